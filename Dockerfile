@@ -1,0 +1,29 @@
+# One image for the facade and for Spark jobs: the locked requirements, the package, the connector jars of Spark.
+FROM python:3.11-slim-bookworm
+
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends openjdk-17-jre-headless \
+ && rm -rf /var/lib/apt/lists/*
+
+WORKDIR /opt/leaseway
+ENV LW_JARS=/opt/leaseway/jars PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1
+
+# The requirements before the code: they change rarely, and pyspark takes a minute.
+COPY requirements.lock ./
+RUN awk '/^setuptools==/ {on = 1} on {print} on && !/\\$/ {exit}' requirements.lock > build.lock \
+ && pip install --require-hashes -r build.lock \
+ && pip install --no-build-isolation --use-pep517 --require-hashes -r requirements.lock
+
+COPY pyproject.toml README.md ./
+COPY schemas schemas
+COPY state state
+COPY engine engine
+COPY facade facade
+COPY spark spark
+RUN pip install --no-deps --no-build-isolation . && leaseway jars
+
+RUN useradd --system leaseway && mkdir /reports && chown leaseway /reports
+USER leaseway
+EXPOSE 9400
+ENTRYPOINT ["leaseway"]
+CMD ["serve"]

@@ -1,0 +1,69 @@
+# Leaseway's chores: one word each, the same on a laptop and in CI. Needs Python 3.11, Java 17 and make; no Docker, no root.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PORT ?= 9400
+DATA ?= .data
+export LW_JARS ?= $(CURDIR)/.cache/jars
+
+BIN := .venv/bin
+# A stamp's name has the check sum of what it stands for, so a changed lock or ivy.xml is a missing stamp.
+sum = $(firstword $(shell cat $(1) | cksum))
+VENV_STAMP := .venv/.setup-$(call sum,requirements.lock pyproject.toml)
+JARS_STAMP := $(LW_JARS)/.make-$(call sum,facade/stack/ivy.xml)
+
+.PHONY: help setup up demo test lint types fmt lock docs
+
+help: ## print this
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
+
+setup: $(JARS_STAMP) ## make .venv from the lock and fetch the jars; nothing to do = under a second
+
+# setuptools first, from the lock too: source packages are then built with it, not with whatever the registry has newest.
+$(VENV_STAMP):
+	@echo "setup: .venv from requirements.lock"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@mkdir -p .cache
+	@awk '/^setuptools==/ {on = 1} on {print} on && !/\\$$/ {exit}' requirements.lock > .cache/build.lock
+	@$(call twice,$(BIN)/python -m pip install -q --require-hashes -r .cache/build.lock)
+	@$(call twice,$(BIN)/python -m pip install -q --no-build-isolation --use-pep517 --require-hashes -r requirements.lock)
+	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	@rm -f .venv/.setup-* && touch $@
+
+$(JARS_STAMP): $(VENV_STAMP)
+	@test -f $@ || $(BIN)/leaseway jars
+	@rm -f $(LW_JARS)/.make-* && touch $@
+
+up: setup ## start Kafka, Redis and the facade; Ctrl-C stops all (DATA=folder, PORT=number)
+	@exec $(BIN)/leaseway up --data $(DATA) --port $(PORT)
+
+demo: setup ## stream a real data set through a queue and show what went where
+	@exec $(BIN)/leaseway demo
+
+test: setup lint types ## set-up, lint, types, import contracts, all tests
+	$(BIN)/python -m pytest
+
+lint: setup ## ruff, formatting, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: setup ## mypy --strict, tests too
+	$(BIN)/mypy
+
+fmt: setup ## format, and fix what ruff can fix
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: setup ## pin the requirements of pyproject.toml again, with hashes and without addresses
+	$(BIN)/uv pip compile pyproject.toml --extra dev --generate-hashes --universal --python-version 3.11 --upgrade \
+	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate -q -o requirements.lock
+
+docs: setup ## write the generated pages
+	$(BIN)/leaseway config --markdown > docs/config.md
+	$(BIN)/leaseway config --example > .env.example
+
+# A fetch may fail once for no reason of ours.
+twice = $(1) || { echo "setup: failed, trying once more"; sleep 3; $(1); }

@@ -1,0 +1,87 @@
+"""Settings of a facade worker: read once in the composition root, passed down, never read again.
+
+Neighbours: `facade.cli` builds a `Settings`; everything else gets the values it needs. This module must not know
+how a setting is used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+PREFIX = "LEASEWAY_"
+
+
+class BadSetting(ValueError):
+    """A setting has a value that can't be used; the text names the variable and what was given."""
+
+
+def _setting(default: Any, about: str, *, secret: bool = False) -> Any:
+    return field(default=default, metadata={"about": about, "secret": secret})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One field per setting; the variable is `LEASEWAY_` + the name in capitals."""
+
+    kafka_bootstrap: str = _setting("127.0.0.1:9092", "Kafka's bootstrap servers, host:port[,host:port].")
+    redis_url: str = _setting("redis://127.0.0.1:6379/0", "Redis: redis://[:password@]host:port/db.")
+    host: str = _setting("127.0.0.1", "Address the facade listens on.")
+    port: int = _setting(9400, "Port the facade listens on, 1-65535.")
+    topic_prefix: str = _setting("lw", "First part of every topic and Redis key.")
+    auth: str = _setting("open", "open (the claimed key id is the principal; loopback only) or required.")
+    secret: str = _setting("leaseway-insecure-default", "Key of the MACs in handles and ids; same for all workers.", secret=True)
+    admin_key_id: str = _setting("admin", "Key id of the first administrator.")
+    admin_key_secret: str = _setting("", "Secret of the first administrator; needed when auth is required.", secret=True)
+    replication_factor: int = _setting(1, "Replication factor of topics, 1-5.")
+    flush_messages: int = _setting(0, "flush.messages of topics: 1 = fsync before the answer, 0 = Kafka's default.")
+    default_partitions: int = _setting(4, "Partitions of a queue that names none, 1-64.")
+    journal_partitions: int = _setting(4, "Partitions of the journal when it is first made, 1-64.")
+    window_messages: int = _setting(8000, "Bodies a unit's window holds per tag, 10-1000000.")
+    window_bytes: int = _setting(6_000_000, "Bytes of bodies a unit's window holds per tag, 65536-1000000000.")
+    send_timeout_ms: int = _setting(10_000, "How long a send waits for Kafka before it fails with 503, 1000-60000 ms.")
+
+    def __post_init__(self) -> None:
+        ranges = {
+            "port": (1, 65535),
+            "replication_factor": (1, 5),
+            "flush_messages": (0, 1_000_000),
+            "default_partitions": (1, 64),
+            "journal_partitions": (1, 64),
+            "window_messages": (10, 1_000_000),
+            "window_bytes": (65_536, 1_000_000_000),
+            "send_timeout_ms": (1000, 60_000),
+        }
+        for name, (low, high) in ranges.items():
+            given = getattr(self, name)
+            if not low <= given <= high:
+                raise BadSetting(f"{PREFIX}{name.upper()} must be {low} to {high}, given {given}")
+        if self.auth not in ("open", "required"):
+            raise BadSetting(f"{PREFIX}AUTH must be open or required, given {self.auth!r}")
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str] = os.environ, **given: Any) -> Settings:
+        """Settings from `given` (first) and `environment`.
+
+        Raises BadSetting for an unknown `LEASEWAY_` variable, a number that is none, or a value out of range.
+        """
+        fields = {f.name: f for f in dataclasses.fields(cls)}
+        values: dict[str, Any] = {}
+        for variable, text in environment.items():
+            if not variable.startswith(PREFIX):
+                continue
+            name = variable[len(PREFIX) :].lower()
+            if name not in fields:
+                raise BadSetting(f"{variable} is not a setting of Leaseway; `leaseway config` lists them")
+            if fields[name].type == "int":
+                try:
+                    values[name] = int(text)
+                except ValueError:
+                    raise BadSetting(f"{variable} must be a whole number, given {text!r}") from None
+            else:
+                values[name] = text
+        values.update({name: value for name, value in given.items() if value is not None})
+        return cls(**values)

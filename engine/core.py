@@ -1,0 +1,112 @@
+"""What the parts of the engine share: settings, log, store, control, and the way to call the store.
+
+Neighbours: `engine.py` makes one; every part has it. Must not know verbs.
+"""
+
+from __future__ import annotations
+
+import bisect
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from engine.config import Settings
+from engine.control import Control
+from engine.errors import Rebuilding, StoreUnavailable
+from engine.log import Log, Record
+from engine.queue import Queue
+from schemas.filters import matches
+from schemas.identity import MessageId
+from schemas.records import Message
+from state.connection import Connection
+from state.errors import StateLost, StateUnavailable
+from state.replies import LoadEntry
+from state.store import Store, pack_body
+
+T = TypeVar("T")
+
+# A dying or claimed message waits so long for its mover; then another takes over.
+MOVE_MS = 30_000
+# An atomic batch whose last record came so much later than its first is torn: never shown (docs/decisions/0002).
+BATCH_SPAN_MS = 30_000
+
+
+class Core:
+    """Shared parts. `recover` rebuilds a queue's state and is set by the engine; `touched` tells the loaders of traffic."""
+
+    def __init__(self, settings: Settings, log: Log, connection: Connection, store: Store, control: Control) -> None:
+        self.settings = settings
+        self.log = log
+        self.connection = connection
+        self.store = store
+        self.control = control
+        self.secret = settings.secret.encode()
+        self.recover: Callable[[Queue], Awaitable[None]] = _no_recovery
+        self.touched: Callable[[Queue, int], None] = lambda queue, partition: None
+        self.woken: Callable[[str, int], None] = lambda incarnation, partition: None
+        self.counts: dict[str, float] = {}
+
+    def count(self, name: str, by: float = 1) -> None:
+        self.counts[name] = self.counts.get(name, 0) + by
+
+    async def on_state(self, queue: Queue, call: Callable[[int], Awaitable[T]]) -> T:
+        """Runs `call(generation)`; state found lost is rebuilt first, then the call is made again.
+
+        Raises StoreUnavailable (outcome unknown), Rebuilding (it takes longer than the caller should wait).
+        """
+        for _ in range(3):
+            try:
+                return await call(self.control.generation)
+            except StateLost:
+                await self.recover(queue)
+            except StateUnavailable as error:
+                raise StoreUnavailable(str(error)) from error
+        raise Rebuilding(f"the state of queue {queue.name!r} was lost again while it was rebuilt")
+
+    def message_id(self, queue: Queue, partition: int, offset: int) -> str:
+        return MessageId(queue.incarnation, partition, offset).text(self.secret)
+
+    def load_entry(self, queue: Queue, offset: int, sent_at_ms: int, message: Message, value: bytes) -> LoadEntry:
+        """A record as the window takes it: due time, and which tags want it (in the order of `queue.tags`)."""
+        # A record without a sender came from a Kafka-native producer: the queue's own delay holds for it.
+        delay_ms = message.delay_ms if message.sender else queue.record.delay_ms
+        mask = "".join("1" if tag.filter is None or matches(tag.filter, message.attributes) else "0" for tag in queue.tags)
+        packed = pack_body(sent_at_ms, sent_at_ms + delay_ms, message.lease_ms, value)
+        origin = message.origin
+        return LoadEntry(offset, packed, mask, f"{origin.from_id}/{origin.from_tag}" if origin is not None else "")
+
+    async def write_through(self, queue: Queue, partition: int, entries: Sequence[LoadEntry]) -> None:
+        """Puts records that Kafka has into the window at once. Where that fails the loader brings them later."""
+        unit = queue.units[partition]
+        self.touched(queue, partition)
+        try:
+            await self.store.load(unit, self.control.generation, queue.tag_ids, entries)
+        except (StateLost, StateUnavailable):
+            self.count("write_through_failed_total")
+            return
+        self.woken(queue.incarnation, partition)
+
+    async def read_offsets(self, queue: Queue, partition: int, offsets: Sequence[int]) -> dict[int, Record]:
+        """The records at these offsets; one that Kafka no longer has is absent. Raises LogUnavailable."""
+        found: dict[int, Record] = {}
+        wanted = sorted(offsets)
+        at = 0
+        while at < len(wanted):
+            last = at
+            while last + 1 < len(wanted) and wanted[last + 1] - wanted[at] < 200:
+                last += 1
+            chunk = await self.log.fetch(queue.topic, partition, wanted[at], wanted[last] - wanted[at] + 1, 64_000_000)
+            keep = set(wanted[at : last + 1])
+            found.update({record.offset: record for record in chunk.records if record.offset in keep})
+            done = bisect.bisect_left(wanted, chunk.next_offset)
+            at = max(at + 1, min(done, last + 1))
+        return found
+
+
+async def _no_recovery(queue: Queue) -> None:
+    raise Rebuilding(f"the state of queue {queue.name!r} is not there")
+
+
+def now_ms() -> int:
+    """This machine's clock: for records and estimates; deadlines use Redis' clock only."""
+    return time.time_ns() // 1_000_000

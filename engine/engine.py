@@ -1,0 +1,281 @@
+"""The verbs of a queue over a log, one method each: all that a dialect may call.
+
+`by` is who asks; each method passes the authoriser before anything else. All raise EngineError. Any number of tasks may call at once; several
+workers may serve the same Kafka and Redis. Neighbours: `facade` builds one per worker. Must not know HTTP or a dialect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+
+from engine.access import Access
+from engine.browse import Browse
+from engine.config import Settings
+from engine.control import Control
+from engine.core import Core
+from engine.errors import Unavailable
+from engine.leases import Leases
+from engine.limits import check_name, check_range
+from engine.loaders import Loaders
+from engine.log import Log
+from engine.mover import Mover
+from engine.queue import Queue
+from engine.queues import Queues
+from engine.rebuild import Rebuilder
+from engine.receiver import Receiver
+from engine.sender import Sender
+from engine.show import queue_info, tag_infos, task_info
+from engine.tasks import Tasks
+from engine.verbs import (
+    Delivery,
+    EntryResult,
+    ExtendEntry,
+    Page,
+    Peeked,
+    Principal,
+    QueueInfo,
+    QueueSettings,
+    SendEntry,
+    Sent,
+    TagInfo,
+    TaskInfo,
+)
+from schemas.filters import Filter
+from schemas.records import KeyRecord, RedrivePolicy, TagRecord
+from schemas.vocabulary import Verb
+from state.connection import Connection
+from state.replies import Dying, Window
+from state.store import Store
+
+
+class Engine:
+    """One per worker process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        log = Log(settings.kafka_bootstrap, settings.send_timeout_ms)
+        connection = Connection(settings.redis_url)
+        store = Store(connection, settings.topic_prefix, Window(settings.window_messages, settings.window_bytes))
+        self.core = Core(settings, log, connection, store, Control(settings, log, connection))
+        self._access = Access(self.core)
+        self._queues = Queues(self.core)
+        self._sender = Sender(self.core)
+        self._mover = Mover(self.core)
+        self._loaders = Loaders(self.core, self._waits)
+        self._receiver = Receiver(self.core, self._move_dead, self._loaders.refresh)
+        self.core.woken = self._receiver.woken
+        self._rebuilder = Rebuilder(self.core, self._loaders.worker)
+        self._leases = Leases(self.core, self._mover.move_dead)
+        self._browse = Browse(self.core)
+        self._tasks = Tasks(self.core, self._mover)
+        self._finisher: asyncio.Task[None] | None = None
+
+    def _waits(self, queue: Queue) -> bool:
+        return self._receiver.waits(queue)
+
+    async def _move_dead(self, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]) -> None:
+        await self._mover.move_dead(queue, tag, partition, dying)
+
+    async def start(self) -> None:
+        """Connects, reads the control topic, starts services in order. Raises LogUnavailable when Kafka does not answer."""
+        await self.core.log.start()
+        await self.core.connection.start()
+        await self.core.control.start()
+        await self._receiver.start()
+        await self._loaders.start()
+        await self._tasks.start()
+        self._finisher = asyncio.create_task(self._finish())
+
+    async def _finish(self) -> None:
+        with contextlib.suppress(Unavailable):
+            await self._queues.finish_deletions()
+
+    async def stop(self) -> None:
+        """Ends waits, finishes sends, drains outboxes, closes: backwards."""
+        if self._finisher is not None:
+            self._finisher.cancel()
+            await asyncio.gather(self._finisher, return_exceptions=True)
+        await self._tasks.stop()
+        await self._receiver.stop()
+        await self._sender.stop()
+        await self._loaders.stop()
+        await self._rebuilder.stop()
+        await self.core.control.stop()
+        await self.core.connection.stop()
+        await self.core.log.stop()
+
+    async def _queue(self, by: Principal, verb: Verb, name: str) -> Queue:
+        queue = self.core.control.queues.get(name) or await self.core.control.queue(name)
+        self._access.authorise(by, verb, queue)
+        return queue
+
+    # Queues
+
+    async def create_queue(self, by: Principal, name: str, settings: QueueSettings) -> tuple[QueueInfo, bool]:
+        """Makes a queue; (info, False) when an equal one exists. Raises QueueExists, InvalidValue, NotAllowedOnQueue."""
+        self._access.authorise(by, Verb.CREATE_QUEUE)
+        queue, made = await self._queues.create(name, by.id, settings)
+        return await queue_info(self.core, queue), made
+
+    async def list_queues(self, by: Principal, prefix: str, limit: int, after: str | None) -> tuple[list[str], str | None]:
+        """Names in order, and the `after` of the next page. Not an administrator: own queues only."""
+        self._access.authorise(by, Verb.LIST_QUEUES)
+        check_range("limit", limit, 1, 1000)
+        queues = self.core.control.queues
+        names = [n for n in self.core.control.names if n.startswith(prefix) and (after is None or n > after)]
+        if not by.admin:
+            names = [n for n in names if queues[n].record.owner == by.id]
+        return names[:limit], names[limit - 1] if len(names) > limit else None
+
+    async def get_queue(self, by: Principal, name: str) -> QueueInfo:
+        return await queue_info(self.core, await self._queue(by, Verb.GET_QUEUE, name))
+
+    async def set_queue(self, by: Principal, name: str, settings: QueueSettings) -> QueueInfo:
+        await self._queue(by, Verb.SET_QUEUE, name)
+        return await queue_info(self.core, await self._queues.set(name, settings))
+
+    async def delete_queue(self, by: Principal, name: str) -> None:
+        await self._queue(by, Verb.DELETE_QUEUE, name)
+        await self._queues.delete(name)
+
+    async def purge(self, by: Principal, name: str) -> None:
+        await self._queue(by, Verb.PURGE, name)
+        await self._queues.purge(name)
+
+    async def copy_queue(self, by: Principal, name: str, target: str) -> QueueInfo:
+        await self._queue(by, Verb.COPY_QUEUE, name)
+        self._access.authorise(by, Verb.CREATE_QUEUE)
+        return await queue_info(self.core, await self._queues.copy(name, by.id, target))
+
+    async def get_redrive_policy(self, by: Principal, name: str) -> RedrivePolicy | None:
+        return (await self._queue(by, Verb.GET_REDRIVE_POLICY, name)).record.redrive_policy
+
+    async def set_redrive_policy(self, by: Principal, name: str, policy: RedrivePolicy | None) -> RedrivePolicy | None:
+        """Sets the policy; None removes it."""
+        await self._queue(by, Verb.SET_REDRIVE_POLICY, name)
+        return await self._queues.set_policy(name, policy)
+
+    # Tags
+
+    async def create_tag(
+        self, by: Principal, queue: str, name: str, start_at_ms: int, filter: Filter | None, user_attributes: dict[str, str]
+    ) -> tuple[TagInfo, bool]:
+        """Makes a tag; (info, False) when an equal one exists. Raises TagExists, InvalidValue."""
+        await self._queue(by, Verb.CREATE_TAG, queue)
+        found, tag, made = await self._queues.create_tag(queue, name, start_at_ms, filter, user_attributes)
+        return (await tag_infos(self.core, found, [tag]))[0], made
+
+    async def list_tags(self, by: Principal, queue: str) -> list[TagInfo]:
+        found = await self._queue(by, Verb.LIST_TAGS, queue)
+        return await tag_infos(self.core, found, found.tags)
+
+    async def delete_tag(self, by: Principal, queue: str, name: str) -> None:
+        await self._queue(by, Verb.DELETE_TAG, queue)
+        await self._queues.delete_tag(queue, name)
+
+    # Messages
+
+    async def send(self, by: Principal, queue: str, entries: list[SendEntry]) -> list[Sent]:
+        """Sends 1-100 messages, all or none; Kafka has them when this returns. Raises MessageTooLarge, LogUnavailable."""
+        return await self._sender.send(await self._queue(by, Verb.SEND, queue), by.id, entries)
+
+    async def receive(
+        self, by: Principal, queue: str, tag: str | None, max: int | None, wait_ms: int | None, lease_ms: int | None
+    ) -> list[Delivery]:
+        """Lends up to `max` messages; waits up to `wait_ms` for the first. None = the queue's settings."""
+        found = await self._queue(by, Verb.RECEIVE, queue)
+        return await self._receiver.receive(found, found.tag(tag), max, wait_ms, lease_ms)
+
+    async def ack(self, by: Principal, queue: str, handles: list[str]) -> list[EntryResult]:
+        return await self._leases.ack(await self._queue(by, Verb.ACK, queue), handles)
+
+    async def extend(self, by: Principal, queue: str, entries: list[ExtendEntry]) -> list[EntryResult]:
+        return await self._leases.extend(await self._queue(by, Verb.EXTEND, queue), entries)
+
+    async def release(self, by: Principal, queue: str, handles: list[str], delay_ms: int = 0) -> list[EntryResult]:
+        return await self._leases.release(await self._queue(by, Verb.RELEASE, queue), handles, delay_ms)
+
+    async def kill(self, by: Principal, queue: str, handles: list[str]) -> list[EntryResult]:
+        """Sends messages to the dead-letter queue now; ok = it has them. Raises NotAllowedOnQueue without a policy."""
+        return await self._leases.kill(await self._queue(by, Verb.KILL, queue), handles)
+
+    async def peek(self, by: Principal, queue: str, id_or_handle: str, tag: str | None) -> Peeked:
+        found = await self._queue(by, Verb.PEEK, queue)
+        return await self._browse.peek(found, id_or_handle, found.tag(tag))
+
+    async def query(
+        self,
+        by: Principal,
+        queue: str,
+        tag: str | None,
+        from_ms: int | None,
+        to_ms: int | None,
+        state: str | None,
+        filter: Filter | None,
+        limit: int,
+        next: str | None,
+    ) -> Page:
+        """A page of messages sent in [from_ms, to_ms) with this state and these attributes."""
+        found = await self._queue(by, Verb.QUERY, queue)
+        return await self._browse.query(found, found.tag(tag), from_ms, to_ms, state, filter, limit, next)
+
+    async def delete_message(self, by: Principal, queue: str, id: str) -> None:
+        await self._browse.delete(await self._queue(by, Verb.DELETE_MESSAGE, queue), id)
+
+    # Tasks
+
+    async def redrive(self, by: Principal, queue: str, destination: str | None, filter: Filter | None, rate: int) -> TaskInfo:
+        """Starts a task that sends the dead letters of `queue` to `destination`, None = each to where it came from."""
+        found = await self._queue(by, Verb.REDRIVE, queue)
+        target = None
+        if destination is not None:
+            check_name("destination", destination)
+            target = await self._queue(by, Verb.REDRIVE, destination)
+        return task_info(await self._tasks.redrive(found, by.id, target, filter, rate))
+
+    async def get_task(self, by: Principal, id: str) -> TaskInfo:
+        task = await self._tasks.get(id)
+        self._access.authorise(by, Verb.REDRIVE, self.core.control.queues.get(task.source))
+        return task_info(task)
+
+    async def cancel_task(self, by: Principal, id: str) -> TaskInfo:
+        await self.get_task(by, id)
+        return task_info(await self._tasks.cancel(id))
+
+    # Keys
+
+    async def create_key(self, by: Principal, key_id: str, principal: str, admin: bool) -> tuple[str, str]:
+        self._access.authorise(by, Verb.MANAGE_KEYS)
+        return await self._access.create_key(key_id, principal, admin)
+
+    async def delete_key(self, by: Principal, key_id: str) -> None:
+        self._access.authorise(by, Verb.MANAGE_KEYS)
+        await self._access.delete_key(key_id)
+
+    async def list_keys(self, by: Principal) -> list[KeyRecord]:
+        self._access.authorise(by, Verb.MANAGE_KEYS)
+        return self._access.list_keys()
+
+    # Service
+
+    def authenticate(self, key_id: str | None, secret: str | None) -> Principal:
+        """Raises NotAuthenticated."""
+        return self._access.authenticate(key_id, secret)
+
+    async def ready(self) -> dict[str, str]:
+        """Part -> "ok", or what is wrong."""
+        alive = await self.core.log.alive()
+        redis = "ok" if self.core.connection.connected else "no connection"
+        return {"kafka": "ok" if alive else "does not answer", "redis": redis}
+
+    def counts(self) -> dict[str, float]:
+        """Counters of this process."""
+        return {
+            **self.core.counts,
+            "redis_scripts_total": self.core.store.calls,
+            "long_polls_waiting": self._receiver.waiting,
+            "units_owned": len(self._loaders.owned),
+            "queues": len(self.core.control.queues),
+        }

@@ -1,0 +1,174 @@
+"""Errors of the engine. A dialect maps each class to its own code; a test walks the tree and fails on an unmapped one.
+
+EngineError
+    NotFound: QueueNotFound, TagNotFound, MessageNotFound, TaskNotFound, KeyNotFound
+    Conflict: QueueExists, TagExists, QueueInUse, MessageLeased, TaskEnded
+    Refused:  InvalidValue (MessageTooLarge), InvalidHandle, NotAllowedOnQueue
+    Denied:   NotAuthenticated, NotAuthorised
+    Unavailable: LogUnavailable, StoreUnavailable, Rebuilding, Overloaded
+
+Unavailable and its children may be repeated by the client after `retry_after_s`; no other error may.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class EngineError(Exception):
+    """Something went wrong in the engine."""
+
+    code: ClassVar[str] = "internal"
+
+    def __init__(self, detail: str = "", *, field: str | None = None, limit: Any = None, given: Any = None) -> None:
+        super().__init__(detail or (type(self).__doc__ or "").strip())
+        self.field = field
+        self.limit = limit
+        self.given = given
+
+    @property
+    def detail(self) -> str:
+        return str(self.args[0])
+
+
+class NotFound(EngineError):
+    """There is no such thing."""
+
+
+class QueueNotFound(NotFound):
+    """There is no queue of that name."""
+
+    code = "queue_not_found"
+
+
+class TagNotFound(NotFound):
+    """The queue has no tag of that name."""
+
+    code = "tag_not_found"
+
+
+class MessageNotFound(NotFound):
+    """The queue has no message of that id, or no longer."""
+
+    code = "message_not_found"
+
+
+class TaskNotFound(NotFound):
+    """There is no task of that id."""
+
+    code = "task_not_found"
+
+
+class KeyNotFound(NotFound):
+    """There is no access key of that id."""
+
+    code = "key_not_found"
+
+
+class Conflict(EngineError):
+    """The state of things forbids it."""
+
+
+class QueueExists(Conflict):
+    """A queue of that name exists and has other settings."""
+
+    code = "queue_exists"
+
+
+class TagExists(Conflict):
+    """A tag of that name exists and has other settings."""
+
+    code = "tag_exists"
+
+
+class QueueInUse(Conflict):
+    """Another change of the same queue is under way."""
+
+    code = "queue_in_use"
+
+
+class MessageLeased(Conflict):
+    """The message is leased to a consumer; it can be deleted with its handle only."""
+
+    code = "message_leased"
+
+
+class TaskEnded(Conflict):
+    """The task has ended already."""
+
+    code = "task_ended"
+
+
+class Refused(EngineError):
+    """The request can't be carried out as given."""
+
+
+class InvalidValue(Refused):
+    """A value is out of its range or of the wrong form."""
+
+    code = "invalid_value"
+
+
+class MessageTooLarge(InvalidValue):
+    """Body and attributes are larger than the queue allows."""
+
+    code = "message_too_large"
+
+
+class InvalidHandle(Refused):
+    """Not a receipt handle of this queue."""
+
+    code = "invalid_handle"
+
+
+class NotAllowedOnQueue(Refused):
+    """The verb is not allowed on this kind of queue."""
+
+    code = "not_allowed_on_queue"
+
+
+class Denied(EngineError):
+    """The caller may not do that."""
+
+
+class NotAuthenticated(Denied):
+    """The credentials are missing or wrong."""
+
+    code = "not_authenticated"
+
+
+class NotAuthorised(Denied):
+    """The principal has no right to do that to this queue."""
+
+    code = "not_authorised"
+
+
+class Unavailable(EngineError):
+    """Not now; try again."""
+
+    code = "unavailable"
+    retry_after_s: ClassVar[int] = 1
+
+
+class LogUnavailable(Unavailable):
+    """Kafka did not answer in time; the outcome of a send is unknown."""
+
+    code = "log_unavailable"
+
+
+class StoreUnavailable(Unavailable):
+    """Redis can't be reached."""
+
+    code = "store_unavailable"
+
+
+class Rebuilding(Unavailable):
+    """The state of the queue is being rebuilt from Kafka."""
+
+    code = "rebuilding"
+
+
+class Overloaded(Unavailable):
+    """Too many requests are waiting."""
+
+    code = "overloaded"

@@ -1,0 +1,142 @@
+"""ack, extend, release, kill: what the holder of a receipt handle may do, one or up to 100 at a time.
+
+A malformed handle, or one of another queue, fails the whole request before anything is changed; a stale one is an answer of its own
+(EntryStatus). Neighbours: scripts of the same names; `mover.py` moves what is killed. Must not know HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from engine.core import MOVE_MS, Core
+from engine.errors import InvalidHandle, InvalidValue, NotAllowedOnQueue
+from engine.limits import MAX_BATCH, MAX_DELAY_MS, MAX_LEASE_MS, check_range
+from engine.queue import Queue
+from engine.verbs import EntryResult, ExtendEntry
+from schemas.identity import BadIdentity, Handle
+from schemas.records import TagRecord
+from schemas.vocabulary import EntryStatus
+from state.keys import Unit
+from state.replies import Dying
+
+T = TypeVar("T")
+MoveDead = Callable[[Queue, TagRecord, int, Sequence[Dying]], Coroutine[Any, Any, list[bool]]]
+
+
+class Leases:
+    """Verbs on handles. Any number of tasks and workers may use the same handle: one of them settles the message."""
+
+    def __init__(self, core: Core, move_dead: MoveDead) -> None:
+        self._core = core
+        self._move_dead = move_dead
+
+    def _parse(self, queue: Queue, texts: Sequence[str]) -> list[Handle]:
+        check_range("handles", len(texts), 1, MAX_BATCH)
+        if len(set(texts)) != len(texts):
+            raise InvalidValue("handles must be distinct", field="handles", given=len(texts))
+        handles = []
+        for text in texts:
+            try:
+                handle = Handle.parse(text, self._core.secret)
+            except BadIdentity as error:
+                raise InvalidHandle(f"not a receipt handle: {error}", field="handles", given=text[:100]) from None
+            if handle.incarnation != queue.incarnation:
+                raise InvalidHandle(f"this handle is not of queue {queue.name!r}", field="handles", given=text[:100])
+            handles.append(handle)
+        return handles
+
+    async def _each(
+        self,
+        queue: Queue,
+        handles: Sequence[Handle],
+        call: Callable[[Unit, int, int, list[int]], Awaitable[list[T]]],
+        missing: T,
+    ) -> list[T]:
+        """Runs `call(unit, generation, tag, indexes)` once per unit and tag; results in the order of `handles`."""
+        groups: dict[tuple[int, int], list[int]] = {}
+        for index, handle in enumerate(handles):
+            groups.setdefault((handle.partition, handle.tag), []).append(index)
+        results: list[T] = [missing] * len(handles)
+
+        async def one(partition: int, tag: int, indexes: list[int]) -> None:
+            if tag not in queue.tag_ids or partition >= len(queue.units):
+                return
+            unit = queue.units[partition]
+            self._core.touched(queue, partition)
+            words = await self._core.on_state(queue, lambda g: call(unit, g, tag, indexes))
+            for index, word in zip(indexes, words, strict=True):
+                results[index] = word
+
+        if len(groups) == 1:
+            ((partition, tag), indexes) = next(iter(groups.items()))
+            await one(partition, tag, indexes)
+        else:
+            await asyncio.gather(*(one(p, t, indexes) for (p, t), indexes in groups.items()))
+        return results
+
+    async def ack(self, queue: Queue, texts: Sequence[str], *, late: bool = True) -> list[EntryResult]:
+        """Settles messages. `late`: a handle whose lease has lapsed counts until the message is delivered again."""
+        handles = self._parse(queue, texts)
+        store = self._core.store
+
+        def call(unit: Unit, g: int, tag: int, indexes: list[int]) -> Awaitable[list[str]]:
+            return store.ack(unit, g, tag, [(handles[i].offset, handles[i].nonce) for i in indexes], late=late)
+
+        words = await self._each(queue, handles, call, EntryStatus.STALE.value)
+        return [EntryResult(text, word) for text, word in zip(texts, words, strict=True)]
+
+    async def extend(self, queue: Queue, entries: Sequence[ExtendEntry], *, late: bool = True) -> list[EntryResult]:
+        """Counts each lease anew from now; 0 = receivable at once."""
+        texts = [entry.handle for entry in entries]
+        handles = self._parse(queue, texts)
+        for entry in entries:
+            check_range("lease_ms", entry.lease_ms, 0, MAX_LEASE_MS)
+        store = self._core.store
+
+        async def call(unit: Unit, g: int, tag: int, indexes: list[int]) -> list[tuple[str, int]]:
+            rows = [(handles[i].offset, handles[i].nonce, entries[i].lease_ms) for i in indexes]
+            return [(e.status, e.time_ms) for e in await store.extend(unit, g, tag, rows, late=late)]
+
+        results = await self._each(queue, handles, call, (EntryStatus.STALE.value, 0))
+        return [EntryResult(text, word, time or None) for text, (word, time) in zip(texts, results, strict=True)]
+
+    async def release(self, queue: Queue, texts: Sequence[str], delay_ms: int, *, late: bool = True) -> list[EntryResult]:
+        """Gives messages back, receivable after `delay_ms`; their counts stay."""
+        handles = self._parse(queue, texts)
+        check_range("delay_ms", delay_ms, 0, MAX_DELAY_MS)
+        store = self._core.store
+
+        async def call(unit: Unit, g: int, tag: int, indexes: list[int]) -> list[tuple[str, int]]:
+            pairs = [(handles[i].offset, handles[i].nonce) for i in indexes]
+            return [(e.status, e.time_ms) for e in await store.release(unit, g, tag, pairs, delay_ms=delay_ms, late=late)]
+
+        results = await self._each(queue, handles, call, (EntryStatus.STALE.value, 0))
+        for handle in handles:
+            self._core.woken(queue.incarnation, handle.partition)
+        return [EntryResult(text, word, time or None) for text, (word, time) in zip(texts, results, strict=True)]
+
+    async def kill(self, queue: Queue, texts: Sequence[str], *, late: bool = True) -> list[EntryResult]:
+        """Sends messages to the dead-letter queue now. Raises NotAllowedOnQueue without a redrive policy that works."""
+        handles = self._parse(queue, texts)
+        policy = queue.record.redrive_policy
+        if policy is None:
+            raise NotAllowedOnQueue(f"queue {queue.name!r} has no redrive policy, so nothing can be killed", field="queue", given=queue.name)
+        if policy.dead_letter_queue not in self._core.control.queues:
+            raise NotAllowedOnQueue(
+                f"the dead-letter queue {policy.dead_letter_queue!r} of {queue.name!r} does not exist", field="queue", given=queue.name
+            )
+        store = self._core.store
+
+        async def call(unit: Unit, g: int, tag: int, indexes: list[int]) -> list[str]:
+            pairs = [(handles[i].offset, handles[i].nonce) for i in indexes]
+            killed = await store.kill(unit, g, tag, pairs, move_ms=MOVE_MS, late=late)
+            dying = [k.dying for k in killed if k.status == EntryStatus.OK]
+            if dying:
+                record = next(t for t in queue.tags if t.id == tag)
+                await self._move_dead(queue, record, unit.partition, dying)
+            return [k.status for k in killed]
+
+        words = await self._each(queue, handles, call, EntryStatus.STALE.value)
+        return [EntryResult(text, word) for text, word in zip(texts, words, strict=True)]

@@ -1,0 +1,139 @@
+"""Ranges of what a request may name, and the checks. Engine-wide maxima; dialects may be narrower, never wider.
+
+Sources: reference/emq.md section 1.2, reference/sqs.md sections 3 and 5; wider where the native API allows more.
+Neighbours: `queues.py`, `sender.py`, `receiver.py`, `leases.py` call the checks. Must not know HTTP.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from engine.errors import InvalidValue, MessageTooLarge
+from engine.verbs import QueueSettings, SendEntry
+from schemas.filters import Filter
+from schemas.records import Attribute
+
+DAY_MS = 86_400_000
+MAX_DELAY_MS = 30 * DAY_MS
+MAX_LEASE_MS = 12 * 3_600_000
+MAX_WAIT_MS = 60_000
+MAX_BATCH = 100
+MAX_BATCH_BYTES = 4_000_000
+MAX_TAGS = 20
+MAX_RECEIVE_COUNT = 1000
+MAX_ATTRIBUTES = 100
+RESERVED_ATTRIBUTE = "DLQ.sourceQueue"
+
+RANGES: dict[str, tuple[int, int]] = {
+    "partitions": (1, 64),
+    "delay_ms": (0, MAX_DELAY_MS),
+    "lease_ms": (0, MAX_LEASE_MS),
+    "retention_ms": (60_000, 14 * DAY_MS),
+    "max_message_bytes": (1, 1_048_576),
+    "receive_wait_ms": (0, MAX_WAIT_MS),
+    "max_receive_messages": (1, 100),
+}
+DEFAULTS: dict[str, int] = {
+    "delay_ms": 0,
+    "lease_ms": 30_000,
+    "retention_ms": 4 * DAY_MS,
+    "max_message_bytes": 262_144,
+    "receive_wait_ms": 0,
+    "max_receive_messages": 100,
+}
+
+_QUEUE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}\Z")
+_TAG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}\Z")
+_ATTRIBUTE_NAME = re.compile(r"[!-~]{1,256}\Z")
+_ATTRIBUTE_TYPE = re.compile(r"(?:string|number|binary)(?:\.[A-Za-z0-9.]{1,200})?\Z", re.IGNORECASE)
+
+
+def check_range(field: str, given: int | None, low: int, high: int) -> None:
+    """Raises InvalidValue naming field, limit and what was given; None passes."""
+    if given is not None and not low <= given <= high:
+        raise InvalidValue(f"{field} must be {low} to {high}, given {given}", field=field, limit=[low, high], given=given)
+
+
+def check_name(field: str, given: str) -> None:
+    """Queue and tag names: 1-80 letters, digits, '_', '-', '.', not beginning with '-' or '.'."""
+    pattern = _QUEUE_NAME if field != "tag" else _TAG_NAME
+    if pattern.match(given) is None:
+        raise InvalidValue(
+            f"{field} must be 1 to 80 letters, digits, '_', '-' or '.', not beginning with '-' or '.', given {given[:100]!r}",
+            field=field,
+            limit=80,
+            given=given,
+        )
+
+
+def check_settings(settings: QueueSettings) -> None:
+    """Every value named must be in its range."""
+    for field, (low, high) in RANGES.items():
+        check_range(field, getattr(settings, field), low, high)
+    if settings.redrive_policy is not None:
+        check_range("max_receive_count", settings.redrive_policy.max_receive_count, 1, MAX_RECEIVE_COUNT)
+        check_name("dead_letter_queue", settings.redrive_policy.dead_letter_queue)
+    check_user_attributes(settings.user_attributes or {})
+
+
+def check_user_attributes(given: Mapping[str, str]) -> None:
+    """Notes of the user on a queue or tag: up to 50, key 1-256 and value up to 1024 characters."""
+    check_range("user_attributes", len(given), 0, 50)
+    for key, value in given.items():
+        if not 1 <= len(key) <= 256 or len(value) > 1024:
+            raise InvalidValue("user_attributes need keys of 1 to 256 and values of up to 1024 characters", field="user_attributes", given=key)
+
+
+def check_filter(filter: Filter | None) -> None:
+    """1-20 conditions with legal names and types."""
+    if filter is None:
+        return
+    check_range("filter.conditions", len(filter.conditions), 1, 20)
+    for condition in filter.conditions:
+        if _ATTRIBUTE_NAME.match(condition.name) is None:
+            raise InvalidValue("filter: an attribute name must be 1 to 256 printable ASCII characters without space", field="filter", given=condition.name)
+        if condition.type.lower() != "empty" and _ATTRIBUTE_TYPE.match(condition.type) is None:
+            raise InvalidValue("filter: a type must be empty, string, number or binary, with .subtype at will", field="filter", given=condition.type)
+
+
+def check_attributes(attributes: Mapping[str, Attribute]) -> None:
+    """User attributes of a message: names, types, values; the reserved name is refused (reference/emq.md 1.5)."""
+    check_range("attributes", len(attributes), 0, MAX_ATTRIBUTES)
+    for name, attribute in attributes.items():
+        if name == RESERVED_ATTRIBUTE:
+            raise InvalidValue(f"attribute name {RESERVED_ATTRIBUTE} is reserved", field="attributes", given=name)
+        if _ATTRIBUTE_NAME.match(name) is None:
+            raise InvalidValue("an attribute name must be 1 to 256 printable ASCII characters without space", field="attributes", limit=256, given=name)
+        if _ATTRIBUTE_TYPE.match(attribute.type) is None:
+            raise InvalidValue("an attribute type must be string, number or binary, with .subtype at will", field="attributes", given=attribute.type)
+
+
+def message_bytes(entry: SendEntry) -> int:
+    """Size as limits count it: body, and name, type and value of each attribute, in encoded bytes."""
+    size = len(entry.body)
+    for name, attribute in entry.attributes.items():
+        size += len(name.encode()) + len(attribute.type.encode()) + len(attribute.value)
+    return size
+
+
+def check_send(entries: Sequence[SendEntry], max_message_bytes: int) -> None:
+    """1-100 entries, each within the queue's limit, 4,000,000 bytes in all."""
+    check_range("messages", len(entries), 1, MAX_BATCH)
+    total = 0
+    for entry in entries:
+        check_range("delay_ms", entry.delay_ms, 0, MAX_DELAY_MS)
+        check_range("lease_ms", entry.lease_ms, 0, MAX_LEASE_MS)
+        if entry.attributes:
+            check_attributes(entry.attributes)
+        size = message_bytes(entry)
+        if size > max_message_bytes:
+            raise MessageTooLarge(
+                f"a message may have {max_message_bytes} bytes (body and attributes), given {size}",
+                field="body",
+                limit=max_message_bytes,
+                given=size,
+            )
+        total += size
+    if total > MAX_BATCH_BYTES:
+        raise MessageTooLarge(f"a batch may have {MAX_BATCH_BYTES} bytes, given {total}", field="messages", limit=MAX_BATCH_BYTES, given=total)

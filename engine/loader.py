@@ -1,0 +1,152 @@
+"""A unit's loader: while a worker owns a unit it drains the outbox into the journal and loads from Kafka what the window lacks.
+
+One owner per unit at a time: the lease is in Redis, its epoch fences the owner before (a stopped process that wakes up).
+Neighbours: `loaders.py` decides which units this worker owns and when to run; `rebuild.py` comes before, when state is lost.
+Must not know verbs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+
+from engine.batches import begins_inside_a_batch, gather
+from engine.core import Core
+from engine.log import Chunk
+from engine.queue import Queue
+from schemas.records import JournalEntry, JournalRecord
+from schemas.wire import encode
+from state.keys import Unit
+from state.replies import Entry, LoadEntry
+
+LEASE_MS = 3_000
+CHUNK_RECORDS = 4_000
+CHUNK_BYTES = 4_000_000
+DRAIN_ENTRIES = 500
+# How far before the cursor the first record of a batch may be that the window took in part.
+LOOK_BACK = 1_000
+# Entries of one journal record hold at most so many offsets together, so that a record stays small.
+DRAIN_OFFSETS = 50_000
+
+
+def journal_partition(unit: Unit, partitions: int) -> int:
+    """Which partition of the journal has the entries of a unit."""
+    return zlib.crc32(f"{unit.incarnation}/{unit.partition}".encode()) % partitions
+
+
+def journal_key(unit: Unit) -> bytes:
+    return f"{unit.incarnation}/{unit.partition}".encode()
+
+
+class Loader:
+    """The loader of one owned unit. One task at a time may load, one may drain."""
+
+    def __init__(self, core: Core, queue: Queue, partition: int, epoch: int) -> None:
+        self._core = core
+        self.queue = queue
+        self.partition = partition
+        self.unit = queue.units[partition]
+        self.epoch = epoch
+        self.end = 0
+        self.behind = True
+        self.stalled = False
+        self._done_seq = 0
+        self._draining = asyncio.Lock()
+        self._loading = asyncio.Lock()
+        self.cursors: dict[int, int] = {}
+        self.full: set[int] = set()
+
+    async def drain(self) -> int:
+        """Moves the outbox to the journal, in order; returns how many entries. Raises Fenced, LogUnavailable."""
+        async with self._draining:
+            moved = 0
+            while True:
+                entries = await self._core.store.drain(self.unit, self.epoch, done_seq=self._done_seq, max=DRAIN_ENTRIES)
+                self._done_seq = 0
+                if not entries:
+                    return moved
+                for piece in _pieces(entries):
+                    await self._append(piece)
+                moved += len(entries)
+                self._done_seq = entries[-1].seq
+
+    async def _append(self, entries: list[Entry]) -> None:
+        record = JournalRecord(
+            self.queue.name,
+            self.unit.incarnation,
+            self.unit.partition,
+            [JournalEntry(e.seq, e.at_ms, e.kind, e.tag, e.offsets, e.times, e.reason) for e in entries],
+        )
+        partition = journal_partition(self.unit, self._core.settings.journal_partitions)
+        await self._core.log.append(self._core.control.journal_topic, partition, encode(record), key=journal_key(self.unit))
+        self._core.count("journal_entries_total", len(entries))
+
+    async def look(self) -> None:
+        """Learns the cursors again (they move by write-through too)."""
+        tags, generation = self.queue.tag_ids, self._core.control.generation
+        looks = await asyncio.gather(*(self._core.store.probe(self.unit, generation, tag) for tag in tags))
+        self.cursors = {tag: look.cursor for tag, look in zip(tags, looks, strict=True)}
+        self.full.clear()
+        self.stalled = False
+
+    async def load(self) -> bool:
+        """Reads one chunk for the tags that are furthest behind and have room; True when there may be more to do at once.
+
+        Raises StateLost, Fenced, LogUnavailable.
+        """
+        async with self._loading:
+            queue = self.queue
+            if set(self.cursors) != set(queue.tag_ids):
+                await self.look()
+            open_tags = [tag for tag in queue.tag_ids if tag not in self.full]
+            start = min((self.cursors[tag] for tag in open_tags), default=self.end)
+            if start >= self.end:
+                self.behind = any(cursor < self.end for cursor in self.cursors.values())
+                self.stalled = self.behind
+                return False
+            chunk = await self._fetch(start, 1)
+            if begins_inside_a_batch(chunk):
+                chunk = await self._fetch(max(0, start - LOOK_BACK), 1)
+            if chunk.at_end:
+                self.end = max(self.end, chunk.next_offset)
+            ordered, early, scan_next = gather(self._core, queue, chunk)
+            if scan_next <= start and not chunk.at_end:
+                # A batch that fills the chunk, with others in between: see more of it at once.
+                chunk = await self._fetch(max(0, start - LOOK_BACK), 8)
+                ordered, early, scan_next = gather(self._core, queue, chunk)
+            ordered = [entry for entry in ordered if entry.offset >= start]
+            taken = await self._load(open_tags, ordered, (start, max(start, scan_next)))
+            if early:
+                taken += (await self._core.store.load(self.unit, self._core.control.generation, open_tags, early, epoch=self.epoch)).taken
+            if taken:
+                self._core.woken(queue.incarnation, self.partition)
+            # A torn or unfinished batch holds the cursors: look again later, not at once.
+            self.stalled = scan_next <= start
+            return not self.stalled
+
+    async def _fetch(self, start: int, times: int) -> Chunk:
+        topic = self.queue.topic
+        return await self._core.log.fetch(topic, self.partition, start, CHUNK_RECORDS * times, CHUNK_BYTES * times)
+
+    async def _load(self, tags: list[int], entries: list[LoadEntry], scan: tuple[int, int]) -> int:
+        loaded = await self._core.store.load(
+            self.unit, self._core.control.generation, tags, entries, epoch=self.epoch, scan=scan
+        )
+        for tag, cursor, full in zip(tags, loaded.cursors, loaded.full, strict=True):
+            self.cursors[tag] = cursor
+            if full:
+                self.full.add(tag)
+        return loaded.taken
+
+
+def _pieces(entries: list[Entry]) -> list[list[Entry]]:
+    """Splits entries so that no journal record has much more than DRAIN_OFFSETS offsets."""
+    pieces: list[list[Entry]] = [[]]
+    size = 0
+    for entry in entries:
+        if size > DRAIN_OFFSETS:
+            pieces.append([])
+            size = 0
+        pieces[-1].append(entry)
+        size += len(entry.offsets)
+    return pieces

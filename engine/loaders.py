@@ -1,0 +1,231 @@
+"""Which units this worker owns, and the rhythm of their loaders.
+
+A unit is taken up when this worker touches it (a send, a receive, a waiter) and nobody owns it; it is given up after
+IDLE_S of silence. So an idle queue costs nothing, and a crashed owner is replaced by whoever is asked next.
+Neighbours: `loader.py` does the work for one unit; `rebuild.py` for lost state. Must not know verbs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+from collections.abc import Callable, Iterable
+
+from engine.core import Core
+from engine.errors import LogUnavailable, Unavailable
+from engine.loader import LEASE_MS, Loader
+from engine.queue import Queue, group_name
+from state.errors import Fenced, StateError, StateLost
+from state.keys import Unit
+
+logger = logging.getLogger(__name__)
+
+TICK_S = 0.05
+DRAIN_S = 0.15
+ENDS_S = 0.1
+RENEW_S = LEASE_MS / 3000
+IDLE_S = 10.0
+FLOORS_S = 5.0
+
+
+class Loaders:
+    """Loaders of this worker. `waits(queue)` says whether somebody waits for messages of a queue here."""
+
+    def __init__(self, core: Core, waits: Callable[[Queue], bool]) -> None:
+        self._core = core
+        self._waits = waits
+        self.worker = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self.owned: dict[Unit, Loader] = {}
+        self._touched: dict[Unit, float] = {}
+        self._ask_again: dict[Unit, float] = {}
+        self._looked: dict[str, float] = {}
+        self._looking: dict[str, asyncio.Task[bool]] = {}
+        self._loads: dict[Unit, asyncio.Task[None]] = {}
+        self._floors: dict[tuple[str, int, int], int] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        core.touched = self.touch
+        core.control.gone.append(self._gone)
+
+    async def start(self) -> None:
+        if not self._tasks:
+            jobs = ((self._own_all, TICK_S), (self._drain_all, DRAIN_S), (self._look_all, ENDS_S), (self._show_floors, FLOORS_S))
+            self._tasks = [asyncio.create_task(self._every(job, period)) for job, period in jobs]
+
+    async def stop(self) -> None:
+        """Drains what is owned and gives it up."""
+        for task in (*self._tasks, *self._loads.values(), *self._looking.values()):
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self._loads.values(), *self._looking.values(), return_exceptions=True)
+        self._tasks = []
+        for loader in list(self.owned.values()):
+            with contextlib.suppress(StateError, Unavailable):
+                await loader.drain()
+                await self._core.store.disown(loader.unit, loader.epoch)
+        self.owned.clear()
+
+    def touch(self, queue: Queue, partition: int) -> None:
+        """There is traffic on a unit: somebody must own it."""
+        self._touched[queue.units[partition]] = asyncio.get_running_loop().time()
+
+    async def _every(self, job: Callable[[], object], period: float) -> None:
+        while True:
+            await asyncio.sleep(period)
+            try:
+                await job()  # type: ignore[misc]
+            except (StateError, Unavailable) as error:
+                logger.debug("action=%s error=%s", job.__name__, error)
+            except Exception:
+                logger.exception("action=%s", job.__name__)
+
+    async def _own_all(self) -> None:
+        """Takes and renews leases; gives up idle units."""
+        now = asyncio.get_running_loop().time()
+        wanted = []
+        for unit, at in list(self._touched.items()):
+            queue = self._core.control.by_incarnation.get(unit.incarnation)
+            if queue is None:
+                self._forget(unit)
+            elif now - at > IDLE_S and not self._waits(queue):
+                await self._give_up(unit)
+            elif self._ask_again.get(unit, 0) <= now:
+                wanted.append(unit)
+        await asyncio.gather(*(self._own(unit, now) for unit in wanted))
+
+    async def _own(self, unit: Unit, now: float) -> None:
+        owned = await self._core.store.own(unit, self.worker, lease_ms=LEASE_MS)
+        queue = self._core.control.by_incarnation.get(unit.incarnation)
+        if not owned.ours or queue is None:
+            self._drop(unit)
+            self._ask_again[unit] = now + min(owned.number, 1000) / 1000
+            return
+        self._ask_again[unit] = now + RENEW_S
+        loader = self.owned.get(unit)
+        if loader is None or loader.epoch != owned.number:
+            self.owned[unit] = Loader(self._core, queue, unit.partition, owned.number)
+            self._looked.pop(unit.incarnation, None)
+        if owned.generation is None:
+            await self._core.recover(queue)
+
+    async def _give_up(self, unit: Unit) -> None:
+        loader = self.owned.get(unit)
+        if loader is not None:
+            with contextlib.suppress(Fenced):
+                if await loader.drain() or not await self._core.store.disown(unit, loader.epoch):
+                    return
+        self._forget(unit)
+
+    def _forget(self, unit: Unit) -> None:
+        self._drop(unit)
+        self._touched.pop(unit, None)
+        self._ask_again.pop(unit, None)
+
+    def _drop(self, unit: Unit) -> None:
+        self.owned.pop(unit, None)
+        task = self._loads.pop(unit, None)
+        if task is not None:
+            task.cancel()
+
+    async def _drain_all(self) -> None:
+        await asyncio.gather(*(self._guard(loader, loader.drain()) for loader in list(self.owned.values())))
+
+    async def _guard(self, loader: Loader, work: object) -> None:
+        """Runs work of a loader; one that is fenced is no longer ours."""
+        try:
+            await work  # type: ignore[misc]
+        except Fenced:
+            logger.warning("action=fenced queue=%s partition=%d", loader.queue.name, loader.partition)
+            if self.owned.get(loader.unit) is loader:
+                self._drop(loader.unit)
+        except StateLost:
+            with contextlib.suppress(Unavailable):
+                await self._core.recover(loader.queue)
+        except (StateError, LogUnavailable) as error:
+            logger.debug("action=load queue=%s partition=%d error=%s", loader.queue.name, loader.partition, error)
+
+    async def _look_all(self) -> None:
+        """Looks at the ends of the log for queues with traffic, all in one request."""
+        queues = {u.incarnation: q for u in self.owned if (q := self._core.control.by_incarnation.get(u.incarnation))}
+        if queues:
+            await self._look(queues.values())
+
+    async def refresh(self, queue: Queue) -> bool:
+        """Before an empty answer: whether Kafka had more than the window, and some of it is in the window now.
+
+        Looks at Kafka at most once in ENDS_S per queue; concurrent callers share a look.
+        """
+        for partition in range(queue.record.partitions):
+            self.touch(queue, partition)
+        now = asyncio.get_running_loop().time()
+        if now - self._looked.get(queue.incarnation, -1.0) < ENDS_S:
+            return False
+        looking = self._looking.get(queue.incarnation)
+        if looking is None:
+            looking = self._looking[queue.incarnation] = asyncio.create_task(self._refresh(queue))
+            looking.add_done_callback(lambda _: self._looking.pop(queue.incarnation, None))
+        return await asyncio.shield(looking)
+
+    async def _refresh(self, queue: Queue) -> bool:
+        now = asyncio.get_running_loop().time()
+        try:
+            await asyncio.gather(*(self._own(unit, now) for unit in queue.units if unit not in self.owned))
+            before = self._core.counts.get("loaded_chunks_total", 0)
+            await self._look([queue])
+            loads = [task for unit in queue.units if (task := self._loads.get(unit))]
+            if loads:
+                await asyncio.wait(loads, timeout=2)
+            return self._core.counts.get("loaded_chunks_total", 0) > before
+        except (StateError, Unavailable) as error:
+            logger.debug("action=refresh queue=%s error=%s", queue.name, error)
+            return False
+
+    async def _look(self, queues: Iterable[Queue]) -> None:
+        loaders = [loader for q in queues for unit in q.units if (loader := self.owned.get(unit))]
+        if not loaders:
+            return
+        ends = await self._core.log.end_offsets([(loader.queue.topic, loader.partition) for loader in loaders])
+        now = asyncio.get_running_loop().time()
+        for loader in loaders:
+            current = self._core.control.by_incarnation.get(loader.unit.incarnation)
+            if current is not None:
+                loader.queue = current
+            loader.end = max(loader.end, ends.get((loader.queue.topic, loader.partition), 0))
+            self._looked[loader.unit.incarnation] = now
+            known = loader.cursors.keys() == set(loader.queue.tag_ids) and min(loader.cursors.values()) >= loader.end
+            if not known and loader.unit not in self._loads:
+                task = asyncio.create_task(self._guard(loader, self._catch_up(loader)))
+                self._loads[loader.unit] = task
+                task.add_done_callback(lambda done, u=loader.unit: self._loads.pop(u, None) if self._loads.get(u) is done else None)  # type: ignore[misc]
+
+    async def _catch_up(self, loader: Loader) -> None:
+        """Loads until the window is full or has everything."""
+        await loader.look()
+        if all(cursor >= loader.end for cursor in loader.cursors.values()):
+            loader.behind = False
+            return
+        while await loader.load():
+            self._core.count("loaded_chunks_total")
+
+    async def _show_floors(self) -> None:
+        """Commits floors as offsets of consumer groups, so that Kafka's own tools show the lag of each tag."""
+        groups: dict[str, dict[tuple[str, int], int]] = {}
+        for loader in list(self.owned.values()):
+            queue, prefix = loader.queue, self._core.settings.topic_prefix
+            with contextlib.suppress(StateError):
+                counts = await self._core.store.info(loader.unit, self._core.control.generation, queue.tag_ids)
+                for tag, count in zip(queue.tags, counts, strict=True):
+                    key = (queue.incarnation, loader.partition, tag.id)
+                    if self._floors.get(key) != count.floor:
+                        self._floors[key] = count.floor
+                        groups.setdefault(group_name(prefix, queue.name, tag.name), {})[(queue.topic, loader.partition)] = count.floor
+        for group, offsets in groups.items():
+            await self._core.log.commit_group_offsets(group, offsets)
+
+    def _gone(self, queue: Queue) -> None:
+        for unit in queue.units:
+            self._forget(unit)
+        self._looked.pop(queue.incarnation, None)
+        for key in [key for key in self._floors if key[0] == queue.incarnation]:
+            del self._floors[key]

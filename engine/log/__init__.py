@@ -1,0 +1,10 @@
+"""Kafka, as the engine sees it: append, fetch, look after topics. The only package that imports the Kafka client.
+
+Neighbours: `produce` appends, `read` fetches, `admin` looks after topics, `faults` maps errors, `log` is all of it for
+the engine. Nothing here knows queues, tags or what a value means.
+"""
+
+from engine.log.log import Log
+from engine.log.shapes import Appended, Chunk, Headers, Record, TopicSpec, Unit
+
+__all__ = ["Appended", "Chunk", "Headers", "Log", "Record", "TopicSpec", "Unit"]

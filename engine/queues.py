@@ -1,0 +1,312 @@
+"""Queues and tags: create, set, delete, purge, copy; redrive policies. Each change is one control record.
+
+Order of a creation: topic, control record, window; of a deletion: control record (deleting), topic, keys, tombstone. A crash in
+between leaves a creation that is made again, or a deletion that the next start finishes.
+Neighbours: `control.py` keeps the records. Must not know HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from typing import Any
+
+import msgspec
+
+from engine.core import Core, now_ms
+from engine.errors import NotAllowedOnQueue, QueueExists, QueueNotFound, TagExists, TagNotFound
+from engine.limits import DEFAULTS, MAX_DELAY_MS, MAX_LEASE_MS, MAX_TAGS, check_filter, check_name, check_range, check_settings, check_user_attributes
+from engine.log import TopicSpec
+from engine.queue import DEFAULT_TAG, Queue, group_name, queue_topic
+from engine.verbs import QueueSettings
+from schemas.filters import Filter
+from schemas.records import QueueRecord, RedrivePolicy, TagRecord
+from state.errors import StateError
+
+logger = logging.getLogger(__name__)
+
+# Kafka keeps a record this much longer than its queue's retention says, for clocks and for slow loaders.
+RETENTION_MARGIN_MS = 3_600_000
+_FIELDS = ("delay_ms", "lease_ms", "retention_ms", "max_message_bytes", "receive_wait_ms", "max_receive_messages")
+
+
+class Queues:
+    """Changes of queues and tags. Changes of one queue are made one after the other, whoever makes them."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def create(self, name: str, owner: str, settings: QueueSettings) -> tuple[Queue, bool]:
+        """Makes a queue; an equal one that exists is fine (False). Raises InvalidValue, QueueExists, NotAllowedOnQueue."""
+        check_name("name", name)
+        check_settings(settings)
+        control = self._core.control
+        if (existing := control.queues.get(name)) is not None:
+            return self._same(existing, settings), False
+        async with control.change(name):
+            if (existing := control.queues.get(name)) is not None:
+                return self._same(existing, settings), False
+            if (half := control.unfinished.get(name)) is not None:
+                await self._finish_delete(half)
+            self._check_policy(name, settings.redrive_policy)
+            record = self._record(name, owner, settings)
+            return await self._make(record), True
+
+    def _same(self, queue: Queue, settings: QueueSettings) -> Queue:
+        """Raises QueueExists when what is named differs from what is."""
+        record = queue.record
+        for field in (*_FIELDS, "partitions", "durable_acks", "user_attributes", "redrive_policy"):
+            given = getattr(settings, field)
+            if given is not None and given != getattr(record, field):
+                raise QueueExists(
+                    f"queue {queue.name!r} exists with {field} {_plain(getattr(record, field))}, given {_plain(given)}",
+                    field=field,
+                    limit=_plain(getattr(record, field)),
+                    given=_plain(given),
+                )
+        return queue
+
+    def _record(self, name: str, owner: str, settings: QueueSettings) -> QueueRecord:
+        at = now_ms()
+        partitions = settings.partitions or self._core.settings.default_partitions
+        values: dict[str, Any] = {f: DEFAULTS[f] if getattr(settings, f) is None else getattr(settings, f) for f in _FIELDS}
+        return QueueRecord(
+            name=name,
+            incarnation=secrets.token_hex(6),
+            owner=owner,
+            created_at_ms=at,
+            modified_at_ms=at,
+            partitions=partitions,
+            tags=[TagRecord(0, DEFAULT_TAG, at, 0, [0] * partitions)],
+            next_tag_id=1,
+            redrive_policy=settings.redrive_policy,
+            user_attributes=settings.user_attributes or {},
+            durable_acks=bool(settings.durable_acks),
+            **values,
+        )
+
+    async def _make(self, record: QueueRecord) -> Queue:
+        """Topic, control record, window."""
+        core = self._core
+        topic = queue_topic(core.settings.topic_prefix, record.name)
+        spec = TopicSpec(topic, record.partitions, core.settings.replication_factor, self._topic_config(record))
+        made = await core.log.create_topics([spec])
+        if made.get(topic) == "exists":
+            await self._adopt(spec)
+        await core.control.write(f"queue/{record.name}", record)
+        queue = core.control.queues[record.name]
+        await asyncio.gather(*(self._open(queue, p) for p in range(record.partitions)), return_exceptions=True)
+        return queue
+
+    async def _adopt(self, spec: TopicSpec) -> None:
+        """A topic without a queue: left by a creation that died (empty: made anew), or a native producer's own (kept)."""
+        log = self._core.log
+        count = await log.partition_count(spec.name)
+        ends = await log.end_offsets([(spec.name, p) for p in range(count or 0)])
+        if any(ends.values()):
+            if count != spec.partitions:
+                raise QueueExists(
+                    f"topic {spec.name} exists with {count} partitions and records; create the queue with partitions {count}",
+                    field="partitions",
+                    limit=count,
+                    given=spec.partitions,
+                )
+            await log.set_topic_config(spec.name, spec.config)
+            return
+        await log.delete_topics([spec.name])
+        for _ in range(50):
+            if (await log.create_topics([spec])).get(spec.name) == "created":
+                return
+            await asyncio.sleep(0.1)
+
+    def _topic_config(self, record: QueueRecord) -> dict[str, str]:
+        s = self._core.settings
+        keep_ms = record.retention_ms + MAX_DELAY_MS + MAX_LEASE_MS + RETENTION_MARGIN_MS
+        config = {
+            "cleanup.policy": "delete",
+            "retention.ms": str(keep_ms),
+            "retention.bytes": "-1",
+            "message.timestamp.type": "LogAppendTime",
+        }
+        if s.flush_messages:
+            config["flush.messages"] = str(s.flush_messages)
+        if s.replication_factor >= 3:
+            config["min.insync.replicas"] = "2"
+        return config
+
+    async def _open(self, queue: Queue, partition: int) -> None:
+        starts = [(tag.id, tag.start_offsets[partition]) for tag in queue.tags]
+        try:
+            await self._core.store.open(queue.units[partition], self._core.control.generation, starts)
+        except StateError as error:
+            # A unit that does not serve is rebuilt (from nothing) by its first use.
+            logger.info("action=open queue=%s partition=%d error=%s", queue.name, partition, error)
+
+    async def _write(self, record: QueueRecord) -> Queue:
+        record = msgspec.structs.replace(record, modified_at_ms=now_ms())
+        await self._core.control.write(f"queue/{record.name}", record)
+        return self._core.control.queues[record.name]
+
+    def _known(self, name: str) -> Queue:
+        queue = self._core.control.queues.get(name)
+        if queue is None:
+            raise QueueNotFound(f"there is no queue {name!r}", field="queue", given=name)
+        return queue
+
+    async def set(self, name: str, settings: QueueSettings) -> Queue:
+        """Changes what is named, for messages received from now on (delay: sent from now on). Raises InvalidValue."""
+        check_settings(settings)
+        async with self._core.control.change(name):
+            old = self._known(name).record
+            if settings.partitions is not None and settings.partitions != old.partitions:
+                raise NotAllowedOnQueue(
+                    f"partitions of a queue can't be changed, they are {old.partitions}", field="partitions", limit=old.partitions, given=settings.partitions
+                )
+            if settings.redrive_policy is not None:
+                self._check_policy(name, settings.redrive_policy)
+            changes = {f: v for f in settings.__struct_fields__ if (v := getattr(settings, f)) is not None}
+            record = msgspec.structs.replace(old, **changes)
+            if record.retention_ms != old.retention_ms:
+                await self._core.log.set_topic_config(self._known(name).topic, self._topic_config(record))
+            return await self._write(record)
+
+    def _check_policy(self, name: str, policy: RedrivePolicy | None) -> None:
+        """Restrictions of design section 5 and reference/emq.md 3.5: no chains, and the dead-letter queue exists."""
+        if policy is None:
+            return
+        target = policy.dead_letter_queue
+        if target == name:
+            raise NotAllowedOnQueue("a queue can't be its own dead-letter queue", field="dead_letter_queue", given=target)
+        queue = self._core.control.queues.get(target)
+        if queue is None:
+            raise QueueNotFound(f"the dead-letter queue {target!r} does not exist", field="dead_letter_queue", given=target)
+        if queue.record.redrive_policy is not None:
+            raise NotAllowedOnQueue(f"{target!r} has a redrive policy, so it can't be a dead-letter queue", field="dead_letter_queue", given=target)
+        if self.sources(name):
+            raise NotAllowedOnQueue(
+                f"{name!r} is the dead-letter queue of {', '.join(self.sources(name))}, so it can't have a redrive policy", field="queue", given=name
+            )
+
+    def sources(self, name: str) -> list[str]:
+        """Queues whose policy names this one."""
+        return sorted(self._core.control.sources.get(name, ()))
+
+    async def set_policy(self, name: str, policy: RedrivePolicy | None) -> RedrivePolicy | None:
+        """Sets or removes the redrive policy."""
+        if policy is not None:
+            check_settings(QueueSettings(redrive_policy=policy))
+        async with self._core.control.change(name):
+            record = self._known(name).record
+            self._check_policy(name, policy)
+            queue = await self._write(msgspec.structs.replace(record, redrive_policy=policy))
+            return queue.record.redrive_policy
+
+    async def delete(self, name: str) -> None:
+        """Deletes queue, topic and state; nothing can be got back. Sources of a dead-letter queue lose their policy's effect."""
+        async with self._core.control.change(name):
+            record = msgspec.structs.replace(self._known(name).record, deleting=True)
+            await self._core.control.write(f"queue/{name}", record)
+            await self._finish_delete(record)
+
+    async def _finish_delete(self, record: QueueRecord) -> None:
+        core, queue = self._core, Queue(record, self._core.settings.topic_prefix)
+        await core.log.delete_topics([queue.topic])
+        await core.store.forget(queue.units, queue.tag_ids)
+        await core.log.delete_groups([group_name(core.settings.topic_prefix, record.name, tag.name) for tag in record.tags])
+        await core.control.write(f"queue/{record.name}", None)
+
+    async def finish_deletions(self) -> None:
+        """At start: deletions that a crash cut off."""
+        for name in list(self._core.control.unfinished):
+            async with self._core.control.change(name):
+                record = self._core.control.unfinished.get(name)
+                if record is not None:
+                    await self._finish_delete(record)
+
+    async def purge(self, name: str) -> None:
+        """Settles every message sent before the call under all tags, and deletes their records from Kafka."""
+        queue = await self._core.control.queue(name)
+        parts = [(queue.topic, p) for p in range(len(queue.units))]
+        ends = await self._core.log.end_offsets(parts)
+        for partition, part in enumerate(parts):
+            if part in ends:
+                unit = queue.units[partition]
+                self._core.touched(queue, partition)
+                await self._core.on_state(queue, lambda g, u=unit, below=ends[part]: self._core.store.purge(u, g, queue.tag_ids, below))  # type: ignore[misc]
+        await self._core.log.delete_records({part: end for part, end in ends.items() if end > 0})
+        async with self._core.control.change(name):
+            await self._write(self._known(name).record)
+
+    async def copy(self, name: str, owner: str, target: str) -> Queue:
+        """Makes a queue with the settings, tags and policy of another; no messages are copied (EMQ copyQueue)."""
+        source = (await self._core.control.queue(name)).record
+        check_name("target", target)
+        async with self._core.control.change(target):
+            if target in self._core.control.queues:
+                raise QueueExists(f"queue {target!r} exists", field="target", given=target)
+            if (half := self._core.control.unfinished.get(target)) is not None:
+                await self._finish_delete(half)
+            at = now_ms()
+            tags = [msgspec.structs.replace(t, created_at_ms=at, start_offsets=[0] * source.partitions) for t in source.tags]
+            record = msgspec.structs.replace(
+                source, name=target, incarnation=secrets.token_hex(6), owner=owner, created_at_ms=at, modified_at_ms=at, tags=tags
+            )
+            self._check_policy(target, record.redrive_policy)
+            return await self._make(record)
+
+    async def create_tag(
+        self, name: str, tag: str, start_at_ms: int, filter: Filter | None, user_attributes: dict[str, str]
+    ) -> tuple[Queue, TagRecord, bool]:
+        """Makes a tag that sees messages from `start_at_ms` on (0 oldest, negative now); an equal one is fine (False)."""
+        check_name("tag", tag)
+        check_range("start_at_ms", start_at_ms, -(2**53), 2**53)
+        check_filter(filter)
+        check_user_attributes(user_attributes)
+        async with self._core.control.change(name):
+            queue = self._known(name)
+            old = queue.by_name.get(tag)
+            if old is not None:
+                if tag == DEFAULT_TAG or old.filter != filter or old.user_attributes != user_attributes:
+                    raise TagExists(f"queue {name!r} has a tag {tag!r} with other settings", field="tag", given=tag)
+                return queue, old, False
+            check_range("tags", len(queue.tags), 0, MAX_TAGS)
+            starts = await self._starts(queue, start_at_ms)
+            record = TagRecord(queue.record.next_tag_id, tag, now_ms(), max(start_at_ms, 0) or 0, starts, filter, user_attributes)
+            if start_at_ms < 0:
+                record = msgspec.structs.replace(record, start_at_ms=record.created_at_ms)
+            changed = msgspec.structs.replace(queue.record, tags=[*queue.tags, record], next_tag_id=record.id + 1)
+            # The window knows the tag before any worker can load for it.
+            for partition, unit in enumerate(queue.units):
+                start = (record.id, starts[partition])
+                await self._core.on_state(queue, lambda g, u=unit, s=start: self._core.store.open(u, g, [s]))  # type: ignore[misc]
+            return await self._write(changed), record, True
+
+    async def _starts(self, queue: Queue, start_at_ms: int) -> list[int]:
+        parts = [(queue.topic, p) for p in range(len(queue.units))]
+        log = self._core.log
+        if start_at_ms == 0:
+            found = await log.start_offsets(parts)
+        elif start_at_ms < 0:
+            found = await log.end_offsets(parts)
+        else:
+            found = await log.offsets_at(parts, start_at_ms)
+        return [found.get(part, 0) for part in parts]
+
+    async def delete_tag(self, name: str, tag: str) -> None:
+        """Deletes a tag with its leases and counts. The default tag can't be deleted. Raises TagNotFound, NotAllowedOnQueue."""
+        if tag == DEFAULT_TAG:
+            raise NotAllowedOnQueue("the default tag can't be deleted", field="tag", given=tag)
+        async with self._core.control.change(name):
+            queue = self._known(name)
+            record = queue.by_name.get(tag)
+            if record is None:
+                raise TagNotFound(f"queue {name!r} has no tag {tag!r}", field="tag", given=tag)
+            await self._write(msgspec.structs.replace(queue.record, tags=[t for t in queue.tags if t.id != record.id]))
+            for unit in queue.units:
+                await self._core.store.close(unit, record.id)
+            await self._core.log.delete_groups([group_name(self._core.settings.topic_prefix, name, tag)])
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value) if isinstance(value, msgspec.Struct) else value

@@ -1,0 +1,172 @@
+"""send: Kafka has the messages before the answer, and the window has them too when Redis is up.
+
+Concurrent sends to a queue are committed in groups: one produce to one partition, one load of the window. A group starts at
+once when fewer than two are under way, so an idle queue waits for nothing and a busy one fills its groups by itself.
+Neighbours: `engine.py` calls `send`; `core.write_through` loads. Must not know HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import Sequence
+
+from engine.core import BATCH_SPAN_MS, Core
+from engine.errors import LogUnavailable, QueueNotFound
+from engine.limits import check_send
+from engine.log import Appended
+from engine.queue import Queue
+from engine.verbs import SendEntry, Sent
+from schemas.records import BatchMark, Message
+from schemas.wire import encode
+from state.replies import LoadEntry
+
+GROUPS_UNDER_WAY = 2
+GROUP_RECORDS = 500
+GROUP_BYTES = 2_000_000
+
+
+class _Item:
+    """The messages of one send and who waits for them."""
+
+    __slots__ = ("done", "messages", "values")
+
+    def __init__(self, messages: list[Message], values: list[bytes], done: asyncio.Future[list[Appended]]) -> None:
+        self.messages = messages
+        self.values = values
+        self.done = done
+
+
+class _Group:
+    """Sends of one queue that wait for the next commit."""
+
+    __slots__ = ("queue", "turn", "under_way", "waiting")
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.waiting: list[_Item] = []
+        self.under_way = 0
+        self.turn = secrets.randbelow(queue.record.partitions)
+
+
+class Sender:
+    """Sends of this worker. Any number of tasks may send at once."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._groups: dict[str, _Group] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        core.control.gone.append(self._gone)
+
+    def _gone(self, queue: Queue) -> None:
+        self._groups.pop(queue.incarnation, None)
+
+    async def stop(self) -> None:
+        """Returns when the commits under way have ended."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def send(self, queue: Queue, sender: str, entries: Sequence[SendEntry]) -> list[Sent]:
+        """Sends 1-100 messages, all or none. Returns when Kafka has them (acks=all).
+
+        Raises InvalidValue, MessageTooLarge (nothing was stored), LogUnavailable (the outcome is unknown).
+        """
+        check_send(entries, queue.record.max_message_bytes)
+        batch_id = secrets.token_hex(8) if len(entries) > 1 else ""
+        messages = [
+            Message(
+                body=entry.body,
+                attributes=entry.attributes,
+                delay_ms=queue.record.delay_ms if entry.delay_ms is None else entry.delay_ms,
+                lease_ms=entry.lease_ms,
+                sender=sender,
+                batch=BatchMark(batch_id, index, len(entries)) if batch_id else None,
+                body_is_text=entry.body_is_text,
+            )
+            for index, entry in enumerate(entries)
+        ]
+        appended = await self.append(queue, messages)
+        return [
+            Sent(
+                self._core.message_id(queue, a.partition, a.offset),
+                hashlib.md5(entry.body, usedforsecurity=False).hexdigest(),
+                a.timestamp_ms,
+            )
+            for a, entry in zip(appended, entries, strict=True)
+        ]
+
+    async def append(self, queue: Queue, messages: list[Message]) -> list[Appended]:
+        """Commits the messages of one send in the queue's next group. Raises LogUnavailable."""
+        group = self._groups.get(queue.incarnation)
+        if group is None:
+            group = self._groups[queue.incarnation] = _Group(queue)
+        group.queue = queue
+        item = _Item(messages, [encode(message) for message in messages], asyncio.get_running_loop().create_future())
+        group.waiting.append(item)
+        if group.under_way < GROUPS_UNDER_WAY and len(group.waiting) == 1:
+            asyncio.get_running_loop().call_soon(self._commit_next, group)
+        return await item.done
+
+    def _commit_next(self, group: _Group) -> None:
+        while group.waiting and group.under_way < GROUPS_UNDER_WAY:
+            items, records, size = [], 0, 0
+            while group.waiting and records < GROUP_RECORDS and size < GROUP_BYTES:
+                item = group.waiting.pop(0)
+                items.append(item)
+                records += len(item.values)
+                size += sum(map(len, item.values))
+            group.under_way += 1
+            group.turn = (group.turn + 1) % group.queue.record.partitions
+            task = asyncio.get_running_loop().create_task(self._commit(group, group.turn, items))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _commit(self, group: _Group, partition: int, items: list[_Item]) -> None:
+        queue = group.queue
+        try:
+            values = [value for item in items for value in item.values]
+            results = await self._core.log.append_many(queue.topic, partition, values)
+            entries: list[LoadEntry] = []
+            settled: list[tuple[_Item, list[Appended] | Exception]] = []
+            at = 0
+            for item in items:
+                outcome = _outcome(results[at : at + len(item.values)])
+                at += len(item.values)
+                settled.append((item, outcome))
+                if not isinstance(outcome, Exception):
+                    rows = zip(outcome, item.messages, item.values, strict=True)
+                    entries += [self._core.load_entry(queue, a.offset, a.timestamp_ms, m, v) for a, m, v in rows]
+            if entries:
+                await self._core.write_through(queue, partition, entries)
+            for item, outcome in settled:
+                self._answer(queue, item, outcome)
+        except Exception as error:  # the waiters must hear of it, whatever it is
+            for item in items:
+                if not item.done.done():
+                    item.done.set_exception(error)
+        finally:
+            group.under_way -= 1
+            self._commit_next(group)
+
+    def _answer(self, queue: Queue, item: _Item, outcome: list[Appended] | Exception) -> None:
+        if item.done.done():
+            return
+        if not isinstance(outcome, Exception):
+            item.done.set_result(outcome)
+        elif queue.incarnation not in self._core.control.by_incarnation:
+            item.done.set_exception(QueueNotFound(f"queue {queue.name!r} was deleted", field="queue", given=queue.name))
+        else:
+            item.done.set_exception(outcome)
+
+
+def _outcome(results: Sequence[Appended | Exception]) -> list[Appended] | Exception:
+    """All or none: the first failure is the failure of the batch; so is a batch that took too long to be shown."""
+    appended: list[Appended] = []
+    for result in results:
+        if isinstance(result, Exception):
+            return result
+        appended.append(result)
+    if appended[-1].timestamp_ms - appended[0].timestamp_ms > BATCH_SPAN_MS:
+        return LogUnavailable("the batch took longer than 30 s to be written; it will not be shown")
+    return appended

@@ -1,0 +1,222 @@
+"""Redrive tasks: send dead letters on, to where they came from or to one queue; by filter, at a rate, cancellable.
+
+A task is a control record; one worker at a time runs it (a lock in Redis, renewed by re-taking), writing its position every
+second. A crash repeats at most a second of work, and a letter that was moved already is settled, so nothing is moved twice.
+Neighbours: `mover.py` moves, script claim holds. Must not know HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+
+import msgspec
+
+from engine.core import MOVE_MS, Core, now_ms
+from engine.errors import EngineError, TaskEnded, TaskNotFound
+from engine.limits import check_filter, check_range
+from engine.mover import Held, Mover
+from engine.queue import Queue
+from schemas.filters import Filter, matches
+from schemas.records import Message, TaskRecord
+from schemas.vocabulary import TaskStatus
+from schemas.wire import UndecodableRecord, decode_message
+from state.errors import StateError
+from state.lock import LockBusy, lock
+
+logger = logging.getLogger(__name__)
+
+STEP = 100
+SAVE_S = 1.0
+LOCK_MS = 15_000
+KEEP_ENDED_MS = 3 * 86_400_000
+
+
+class Tasks:
+    """Redrive tasks: start, look, cancel, and the runner of this worker."""
+
+    def __init__(self, core: Core, mover: Mover) -> None:
+        self._core = core
+        self._mover = mover
+        self._runner: asyncio.Task[None] | None = None
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._kick = asyncio.Event()
+
+    async def start(self) -> None:
+        if self._runner is None:
+            self._runner = asyncio.create_task(self._loop())
+
+    async def stop(self) -> None:
+        tasks = [t for t in (self._runner, *self._running.values()) if t is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._runner = None
+
+    async def redrive(self, queue: Queue, principal: str, destination: Queue | None, filter: Filter | None, rate: int) -> TaskRecord:
+        """Starts a task over what is in `queue` now. `rate` messages a second, 0 = no bound. Raises InvalidValue."""
+        check_range("rate", rate, 0, 100_000)
+        check_filter(filter)
+        parts = [(queue.topic, p) for p in range(len(queue.units))]
+        ends = await self._core.log.end_offsets(parts)
+        starts = await self._core.log.start_offsets(parts)
+        at = now_ms()
+        task = TaskRecord(
+            id=secrets.token_hex(8),
+            status=TaskStatus.RUNNING,
+            source=queue.name,
+            source_incarnation=queue.incarnation,
+            destination=destination.name if destination is not None else "",
+            filter=filter,
+            rate=rate,
+            created_at_ms=at,
+            modified_at_ms=at,
+            end_offsets=[ends.get(part, 0) for part in parts],
+            next_offsets=[starts.get(part, 0) for part in parts],
+            principal=principal,
+        )
+        await self._core.control.write(f"task/{task.id}", task)
+        self._kick.set()
+        return task
+
+    async def get(self, id: str) -> TaskRecord:
+        """Raises TaskNotFound."""
+        task = self._core.control.tasks.get(id)
+        if task is None:
+            await self._core.control.sync()
+            task = self._core.control.tasks.get(id)
+        if task is None:
+            raise TaskNotFound(f"there is no task {id!r}", field="id", given=id[:100])
+        return task
+
+    async def cancel(self, id: str) -> TaskRecord:
+        """Stops a running task; what was moved stays moved. Raises TaskNotFound, TaskEnded."""
+        async with self._core.control.change(f"task/{id}"):
+            task = await self.get(id)
+            if task.status != TaskStatus.RUNNING:
+                raise TaskEnded(f"task {id!r} is {task.status}", field="id", given=id)
+            task = msgspec.structs.replace(task, status=TaskStatus.CANCELLED, modified_at_ms=now_ms())
+            await self._core.control.write(f"task/{id}", task)
+        return await self.get(id)
+
+    async def _loop(self) -> None:
+        while True:
+            for task in list(self._core.control.tasks.values()):
+                if task.status == TaskStatus.RUNNING and task.id not in self._running:
+                    runner = asyncio.create_task(self._run(task.id))
+                    self._running[task.id] = runner
+                    runner.add_done_callback(lambda _, id=task.id: self._running.pop(id, None))  # type: ignore[misc]
+                elif task.status != TaskStatus.RUNNING and now_ms() - task.modified_at_ms > KEEP_ENDED_MS:
+                    with contextlib.suppress(EngineError):
+                        await self._core.control.write(f"task/{task.id}", None)
+            self._kick.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._kick.wait(), 1.0)
+
+    async def _run(self, id: str) -> None:
+        """Runs slices of a task while this worker gets its lock."""
+        connection, prefix = self._core.connection, self._core.settings.topic_prefix
+        while (task := self._core.control.tasks.get(id)) is not None and task.status == TaskStatus.RUNNING:
+            try:
+                async with lock(connection, prefix, f"task:{id}", hold_ms=LOCK_MS, wait_s=0):
+                    await self._core.control.sync()
+                    task = self._core.control.tasks.get(id)
+                    if task is not None and task.status == TaskStatus.RUNNING:
+                        await self._slice(task)
+            except LockBusy:
+                await asyncio.sleep(1)
+            except (EngineError, StateError) as error:
+                logger.warning("action=redrive task=%s error=%s", id, error)
+                await asyncio.sleep(1)
+
+    async def _slice(self, task: TaskRecord) -> None:
+        """Works for about a second, then writes how far it got."""
+        queue = self._core.control.queues.get(task.source)
+        if queue is None or queue.incarnation != task.source_incarnation:
+            return await self._save(task, TaskStatus.FAILED, f"queue {task.source!r} was deleted")
+        if task.destination and task.destination not in self._core.control.queues:
+            return await self._save(task, TaskStatus.FAILED, f"queue {task.destination!r} was deleted")
+        loop = asyncio.get_running_loop()
+        began, moved_before = loop.time(), task.moved
+        while loop.time() - began < SAVE_S and not self._cancelled(task.id):
+            budget = STEP if not task.rate else min(STEP, int(task.rate * (loop.time() - began + 0.05)) - (task.moved - moved_before))
+            if budget <= 0:
+                await asyncio.sleep(0.02)
+                continue
+            partition = next((p for p, end in enumerate(task.end_offsets) if task.next_offsets[p] < end), None)
+            if partition is None:
+                return await self._save(task, TaskStatus.COMPLETED, "")
+            task = await self._step(task, queue, partition, budget)
+            if task.status != TaskStatus.RUNNING:
+                return await self._save(task, TaskStatus(task.status), task.failure)
+        await self._save(task, TaskStatus.RUNNING, "")
+        return None
+
+    def _cancelled(self, id: str) -> bool:
+        task = self._core.control.tasks.get(id)
+        return task is None or task.status != TaskStatus.RUNNING
+
+    async def _save(self, task: TaskRecord, status: TaskStatus, failure: str) -> None:
+        async with self._core.control.change(f"task/{task.id}"):
+            current = self._core.control.tasks.get(task.id)
+            if current is not None and current.status == TaskStatus.CANCELLED:
+                status = TaskStatus.CANCELLED
+            record = msgspec.structs.replace(task, status=status, failure=failure, modified_at_ms=now_ms())
+            await self._core.control.write(f"task/{task.id}", record)
+
+    async def _step(self, task: TaskRecord, queue: Queue, partition: int, budget: int) -> TaskRecord:
+        """Moves up to `budget` letters of one partition."""
+        core, end = self._core, task.end_offsets[partition]
+        chunk = await core.log.fetch(queue.topic, partition, task.next_offsets[partition], budget, 4_000_000)
+        letters: dict[int, tuple[Message, int]] = {}
+        for record in chunk.records:
+            try:
+                message = decode_message(record.value, record.headers)
+            except UndecodableRecord:
+                continue
+            if record.offset < end and matches(task.filter, message.attributes):
+                letters[record.offset] = (message, record.timestamp_ms)
+        moved, failed, held = await self._move(task, queue, partition, letters)
+        nexts = list(task.next_offsets)
+        nexts[partition] = held if held is not None else (end if chunk.at_end else chunk.next_offset)
+        if held is not None:
+            await asyncio.sleep(0.2)
+        return msgspec.structs.replace(
+            task, next_offsets=nexts, moved=task.moved + moved, failed=task.failed + failed, total=task.total + moved + failed
+        )
+
+    async def _move(
+        self, task: TaskRecord, queue: Queue, partition: int, letters: dict[int, tuple[Message, int]]
+    ) -> tuple[int, int, int | None]:
+        """(moved, failed, first offset still held by a lost claim). Settled letters count as neither; leased ones as failed."""
+        core, tag, unit = self._core, queue.tag(None), queue.units[partition]
+        core.touched(queue, partition)
+        targets = {offset: self._target(task, message) for offset, (message, _) in letters.items()}
+        ready = [offset for offset, target in targets.items() if target is not None]
+        moved, failed, first_held = 0, len(targets) - len(ready), None
+        if not ready:
+            return moved, failed, first_held
+        states = await core.on_state(queue, lambda g: core.store.states(unit, g, tag.id, ready))
+        claimed = await core.on_state(queue, lambda g: core.store.claim(unit, g, tag.id, ready, claim_ms=MOVE_MS))
+        for offset, state, (word, again_ms) in zip(ready, states, claimed.words, strict=True):
+            target = targets[offset]
+            if word == "ok" and target is not None:
+                message, sent_at_ms = letters[offset]
+                first_ms = state.first_received_at_ms or 0
+                held = Held(offset, claimed.nonce, message, sent_at_ms, state.count, first_ms, "", again_ms)
+                done = await self._mover.move(queue, tag, partition, held, target, "moved")
+                moved, failed = moved + done, failed + (not done)
+            elif word == "held" and first_held is None:
+                first_held = offset
+            elif word == "busy":
+                failed += 1
+        return moved, failed, first_held
+
+    def _target(self, task: TaskRecord, message: Message) -> Queue | None:
+        if task.destination:
+            return self._core.control.queues.get(task.destination)
+        return self._core.control.queues.get(message.origin.original_queue) if message.origin is not None else None
+
+

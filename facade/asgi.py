@@ -1,0 +1,156 @@
+"""ASGI by hand: bodies read within bounds, credentials of HTTP Basic, replies, clients that go away.
+
+Neighbours: `facade.handler` uses all of it, for the bare path and for the routes of FastAPI. This module must not know
+operations or the engine's verbs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import binascii
+from base64 import b64decode
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+
+from msgspec import Struct
+from starlette.types import Receive, Send
+
+from engine.errors import NotAuthenticated, Overloaded
+from facade.problem import ProblemError
+
+BODY_BYTES = 16 * 1024 * 1024  # of one request: 100 messages x 1 MiB x base64 would be 140 MB; who sends large ones sends fewer
+HELD_BYTES = 256 * 1024 * 1024  # of all requests in hand, so that many large ones are refused before memory ends
+KEY_ID_CHARACTERS = 128
+WATCH_AFTER_S = 0.02  # a receive that finds messages at once pays for no watcher
+
+
+_T = TypeVar("_T")
+
+
+class ClientGone(Exception):
+    """The client has closed the connection; nobody reads an answer."""
+
+
+class Response(Struct, frozen=True):
+    """A whole reply, encoded."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+
+class Intake:
+    """Reads bodies and counts the bytes in hand. Each `read` is paired with a `release` of what it returned."""
+
+    def __init__(self, body_bytes: int = BODY_BYTES, held_bytes: int = HELD_BYTES) -> None:
+        self._body_bytes = body_bytes
+        self._held_bytes = held_bytes
+        self.held = 0
+
+    async def read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+        """The whole body. Raises ProblemError `body_too_large`, Overloaded, or ClientGone; then nothing stays counted."""
+        stated = headers.get(b"content-length", b"")
+        if stated.isdigit() and (len(stated) > 18 or int(stated) > self._body_bytes):
+            raise self._too_large()
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            while True:
+                event = await receive()
+                if event["type"] == "http.disconnect":
+                    raise ClientGone
+                chunk = event.get("body", b"")
+                size += len(chunk)
+                self.held += len(chunk)
+                if size > self._body_bytes:
+                    raise self._too_large()
+                if self.held > self._held_bytes:
+                    raise Overloaded("Too many bytes of requests are being read.")
+                chunks.append(chunk)
+                if not event.get("more_body", False):
+                    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        except BaseException:
+            self.held -= size
+            raise
+
+    def release(self, body: bytes) -> None:
+        """The request of `body` is done with."""
+        self.held -= len(body)
+
+    def _too_large(self) -> ProblemError:
+        return ProblemError(
+            "body_too_large", f"A request may have {self._body_bytes} bytes.", field="body", limit=self._body_bytes
+        )
+
+
+def check_media_type(headers: Mapping[bytes, bytes]) -> None:
+    """Raises ProblemError `unsupported_media_type` unless a body of this request is plain JSON in UTF-8, or says nothing."""
+    encoding = headers.get(b"content-encoding", b"identity")
+    if encoding.lower() != b"identity":
+        raise ProblemError("unsupported_media_type", field="Content-Encoding", limit="identity", given=encoding)
+    stated = headers.get(b"content-type")
+    if not stated or stated == b"application/json":
+        return
+    media_type, *parameters = (part.strip().lower() for part in stated.split(b";"))
+    charsets = [p.partition(b"=")[2].strip(b'"') for p in parameters if p.startswith(b"charset=")]
+    if media_type != b"application/json" or any(charset not in (b"utf-8", b"utf8") for charset in charsets):
+        raise ProblemError("unsupported_media_type", field="Content-Type", limit="application/json", given=stated)
+
+
+def credentials(headers: Mapping[bytes, bytes]) -> tuple[str | None, str | None]:
+    """Key id and secret of HTTP Basic (RFC 7617), or (None, None). Raises NotAuthenticated for anything else."""
+    stated = headers.get(b"authorization")
+    if stated is None:
+        return None, None
+    scheme, _, encoded = stated.partition(b" ")
+    try:
+        if scheme.lower() != b"basic":
+            raise ValueError(scheme)
+        key_id, colon, secret = b64decode(encoded.strip(), validate=True).decode("utf-8").partition(":")
+    except (ValueError, binascii.Error):
+        key_id, colon, secret = "", "", ""
+    if not colon or not 0 < len(key_id) <= KEY_ID_CHARACTERS or not key_id.isprintable():
+        raise NotAuthenticated("Credentials are HTTP Basic: key id, colon, secret, in base64.", field="Authorization")
+    return key_id, secret
+
+
+async def unless_gone(call: Coroutine[Any, Any, _T], receive: Receive) -> _T:
+    """What `call` returns; when the client goes first, `call` is cancelled and ClientGone raised.
+
+    So nothing is leased to a receiver that has gone. To be called after the body has been read.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    loop = asyncio.get_running_loop()
+    gone = False
+    watcher: asyncio.Task[None] | None = None
+
+    async def watch() -> None:
+        nonlocal gone
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        gone = True
+        task.cancel()
+
+    def begin() -> None:
+        nonlocal watcher
+        watcher = loop.create_task(watch())
+
+    timer = loop.call_later(WATCH_AFTER_S, begin)
+    try:
+        return await call
+    except asyncio.CancelledError:
+        # A shutdown may cancel us too: only our own cancel is swallowed.
+        if gone and task.uncancel() == 0:
+            raise ClientGone from None
+        raise
+    finally:
+        timer.cancel()
+        if watcher is not None:
+            watcher.cancel()
+
+
+async def reply(send: Send, response: Response) -> None:
+    """Sends a whole response."""
+    await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
+    await send({"type": "http.response.body", "body": response.body})

@@ -1,0 +1,172 @@
+"""The `leaseway` command: a table of subcommands.
+
+Neighbours: each subcommand is a row of COMMANDS; what it does lives elsewhere and is imported when it runs, so that
+`leaseway --help` needs neither Kafka's client nor a web framework. It must not decide anything itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.config import BadSetting, Settings
+from facade.stack.errors import StackError
+
+EXIT_REFUSED = 2
+MOST_WORKERS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A subcommand: `arguments` adds its options, `run` gives the exit status. `about` None hides it from the help."""
+
+    name: str
+    about: str | None
+    arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a subcommand; returns the exit status: 0 done, 2 refused (one line on stderr says why)."""
+    given = _parser().parse_args(arguments)
+    command: Command = given.command
+    try:
+        return command.run(given)
+    except (StackError, BadSetting) as error:
+        print(f"leaseway {command.name}: {error}", file=sys.stderr)
+        return EXIT_REFUSED
+
+
+def say(text: str) -> None:
+    """A line of the supervisor."""
+    print(f"leaseway: {text}", flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="leaseway", description="A queue service over Kafka.")
+    shown = ",".join(command.name for command in COMMANDS if command.about)
+    subparsers = parser.add_subparsers(required=True, metavar=f"{{{shown}}}")
+    for command in COMMANDS:
+        if command.about:
+            subparser = subparsers.add_parser(command.name, help=command.about, description=command.about)
+        else:
+            subparser = subparsers.add_parser(command.name)
+        subparser.set_defaults(command=command)
+        command.arguments(subparser)
+    return parser
+
+
+def _worker_count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"must be 1 to {MOST_WORKERS}, given {text!r}")
+    return int(text)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"must be 0 (a free one) to 65535, given {text!r}")
+    return int(text)
+
+
+def _listen_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
+    parser.add_argument("--port", type=_port, help="port to listen on, 0 = a free one (default 9400)")
+    parser.add_argument("--workers", type=_worker_count, default=1, help="facade worker processes (default 1)")
+    parser.add_argument("--auth", choices=("open", "required"), help="open (loopback only, the default) or required")
+
+
+def _listen_settings(given: argparse.Namespace) -> dict[str, Any]:
+    from facade.stack.ports import free_port
+
+    return {"host": given.host, "port": free_port() if given.port == 0 else given.port, "auth": given.auth}
+
+
+def _up_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", type=Path, default=Path(".data"), help="folder of all data, made when missing (default .data)")
+    parser.add_argument(
+        "--durable",
+        choices=("page-cache", "fsync"),
+        help="when a send is answered: page-cache (the default: survives kill -9 of Kafka, not a power cut) or fsync",
+    )
+    _listen_arguments(parser)
+
+
+def _up(given: argparse.Namespace) -> int:
+    from facade.stack.supervisor import Order, up
+
+    flush = {None: None, "page-cache": 0, "fsync": 1}[given.durable]
+    up(Order(given.data, given.workers, {**_listen_settings(given), "flush_messages": flush}), say)
+    return 0
+
+
+def _serve(given: argparse.Namespace) -> int:
+    from facade.stack.serving import serve
+
+    serve(Settings.read(**_listen_settings(given)), given.workers, say)
+    return 0
+
+
+def _worker_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--ready-file", type=Path)
+
+
+def _worker(given: argparse.Namespace) -> int:
+    from facade.stack.worker import run
+
+    return run(Settings.read(), given.ready_file)
+
+
+def _config_arguments(parser: argparse.ArgumentParser) -> None:
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="print docs/config.md instead")
+    form.add_argument("--example", action="store_true", help="print .env.example instead")
+
+
+def _config(given: argparse.Namespace) -> int:
+    from facade.stack import config_page
+
+    if given.markdown:
+        print(config_page.markdown(), end="")
+    elif given.example:
+        print(config_page.example(), end="")
+    else:
+        print(config_page.current(Settings.read(), os.environ), end="")
+    return 0
+
+
+def _jars(given: argparse.Namespace) -> int:
+    from facade.stack.jars import fetch
+
+    say(f"the jars are in {fetch(say)}")
+    return 0
+
+
+def _demo(given: argparse.Namespace) -> int:
+    # By name: the demo is a client of the native dialect and may come with a later version.
+    try:
+        demo = importlib.import_module("facade.demo")
+    except ModuleNotFoundError as error:
+        if error.name != "facade.demo":
+            raise
+        raise StackError("the demo (module facade.demo) is not part of this version") from None
+    return int(demo.main() or 0)
+
+
+def _no_arguments(parser: argparse.ArgumentParser) -> None:
+    """Most commands have none."""
+
+
+COMMANDS = (
+    Command("up", "start Kafka, Redis and the facade from one folder; Ctrl-C stops all", _up_arguments, _up),
+    Command("serve", "start facade workers against an existing Kafka and Redis", _listen_arguments, _serve),
+    Command("demo", "stream a real data set through a queue and show what went where", _no_arguments, _demo),
+    Command("config", "print all settings, their values and where they came from", _config_arguments, _config),
+    Command("jars", "fetch the pinned jars of Kafka and of Spark's connectors", _no_arguments, _jars),
+    Command("worker", None, _worker_arguments, _worker),
+)

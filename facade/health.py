@@ -1,0 +1,78 @@
+"""Health of a worker: /live (the process answers) and /ready (its parts work).
+
+Neighbours: load balancers and the supervisor ask; the engine knows its parts. This module must not know Kafka or Redis.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from facade.operation import Answer, Call, Example, Operation
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+log = logging.getLogger("leaseway.facade")
+READY_WITHIN_S = 3.0  # a part that hangs is not ready, and the one who asks must not hang with it
+
+
+class Live(Struct, frozen=True):
+    """The process answers."""
+
+    status: str
+
+
+class Ready(Struct, frozen=True):
+    """Whether the worker can serve; `parts` says `ok` or what is wrong of each part."""
+
+    status: str
+    parts: dict[str, str]
+
+
+async def live(engine: Engine, call: Call) -> Answer:
+    """200 as long as the process can answer."""
+    return Answer(Live("ok"))
+
+
+async def ready(engine: Engine, call: Call) -> Answer:
+    """200 if every part is `ok`, else 503."""
+    try:
+        parts = await asyncio.wait_for(engine.ready(), READY_WITHIN_S)
+    except TimeoutError:
+        parts = {"engine": f"no answer within {READY_WITHIN_S:g} s"}
+    except Exception:
+        log.exception("readiness could not be told")
+        parts = {"engine": "readiness could not be told; the log has the reason"}
+    if all(state == "ok" for state in parts.values()):
+        return Answer(Ready("ok", parts))
+    return Answer(Ready("unavailable", parts), 503, (("retry-after", "1"),))
+
+
+OPERATIONS = (
+    Operation(
+        name="live",
+        method="GET",
+        path="/live",
+        group="Operation",
+        summary="Whether the process answers",
+        run=live,
+        replies={200: Live},
+        example=Example(reply={"status": "ok"}),
+        anonymous=True,
+    ),
+    Operation(
+        name="ready",
+        method="GET",
+        path="/ready",
+        group="Operation",
+        summary="Whether the worker and its parts can serve",
+        run=ready,
+        replies={200: Ready, 503: Ready},
+        example=Example(reply={"status": "ok", "parts": {"kafka": "ok", "redis": "ok"}}),
+        anonymous=True,
+    ),
+)

@@ -1,0 +1,107 @@
+"""Prometheus metrics of a facade worker, in a registry of its own (two apps in one process don't share counts).
+
+Neighbours: `facade.handler` observes, `/metrics` renders; the engine's counters are read when asked for. Each worker
+process counts itself: behind one port, a scrape gets the worker that took the connection. This module must not know any
+operation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from facade.operation import Answer, Call, Example, Operation
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+# From a hot verb without a wait to the longest long poll (60 s).
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 60.0)
+
+
+class EngineCounts(Collector):
+    """The counters of the engine; a name that ends in _total is a counter, any other a gauge."""
+
+    def __init__(self, counts: Callable[[], Mapping[str, float]]) -> None:
+        self._counts = counts
+
+    def describe(self) -> list[Metric]:
+        """Nothing: the names are known when the engine runs, not before."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """One metric per counter."""
+        for name, value in self._counts().items():
+            full = "leaseway_" + re.sub(r"[^a-zA-Z0-9_]", "_", name)
+            family = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            yield family(full, f"The engine's {name.replace('_', ' ')}.", value=value)
+
+
+class Metrics:
+    """Counts requests by verb and status, their time by verb, and long polls that wait."""
+
+    def __init__(self, counts: Callable[[], Mapping[str, float]]) -> None:
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._requests = Counter("leaseway_requests", "Requests answered.", ["verb", "status"], registry=self._registry)
+        self._seconds = Histogram(
+            "leaseway_request_seconds",
+            "Time from the request's head to its reply.",
+            ["verb"],
+            buckets=BUCKETS,
+            registry=self._registry,
+        )
+        self._waiting = Gauge(
+            "leaseway_receives_in_progress", "Receives being served: nearly all are waiting.", registry=self._registry
+        )
+        self._registry.register(EngineCounts(counts))
+        # Looking up a labelled child costs more than counting, so each pair is looked up once.
+        self._cells: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+
+    def observe(self, verb: str, status: int, seconds: float) -> None:
+        """Counts one request. `verb` and `status` must come from small sets: each pair is a time series."""
+        cell = self._cells.get((verb, status))
+        if cell is None:
+            cell = self._requests.labels(verb, str(status)), self._seconds.labels(verb)
+            self._cells[verb, status] = cell
+        cell[0].inc()
+        cell[1].observe(seconds)
+
+    def receive_begins(self) -> None:
+        """A receive is in progress; pair with `receive_ends`."""
+        self._waiting.inc()
+
+    def receive_ends(self) -> None:
+        """A receive has ended."""
+        self._waiting.dec()
+
+    def text(self) -> bytes:
+        """All metrics in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+
+def operations(metrics: Metrics) -> tuple[Operation, ...]:
+    """GET /metrics."""
+
+    async def run(engine: Engine, call: Call) -> Answer:
+        return Answer(metrics.text(), media_type=MEDIA_TYPE)
+
+    return (
+        Operation(
+            name="metrics",
+            method="GET",
+            path="/metrics",
+            group="Operation",
+            summary="Metrics of this worker in Prometheus' text format",
+            run=run,
+            replies={200: str},
+            example=Example(reply='leaseway_requests_total{status="200",verb="send"} 42.0\n'),
+            anonymous=True,
+            media_type="text/plain",
+        ),
+    )

@@ -1,0 +1,121 @@
+"""One example of each operation's request and reply, as JSON values. The document shows them; tests decode each as its struct.
+
+Neighbours: the operations of this dialect. This module must not know anything else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from facade.operation import Example
+
+_AT = 1_767_225_600_000
+_ID = "5f1c0f8e-9a3b-8c10-8000-00000000012a"
+_HANDLE = "bGVhc2V3YXkgaGFuZGxl"
+_BODY = '{"order": 17}'
+_ATTRIBUTES = {"kind": {"type": "string", "value": "retail"}, "logo": {"type": "binary", "value_base64": "iVBORw=="}}
+_FILTER = {"operator": "AND", "conditions": [{"name": "kind", "type": "string", "value": "retail"}]}
+_POLICY = {"dead_letter_queue": "orders-dead", "max_receive_count": 5}
+_TAG = {
+    "name": "billing",
+    "created_at_ms": _AT,
+    "start_at_ms": _AT,
+    "filter": _FILTER,
+    "user_attributes": {},
+    "backlog": 12,
+    "ready": 9,
+    "delayed": 1,
+    "leased": 2,
+    "stored": 0,
+}
+_QUEUE = {
+    "name": "orders",
+    "owner": "shop",
+    "created_at_ms": _AT,
+    "modified_at_ms": _AT,
+    "partitions": 4,
+    "delay_seconds": 0,
+    "lease_seconds": 30,
+    "retention_seconds": 345600,
+    "max_message_bytes": 262144,
+    "receive_wait_seconds": 0,
+    "max_receive_messages": 100,
+    "durable_acks": False,
+    "user_attributes": {"team": "shop"},
+    "redrive_policy": _POLICY,
+    "source_queues": [],
+    "tags": [_TAG],
+}
+_DELIVERY = {
+    "id": _ID,
+    "handle": _HANDLE,
+    "body": _BODY,
+    "attributes": _ATTRIBUTES,
+    "sent_at_ms": _AT,
+    "receive_count": 1,
+    "first_received_at_ms": _AT + 5,
+    "next_visible_at_ms": _AT + 30_005,
+    "partition": 0,
+    "offset": 298,
+    "sender": "shop",
+}
+_PEEKED = {**{name: value for name, value in _DELIVERY.items() if name != "handle"}, "state": "leased"}
+_TASK = {
+    "id": "6f2b7c1e",
+    "status": "running",
+    "source": "orders-dead",
+    "destination": None,
+    "filter": _FILTER,
+    "rate": 100,
+    "moved": 250,
+    "failed": 0,
+    "total": 400,
+    "created_at_ms": _AT,
+    "modified_at_ms": _AT + 2500,
+    "failure": "",
+}
+
+
+def _results(**more: Any) -> dict[str, Any]:
+    return {"results": [{"handle": _HANDLE, "status": "ok", **more}]}
+
+
+HOT = {
+    "send": Example(
+        {"messages": [{"body": _BODY, "attributes": {"kind": "retail", "logo": _ATTRIBUTES["logo"]}, "delay_seconds": 0.25}]},
+        {"messages": [{"id": _ID, "body_md5": "0d5bcbf1ba5ad7e4a8ffa3dd9a6b3a6f", "sent_at_ms": _AT}]},
+    ),
+    "receive": Example({"tag": "billing", "max": 10, "wait_seconds": 20, "lease_seconds": 30}, {"messages": [_DELIVERY]}),
+    "ack": Example({"handles": [_HANDLE]}, _results()),
+    "extend": Example({"entries": [{"handle": _HANDLE, "lease_seconds": 60}]}, _results(next_visible_at_ms=_AT + 60_000)),
+    "release": Example({"handles": [_HANDLE], "delay_seconds": 5}, _results(next_visible_at_ms=_AT + 5000)),
+    "kill": Example({"handles": [_HANDLE]}, _results()),
+}
+LOOK = {
+    "query": Example(reply={"messages": [_PEEKED], "next": None}),
+    "peek": Example(reply=_PEEKED),
+    "delete_message": Example(),
+}
+QUEUES = {
+    "create_queue": Example({"name": "orders", "delay_seconds": 0, "lease_seconds": 30, "redrive_policy": _POLICY}, _QUEUE),
+    "list_queues": Example(reply={"queues": ["orders", "orders-dead"], "next": None}),
+    "get_queue": Example(reply=_QUEUE),
+    "set_queue": Example({"lease_seconds": 30, "user_attributes": {"team": "shop"}}, _QUEUE),
+    "delete_queue": Example(),
+    "purge": Example(),
+    "copy_queue": Example({"target": "orders-2"}, {**_QUEUE, "name": "orders-2"}),
+    "get_redrive_policy": Example(reply=_POLICY),
+    "set_redrive_policy": Example(_POLICY, _POLICY),
+    "delete_redrive_policy": Example(),
+    "create_tag": Example({"name": "billing", "start_at_ms": 0, "filter": _FILTER}, _TAG),
+    "list_tags": Example(reply={"tags": [_TAG]}),
+    "delete_tag": Example(),
+}
+TASKS = {
+    "redrive": Example({"filter": _FILTER, "rate": 100}, _TASK),
+    "get_task": Example(reply=_TASK),
+    "cancel_task": Example(reply={**_TASK, "status": "cancelled"}),
+    "create_key": Example({"key_id": "billing-service", "principal": "billing", "admin": False}, {"key_id": "billing-service", "secret": "kept-by-you"}),
+    "list_keys": Example(reply={"keys": [{"key_id": "billing-service", "principal": "billing", "admin": False, "created_at_ms": _AT}]}),
+    "delete_key": Example(),
+}

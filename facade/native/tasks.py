@@ -1,0 +1,132 @@
+"""Operations on redrive tasks and access keys.
+
+Each reads its parameters, asks the engine, and renders. Neighbours: `translate`, `render`, `examples`; `routes` lists them.
+This module must not know HTTP beyond statuses and Location.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from facade.native import examples
+from facade.native.render import task_reply
+from facade.native.replies import KeyReply, KeysReply, NewKeyReply, TaskReply
+from facade.native.shapes import CreateKeyBody, RedriveBody
+from facade.native.translate import filter_of
+from facade.native.units import KEY_RULE, QUEUE_RULE, TASK_RULE
+from facade.operation import Answer, Call, Operation
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+
+async def redrive(engine: Engine, call: Call) -> Answer:
+    """Start a task that sends messages of a dead-letter queue on."""
+    body: RedriveBody = call.body
+    task = await engine.redrive(call.by, call.path["queue"], body.destination, filter_of(body.filter), body.rate)
+    return Answer(task_reply(task), 202, (("location", f"/v1/tasks/{task.id}"),))
+
+
+async def get_task(engine: Engine, call: Call) -> Answer:
+    """A task and its progress."""
+    return Answer(task_reply(await engine.get_task(call.by, call.path["task"])))
+
+
+async def cancel_task(engine: Engine, call: Call) -> Answer:
+    """Cancel a task; what it has moved stays moved."""
+    return Answer(task_reply(await engine.cancel_task(call.by, call.path["task"])))
+
+
+async def create_key(engine: Engine, call: Call) -> Answer:
+    """Create an access key."""
+    body: CreateKeyBody = call.body
+    key_id, secret = await engine.create_key(call.by, body.key_id, body.principal, body.admin)
+    return Answer(NewKeyReply(key_id=key_id, secret=secret), 201)
+
+
+async def list_keys(engine: Engine, call: Call) -> Answer:
+    """All access keys, without secrets."""
+    keys = await engine.list_keys(call.by)
+    replies = [KeyReply(key_id=k.key_id, principal=k.principal, admin=k.admin, created_at_ms=k.created_at_ms) for k in keys]
+    return Answer(KeysReply(keys=replies))
+
+
+async def delete_key(engine: Engine, call: Call) -> Answer:
+    """Delete an access key."""
+    await engine.delete_key(call.by, call.path["key"])
+    return Answer(status=204)
+
+
+OPERATIONS = (
+    Operation(
+        name="redrive",
+        method="POST",
+        path="/v1/queues/{queue}/redrive",
+        group="Tasks",
+        summary="Send messages of a dead-letter queue back, or to another queue",
+        run=redrive,
+        replies={202: TaskReply},
+        example=examples.TASKS["redrive"],
+        rules={"queue": QUEUE_RULE},
+        body=RedriveBody,
+        body_optional=True,
+        codes=("queue_not_found", "not_allowed_on_queue", "queue_in_use"),
+    ),
+    Operation(
+        name="get_task",
+        method="GET",
+        path="/v1/tasks/{task}",
+        group="Tasks",
+        summary="A redrive task and its progress",
+        run=get_task,
+        replies={200: TaskReply},
+        example=examples.TASKS["get_task"],
+        rules={"task": TASK_RULE},
+        codes=("task_not_found",),
+    ),
+    Operation(
+        name="cancel_task",
+        method="DELETE",
+        path="/v1/tasks/{task}",
+        group="Tasks",
+        summary="Cancel a redrive task; what it has moved stays moved",
+        run=cancel_task,
+        replies={200: TaskReply},
+        example=examples.TASKS["cancel_task"],
+        rules={"task": TASK_RULE},
+        codes=("task_not_found", "task_ended"),
+    ),
+    Operation(
+        name="create_key",
+        method="POST",
+        path="/v1/keys",
+        group="Keys",
+        summary="Create an access key; its secret is shown once",
+        run=create_key,
+        replies={201: NewKeyReply},
+        example=examples.TASKS["create_key"],
+        body=CreateKeyBody,
+    ),
+    Operation(
+        name="list_keys",
+        method="GET",
+        path="/v1/keys",
+        group="Keys",
+        summary="All access keys, without secrets",
+        run=list_keys,
+        replies={200: KeysReply},
+        example=examples.TASKS["list_keys"],
+    ),
+    Operation(
+        name="delete_key",
+        method="DELETE",
+        path="/v1/keys/{key}",
+        group="Keys",
+        summary="Delete an access key",
+        run=delete_key,
+        replies={204: None},
+        example=examples.TASKS["delete_key"],
+        rules={"key": KEY_RULE},
+        codes=("key_not_found",),
+    ),
+)

@@ -1,0 +1,100 @@
+"""Kafka as a child: its files, its command, is it there.
+
+Neighbours: `settings` holds the properties; `supervisor` and the tests run the `Program` made here. It must not know topics.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import subprocess
+from pathlib import Path
+
+from facade.stack.child import Program
+from facade.stack.errors import StackError
+from facade.stack.folder import Identity
+from facade.stack.programs import broker_class_path, find_java
+from facade.stack.settings import BROKER_PROPERTIES, JVM_FLAGS, replication
+
+START_S = 60.0
+STOP_S = 20.0
+FORMAT_S = 60.0
+API_VERSIONS = 18
+CORRELATION = 7
+LOG_SETTINGS = Path(__file__).with_name("log4j2.xml")
+
+
+def properties(folder: Path, identity: Identity) -> dict[str, str]:
+    """All properties of the embedded broker: the shared table and what depends on this folder."""
+    broker, controller = f"127.0.0.1:{identity.kafka_port}", f"127.0.0.1:{identity.controller_port}"
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "listeners": f"PLAINTEXT://{broker},CONTROLLER://{controller}",
+        "advertised.listeners": f"PLAINTEXT://{broker}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        # The fixed voters, not a voter set kept in the log: so the ports may change between starts.
+        "controller.quorum.voters": f"1@{controller}",
+        "log.dirs": str(folder / "kafka"),
+        **BROKER_PROPERTIES,
+        **replication(1),
+    }
+
+
+def program(folder: Path, identity: Identity, environment: dict[str, str]) -> Program:
+    """Write the broker's files, format its storage when that was never finished, and say how to run it.
+
+    Raises StackError when Java or the jars are missing, or the storage can't be formatted.
+    """
+    java = [find_java(), *JVM_FLAGS, f"-Dleaseway.logs={folder / 'logs'}", f"-Dlog4j2.configurationFile={LOG_SETTINGS}"]
+    java += ["-cp", broker_class_path()]
+    file = folder / "kafka.properties"
+    lines = [f"{name}={_escaped(value)}" for name, value in properties(folder, identity).items()]
+    file.write_text("\n".join(["# Written at every start; changes are lost.", *lines, ""]))
+    _format(folder, (*java, "kafka.tools.StorageTool", "format", "-t", identity.cluster_id, "-c", str(file)), environment)
+    return Program(
+        name="Kafka",
+        command=(*java, "kafka.Kafka", str(file)),
+        environment=environment,
+        output=folder / "logs" / "kafka.out",
+        ready=lambda _pid: answers(identity.kafka_port),
+        start_s=START_S,
+        stop_s=STOP_S,
+    )
+
+
+async def answers(port: int) -> bool:
+    """Whether a broker on 127.0.0.1:`port` answers an ApiVersions request (no Kafka client needed for that)."""
+    request = struct.pack(">hhih", API_VERSIONS, 0, CORRELATION, -1)
+    try:
+        async with asyncio.timeout(2):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            try:
+                writer.write(struct.pack(">i", len(request)) + request)
+                _size, correlation, error = struct.unpack(">iih", await reader.readexactly(10))
+            finally:
+                writer.close()
+    except (OSError, TimeoutError, asyncio.IncompleteReadError):
+        return False
+    return bool(correlation == CORRELATION and error == 0)
+
+
+def _format(folder: Path, command: tuple[str, ...], environment: dict[str, str]) -> None:
+    """The mark is written last, so a kill in the middle means formatting again; formatted folders are left as they are."""
+    mark = folder / "kafka.formatted"
+    if mark.exists():
+        return
+    command += ("--ignore-formatted",)
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=FORMAT_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise StackError(f"Kafka's storage in {folder} is not formatted after {FORMAT_S:.0f} s") from None
+    if done.returncode != 0:
+        words = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[0]
+        raise StackError(f"Kafka's storage in {folder} can't be formatted; Kafka says {words[:200]!r}")
+    mark.touch()
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\")

@@ -1,0 +1,65 @@
+"""redis-server as a child: its file, its command, is it there.
+
+Neighbours: `settings` holds the options; `supervisor` and the tests run the `Program` made here. It must not know keys, and
+does not import the Redis client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from facade.stack.child import Program
+from facade.stack.programs import find_redis_server
+from facade.stack.settings import REDIS_OPTIONS
+
+START_S = 60.0
+STOP_S = 15.0
+
+
+def options(folder: Path, port: int) -> dict[str, str]:
+    """All options of the embedded redis-server: the shared table and what depends on this folder."""
+    return {
+        "bind": "127.0.0.1",
+        "port": str(port),
+        "dir": str(folder / "redis"),
+        "daemonize": "no",
+        "logfile": "",
+        **REDIS_OPTIONS,
+    }
+
+
+def program(folder: Path, port: int, environment: dict[str, str]) -> Program:
+    """Write the file of redis-server and say how to run it. Raises StackError when there is no redis-server."""
+    (folder / "redis").mkdir(exist_ok=True)
+    file = folder / "redis.conf"
+    lines = [f"{name} {_quoted(value)}" for name, value in options(folder, port).items()]
+    file.write_text("\n".join(["# Written at every start; changes are lost.", *lines, ""]))
+    return Program(
+        name="Redis",
+        command=(find_redis_server(), str(file)),
+        environment=environment,
+        output=folder / "logs" / "redis.log",
+        ready=lambda _pid: answers(port),
+        start_s=START_S,
+        stop_s=STOP_S,
+    )
+
+
+async def answers(port: int) -> bool:
+    """Whether a redis-server on 127.0.0.1:`port` answers PING with PONG; while it loads its file it doesn't."""
+    try:
+        async with asyncio.timeout(2):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            try:
+                writer.write(b"PING\r\n")
+                return await reader.readline() == b"+PONG\r\n"
+            finally:
+                writer.close()
+    except (OSError, TimeoutError):
+        return False
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

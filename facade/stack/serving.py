@@ -1,0 +1,41 @@
+"""`leaseway serve`: facade workers against a Kafka and a Redis that are there already.
+
+Neighbours: `workers`, `group`. It must not know who runs Kafka and Redis.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from engine.config import Settings
+from facade.stack import workers
+from facade.stack.group import Group, start_together
+from facade.stack.ports import reserve
+from facade.stack.safety import refuse_unsafe
+from facade.stack.welcome import endpoint_of
+
+
+def serve(settings: Settings, worker_count: int, say: Callable[[str], None]) -> None:
+    """Run `worker_count` workers until SIGINT or SIGTERM; their output is ours.
+
+    Raises StackError for unsafe settings, a taken port, or a worker that doesn't start.
+    """
+    refuse_unsafe(settings)
+    with reserve(settings.host, settings.port), tempfile.TemporaryDirectory(prefix="leaseway-") as run_folder:
+        asyncio.run(_run(settings, worker_count, Path(run_folder), say))
+
+
+async def _run(settings: Settings, worker_count: int, run_folder: Path, say: Callable[[str], None]) -> None:
+    group = Group(say, lambda: None)
+    group.listen_to_signals()
+
+    async def start() -> None:
+        await start_together(group.add(workers.programs(settings, worker_count, run_folder, None, dict(os.environ))))
+        say(f"serving at {endpoint_of(settings)} with {worker_count} worker(s)")
+
+    await group.run_until_asked(start)
+    say("stopped")

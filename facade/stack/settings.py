@@ -1,0 +1,65 @@
+"""What the stack's broker, redis-server and JVM are told, as tables.
+
+Neighbours: `broker` and `redis_server` write these tables to files; docker-compose.yml says the same (a test compares).
+This module must not know ports, folders or processes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Holds for one broker and for three; what differs by the number of brokers is in `replication`.
+BROKER_PROPERTIES: Final[dict[str, str]] = {
+    # A typing error in a queue's name must not make a topic.
+    "auto.create.topics.enable": "false",
+    "delete.topic.enable": "true",
+    # Windows, retention and replay count from when the log took the record, not from a client's clock.
+    "log.message.timestamp.type": "LogAppendTime",
+    # The largest batch of records; the largest message of any dialect is well below it.
+    "message.max.bytes": "4194304",
+    "replica.fetch.max.bytes": "4194304",
+    # Fewer than Kafka's 50: every internal partition is two open files and a start-up cost.
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.num.partitions": "4",
+    "group.initial.rebalance.delay.ms": "0",
+    # A broker that was killed can't register again until its old session ends: with Kafka's 9 s, it is back after 12 s.
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+    # The cleaner takes this at start; Kafka's 128 MiB is an eighth of our heap.
+    "log.cleaner.dedupe.buffer.size": "33554432",
+}
+
+REDIS_OPTIONS: Final[dict[str, str]] = {
+    "appendonly": "yes",
+    "appendfsync": "everysec",
+    # Snapshots would be a second, older truth beside the append-only file.
+    "save": "",
+    "maxmemory": "1gb",
+    # Evicting a key would lose leases in silence: a full Redis must refuse instead.
+    "maxmemory-policy": "noeviction",
+}
+
+# Serial: on two cores it starts as fast as G1 (2.0 s) and leaves the second core to the others.
+JVM_FLAGS: Final[tuple[str, ...]] = (
+    "-Xms256m",
+    "-Xmx1g",
+    "-XX:+UseSerialGC",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-Djava.awt.headless=true",
+)
+
+
+def replication(brokers: int) -> dict[str, str]:
+    """Properties that depend on how many brokers there are (1 or more): copies and how many of them must have a record."""
+    copies = str(min(3, brokers))
+    in_sync = "2" if brokers >= 3 else "1"
+    return {
+        "default.replication.factor": copies,
+        "min.insync.replicas": in_sync,
+        "offsets.topic.replication.factor": copies,
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": in_sync,
+        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": in_sync,
+    }

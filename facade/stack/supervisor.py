@@ -1,0 +1,146 @@
+"""`leaseway up`: Kafka and Redis side by side, then the facade workers, until asked to stop.
+
+Neighbours: `folder`, `broker`, `redis_server`, `workers`, `group`. It must not know what the facade serves, beyond /ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.config import Settings
+from facade.stack import broker, redis_server, workers
+from facade.stack.child import Child, Program
+from facade.stack.errors import StackError
+from facade.stack.folder import DataFolder, Identity
+from facade.stack.group import Group, start_together
+from facade.stack.leftovers import MARK, end_leftovers
+from facade.stack.ports import free_port, is_free, reserve
+from facade.stack.programs import broker_class_path, find_java, find_redis_server
+from facade.stack.safety import refuse_unsafe
+from facade.stack.welcome import connectable, endpoint_of, welcome
+
+READY_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What `leaseway up` was asked for; `given` are the settings of the command line, None = not given."""
+
+    data: Path
+    workers: int
+    given: dict[str, Any]
+
+
+def up(order: Order, say: Callable[[str], None]) -> None:
+    """Run the stack until SIGINT or SIGTERM. Raises StackError when it can't start; then nothing is left running."""
+    settings = Settings.read(**order.given)
+    find_java(), find_redis_server(), broker_class_path()  # before anything is made
+    folder = DataFolder.open(order.data)
+    try:
+        end_leftovers(folder.path, say)
+        settings = _with_secrets(settings, folder)
+        refuse_unsafe(settings)
+        _check_remembered_ports(folder, say)
+        settings = dataclasses.replace(
+            settings,
+            kafka_bootstrap=f"127.0.0.1:{folder.identity.kafka_port}",
+            redis_url=f"redis://127.0.0.1:{folder.identity.redis_port}/0",
+        )
+        with reserve(settings.host, settings.port):
+            asyncio.run(Stack(folder, settings, order.workers, say).run())
+    finally:
+        folder.close()
+
+
+class Stack:
+    """The running stack of one folder. `run` may be called once."""
+
+    def __init__(self, folder: DataFolder, settings: Settings, worker_count: int, say: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._worker_count = worker_count
+        self._say = say
+        self._environment = {**os.environ, MARK: str(folder.path)}
+        self._services: list[Child] = []
+        self._facades: list[Child] = []
+
+    async def run(self) -> None:
+        """Start everything, wait for a signal, stop everything."""
+        group = Group(self._say, self._write_run)
+        group.listen_to_signals()
+        await group.run_until_asked(lambda: self._start(group))
+        self._say("stopped")
+
+    async def _start(self, group: Group) -> None:
+        began = time.monotonic()
+        path, identity = self._folder.path, self._folder.identity
+        redis = redis_server.program(path, identity.redis_port, self._environment)
+        # Formatting takes a second or two the first time; Redis need not wait for it.
+        kafka = await asyncio.to_thread(broker.program, path, identity, self._environment)
+        # Two steps, because they end one after the other: the broker may still be read while Redis is there.
+        (redis_child,) = group.add([redis])
+        (kafka_child,) = group.add([kafka])
+        self._services = [kafka_child, redis_child]
+        self._say(f"starting Kafka ({self._settings.kafka_bootstrap}) and Redis ({self._settings.redis_url})")
+        await start_together(self._services)
+        self._facades = group.add(self._worker_programs())
+        await start_together(self._facades)
+        await self._wait_ready()
+        self._say(f"ready after {time.monotonic() - began:.1f} s")
+        print(welcome(self._settings, self._folder.path), flush=True)
+
+    def _worker_programs(self) -> list[Program]:
+        return workers.programs(self._settings, self._worker_count, self._folder.logs, self._folder.logs, self._environment)
+
+    async def _wait_ready(self) -> None:
+        end = time.monotonic() + READY_S
+        status = 0
+        while time.monotonic() < end:
+            status = await workers.http_status(connectable(self._settings.host), self._settings.port, "/ready")
+            if status == 200:
+                return
+            await asyncio.sleep(0.1)
+        raise StackError(
+            f"the facade is not ready after {READY_S:.0f} s: GET /ready answers {status or 'nothing'}; see {self._folder.logs}"
+        )
+
+    def _write_run(self) -> None:
+        if not all(child.pid for child in self._services):
+            return
+        kafka, redis = self._services
+        self._folder.write_run(
+            {
+                "endpoint": endpoint_of(self._settings),
+                "kafka": {"pid": kafka.pid, "bootstrap": self._settings.kafka_bootstrap},
+                "redis": {"pid": redis.pid, "url": self._settings.redis_url},
+                "facades": [{"pid": child.pid} for child in self._facades if child.pid],
+            }
+        )
+
+
+def _with_secrets(settings: Settings, folder: DataFolder) -> Settings:
+    """Fill in what nobody set: the MAC key, and the administrator's secret when keys are required."""
+    defaults = Settings()
+    if settings.secret == defaults.secret:
+        settings = dataclasses.replace(settings, secret=folder.secret("secret"))
+    if settings.auth == "required" and not settings.admin_key_secret:
+        settings = dataclasses.replace(settings, admin_key_secret=folder.secret("admin_secret"))
+    return settings
+
+
+def _check_remembered_ports(folder: DataFolder, say: Callable[[str], None]) -> None:
+    """Ports are kept from start to start; one that somebody took meanwhile is replaced."""
+    ports = dataclasses.asdict(folder.identity)
+    for name in ("kafka_port", "controller_port", "redis_port"):
+        port = ports[name]
+        if not is_free("127.0.0.1", port):
+            ports[name] = free_port(ports["kafka_port"], ports["controller_port"], ports["redis_port"])
+            say(f"{name.replace('_', ' ')} {port} was taken meanwhile; using {ports[name]}")
+    folder.save(Identity(**ports))

@@ -1,0 +1,66 @@
+"""Facade workers as children: how to run one, is it there.
+
+Neighbours: `worker` is what runs in the child; `supervisor` and `serving` run the `Program`s made here. It must not know the app.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import sys
+from pathlib import Path
+
+from engine.config import PREFIX, Settings
+from facade.stack.child import Program
+
+START_S = 60.0
+STOP_S = 10.0
+
+
+def programs(settings: Settings, count: int, run_folder: Path, logs: Path | None, environment: dict[str, str]) -> list[Program]:
+    """`count` workers that share one port.
+
+    `run_folder` takes their ready files; `logs` (None: our own output) their output; `environment` is what they get besides
+    their settings.
+    """
+    base = {name: value for name, value in environment.items() if not name.startswith(PREFIX)} | settings_environment(settings)
+    return [_program(number, run_folder, logs, base) for number in range(count)]
+
+
+def settings_environment(settings: Settings) -> dict[str, str]:
+    """The LEASEWAY_ variables that make `Settings.read` give these settings again."""
+    return {PREFIX + field.name.upper(): str(getattr(settings, field.name)) for field in dataclasses.fields(settings)}
+
+
+async def http_status(host: str, port: int, path: str) -> int:
+    """Status of a GET, 0 when nothing answers within 5 s."""
+    try:
+        async with asyncio.timeout(5):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+                words = (await reader.readline()).split()
+            finally:
+                writer.close()
+    except (OSError, TimeoutError):
+        return 0
+    return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+
+
+def _program(number: int, run_folder: Path, logs: Path | None, environment: dict[str, str]) -> Program:
+    ready_file = run_folder / f"facade-{number}.ready"
+
+    async def ready(pid: int) -> bool:
+        # Workers share a port, so an answer on it says nothing about this one.
+        return ready_file.exists() and ready_file.read_text() == str(pid)
+
+    return Program(
+        name=f"facade worker {number}",
+        command=(sys.executable, "-m", "facade", "worker", "--ready-file", os.fspath(ready_file)),
+        environment=environment,
+        output=logs / f"facade-{number}.log" if logs else None,
+        ready=ready,
+        start_s=START_S,
+        stop_s=STOP_S,
+    )

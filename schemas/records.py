@@ -1,0 +1,159 @@
+"""What is written to Kafka, as frozen structs; `wire.py` turns them into Avro and back.
+
+Neighbours: `engine` makes and reads them; `avro/*.avsc` says the same with units and defaults (a test holds both
+together). This module must not know topics or clients.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from schemas.filters import Filter
+
+
+class Attribute(Struct, frozen=True):
+    """A user attribute: `type` is string[.sub], number[.sub] or binary[.sub] (case kept); `value` its bytes (UTF-8 but for binary)."""
+
+    type: str
+    value: bytes
+
+
+class Origin(Struct, frozen=True):
+    """Where a moved message came from. `from_*` is the step that made this record, `original_*` the first send."""
+
+    from_id: str
+    from_tag: str
+    original_id: str
+    original_queue: str
+    original_tag: str
+    reason: str
+    receive_count: int
+    first_received_at_ms: int
+    original_sent_at_ms: int
+    moved_at_ms: int
+
+
+class BatchMark(Struct, frozen=True):
+    """Record `index` (from 0) of the `size` records of atomic batch `id`; all of one partition."""
+
+    id: str
+    index: int
+    size: int
+
+
+class Message(Struct, frozen=True):
+    """The value of a record in `lw.q.<queue>`. Optional fields: None = the queue's setting holds."""
+
+    body: bytes
+    attributes: dict[str, Attribute] = {}
+    delay_ms: int = 0
+    lease_ms: int | None = None
+    sender: str = ""
+    origin: Origin | None = None
+    batch: BatchMark | None = None
+    group: str | None = None
+    dedup_id: str | None = None
+    priority: int = 8
+    body_is_text: bool = True
+
+
+class JournalEntry(Struct, frozen=True):
+    """One thing that happened to `offsets` of a unit under tag `tag`. `times` is empty or one epoch-ms per offset."""
+
+    seq: int
+    at_ms: int
+    kind: str
+    tag: int
+    offsets: list[int]
+    times: list[int] = []
+    reason: str = ""
+
+
+class JournalRecord(Struct, frozen=True):
+    """The value of a record in `lw.journal`: entries of one unit in seq order. A reader drops seqs it has seen."""
+
+    queue: str
+    incarnation: str
+    partition: int
+    entries: list[JournalEntry]
+
+
+class TagRecord(Struct, frozen=True):
+    """A tag of a queue. `start_offsets[p]` is the first offset of partition p it sees."""
+
+    id: int
+    name: str
+    created_at_ms: int
+    start_at_ms: int
+    start_offsets: list[int]
+    filter: Filter | None = None
+    user_attributes: dict[str, str] = {}
+
+
+class RedrivePolicy(Struct, frozen=True):
+    """After `max_receive_count` deliveries without an ack a message goes to queue `dead_letter_queue`."""
+
+    dead_letter_queue: str
+    max_receive_count: int
+
+
+class QueueRecord(Struct, frozen=True):
+    """The value of a control record with key `queue/<name>`: all that is known of a queue. Times in ms, sizes in bytes."""
+
+    name: str
+    incarnation: str
+    owner: str
+    created_at_ms: int
+    modified_at_ms: int
+    partitions: int
+    delay_ms: int
+    lease_ms: int
+    retention_ms: int
+    max_message_bytes: int
+    receive_wait_ms: int
+    max_receive_messages: int
+    tags: list[TagRecord]
+    next_tag_id: int
+    redrive_policy: RedrivePolicy | None = None
+    user_attributes: dict[str, str] = {}
+    durable_acks: bool = False
+    deleting: bool = False
+
+
+class KeyRecord(Struct, frozen=True):
+    """The value of a control record with key `key/<key id>`."""
+
+    key_id: str
+    secret: str
+    principal: str
+    admin: bool
+    created_at_ms: int
+
+
+class TaskRecord(Struct, frozen=True):
+    """The value of a control record with key `task/<id>`: a redrive task. `rate` is messages a second, 0 = no bound."""
+
+    id: str
+    status: str
+    source: str
+    source_incarnation: str
+    destination: str
+    filter: Filter | None
+    rate: int
+    created_at_ms: int
+    modified_at_ms: int
+    end_offsets: list[int]
+    next_offsets: list[int]
+    moved: int = 0
+    failed: int = 0
+    total: int = 0
+    principal: str = ""
+    failure: str = ""
+
+
+class GenerationRecord(Struct, frozen=True):
+    """The value of the control record `generation`: which state in Redis is the true one."""
+
+    generation: int
+    redis_run_id: str
+    at_ms: int

@@ -1,0 +1,93 @@
+"""The words of Leaseway: each state, event, status and reason is defined here, once.
+
+Neighbours: every package reads these words; the symbols of the Avro enums, the status words of the Lua scripts and the
+docs are tested equal to them. This module must not know who uses a word.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class MessageState(StrEnum):
+    """Where a message stands under one tag."""
+
+    DELAYED = "delayed"  # Not receivable before its time. Entered by a send or a release with a delay; left when the time comes.
+    READY = "ready"  # Receivable now. Entered by a send, a release, a lapse or a due delay; left by a receive.
+    LEASED = "leased"  # Lent to one consumer until its deadline. Entered by a receive; left by ack, release, kill or lapse.
+    SETTLED = "settled"  # Acked, dead, expired, purged, deleted or moved: never received again. The journal tells which.
+    STORED = "stored"  # In Kafka beyond the window of the tag: will be ready when the window gets there.
+
+
+class EventKind(StrEnum):
+    """What a journal entry says of its offsets under its tag."""
+
+    LEASED = "leased"  # Delivered; times = the deadlines; the entry's seq is the nonce.
+    LAPSED = "lapsed"  # Deadline passed without an ack; written when the next delivery (or death) notices.
+    EXTENDED = "extended"  # Deadline moved; times = the new deadlines.
+    RELEASED = "released"  # Given back by the consumer; times = when receivable again.
+    ACKED = "acked"  # Settled by the consumer.
+    DYING = "dying"  # To be moved to the dead-letter queue (killed or exhausted); not received again meanwhile.
+    DEAD = "dead"  # Settled: the dead-letter queue has it.
+    EXPIRED = "expired"  # Settled: older than the retention of its queue.
+    PURGED = "purged"  # Settled by a purge: all offsets below offsets[0].
+    DELETED = "deleted"  # Settled by id, without a receive.
+    CLAIMED = "claimed"  # Held by a redrive task; times = until when. No delivery, counts nothing.
+    MOVED = "moved"  # Settled: a redrive task has sent it on.
+    SKIPPED = "skipped"  # Settled unseen: undecodable, torn batch, or the second copy of a move; reason says which.
+
+
+class EntryStatus(StrEnum):
+    """What became of one handle in an ack, extend, release or kill."""
+
+    OK = "ok"  # Done.
+    STALE = "stale"  # The handle's delivery is over: settled, released, or delivered again since. Nothing was changed.
+    LAPSED = "lapsed"  # The lease has run out and the caller asked not to count that; nothing was changed.
+    INVALID = "invalid"  # Not a handle that this queue has given out. Nothing was changed.
+
+
+class Reason(StrEnum):
+    """Why a message died or was skipped."""
+
+    EXHAUSTED = "exhausted"  # Received as often as the redrive policy allows.
+    KILLED = "killed"  # A consumer said so.
+    UNDECODABLE = "undecodable"  # The record claims one of our schemas and can't be read.
+    TORN_BATCH = "torn_batch"  # Part of an atomic batch that never became whole.
+    DUPLICATE_MOVE = "duplicate_move"  # A second copy of the same move.
+
+
+class TaskStatus(StrEnum):
+    """Life of a redrive task."""
+
+    RUNNING = "running"
+    CANCELLED = "cancelled"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class Verb(StrEnum):
+    """What a principal asks; the authoriser sees these names."""
+
+    CREATE_QUEUE = "create_queue"
+    LIST_QUEUES = "list_queues"
+    GET_QUEUE = "get_queue"
+    SET_QUEUE = "set_queue"
+    DELETE_QUEUE = "delete_queue"
+    PURGE = "purge"
+    COPY_QUEUE = "copy_queue"
+    GET_REDRIVE_POLICY = "get_redrive_policy"
+    SET_REDRIVE_POLICY = "set_redrive_policy"
+    CREATE_TAG = "create_tag"
+    LIST_TAGS = "list_tags"
+    DELETE_TAG = "delete_tag"
+    SEND = "send"
+    RECEIVE = "receive"
+    ACK = "ack"
+    EXTEND = "extend"
+    RELEASE = "release"
+    KILL = "kill"
+    PEEK = "peek"
+    QUERY = "query"
+    DELETE_MESSAGE = "delete_message"
+    REDRIVE = "redrive"
+    MANAGE_KEYS = "manage_keys"

@@ -1,0 +1,176 @@
+"""Records to bytes and back: Confluent wire format (a zero byte, 4 bytes schema id, Avro binary).
+
+Neighbours: `records` has the shapes, `registry` the schemas; the engine calls this before a produce and after a fetch.
+This module must not know topics or offsets, and never decides what becomes of a record that it can't read.
+Every function is pure and safe from any thread.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Any, TypeAlias
+
+from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from msgspec import ValidationError, convert, to_builtins
+
+from schemas.records import (
+    Attribute,
+    BatchMark,
+    GenerationRecord,
+    JournalRecord,
+    KeyRecord,
+    Message,
+    Origin,
+    QueueRecord,
+    TaskRecord,
+)
+from schemas.registry import schema_id, schema_ids, schema_name, schema_text
+
+AnyRecord: TypeAlias = Message | JournalRecord | QueueRecord | KeyRecord | TaskRecord | GenerationRecord
+
+HEADER_NAME_CHARS = 256  # A longer header name of a native record is cut: dialects put names into HTTP headers and forms.
+
+_HEAD_BYTES = 5
+_TYPES: dict[str, type[AnyRecord]] = {
+    "message": Message,
+    "journal": JournalRecord,
+    "queue": QueueRecord,
+    "key": KeyRecord,
+    "task": TaskRecord,
+    "generation": GenerationRecord,
+}
+
+
+class UndecodableRecord(ValueError):
+    """The bytes claim one of our schemas and can't be read with it; the text names the fault."""
+
+
+def _head(id: int) -> bytes:
+    return b"\x00" + id.to_bytes(4, "big")
+
+
+_PARSED = {number: parse_schema(json.loads(schema_text(number))) for number in schema_ids()}
+_NEWEST = {subject: schema_id(subject) for subject in _TYPES}
+_SUBJECTS = {kind: subject for subject, kind in _TYPES.items()}
+_MESSAGE_HEAD = _head(_NEWEST["message"])
+_MESSAGE_SCHEMA = _PARSED[_NEWEST["message"]]
+
+
+def _reading() -> dict[bytes, tuple[str, Any, Any]]:
+    """Head of a record -> subject, its writer's schema, and the newest schema if that is another one."""
+    found = {}
+    for number, written in _PARSED.items():
+        subject = schema_name(number).split(".")[0]
+        found[_head(number)] = (subject, written, None if _NEWEST[subject] == number else _PARSED[_NEWEST[subject]])
+    return found
+
+
+_READING = _reading()
+
+
+def encode(record: AnyRecord) -> bytes:
+    """`record` with the newest schema of its kind. Raises ValueError or TypeError if a field does not hold what it should."""
+    buffer = BytesIO()
+    if type(record) is Message:
+        buffer.write(_MESSAGE_HEAD)
+        schemaless_writer(buffer, _MESSAGE_SCHEMA, _message_fields(record))
+    else:
+        number = _NEWEST[_SUBJECTS[type(record)]]
+        buffer.write(_head(number))
+        schemaless_writer(buffer, _PARSED[number], to_builtins(record, builtin_types=(bytes,)))
+    return buffer.getvalue()
+
+
+def decode(data: bytes) -> AnyRecord:
+    """The record in `data`, whatever version wrote it.
+
+    Raises UndecodableRecord if the head is not ours, or the rest is short, malformed, or followed by more bytes.
+    """
+    known = _READING.get(data[:_HEAD_BYTES])
+    if known is None:
+        raise UndecodableRecord(f"the record starts with {data[:_HEAD_BYTES].hex() or 'nothing'}, which names no schema of ours")
+    subject, written, newest = known
+    fields = _fields(data, subject, written, newest)
+    try:
+        return _message(fields) if subject == "message" else convert(fields, _TYPES[subject])
+    except ValidationError as fault:
+        raise UndecodableRecord(f"the {subject} record does not fit its shape: {fault}") from fault
+
+
+def decode_message(value: bytes | None, headers: Sequence[tuple[str, bytes | None]] | None) -> Message:
+    """The message in a record of a queue's topic.
+
+    A value that does not name a message schema of ours is a native producer's: its bytes are the body, its headers the
+    attributes. Raises UndecodableRecord only for a value that names one and can't be read in full.
+    """
+    if value is not None:
+        known = _READING.get(value[:_HEAD_BYTES])
+        if known is not None and known[0] == "message":
+            return _message(_fields(value, *known))
+    return _native(value or b"", headers or ())
+
+
+def _fields(data: bytes, subject: str, written: Any, newest: Any) -> Any:
+    buffer = BytesIO(data)
+    buffer.seek(_HEAD_BYTES)
+    try:
+        fields = schemaless_reader(buffer, written, newest)
+    except Exception as fault:  # fastavro raises a dozen kinds of error on hostile bytes, and promises none
+        raise UndecodableRecord(f"the {subject} record can't be read: {type(fault).__name__}: {fault}") from fault
+    if buffer.tell() != len(data):
+        raise UndecodableRecord(f"the {subject} record is followed by {len(data) - buffer.tell()} more bytes")
+    return fields
+
+
+def _message_fields(message: Message) -> dict[str, Any]:
+    """By hand, not `to_builtins`: every send and every load comes through here. A test holds it to the schema."""
+    attributes = message.attributes
+    return {
+        "body": message.body,
+        "attributes": {name: {"type": a.type, "value": a.value} for name, a in attributes.items()} if attributes else attributes,
+        "delay_ms": message.delay_ms,
+        "lease_ms": message.lease_ms,
+        "sender": message.sender,
+        "origin": None if message.origin is None else to_builtins(message.origin),
+        "batch": None if message.batch is None else to_builtins(message.batch),
+        "group": message.group,
+        "dedup_id": message.dedup_id,
+        "priority": message.priority,
+        "body_is_text": message.body_is_text,
+    }
+
+
+def _message(fields: dict[str, Any]) -> Message:
+    attributes, origin, batch = fields["attributes"], fields["origin"], fields["batch"]
+    return Message(
+        fields["body"],
+        {name: Attribute(a["type"], a["value"]) for name, a in attributes.items()} if attributes else attributes,
+        fields["delay_ms"],
+        fields["lease_ms"],
+        fields["sender"],
+        None if origin is None else Origin(**origin),
+        None if batch is None else BatchMark(**batch),
+        fields["group"],
+        fields["dedup_id"],
+        fields["priority"],
+        fields["body_is_text"],
+    )
+
+
+def _is_text(value: bytes) -> bool:
+    try:
+        value.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _native(value: bytes, headers: Sequence[tuple[str, bytes | None]]) -> Message:
+    attributes = {}
+    for name, header in headers:
+        if name:  # Kafka allows an empty name; no dialect can carry it
+            content = header or b""
+            attributes[name[:HEADER_NAME_CHARS]] = Attribute("string" if _is_text(content) else "binary", content)
+    return Message(value, attributes, body_is_text=_is_text(value))

@@ -1,0 +1,187 @@
+"""One RESP connection to Redis for a worker: all commands of a loop tick leave in one write.
+
+Neighbours: `store.py` calls scripts through it; redis-py is for the rare (`wake.py`). Must not know scripts or keys.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import logging
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import hiredis
+
+from state.errors import StateUnavailable
+
+logger = logging.getLogger(__name__)
+
+CONNECT_S = 2.0
+# A reply that takes longer means that Redis is stopped or unreachable: the connection is cut so that callers get an answer.
+REPLY_S = 4.0
+RECONNECT_S = (0.05, 0.1, 0.2, 0.5)
+
+Argument = str | bytes | int
+
+
+class _Wire(asyncio.Protocol):
+    """Bytes in and out of one TCP connection; replies resolve futures in the order of the commands."""
+
+    def __init__(self) -> None:
+        self.reader = hiredis.Reader(notEnoughData=_NOTHING)
+        self.waiting: collections.deque[asyncio.Future[Any]] = collections.deque()
+        self.buffer: list[bytes] = []
+        self.transport: asyncio.Transport | None = None
+        self.closed = asyncio.get_running_loop().create_future()
+        self.loop = asyncio.get_running_loop()
+        self.heard = self.loop.time()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def call(self, arguments: tuple[Argument, ...]) -> asyncio.Future[Any]:
+        future: asyncio.Future[Any] = self.loop.create_future()
+        if not self.waiting:
+            self.heard = self.loop.time()
+        self.waiting.append(future)
+        if not self.buffer:
+            self.loop.call_soon(self._flush)
+        self.buffer.append(hiredis.pack_command(arguments))  # type: ignore[arg-type]
+        return future
+
+    def _flush(self) -> None:
+        if self.buffer and self.transport is not None:
+            self.transport.write(b"".join(self.buffer) if len(self.buffer) > 1 else self.buffer[0])
+        self.buffer.clear()
+
+    def data_received(self, data: bytes) -> None:
+        self.reader.feed(data)
+        self.heard = self.loop.time()
+        while (reply := self.reader.gets()) is not _NOTHING:
+            future = self.waiting.popleft()
+            if not future.done():
+                future.set_result(reply)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        while self.waiting:
+            future = self.waiting.popleft()
+            if not future.done():
+                future.set_exception(StateUnavailable("the connection to Redis was lost before the reply"))
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def stuck(self) -> bool:
+        return bool(self.waiting) and self.loop.time() - self.heard > REPLY_S
+
+    def close(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+
+_NOTHING = object()
+
+
+class Connection:
+    """A connection that comes back by itself. Safe for any number of tasks of one loop."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self.host = parts.hostname or "127.0.0.1"
+        self.port = parts.port or 6379
+        self.password = unquote(parts.password) if parts.password else None
+        self.database = int(parts.path.strip("/") or 0)
+        self.run_id = ""
+        self._wire: _Wire | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._first: asyncio.Future[None] | None = None
+
+    async def start(self) -> None:
+        """Returns when Redis has answered, or after CONNECT_S; the connection is tried for ever after."""
+        if self._keeper is None:
+            self._first = asyncio.get_running_loop().create_future()
+            self._keeper = asyncio.create_task(self._keep())
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(self._first), CONNECT_S)
+
+    async def stop(self) -> None:
+        if self._keeper is not None:
+            self._keeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._keeper
+            self._keeper = None
+        if self._wire is not None:
+            self._wire.close()
+            self._wire = None
+
+    def call(self, *arguments: Argument) -> asyncio.Future[Any]:
+        """Sends a command; the future is its reply: bytes, int, list, None or a hiredis.ReplyError (as a value).
+
+        Raises StateUnavailable (from here or from the future) when there is no connection; then the outcome is unknown.
+        """
+        if self._wire is None:
+            raise StateUnavailable(f"no connection to Redis at {self.host}:{self.port}")
+        return self._wire.call(arguments)
+
+    @property
+    def connected(self) -> bool:
+        return self._wire is not None
+
+    async def _keep(self) -> None:
+        failures = 0
+        while True:
+            try:
+                wire = await self._connect()
+            except (OSError, TimeoutError, StateUnavailable) as error:
+                if failures == 0:
+                    logger.warning("action=connect part=redis host=%s port=%d error=%s", self.host, self.port, error)
+                await asyncio.sleep(RECONNECT_S[min(failures, len(RECONNECT_S) - 1)])
+                failures += 1
+                continue
+            failures = 0
+            self._wire = wire
+            if self._first is not None and not self._first.done():
+                self._first.set_result(None)
+            await self._watch(wire)
+            self._wire = None
+
+    async def _watch(self, wire: _Wire) -> None:
+        try:
+            while not wire.closed.done():
+                await asyncio.wait([wire.closed], timeout=1.0)
+                if wire.stuck():
+                    logger.warning("action=cut part=redis reason=no reply for %.0f s", REPLY_S)
+                    wire.close()
+                    await wire.closed
+        finally:
+            wire.close()
+
+    async def _connect(self) -> _Wire:
+        loop = asyncio.get_running_loop()
+        _, wire = await asyncio.wait_for(loop.create_connection(_Wire, self.host, self.port), CONNECT_S)
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                await self._greet(wire)
+        except BaseException:
+            wire.close()
+            raise
+        return wire
+
+    async def _greet(self, wire: _Wire) -> None:
+        if self.password is not None:
+            await self._expect(wire, "AUTH", self.password)
+        if self.database:
+            await self._expect(wire, "SELECT", self.database)
+        info = await self._expect(wire, "INFO", "server")
+        for line in info.decode().splitlines():
+            if line.startswith("run_id:"):
+                self.run_id = line.partition(":")[2]
+
+    @staticmethod
+    async def _expect(wire: _Wire, *arguments: Argument) -> Any:
+        reply = await wire.call(arguments)
+        if isinstance(reply, hiredis.ReplyError):
+            raise StateUnavailable(f"Redis refused {arguments[0]!r}: {reply}")
+        return reply

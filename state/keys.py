@@ -1,0 +1,65 @@
+"""Spells every key in Redis. All keys of a unit share one hash tag, so that Redis Cluster keeps them together.
+
+Neighbours: `store.py` only. Must not know what a key holds (see lua/README.md).
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Unit(Struct, frozen=True):
+    """A partition of one life of a queue: the grain of scripts. `incarnation` is 12 hex digits."""
+
+    incarnation: str
+    partition: int
+
+
+class UnitKeys:
+    """Keys of one unit, spelled once."""
+
+    __slots__ = ("_base", "_tags", "body", "meta", "origins", "outbox", "refs")
+
+    def __init__(self, prefix: str, unit: Unit) -> None:
+        self._base = f"{prefix}:{{{unit.incarnation}:{unit.partition}}}:"
+        self.meta = self._base + "meta"
+        self.body = self._base + "body"
+        self.refs = self._base + "refs"
+        self.outbox = self._base + "outbox"
+        self.origins = self._base + "origins"
+        self._tags: dict[int, TagKeys] = {}
+
+    def tag(self, tag: int) -> TagKeys:
+        keys = self._tags.get(tag)
+        if keys is None:
+            keys = self._tags[tag] = TagKeys(self._base, tag)
+        return keys
+
+    def all(self) -> list[str]:
+        """Every key of the unit that is not a tag's."""
+        return [self.meta, self.body, self.refs, self.outbox, self.origins]
+
+
+class TagKeys:
+    """Keys of one tag of a unit."""
+
+    __slots__ = ("ahead", "delayed", "delivery", "visible")
+
+    def __init__(self, base: str, tag: int) -> None:
+        self.visible = f"{base}visible:{tag}"
+        self.delivery = f"{base}delivery:{tag}"
+        self.ahead = f"{base}ahead:{tag}"
+        self.delayed = f"{base}delayed:{tag}"
+
+    def all(self) -> list[str]:
+        return [self.visible, self.delivery, self.ahead, self.delayed]
+
+
+def wake_channel(prefix: str, incarnation: str) -> str:
+    """Channel of a queue's wake-ups; the payload is a partition number."""
+    return f"{prefix}:wake:{incarnation}"
+
+
+def lock_key(prefix: str, name: str) -> str:
+    """A lock among workers: a string with the holder's token and a time to live."""
+    return f"{prefix}:lock:{name}"

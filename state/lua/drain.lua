@@ -1,0 +1,23 @@
+-- drain: forgets the first entries of the outbox (Kafka has them) and shows the next ones, in seq order.
+-- KEYS 1 meta hash: epoch, drained
+-- KEYS 2 outbox list: journal entries
+-- ARGV 1 epoch
+-- ARGV 2 done_seq: entries up to this seq are in the journal, 0 = none new
+-- ARGV 3 max: entries to show
+-- OUT {status, {entry ...}}
+-- STATUS OK FENCED
+-- INV an entry leaves the outbox only after the journal has it
+-- COST O(done + max)
+-- VERSION 1
+local meta, outbox = KEYS[1], KEYS[2]
+if redis.call('HGET', meta, 'epoch') ~= ARGV[1] then return {'FENCED'} end
+local done_seq = tonumber(ARGV[2])
+if done_seq > 0 then
+  local first = redis.call('LINDEX', outbox, 0)
+  while first and cmsgpack.unpack(first)[1] <= done_seq do
+    redis.call('LPOP', outbox)
+    first = redis.call('LINDEX', outbox, 0)
+  end
+  redis.call('HSET', meta, 'drained', done_seq)
+end
+return {'OK', redis.call('LRANGE', outbox, 0, tonumber(ARGV[3]) - 1)}

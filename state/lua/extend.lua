@@ -1,0 +1,43 @@
+-- extend: moves the deadlines of leases, counted from now; 0 makes a message receivable at once and leaves its handle good until then.
+-- KEYS 1 meta hash: generation, seq
+-- KEYS 2 visible zset: offset by next visible ms
+-- KEYS 3 delivery hash: offset -> delivery
+-- KEYS 4 outbox list: journal entries
+-- ARGV 1 generation
+-- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 3 tag
+-- ARGV 4 late: 1 = a lapsed lease counts until the message is delivered again
+-- ARGV 5 channel: wake-ups go there
+-- ARGV 6 partition: the payload of a wake-up
+-- ARGV + per handle: offset, nonce, lease ms
+-- OUT {status, {a status word and the new deadline ms (0 = none) per handle}}
+-- STATUS OK STALE LAPSED LOST
+-- INV only the latest delivery of a message can be extended; counts do not change
+-- COST O(handles log open)
+-- VERSION 1
+-- INCLUDE clock journal delivery
+local meta, visible, delivery, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
+local now, tag, late = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
+local out, extended, times, sooner = {}, {}, {}, false
+for a = 7, #ARGV, 3 do
+  local off = tonumber(ARGV[a])
+  local d = delivery_read(delivery, off)
+  local word, time = 'OK', 0
+  if not d or d.nonce ~= tonumber(ARGV[a + 1]) or d.flag ~= 0 then
+    word = 'STALE'
+  elseif d.time <= now and not late then
+    word = 'LAPSED'
+  else
+    time = now + tonumber(ARGV[a + 2])
+    sooner = sooner or time < d.time
+    d.time = time
+    delivery_write(delivery, off, d)
+    redis.call('ZADD', visible, time, off)
+    extended[#extended + 1], times[#times + 1] = off, time
+  end
+  out[#out + 1], out[#out + 2] = word, time
+end
+if #extended > 0 then journal(meta, outbox, now, 'extended', tag, extended, times) end
+if sooner then redis.call('PUBLISH', ARGV[5], ARGV[6]) end
+return {'OK', out}

@@ -1,0 +1,43 @@
+-- info: exact counts of what each tag has open in the window, and its cursor. Changes nothing but the floor it remembers.
+-- KEYS 1 meta hash: generation, c:<tag> cursors, f:<tag> floors
+-- KEYS + per tag: visible zset, delayed zset
+-- ARGV 1 generation
+-- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV + tag ids
+-- OUT {status, {ready, delayed, leased, cursor, floor per tag}}
+-- STATUS OK LOST
+-- INV floor <= every open offset of its tag; it never falls
+-- COST O(tags x min(open, 2000 + steps of the floor))
+-- VERSION 1
+-- INCLUDE clock
+local meta = KEYS[1]
+if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
+local now = clock(ARGV[2])
+local out = {}
+local function floor_of(id, visible, cursor, open)
+  local floor = math.min(tonumber(redis.call('HGET', meta, 'f:' .. id) or '0'), cursor)
+  local found = cursor
+  if open > 0 and open <= 2000 then
+    for _, member in ipairs(redis.call('ZRANGE', visible, 0, -1)) do found = math.min(found, tonumber(member)) end
+  elseif open > 0 then
+    found = floor
+    local steps = 0
+    while found < cursor and steps < 5000 and not redis.call('ZSCORE', visible, found) do
+      found, steps = found + 1, steps + 1
+    end
+  end
+  if found ~= floor then redis.call('HSET', meta, 'f:' .. id, found) end
+  return found
+end
+for i = 3, #ARGV do
+  local k = 1 + (i - 3) * 2
+  local visible, delayed = KEYS[k + 1], KEYS[k + 2]
+  local cursor = tonumber(redis.call('HGET', meta, 'c:' .. ARGV[i]) or '-1')
+  if cursor < 0 then return {'LOST'} end
+  redis.call('ZREMRANGEBYSCORE', delayed, '-inf', now)
+  local open = redis.call('ZCARD', visible)
+  local ready = redis.call('ZCOUNT', visible, '-inf', now)
+  local waiting = redis.call('ZCARD', delayed)
+  for _, v in ipairs({ready, waiting, open - ready - waiting, cursor, floor_of(ARGV[i], visible, cursor, open)}) do out[#out + 1] = v end
+end
+return {'OK', out}

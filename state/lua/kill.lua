@@ -1,0 +1,40 @@
+-- kill: marks leased messages as dying, so that the caller can move them to the dead-letter queue; nobody receives them meanwhile.
+-- KEYS 1 meta hash: generation, seq
+-- KEYS 2 visible zset: offset by next visible ms
+-- KEYS 3 delivery hash: offset -> delivery
+-- KEYS 4 body hash: offset -> header and record
+-- KEYS 5 outbox list: journal entries
+-- ARGV 1 generation
+-- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 3 tag
+-- ARGV 4 late: 1 = a lapsed lease counts until the message is delivered again
+-- ARGV 5 move_ms: how long a dying message waits for its mover
+-- ARGV + per handle: offset, nonce
+-- OUT {status, {a status word, offset, count, first ms, nonce, body per handle}}
+-- STATUS OK STALE LAPSED LOST
+-- INV a dying message is given to one mover at a time
+-- COST O(handles log open)
+-- VERSION 1
+-- INCLUDE clock journal delivery
+local meta, visible, delivery, body, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
+local now, tag, late, move_ms = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', tonumber(ARGV[5])
+local out = {}
+for a = 6, #ARGV, 2 do
+  local off = tonumber(ARGV[a])
+  local d = delivery_read(delivery, off)
+  local row = {'OK', off, 0, 0, 0, ''}
+  if not d or d.nonce ~= tonumber(ARGV[a + 1]) or d.flag ~= 0 then
+    row[1] = 'STALE'
+  elseif d.time <= now and not late then
+    row[1] = 'LAPSED'
+  else
+    d.flag, d.time = 1, now + move_ms
+    d.nonce = journal(meta, outbox, now, 'dying', tag, {off}, {d.time}, 'killed')
+    delivery_write(delivery, off, d)
+    redis.call('ZADD', visible, d.time, off)
+    row = {'OK', off, d.count, d.first, d.nonce, redis.call('HGET', body, off) or ''}
+  end
+  for _, v in ipairs(row) do out[#out + 1] = v end
+end
+return {'OK', out}

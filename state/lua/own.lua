@@ -1,0 +1,23 @@
+-- own: takes or renews the loader's lease of a unit. A new owner gets a higher epoch, which fences the one before.
+-- KEYS 1 meta hash: generation, owner, owner_until, epoch
+-- ARGV 1 now: ms, 0 = Redis' clock
+-- ARGV 2 worker: who asks
+-- ARGV 3 lease_ms
+-- OUT {status, epoch or ms until the lease of the other ends, generation or ''}
+-- STATUS OWNED OTHER
+-- INV one owner at a time; the epoch only grows, also when Redis was emptied
+-- COST O(1)
+-- VERSION 1
+-- INCLUDE clock
+local meta = KEYS[1]
+local now, worker, lease_ms = clock(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local held = redis.call('HMGET', meta, 'owner', 'owner_until', 'epoch', 'generation')
+local left = tonumber(held[2] or '0') - now
+local epoch = tonumber(held[3] or '0')
+if held[1] ~= worker or left <= 0 then
+  if held[1] and held[1] ~= worker and left > 0 then return {'OTHER', left, held[4] or ''} end
+  epoch = math.max(epoch + 1, now)
+  redis.call('HSET', meta, 'owner', worker, 'epoch', epoch)
+end
+redis.call('HSET', meta, 'owner_until', now + lease_ms)
+return {'OWNED', epoch, held[4] or ''}

@@ -1,0 +1,21 @@
+-- probe: tells when a receive would find something. Changes nothing.
+-- KEYS 1 meta hash: generation, c:<tag>
+-- KEYS 2 visible zset: offset by next visible ms
+-- ARGV 1 generation
+-- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 3 tag
+-- OUT {status, ms to the next visible time or -1, cursor, open}
+-- STATUS OK LOST
+-- INV reads only
+-- COST O(1)
+-- VERSION 1
+-- INCLUDE clock
+local meta, visible = KEYS[1], KEYS[2]
+if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
+local cursor = redis.call('HGET', meta, 'c:' .. ARGV[3])
+if not cursor then return {'LOST'} end
+local now = clock(ARGV[2])
+local head = redis.call('ZRANGE', visible, 0, 0, 'WITHSCORES')
+local wait = -1
+if head[2] then wait = math.max(0, tonumber(head[2]) - now) end
+return {'OK', wait, tonumber(cursor), redis.call('ZCARD', visible)}

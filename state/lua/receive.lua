@@ -1,0 +1,97 @@
+-- receive: lends the due messages with the lowest visible times to one caller; each is invisible until its deadline from then on.
+-- KEYS 1 meta hash: generation, seq, bytes, c:<tag>
+-- KEYS 2 visible zset: offset by next visible ms
+-- KEYS 3 delivery hash: offset -> delivery
+-- KEYS 4 body hash: offset -> header (sent ms, due ms, lease ms or -1) and record
+-- KEYS 5 refs hash: offset -> holders
+-- KEYS 6 outbox list: journal entries
+-- ARGV 1 generation
+-- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 3 tag
+-- ARGV 4 max: 1-100
+-- ARGV 5 lease_ms: -1 = the message's own, else the queue's
+-- ARGV 6 queue_lease_ms
+-- ARGV 7 max_receive_count: 0 = no dead-letter queue
+-- ARGV 8 retention_ms
+-- ARGV 9 move_ms: how long a dying message waits for its mover
+-- ARGV 10 window_bytes: above half of it a leased message gives up its body
+-- OUT {status, now, nonce, ms to the next visible time or -1, cursor, open, {offset, count, first ms, deadline ms, body ...}, {offset, count, first ms, nonce, again ms or 0, reason, body ...}}; the second list is dying: the caller moves it
+-- STATUS OK LOST
+-- INV a message is lent to one caller at a time; each delivery adds one to its count; nonce is the seq of its entry
+-- COST O(max log open)
+-- VERSION 1
+-- INCLUDE clock journal delivery settle
+local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
+local cursor = redis.call('HGET', meta, 'c:' .. ARGV[3])
+if not cursor then return {'LOST'} end
+local now, tag, max = clock(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local lease_ms, queue_lease_ms = tonumber(ARGV[5]), tonumber(ARGV[6])
+local max_receive_count, retention_ms = tonumber(ARGV[7]), tonumber(ARGV[8])
+local move_ms, window_bytes = tonumber(ARGV[9]), tonumber(ARGV[10])
+local shared = redis.call('EXISTS', refs) == 1
+local offsets, deadlines, lapsed, expired, lent, dying = {}, {}, {}, {}, {}, {}
+local REASON = {'killed', 'exhausted'}
+-- Marks a message as dying; a second time (its mover was lost) `again` is until when that mover had it.
+local function die(off, d, packed)
+  local again = (d.flag == 1 or d.flag == 2) and d.time or 0
+  if again == 0 then d.flag = 2 end
+  d.time = now + move_ms
+  d.nonce = journal(meta, outbox, now, 'dying', tag, {off}, {d.time}, REASON[d.flag])
+  delivery_write(delivery, off, d)
+  redis.call('ZADD', visible, d.time, off)
+  for _, v in ipairs({off, d.count, d.first, d.nonce, again, REASON[d.flag], packed or ''}) do dying[#dying + 1] = v end
+end
+local function lend(off, d, packed)
+  local own = -1
+  if packed then local _, _, ms = struct.unpack('>I8I8i8', packed) own = ms end
+  local ms = lease_ms
+  if ms < 0 then ms = own >= 0 and own or queue_lease_ms end
+  -- One call lends a message once, also with a lease of 0.
+  ms = math.max(ms, 1)
+  if d.count == 0 then d.first = now end
+  d.count, d.flag, d.time = d.count + 1, 0, now + ms
+  lent[#lent + 1] = {off, d, packed}
+  offsets[#offsets + 1], deadlines[#deadlines + 1] = off, d.time
+end
+local function consider(off)
+  local packed = redis.call('HGET', body, off)
+  local d = delivery_read(delivery, off) or {nonce = 0, count = 0, first = 0, flag = 0, time = 0}
+  if d.nonce ~= 0 and d.flag == 0 then lapsed[#lapsed + 1] = off end
+  if packed and d.flag ~= 1 and d.flag ~= 2 then
+    local _, due = struct.unpack('>I8I8', packed)
+    if due + retention_ms <= now then
+      settle(meta, visible, delivery, body, refs, off, shared)
+      expired[#expired + 1] = off
+      return
+    end
+  end
+  if max_receive_count > 0 and (d.flag == 1 or d.flag == 2 or d.count >= max_receive_count) then return die(off, d, packed) end
+  lend(off, d, packed)
+end
+local rounds = 0
+repeat
+  local due = redis.call('ZRANGEBYSCORE', visible, '-inf', now, 'LIMIT', 0, max - #lent)
+  local before = #lent
+  for _, off in ipairs(due) do consider(tonumber(off)) end
+  for i = before + 1, #lent do redis.call('ZADD', visible, lent[i][2].time, lent[i][1]) end
+  rounds = rounds + 1
+until #due == 0 or #lent >= max or rounds >= 10
+if #lapsed > 0 then journal(meta, outbox, now, 'lapsed', tag, lapsed) end
+if #expired > 0 then journal(meta, outbox, now, 'expired', tag, expired) end
+local nonce, out = 0, {}
+if #lent > 0 then
+  nonce = journal(meta, outbox, now, 'leased', tag, offsets, deadlines)
+  local full = tonumber(redis.call('HGET', meta, 'bytes') or '0') > window_bytes / 2
+  for _, l in ipairs(lent) do
+    local off, d, packed = l[1], l[2], l[3]
+    d.nonce = nonce
+    delivery_write(delivery, off, d)
+    if full and packed and not (shared and redis.call('HEXISTS', refs, off) == 1) then drop_body(meta, body, refs, off, false) end
+    for _, v in ipairs({off, d.count, d.first, d.time, packed or ''}) do out[#out + 1] = v end
+  end
+end
+local head = redis.call('ZRANGE', visible, 0, 0, 'WITHSCORES')
+local wait = -1
+if head[2] then wait = math.max(0, tonumber(head[2]) - now) end
+return {'OK', now, nonce, wait, tonumber(cursor), redis.call('ZCARD', visible), out, dying}

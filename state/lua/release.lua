@@ -1,0 +1,47 @@
+-- release: gives leased messages back, receivable after a delay; their handles are over and their counts stay.
+-- KEYS 1 meta hash: generation, seq
+-- KEYS 2 visible zset: offset by next visible ms
+-- KEYS 3 delivery hash: offset -> delivery
+-- KEYS 4 outbox list: journal entries
+-- KEYS 5 delayed zset: offset by due ms
+-- ARGV 1 generation
+-- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 3 tag
+-- ARGV 4 late: 1 = a lapsed lease counts until the message is delivered again
+-- ARGV 5 channel: wake-ups go there
+-- ARGV 6 partition: the payload of a wake-up
+-- ARGV 7 delay_ms
+-- ARGV + per handle: offset, nonce
+-- OUT {status, {a status word and the next visible ms (0 = none) per handle}}
+-- STATUS OK STALE LAPSED LOST
+-- INV a handle gives back its message at most once
+-- COST O(handles log open)
+-- VERSION 1
+-- INCLUDE clock journal delivery
+local meta, visible, delivery, outbox, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
+local now, tag, late, delay_ms = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', tonumber(ARGV[7])
+local time = now + delay_ms
+local out, released, times = {}, {}, {}
+for a = 8, #ARGV, 2 do
+  local off = tonumber(ARGV[a])
+  local d = delivery_read(delivery, off)
+  local word = 'OK'
+  if not d or d.nonce ~= tonumber(ARGV[a + 1]) or d.flag ~= 0 then
+    word = 'STALE'
+  elseif d.time <= now and not late then
+    word = 'LAPSED'
+  else
+    d.nonce, d.time = 0, time
+    delivery_write(delivery, off, d)
+    redis.call('ZADD', visible, time, off)
+    if delay_ms > 0 then redis.call('ZADD', delayed, time, off) end
+    released[#released + 1], times[#times + 1] = off, time
+  end
+  out[#out + 1], out[#out + 2] = word, word == 'OK' and time or 0
+end
+if #released > 0 then
+  journal(meta, outbox, now, 'released', tag, released, times)
+  redis.call('PUBLISH', ARGV[5], ARGV[6])
+end
+return {'OK', out}

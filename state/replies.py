@@ -1,0 +1,148 @@
+"""What the scripts take and answer, as frozen structs. Times are epoch milliseconds by Redis' clock.
+
+Neighbours: `store.py` makes them, `engine` reads them. Must not know how they travel.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Window(Struct, frozen=True):
+    """Bounds of a unit's window. `near_ms`: a message due later than this is kept without its body."""
+
+    messages: int
+    bytes: int
+    max_open: int = 200_000
+    near_ms: int = 60_000
+
+
+class LoadEntry(Struct, frozen=True):
+    """A record for the window. `packed` by `store.pack_body`, empty = to be skipped for `reason`; `mask` has a 1 per tag that wants it."""
+
+    offset: int
+    packed: bytes
+    mask: str
+    move_key: str = ""
+    reason: str = ""
+
+
+class Loaded(Struct, frozen=True):
+    """After a load: cursor and fullness per tag, in the order of the call, and how many were taken."""
+
+    cursors: list[int]
+    full: list[bool]
+    taken: int
+
+
+class Leased(Struct, frozen=True):
+    """A message lent. `packed` is empty when the window no longer had the body: read it from Kafka."""
+
+    offset: int
+    count: int
+    first_received_at_ms: int
+    deadline_ms: int
+    packed: bytes
+
+
+class Dying(Struct, frozen=True):
+    """A message to be moved to the dead-letter queue by who got this. `again_ms`: a mover before had it until then and was lost, 0 = none."""
+
+    offset: int
+    count: int
+    first_received_at_ms: int
+    nonce: int
+    again_ms: int
+    reason: str
+    packed: bytes
+
+
+class Received(Struct, frozen=True):
+    """Answer of a receive. `wait_ms` until the next message of this unit is due, None = none; all of `leased` share `nonce`."""
+
+    now_ms: int
+    nonce: int
+    wait_ms: int | None
+    cursor: int
+    open: int
+    leased: list[Leased]
+    dying: list[Dying]
+
+
+class Probed(Struct, frozen=True):
+    """A look at a unit under a tag: ms until the next message is due (0 = now, None = none), cursor, open messages."""
+
+    wait_ms: int | None
+    cursor: int
+    open: int
+
+
+class Extended(Struct, frozen=True):
+    """EntryStatus word, and when the message is receivable next (0 when the status is not ok)."""
+
+    status: str
+    time_ms: int
+
+
+class Killed(Struct, frozen=True):
+    """EntryStatus word, and what to move when it is ok."""
+
+    status: str
+    dying: Dying
+
+
+class Claimed(Struct, frozen=True):
+    """Nonce of a claim; per offset a word (ok, busy, held, settled) and until when a lost claim before held it (ms, 0 = none)."""
+
+    nonce: int
+    words: list[tuple[str, int]]
+
+
+class State(Struct, frozen=True):
+    """Where a message stands: MessageState word, receive count, first receive, next visible time."""
+
+    state: str
+    count: int
+    first_received_at_ms: int | None
+    next_visible_at_ms: int | None
+
+
+class TagCounts(Struct, frozen=True):
+    """Exact counts of one tag's window in one unit."""
+
+    ready: int
+    delayed: int
+    leased: int
+    cursor: int
+    floor: int
+
+
+class Owned(Struct, frozen=True):
+    """Whether the lease is ours: then `number` is the epoch, else ms until the other's ends. `generation` None = the unit does not serve."""
+
+    ours: bool
+    number: int
+    generation: int | None
+
+
+class Entry(Struct, frozen=True):
+    """A journal entry as a script wrote it."""
+
+    seq: int
+    at_ms: int
+    kind: str
+    tag: int
+    offsets: list[int]
+    times: list[int]
+    reason: str
+
+
+class RestoredDelivery(Struct, frozen=True):
+    """What the journal says of an open message: nonce 0 = not lent; flag 0 none, 1 killed, 2 exhausted, 3 claimed."""
+
+    offset: int
+    nonce: int
+    count: int
+    first_received_at_ms: int
+    flag: int
+    time_ms: int

@@ -1,0 +1,87 @@
+"""Reads `lua/*.lua`: header contract, includes, SHA. A script's header is data: tests compare it with body and store.
+
+Neighbours: `store.py` runs the scripts. Must not know what a script is for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from msgspec import Struct
+
+FOLDER = Path(__file__).parent / "lua"
+_WORDS = ("KEYS", "ARGV", "OUT", "STATUS", "INV", "COST", "VERSION", "INCLUDE")
+
+
+class BadScript(ValueError):
+    """A script breaks the header contract; the text names file and line."""
+
+
+class Script(Struct, frozen=True):
+    """One verb in Lua. `keys` and `arguments` are the numbered names in order; `*_more` = further ones follow per tag or entry."""
+
+    name: str
+    purpose: str
+    keys: list[str]
+    keys_more: bool
+    arguments: list[str]
+    arguments_more: bool
+    status: list[str]
+    version: int
+    source: str
+    sha: str
+
+
+def _header(name: str, text: str) -> tuple[str, list[tuple[str, str]], str]:
+    lines = text.splitlines()
+    purpose = lines[0].removeprefix("-- ")
+    if not purpose.startswith(f"{name}: "):
+        raise BadScript(f"{name}.lua line 1 must be '-- {name}: <what it guarantees>'")
+    rows: list[tuple[str, str]] = []
+    for number, line in enumerate(lines[1:], 2):
+        if not line.startswith("-- "):
+            return purpose, rows, "\n".join(lines[number - 1 :])
+        word, _, rest = line[3:].partition(" ")
+        if word not in _WORDS:
+            raise BadScript(f"{name}.lua line {number}: {word!r} is none of {', '.join(_WORDS)}")
+        rows.append((word, rest))
+    raise BadScript(f"{name}.lua has no body")
+
+
+def _numbered(name: str, word: str, rows: list[tuple[str, str]]) -> tuple[list[str], bool]:
+    names: list[str] = []
+    more = False
+    for kind, rest in rows:
+        if kind != word:
+            continue
+        if rest.startswith("+"):
+            more = True
+            continue
+        match = re.match(r"(\d+) (\w+)", rest)
+        if match is None or int(match[1]) != len(names) + 1 or more:
+            raise BadScript(f"{name}.lua: '{word} {rest}' should be number {len(names) + 1} and a name")
+        names.append(match[2])
+    return names, more
+
+
+def read_script(path: Path) -> Script:
+    """Reads one script. Raises BadScript when the header is not as the contract asks."""
+    name = path.stem
+    purpose, rows, body = _header(name, path.read_text())
+    one = dict(rows)
+    for word in ("OUT", "STATUS", "INV", "COST", "VERSION"):
+        if word not in one:
+            raise BadScript(f"{name}.lua has no {word} line")
+    included = [(path.parent / "include" / f"{part}.lua").read_text() for part in one.get("INCLUDE", "").split()]
+    source = "\n".join([*included, body])
+    keys, keys_more = _numbered(name, "KEYS", rows)
+    arguments, arguments_more = _numbered(name, "ARGV", rows)
+    sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
+    return Script(name, purpose, keys, keys_more, arguments, arguments_more, one["STATUS"].split(), int(one["VERSION"]), source, sha)
+
+
+def read_scripts(folder: Path = FOLDER) -> dict[str, Script]:
+    """All scripts by name."""
+    return {path.stem: read_script(path) for path in sorted(folder.glob("*.lua"))}

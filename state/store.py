@@ -1,0 +1,371 @@
+"""The state in Redis: one method per script, replies as frozen structs. Other packages see no keys and no lists.
+
+Every method raises StateUnavailable (no Redis; the outcome is unknown) and, where it says so, StateLost or Fenced. Each call is
+one atomic script on one unit; any number of tasks and workers may call at once. `now_ms` 0 = Redis' clock (others: tests).
+Neighbours: `engine` calls it; `connection.py` carries, `keys.py` spells. Must not know queues' names, HTTP or Kafka.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import hiredis
+import msgspec
+
+from state.connection import Argument, Connection
+from state.errors import Fenced, StateLost, StateUnavailable
+from state.keys import Unit, UnitKeys, wake_channel
+from state.replies import (
+    Claimed,
+    Dying,
+    Entry,
+    Extended,
+    Killed,
+    Leased,
+    LoadEntry,
+    Loaded,
+    Owned,
+    Probed,
+    Received,
+    RestoredDelivery,
+    State,
+    TagCounts,
+    Window,
+)
+from state.scripts import read_scripts
+
+_HEADER = struct.Struct(">QQq")
+HEADER_BYTES = _HEADER.size
+
+
+def pack_body(sent_at_ms: int, due_ms: int, lease_ms: int | None, record: bytes) -> bytes:
+    """What the window keeps of a record: sent, due, own lease (None = the queue's), then the record as it is in Kafka."""
+    return _HEADER.pack(sent_at_ms, due_ms, -1 if lease_ms is None else lease_ms) + record
+
+
+class Store:
+    """The scripts as methods. Safe for any number of tasks of one loop."""
+
+    def __init__(self, connection: Connection, prefix: str, window: Window) -> None:
+        self._connection = connection
+        self._prefix = prefix
+        self._window = window
+        self._scripts = read_scripts()
+        self._keys: dict[Unit, UnitKeys] = {}
+        self.calls = 0
+
+    def _unit(self, unit: Unit) -> UnitKeys:
+        keys = self._keys.get(unit)
+        if keys is None:
+            keys = self._keys[unit] = UnitKeys(self._prefix, unit)
+        return keys
+
+    async def _run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> list[Any]:
+        script = self._scripts[name]
+        self.calls += 1
+        reply = await self._connection.call("EVALSHA", script.sha, len(keys), *keys, *arguments)
+        if isinstance(reply, hiredis.ReplyError) and str(reply).startswith("NOSCRIPT"):
+            await self._connection.call("SCRIPT", "LOAD", script.source)
+            reply = await self._connection.call("EVALSHA", script.sha, len(keys), *keys, *arguments)
+        if isinstance(reply, hiredis.ReplyError):
+            text = str(reply)
+            if text.split(" ", 1)[0] in ("OOM", "READONLY", "LOADING", "MISCONF", "BUSY", "MASTERDOWN", "CLUSTERDOWN"):
+                raise StateUnavailable(f"Redis refused {name}: {text}")
+            raise RuntimeError(f"{name}.lua failed: {text}")
+        status = reply[0]
+        if status == b"LOST":
+            raise StateLost(name)
+        if status == b"FENCED":
+            raise Fenced(name)
+        return reply  # type: ignore[no-any-return]
+
+    async def load(
+        self,
+        unit: Unit,
+        generation: int,
+        tags: Sequence[int],
+        entries: Sequence[LoadEntry],
+        *,
+        epoch: int = 0,
+        scan: tuple[int, int] | None = None,
+        now_ms: int = 0,
+    ) -> Loaded:
+        """Takes records into the window of `tags`, each offset at most once per tag.
+
+        `scan` (from, next) says that the entries are all there is in that range, so that cursors may pass holes; without
+        it each entry is taken for itself: at the cursor, or early. Raises StateLost, Fenced (`epoch` is over).
+        """
+        keys, w = self._unit(unit), self._window
+        names = [keys.meta, keys.body, keys.refs, keys.outbox, keys.origins]
+        for tag in tags:
+            t = keys.tag(tag)
+            names += (t.visible, t.ahead, t.delayed)
+        scan_from, scan_next = scan or (-1, -1)
+        arguments: list[Argument] = [
+            generation, epoch, now_ms, wake_channel(self._prefix, unit.incarnation), unit.partition,
+            w.messages, w.bytes, w.max_open, w.near_ms, scan_from, scan_next, len(tags), *tags,
+        ]  # fmt: skip
+        for e in entries:
+            arguments += (e.offset, e.packed, e.mask, e.move_key, e.reason)
+        _, cursors, full, taken = await self._run("load", names, arguments)
+        return Loaded(cursors, [bool(f) for f in full], taken)
+
+    async def receive(
+        self,
+        unit: Unit,
+        generation: int,
+        tag: int,
+        *,
+        max: int,
+        lease_ms: int | None,
+        queue_lease_ms: int,
+        max_receive_count: int,
+        retention_ms: int,
+        move_ms: int,
+        now_ms: int = 0,
+    ) -> Received:
+        """Lends up to `max` due messages; see receive.lua. Raises StateLost."""
+        keys = self._unit(unit)
+        t = keys.tag(tag)
+        reply = await self._run(
+            "receive",
+            (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox),
+            (generation, now_ms, tag, max, -1 if lease_ms is None else lease_ms, queue_lease_ms, max_receive_count,
+             retention_ms, move_ms, self._window.bytes),
+        )  # fmt: skip
+        _, now, nonce, wait_ms, cursor, open_count, lent, dying = reply
+        return Received(
+            now_ms=now,
+            nonce=nonce,
+            wait_ms=None if wait_ms < 0 else wait_ms,
+            cursor=cursor,
+            open=open_count,
+            leased=[Leased(*lent[i : i + 5]) for i in range(0, len(lent), 5)],
+            dying=[
+                Dying(o, count, first, own, again, reason.decode(), body)
+                for o, count, first, own, again, reason, body in (dying[i : i + 7] for i in range(0, len(dying), 7))
+            ],
+        )
+
+    async def probe(self, unit: Unit, generation: int, tag: int, *, now_ms: int = 0) -> Probed:
+        """When a receive would find something. Changes nothing. Raises StateLost."""
+        keys = self._unit(unit)
+        _, wait_ms, cursor, open_count = await self._run("probe", (keys.meta, keys.tag(tag).visible), (generation, now_ms, tag))
+        return Probed(None if wait_ms < 0 else wait_ms, cursor, open_count)
+
+    async def ack(
+        self, unit: Unit, generation: int, tag: int, pairs: Sequence[tuple[int, int]], *, late: bool = True, now_ms: int = 0
+    ) -> list[str]:
+        """Settles (offset, nonce) pairs; one EntryStatus word each. `late`: a lapsed lease counts until redelivery. Raises StateLost."""
+        keys = self._unit(unit)
+        t = keys.tag(tag)
+        names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox)
+        arguments: list[Argument] = [generation, now_ms, tag, int(late)]
+        for pair in pairs:
+            arguments += pair
+        _, words = await self._run("ack", names, arguments)
+        return [word.decode().lower() for word in words]
+
+    async def extend(
+        self, unit: Unit, generation: int, tag: int, entries: Sequence[tuple[int, int, int]], *, late: bool = True, now_ms: int = 0
+    ) -> list[Extended]:
+        """Moves the deadlines of (offset, nonce, lease ms). Raises StateLost."""
+        keys = self._unit(unit)
+        t = keys.tag(tag)
+        channel = wake_channel(self._prefix, unit.incarnation)
+        arguments: list[Argument] = [generation, now_ms, tag, int(late), channel, unit.partition]
+        for entry in entries:
+            arguments += entry
+        _, out = await self._run("extend", (keys.meta, t.visible, t.delivery, keys.outbox), arguments)
+        return [Extended(out[i].decode().lower(), out[i + 1]) for i in range(0, len(out), 2)]
+
+    async def release(
+        self,
+        unit: Unit,
+        generation: int,
+        tag: int,
+        pairs: Sequence[tuple[int, int]],
+        *,
+        delay_ms: int = 0,
+        late: bool = True,
+        now_ms: int = 0,
+    ) -> list[Extended]:
+        """Gives back (offset, nonce) pairs, receivable after `delay_ms`. Raises StateLost."""
+        keys = self._unit(unit)
+        t = keys.tag(tag)
+        channel = wake_channel(self._prefix, unit.incarnation)
+        arguments: list[Argument] = [generation, now_ms, tag, int(late), channel, unit.partition, delay_ms]
+        for pair in pairs:
+            arguments += pair
+        _, out = await self._run("release", (keys.meta, t.visible, t.delivery, keys.outbox, t.delayed), arguments)
+        return [Extended(out[i].decode().lower(), out[i + 1]) for i in range(0, len(out), 2)]
+
+    async def kill(
+        self,
+        unit: Unit,
+        generation: int,
+        tag: int,
+        pairs: Sequence[tuple[int, int]],
+        *,
+        move_ms: int,
+        late: bool = True,
+        now_ms: int = 0,
+    ) -> list[Killed]:
+        """Marks (offset, nonce) pairs as dying; the caller moves those with status ok. Raises StateLost."""
+        keys = self._unit(unit)
+        t = keys.tag(tag)
+        arguments: list[Argument] = [generation, now_ms, tag, int(late), move_ms]
+        for pair in pairs:
+            arguments += pair
+        _, out = await self._run("kill", (keys.meta, t.visible, t.delivery, keys.body, keys.outbox), arguments)
+        rows = (out[i : i + 6] for i in range(0, len(out), 6))
+        return [
+            Killed(word.decode().lower(), Dying(off, count, first, nonce, 0, "killed", body))
+            for word, off, count, first, nonce, body in rows
+        ]
+
+    async def settle(
+        self, unit: Unit, generation: int, tag: int, kind: str, pairs: Sequence[tuple[int, int]], *, now_ms: int = 0
+    ) -> list[str]:
+        """Ends a move at its source: kind dead or moved. Raises StateLost."""
+        keys = self._unit(unit)
+        t = keys.tag(tag)
+        arguments: list[Argument] = [generation, now_ms, tag, kind]
+        for pair in pairs:
+            arguments += pair
+        names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox)
+        _, words = await self._run("settle", names, arguments)
+        return [word.decode().lower() for word in words]
+
+    async def claim(
+        self, unit: Unit, generation: int, tag: int, offsets: Sequence[int], *, claim_ms: int, now_ms: int = 0
+    ) -> Claimed:
+        """Holds messages for a redrive task: words ok, busy (leased or dying), held (by another claim), settled. Raises StateLost."""
+        keys = self._unit(unit)
+        t = keys.tag(tag)
+        names = (keys.meta, t.visible, t.delivery, t.ahead, keys.outbox)
+        _, nonce, words = await self._run("claim", names, (generation, now_ms, tag, claim_ms, *offsets))
+        return Claimed(nonce, [(words[i].decode().lower(), words[i + 1]) for i in range(0, len(words), 2)])
+
+    def _all_tags(self, keys: UnitKeys, tags: Sequence[int]) -> list[str]:
+        names = [keys.meta, keys.body, keys.refs, keys.outbox]
+        for tag in tags:
+            t = keys.tag(tag)
+            names += (t.visible, t.ahead, t.delayed, t.delivery)
+        return names
+
+    async def delete(self, unit: Unit, generation: int, tags: Sequence[int], offset: int, *, now_ms: int = 0) -> str:
+        """Settles one message under all tags: ok, busy (leased under one; nothing changed) or settled. Raises StateLost."""
+        keys = self._unit(unit)
+        reply = await self._run("delete", self._all_tags(keys, tags), (generation, now_ms, offset, *tags))
+        return reply[0].decode().lower()  # type: ignore[no-any-return]
+
+    async def purge(self, unit: Unit, generation: int, tags: Sequence[int], below: int, *, now_ms: int = 0) -> int:
+        """Settles all below offset `below` under `tags`; returns how many were open in the window. Raises StateLost."""
+        keys = self._unit(unit)
+        reply = await self._run("purge", self._all_tags(keys, tags), (generation, now_ms, below, *tags))
+        return int(reply[1])
+
+    async def states(
+        self, unit: Unit, generation: int, tag: int, offsets: Sequence[int], *, now_ms: int = 0
+    ) -> list[State]:
+        """Where messages stand under a tag; MessageState words. Raises StateLost."""
+        keys = self._unit(unit)
+        t = keys.tag(tag)
+        names = (keys.meta, t.visible, t.delivery, t.ahead)
+        _, out = await self._run("states", names, (generation, now_ms, tag, *offsets))
+        return [State(out[i].decode(), out[i + 1], out[i + 2] or None, out[i + 3] or None) for i in range(0, len(out), 4)]
+
+    async def info(self, unit: Unit, generation: int, tags: Sequence[int], *, now_ms: int = 0) -> list[TagCounts]:
+        """Exact counts of the window, cursor and floor per tag. Raises StateLost."""
+        keys = self._unit(unit)
+        names = [keys.meta]
+        for tag in tags:
+            names += (keys.tag(tag).visible, keys.tag(tag).delayed)
+        _, out = await self._run("info", names, (generation, now_ms, *tags))
+        return [TagCounts(*out[i : i + 5]) for i in range(0, len(out), 5)]
+
+    async def own(self, unit: Unit, worker: str, *, lease_ms: int, now_ms: int = 0) -> Owned:
+        """Takes or renews the loader's lease of a unit."""
+        status, number, generation = await self._run("own", (self._unit(unit).meta,), (now_ms, worker, lease_ms))
+        return Owned(status == b"OWNED", number, int(generation) if generation else None)
+
+    async def disown(self, unit: Unit, epoch: int) -> bool:
+        """Gives the lease up; False when entries wait in the outbox. Raises Fenced."""
+        keys = self._unit(unit)
+        reply = await self._run("disown", (keys.meta, keys.outbox), (epoch,))
+        return bool(reply[0] == b"OK")
+
+    async def drain(self, unit: Unit, epoch: int, *, done_seq: int, max: int) -> list[Entry]:
+        """Drops entries up to `done_seq` (the journal has them) and returns the next ones. Raises Fenced."""
+        keys = self._unit(unit)
+        _, packed = await self._run("drain", (keys.meta, keys.outbox), (epoch, done_seq, max))
+        return [_entry(data) for data in packed]
+
+    async def open(
+        self, unit: Unit, generation: int, starts: Sequence[tuple[int, int]], *, epoch: int = 0, seq: int = 0
+    ) -> None:
+        """Makes a unit serve; `starts` = (tag, first offset). Raises StateLost (other generation), Fenced."""
+        arguments: list[Argument] = [generation, epoch, seq]
+        for start in starts:
+            arguments += start
+        await self._run("open", (self._unit(unit).meta,), arguments)
+
+    async def restore(
+        self,
+        unit: Unit,
+        epoch: int,
+        tag: int,
+        *,
+        cursor: int,
+        settled: Sequence[int],
+        deliveries: Sequence[RestoredDelivery],
+    ) -> None:
+        """Writes a slice (1,000 at most) of a rebuild of one tag. Raises Fenced."""
+        keys = self._unit(unit)
+        t = keys.tag(tag)
+        arguments: list[Argument] = [epoch, tag, cursor, len(settled), *settled]
+        for d in deliveries:
+            arguments += (d.offset, d.nonce, d.count, d.first_received_at_ms, d.flag, d.time_ms)
+        await self._run("restore", (keys.meta, t.ahead, t.delivery, t.visible, t.delayed), arguments)
+
+    async def close(self, unit: Unit, tag: int) -> None:
+        """Forgets a tag of a unit."""
+        keys = self._unit(unit)
+        t = keys.tag(tag)
+        names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, t.ahead, t.delayed)
+        while (await self._run("close", names, (tag, 1000)))[1]:
+            pass
+
+    async def leftovers(self, unit: Unit) -> tuple[int, int, int]:
+        """(bodies, shared bodies, bytes) that a unit holds: all 0 when nothing is open."""
+        keys = self._unit(unit)
+        bodies, refs, size = await asyncio.gather(
+            self._connection.call("HLEN", keys.body),
+            self._connection.call("HLEN", keys.refs),
+            self._connection.call("HGET", keys.meta, "bytes"),
+        )
+        return bodies, refs, int(size or 0)
+
+    async def forget(self, units: Sequence[Unit], tags: Sequence[int], *, keep_owner: bool = False) -> None:
+        """Drops every key of units; `keep_owner` leaves the loader's lease (a rebuild begins so)."""
+        for unit in units:
+            keys = self._unit(unit)
+            names = keys.all() + [name for tag in tags for name in keys.tag(tag).all()]
+            if keep_owner:
+                names.remove(keys.meta)
+                fields = await self._connection.call("HKEYS", keys.meta)
+                stale = [f for f in fields if f not in (b"owner", b"owner_until", b"epoch")]
+                if stale:
+                    await self._connection.call("HDEL", keys.meta, *stale)
+            else:
+                self._keys.pop(unit, None)
+            await self._connection.call("UNLINK", *names)
+
+
+def _entry(data: bytes) -> Entry:
+    seq, at_ms, kind, tag, offsets, times, reason = msgspec.msgpack.decode(data)
+    return Entry(seq, at_ms, kind, tag, offsets, times or [], reason)

@@ -1,0 +1,1 @@
+"""All tests; `conftest` starts the real services they share."""

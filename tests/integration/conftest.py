@@ -1,0 +1,38 @@
+"""Engines on the real Kafka and the real Redis of the session, each test with topics and keys of its own."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from engine.config import Settings
+from engine.engine import Engine
+from engine.verbs import Principal
+
+BY = Principal("tester", admin=True)
+MakeEngine = Callable[..., Awaitable[Engine]]
+
+
+@pytest.fixture
+async def make_engine(stack: Any) -> AsyncIterator[MakeEngine]:
+    """Starts engines that share one prefix (workers of one service); stops them after the test."""
+    prefix = f"t{secrets.token_hex(4)}"
+    engines: list[Engine] = []
+
+    async def make(**settings: Any) -> Engine:
+        engine = Engine(Settings(kafka_bootstrap=stack.bootstrap, redis_url=stack.redis_url, topic_prefix=prefix, **settings))
+        engines.append(engine)
+        await engine.start()
+        return engine
+
+    yield make
+    for engine in engines:
+        await engine.stop()
+
+
+@pytest.fixture
+async def engine(make_engine: MakeEngine) -> Engine:
+    return await make_engine()

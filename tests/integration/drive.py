@@ -1,0 +1,48 @@
+"""Small moves that tests repeat: send texts, receive them, drain a queue."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from engine.engine import Engine
+from engine.verbs import Delivery, Principal, SendEntry, Sent
+
+BY = Principal("tester", admin=True)
+
+
+async def send(engine: Engine, queue: str, *texts: str, **options: int) -> list[Sent]:
+    """Sends texts one by one."""
+    sent = []
+    for text in texts:
+        sent += await engine.send(BY, queue, [SendEntry(text.encode(), **options)])  # type: ignore[arg-type]
+    return sent
+
+
+async def receive(
+    engine: Engine, queue: str, max: int = 10, wait_ms: int = 0, lease_ms: int | None = None, tag: str | None = None
+) -> list[Delivery]:
+    return await engine.receive(BY, queue, tag, max, wait_ms, lease_ms)
+
+
+async def ack(engine: Engine, queue: str, deliveries: list[Delivery]) -> None:
+    if deliveries:
+        results = await engine.ack(BY, queue, [d.handle for d in deliveries])
+        assert {r.status for r in results} == {"ok"}
+
+
+async def drain(engine: Engine, queue: str, tag: str | None = None, patience_ms: int = 1500) -> list[str]:
+    """Receives and acks until nothing comes for `patience_ms`; the bodies in order."""
+    bodies: list[str] = []
+    while got := await receive(engine, queue, max=100, wait_ms=patience_ms, tag=tag):
+        bodies += [d.message.body.decode() for d in got]
+        await ack(engine, queue, got)
+    return bodies
+
+
+async def eventually(check: Callable[[], Awaitable[bool]], within_s: float = 10.0) -> None:
+    """Waits until `check` holds. Fails when it does not within the time."""
+    end = asyncio.get_running_loop().time() + within_s
+    while not await check():
+        assert asyncio.get_running_loop().time() < end, f"did not hold within {within_s} s"
+        await asyncio.sleep(0.05)

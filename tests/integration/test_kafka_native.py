@@ -1,0 +1,120 @@
+"""Kafka both ways: native producers and consumers beside HTTP clients, lag in Kafka's own terms, records that can't be read."""
+
+from __future__ import annotations
+
+import struct
+import time
+from typing import Any
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from engine.engine import Engine
+from engine.verbs import QueueSettings, SendEntry
+from schemas.records import BatchMark, Message
+from schemas.registry import schema_id
+from schemas.wire import decode_message, encode
+from tests.integration.conftest import MakeEngine
+from tests.integration.drive import BY, ack, drain, eventually, receive, send
+
+
+def produce(stack: Any, engine: Engine, queue: str, value: bytes | None, headers: Any = None, partition: int = 0) -> None:
+    producer = Producer({"bootstrap.servers": stack.bootstrap})
+    producer.produce(f"{engine.settings.topic_prefix}.q.{queue}", value, headers=headers, partition=partition)
+    assert producer.flush(10) == 0
+
+
+async def test_a_native_record_is_received_as_a_message_by_the_first_short_poll(engine: Engine, stack: Any) -> None:
+    await engine.create_queue(BY, "q", QueueSettings())
+    produce(stack, engine, "q", b"raw bytes", [("colour", b"red"), ("photo", b"\xff\xd8")])
+    (got,) = await receive(engine, "q")
+    assert got.message.body == b"raw bytes"
+    assert {n: (a.type, a.value) for n, a in got.message.attributes.items()} == {
+        "colour": ("string", b"red"),
+        "photo": ("binary", b"\xff\xd8"),
+    }
+    await ack(engine, "q", [got])
+
+
+async def test_a_native_record_wakes_a_long_poll(engine: Engine, stack: Any) -> None:
+    import asyncio
+
+    await engine.create_queue(BY, "q", QueueSettings())
+    waiter = asyncio.create_task(receive(engine, "q", wait_ms=5000))
+    await asyncio.sleep(0.5)
+    began = time.perf_counter()
+    await asyncio.to_thread(produce, stack, engine, "q", b"raw")
+    assert [d.message.body for d in await waiter] == [b"raw"]
+    assert time.perf_counter() - began < 1.0
+
+
+async def test_odd_native_records_are_messages_and_unreadable_ones_are_parked(engine: Engine, stack: Any) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    odd = [b"", None, b"\x00", b"\x00\x00\x00\xff\xffother id", bytes(range(256))]
+    for value in odd:
+        produce(stack, engine, "q", value)
+    broken = b"\x00" + struct.pack(">I", schema_id("message")) + b"\x80not avro"
+    produce(stack, engine, "q", broken)
+    await send(engine, "q", "after")
+    bodies = []
+    while got := await receive(engine, "q", wait_ms=700):
+        bodies += [d.message.body for d in got]
+        await ack(engine, "q", got)
+    assert sorted(bodies) == sorted([value or b"" for value in odd] + [b"after"])
+    assert engine.counts()["undecodable_records_total"] >= 1
+    assert (await engine.get_queue(BY, "q")).tags[0].backlog == 0
+
+
+async def test_a_native_consumer_reads_what_http_clients_sent(engine: Engine, stack: Any) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(engine, "q", "first", "second")
+    consumer = Consumer({"bootstrap.servers": stack.bootstrap, "group.id": "native", "auto.offset.reset": "earliest"})
+    consumer.assign([TopicPartition(f"{engine.settings.topic_prefix}.q.q", 0, 0)])
+    bodies = []
+    while len(bodies) < 2:
+        record = consumer.poll(10)
+        assert record is not None and record.error() is None
+        bodies.append(decode_message(record.value(), record.headers()).body)
+    consumer.close()
+    assert bodies == [b"first", b"second"]
+
+
+async def test_the_lag_of_a_tags_group_falls_as_it_acks(engine: Engine, stack: Any) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(engine, "q", *map(str, range(10)))
+    got = await receive(engine, "q", max=10)
+    await ack(engine, "q", sorted(got, key=lambda d: d.offset)[:7])
+    admin = AdminClient({"bootstrap.servers": stack.bootstrap})
+    group = f"{engine.settings.topic_prefix}.q.default"
+
+    async def seven() -> bool:
+        futures = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+        return [p.offset for p in futures[group].result().topic_partitions] == [7]
+
+    await eventually(seven, within_s=15)
+
+
+async def test_a_torn_batch_is_never_shown_and_a_late_whole_one_is(make_engine: MakeEngine, stack: Any) -> None:
+    engine = await make_engine()
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(engine, "q", "before")
+
+    def part(batch: str, index: int, size: int) -> bytes:
+        return encode(Message(body=f"{batch}{index}".encode(), sender="tester", batch=BatchMark(batch, index, size)))
+
+    for index in (0, 1):
+        produce(stack, engine, "q", part("torn", index, 3))
+    produce(stack, engine, "q", part("whole", 0, 2))
+    await send(engine, "q", "between")
+    assert sorted(await drain(engine, "q", patience_ms=700)) == ["before", "between"]
+    produce(stack, engine, "q", part("whole", 1, 2))
+    assert sorted(await drain(engine, "q", patience_ms=1000)) == ["whole0", "whole1"]
+    assert (await engine.get_queue(BY, "q")).tags[0].stored > 0, "the cursor waits at the unfinished batch"
+
+
+async def test_a_window_that_stopped_inside_a_batch_shows_the_rest_later(make_engine: MakeEngine) -> None:
+    engine = await make_engine(window_messages=16, window_bytes=65_536)
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    for start in range(0, 300, 60):
+        await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(start, start + 60)])
+    assert sorted(map(int, await drain(engine, "q"))) == list(range(300))

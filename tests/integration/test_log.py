@@ -1,0 +1,296 @@
+"""The log against a real broker: appends, fetches, topics, and what happens when topics or the producer go away."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+from engine.errors import LogUnavailable, MessageTooLarge, Overloaded
+from engine.log import Appended, Chunk, Log, TopicSpec
+from tests.services import Services
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+async def log(stack: Services) -> AsyncIterator[Log]:
+    """A started log, stopped after the test."""
+    log = Log(stack.bootstrap, send_timeout_ms=10_000)
+    await log.start()
+    yield log
+    await log.stop()
+
+
+@pytest.fixture
+async def topic(log: Log) -> AsyncIterator[str]:
+    """A new topic of 4 partitions, deleted after the test."""
+    name = f"log-{secrets.token_hex(6)}"
+    await log.create_topics([spec(name)])
+    yield name
+    await log.delete_topics([name])
+
+
+def spec(name: str) -> TopicSpec:
+    return TopicSpec(name, 4, 1, {"message.timestamp.type": "LogAppendTime"})
+
+
+def values(chunk: Chunk) -> list[bytes | None]:
+    return [record.value for record in chunk.records]
+
+
+async def read_all(log: Log, topic: str, partition: int, offset: int = 0, max_records: int = 1000) -> list[int]:
+    offsets: list[int] = []
+    while True:
+        chunk = await log.fetch(topic, partition, offset, max_records, MIB)
+        offsets += [record.offset for record in chunk.records]
+        offset = chunk.next_offset
+        if chunk.at_end:
+            return offsets
+
+
+async def test_a_record_is_fetched_as_it_was_appended(log: Log, topic: str) -> None:
+    before_ms = int(time.time() * 1000)
+
+    appended = await log.append(topic, 2, b"value", b"key", [("a", b"1"), ("none", None)])
+    await log.append(topic, 2, None)
+    chunk = await log.fetch(topic, 2, 0, 10, MIB)
+
+    first, second = chunk.records
+    assert appended == Appended(2, 0, first.timestamp_ms)
+    assert before_ms <= first.timestamp_ms <= before_ms + 10_000
+    assert (first.topic, first.partition, first.key, first.value, first.headers) == (
+        topic,
+        2,
+        b"key",
+        b"value",
+        [("a", b"1"), ("none", None)],
+    )
+    assert (second.key, second.value, second.headers) == (None, None, None)
+    assert (chunk.next_offset, chunk.at_end, chunk.truncated) == (2, True, False)
+
+
+async def test_many_are_appended_in_order_and_each_gets_its_own_result(log: Log, topic: str) -> None:
+    batches = [[b"%d-%d" % (batch, i) for i in range(100)] for batch in range(20)]
+
+    results = await asyncio.gather(*(log.append_many(topic, 1, batch) for batch in batches))
+    await log.append_many(topic, 1, [])
+
+    assert [r.offset for batch in results for r in batch if isinstance(r, Appended)] == list(range(2000))
+    assert values(await log.fetch(topic, 1, 0, 5000, 8 * MIB)) == [value for batch in batches for value in batch]
+
+
+async def test_a_result_that_failed_stands_at_its_own_place(log: Log, topic: str) -> None:
+    results = await log.append_many(topic, 0, [b"a", b"x" * (5 * MIB), b"b"])
+
+    assert [type(r) for r in results] == [Appended, MessageTooLarge, Appended]
+    assert values(await log.fetch(topic, 0, 0, 10, MIB)) == [b"a", b"b"]
+
+
+async def test_an_append_to_what_does_not_exist_fails_soon(log: Log, topic: str) -> None:
+    began = time.monotonic()
+    for where in (("log-none", 0), (topic, 99)):
+        with pytest.raises(LogUnavailable):
+            await log.append(*where, b"x")
+        assert [type(r) for r in await log.append_many(*where, [b"x", b"y"])] == [LogUnavailable] * 2
+        with pytest.raises(LogUnavailable):
+            await log.fetch(*where, 0, 10, MIB)
+    assert time.monotonic() - began < 3
+
+
+async def test_more_than_the_client_holds_is_overload_and_a_head_is_written(log: Log, topic: str) -> None:
+    results = await log.append_many(topic, 0, [b"x"] * 110_000)
+
+    kept = sum(isinstance(r, Appended) for r in results)
+    assert 0 < kept < 110_000
+    assert all(isinstance(r, Overloaded) for r in results[kept:])
+    assert await log.end_offsets([(topic, 0)]) == {(topic, 0): kept}
+
+
+async def test_a_cancelled_append_is_written_and_disturbs_nothing(log: Log, topic: str) -> None:
+    log.append(topic, 0, b"a").cancel()
+
+    assert (await log.append(topic, 0, b"b")).offset == 1
+
+
+async def test_every_record_is_fetched_once_whatever_the_size_of_the_chunks(log: Log, topic: str) -> None:
+    await log.append_many(topic, 0, [b"x" * 1024] * 3000)
+
+    for max_records in (7, 500, 10_000):
+        assert await read_all(log, topic, 0, 0, max_records) == list(range(3000))
+    assert await read_all(log, topic, 0, 2990) == list(range(2990, 3000))
+
+
+async def test_a_chunk_keeps_to_its_bounds_but_has_at_least_one_record(log: Log, topic: str) -> None:
+    await log.append_many(topic, 0, [b"x" * 1000] * 20)
+
+    assert len((await log.fetch(topic, 0, 0, 20, 5500)).records) == 5
+    assert len((await log.fetch(topic, 0, 5, 20, 10)).records) == 1
+    assert len((await log.fetch(topic, 0, 6, 3, MIB)).records) == 3
+
+
+async def test_more_fetches_than_readers_run_side_by_side(log: Log, topic: str) -> None:
+    for partition in range(4):
+        await log.append_many(topic, partition, [b"x"] * 100)
+
+    found = await asyncio.gather(*(read_all(log, topic, i % 4, i, 10) for i in range(40)))
+
+    assert found == [list(range(i, 100)) for i in range(40)]
+
+
+async def test_a_fetch_at_the_end_returns_at_once_and_sees_what_came_since(log: Log, topic: str) -> None:
+    for i in range(100):
+        assert await log.fetch(topic, 0, i, 10, MIB) == Chunk([], i, True)
+        await log.append(topic, 0, b"%d" % i)
+        assert values(await log.fetch(topic, 0, i, 10, MIB)) == [b"%d" % i]
+
+
+async def test_a_waiting_fetch_gets_the_next_record_or_nothing_in_time(log: Log, topic: str) -> None:
+    began = time.monotonic()
+    assert await log.fetch(topic, 0, 0, 10, MIB, wait_ms=300) == Chunk([], 0, True)
+    assert 0.25 < time.monotonic() - began < 1
+
+    waiting = asyncio.create_task(log.fetch(topic, 0, 0, 10, MIB, wait_ms=5000))
+    await asyncio.sleep(0.3)
+    await log.append(topic, 0, b"x")
+    began = time.monotonic()
+    assert values(await waiting) == [b"x"]
+    assert time.monotonic() - began < 0.2
+
+
+async def test_a_cancelled_fetch_leaves_its_reader_usable(log: Log, topic: str) -> None:
+    waiting = [asyncio.create_task(log.fetch(topic, 0, 0, 10, MIB, wait_ms=500)) for _ in range(8)]
+    await asyncio.sleep(0.1)
+    for task in waiting:
+        task.cancel()
+    await log.append(topic, 1, b"x")
+
+    assert values(await log.fetch(topic, 1, 0, 10, MIB)) == [b"x"]
+
+
+async def test_what_retention_has_taken_is_told(log: Log, topic: str) -> None:
+    await log.append_many(topic, 0, [b"x"] * 100)
+    await log.delete_records({(topic, 0): 60, ("log-none", 0): 3})
+
+    chunk = await log.fetch(topic, 0, 10, 5, MIB)
+
+    assert [r.offset for r in chunk.records] == [60, 61, 62, 63, 64]
+    assert (chunk.truncated, chunk.next_offset) == (True, 65)
+    assert await log.start_offsets([(topic, 0)]) == {(topic, 0): 60}
+    assert await log.fetch(topic, 0, 500, 5, MIB) == Chunk([], 100, True)
+
+
+async def test_offsets_are_known_of_existing_partitions_only(log: Log, topic: str) -> None:
+    first = await log.append(topic, 0, b"a")
+    await asyncio.sleep(0.01)
+    second = await log.append(topic, 0, b"b")
+    parts = [(topic, 0), (topic, 1), (topic, 99), ("log-none", 0)]
+
+    assert await log.end_offsets(parts) == {(topic, 0): 2, (topic, 1): 0}
+    assert await log.end_offsets([("log-none", 0)]) == {}
+    assert await log.end_offsets([]) == {}
+    assert await log.start_offsets(parts) == {(topic, 0): 0, (topic, 1): 0}
+    assert await log.offsets_at(parts, first.timestamp_ms) == {(topic, 0): 0, (topic, 1): 0}
+    assert await log.offsets_at([(topic, 0)], first.timestamp_ms + 1) == {(topic, 0): 1}
+    assert await log.offsets_at([(topic, 0)], second.timestamp_ms + 1) == {(topic, 0): 2}
+
+
+async def test_topics_are_created_once_listed_and_deleted(log: Log, topic: str) -> None:
+    name = topic + "-more"
+
+    assert await log.create_topics([spec(topic), spec(name)]) == {topic: "exists", name: "created"}
+    assert await log.topic_names(topic) == [topic, name]
+    await log.set_topic_config(name, {"retention.ms": "100000"})
+    assert (await log.partition_count(name), await log.partition_count("log-none")) == (4, None)
+    await log.delete_topics([name, "log-none"])
+    assert await log.partition_count(name) is None
+    with pytest.raises(LogUnavailable):
+        await log.create_topics([TopicSpec("log-wrong", 1, 3, {})])
+
+
+async def test_group_offsets_are_written_and_groups_deleted(log: Log, topic: str) -> None:
+    await log.commit_group_offsets("lw.log.test", {(topic, 0): 7, ("log-none", 0): 1})
+    await log.commit_group_offsets("lw.log.test", {(topic, 0): 8})
+    await log.delete_groups(["lw.log.test", "lw.log.none"])
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 1.2])
+async def test_a_topic_made_again_is_written_and_read_within_a_second(log: Log, topic: str, pause_s: float) -> None:
+    await log.append_many(topic, 0, [b"old"] * 5)
+    assert len((await log.fetch(topic, 0, 0, 10, MIB)).records) == 5
+    for life in range(3):
+        await log.delete_topics([topic])
+        await asyncio.sleep(pause_s)
+        await log.create_topics([spec(topic)])
+        began = time.monotonic()
+
+        assert (await log.append(topic, 0, b"%d" % life)).offset == 0
+        assert values(await log.fetch(topic, 0, 0, 10, MIB)) == [b"%d" % life]
+        assert time.monotonic() - began < 1
+
+
+async def test_a_topic_made_again_after_failed_appends_is_written_within_a_second(log: Log, topic: str) -> None:
+    await log.append(topic, 0, b"old")
+    await log.delete_topics([topic])
+    with pytest.raises(LogUnavailable):
+        await log.append(topic, 0, b"nowhere")
+    with pytest.raises(LogUnavailable):
+        await log.fetch(topic, 0, 1, 10, MIB)
+    await log.create_topics([spec(topic)])
+    began = time.monotonic()
+
+    assert (await log.append(topic, 0, b"new")).offset == 0
+    assert values(await log.fetch(topic, 0, 0, 10, MIB)) == [b"new"]
+    assert time.monotonic() - began < 1
+
+
+async def test_a_producer_that_failed_for_good_is_replaced(log: Log, topic: str) -> None:
+    await log.append(topic, 0, b"a")
+    line = log._appender._line
+    assert line is not None
+    line.broken = True  # librdkafka can't be made to fail for good from here
+
+    assert (await log.append(topic, 0, b"b")).offset == 1
+    assert log._appender._line is not line
+
+
+async def test_a_stop_delivers_what_was_appended_and_leaves_no_thread(stack: Services, topic: str) -> None:
+    before = set(threading.enumerate())
+    log = Log(stack.bootstrap, send_timeout_ms=10_000)
+    await log.stop()
+    log = Log(stack.bootstrap, send_timeout_ms=10_000)
+    await log.start()
+    await log.start()
+    appended = [log.append_many(topic, 0, [b"x" * 1024] * 1000) for _ in range(10)]
+    waiting = asyncio.create_task(log.fetch(topic, 1, 0, 10, MIB, wait_ms=60_000))
+    await asyncio.sleep(0.05)
+
+    await log.stop()
+    await log.stop()
+
+    assert all(isinstance(r, Appended) for future in appended for r in future.result())
+    assert await waiting == Chunk([], 0, True)
+    assert set(threading.enumerate()) <= before
+    assert not await log.alive()
+    for late in (log.append(topic, 0, b"x"), log.fetch(topic, 0, 0, 1, 1), log.end_offsets([(topic, 0)])):
+        with pytest.raises(LogUnavailable):
+            await late
+
+
+async def test_a_log_without_kafka_starts_fails_in_time_and_stops() -> None:
+    log = Log("127.0.0.1:1", send_timeout_ms=1000)
+    began = time.monotonic()
+
+    await log.start()
+    assert not await log.alive()
+    with pytest.raises(LogUnavailable):
+        await log.append("t", 0, b"x")
+    with pytest.raises(LogUnavailable):
+        await log.fetch("t", 0, 0, 1, 1)
+    await log.stop()
+
+    assert time.monotonic() - began < 30

@@ -1,0 +1,92 @@
+"""A unit's window in plain Python: what the scripts promise, written the obvious way. The property test compares the two.
+
+Neighbours: `test_window.py`. It must not share code with state/.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Message:
+    offset: int
+    due: int
+    sent: int
+    lease: int | None
+    wanted: set[int]
+
+
+@dataclass
+class Open:
+    """A message that is open under one tag."""
+
+    visible: int
+    nonce: int = 0
+    count: int = 0
+    first: int = 0
+    flag: int = 0
+
+
+@dataclass
+class Tag:
+    start: int
+    taken: set[int] = field(default_factory=set)
+    open: dict[int, Open] = field(default_factory=dict)
+
+
+@dataclass
+class Model:
+    """All tags of one unit, by the rules of docs/architecture.md; `now` is moved by the test."""
+
+    tags: dict[int, Tag]
+    messages: dict[int, Message] = field(default_factory=dict)
+    now: int = 1_000_000
+
+    def load(self, tags: list[int], offsets: list[int]) -> None:
+        for offset in offsets:
+            for number in tags:
+                tag = self.tags[number]
+                if offset >= tag.start and offset not in tag.taken:
+                    tag.taken.add(offset)
+                    message = self.messages[offset]
+                    if number in message.wanted:
+                        tag.open[offset] = Open(message.due)
+
+    def due(self, number: int) -> list[int]:
+        return sorted(o for o, m in self.tags[number].open.items() if m.visible <= self.now)
+
+    def receivable(self, number: int, max_count: int, retention: int) -> tuple[list[int], list[int], list[int]]:
+        """(lendable, dying, expired) among what is due."""
+        lend, dying, expired = [], [], []
+        for offset in self.due(number):
+            m = self.tags[number].open[offset]
+            if m.flag not in (1, 2) and self.messages[offset].due + retention <= self.now:
+                expired.append(offset)
+            elif max_count and (m.flag in (1, 2) or m.count >= max_count):
+                dying.append(offset)
+            else:
+                lend.append(offset)
+        return lend, dying, expired
+
+    def lent(self, number: int, offset: int, nonce: int, lease: int | None, queue_lease: int) -> int:
+        m = self.tags[number].open[offset]
+        own = self.messages[offset].lease
+        length = lease if lease is not None else (own if own is not None else queue_lease)
+        if m.count == 0:
+            m.first = self.now
+        m.count, m.nonce, m.flag, m.visible = m.count + 1, nonce, 0, self.now + max(length, 1)
+        return m.visible
+
+    def held(self, number: int, offset: int, nonce: int, late: bool) -> str:
+        m = self.tags[number].open.get(offset)
+        if m is None or m.nonce != nonce or m.nonce == 0 or m.flag != 0:
+            return "stale"
+        return "ok" if m.visible > self.now or late else "lapsed"
+
+    def counts(self, number: int) -> tuple[int, int, int]:
+        """(ready, delayed, leased)."""
+        values = self.tags[number].open.values()
+        ready = sum(m.visible <= self.now for m in values)
+        leased = sum(m.visible > self.now and m.nonce != 0 for m in values)
+        return ready, len(values) - ready - leased, leased

@@ -1,0 +1,260 @@
+"""Random verbs of several clients on the scripts (real Redis) and on the model: after each step both must agree.
+
+LEASEWAY_PROPERTY_SEED and LEASEWAY_PROPERTY_RUNS choose the runs; a failure names its seed and step.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from state.connection import Connection
+from state.keys import Unit
+from state.replies import LoadEntry, Window
+from state.store import Store, pack_body
+from tests.property.model import Message, Model, Tag
+
+RUNS = int(os.environ.get("LEASEWAY_PROPERTY_RUNS", "500"))
+SEED = int(os.environ.get("LEASEWAY_PROPERTY_SEED", "20261121"))
+STEPS = 40
+GENERATION = 7
+RETENTION = 100_000
+QUEUE_LEASE = 3_000
+
+
+@pytest.fixture
+async def store(stack: Any) -> AsyncIterator[Store]:
+    connection = Connection(stack.redis_url)
+    await connection.start()
+    yield Store(connection, f"prop{secrets.token_hex(3)}", Window(10_000, 10_000_000))
+    await connection.stop()
+
+
+class Run:
+    """One seeded history: a unit, its model, and the handles that clients hold (stale ones too)."""
+
+    def __init__(self, store: Store, seed: int) -> None:
+        self.store = store
+        self.random = random.Random(seed)
+        self.unit = Unit(secrets.token_hex(6), self.random.randrange(64))
+        starts = {0: 0} | {t: self.random.choice([0, 0, 5]) for t in range(1, self.random.choice([1, 2, 4]))}
+        self.model = Model({number: Tag(start) for number, start in starts.items()})
+        self.handles: list[tuple[int, int, int]] = []
+        self.log: list[int] = []
+        self.max_count = self.random.choice([0, 0, 1, 3])
+        self.next_nonce = 0
+
+    async def open(self) -> None:
+        await self.store.open(self.unit, GENERATION, [(n, t.start) for n, t in self.model.tags.items()])
+
+    def entry(self, offset: int) -> LoadEntry:
+        m = self.model.messages[offset]
+        mask = "".join("1" if t in m.wanted else "0" for t in self.tags)
+        return LoadEntry(offset, pack_body(m.sent, m.due, m.lease, b"body-%d" % offset), mask)
+
+    @property
+    def tags(self) -> list[int]:
+        return list(self.model.tags)
+
+    async def append_and_load(self) -> None:
+        r, now = self.random, self.model.now
+        new = []
+        for _ in range(r.randint(1, 4)):
+            offset = len(self.log)
+            self.log.append(offset)
+            delay = r.choice([0, 0, 0, 500, 4_000, 90_000])
+            wanted = {t for t in self.tags if t == 0 or r.random() < 0.6}
+            self.model.messages[offset] = Message(offset, now + delay, now, r.choice([None, None, 1_000]), wanted)
+            new.append(offset)
+        if r.random() < 0.75:
+            # Write-through: maybe a part, in any order, maybe twice.
+            some = r.sample(new, r.randint(1, len(new)))
+            await self.store.load(self.unit, GENERATION, self.tags, [self.entry(o) for o in some], now_ms=now)
+            self.model.load(self.tags, some)
+
+    async def scan(self) -> None:
+        """The loader: everything from a cursor on, in order."""
+        now = self.model.now
+        start = self.random.randrange(len(self.log) + 1)
+        end = self.random.randint(start, len(self.log))
+        entries = [self.entry(o) for o in range(start, end)]
+        await self.store.load(self.unit, GENERATION, self.tags, entries, scan=(start, end), now_ms=now)
+        self.model.load(self.tags, list(range(start, end)))
+
+    async def receive(self) -> None:
+        r, model = self.random, self.model
+        tag, count, lease = r.choice(self.tags), r.randint(1, 5), r.choice([None, 0, 700, 5_000])
+        lend, dying, expired = model.receivable(tag, self.max_count, RETENTION)
+        got = await self.store.receive(
+            self.unit, GENERATION, tag, max=count, lease_ms=lease, queue_lease_ms=QUEUE_LEASE, max_receive_count=self.max_count,
+            retention_ms=RETENTION, move_ms=2_000, now_ms=model.now,
+        )  # fmt: skip
+        offsets = [m.offset for m in got.leased]
+        assert len(set(offsets)) == len(offsets) and set(offsets) <= set(lend)
+        assert len(offsets) == min(count, len(lend))
+        assert {d.offset for d in got.dying} <= set(dying)
+        for d in got.dying:
+            m = model.tags[tag].open[d.offset]
+            assert d.count == m.count and d.reason == ("killed" if m.flag == 1 else "exhausted")
+            assert bool(d.again_ms) == (m.flag in (1, 2))
+            m.flag, m.nonce, m.visible = m.flag or 2, d.nonce, model.now + 2_000
+            if r.random() < 0.7:
+                assert await self.store.settle(self.unit, GENERATION, tag, "dead", [(d.offset, d.nonce)], now_ms=model.now) == ["ok"]
+                del model.tags[tag].open[d.offset]
+        for m in got.leased:
+            assert m.deadline_ms == model.lent(tag, m.offset, got.nonce, lease, QUEUE_LEASE)
+            opened = model.tags[tag].open[m.offset]
+            assert (m.count, m.first_received_at_ms) == (opened.count, opened.first)
+            assert not m.packed or m.packed.endswith(b"body-%d" % m.offset)
+            self.handles.append((tag, m.offset, got.nonce))
+        self._drop_expired(tag, expired, await self._states(tag, expired))
+
+    async def _states(self, tag: int, offsets: list[int]) -> list[str]:
+        if not offsets:
+            return []
+        return [s.state for s in await self.store.states(self.unit, GENERATION, tag, offsets, now_ms=self.model.now)]
+
+    def _drop_expired(self, tag: int, offsets: list[int], states: list[str]) -> None:
+        for offset, state in zip(offsets, states, strict=True):
+            if state == "settled":
+                del self.model.tags[tag].open[offset]
+
+    def some_handles(self) -> tuple[int, list[tuple[int, int]]]:
+        tag = self.random.choice(self.tags)
+        mine = [(o, n) for t, o, n in self.handles if t == tag]
+        return tag, self.random.sample(mine, min(len(mine), self.random.randint(1, 3)))
+
+    async def ack(self) -> None:
+        tag, pairs = self.some_handles()
+        late = self.random.random() < 0.5
+        if pairs:
+            expected = []
+            for o, n in pairs:
+                expected.append(self.model.held(tag, o, n, late))
+                if expected[-1] == "ok":
+                    del self.model.tags[tag].open[o]
+            assert await self.store.ack(self.unit, GENERATION, tag, pairs, late=late, now_ms=self.model.now) == expected
+
+    async def extend(self) -> None:
+        tag, pairs = self.some_handles()
+        late, lease = self.random.random() < 0.5, self.random.choice([0, 900, 9_000])
+        expected = []
+        for o, n in dict(pairs).items():
+            word = self.model.held(tag, o, n, late)
+            expected.append((word, self.model.now + lease if word == "ok" else 0))
+            if word == "ok":
+                self.model.tags[tag].open[o].visible = self.model.now + lease
+        if pairs:
+            rows = [(o, n, lease) for o, n in dict(pairs).items()]
+            got = await self.store.extend(self.unit, GENERATION, tag, rows, late=late, now_ms=self.model.now)
+            assert [(e.status, e.time_ms) for e in got] == expected
+
+    async def release(self) -> None:
+        tag, pairs = self.some_handles()
+        late, delay = self.random.random() < 0.5, self.random.choice([0, 0, 1_500])
+        expected = []
+        for o, n in pairs:
+            word = self.model.held(tag, o, n, late)
+            expected.append(word)
+            if word == "ok":
+                m = self.model.tags[tag].open[o]
+                m.nonce, m.visible = 0, self.model.now + delay
+        if pairs:
+            got = await self.store.release(self.unit, GENERATION, tag, pairs, delay_ms=delay, late=late, now_ms=self.model.now)
+            assert [e.status for e in got] == expected
+
+    async def kill(self) -> None:
+        tag, pairs = self.some_handles()
+        expected = [self.model.held(tag, o, n, True) for o, n in dict(pairs).items()]
+        if pairs:
+            got = await self.store.kill(self.unit, GENERATION, tag, list(dict(pairs).items()), move_ms=2_000, now_ms=self.model.now)
+            assert [k.status for k in got] == expected
+            for k in got:
+                if k.status == "ok":
+                    m = self.model.tags[tag].open[k.dying.offset]
+                    assert k.dying.count == m.count
+                    m.flag, m.nonce, m.visible = 1, k.dying.nonce, self.model.now + 2_000
+
+    async def delete(self) -> None:
+        if not self.log:
+            return
+        offset = self.random.choice(self.log)
+        opens = {t: tag.open[offset] for t, tag in self.model.tags.items() if offset in tag.open}
+        beyond = [tag for tag in self.model.tags.values() if offset >= tag.start and offset not in tag.taken]
+        busy = any(m.nonce and m.visible > self.model.now for m in opens.values())
+        got = await self.store.delete(self.unit, GENERATION, self.tags, offset, now_ms=self.model.now)
+        assert got == ("busy" if busy else "ok" if opens or beyond else "settled")
+        if got == "ok":
+            for tag in self.model.tags.values():
+                tag.open.pop(offset, None)
+                tag.taken.add(offset)
+
+    async def purge(self) -> None:
+        if self.random.random() < 0.1:
+            below = self.random.randrange(len(self.log) + 1)
+            await self.store.purge(self.unit, GENERATION, self.tags, below, now_ms=self.model.now)
+            for tag in self.model.tags.values():
+                tag.taken.update(range(below))
+                tag.open = {o: m for o, m in tag.open.items() if o >= below}
+
+    async def wait(self) -> None:
+        self.model.now += self.random.choice([1, 300, 2_000, 20_000])
+
+    async def check(self) -> None:
+        """Invariants: counts are exact, one state per message, floor below all that is open, bytes add up."""
+        counts = await self.store.info(self.unit, GENERATION, self.tags, now_ms=self.model.now)
+        for tag, got in zip(self.tags, counts, strict=True):
+            assert (got.ready, got.delayed, got.leased) == self.model.counts(tag), f"tag {tag}"
+            opened = self.model.tags[tag].open
+            assert got.floor <= min(opened, default=got.cursor) or not opened
+            unseen = [o for o in self.log if o >= self.model.tags[tag].start and o not in self.model.tags[tag].taken]
+            assert got.cursor <= min(unseen, default=max(len(self.log), self.model.tags[tag].start)), "the cursor passed a record that was not taken"
+
+    async def at_rest(self) -> None:
+        """Everything loaded, everything acked: nothing is left but cursors."""
+        now = self.model.now = self.model.now + 10**9
+        await self.store.load(
+            self.unit, GENERATION, self.tags, [self.entry(o) for o in self.log], scan=(0, len(self.log)), now_ms=now
+        )
+        self.model.load(self.tags, self.log)
+        for tag in self.tags:
+            seen: set[int] = set()
+            for _ in range(200):
+                got = await self.store.receive(
+                    self.unit, GENERATION, tag, max=100, lease_ms=1, queue_lease_ms=1, max_receive_count=0, retention_ms=10**12,
+                    move_ms=1, now_ms=now,
+                )  # fmt: skip
+                if not got.leased:
+                    break
+                seen.update(m.offset for m in got.leased)
+                await self.store.ack(self.unit, GENERATION, tag, [(m.offset, got.nonce) for m in got.leased], now_ms=now)
+            assert seen == set(self.model.tags[tag].open), "a message was lost or came back"
+            info = (await self.store.info(self.unit, GENERATION, [tag], now_ms=now))[0]
+            assert (info.ready, info.delayed, info.leased, info.floor) == (0, 0, 0, info.cursor)
+        assert await self.store.leftovers(self.unit) == (0, 0, 0), "bodies, holders or bytes are left"
+
+
+async def test_scripts_and_model_agree_after_every_step(store: Store) -> None:
+    verbs = ["append_and_load"] * 4 + ["receive"] * 5 + ["ack"] * 4 + ["scan", "extend", "release", "kill", "delete", "purge", "wait", "wait"]
+    for number in range(RUNS):
+        seed = SEED + number
+        run = Run(store, seed)
+        await run.open()
+        for step in range(STEPS):
+            verb = run.random.choice(verbs)
+            try:
+                await getattr(run, verb)()
+                await run.check()
+            except AssertionError as error:
+                raise AssertionError(f"seed {seed} step {step} verb {verb}: {error}") from error
+        try:
+            await run.at_rest()
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed} at rest: {error}") from error
+        await store.forget([run.unit], run.tags)
+    print(f"property runs: {RUNS}, steps each: {STEPS}, first seed: {SEED}")

@@ -1,0 +1,188 @@
+"""A real broker and redis-server for a whole test session, and the real `leaseway up`, as context managers.
+
+Neighbours: `conftest` makes fixtures of them. It must not know what is tested.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from facade.stack import broker, redis_server
+from facade.stack.child import Child
+from facade.stack.folder import DataFolder
+from facade.stack.leftovers import MARK, end_leftovers
+from facade.stack.ports import free_port
+
+
+@dataclasses.dataclass(frozen=True)
+class Services:
+    """A running Kafka and Redis without a facade. Pids change when a part is killed: it is started again."""
+
+    folder: Path
+    bootstrap: str
+    redis_url: str
+    kafka: Child
+    redis: Child
+
+    @property
+    def kafka_pid(self) -> int:
+        return self.kafka.pid
+
+    @property
+    def redis_pid(self) -> int:
+        return self.redis.pid
+
+
+@contextlib.contextmanager
+def running_services(path: Path) -> Iterator[Services]:
+    """Kafka and Redis in `path`, started side by side on free ports; stopped at the end. Raises StackError."""
+    folder = DataFolder.open(path)
+    environment = {**os.environ, MARK: str(folder.path)}
+    identity = folder.identity
+    programs = [
+        broker.program(folder.path, identity, environment),
+        redis_server.program(folder.path, identity.redis_port, environment),
+    ]
+    # A loop of its own: the fixture lives for the session, each test's loop for one test.
+    with _loop_in_thread() as run:
+        kafka, redis = (Child(program, lambda: None, lambda text: None) for program in programs)
+
+        async def start() -> None:
+            await asyncio.gather(kafka.start(), redis.start())
+
+        async def stop() -> None:
+            await asyncio.gather(kafka.stop(), redis.stop())
+
+        try:
+            run(start())
+            bootstrap, url = f"127.0.0.1:{identity.kafka_port}", f"redis://127.0.0.1:{identity.redis_port}/0"
+            yield Services(folder.path, bootstrap, url, kafka, redis)
+        finally:
+            run(stop())
+            folder.close()
+
+
+@contextlib.contextmanager
+def _loop_in_thread() -> Iterator[Any]:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="services")
+    thread.start()
+
+    def run(coroutine: Any) -> Any:
+        future: Future[Any] = asyncio.run_coroutine_threadsafe(coroutine, loop)
+        return future.result(timeout=120)
+
+    try:
+        yield run
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+class Up:
+    """A `leaseway up` process. `lines` are what it has printed so far."""
+
+    def __init__(self, data: Path, *options: str, environment: dict[str, str] | None = None, port: int | None = None) -> None:
+        self.data = data
+        self.port = port or free_port()
+        command = [sys.executable, "-m", "facade", "up", "--data", str(data), "--port", str(self.port), *options]
+        variables = {**os.environ, **(environment or {})}
+        self.process = subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, name="leaseway up")
+        self._reader.start()
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """What run.json says now."""
+        found: dict[str, Any] = json.loads((self.data / "run.json").read_text())
+        return found
+
+    @property
+    def text(self) -> str:
+        return "".join(self.lines)
+
+    def wait_ready(self, seconds: float = 60) -> float:
+        """Wait for GET /ready to be 200; how many seconds that took. Fails when the process ends first."""
+        began = time.monotonic()
+        while time.monotonic() - began < seconds:
+            if self.process.poll() is not None:
+                self._reader.join()
+                raise AssertionError(f"leaseway up ended with {self.process.returncode}: {self.text}")
+            if self.status("/ready") == 200:
+                return time.monotonic() - began
+            time.sleep(0.05)
+        raise AssertionError(f"not ready after {seconds} s: {self.text}{self._logs()}")
+
+    def status(self, path: str) -> int:
+        """Status of a GET, 0 when there is no answer."""
+        try:
+            with urllib.request.urlopen(self.endpoint + path, timeout=5) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            error.close()
+            return error.code
+        except OSError:
+            return 0
+
+    def wait_line(self, part: str, seconds: float = 30) -> None:
+        """Wait until a printed line contains `part`."""
+        end = time.monotonic() + seconds
+        while part not in self.text:
+            if time.monotonic() > end:
+                raise AssertionError(f"no line with {part!r} after {seconds} s: {self.text}")
+            time.sleep(0.02)
+
+    def wait_end(self, seconds: float = 60) -> int:
+        """Wait for the process to end; its exit status."""
+        status = self.process.wait(seconds)
+        self._reader.join()
+        return status
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Signal it and wait; its exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.wait_end()
+
+    def close(self) -> None:
+        """End it and whatever it started; nothing is left running."""
+        try:
+            self.stop()
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        end_leftovers(self.data.resolve(), lambda text: None)
+        if self.process.stdout:
+            self._reader.join()
+            self.process.stdout.close()
+
+    def _read(self) -> None:
+        for line in self.process.stdout or ():
+            self.lines.append(line)
+
+    def _logs(self) -> str:
+        texts = [
+            f"\n--- {file.name}\n{file.read_text(errors='replace')[-2000:]}" for file in (self.data / "logs").glob("facade-*.log")
+        ]
+        return "".join(texts)

@@ -1,0 +1,1 @@
+"""Tests of the embedded stack, the command line, and what the project's files say about them."""

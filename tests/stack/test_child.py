@@ -1,0 +1,100 @@
+"""One child: back-off, restart, stop; with programs of one line."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from facade.stack.child import Backoff, Child, Program
+from facade.stack.errors import StackError
+
+SLEEP = "import time; time.sleep(60)"
+DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); open('{}', 'w').close(); time.sleep(60)"
+
+
+class Recorder:
+    """What a child said, and how many times it told of a new process."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.changes = 0
+
+    def changed(self) -> None:
+        self.changes += 1
+
+
+def make(code: str, recorder: Recorder, tmp_path: Path, ready_file: Path | None = None, stop_s: float = 10) -> Child:
+    async def ready(pid: int) -> bool:
+        return ready_file is None or ready_file.exists()
+
+    command = (sys.executable, "-c", code)
+    program = Program("part", command, dict(os.environ), tmp_path / "part.log", ready, start_s=10, stop_s=stop_s)
+    return Child(program, recorder.changed, recorder.lines.append)
+
+
+def test_the_pause_doubles_to_five_seconds_and_is_short_again_after_a_steady_life() -> None:
+    backoff = Backoff()
+
+    assert [backoff.pause_s(0) for _ in range(7)] == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    assert [backoff.pause_s(29.9), backoff.pause_s(30), backoff.pause_s(0)] == [5.0, 0.2, 0.4]
+
+
+async def test_a_child_that_dies_is_started_again_and_says_so(tmp_path: Path) -> None:
+    recorder = Recorder()
+    child = make(SLEEP, recorder, tmp_path)
+    await child.start()
+    first = child.pid
+
+    os.kill(first, signal.SIGKILL)
+    async with asyncio.timeout(10):
+        while len(recorder.lines) < 2:
+            await asyncio.sleep(0.01)
+
+    assert recorder.lines == [
+        f"part (pid {first}) was ended by SIGKILL; starting it again in 0.2 s",
+        f"part is back (pid {child.pid})",
+    ]
+    assert recorder.changes == 2
+    await child.stop()
+
+
+async def test_a_child_that_ends_before_it_is_ready_is_an_error_with_its_last_words(tmp_path: Path) -> None:
+    child = make("print('first'); print('no disk'); raise SystemExit(7)", Recorder(), tmp_path, ready_file=tmp_path / "never")
+
+    with pytest.raises(StackError, match=r"part ended at once with status 7; its last words: 'no disk'"):
+        await child.start()
+
+
+async def test_a_child_that_ignores_sigterm_is_killed_after_its_time(tmp_path: Path) -> None:
+    recorder, listening = Recorder(), tmp_path / "listening"
+    child = make(DEAF.format(listening), recorder, tmp_path, ready_file=listening, stop_s=0.2)
+    await child.start()
+    pid = child.pid
+
+    await child.stop()
+
+    assert recorder.lines == ["part did not end in 0 s: killed"]
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_stop_is_idempotent_and_allowed_before_start_and_in_a_pause(tmp_path: Path) -> None:
+    recorder = Recorder()
+    child = make(SLEEP, recorder, tmp_path)
+    await child.stop()
+    await child.start()
+    os.kill(child.pid, signal.SIGKILL)
+    async with asyncio.timeout(10):
+        while not recorder.lines:
+            await asyncio.sleep(0.01)
+
+    await child.stop()
+    await child.stop()
+
+    assert recorder.changes == 1
+    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -1,0 +1,81 @@
+"""The `leaseway` command, and the pages it writes."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from engine.config import PREFIX, Settings
+from facade.cli import COMMANDS, main
+from facade.stack import config_page
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("page", ["docs/config.md", ".env.example"])
+def test_a_generated_page_is_fresh(page: str) -> None:
+    text = {"docs/config.md": config_page.markdown, ".env.example": config_page.example}[page]()
+
+    assert (ROOT / page).read_text() == text, f"{page} is stale; write it again with `make docs`"
+
+
+def test_the_page_tells_every_setting() -> None:
+    page = config_page.markdown()
+
+    for field in dataclasses.fields(Settings):
+        assert f"| `{PREFIX}{field.name.upper()}` |" in page
+        assert field.metadata["about"] in page
+
+
+def test_config_shows_values_and_origins_and_masks_secrets(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEASEWAY_SECRET", "very-secret")
+    monkeypatch.setenv("LEASEWAY_PORT", "9999")
+
+    text = config_page.current(
+        Settings.read({"LEASEWAY_SECRET": "very-secret", "LEASEWAY_PORT": "9999"}),
+        {"LEASEWAY_SECRET": "x", "LEASEWAY_PORT": "9999"},
+    )
+
+    rows = {line.split()[0]: line.split()[1:] for line in text.splitlines()}
+    assert rows["LEASEWAY_PORT"] == ["9999", "environment"]
+    assert rows["LEASEWAY_HOST"] == ["127.0.0.1", "default"]
+    assert rows["LEASEWAY_SECRET"] == [config_page.MASK, "environment"]
+    assert "very-secret" not in text
+
+
+def test_help_names_every_command_but_the_hidden_one(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+
+    text = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert all(command.name in text for command in COMMANDS if command.about)
+    assert "==SUPPRESS==" not in text
+    assert "worker" not in text.replace("workers", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["up", "--port", "70000"], "argument --port: must be 0 (a free one) to 65535, given '70000'"),
+        (["up", "--workers", "0"], "argument --workers: must be 1 to 64, given '0'"),
+        (["serve", "--auth", "none"], "argument --auth: invalid choice: 'none'"),
+    ],
+)
+def test_a_bad_option_names_itself_its_limit_and_what_was_given(
+    arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+
+    assert ended.value.code == 2
+    assert line in capsys.readouterr().err
+
+
+def test_serve_refuses_an_open_facade_off_loopback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--host", "0.0.0.0"]) == 2
+    assert capsys.readouterr().err.startswith("leaseway serve: auth is open and the address 0.0.0.0 is not loopback")

@@ -1,0 +1,125 @@
+"""docker-compose.yml and the embedded stack say the same; where there is a Docker engine, containers prove it."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from engine.config import PREFIX, Settings
+from facade.stack.broker import properties
+from facade.stack.folder import Identity
+from facade.stack.jars import pinned_version
+from facade.stack.safety import refuse_unsafe
+from facade.stack.settings import BROKER_PROPERTIES, REDIS_OPTIONS, replication
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+SERVICES: dict[str, Any] = COMPOSE["services"]
+ONE, THREE = ["kafka"], ["kafka-1", "kafka-2", "kafka-3"]
+# What depends on the place: addresses, names, folders.
+PLACES = {"LISTENERS", "ADVERTISED_LISTENERS", "CONTROLLER_QUORUM_VOTERS", "LOG_DIRS", "NODE_ID", "HEAP_OPTS"}
+
+
+def as_variable(name: str) -> str:
+    """The image's rule: a property's variable is KAFKA_ and its name in capitals with _ for each dot."""
+    return "KAFKA_" + name.replace(".", "_").upper()
+
+
+def broker_settings(service: str) -> dict[str, str]:
+    environment = SERVICES[service]["environment"]
+    return {name: value for name, value in environment.items() if name.startswith("KAFKA_") and name[6:] not in PLACES}
+
+
+@pytest.mark.parametrize(("service", "brokers"), [(name, 1) for name in ONE] + [(name, 3) for name in THREE])
+def test_a_composed_broker_is_told_what_the_embedded_one_is(service: str, brokers: int) -> None:
+    roles = {"process.roles", "controller.listener.names", "listener.security.protocol.map"}
+    embedded = properties(Path("data"), Identity(1, "id", 1, 2, 3))
+    expected = {name: embedded[name] for name in roles} | BROKER_PROPERTIES | replication(brokers)
+
+    assert broker_settings(service) == {as_variable(name): value for name, value in expected.items()}
+
+
+def test_the_three_brokers_are_one_quorum_with_their_own_numbers() -> None:
+    brokers = [SERVICES[name]["environment"] for name in THREE]
+
+    assert [broker["KAFKA_NODE_ID"] for broker in brokers] == ["1", "2", "3"]
+    assert {broker["KAFKA_CONTROLLER_QUORUM_VOTERS"] for broker in brokers} == {"1@kafka-1:9093,2@kafka-2:9093,3@kafka-3:9093"}
+    assert len({broker["CLUSTER_ID"] for broker in brokers}) == 1
+
+
+def test_the_composed_broker_has_the_embedded_one_s_version() -> None:
+    images = {SERVICES[name]["image"] for name in ONE + THREE}
+
+    assert images == {f"apache/kafka:{pinned_version('kafka_2.13')}"}
+
+
+@pytest.mark.parametrize("service", ["redis", "redis-three"])
+def test_a_composed_redis_is_told_what_the_embedded_one_is(service: str) -> None:
+    program, *words = SERVICES[service]["command"]
+
+    assert program == "redis-server"
+    assert dict(zip(words[::2], words[1::2], strict=True)) == {f"--{name}": value for name, value in REDIS_OPTIONS.items()}
+
+
+@pytest.mark.parametrize("service", ["facade", "facade-three", "spark"])
+def test_a_composed_facade_is_given_settings_that_exist(service: str) -> None:
+    known = {PREFIX + field.name.upper() for field in dataclasses.fields(Settings)}
+    given = {name for name in SERVICES[service]["environment"] if name.startswith(PREFIX)}
+
+    assert given
+    assert given <= known
+
+
+@pytest.mark.parametrize(("service", "brokers"), [("facade", ONE), ("facade-three", THREE)])
+def test_a_composed_facade_starts_with_the_secrets_of_the_env_file_and_uses_its_own_services(
+    service: str, brokers: list[str]
+) -> None:
+    # What compose would put in for ${NAME:-default} and ${NAME:?why}.
+    given = {name: value for name, value in SERVICES[service]["environment"].items() if not str(value).startswith("${")}
+    filled = {"LEASEWAY_SECRET": "s", "LEASEWAY_ADMIN_KEY_SECRET": "k"}
+
+    settings = Settings.read({**given, **filled})
+
+    refuse_unsafe(settings)
+    assert settings.kafka_bootstrap == ",".join(f"{name}:9092" for name in brokers)
+    assert settings.replication_factor == len(brokers)
+    assert settings.flush_messages == Settings().flush_messages
+    assert settings.redis_url == f"redis://{service.replace('facade', 'redis')}:6379/0"
+    assert f"127.0.0.1:{9400 if service == 'facade' else 9401}:{settings.port}" in SERVICES[service]["ports"]
+
+
+def test_profiles_are_spark_and_three_brokers_and_the_rest_is_the_default_stack() -> None:
+    profiles = {name: service.get("profiles", []) for name, service in SERVICES.items()}
+
+    assert {name for name, given in profiles.items() if not given} == {"kafka", "redis", "facade"}
+    assert {profile for given in profiles.values() for profile in given} == {"spark", "three-brokers"}
+
+
+def test_the_image_builds_from_files_that_are_there() -> None:
+    copied = [line.split()[1:-1] for line in (ROOT / "Dockerfile").read_text().splitlines() if line.startswith("COPY")]
+    packages = {"schemas", "state", "engine", "facade", "spark"}
+
+    assert packages <= {name for names in copied for name in names}
+
+
+def _docker_works() -> bool:
+    docker = shutil.which("docker")
+    return bool(docker) and subprocess.run([str(docker), "info"], capture_output=True, timeout=20, check=False).returncode == 0
+
+
+@pytest.mark.docker
+def test_the_composed_kafka_and_redis_come_up() -> None:
+    # A Docker engine is not part of what CI promises, so this is skipped there too.
+    if not _docker_works():
+        pytest.skip("no Docker engine")
+    from testcontainers.compose import DockerCompose  # slow to import, and needed here only
+
+    with DockerCompose(str(ROOT), services=["kafka", "redis"], wait=True, env_file=".env.example") as compose:
+        for service in ("kafka", "redis"):
+            assert compose.get_container(service).Health == "healthy"

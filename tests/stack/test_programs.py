@@ -1,0 +1,133 @@
+"""Which java, redis-server, ports and addresses are good enough."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.config import Settings
+from facade.stack.errors import StackError
+from facade.stack.leftovers import MARK, leftovers
+from facade.stack.ports import LOWEST, free_port, is_free, reserve, reuse_port_socket
+from facade.stack.programs import broker_class_path, find_java, find_redis_server
+from facade.stack.safety import is_loopback, refuse_unsafe
+from facade.stack.welcome import endpoint_of, welcome
+from facade.stack.workers import settings_environment
+
+
+def fake(folder: Path, name: str, answer: str) -> Path:
+    file = folder / name
+    file.write_text(f"#!/bin/sh\necho '{answer}'\n")
+    file.chmod(0o755)
+    return file
+
+
+def test_an_old_java_is_refused_with_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake(tmp_path, "java", 'openjdk version "11.0.2"')
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(StackError, match="is version 11; Kafka needs Java 17 or newer"):
+        find_java()
+
+
+def test_java_home_wins_over_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    java = fake(tmp_path / "bin", "java", 'openjdk version "21.0.1"')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    assert find_java() == str(java)
+
+
+def test_redis_of_the_path_wins_when_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = fake(tmp_path, "redis-server", "Redis server v=7.0.15 sha=0")
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert find_redis_server() == str(server)
+
+
+def test_an_old_redis_of_the_path_gives_way_to_the_packaged_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = fake(tmp_path, "redis-server", "Redis server v=5.0.1 sha=0")
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert find_redis_server() != str(old)
+
+
+def test_missing_jars_name_the_folder_and_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LW_JARS", str(tmp_path))
+
+    with pytest.raises(StackError, match=f"jars are missing in {tmp_path}/broker; fetch them with `leaseway jars`"):
+        broker_class_path()
+
+
+def test_a_free_port_is_outside_what_clients_are_given() -> None:
+    port = free_port()
+
+    assert port >= LOWEST
+    if sys.platform == "linux":
+        assert port < int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+
+
+def test_a_reserved_port_is_kept_from_others_but_shared_with_workers() -> None:
+    port = free_port()
+
+    with reserve("127.0.0.1", port):
+        assert not is_free("127.0.0.1", port)
+        with pytest.raises(StackError, match=f"port {port} of 127.0.0.1 is taken"):
+            reserve("127.0.0.1", port)
+        with reuse_port_socket("127.0.0.1", port) as worker:
+            worker.listen()
+            socket.create_connection(("127.0.0.1", port), 1).close()
+
+
+@pytest.mark.parametrize(
+    ("host", "answer"),
+    [("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False)],
+)
+def test_loopback_is_what_only_this_machine_reaches(host: str, answer: bool) -> None:
+    assert is_loopback(host) is answer
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"host": "0.0.0.0"}, "auth is open and the address 0.0.0.0 is not loopback"),
+        ({"host": "0.0.0.0", "auth": "required", "admin_key_secret": "k"}, "LEASEWAY_SECRET is the public default"),
+        ({"auth": "required"}, "LEASEWAY_ADMIN_KEY_SECRET is empty"),
+    ],
+)
+def test_unsafe_settings_are_refused(given: dict[str, str], line: str) -> None:
+    with pytest.raises(StackError, match=line):
+        refuse_unsafe(Settings.read({}, **given))
+
+
+def test_safe_settings_are_accepted() -> None:
+    refuse_unsafe(Settings())
+    refuse_unsafe(Settings(host="0.0.0.0", auth="required", secret="s", admin_key_secret="k"))
+
+
+def test_a_worker_reads_the_settings_that_the_supervisor_had() -> None:
+    settings = Settings(port=1234, secret="x y", admin_key_secret="", flush_messages=1)
+
+    assert Settings.read(settings_environment(settings)) == settings
+
+
+def test_the_curl_lines_carry_the_key_when_keys_are_required(tmp_path: Path) -> None:
+    settings = Settings(host="::", port=1, auth="required", secret="s", admin_key_secret="k")
+
+    text = welcome(settings, tmp_path)
+
+    assert endpoint_of(settings) == "http://[::1]:1"
+    assert text.count(f'-u "admin:$(cat {tmp_path}/admin_secret)"') == 3
+
+
+def test_leftovers_are_known_by_their_mark_alone(tmp_path: Path) -> None:
+    for pid, mark, state in [(11, "a", "S"), (12, "b", "S"), (13, "a", "Z"), (14, "ab", "S")]:
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "environ").write_bytes(f"X=1\0{MARK}=/{mark}\0Y=2\0".encode())
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} (a) b) {state} 1")
+
+    assert leftovers(Path("/a"), processes=tmp_path) == [11]

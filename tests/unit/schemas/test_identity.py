@@ -1,0 +1,117 @@
+"""Message ids and handles: made, parsed, refused."""
+
+from __future__ import annotations
+
+import random
+from uuid import UUID
+
+import pytest
+
+from schemas.identity import BadIdentity, Handle, MessageId
+
+SECRET = b"a secret of this installation"
+OTHER = b"a secret of another installation"
+
+IDS = [
+    MessageId("000000000000", 0, 0),
+    MessageId("0123456789ab", 3, 123_456),
+    MessageId("ffffffffffff", 4095, 2**40 - 1),
+]
+HANDLES = [
+    Handle("000000000000", 0, 0, 0, 0),
+    Handle("0123456789ab", 3, 2, 123_456, 99),
+    Handle("ffffffffffff", 4095, 2**16 - 1, 2**48 - 1, 2**64 - 1),
+]
+# Texts that are out in the world: they must be read the same in every later version.
+KNOWN_ID = "01234567-89ab-8003-8000-0078900c70cc"
+KNOWN_HANDLE = "AQEjRWeJqwADAAIAAAAB4kAAAAAAAAAAY43LR5EvN2is"
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_a_message_id_is_parsed_back_from_its_text(id: MessageId) -> None:
+    assert MessageId.parse(id.text(SECRET), SECRET) == id
+
+
+@pytest.mark.parametrize("handle", HANDLES)
+def test_a_handle_is_parsed_back_from_its_text(handle: Handle) -> None:
+    assert Handle.parse(handle.text(SECRET), SECRET) == handle
+
+
+def test_the_texts_of_known_identities_never_change() -> None:
+    assert IDS[1].text(SECRET) == KNOWN_ID
+    assert HANDLES[1].text(SECRET) == KNOWN_HANDLE
+
+
+def test_a_message_id_is_a_uuid_of_version_8_in_either_case() -> None:
+    uuid = UUID(KNOWN_ID)
+
+    assert uuid.version == 8
+    assert uuid.variant == "specified in RFC 4122"
+    assert MessageId.parse(KNOWN_ID.upper(), SECRET) == IDS[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"), [(MessageId, [i.text(SECRET) for i in IDS]), (Handle, [h.text(SECRET) for h in HANDLES])]
+)
+def test_a_text_made_with_another_secret_is_refused(kind: type[MessageId | Handle], texts: list[str]) -> None:
+    for text in texts:
+        with pytest.raises(BadIdentity):
+            kind.parse(text, OTHER)
+
+
+@pytest.mark.parametrize(("kind", "text"), [(MessageId, KNOWN_ID), (Handle, KNOWN_HANDLE)])
+def test_a_truncated_or_lengthened_text_is_refused(kind: type[MessageId | Handle], text: str) -> None:
+    for wrong in [text[:n] for n in range(len(text))] + [text + "0", text + "A", text + "=", " " + text, text + "\n", text[1:]]:
+        with pytest.raises(BadIdentity):
+            kind.parse(wrong, SECRET)
+
+
+def test_a_handle_with_any_character_altered_is_refused() -> None:
+    for place in range(len(KNOWN_HANDLE)):
+        for other in "ABQgwz019-_+/=. é\x00":
+            if KNOWN_HANDLE[place] != other:
+                with pytest.raises(BadIdentity):
+                    Handle.parse(KNOWN_HANDLE[:place] + other + KNOWN_HANDLE[place + 1 :], SECRET)
+
+
+def test_a_message_id_with_any_digit_altered_is_refused() -> None:
+    for place in range(len(KNOWN_ID)):
+        for other in "05af-_ g\u0661":
+            if KNOWN_ID[place] != other:
+                with pytest.raises(BadIdentity):
+                    MessageId.parse(KNOWN_ID[:place] + other + KNOWN_ID[place + 1 :], SECRET)
+
+
+def test_random_text_is_refused_by_nothing_else_than_bad_identity() -> None:
+    dice = random.Random(20_260)
+    for _ in range(3000):
+        text = "".join(chr(dice.choice([dice.randrange(128), dice.randrange(0xD7FF)])) for _ in range(dice.choice([0, 36, 44])))
+        for kind in (MessageId, Handle):
+            with pytest.raises(BadIdentity):
+                kind.parse(text, SECRET)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        MessageId("0123456789ab", 4096, 0),
+        MessageId("0123456789ab", -1, 0),
+        MessageId("0123456789ab", 0, 2**40),
+        MessageId("0123456789ab", 0, -1),
+        MessageId("0123", 0, 0),
+        Handle("0123456789ab", 0, 2**16, 0, 0),
+        Handle("0123456789ab", 0, 0, 2**48, 0),
+        Handle("0123456789ab", 0, 0, -1, 0),
+        Handle("0123456789ab", 0, 0, 0, 2**64),
+        Handle("0123", 0, 0, 0, 0),
+    ],
+)
+def test_a_part_out_of_range_is_a_fault_of_the_caller(wrong: MessageId | Handle) -> None:
+    with pytest.raises(ValueError, match=r"does not fit|12 hex digits"):
+        wrong.text(SECRET)
+
+
+def test_an_empty_secret_is_refused_and_a_long_one_works() -> None:
+    with pytest.raises(ValueError, match="must not be empty"):
+        IDS[0].text(b"")
+    assert Handle.parse(HANDLES[1].text(b"long" * 100), b"long" * 100) == HANDLES[1]
