@@ -57,9 +57,7 @@ def _decode(core: Core, queue: Queue, record: Record) -> Message | None:
         return decode_message(record.value, record.headers)
     except UndecodableRecord as error:
         core.count("undecodable_records_total")
-        logger.error(
-            "action=park queue=%s partition=%d offset=%d error=%s", queue.name, record.partition, record.offset, error
-        )
+        logger.error("action=park queue=%s partition=%d offset=%d error=%s", queue.name, record.partition, record.offset, error)
         return None
 
 

@@ -42,7 +42,9 @@ class Browse:
             try:
                 found = Handle.parse(text, self._core.secret)
             except BadIdentity:
-                raise MessageNotFound(f"{text[:100]!r} is neither a message id nor a receipt handle", field="id", given=text[:100]) from None
+                raise MessageNotFound(
+                    f"{text[:100]!r} is neither a message id nor a receipt handle", field="id", given=text[:100]
+                ) from None
         if found.incarnation != queue.incarnation or found.partition >= len(queue.units):
             raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}", field="id", given=text[:100])
         return found.partition, found.offset

@@ -21,6 +21,7 @@ from engine.queue import Queue
 from schemas.records import GenerationRecord, KeyRecord, QueueRecord, TaskRecord
 from schemas.wire import UndecodableRecord, decode, encode
 from state.connection import Connection
+from state.ending import end
 from state.lock import LockBusy, lock
 
 logger = logging.getLogger(__name__)
@@ -67,11 +68,7 @@ class Control:
                     await self.write("generation", GenerationRecord(1, self._connection.run_id, 0))
 
     async def stop(self) -> None:
-        for task in (self._tail, self._syncing):
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError, LogUnavailable):
-                    await task
+        await end(self._tail, self._syncing)
         self._tail = self._syncing = None
 
     async def _make_topics(self) -> None:

@@ -43,6 +43,7 @@ class Core:
         self.secret = settings.secret.encode()
         self.recover: Callable[[Queue], Awaitable[None]] = _no_recovery
         self.touched: Callable[[Queue, int], None] = lambda queue, partition: None
+        self.nudge: Callable[[Queue, int, int, int], None] = lambda queue, partition, cursor, open: None
         self.woken: Callable[[str, int], None] = lambda incarnation, partition: None
         self.counts: dict[str, float] = {}
 

@@ -1,7 +1,8 @@
 """The verbs of a queue over a log, one method each: all that a dialect may call.
 
-`by` is who asks; each method passes the authoriser before anything else. All raise EngineError. Any number of tasks may call at once; several
-workers may serve the same Kafka and Redis. Neighbours: `facade` builds one per worker. Must not know HTTP or a dialect.
+`by` is who asks; each method passes the authoriser before anything else. All raise EngineError. Any number of tasks may
+call at once; several workers may serve the same Kafka and Redis.
+Neighbours: `facade` builds one per worker. Must not know HTTP or a dialect.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from schemas.filters import Filter
 from schemas.records import KeyRecord, RedrivePolicy, TagRecord
 from schemas.vocabulary import Verb
 from state.connection import Connection
+from state.ending import end
 from state.replies import Dying, Window
 from state.store import Store
 
@@ -94,9 +96,7 @@ class Engine:
 
     async def stop(self) -> None:
         """Ends waits, finishes sends, drains outboxes, closes: backwards."""
-        if self._finisher is not None:
-            self._finisher.cancel()
-            await asyncio.gather(self._finisher, return_exceptions=True)
+        await end(self._finisher)
         await self._tasks.stop()
         await self._receiver.stop()
         await self._sender.stop()

@@ -122,10 +122,14 @@ class Leases:
         handles = self._parse(queue, texts)
         policy = queue.record.redrive_policy
         if policy is None:
-            raise NotAllowedOnQueue(f"queue {queue.name!r} has no redrive policy, so nothing can be killed", field="queue", given=queue.name)
+            raise NotAllowedOnQueue(
+                f"queue {queue.name!r} has no redrive policy, so nothing can be killed", field="queue", given=queue.name
+            )
         if policy.dead_letter_queue not in self._core.control.queues:
             raise NotAllowedOnQueue(
-                f"the dead-letter queue {policy.dead_letter_queue!r} of {queue.name!r} does not exist", field="queue", given=queue.name
+                f"the dead-letter queue {policy.dead_letter_queue!r} of {queue.name!r} does not exist",
+                field="queue",
+                given=queue.name,
             )
         store = self._core.store
 

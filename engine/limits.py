@@ -82,7 +82,9 @@ def check_user_attributes(given: Mapping[str, str]) -> None:
     check_range("user_attributes", len(given), 0, 50)
     for key, value in given.items():
         if not 1 <= len(key) <= 256 or len(value) > 1024:
-            raise InvalidValue("user_attributes need keys of 1 to 256 and values of up to 1024 characters", field="user_attributes", given=key)
+            raise InvalidValue(
+                "user_attributes need keys of 1 to 256 and values of up to 1024 characters", field="user_attributes", given=key
+            )
 
 
 def check_filter(filter: Filter | None) -> None:
@@ -92,9 +94,17 @@ def check_filter(filter: Filter | None) -> None:
     check_range("filter.conditions", len(filter.conditions), 1, 20)
     for condition in filter.conditions:
         if _ATTRIBUTE_NAME.match(condition.name) is None:
-            raise InvalidValue("filter: an attribute name must be 1 to 256 printable ASCII characters without space", field="filter", given=condition.name)
+            raise InvalidValue(
+                "filter: an attribute name must be 1 to 256 printable ASCII characters without space",
+                field="filter",
+                given=condition.name,
+            )
         if condition.type.lower() != "empty" and _ATTRIBUTE_TYPE.match(condition.type) is None:
-            raise InvalidValue("filter: a type must be empty, string, number or binary, with .subtype at will", field="filter", given=condition.type)
+            raise InvalidValue(
+                "filter: a type must be empty, string, number or binary, with .subtype at will",
+                field="filter",
+                given=condition.type,
+            )
 
 
 def check_attributes(attributes: Mapping[str, Attribute]) -> None:
@@ -104,9 +114,18 @@ def check_attributes(attributes: Mapping[str, Attribute]) -> None:
         if name == RESERVED_ATTRIBUTE:
             raise InvalidValue(f"attribute name {RESERVED_ATTRIBUTE} is reserved", field="attributes", given=name)
         if _ATTRIBUTE_NAME.match(name) is None:
-            raise InvalidValue("an attribute name must be 1 to 256 printable ASCII characters without space", field="attributes", limit=256, given=name)
+            raise InvalidValue(
+                "an attribute name must be 1 to 256 printable ASCII characters without space",
+                field="attributes",
+                limit=256,
+                given=name,
+            )
         if _ATTRIBUTE_TYPE.match(attribute.type) is None:
-            raise InvalidValue("an attribute type must be string, number or binary, with .subtype at will", field="attributes", given=attribute.type)
+            raise InvalidValue(
+                "an attribute type must be string, number or binary, with .subtype at will",
+                field="attributes",
+                given=attribute.type,
+            )
 
 
 def message_bytes(entry: SendEntry) -> int:
@@ -136,4 +155,6 @@ def check_send(entries: Sequence[SendEntry], max_message_bytes: int) -> None:
             )
         total += size
     if total > MAX_BATCH_BYTES:
-        raise MessageTooLarge(f"a batch may have {MAX_BATCH_BYTES} bytes, given {total}", field="messages", limit=MAX_BATCH_BYTES, given=total)
+        raise MessageTooLarge(
+            f"a batch may have {MAX_BATCH_BYTES} bytes, given {total}", field="messages", limit=MAX_BATCH_BYTES, given=total
+        )

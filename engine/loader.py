@@ -129,9 +129,7 @@ class Loader:
         return await self._core.log.fetch(topic, self.partition, start, CHUNK_RECORDS * times, CHUNK_BYTES * times)
 
     async def _load(self, tags: list[int], entries: list[LoadEntry], scan: tuple[int, int]) -> int:
-        loaded = await self._core.store.load(
-            self.unit, self._core.control.generation, tags, entries, epoch=self.epoch, scan=scan
-        )
+        loaded = await self._core.store.load(self.unit, self._core.control.generation, tags, entries, epoch=self.epoch, scan=scan)
         for tag, cursor, full in zip(tags, loaded.cursors, loaded.full, strict=True):
             self.cursors[tag] = cursor
             if full:

@@ -18,6 +18,7 @@ from engine.core import Core
 from engine.errors import LogUnavailable, Unavailable
 from engine.loader import LEASE_MS, Loader
 from engine.queue import Queue, group_name
+from state.ending import end
 from state.errors import Fenced, StateError, StateLost
 from state.keys import Unit
 
@@ -47,6 +48,7 @@ class Loaders:
         self._floors: dict[tuple[str, int, int], int] = {}
         self._tasks: list[asyncio.Task[None]] = []
         core.touched = self.touch
+        core.nudge = self.nudge
         core.control.gone.append(self._gone)
 
     async def start(self) -> None:
@@ -56,9 +58,7 @@ class Loaders:
 
     async def stop(self) -> None:
         """Drains what is owned and gives it up."""
-        for task in (*self._tasks, *self._loads.values(), *self._looking.values()):
-            task.cancel()
-        await asyncio.gather(*self._tasks, *self._loads.values(), *self._looking.values(), return_exceptions=True)
+        await end(*self._tasks, *self._loads.values(), *self._looking.values())
         self._tasks = []
         for loader in list(self.owned.values()):
             with contextlib.suppress(StateError, Unavailable):
@@ -69,6 +69,12 @@ class Loaders:
     def touch(self, queue: Queue, partition: int) -> None:
         """There is traffic on a unit: somebody must own it."""
         self._touched[queue.units[partition]] = asyncio.get_running_loop().time()
+
+    def nudge(self, queue: Queue, partition: int, cursor: int, open: int) -> None:
+        """A receive saw the window of a unit with `open` messages and its cursor: when it runs low, load now, not at the next look."""
+        loader = self.owned.get(queue.units[partition])
+        if loader is not None and cursor < loader.end and open * 2 < self._core.settings.window_messages and not loader.stalled:
+            self._load_if_short(loader)
 
     async def _every(self, job: Callable[[], object], period: float) -> None:
         while True:
@@ -193,11 +199,15 @@ class Loaders:
                 loader.queue = current
             loader.end = max(loader.end, ends.get((loader.queue.topic, loader.partition), 0))
             self._looked[loader.unit.incarnation] = now
-            known = loader.cursors.keys() == set(loader.queue.tag_ids) and min(loader.cursors.values()) >= loader.end
-            if not known and loader.unit not in self._loads:
-                task = asyncio.create_task(self._guard(loader, self._catch_up(loader)))
-                self._loads[loader.unit] = task
-                task.add_done_callback(lambda done, u=loader.unit: self._loads.pop(u, None) if self._loads.get(u) is done else None)  # type: ignore[misc]
+            self._load_if_short(loader)
+
+    def _load_if_short(self, loader: Loader) -> None:
+        known = loader.cursors.keys() == set(loader.queue.tag_ids) and min(loader.cursors.values()) >= loader.end
+        if known or loader.unit in self._loads:
+            return
+        task = asyncio.create_task(self._guard(loader, self._catch_up(loader)))
+        self._loads[loader.unit] = task
+        task.add_done_callback(lambda done: self._loads.pop(loader.unit, None) if self._loads.get(loader.unit) is done else None)
 
     async def _catch_up(self, loader: Loader) -> None:
         """Loads until the window is full or has everything."""

@@ -16,7 +16,17 @@ import msgspec
 
 from engine.core import Core, now_ms
 from engine.errors import NotAllowedOnQueue, QueueExists, QueueNotFound, TagExists, TagNotFound
-from engine.limits import DEFAULTS, MAX_DELAY_MS, MAX_LEASE_MS, MAX_TAGS, check_filter, check_name, check_range, check_settings, check_user_attributes
+from engine.limits import (
+    DEFAULTS,
+    MAX_DELAY_MS,
+    MAX_LEASE_MS,
+    MAX_TAGS,
+    check_filter,
+    check_name,
+    check_range,
+    check_settings,
+    check_user_attributes,
+)
 from engine.log import TopicSpec
 from engine.queue import DEFAULT_TAG, Queue, group_name, queue_topic
 from engine.verbs import QueueSettings
@@ -161,7 +171,10 @@ class Queues:
             old = self._known(name).record
             if settings.partitions is not None and settings.partitions != old.partitions:
                 raise NotAllowedOnQueue(
-                    f"partitions of a queue can't be changed, they are {old.partitions}", field="partitions", limit=old.partitions, given=settings.partitions
+                    f"partitions of a queue can't be changed, they are {old.partitions}",
+                    field="partitions",
+                    limit=old.partitions,
+                    given=settings.partitions,
                 )
             if settings.redrive_policy is not None:
                 self._check_policy(name, settings.redrive_policy)
@@ -182,10 +195,14 @@ class Queues:
         if queue is None:
             raise QueueNotFound(f"the dead-letter queue {target!r} does not exist", field="dead_letter_queue", given=target)
         if queue.record.redrive_policy is not None:
-            raise NotAllowedOnQueue(f"{target!r} has a redrive policy, so it can't be a dead-letter queue", field="dead_letter_queue", given=target)
+            raise NotAllowedOnQueue(
+                f"{target!r} has a redrive policy, so it can't be a dead-letter queue", field="dead_letter_queue", given=target
+            )
         if self.sources(name):
             raise NotAllowedOnQueue(
-                f"{name!r} is the dead-letter queue of {', '.join(self.sources(name))}, so it can't have a redrive policy", field="queue", given=name
+                f"{name!r} is the dead-letter queue of {', '.join(self.sources(name))}, so it can't have a redrive policy",
+                field="queue",
+                given=name,
             )
 
     def sources(self, name: str) -> list[str]:
@@ -231,12 +248,15 @@ class Queues:
         ends = await self._core.log.end_offsets(parts)
         for partition, part in enumerate(parts):
             if part in ends:
-                unit = queue.units[partition]
                 self._core.touched(queue, partition)
-                await self._core.on_state(queue, lambda g, u=unit, below=ends[part]: self._core.store.purge(u, g, queue.tag_ids, below))  # type: ignore[misc]
+                await self._purge_unit(queue, partition, ends[part])
         await self._core.log.delete_records({part: end for part, end in ends.items() if end > 0})
         async with self._core.control.change(name):
             await self._write(self._known(name).record)
+
+    async def _purge_unit(self, queue: Queue, partition: int, below: int) -> None:
+        unit = queue.units[partition]
+        await self._core.on_state(queue, lambda g: self._core.store.purge(unit, g, queue.tag_ids, below))
 
     async def copy(self, name: str, owner: str, target: str) -> Queue:
         """Makes a queue with the settings, tags and policy of another; no messages are copied (EMQ copyQueue)."""
@@ -277,10 +297,12 @@ class Queues:
                 record = msgspec.structs.replace(record, start_at_ms=record.created_at_ms)
             changed = msgspec.structs.replace(queue.record, tags=[*queue.tags, record], next_tag_id=record.id + 1)
             # The window knows the tag before any worker can load for it.
-            for partition, unit in enumerate(queue.units):
-                start = (record.id, starts[partition])
-                await self._core.on_state(queue, lambda g, u=unit, s=start: self._core.store.open(u, g, [s]))  # type: ignore[misc]
+            for partition in range(len(queue.units)):
+                await self._open_tag(queue, partition, (record.id, starts[partition]))
             return await self._write(changed), record, True
+
+    async def _open_tag(self, queue: Queue, partition: int, start: tuple[int, int]) -> None:
+        await self._core.on_state(queue, lambda g: self._core.store.open(queue.units[partition], g, [start]))
 
     async def _starts(self, queue: Queue, start_at_ms: int) -> list[int]:
         parts = [(queue.topic, p) for p in range(len(queue.units))]

@@ -18,6 +18,7 @@ from engine.queue import Queue
 from schemas.records import JournalEntry, JournalRecord
 from schemas.vocabulary import EventKind, Reason
 from schemas.wire import UndecodableRecord, decode
+from state.ending import end
 from state.errors import StateError
 from state.keys import Unit
 from state.replies import RestoredDelivery
@@ -113,9 +114,7 @@ class Rebuilder:
         core.recover = self.recover
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await end(self._task)
 
     async def recover(self, queue: Queue) -> None:
         """Returns when the queue's state serves again. Raises Rebuilding when that takes over 8 s, QueueNotFound."""

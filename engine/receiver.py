@@ -101,9 +101,7 @@ class Receiver:
             if line.waiters:
                 self._pump_soon(incarnation, line)
 
-    async def receive(
-        self, queue: Queue, tag: TagRecord, max: int | None, wait_ms: int | None, lease_ms: int | None
-    ) -> list[Delivery]:
+    async def receive(self, queue: Queue, tag: TagRecord, max: int | None, wait_ms: int | None, lease_ms: int | None) -> list[Delivery]:
         """Lends 1 to `max` due messages, or none after `wait_ms`. None = the queue's setting.
 
         A cancelled call has lent nothing that is not released again. Raises InvalidValue, Unavailable.
@@ -275,6 +273,7 @@ class Receiver:
             ),
         )
         self._core.touched(queue, partition)
+        self._core.nudge(queue, partition, received.cursor, received.open)
         if received.wait_ms is not None:
             line.due[partition] = min(line.due[partition], asyncio.get_running_loop().time() + received.wait_ms / 1000)
         if received.dying:
@@ -299,7 +298,15 @@ class Receiver:
         return deliveries
 
     def _delivery(
-        self, queue: Queue, tag: TagRecord, partition: int, nonce: int, leased: Leased, sent_at_ms: int, value: bytes | None, headers: Any
+        self,
+        queue: Queue,
+        tag: TagRecord,
+        partition: int,
+        nonce: int,
+        leased: Leased,
+        sent_at_ms: int,
+        value: bytes | None,
+        headers: Any,
     ) -> Delivery:
         return Delivery(
             id=self._core.message_id(queue, partition, leased.offset),
@@ -326,5 +333,3 @@ class Receiver:
                 line.timer.cancel()
         with contextlib.suppress(RuntimeError):
             self._start(self._wake.forget(queue.incarnation))
-
-

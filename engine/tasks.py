@@ -23,6 +23,7 @@ from schemas.filters import Filter, matches
 from schemas.records import Message, TaskRecord
 from schemas.vocabulary import TaskStatus
 from schemas.wire import UndecodableRecord, decode_message
+from state.ending import end
 from state.errors import StateError
 from state.lock import LockBusy, lock
 
@@ -49,10 +50,7 @@ class Tasks:
             self._runner = asyncio.create_task(self._loop())
 
     async def stop(self) -> None:
-        tasks = [t for t in (self._runner, *self._running.values()) if t is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(self._runner, *self._running.values())
         self._runner = None
 
     async def redrive(self, queue: Queue, principal: str, destination: Queue | None, filter: Filter | None, rate: int) -> TaskRecord:
@@ -218,5 +216,3 @@ class Tasks:
         if task.destination:
             return self._core.control.queues.get(task.destination)
         return self._core.control.queues.get(message.origin.original_queue) if message.origin is not None else None
-
-

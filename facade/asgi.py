@@ -78,9 +78,7 @@ class Intake:
         self.held -= len(body)
 
     def _too_large(self) -> ProblemError:
-        return ProblemError(
-            "body_too_large", f"A request may have {self._body_bytes} bytes.", field="body", limit=self._body_bytes
-        )
+        return ProblemError("body_too_large", f"A request may have {self._body_bytes} bytes.", field="body", limit=self._body_bytes)
 
 
 def check_media_type(headers: Mapping[bytes, bytes]) -> None:

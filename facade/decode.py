@@ -100,7 +100,12 @@ def _given(body: bytes | None, values: Any, path: str) -> Any:
     if body is not None:
         try:
             values = msgspec.json.decode(body)
-        except Exception:  # any: the request is refused already, this only decorates the refusal
+        except (
+            msgspec.MsgspecError,
+            ValueError,
+            OverflowError,
+            RecursionError,
+        ):  # refused already; this only decorates the refusal
             return None
     if "[...]" in path:
         path = path[: path.index("[...]")]

@@ -70,6 +70,8 @@ class Handler:
         except ClientGone:
             response = GONE
         except (EngineError, ProblemError) as error:
+            if isinstance(error, EngineError) and self._operation.reword is not None:
+                error = self._operation.reword(error)
             found = problem_of(error)
             if found.status == 500:
                 log.exception("%s failed", self._operation.name)
@@ -93,9 +95,7 @@ class Handler:
         by = self._principal(headers)
         for name, rule in operation.rules.items():
             if not rule.pattern.fullmatch(path[name]):
-                raise ProblemError(
-                    "invalid_value", f"{name} must be {rule.about}.", field=name, limit=rule.about, given=path[name]
-                )
+                raise ProblemError("invalid_value", f"{name} must be {rule.about}.", field=name, limit=rule.about, given=path[name])
         query = None if operation.query is None else decode_query(operation.query, scope["query_string"])
         body = await self._intake.read(headers, receive)
         try:

@@ -56,9 +56,7 @@ class Metrics:
             buckets=BUCKETS,
             registry=self._registry,
         )
-        self._waiting = Gauge(
-            "leaseway_receives_in_progress", "Receives being served: nearly all are waiting.", registry=self._registry
-        )
+        self._waiting = Gauge("leaseway_receives_in_progress", "Receives being served: nearly all are waiting.", registry=self._registry)
         self._registry.register(EngineCounts(counts))
         # Looking up a labelled child costs more than counting, so each pair is looked up once.
         self._cells: dict[tuple[str, int], tuple[Counter, Histogram]] = {}

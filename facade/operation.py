@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-
+from engine.errors import EngineError
 from engine.verbs import Principal
 from facade.problem import Problem
 
@@ -64,7 +64,8 @@ class Operation:
 
     `replies` maps each status of success to the struct of its body (None = no body). `codes` are the problem codes that it
     may answer besides those that any operation may. `anonymous` = no credentials are asked for. `long_poll` = the call is
-    cancelled when the client goes. `render` makes another error body of a problem than problem+json.
+    cancelled when the client goes. `render` makes another error body of a problem than problem+json;
+    `reword` puts an engine error into the words of the dialect.
     """
 
     name: str
@@ -85,3 +86,4 @@ class Operation:
     hot: bool = False
     media_type: str = JSON
     render: Callable[[Problem], Answer] | None = None
+    reword: Callable[[EngineError], EngineError] | None = None

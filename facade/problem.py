@@ -71,9 +71,13 @@ FACADE_CODES: dict[str, Row] = {
     "duplicate_value": Row(400, "A value is given twice."),
     "path_not_found": Row(404, "There is nothing at this path."),
     "no_redrive_policy": Row(404, "The queue has no redrive policy."),
+    "subject_not_found": Row(404, "There is no subject of that name."),
+    "version_not_found": Row(404, "The subject has no such version."),
+    "schema_not_found": Row(404, "No schema has that id."),
     "method_not_allowed": Row(405, "The method is not allowed at this path."),
     "body_too_large": Row(413, "The body is larger than a request may be."),
     "unsupported_media_type": Row(415, "The body must be application/json in UTF-8, not compressed."),
+    "invalid_version": Row(422, "A version is a number from 1, or latest."),
     "internal": Row(500, "Something went wrong in the facade."),
 }
 
@@ -129,9 +133,12 @@ def shortened(given: Any) -> Any:
     return text[:GIVEN_CHARACTERS]
 
 
-def problem(
-    code: str, detail: str, *, status: int = 0, field: str | None = None, limit: Any = None, given: Any = None
-) -> Problem:
+def _limit(limit: Any) -> Any:
+    """A limit for the client: a list such as [0, 900] stays one."""
+    return [shortened(part) for part in limit] if isinstance(limit, list | tuple) else shortened(limit)
+
+
+def problem(code: str, detail: str, *, status: int = 0, field: str | None = None, limit: Any = None, given: Any = None) -> Problem:
     """The problem of `code`; a value that is None is left out."""
     row = CODES[code]
     return Problem(
@@ -141,7 +148,7 @@ def problem(
         code=code,
         detail=detail,
         field=UNSET if field is None else field,
-        limit=UNSET if limit is None else shortened(limit),
+        limit=UNSET if limit is None else _limit(limit),
         given=UNSET if given is None else shortened(given),
     )
 

@@ -113,9 +113,7 @@ class Handle(Struct, frozen=True, gc=False):
             raise ValueError(f"incarnation {self.incarnation!r} is not 12 hex digits")
         offset = self.offset
         try:
-            payload = _HANDLE.pack(
-                _HANDLE_VERSION, incarnation, self.partition, self.tag, offset >> 32, offset & 0xFFFFFFFF, self.nonce
-            )
+            payload = _HANDLE.pack(_HANDLE_VERSION, incarnation, self.partition, self.tag, offset >> 32, offset & 0xFFFFFFFF, self.nonce)
         except Exception as fault:  # struct.error, which is no ValueError
             raise ValueError(f"{self} does not fit into a handle") from fault
         return b2a_base64(payload + _mac(secret, payload), newline=False).translate(_TO_URL).decode("ascii")

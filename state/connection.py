@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 import hiredis
 
+from state.ending import end
 from state.errors import StateUnavailable
 
 logger = logging.getLogger(__name__)
@@ -108,9 +109,7 @@ class Connection:
 
     async def stop(self) -> None:
         if self._keeper is not None:
-            self._keeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._keeper
+            await end(self._keeper)
             self._keeper = None
         if self._wire is not None:
             self._wire.close()

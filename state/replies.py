@@ -18,7 +18,7 @@ class Window(Struct, frozen=True):
 
 
 class LoadEntry(Struct, frozen=True):
-    """A record for the window. `packed` by `store.pack_body`, empty = to be skipped for `reason`; `mask` has a 1 per tag that wants it."""
+    """A record for the window. `packed` by `store.pack_body`, empty = skipped for `reason`; `mask` has a 1 per tag that wants it."""
 
     offset: int
     packed: bytes
@@ -46,7 +46,7 @@ class Leased(Struct, frozen=True):
 
 
 class Dying(Struct, frozen=True):
-    """A message to be moved to the dead-letter queue by who got this. `again_ms`: a mover before had it until then and was lost, 0 = none."""
+    """A message to be moved to the dead-letter queue by who got this. `again_ms`: a lost mover had it until then, 0 = none."""
 
     offset: int
     count: int
@@ -118,7 +118,7 @@ class TagCounts(Struct, frozen=True):
 
 
 class Owned(Struct, frozen=True):
-    """Whether the lease is ours: then `number` is the epoch, else ms until the other's ends. `generation` None = the unit does not serve."""
+    """Whether the lease is ours: then `number` is the epoch, else ms until the other's ends. `generation` None = not serving."""
 
     ours: bool
     number: int

@@ -25,8 +25,8 @@ from state.replies import (
     Extended,
     Killed,
     Leased,
-    LoadEntry,
     Loaded,
+    LoadEntry,
     Owned,
     Probed,
     Received,
@@ -170,7 +170,14 @@ class Store:
         return [word.decode().lower() for word in words]
 
     async def extend(
-        self, unit: Unit, generation: int, tag: int, entries: Sequence[tuple[int, int, int]], *, late: bool = True, now_ms: int = 0
+        self,
+        unit: Unit,
+        generation: int,
+        tag: int,
+        entries: Sequence[tuple[int, int, int]],
+        *,
+        late: bool = True,
+        now_ms: int = 0,
     ) -> list[Extended]:
         """Moves the deadlines of (offset, nonce, lease ms). Raises StateLost."""
         keys = self._unit(unit)
@@ -240,9 +247,7 @@ class Store:
         _, words = await self._run("settle", names, arguments)
         return [word.decode().lower() for word in words]
 
-    async def claim(
-        self, unit: Unit, generation: int, tag: int, offsets: Sequence[int], *, claim_ms: int, now_ms: int = 0
-    ) -> Claimed:
+    async def claim(self, unit: Unit, generation: int, tag: int, offsets: Sequence[int], *, claim_ms: int, now_ms: int = 0) -> Claimed:
         """Holds messages for a redrive task: words ok, busy (leased or dying), held (by another claim), settled. Raises StateLost."""
         keys = self._unit(unit)
         t = keys.tag(tag)
@@ -269,9 +274,7 @@ class Store:
         reply = await self._run("purge", self._all_tags(keys, tags), (generation, now_ms, below, *tags))
         return int(reply[1])
 
-    async def states(
-        self, unit: Unit, generation: int, tag: int, offsets: Sequence[int], *, now_ms: int = 0
-    ) -> list[State]:
+    async def states(self, unit: Unit, generation: int, tag: int, offsets: Sequence[int], *, now_ms: int = 0) -> list[State]:
         """Where messages stand under a tag; MessageState words. Raises StateLost."""
         keys = self._unit(unit)
         t = keys.tag(tag)
@@ -305,9 +308,7 @@ class Store:
         _, packed = await self._run("drain", (keys.meta, keys.outbox), (epoch, done_seq, max))
         return [_entry(data) for data in packed]
 
-    async def open(
-        self, unit: Unit, generation: int, starts: Sequence[tuple[int, int]], *, epoch: int = 0, seq: int = 0
-    ) -> None:
+    async def open(self, unit: Unit, generation: int, starts: Sequence[tuple[int, int]], *, epoch: int = 0, seq: int = 0) -> None:
         """Makes a unit serve; `starts` = (tag, first offset). Raises StateLost (other generation), Fenced."""
         arguments: list[Argument] = [generation, epoch, seq]
         for start in starts:

@@ -14,13 +14,14 @@ from collections.abc import Callable
 import redis.asyncio
 from redis.exceptions import RedisError
 
+from state.ending import end
 from state.keys import wake_channel
 
 logger = logging.getLogger(__name__)
 
 
 class Wake:
-    """A subscriber. `heard(incarnation, partition)` is called on the loop; (incarnation, -1) after a reconnect: anything may have been missed."""
+    """A subscriber. `heard(incarnation, partition)` is called on the loop; partition -1 after a reconnect: look at all."""
 
     def __init__(self, url: str, prefix: str, heard: Callable[[str, int], None]) -> None:
         self._url = url
@@ -36,9 +37,7 @@ class Wake:
 
     async def stop(self) -> None:
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await end(self._task)
             self._task = None
 
     async def want(self, incarnation: str) -> None:

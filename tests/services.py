@@ -182,7 +182,5 @@ class Up:
             self.lines.append(line)
 
     def _logs(self) -> str:
-        texts = [
-            f"\n--- {file.name}\n{file.read_text(errors='replace')[-2000:]}" for file in (self.data / "logs").glob("facade-*.log")
-        ]
+        texts = [f"\n--- {file.name}\n{file.read_text(errors='replace')[-2000:]}" for file in (self.data / "logs").glob("facade-*.log")]
         return "".join(texts)

@@ -142,9 +142,7 @@ class Admin:
         Raises KafkaException if there is no such partition or no broker answers.
         """
         for _ in range(3):
-            results, errors = _collect(
-                partial(self.client.list_offsets, {TopicPartition(*unit): LATEST}, request_timeout=_REQUEST_S)
-            )
+            results, errors = _collect(partial(self.client.list_offsets, {TopicPartition(*unit): LATEST}, request_timeout=_REQUEST_S))
             for info in results.values():
                 if info.offset > _NO_OFFSET:
                     return int(info.offset)

@@ -31,9 +31,7 @@ class _Job:
 
     __slots__ = ("future", "headers", "key", "left", "partition", "repeated", "results", "single", "topic", "values")
 
-    def __init__(
-        self, topic: str, partition: int, values: Sequence[bytes | None], future: asyncio.Future[Any], single: bool
-    ) -> None:
+    def __init__(self, topic: str, partition: int, values: Sequence[bytes | None], future: asyncio.Future[Any], single: bool) -> None:
         self.topic = topic
         self.partition = partition
         self.values = values

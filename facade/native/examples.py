@@ -115,7 +115,10 @@ TASKS = {
     "redrive": Example({"filter": _FILTER, "rate": 100}, _TASK),
     "get_task": Example(reply=_TASK),
     "cancel_task": Example(reply={**_TASK, "status": "cancelled"}),
-    "create_key": Example({"key_id": "billing-service", "principal": "billing", "admin": False}, {"key_id": "billing-service", "secret": "kept-by-you"}),
+    "create_key": Example(
+        {"key_id": "billing-service", "principal": "billing", "admin": False},
+        {"key_id": "billing-service", "secret": "kept-by-you"},
+    ),
     "list_keys": Example(reply={"keys": [{"key_id": "billing-service", "principal": "billing", "admin": False, "created_at_ms": _AT}]}),
     "delete_key": Example(),
 }

@@ -36,9 +36,7 @@ async def send(engine: Engine, call: Call) -> Answer:
 async def receive(engine: Engine, call: Call) -> Answer:
     """Receive messages, waiting for them if asked to."""
     body: ReceiveBody = call.body
-    deliveries = await engine.receive(
-        call.by, call.path["queue"], body.tag, body.max, to_ms(body.wait_seconds), to_ms(body.lease_seconds)
-    )
+    deliveries = await engine.receive(call.by, call.path["queue"], body.tag, body.max, to_ms(body.wait_seconds), to_ms(body.lease_seconds))
     return Answer(ReceiveReply(messages=[delivery_reply(delivery) for delivery in deliveries]))
 
 
@@ -132,7 +130,15 @@ def _look(name: str, method: str, path: str, summary: str, run: Any, replies: di
 
 
 OPERATIONS = (
-    _verb("send", "messages", "Send a message, or up to 100 as an atomic batch", send, SendBody, SendReply, codes=("message_too_large",)),
+    _verb(
+        "send",
+        "messages",
+        "Send a message, or up to 100 as an atomic batch",
+        send,
+        SendBody,
+        SendReply,
+        codes=("message_too_large",),
+    ),
     _verb(
         "receive",
         "receive",

@@ -137,15 +137,35 @@ _POLICY = "/{queue}/redrive-policy"
 
 OPERATIONS = (
     _operation(
-        "create_queue", "POST", "", "Create a queue", create_queue, _MADE, body=CreateQueueBody, codes=("queue_exists", "queue_in_use")
+        "create_queue",
+        "POST",
+        "",
+        "Create a queue",
+        create_queue,
+        _MADE,
+        body=CreateQueueBody,
+        codes=("queue_exists", "queue_in_use"),
     ),
     _operation("list_queues", "GET", "", "List names of queues", list_queues, {200: QueuesReply}, query=ListQueuesQuery),
     _operation("get_queue", "GET", "/{queue}", "A queue: settings, tags, counts", get_queue, {200: QueueReply}),
     _operation(
-        "set_queue", "PATCH", "/{queue}", "Change settings", set_queue, {200: QueueReply}, body=SetQueueBody, codes=("queue_in_use",)
+        "set_queue",
+        "PATCH",
+        "/{queue}",
+        "Change settings",
+        set_queue,
+        {200: QueueReply},
+        body=SetQueueBody,
+        codes=("queue_in_use",),
     ),
     _operation(
-        "delete_queue", "DELETE", "/{queue}", "Delete a queue and its messages", delete_queue, {204: None}, codes=("queue_in_use",)
+        "delete_queue",
+        "DELETE",
+        "/{queue}",
+        "Delete a queue and its messages",
+        delete_queue,
+        {204: None},
+        codes=("queue_in_use",),
     ),
     _operation("purge", "POST", "/{queue}/purge", "Settle all messages sent so far, under all tags", purge, {204: None}),
     _operation(

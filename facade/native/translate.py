@@ -126,9 +126,9 @@ def _condition(body: ConditionBody, where: str) -> Condition:
     valued = body.value is not None or body.value_base64 is not None
     if body.type is None and body.value is not None and body.value_base64 is not None:
         raise _one_of(where, "value", "value_base64", both=True)
-    type = body.type or ("empty" if not valued else "string" if body.value is not None else "binary")
-    if type.lower() != "empty":
-        return Condition(body.name, type, _typed(where, type, body.value, body.value_base64))
+    kind = body.type or ("empty" if not valued else "string" if body.value is not None else "binary")
+    if kind.lower() != "empty":
+        return Condition(body.name, kind, _typed(where, kind, body.value, body.value_base64))
     if valued:
         raise ProblemError("invalid_value", "Type empty asks that the attribute exists; it has no value.", field=where, limit="no value")
     return Condition(body.name)

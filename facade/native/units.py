@@ -38,7 +38,6 @@ KEY_RULE = PathRule(re.compile(r"[!-9;-~]{1,128}"), "1 to 128 printable characte
 
 # What the engine calls by milliseconds, the dialect calls by seconds.
 _MS_FIELD = re.compile(r"\b(delay|lease|retention|receive_wait|wait)_ms\b")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _PARAMETERS = {"from_ms": "from", "to_ms": "to"}
 
 
@@ -59,8 +58,6 @@ def _in_seconds(value: Any) -> Any:
         return to_seconds(value)
     if isinstance(value, float):
         return value / 1000
-    if isinstance(value, str):
-        return _NUMBER.sub(lambda found: f"{float(found[0]) / 1000:g}" if "." in found[0] else str(to_seconds(int(found[0]))), value)
     if isinstance(value, list | tuple):
         return [_in_seconds(part) for part in value]
     return value
@@ -77,7 +74,6 @@ def native_error(error: EngineError) -> EngineError:
     if name in _PARAMETERS.values():
         return type(error)(error.detail.replace(field, name), field=name, limit=error.limit, given=error.given)
     limit, given = _in_seconds(error.limit), _in_seconds(error.given)
-    if isinstance(limit, list):
-        limit = " to ".join(str(part) for part in limit)
-    allowed = f" must be {limit}" if limit is not None else " is out of range"
+    about = " to ".join(str(part) for part in limit) if isinstance(limit, list) else limit
+    allowed = f" must be {about}" if about is not None else " is out of range"
     return type(error)(f"{name}{allowed}, given {given}.", field=name, limit=limit, given=given)

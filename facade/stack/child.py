@@ -86,9 +86,7 @@ class Child:
         if not await self._wait_ready(process):
             status = process.returncode
             await self.stop()
-            happened = (
-                f"is not ready after {self.program.start_s:.0f} s" if status is None else f"ended at once with status {status}"
-            )
+            happened = f"is not ready after {self.program.start_s:.0f} s" if status is None else f"ended at once with status {status}"
             raise StackError(f"{self.program.name} {happened}; {self._last_words()}")
         self._watcher = asyncio.create_task(self._watch(process), name=f"watch {self.program.name}")
 
@@ -132,9 +130,7 @@ class Child:
                 self._say(f"{self.program.name} is back (pid {process.pid})")
             elif process.returncode is None:
                 # Alive but deaf: waiting longer is safer than killing a broker in recovery.
-                self._say(
-                    f"{self.program.name} (pid {process.pid}) is not ready after {self.program.start_s:.0f} s; still waiting"
-                )
+                self._say(f"{self.program.name} (pid {process.pid}) is not ready after {self.program.start_s:.0f} s; still waiting")
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         parent = os.getpid()

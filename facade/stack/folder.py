@@ -64,9 +64,7 @@ class DataFolder:
         try:
             free = shutil.disk_usage(path).free
             if free < LEAST_FREE_BYTES:
-                raise StackError(
-                    f"data folder {path}: {free >> 20} MiB of disk are free, {LEAST_FREE_BYTES >> 20} MiB are the least"
-                )
+                raise StackError(f"data folder {path}: {free >> 20} MiB of disk are free, {LEAST_FREE_BYTES >> 20} MiB are the least")
             folder = cls(path.resolve(), lock, _read_identity(path))
             folder.save(folder.identity)
             folder.logs.mkdir(exist_ok=True)
@@ -136,9 +134,7 @@ def _take_lock(path: Path) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(lock)
-        raise StackError(
-            f"data folder {path} is in use by another `leaseway up`; stop that one, or give --data another"
-        ) from None
+        raise StackError(f"data folder {path} is in use by another `leaseway up`; stop that one, or give --data another") from None
     return lock
 
 

@@ -47,7 +47,7 @@ def fetch(say: Callable[[str], None]) -> Path:
 
 def pinned_version(module: str) -> str:
     """The version of a module in ivy.xml. Raises KeyError when it is not there."""
-    for dependency in ElementTree.parse(IVY_FILE).iter("dependency"):
+    for dependency in ElementTree.parse(IVY_FILE).iter("dependency"):  # noqa: S314 - our own file
         if dependency.get("name") == module:
             return str(dependency.get("rev"))
     raise KeyError(module)
@@ -67,7 +67,5 @@ def _ivy() -> Path:
     places = list(spec.submodule_search_locations or ()) if spec else []
     found = [jar for place in places for jar in sorted(Path(place, "jars").glob("ivy-*.jar"))]
     if not found:
-        raise StackError(
-            "Ivy is missing: no jars/ivy-*.jar in the pyspark package; install the locked requirements (`make setup`)"
-        )
+        raise StackError("Ivy is missing: no jars/ivy-*.jar in the pyspark package; install the locked requirements (`make setup`)")
     return found[-1]

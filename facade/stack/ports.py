@@ -30,6 +30,8 @@ def is_free(host: str, port: int) -> bool:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
+            # Linux lets a socket bind beside listeners that allow it, and objects when it listens.
+            probe.listen()
         except OSError:
             return False
     return True
@@ -76,4 +78,7 @@ def reserve(host: str, port: int) -> socket.socket:
     """
     if not is_free(host, port):
         raise StackError(f"port {port} of {host} is taken or not ours to use; stop what uses it, or give --port another number")
-    return reuse_port_socket(host, port)
+    kept = reuse_port_socket(host, port)
+    # It was needed to bind beside old connections; from now on it would let others listen here.
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    return kept

@@ -25,6 +25,8 @@ def options(folder: Path, port: int) -> dict[str, str]:
         "dir": str(folder / "redis"),
         "daemonize": "no",
         "logfile": "",
+        # A title is written over the environment, and the environment has the mark by which we know our children.
+        "set-proc-title": "no",
         **REDIS_OPTIONS,
     }
 

@@ -29,8 +29,6 @@ def refuse_unsafe(settings: Settings) -> None:
     if is_loopback(settings.host):
         return
     if settings.auth == "open":
-        raise StackError(
-            f"auth is open and the address {settings.host} is not loopback; give --auth required or --host 127.0.0.1"
-        )
+        raise StackError(f"auth is open and the address {settings.host} is not loopback; give --auth required or --host 127.0.0.1")
     if settings.secret == DEFAULTS["secret"]:
         raise StackError(f"LEASEWAY_SECRET is the public default and the address {settings.host} is not loopback; set a secret")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -30,7 +31,13 @@ async def make_engine(stack: Any) -> AsyncIterator[MakeEngine]:
 
     yield make
     for engine in engines:
-        await engine.stop()
+        try:
+            async with asyncio.timeout(20):
+                await engine.stop()
+        except TimeoutError:
+            for task in asyncio.all_tasks():
+                task.print_stack()
+            raise AssertionError("an engine did not stop within 20 s") from None
 
 
 @pytest.fixture

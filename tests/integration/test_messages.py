@@ -191,9 +191,7 @@ async def test_peek_query_and_direct_delete_count_nothing(engine: Engine) -> Non
 async def test_a_message_past_its_retention_is_not_received(engine: Engine) -> None:
     await engine.create_queue(BY, "q", QueueSettings(retention_ms=60_000))
     await send(engine, "q", "old")
-    engine.core.control.queues["q"].record = __import__("msgspec").structs.replace(
-        engine.core.control.queues["q"].record, retention_ms=1
-    )
+    engine.core.control.queues["q"].record = __import__("msgspec").structs.replace(engine.core.control.queues["q"].record, retention_ms=1)
     await asyncio.sleep(0.05)
     assert await receive(engine, "q") == []
     assert (await engine.get_queue(BY, "q")).tags[0].backlog == 0

@@ -106,12 +106,12 @@ class Run:
             if r.random() < 0.7:
                 assert await self.store.settle(self.unit, GENERATION, tag, "dead", [(d.offset, d.nonce)], now_ms=model.now) == ["ok"]
                 del model.tags[tag].open[d.offset]
-        for m in got.leased:
-            assert m.deadline_ms == model.lent(tag, m.offset, got.nonce, lease, QUEUE_LEASE)
-            opened = model.tags[tag].open[m.offset]
-            assert (m.count, m.first_received_at_ms) == (opened.count, opened.first)
-            assert not m.packed or m.packed.endswith(b"body-%d" % m.offset)
-            self.handles.append((tag, m.offset, got.nonce))
+        for lent in got.leased:
+            assert lent.deadline_ms == model.lent(tag, lent.offset, got.nonce, lease, QUEUE_LEASE)
+            opened = model.tags[tag].open[lent.offset]
+            assert (lent.count, lent.first_received_at_ms) == (opened.count, opened.first)
+            assert not lent.packed or lent.packed.endswith(b"body-%d" % lent.offset)
+            self.handles.append((tag, lent.offset, got.nonce))
         self._drop_expired(tag, expired, await self._states(tag, expired))
 
     async def _states(self, tag: int, offsets: list[int]) -> list[str]:
@@ -213,14 +213,14 @@ class Run:
             opened = self.model.tags[tag].open
             assert got.floor <= min(opened, default=got.cursor) or not opened
             unseen = [o for o in self.log if o >= self.model.tags[tag].start and o not in self.model.tags[tag].taken]
-            assert got.cursor <= min(unseen, default=max(len(self.log), self.model.tags[tag].start)), "the cursor passed a record that was not taken"
+            assert got.cursor <= min(unseen, default=max(len(self.log), self.model.tags[tag].start)), (
+                "the cursor passed a record that was not taken"
+            )
 
     async def at_rest(self) -> None:
         """Everything loaded, everything acked: nothing is left but cursors."""
         now = self.model.now = self.model.now + 10**9
-        await self.store.load(
-            self.unit, GENERATION, self.tags, [self.entry(o) for o in self.log], scan=(0, len(self.log)), now_ms=now
-        )
+        await self.store.load(self.unit, GENERATION, self.tags, [self.entry(o) for o in self.log], scan=(0, len(self.log)), now_ms=now)
         self.model.load(self.tags, self.log)
         for tag in self.tags:
             seen: set[int] = set()
@@ -240,7 +240,9 @@ class Run:
 
 
 async def test_scripts_and_model_agree_after_every_step(store: Store) -> None:
-    verbs = ["append_and_load"] * 4 + ["receive"] * 5 + ["ack"] * 4 + ["scan", "extend", "release", "kill", "delete", "purge", "wait", "wait"]
+    verbs = (
+        ["append_and_load"] * 4 + ["receive"] * 5 + ["ack"] * 4 + ["scan", "extend", "release", "kill", "delete", "purge", "wait", "wait"]
+    )
     for number in range(RUNS):
         seed = SEED + number
         run = Run(store, seed)

@@ -29,9 +29,7 @@ def test_the_page_tells_every_setting() -> None:
         assert field.metadata["about"] in page
 
 
-def test_config_shows_values_and_origins_and_masks_secrets(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_config_shows_values_and_origins_and_masks_secrets(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEASEWAY_SECRET", "very-secret")
     monkeypatch.setenv("LEASEWAY_PORT", "9999")
 

@@ -77,9 +77,7 @@ def test_a_composed_facade_is_given_settings_that_exist(service: str) -> None:
 
 
 @pytest.mark.parametrize(("service", "brokers"), [("facade", ONE), ("facade-three", THREE)])
-def test_a_composed_facade_starts_with_the_secrets_of_the_env_file_and_uses_its_own_services(
-    service: str, brokers: list[str]
-) -> None:
+def test_a_composed_facade_starts_with_the_secrets_of_the_env_file_and_uses_its_own_services(service: str, brokers: list[str]) -> None:
     # What compose would put in for ${NAME:-default} and ${NAME:?why}.
     given = {name: value for name, value in SERVICES[service]["environment"].items() if not str(value).startswith("${")}
     filled = {"LEASEWAY_SECRET": "s", "LEASEWAY_ADMIN_KEY_SECRET": "k"}

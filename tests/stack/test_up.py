@@ -101,10 +101,7 @@ def test_a_second_up_of_the_same_folder_is_refused_in_one_line(up: Up, leaseway_
     second = leaseway_up(data=up.data, environment=TINY)
 
     assert second.wait_end() == 2
-    assert (
-        second.text
-        == f"leaseway up: data folder {up.data} is in use by another `leaseway up`; stop that one, or give --data another\n"
-    )
+    assert second.text == f"leaseway up: data folder {up.data} is in use by another `leaseway up`; stop that one, or give --data another\n"
     assert up.status("/ready") == 200
 
 

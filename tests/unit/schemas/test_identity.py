@@ -50,9 +50,7 @@ def test_a_message_id_is_a_uuid_of_version_8_in_either_case() -> None:
     assert MessageId.parse(KNOWN_ID.upper(), SECRET) == IDS[1]
 
 
-@pytest.mark.parametrize(
-    ("kind", "texts"), [(MessageId, [i.text(SECRET) for i in IDS]), (Handle, [h.text(SECRET) for h in HANDLES])]
-)
+@pytest.mark.parametrize(("kind", "texts"), [(MessageId, [i.text(SECRET) for i in IDS]), (Handle, [h.text(SECRET) for h in HANDLES])])
 def test_a_text_made_with_another_secret_is_refused(kind: type[MessageId | Handle], texts: list[str]) -> None:
     for text in texts:
         with pytest.raises(BadIdentity):

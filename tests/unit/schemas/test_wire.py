@@ -36,9 +36,7 @@ FULL = Message(
     delay_ms=30 * 86_400_000,
     lease_ms=0,
     sender="alice",
-    origin=Origin(
-        "id", "tag", "first", "orders", "default", "killed", 3, 1_700_000_000_000, 1_600_000_000_000, 1_800_000_000_000
-    ),
+    origin=Origin("id", "tag", "first", "orders", "default", "killed", 3, 1_700_000_000_000, 1_600_000_000_000, 1_800_000_000_000),
     batch=BatchMark("b", 2, 3),
     group="g",
     dedup_id="d",
@@ -55,12 +53,9 @@ RECORDS: list[AnyRecord] = [
         "orders",
         "0123456789ab",
         3,
-        [JournalEntry(1, 2, str(kind), 4, [5, 2**40], [6, 7], "killed") for kind in EventKind]
-        + [JournalEntry(9, 2, "acked", 0, [1])],
+        [JournalEntry(1, 2, str(kind), 4, [5, 2**40], [6, 7], "killed") for kind in EventKind] + [JournalEntry(9, 2, "acked", 0, [1])],
     ),
-    QueueRecord(
-        "orders", "0123456789ab", "alice", 1, 2, 4, 5, 6, 7, 8, 9, 10, TAGS, 2, RedrivePolicy("dlq", 3), {"a": "b"}, True, True
-    ),
+    QueueRecord("orders", "0123456789ab", "alice", 1, 2, 4, 5, 6, 7, 8, 9, 10, TAGS, 2, RedrivePolicy("dlq", 3), {"a": "b"}, True, True),
     QueueRecord("orders", "0123456789ab", "alice", 1, 2, 4, 5, 6, 7, 8, 9, 10, [], 1),
     KeyRecord("id", "secret", "alice", True, 1),
     *[TaskRecord("t", str(s), "dlq", "0123456789ab", "", SOME, 0, 1, 2, [3], [4], 5, 6, 7, "alice", "no") for s in TaskStatus],
@@ -96,9 +91,7 @@ def test_a_message_of_ours_is_read_and_its_headers_are_no_attributes(message: Me
     assert decode_message(encode(message), [("trace", b"1")]) == message
 
 
-@pytest.mark.parametrize(
-    "value", [None, b"", b"plain", "wörter".encode(), b"\x00", b"\x00\x00\x00\x00", b"\x00\x00\x01\x06\x20rest"]
-)
+@pytest.mark.parametrize("value", [None, b"", b"plain", "wörter".encode(), b"\x00", b"\x00\x00\x00\x00", b"\x00\x00\x01\x06\x20rest"])
 def test_a_native_text_value_is_the_body(value: bytes | None) -> None:
     assert decode_message(value, None) == Message(value or b"")
 
@@ -126,9 +119,7 @@ def test_native_headers_become_attributes_and_the_last_of_a_name_wins() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "wrong", [encode(FULL)[:-1], encode(FULL) + b"x", encode(FULL)[:5], b"\x00\x00\x00\x00\x01\xff\xff\xff\xff\x0f"]
-)
+@pytest.mark.parametrize("wrong", [encode(FULL)[:-1], encode(FULL) + b"x", encode(FULL)[:5], b"\x00\x00\x00\x00\x01\xff\xff\xff\xff\x0f"])
 def test_a_value_that_claims_our_message_schema_and_is_not_whole_is_undecodable(wrong: bytes) -> None:
     with pytest.raises(UndecodableRecord, match="message record"):
         decode_message(wrong, None)

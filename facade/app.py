@@ -1,0 +1,64 @@
+"""The composition root of a facade worker: settings in, ASGI app out. Only here things are constructed and joined.
+
+Neighbours: the CLI's worker process serves the app; tests call `create_app` with an engine of theirs. This module must not
+know what an operation does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from engine.config import Settings
+from facade import health, metrics
+from facade.asgi import Intake
+from facade.handler import Handler
+from facade.metrics import Metrics
+from facade.native import operations as native
+from facade.native.hot import HotPath
+from facade.native.openapi import document_of
+from facade.native.page import documents
+from facade.native.routes import fastapi_app
+from facade.registry import Registry
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+
+def _engine(settings: Settings) -> Engine:
+    # Imported late: a process that is given its engine needs neither Kafka's client nor Redis'.
+    from engine.engine import Engine
+
+    return Engine(settings)
+
+
+def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
+    """The ASGI app of one worker. Its lifespan starts and stops the engine, which is made from `settings` if not given."""
+    verbs = engine if engine is not None else _engine(settings)
+    counts = Metrics(verbs.counts)
+    intake = Intake()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        await verbs.start()
+        try:
+            yield
+        finally:
+            await verbs.stop()
+
+    described = (
+        *native.OPERATIONS,
+        *health.OPERATIONS,
+        *metrics.operations(counts),
+        *Registry(settings.topic_prefix).operations(),
+    )
+    document = document_of(described)
+    operations = (*described, *documents(document))
+    handlers = {operation.name: Handler(operation, verbs, intake, counts) for operation in operations}
+    # A hot path ends in one word, which need not be the verb's name: send is POST .../messages.
+    hot = {operation.path.rpartition("/")[2]: handlers[operation.name] for operation in operations if operation.hot}
+    return HotPath(hot, fastapi_app(operations, handlers, counts, document, lifespan))

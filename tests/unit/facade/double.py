@@ -1,0 +1,77 @@
+"""A recording stand-in for the engine: it has no rule of a queue, so it tells only how HTTP is translated.
+
+Neighbours: the tests of this folder. The rules are tested against the real engine elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from engine.errors import EngineError
+from engine.verbs import Delivery, Peeked, Principal, QueueInfo, TagInfo, TaskInfo
+from schemas.filters import Condition, Filter
+from schemas.records import Attribute, Message, Origin, RedrivePolicy
+
+AT = 1_767_225_600_000
+FILTER = Filter([Condition("kind", "string", b"retail"), Condition("vip")], "OR")
+TAG = TagInfo("billing", AT, AT, FILTER, {"a": "b"}, 12, 9, 1, 2, 0)
+QUEUE = QueueInfo(
+    "orders", "shop", AT, AT, 4, 250, 30_000, 345_600_000, 262_144, 1500, 100, False, {}, RedrivePolicy("dead", 5), ["x"], [TAG]
+)
+TASK = TaskInfo("t1", "running", "dead", None, None, 10, 1, 0, 2, AT, AT, "")
+ORIGIN = Origin("f", "billing", "o", "orders", "billing", "exhausted", 5, AT, AT, AT)
+TEXT = Message(b"text", {"kind": Attribute("string", b"retail"), "raw": Attribute("string", b"\xff")}, sender="shop")
+BYTES = Message(b"\x00\xff", {"logo": Attribute("binary.PNG", b"\x89")}, origin=ORIGIN, body_is_text=False)
+
+
+def delivery(message: Message = TEXT) -> Delivery:
+    return Delivery("id1", "handle1", message, AT, 1, AT + 1, AT + 2, 0, 298)
+
+
+def peeked(message: Message = TEXT) -> Peeked:
+    return Peeked("id1", message, AT, "leased", 1, AT + 1, None, 0, 298)
+
+
+class RecordingEngine:
+    """Every async method records its arguments, then raises `error` or returns `answers[its name]`."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.answers: dict[str, Any] = {}
+        self.error: BaseException | None = None
+        self.credentials: list[tuple[str | None, str | None]] = []
+        self.refuse: EngineError | None = None
+        self.hold: asyncio.Event | None = None
+        self.cancelled = asyncio.Event()
+        self.parts: dict[str, str] = {"kafka": "ok", "redis": "ok"}
+
+    def authenticate(self, key_id: str | None, secret: str | None) -> Principal:
+        self.credentials.append((key_id, secret))
+        if self.refuse is not None:
+            raise self.refuse
+        return Principal(key_id or "anonymous")
+
+    def counts(self) -> dict[str, float]:
+        return {"window.loads_total": 3.0, "loaders": 2.0}
+
+    async def ready(self) -> dict[str, str]:
+        if self.error is not None:
+            raise self.error
+        return self.parts
+
+    def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        async def verb(*arguments: Any) -> Any:
+            self.calls.append((name, *arguments))
+            if self.hold is not None:
+                try:
+                    await self.hold.wait()
+                except asyncio.CancelledError:
+                    self.cancelled.set()
+                    raise
+            if self.error is not None:
+                raise self.error
+            return self.answers.get(name)
+
+        return verb

@@ -1,0 +1,92 @@
+"""/live, /ready and /metrics."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+
+from engine.errors import NotAuthenticated, Overloaded
+from facade import health
+from tests.unit.facade.double import RecordingEngine
+
+
+async def sample(client: httpx.AsyncClient, name: str) -> float:
+    lines = (await client.get("/metrics")).text.splitlines()
+    values = [float(line.rpartition(" ")[2]) for line in lines if line.startswith(name + " ")]
+    return values[0] if values else 0.0
+
+
+async def test_a_process_is_live_whatever_its_parts_are(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
+    engine.error = RuntimeError("broken")
+    engine.refuse = NotAuthenticated()
+
+    assert (await client.get("/live")).json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize(("parts", "status"), [({"kafka": "ok", "redis": "ok"}, 200), ({"kafka": "ok", "redis": "can't be reached"}, 503)])
+async def test_a_worker_is_ready_when_every_part_is(
+    client: httpx.AsyncClient, engine: RecordingEngine, parts: dict[str, str], status: int
+) -> None:
+    engine.parts = parts
+
+    answer = await client.get("/ready")
+
+    assert (answer.status_code, answer.json()["parts"]) == (status, parts)
+    assert answer.headers.get("retry-after") == ("1" if status == 503 else None)
+
+
+async def test_a_worker_whose_readiness_fails_is_not_ready(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
+    engine.error = RuntimeError("secret")
+
+    answer = await client.get("/ready")
+
+    assert (answer.status_code, "secret" in answer.text) == (503, False)
+
+
+async def test_a_worker_whose_parts_hang_is_not_ready(
+    client: httpx.AsyncClient, engine: RecordingEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "READY_WITHIN_S", 0.01)
+
+    async def hang() -> dict[str, str]:
+        await asyncio.Event().wait()
+        return {}
+
+    monkeypatch.setattr(engine, "ready", hang, raising=False)
+
+    assert (await client.get("/ready")).status_code == 503
+
+
+async def test_requests_are_counted_by_verb_and_status(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
+    engine.answers["receive"] = []
+    await client.post("/v1/queues/orders/receive")
+    await client.post("/v1/queues/orders/receive", content=b"{")
+    await client.get("/nothing")
+    engine.error = Overloaded()
+    await client.get("/v1/queues/orders")
+
+    assert await sample(client, 'leaseway_requests_total{status="200",verb="receive"}') == 1
+    assert await sample(client, 'leaseway_requests_total{status="400",verb="receive"}') == 1
+    assert await sample(client, 'leaseway_requests_total{status="503",verb="get_queue"}') == 1
+    assert await sample(client, 'leaseway_requests_total{status="404",verb="none"}') == 1
+    assert await sample(client, 'leaseway_request_seconds_count{verb="receive"}') == 2
+
+
+async def test_a_waiting_receive_shows(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
+    engine.hold = asyncio.Event()
+    engine.answers["receive"] = []
+    waiting = asyncio.create_task(client.post("/v1/queues/orders/receive"))
+    while not engine.calls:
+        await asyncio.sleep(0)
+
+    assert await sample(client, "leaseway_receives_in_progress") == 1
+    engine.hold.set()
+    await waiting
+    assert await sample(client, "leaseway_receives_in_progress") == 0
+
+
+async def test_the_engines_counters_are_shown(client: httpx.AsyncClient) -> None:
+    assert await sample(client, "leaseway_window_loads_total") == 3
+    assert await sample(client, "leaseway_loaders") == 2
