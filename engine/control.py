@@ -15,13 +15,14 @@ from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
 from engine.config import Settings
-from engine.errors import LogUnavailable, QueueInUse, QueueNotFound
+from engine.errors import LogUnavailable, QueueInUse, QueueNotFound, StoreUnavailable
 from engine.log import Log, Record, TopicSpec
 from engine.queue import Queue
 from schemas.records import GenerationRecord, KeyRecord, QueueRecord, TaskRecord
 from schemas.wire import UndecodableRecord, decode, encode
 from state.connection import Connection
 from state.ending import end
+from state.errors import StateUnavailable
 from state.lock import LockBusy, lock
 
 logger = logging.getLogger(__name__)
@@ -146,6 +147,8 @@ class Control:
             async with lock(self._connection, self._settings.topic_prefix, f"control:{name}", hold_ms=30_000, wait_s=10):
                 await self.sync()
                 yield
+        except StateUnavailable as error:
+            raise StoreUnavailable(f"{name!r} can't be changed without Redis: {error}") from error
         except LockBusy:
             raise QueueInUse(f"another change of {name!r} is under way", field="name", given=name) from None
 

@@ -9,7 +9,7 @@ import asyncio
 import collections
 import contextlib
 import logging
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 import hiredis
@@ -40,8 +40,8 @@ class _Wire(asyncio.Protocol):
         self.heard = self.loop.time()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        # uvloop's transports are no subclasses of asyncio's, they only behave so.
+        self.transport = cast(asyncio.Transport, transport)
 
     def call(self, arguments: tuple[Argument, ...]) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = self.loop.create_future()

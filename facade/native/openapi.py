@@ -6,6 +6,7 @@ Neighbours: `facade.app` gives the operations, `page` shows the document to peop
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -81,6 +82,7 @@ def _ecma(schema: Any) -> Any:
     return schema.replace(r"$(?!\n)", "$") if isinstance(schema, str) else schema
 
 
+@cache
 def _schema(shape: Any) -> dict[str, Any]:
     return _schemas([shape])[0][0]
 

@@ -33,7 +33,7 @@ BODIES = [
     (SEND, b"", "missing_body", "body"),
     (SEND, b"  ", "missing_body", "body"),
     (SEND, b"{", "malformed_json", "body"),
-    (SEND, b"{} {}", "malformed_json", "body"),
+    (SEND, b'{"messages": [{"body": "a"}]} {}', "malformed_json", "body"),
     (SEND, b"\xef\xbb\xbf{}", "malformed_json", "body"),
     (SEND, '{"messages": [{"body": "a"}]}'.encode("utf-16"), "malformed_json", "body"),
     (SEND, b'{"messages": [{"body": "\xff"}]}', "malformed_json", "body"),
@@ -144,11 +144,11 @@ async def test_a_bad_value_is_named_with_its_limit_and_itself_shortened(
     ("query", "code", "field"),
     [
         ("limit=x", "wrong_type", "limit"),
-        ("limit=1e3", "wrong_type", "limit"),
+        ("limit=1.5", "wrong_type", "limit"),
         ("limit=" + "9" * 400, "invalid_value", "limit"),
         ("limit=1&limit=2", "duplicate_value", "limit"),
         ("from=NaN", "wrong_type", "from"),
-        ("from=1e400", "wrong_type", "from"),
+        ("from=1e400", "invalid_value", "from"),
         ("colour=1", "unknown_field", "colour"),
         ("state=", "invalid_value", "state"),
         ("tag=%00", "invalid_value", "tag"),
@@ -203,7 +203,6 @@ async def test_an_unknown_path_is_a_problem_too(client: httpx.AsyncClient, path:
         ("GET", RECEIVE, "POST"),
         ("PUT", SEND, "GET, POST"),
         ("POST", ORDERS, "DELETE, GET, PATCH"),
-        ("HEAD", "/live", "GET"),
         ("OPTIONS", "/v1/queues", "GET, POST"),
         ("BREW", "/openapi.json", "GET"),
     ],
@@ -213,6 +212,12 @@ async def test_a_wrong_method_is_told_all_that_are_allowed(client: httpx.AsyncCl
 
     assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
     assert problem_in(answer)["limit"] == allowed
+
+
+async def test_a_head_is_refused_without_a_body(client: httpx.AsyncClient) -> None:
+    answer = await client.head("/live")
+
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ async def test_a_refusal_of_the_engine_speaks_of_seconds_where_the_client_did(
         ("\ud800", "?"),
         (b"\xff", "\ufffd"),
         ([1, "a"], '[1,"a"]'),
-        ({"a": 2**70}, "dict"),
+        ({"a": object()}, "dict"),
         (object(), "object"),
     ],
 )

@@ -112,9 +112,9 @@ async def test_a_stock_deserialiser_reads_what_we_write(endpoint: str, engine: R
     value = wire.encode(Message(b"\x00body", {"kind": Attribute("string", b"retail")}, delay_ms=250))
 
     def read() -> tuple[object, int | None]:
-        client = SchemaRegistryClient({"url": endpoint})
-        found = AvroDeserializer(client)(value, SerializationContext(TOPIC, MessageField.VALUE))
-        return found, client.get_latest_version(f"{TOPIC}-value").schema_id
+        with SchemaRegistryClient({"url": endpoint}) as client:
+            found = AvroDeserializer(client)(value, SerializationContext(TOPIC, MessageField.VALUE))
+            return found, client.get_latest_version(f"{TOPIC}-value").schema_id
 
     found, latest = await asyncio.to_thread(read)
 
