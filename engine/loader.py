@@ -17,7 +17,7 @@ from engine.queue import Queue
 from schemas.records import JournalEntry, JournalRecord
 from schemas.wire import encode
 from state.keys import Unit
-from state.replies import Entry, LoadEntry
+from state.replies import MAX_OPEN, Entry, LoadEntry, Probed
 
 LEASE_MS = 3_000
 CHUNK_RECORDS = 4_000
@@ -51,6 +51,7 @@ class Loader:
         self.behind = True
         self.stalled = False
         self._done_seq = 0
+        self._room = CHUNK_BYTES
         self._draining = asyncio.Lock()
         self._loading = asyncio.Lock()
         self.cursors: dict[int, int] = {}
@@ -86,8 +87,17 @@ class Loader:
         tags, generation = self.queue.tag_ids, self._core.control.generation
         looks = await asyncio.gather(*(self._core.store.probe(self.unit, generation, tag) for tag in tags))
         self.cursors = {tag: look.cursor for tag, look in zip(tags, looks, strict=True)}
-        self.full.clear()
         self.stalled = False
+        self.full = {tag for tag, look in zip(tags, looks, strict=True) if not self._has_room(look)}
+        self._room = max(self._core.settings.window_bytes - looks[0].bytes, CHUNK_BYTES // 16) if looks else CHUNK_BYTES
+
+    def _has_room(self, look: Probed) -> bool:
+        """Whether reading on is worth it: a full window would be read for, and refuse, the same records again and again."""
+        s = self._core.settings
+        if look.open >= MAX_OPEN:
+            return False
+        low = look.bodies * 4 <= s.window_messages * 3 and look.bytes * 4 <= s.window_bytes * 3
+        return low or look.open < s.window_messages // 16
 
     async def load(self) -> bool:
         """Reads one chunk for the tags that are furthest behind and have room; True when there may be more to do at once.
@@ -126,7 +136,7 @@ class Loader:
 
     async def _fetch(self, start: int, times: int) -> Chunk:
         topic = self.queue.topic
-        return await self._core.log.fetch(topic, self.partition, start, CHUNK_RECORDS * times, CHUNK_BYTES * times)
+        return await self._core.log.fetch(topic, self.partition, start, CHUNK_RECORDS * times, min(CHUNK_BYTES, self._room) * times)
 
     async def _load(self, tags: list[int], entries: list[LoadEntry], scan: tuple[int, int]) -> int:
         loaded = await self._core.store.load(self.unit, self._core.control.generation, tags, entries, epoch=self.epoch, scan=scan)

@@ -44,8 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def say(text: str) -> None:
-    """A line of the supervisor."""
-    print(f"leaseway: {text}", flush=True)
+    """A line of the supervisor; lost when nobody reads any more."""
+    try:
+        print(f"leaseway: {text}", flush=True)
+    except OSError:
+        # `leaseway up | head`: a line without a reader must not keep the stack from being watched or stopped. Python flushes
+        # stdout once more at exit, so that goes nowhere too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -44,6 +44,9 @@ class _Wire(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)
 
     def call(self, arguments: tuple[Argument, ...]) -> asyncio.Future[Any]:
+        if self.closed.done():
+            # The keeper has not noticed yet; a reply would never come.
+            raise StateUnavailable("the connection to Redis is lost")
         future: asyncio.Future[Any] = self.loop.create_future()
         if not self.waiting:
             self.heard = self.loop.time()

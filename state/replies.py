@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+# Messages a tag may have open in a unit: ready, delayed and leased.
+MAX_OPEN = 200_000
+
 
 class Window(Struct, frozen=True):
     """Bounds of a unit's window. `near_ms`: a message due later than this is kept without its body."""
 
     messages: int
     bytes: int
-    max_open: int = 200_000
+    max_open: int = MAX_OPEN
     near_ms: int = 60_000
 
 
@@ -70,11 +73,13 @@ class Received(Struct, frozen=True):
 
 
 class Probed(Struct, frozen=True):
-    """A look at a unit under a tag: ms until the next message is due (0 = now, None = none), cursor, open messages."""
+    """A look at a unit under a tag: ms until the next message is due (0 = now, None = none), cursor, what it holds."""
 
     wait_ms: int | None
     cursor: int
     open: int
+    bodies: int
+    bytes: int
 
 
 class Extended(Struct, frozen=True):

@@ -153,8 +153,9 @@ class Store:
     async def probe(self, unit: Unit, generation: int, tag: int, *, now_ms: int = 0) -> Probed:
         """When a receive would find something. Changes nothing. Raises StateLost."""
         keys = self._unit(unit)
-        _, wait_ms, cursor, open_count = await self._run("probe", (keys.meta, keys.tag(tag).visible), (generation, now_ms, tag))
-        return Probed(None if wait_ms < 0 else wait_ms, cursor, open_count)
+        t = keys.tag(tag)
+        _, wait_ms, *rest = await self._run("probe", (keys.meta, t.visible, keys.body), (generation, now_ms, tag))
+        return Probed(None if wait_ms < 0 else wait_ms, *rest)
 
     async def ack(
         self, unit: Unit, generation: int, tag: int, pairs: Sequence[tuple[int, int]], *, late: bool = True, now_ms: int = 0

@@ -177,10 +177,10 @@ def _problems(operation: Operation) -> dict[str, Any]:
         if status in operation.replies:
             continue
         examples = {code: {"value": _example(_rendered(operation, code))} for code in codes}
-        schema = _schema(type(_rendered(operation, codes[0])))
+        shape: Any = type(_rendered(operation, codes[0]))
         response: dict[str, Any] = {
             "description": " ".join(CODES[code].title for code in codes),
-            "content": {media_type: {"schema": schema, "examples": examples}},
+            "content": {media_type: {"schema": _schema(shape), "examples": examples}},
         }
         if status in _HEADERS:
             response["headers"] = _HEADERS[status]

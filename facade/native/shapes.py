@@ -19,7 +19,6 @@ from facade.native.units import (
     Name,
     Seconds,
     Whole,
-    Word,
 )
 
 
@@ -171,8 +170,8 @@ class RedriveBody(Body, frozen=True, kw_only=True):
 class CreateKeyBody(Body, frozen=True, kw_only=True):
     """An access key for a principal; its secret is shown once."""
 
-    key_id: Word
-    principal: Word
+    key_id: Name
+    principal: Name
     admin: bool = False
 
 

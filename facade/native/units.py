@@ -26,7 +26,6 @@ Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 Millis = Annotated[int, Meta(ge=-(2**53), le=2**53, description="Milliseconds since 1970 (UTC).")]
 Seconds = Annotated[float, Meta(ge=0, le=1e9, description="Seconds; fractions down to 0.001.")]
 Name = Annotated[str, Meta(pattern=NAME_PATTERN, description="1 to 80 letters, digits, - _ . (neither - nor . first).")]
-Word = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[!-9;-~]{1,128}" + _END, description="Printable, without colon.")]
 HandleText = Annotated[str, Meta(min_length=1, max_length=1024, description="The handle of a delivery, as receive gave it.")]
 
 NAME_ABOUT = "1 to 80 letters, digits, - _ . (neither - nor . first)"
@@ -34,7 +33,7 @@ QUEUE_RULE = PathRule(re.compile(NAME_PATTERN), NAME_ABOUT, "orders")
 TAG_RULE = PathRule(re.compile(NAME_PATTERN), NAME_ABOUT, "billing")
 MESSAGE_RULE = PathRule(re.compile(r"[!-~]{1,1024}"), "a message id or a handle", "5f1c0f8e-9a3b-8c10-8000-00000000012a")
 TASK_RULE = PathRule(re.compile(r"[A-Za-z0-9_.-]{1,128}"), "a task id", "6f2b7c1e")
-KEY_RULE = PathRule(re.compile(r"[!-9;-~]{1,128}"), "1 to 128 printable characters, no colon", "billing-service")
+KEY_RULE = PathRule(re.compile(NAME_PATTERN), NAME_ABOUT, "billing-service")
 
 # What the engine calls by milliseconds, the dialect calls by seconds.
 _MS_FIELD = re.compile(r"\b(delay|lease|retention|receive_wait|wait)_ms\b")

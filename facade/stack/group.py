@@ -60,8 +60,8 @@ class Group:
 
     def _asked_to_stop(self) -> None:
         if not self.stopping.is_set():
-            self._say("stopping (again to kill)")
             self.stopping.set()
+            self._say("stopping (again to kill)")
             return
         for step in self._steps:
             for child in step:

@@ -94,7 +94,7 @@ class Stack:
         await start_together(self._facades)
         await self._wait_ready()
         self._say(f"ready after {time.monotonic() - began:.1f} s")
-        print(welcome(self._settings, self._folder.path), flush=True)
+        self._say(welcome(self._settings, self._folder.path))
 
     def _worker_programs(self) -> list[Program]:
         return workers.programs(self._settings, self._worker_count, self._folder.logs, self._folder.logs, self._environment)

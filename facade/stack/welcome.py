@@ -30,8 +30,7 @@ def welcome(settings: Settings, folder: Path) -> str:
     call = f"curl -sS{key} -H 'content-type: application/json'"
     return "\n".join(
         [
-            "",
-            f"Leaseway is at {endpoint}",
+            f"the endpoint is {endpoint}",
             "",
             f"""  {call} {endpoint}/v1/queues -d '{{"name": "orders"}}'""",
             f"""  {call} {endpoint}/v1/queues/orders/messages -d '{{"messages": [{{"body": "hello"}}]}}'""",

@@ -16,19 +16,22 @@ LONGEST_WAIT_S = 0.1
 
 
 @schemathesis.hook
-def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwargs: dict[str, Any]) -> None:
+def before_call(context: schemathesis.HookContext, case: schemathesis.Case[Any], kwargs: dict[str, Any]) -> None:
     """Random names are never those of queues, so without this nothing behind the first look-up would be reached."""
-    # Deleting the queues would end that, so these deletions go to random names.
-    if case.method != "DELETE" or case.path != "/v1/queues/{queue}":
-        name_what_exists(case.path_parameters)
+    # Deleting the queues or purging the message would end that.
+    if case.method == "DELETE" and case.path == "/v1/queues/{queue}":
+        known: tuple[str, ...] = ()
+    else:
+        known = QUEUES[1:] if case.path.endswith("/purge") else QUEUES
+    name_what_exists(case.path_parameters, known)
     shorten_wait(case.body)
 
 
-def name_what_exists(path_parameters: Any) -> None:
-    """Puts the name of a queue, and an id, in place of every other random one."""
-    for part, known in (("queue", QUEUES), ("message", (os.environ.get("FUZZ_MESSAGE", "none"),))):
+def name_what_exists(path_parameters: Any, queues: tuple[str, ...]) -> None:
+    """Puts the name of one of `queues`, and an id, in place of every other random one."""
+    for part, known in (("queue", queues), ("message", (os.environ.get("FUZZ_MESSAGE", "none"),))):
         given = path_parameters.get(part) if isinstance(path_parameters, dict) else None
-        if isinstance(given, str) and len(given) % 2:
+        if known and isinstance(given, str) and len(given) % 2:
             path_parameters[part] = known[len(given) // 2 % len(known)]
 
 

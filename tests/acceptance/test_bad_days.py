@@ -141,24 +141,28 @@ def test_a_wiped_redis_is_noticed_and_rebuilt_in_mid_traffic(up: Up, client: Cli
         assert letters.count("poison") == 1
 
 
+def owner_of(store: redis.Redis, meta: bytes) -> tuple[str, int]:
+    """(worker, epoch) of the loader of a unit."""
+    return str(store.hget(meta, "owner"), "utf-8"), int(store.hget(meta, "epoch") or 0)  # type: ignore[arg-type]
+
+
 def test_a_stopped_owner_is_fenced_and_loads_nothing_when_it_wakes(up: Up, store: redis.Redis) -> None:
     make_queue(up, "fence")
     traffic = Traffic(up.endpoint, "fence")
     traffic.start()
     time.sleep(2)
     metas = [key for key in store.scan_iter("lw:{*:meta") if store.hget(key, "owner")]
-    owners = {key: store.hmget(key, "owner", "epoch") for key in metas}
-    pids = {int(owner.split(b"-")[0]) for owner, _ in owners.values()}
-    stopped = sorted(pids)[0]
+    owners = {key: owner_of(store, key) for key in metas}
+    stopped = min(int(owner.split("-")[0]) for owner, _ in owners.values())
     os.kill(stopped, signal.SIGSTOP)
     time.sleep(5)
-    taken = {k: store.hmget(k, "owner", "epoch") for k in metas}
+    taken = {key: owner_of(store, key) for key in metas}
     os.kill(stopped, signal.SIGCONT)
     time.sleep(3)
     traffic.stop()
-    moved = [k for k in metas if owners[k][0].startswith(b"%d-" % stopped) and taken[k][0] != owners[k][0]]
+    moved = [k for k in metas if owners[k][0].startswith(f"{stopped}-") and taken[k][0] != owners[k][0]]
     assert moved, "nobody took over the units of the stopped owner"
     for key in moved:
-        assert int(taken[key][1]) > int(owners[key][1])
+        assert taken[key][1] > owners[key][1]
     assert traffic.lost() == set()
     assert traffic.again_after_ack == []

@@ -37,6 +37,24 @@ def test_serve_runs_workers_on_one_port_and_stops_on_sigterm() -> None:
     assert process.returncode == 0
 
 
+def test_serve_stops_though_nobody_reads_its_lines() -> None:
+    environment = {**os.environ, "LW_APP": "tests.stack.tiny_app:create_app"}
+    command = [sys.executable, "-m", "facade", "serve", "--port", str(free_port())]
+
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            process.stdout.readline()
+            process.stdout.close()
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+        finally:
+            process.kill()
+        assert "Error" not in process.stderr.read()
+    assert process.returncode == 0
+
+
 def fake_java(folder: Path, fails: int) -> Path:
     """A java that fails `fails` times when asked to run a jar; each run leaves a line in runs."""
     (folder / "bin").mkdir()

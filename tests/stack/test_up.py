@@ -41,7 +41,7 @@ def up(leaseway_up_module: StartUp) -> Up:
     started = leaseway_up_module("--workers", "2", environment=TINY)
     # The target on 2 cores is 15 s; the test's machine may be busy with more than this.
     assert started.wait_ready() < 30
-    started.wait_line("Leaseway is at")
+    started.wait_line("the endpoint is")
     return started
 
 
@@ -60,7 +60,7 @@ def test_run_file_names_every_part_and_nothing_else(up: Up) -> None:
 def test_up_prints_the_endpoint_and_three_curl_lines_when_ready(up: Up) -> None:
     lines = [line.strip() for line in up.lines]
 
-    assert f"Leaseway is at {up.endpoint}" in lines
+    assert f"leaseway: the endpoint is {up.endpoint}" in lines
     assert len([line for line in lines if line.startswith("curl ") and up.endpoint in line]) == 3
 
 

@@ -1,0 +1,99 @@
+"""The header of each script is compared with its body, with store.py and with the vocabulary: a contract that drifts is red."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from schemas.vocabulary import EntryStatus, EventKind, MessageState, Reason
+from state.scripts import FOLDER, BadScript, Script, read_script, read_scripts
+
+SCRIPTS = read_scripts()
+STORE = ast.parse((FOLDER.parent / "store.py").read_text())
+
+
+def body_of(script: Script) -> str:
+    text = (FOLDER / f"{script.name}.lua").read_text()
+    return "\n".join(line for line in text.splitlines() if not line.startswith("-- "))
+
+
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
+def test_every_key_and_argument_in_the_header_is_used_and_no_other(script: Script) -> None:
+    body = body_of(script)
+    for word, names, more in (("KEYS", script.keys, script.keys_more), ("ARGV", script.arguments, script.arguments_more)):
+        used = {int(n) for n in re.findall(rf"{word}\[(\d+)\]", body)}
+        assert used == set(range(1, len(names) + 1)), f"{word}: header has {names}, body uses {sorted(used)}"
+        computed = re.search(rf"{word}\[[a-z]|#{word}", body) is not None
+        assert computed == more, f"{word}: header and body differ on further ones"
+
+
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
+def test_every_status_word_is_returned_and_no_other(script: Script) -> None:
+    words = set(re.findall(r"'([A-Z]{2,})'", body_of(script))) - {"WITHSCORES", "LIMIT"} - _commands(body_of(script))
+    assert words == set(script.status)
+
+
+def _commands(body: str) -> set[str]:
+    return set(re.findall(r"redis\.call\('([A-Z]+)'", body))
+
+
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
+def test_a_store_method_of_the_same_name_runs_the_script_with_as_many_keys(script: Script) -> None:
+    method = next((n for n in ast.walk(STORE) if isinstance(n, ast.AsyncFunctionDef) and n.name == script.name), None)
+    assert method is not None, f"store.py has no method {script.name}"
+    call = next(
+        n
+        for n in ast.walk(method)
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "_run" and isinstance(n.args[0], ast.Constant)
+    )
+    assert isinstance(call.args[0], ast.Constant) and call.args[0].value == script.name
+    if isinstance(call.args[1], ast.Tuple):
+        assert len(call.args[1].elts) == len(script.keys)
+        assert not script.keys_more
+
+
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
+def test_a_script_is_small_and_touches_only_keys_it_was_given(script: Script) -> None:
+    body = body_of(script)
+    assert len(body.splitlines()) <= 150
+    assert not re.search(r"redis\.call\('(KEYS|SCAN|FLUSHALL|FLUSHDB|RANDOMKEY)'", body)
+    assert ":{" not in body, "a script builds a key"
+
+
+def test_kinds_and_reasons_in_scripts_are_in_the_vocabulary() -> None:
+    sources = "\n".join(body_of(script) for script in SCRIPTS.values())
+    kinds = set(re.findall(r"journal\([^\n]*?now, '([a-z]+)'", sources))
+    assert kinds <= set(EventKind)
+    missing = set(EventKind) - kinds - {EventKind.DEAD, EventKind.MOVED}  # given by the caller of settle
+    assert missing == set(), f"no script writes {missing}"
+    assert {"killed", "exhausted", "duplicate_move"} <= set(Reason)
+    states = set(re.findall(r"'(ready|delayed|leased|settled|stored)'", body_of(SCRIPTS["states"])))
+    assert states == set(MessageState)
+    assert {word.lower() for word in SCRIPTS["ack"].status} - {"lost"} <= set(EntryStatus)
+
+
+def test_the_readme_names_every_key_pattern() -> None:
+    readme = (FOLDER / "README.md").read_text()
+    spelled = re.findall(r'"(meta|body|refs|outbox|origins)"|\}(visible|delivery|ahead|delayed):', (FOLDER.parent / "keys.py").read_text())
+    for pair in spelled:
+        assert f"{pair[0] or pair[1]}" in readme
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("-- other: x\nreturn {}\n", "line 1"),
+        ("-- x: y\n-- KEYS 2 meta hash\n-- OUT a\n-- STATUS OK\n-- INV a\n-- COST a\n-- VERSION 1\nreturn 1\n", "number 1"),
+        ("-- x: y\n-- KEY 1 meta hash\nreturn 1\n", "KEY"),
+        ("-- x: y\n-- OUT a\n-- STATUS OK\n-- INV a\n-- COST a\nreturn 1\n", "VERSION"),
+        ("-- x: y\n-- OUT a\n", "no body"),
+    ],
+)
+def test_a_header_that_breaks_the_contract_is_refused(tmp_path: Path, text: str, fault: str) -> None:
+    path = tmp_path / "x.lua"
+    path.write_text(text)
+    with pytest.raises(BadScript, match=fault):
+        read_script(path)

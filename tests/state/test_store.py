@@ -1,0 +1,166 @@
+"""The store beside the property test: lost state, fencing, reconnects, forgotten scripts."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+
+import pytest
+import redis
+
+from state.connection import Connection
+from state.errors import Fenced, StateLost, StateUnavailable
+from state.keys import Unit
+from state.lock import LockBusy, lock
+from state.replies import LoadEntry, RestoredDelivery, Window
+from state.store import Store, pack_body
+from tests.services import Services
+
+NOW = 1_000_000
+
+
+@pytest.fixture
+async def connection(stack: Services) -> AsyncIterator[Connection]:
+    opened = Connection(stack.redis_url)
+    await opened.start()
+    yield opened
+    await opened.stop()
+
+
+@pytest.fixture
+def store(connection: Connection) -> Store:
+    return Store(connection, f"s{secrets.token_hex(3)}", Window(100, 1_000_000))
+
+
+@pytest.fixture
+async def unit(store: Store) -> Unit:
+    made = Unit(secrets.token_hex(6), 0)
+    await store.open(made, 1, [(0, 0)])
+    return made
+
+
+def entry(offset: int, *, due: int = NOW, move_key: str = "") -> LoadEntry:
+    return LoadEntry(offset, pack_body(NOW, due, None, b"x"), "1", move_key)
+
+
+async def receive(store: Store, unit: Unit, *, now_ms: int = NOW, max_receive_count: int = 0, generation: int = 1) -> list[int]:
+    got = await store.receive(
+        unit,
+        generation,
+        0,
+        max=10,
+        lease_ms=None,
+        queue_lease_ms=1000,
+        max_receive_count=max_receive_count,
+        retention_ms=10**9,
+        move_ms=1000,
+        now_ms=now_ms,
+    )
+    return [m.offset for m in got.leased]
+
+
+async def test_a_unit_without_state_or_of_another_generation_says_lost(store: Store, unit: Unit) -> None:
+    for target, generation in ((Unit("0" * 12, 0), 1), (unit, 2)):
+        with pytest.raises(StateLost):
+            await receive(store, target, generation=generation)
+        with pytest.raises(StateLost):
+            await store.load(target, generation, [0], [entry(0)])
+        with pytest.raises(StateLost):
+            await store.ack(target, generation, 0, [(0, 1)])
+    with pytest.raises(StateLost):
+        await store.load(unit, 1, [0, 1], [entry(0)])  # tag 1 was never opened
+
+
+async def test_an_owner_that_was_replaced_is_fenced(store: Store, unit: Unit) -> None:
+    first = await store.own(unit, "one", lease_ms=100, now_ms=NOW)
+    assert first.ours
+    other = await store.own(unit, "two", lease_ms=100, now_ms=NOW + 50)
+    assert not other.ours and other.number == 50
+    second = await store.own(unit, "two", lease_ms=100, now_ms=NOW + 101)
+    assert second.ours and second.number > first.number
+    for call in (
+        store.drain(unit, first.number, done_seq=0, max=1),
+        store.load(unit, 1, [0], [entry(0)], epoch=first.number, scan=(0, 1)),
+        store.restore(unit, first.number, 0, cursor=0, settled=[], deliveries=[]),
+        store.disown(unit, first.number),
+    ):
+        with pytest.raises(Fenced):
+            await call
+    assert (await store.load(unit, 1, [0], [entry(0)], epoch=second.number, scan=(0, 1))).taken == 1
+
+
+async def test_an_entry_leaves_the_outbox_only_when_the_journal_has_it(store: Store, unit: Unit) -> None:
+    epoch = (await store.own(unit, "one", lease_ms=10_000)).number
+    await store.load(unit, 1, [0], [entry(0), entry(1)], now_ms=NOW)
+    await receive(store, unit)
+    (leased,) = await store.drain(unit, epoch, done_seq=0, max=10)
+    assert (leased.kind, leased.offsets, leased.times) == ("leased", [0, 1], [NOW + 1000] * 2)
+    assert await store.drain(unit, epoch, done_seq=0, max=10) == [leased]
+    assert not await store.disown(unit, epoch)
+    assert await store.drain(unit, epoch, done_seq=leased.seq, max=10) == []
+    assert await store.disown(unit, epoch)
+
+
+async def test_the_second_copy_of_a_move_is_skipped(store: Store, unit: Unit) -> None:
+    await store.load(unit, 1, [0], [entry(0, move_key="a/t"), entry(1, move_key="b/t")], now_ms=NOW)
+    await store.load(unit, 1, [0], [entry(2, move_key="a/t"), entry(0, move_key="a/t")], now_ms=NOW)
+    assert await receive(store, unit) == [0, 1]
+    assert (await store.info(unit, 1, [0], now_ms=NOW))[0].cursor == 3
+
+
+async def test_a_restored_lease_acks_and_is_not_loaded_again(store: Store, unit: Unit) -> None:
+    await store.forget([unit], [0])
+    epoch = (await store.own(unit, "one", lease_ms=10_000)).number
+    leased = RestoredDelivery(4, nonce=77, count=2, first_received_at_ms=NOW - 9, flag=0, time_ms=NOW + 500)
+    await store.restore(unit, epoch, 0, cursor=2, settled=[3], deliveries=[leased])
+    with pytest.raises(StateLost):
+        await receive(store, unit)
+    await store.open(unit, 1, [(0, 2)], epoch=epoch, seq=1000)
+    assert await store.ack(unit, 1, 0, [(4, 77)], now_ms=NOW) == ["ok"]
+    await store.load(unit, 1, [0], [entry(o) for o in range(6)], epoch=epoch, scan=(0, 6), now_ms=NOW)
+    assert await receive(store, unit) == [2, 5]
+
+
+async def test_a_far_message_is_kept_without_its_body_and_a_full_window_takes_no_more(connection: Connection) -> None:
+    store = Store(connection, f"s{secrets.token_hex(3)}", Window(16, 1_000_000, max_open=40, near_ms=100))
+    unit = Unit(secrets.token_hex(6), 0)
+    await store.open(unit, 1, [(0, 0)])
+    await store.load(unit, 1, [0], [entry(o, due=NOW + 500) for o in range(5)], now_ms=NOW)
+    assert await store.leftovers(unit) == (0, 0, 0)
+    loaded = await store.load(unit, 1, [0], [entry(o) for o in range(5, 60)], now_ms=NOW)
+    assert loaded.full == [True] and loaded.cursors == [5 + 16]
+    assert (await store.leftovers(unit))[0] == 16
+
+
+async def test_scripts_that_redis_forgot_are_loaded_again(store: Store, unit: Unit, stack: Services) -> None:
+    client = redis.Redis.from_url(stack.redis_url)
+    client.script_flush()
+    client.close()
+    assert await receive(store, unit) == []
+
+
+async def test_a_lost_connection_fails_calls_and_comes_back(connection: Connection, store: Store, unit: Unit, stack: Services) -> None:
+    client = redis.Redis.from_url(stack.redis_url)
+    waiting = connection.call("BLPOP", f"never-{secrets.token_hex(4)}", 10)
+    client.client_kill_filter(_type="normal", skipme=True)
+    client.close()
+    with pytest.raises(StateUnavailable):
+        await waiting
+    for _ in range(200):
+        try:
+            assert await receive(store, unit) == []
+            return
+        except StateUnavailable:
+            import asyncio
+
+            await asyncio.sleep(0.02)
+    raise AssertionError("the connection did not come back")
+
+
+async def test_a_lock_has_one_holder(connection: Connection) -> None:
+    async with lock(connection, "s", "x", hold_ms=1000, wait_s=1):
+        with pytest.raises(LockBusy):
+            async with lock(connection, "s", "x", hold_ms=1000, wait_s=0.05):
+                pass
+    async with lock(connection, "s", "x", hold_ms=1000, wait_s=0):
+        pass
