@@ -27,6 +27,9 @@ from state.lock import LockBusy, lock
 
 logger = logging.getLogger(__name__)
 
+# Rebuilds need the journal since the last snapshots only; the rest of this time is for analytics.
+JOURNAL_KEEP_MS = str(30 * 86_400_000)
+
 _T = TypeVar("_T")
 
 ControlRecord = QueueRecord | KeyRecord | TaskRecord | GenerationRecord
@@ -41,6 +44,7 @@ class Control:
         self._connection = connection
         self.topic = f"{settings.topic_prefix}.control"
         self.journal_topic = f"{settings.topic_prefix}.journal"
+        self.snapshot_topic = f"{settings.topic_prefix}.snapshot"
         self.queues: dict[str, Queue] = {}
         self.names: list[str] = []
         self.by_incarnation: dict[str, Queue] = {}
@@ -49,6 +53,7 @@ class Control:
         self.sources: dict[str, set[str]] = {}
         self.unfinished: dict[str, QueueRecord] = {}
         self.generation = 0
+        self.redis_run_id = ""
         self.gone: list[Callable[[Queue], None]] = []
         self._applied = 0
         self._moved = asyncio.Condition()
@@ -81,7 +86,8 @@ class Control:
         await self._log.create_topics(
             [
                 TopicSpec(self.topic, 1, s.replication_factor, compact),
-                TopicSpec(self.journal_topic, s.journal_partitions, s.replication_factor, {"retention.ms": "-1", **common}),
+                TopicSpec(self.journal_topic, s.journal_partitions, s.replication_factor, {"retention.ms": JOURNAL_KEEP_MS, **common}),
+                TopicSpec(self.snapshot_topic, s.journal_partitions, s.replication_factor, compact),
             ]
         )
 
@@ -117,7 +123,7 @@ class Control:
         elif kind == "task" and (value is None or isinstance(value, TaskRecord)):
             _put(self.tasks, name, value)
         elif kind == "generation" and isinstance(value, GenerationRecord):
-            self.generation = value.generation
+            self.generation, self.redis_run_id = value.generation, value.redis_run_id
 
     def _apply_queue(self, name: str, record: QueueRecord | None) -> None:
         old = self.queues.pop(name, None)

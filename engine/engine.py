@@ -28,6 +28,7 @@ from engine.rebuild import Rebuilder
 from engine.receiver import Receiver
 from engine.sender import Sender
 from engine.show import queue_info, tag_infos, task_info
+from engine.snapshots import Snapshots
 from engine.tasks import Tasks
 from engine.verbs import (
     Delivery,
@@ -68,7 +69,8 @@ class Engine:
         self._loaders = Loaders(self.core, self._waits)
         self._receiver = Receiver(self.core, self._move_dead, self._loaders.refresh)
         self.core.woken = self._receiver.woken
-        self._rebuilder = Rebuilder(self.core, self._loaders.worker)
+        self._snapshots = Snapshots(self.core)
+        self._rebuilder = Rebuilder(self.core, self._loaders.worker, self._snapshots)
         self._leases = Leases(self.core, self._mover.move_dead)
         self._browse = Browse(self.core)
         self._tasks = Tasks(self.core, self._mover)
@@ -85,9 +87,12 @@ class Engine:
         await self.core.log.start()
         await self.core.connection.start()
         await self.core.control.start()
+        # Trusted if it is the life of Redis that the control topic names; else the first use finds its state lost.
+        self.core.store.trusted_run_id = self.core.control.redis_run_id
         await self._receiver.start()
         await self._loaders.start()
         await self._tasks.start()
+        await self._snapshots.start()
         self._finisher = asyncio.create_task(self._finish())
 
     async def _finish(self) -> None:
@@ -97,6 +102,7 @@ class Engine:
     async def stop(self) -> None:
         """Ends waits, finishes sends, drains outboxes, closes: backwards."""
         await end(self._finisher)
+        await self._snapshots.stop()
         await self._tasks.stop()
         await self._receiver.stop()
         await self._sender.stop()

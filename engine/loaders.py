@@ -145,6 +145,8 @@ class Loaders:
             logger.warning("action=fenced queue=%s partition=%d", loader.queue.name, loader.partition)
             if self.owned.get(loader.unit) is loader:
                 self._drop(loader.unit)
+                # Maybe it was a rebuild of our own that took a new epoch: ask at the next tick who owns it.
+                self._ask_again.pop(loader.unit, None)
         except StateLost:
             with contextlib.suppress(Unavailable):
                 await self._core.recover(loader.queue)

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
 
-from engine.core import Core
+import msgspec
+
+from engine.core import Core, now_ms
 from engine.errors import QueueNotFound, Rebuilding
+from engine.history import UnitHistory
 from engine.loader import LEASE_MS, Loader, journal_partition
 from engine.queue import Queue
-from schemas.records import JournalEntry, JournalRecord
-from schemas.vocabulary import EventKind, Reason
-from schemas.wire import UndecodableRecord, decode
+from engine.snapshots import Snapshots
+from schemas.records import GenerationRecord
 from state.ending import end
 from state.errors import StateError
 from state.keys import Unit
@@ -30,84 +31,13 @@ SLICE = 500
 # Seqs (= nonces) used after the last drained entry are unknown: the next ones begin far above them.
 SEQ_GAP = 1_000_000
 
-_SETTLES = {
-    EventKind.ACKED, EventKind.DEAD, EventKind.EXPIRED, EventKind.DELETED, EventKind.MOVED, EventKind.SKIPPED,
-}  # fmt: skip
-_FLAGS = {Reason.KILLED.value: 1, Reason.EXHAUSTED.value: 2}
-
-
-class TagState:
-    """What the journal says of one tag of one unit."""
-
-    __slots__ = ("below", "deliveries", "settled")
-
-    def __init__(self) -> None:
-        self.settled: set[int] = set()
-        self.below = 0
-        self.deliveries: dict[int, RestoredDelivery] = {}
-
-    def apply(self, entry: JournalEntry) -> None:
-        """Applies one entry; entries come in seq order."""
-        kind = entry.kind
-        if kind == EventKind.PURGED:
-            self.below = max(self.below, entry.offsets[0])
-        elif kind in _SETTLES:
-            self.settled.update(entry.offsets)
-            for offset in entry.offsets:
-                self.deliveries.pop(offset, None)
-        elif kind != EventKind.LAPSED:
-            for offset, time in zip(entry.offsets, entry.times, strict=True):
-                self.deliveries[offset] = _next(self.deliveries.get(offset), offset, entry, time)
-
-    def cut(self, start: int) -> int:
-        """The floor: below it all is settled. Forgets what is below."""
-        floor = max(start, self.below)
-        while floor in self.settled:
-            floor += 1
-        self.settled = {offset for offset in self.settled if offset > floor}
-        self.deliveries = {offset: d for offset, d in self.deliveries.items() if offset >= floor}
-        return floor
-
-
-def _next(old: RestoredDelivery | None, offset: int, entry: JournalEntry, time: int) -> RestoredDelivery:
-    """The delivery of a message after an entry of kind leased, extended, released, dying or claimed."""
-    before = old or RestoredDelivery(offset, 0, 0, 0, 0, 0)
-    if entry.kind == EventKind.LEASED:
-        return RestoredDelivery(offset, entry.seq, before.count + 1, before.first_received_at_ms or entry.at_ms, 0, time)
-    nonce = {EventKind.EXTENDED: before.nonce, EventKind.RELEASED: 0}.get(EventKind(entry.kind), entry.seq)
-    flag = before.flag
-    if entry.kind == EventKind.DYING:
-        flag = _FLAGS.get(entry.reason, 2)
-    elif entry.kind == EventKind.CLAIMED:
-        flag = 3
-    elif entry.kind == EventKind.RELEASED:
-        flag = 0
-    return RestoredDelivery(offset, nonce, before.count, before.first_received_at_ms, flag, time)
-
-
-class UnitState:
-    """What the journal says of one unit: entries in seq order, repeated ones dropped."""
-
-    __slots__ = ("last_seq", "tags")
-
-    def __init__(self, tags: Iterable[int]) -> None:
-        self.tags = {tag: TagState() for tag in tags}
-        self.last_seq = 0
-
-    def apply(self, record: JournalRecord) -> None:
-        for entry in record.entries:
-            if entry.seq > self.last_seq:
-                self.last_seq = entry.seq
-                tag = self.tags.get(entry.tag)
-                if tag is not None:
-                    tag.apply(entry)
-
 
 class Rebuilder:
     """Rebuilds queues, one scan of the journal for all that are asked for at a time."""
 
-    def __init__(self, core: Core, worker: str) -> None:
+    def __init__(self, core: Core, worker: str, snapshots: Snapshots) -> None:
         self._core = core
+        self._snapshots = snapshots
         self._worker = worker
         self._pending: dict[str, asyncio.Future[None]] = {}
         self._task: asyncio.Task[None] | None = None
@@ -118,6 +48,7 @@ class Rebuilder:
 
     async def recover(self, queue: Queue) -> None:
         """Returns when the queue's state serves again. Raises Rebuilding when that takes over 8 s, QueueNotFound."""
+        await self._trust()
         await self._core.control.sync()
         if queue.incarnation not in self._core.control.by_incarnation:
             raise QueueNotFound(f"queue {queue.name!r} was deleted", field="queue", given=queue.name)
@@ -130,6 +61,18 @@ class Rebuilder:
             await asyncio.wait_for(asyncio.shield(future), PATIENCE_S)
         except TimeoutError:
             raise Rebuilding(f"the state of queue {queue.name!r} is being rebuilt from Kafka") from None
+
+    async def _trust(self) -> None:
+        """Redis that was started again may have an older state: a new generation makes every unit of it lost, then it is trusted."""
+        control, run_id = self._core.control, self._core.connection.run_id
+        if self._core.store.trusted_run_id == run_id:
+            return
+        async with control.change("generation"):
+            if control.redis_run_id != run_id:
+                logger.warning("action=distrust part=redis generation=%d", control.generation + 1)
+                await control.write("generation", GenerationRecord(control.generation + 1, run_id, now_ms()))
+        if self._core.connection.run_id == run_id:
+            self._core.store.trusted_run_id = run_id
 
     async def _run(self) -> None:
         await asyncio.sleep(0.01)
@@ -156,6 +99,7 @@ class Rebuilder:
         """Owns the units that lost their state, reads their journal once, writes their state, lets them serve."""
         mine: dict[Unit, tuple[Queue, int]] = {}
         others: list[Unit] = []
+        older: set[Unit] = set()
         for queue in queues:
             for unit in queue.units:
                 owned = await self._core.store.own(unit, self._worker, lease_ms=LEASE_MS * 10)
@@ -164,54 +108,46 @@ class Rebuilder:
                     starts = [(tag.id, tag.start_offsets[unit.partition]) for tag in queue.tags]
                     await self._core.store.open(unit, self._core.control.generation, starts)
                 elif owned.ours:
+                    if owned.generation is not None:
+                        older.add(unit)
                     mine[unit] = (queue, owned.number)
                 else:
                     others.append(unit)
         if mine:
             logger.warning("action=rebuild units=%d queues=%d", len(mine), len(queues))
-            self._core.count("rebuilds_total", len(mine))
             for unit, (queue, epoch) in mine.items():
                 await Loader(self._core, queue, unit.partition, epoch).drain()
             states = await self._read_journal(mine)
             for unit, (queue, epoch) in mine.items():
-                await self._write(queue, unit, epoch, states[unit])
+                if unit in older and await self._core.store.last_seq(unit) >= states[unit].last_seq:
+                    await self._adopt(queue, unit, epoch)
+                else:
+                    self._core.count("rebuilds_total")
+                    await self._write(queue, unit, epoch, states[unit])
         for unit in others:
             await self._wait_for(unit)
 
-    async def _read_journal(self, mine: dict[Unit, tuple[Queue, int]]) -> dict[Unit, UnitState]:
-        states = {unit: UnitState(queue.tag_ids) for unit, (queue, _) in mine.items()}
-        topic, count = self._core.control.journal_topic, self._core.settings.journal_partitions
+    async def _read_journal(self, mine: dict[Unit, tuple[Queue, int]]) -> dict[Unit, UnitHistory]:
+        count = self._core.settings.journal_partitions
         partitions = sorted({journal_partition(unit, count) for unit in mine})
-        await asyncio.gather(*(self._scan(topic, partition, states) for partition in partitions))
-        return states
+        found = await asyncio.gather(*(self._snapshots.read(partition) for partition in partitions))
+        folded = dict(zip(partitions, found, strict=True))
+        return {unit: folded[journal_partition(unit, count)].units.get(unit, UnitHistory()) for unit in mine}
 
-    async def _scan(self, topic: str, partition: int, states: dict[Unit, UnitState]) -> None:
-        parts = [(topic, partition)]
-        offset = (await self._core.log.start_offsets(parts)).get(parts[0], 0)
-        end = (await self._core.log.end_offsets(parts)).get(parts[0], 0)
-        while offset < end:
-            chunk = await self._core.log.fetch(topic, partition, offset, 5000, 8_000_000, wait_ms=200)
-            for record in chunk.records:
-                try:
-                    value = decode(record.value or b"")
-                except UndecodableRecord as error:
-                    self._core.count("undecodable_records_total")
-                    logger.error("action=park topic=%s partition=%d offset=%d error=%s", topic, partition, record.offset, error)
-                    continue
-                if isinstance(value, JournalRecord):
-                    state = states.get(Unit(value.incarnation, value.partition))
-                    if state is not None:
-                        state.apply(value)
-            offset = chunk.next_offset
+    async def _adopt(self, queue: Queue, unit: Unit, epoch: int) -> None:
+        """State that has every entry of the journal is the true one: Redis was started again and had lost nothing."""
+        starts = [(tag.id, tag.start_offsets[unit.partition]) for tag in queue.tags]
+        await self._core.store.open(unit, self._core.control.generation, starts, epoch=epoch)
 
-    async def _write(self, queue: Queue, unit: Unit, epoch: int, state: UnitState) -> None:
+    async def _write(self, queue: Queue, unit: Unit, epoch: int, history: UnitHistory) -> None:
         store = self._core.store
         await store.forget([unit], queue.tag_ids, keep_owner=True)
         starts = []
         for tag in queue.tags:
-            tag_state = state.tags[tag.id]
-            floor = tag_state.cut(tag.start_offsets[unit.partition])
-            settled, deliveries = sorted(tag_state.settled), list(tag_state.deliveries.values())
+            known = history.tag(tag.id)
+            floor = known.rise(tag.start_offsets[unit.partition])
+            settled = sorted(known.settled)
+            deliveries = [RestoredDelivery(*msgspec.structs.astuple(d)) for d in known.deliveries.values()]
             for at in range(0, max(len(settled), len(deliveries), 1), SLICE):
                 await store.restore(
                     unit,
@@ -222,7 +158,7 @@ class Rebuilder:
                     deliveries=deliveries[at : at + SLICE],
                 )
             starts.append((tag.id, floor))
-        seq = state.last_seq + SEQ_GAP if state.last_seq else 0
+        seq = history.last_seq + SEQ_GAP if history.last_seq else 0
         await store.open(unit, self._core.control.generation, starts, epoch=epoch, seq=seq)
 
     async def _wait_for(self, unit: Unit) -> None:

@@ -7,7 +7,6 @@ Neighbours: each subcommand is a row of COMMANDS; what it does lives elsewhere a
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -152,15 +151,16 @@ def _jars(given: argparse.Namespace) -> int:
     return 0
 
 
+def _demo_arguments(parser: argparse.ArgumentParser) -> None:
+    from facade.demo.run import add_arguments
+
+    add_arguments(parser)
+
+
 def _demo(given: argparse.Namespace) -> int:
-    # By name: the demo is a client of the native dialect and may come with a later version.
-    try:
-        demo = importlib.import_module("facade.demo")
-    except ModuleNotFoundError as error:
-        if error.name != "facade.demo":
-            raise
-        raise StackError("the demo (module facade.demo) is not part of this version") from None
-    return int(demo.main() or 0)
+    from facade.demo.run import run
+
+    return run(given)
 
 
 def _no_arguments(parser: argparse.ArgumentParser) -> None:
@@ -170,7 +170,7 @@ def _no_arguments(parser: argparse.ArgumentParser) -> None:
 COMMANDS = (
     Command("up", "start Kafka, Redis and the facade from one folder; Ctrl-C stops all", _up_arguments, _up),
     Command("serve", "start facade workers against an existing Kafka and Redis", _listen_arguments, _serve),
-    Command("demo", "stream a real data set through a queue and show what went where", _no_arguments, _demo),
+    Command("demo", "stream a real data set through a queue and show what went where", _demo_arguments, _demo),
     Command("config", "print all settings, their values and where they came from", _config_arguments, _config),
     Command("jars", "fetch the pinned jars of Kafka and of Spark's connectors", _no_arguments, _jars),
     Command("worker", None, _worker_arguments, _worker),

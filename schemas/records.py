@@ -151,6 +151,45 @@ class TaskRecord(Struct, frozen=True):
     failure: str = ""
 
 
+class OpenDelivery(Struct, frozen=True):
+    """An open message in a snapshot; nonce 0 = not lent; flag 0 none, 1 killed, 2 exhausted, 3 claimed."""
+
+    offset: int
+    nonce: int
+    count: int
+    first_received_at_ms: int
+    flag: int
+    time_ms: int
+
+
+class TagSnapshot(Struct, frozen=True):
+    """One tag in a snapshot: all below `floor` is settled, and the runs (first, count) above it."""
+
+    tag: int
+    floor: int
+    settled_first: list[int]
+    settled_count: list[int]
+    deliveries: list[OpenDelivery]
+
+
+class SnapshotRecord(Struct, frozen=True):
+    """The value of a record in `lw.snapshot` with key `<incarnation>/<partition>`: the journal of a unit up to `seq`."""
+
+    queue: str
+    incarnation: str
+    partition: int
+    seq: int
+    at_ms: int
+    tags: list[TagSnapshot]
+
+
+class PositionRecord(Struct, frozen=True):
+    """The value of the record `position` of a snapshot partition: every entry before `journal_offset` is in a snapshot."""
+
+    journal_offset: int
+    at_ms: int
+
+
 class GenerationRecord(Struct, frozen=True):
     """The value of the control record `generation`: which state in Redis is the true one."""
 

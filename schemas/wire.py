@@ -23,12 +23,14 @@ from schemas.records import (
     KeyRecord,
     Message,
     Origin,
+    PositionRecord,
     QueueRecord,
+    SnapshotRecord,
     TaskRecord,
 )
 from schemas.registry import schema_id, schema_ids, schema_name, schema_text
 
-AnyRecord: TypeAlias = Message | JournalRecord | QueueRecord | KeyRecord | TaskRecord | GenerationRecord
+AnyRecord: TypeAlias = Message | JournalRecord | QueueRecord | KeyRecord | TaskRecord | GenerationRecord | SnapshotRecord | PositionRecord
 
 HEADER_NAME_CHARS = 256  # A longer header name of a native record is cut: dialects put names into HTTP headers and forms.
 
@@ -40,6 +42,8 @@ _TYPES: dict[str, type[AnyRecord]] = {
     "key": KeyRecord,
     "task": TaskRecord,
     "generation": GenerationRecord,
+    "snapshot": SnapshotRecord,
+    "position": PositionRecord,
 }
 
 

@@ -20,6 +20,22 @@ from state.keys import lock_key
 _UNLOCK = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 
 
+_KEEP = """
+local held = redis.call('GET', KEYS[1])
+if held and held ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+"""
+
+
+async def keep(connection: Connection, prefix: str, name: str, token: str, *, hold_ms: int) -> bool:
+    """Takes or renews lock `name` for `token`; it ends by itself. False when another token has it. Raises StateUnavailable."""
+    reply = await connection.call("EVAL", _KEEP, 1, lock_key(prefix, name), token, hold_ms)
+    if isinstance(reply, hiredis.ReplyError):
+        raise StateUnavailable(f"Redis refused a lock: {reply}")
+    return bool(reply)
+
+
 class LockBusy(StateError):
     """Somebody else holds the lock."""
 

@@ -56,6 +56,8 @@ class Store:
         self._scripts = read_scripts()
         self._keys: dict[Unit, UnitKeys] = {}
         self.calls = 0
+        # The life of the Redis server whose state is the true one; scripts on another one answer StateLost. None = not asked.
+        self.trusted_run_id: str | None = None
 
     def _unit(self, unit: Unit) -> UnitKeys:
         keys = self._keys.get(unit)
@@ -66,6 +68,8 @@ class Store:
     async def _run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> list[Any]:
         script = self._scripts[name]
         self.calls += 1
+        if self._connection.run_id != self.trusted_run_id and self.trusted_run_id is not None:
+            raise StateLost(f"{name}: Redis was started again")
         reply = await self._connection.call("EVALSHA", script.sha, len(keys), *keys, *arguments)
         if isinstance(reply, hiredis.ReplyError) and str(reply).startswith("NOSCRIPT"):
             await self._connection.call("SCRIPT", "LOAD", script.source)
@@ -286,7 +290,7 @@ class Store:
     async def info(self, unit: Unit, generation: int, tags: Sequence[int], *, now_ms: int = 0) -> list[TagCounts]:
         """Exact counts of the window, cursor and floor per tag. Raises StateLost."""
         keys = self._unit(unit)
-        names = [keys.meta]
+        names = [keys.meta, keys.outbox]
         for tag in tags:
             names += (keys.tag(tag).visible, keys.tag(tag).delayed)
         _, out = await self._run("info", names, (generation, now_ms, *tags))
@@ -341,6 +345,10 @@ class Store:
         names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, t.ahead, t.delayed)
         while (await self._run("close", names, (tag, 1000)))[1]:
             pass
+
+    async def last_seq(self, unit: Unit) -> int:
+        """The seq of the unit's last journal entry, 0 = none."""
+        return int(await self._connection.call("HGET", self._unit(unit).meta, "seq") or 0)
 
     async def leftovers(self, unit: Unit) -> tuple[int, int, int]:
         """(bodies, shared bodies, bytes) that a unit holds: all 0 when nothing is open."""

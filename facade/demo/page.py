@@ -88,7 +88,7 @@ def _dead(outcome: Outcome) -> list[str]:
             kind, detail = _fault(outcome, sent_id)
             row = outcome.sent.rows.get(sent_id, {"iata": "?", "name": "sent by somebody else"})
             groups.setdefault(kind, {})[row["iata"]] = f"{row['iata']} {row['name']}: {detail}"
-        for kind, details in groups.items():
+        for kind, details in sorted(groups.items()):
             codes = textwrap.wrap(" ".join(sorted(details)), WIDTH - 8)
             lines += [f"tag {column.tag.name}: {len(details)} with {kind}", *(f"    {line}" for line in codes)]
             lines.append(f"    e.g. {details[min(details)]}")

@@ -174,8 +174,6 @@ def _problems(operation: Operation) -> dict[str, Any]:
     responses: dict[str, Any] = {}
     media_type = MEDIA_TYPE if operation.render is None else operation.media_type
     for status, codes in sorted(by_status.items()):
-        if status in operation.replies:
-            continue
         examples = {code: {"value": _example(_rendered(operation, code))} for code in codes}
         shape: Any = type(_rendered(operation, codes[0]))
         response: dict[str, Any] = {

@@ -1,5 +1,6 @@
--- info: exact counts of what each tag has open in the window, and its cursor. Changes nothing but the floor it remembers.
--- KEYS 1 meta hash: generation, c:<tag> cursors, f:<tag> floors
+-- info: exact counts of what each tag has open in the window, and its cursor. Remembers the floor, and journals it when it has risen.
+-- KEYS 1 meta hash: generation, seq, c:<tag> cursors, f:<tag> floors
+-- KEYS 2 outbox list: journal entries
 -- KEYS + per tag: visible zset, delayed zset
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
@@ -9,8 +10,8 @@
 -- INV floor <= every open offset of its tag; it never falls
 -- COST O(tags x min(open, 2000 + steps of the floor))
 -- VERSION 1
--- INCLUDE clock
-local meta = KEYS[1]
+-- INCLUDE clock journal
+local meta, outbox = KEYS[1], KEYS[2]
 if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
 local now = clock(ARGV[2])
 local out = {}
@@ -26,11 +27,14 @@ local function floor_of(id, visible, cursor, open)
       found, steps = found + 1, steps + 1
     end
   end
-  if found ~= floor then redis.call('HSET', meta, 'f:' .. id, found) end
+  if found > floor then
+    redis.call('HSET', meta, 'f:' .. id, found)
+    journal(meta, outbox, now, 'floor', tonumber(id), {found})
+  end
   return found
 end
 for i = 3, #ARGV do
-  local k = 1 + (i - 3) * 2
+  local k = 2 + (i - 3) * 2
   local visible, delayed = KEYS[k + 1], KEYS[k + 2]
   local cursor = tonumber(redis.call('HGET', meta, 'c:' .. ARGV[i]) or '-1')
   if cursor < 0 then return {'LOST'} end

@@ -11,7 +11,8 @@ from typing import Any
 
 import schemathesis
 
-QUEUES = ("orders", "orders-dead")
+# Not the names of the document's examples: those are deleted by the example of a deletion.
+QUEUES = ("fuzzed", "fuzzed-dead")
 LONGEST_WAIT_S = 0.1
 
 

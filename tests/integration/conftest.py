@@ -24,7 +24,8 @@ async def make_engine(stack: Any) -> AsyncIterator[MakeEngine]:
     engines: list[Engine] = []
 
     async def make(**settings: Any) -> Engine:
-        engine = Engine(Settings(kafka_bootstrap=stack.bootstrap, redis_url=stack.redis_url, topic_prefix=prefix, **settings))
+        services = {"kafka_bootstrap": stack.bootstrap, "redis_url": stack.redis_url, "topic_prefix": prefix}
+        engine = Engine(Settings(**{**services, **settings}))
         engines.append(engine)
         await engine.start()
         return engine

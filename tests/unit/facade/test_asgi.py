@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from typing import cast
 
 import httpx
 import pytest
 from starlette.types import ASGIApp, Message, Scope
 
+from engine.engine import Engine
 from engine.errors import NotAuthenticated, NotAuthorised, Overloaded
 from engine.verbs import Principal
 from facade.asgi import ClientGone, Intake, unless_gone
+from facade.handler import Handler
+from facade.metrics import Metrics
+from facade.native.operations import OPERATIONS
 from facade.problem import ProblemError
 from tests.unit.facade.double import RecordingEngine
 
@@ -91,6 +96,18 @@ async def test_an_intake_notices_a_client_that_goes_in_mid_body() -> None:
     assert intake.held == 0
 
 
+async def test_a_request_that_is_answered_holds_no_bytes(engine: RecordingEngine) -> None:
+    intake = Intake()
+    operation = next(operation for operation in OPERATIONS if operation.name == "ack")
+    handler = Handler(operation, cast(Engine, engine), intake, Metrics(engine.counts))
+    engine.answers["ack"] = []
+
+    good = await handler.respond(scope(), Client(b'{"handles": ["a"]}').receive, {"queue": "orders"})
+    bad = await handler.respond(scope(), Client(b"{").receive, {"queue": "orders"})
+
+    assert (good.status, bad.status, intake.held) == (200, 400, 0)
+
+
 async def test_a_receive_is_cancelled_and_not_answered_when_its_client_goes(app: ASGIApp, engine: RecordingEngine) -> None:
     engine.hold = asyncio.Event()
     client = Client(b"{}")
@@ -99,9 +116,11 @@ async def test_a_receive_is_cancelled_and_not_answered_when_its_client_goes(app:
         await asyncio.sleep(0)
 
     client.go()
-    await asyncio.wait_for(request, 1)
+    # Not wait_for: its cancel at the end would look like ours.
+    done, _ = await asyncio.wait({request}, timeout=5)
+    request.cancel()
 
-    assert (engine.cancelled.is_set(), client.sent) == (True, [])
+    assert (done, engine.cancelled.is_set(), client.sent) == ({request}, True, [])
 
 
 async def test_a_receive_that_a_shutdown_cancels_stays_cancelled(app: ASGIApp, engine: RecordingEngine) -> None:

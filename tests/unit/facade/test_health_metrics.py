@@ -56,7 +56,9 @@ async def test_a_worker_whose_parts_hang_is_not_ready(
 
     monkeypatch.setattr(engine, "ready", hang, raising=False)
 
-    assert (await client.get("/ready")).status_code == 503
+    answer = await client.get("/ready")
+
+    assert (answer.status_code, "no answer within" in answer.text) == (503, True)
 
 
 async def test_requests_are_counted_by_verb_and_status(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
@@ -90,3 +92,6 @@ async def test_a_waiting_receive_shows(client: httpx.AsyncClient, engine: Record
 async def test_the_engines_counters_are_shown(client: httpx.AsyncClient) -> None:
     assert await sample(client, "leaseway_window_loads_total") == 3
     assert await sample(client, "leaseway_loaders") == 2
+    text = (await client.get("/metrics")).text
+    assert "# TYPE leaseway_window_loads_total counter" in text
+    assert "# TYPE leaseway_loaders gauge" in text

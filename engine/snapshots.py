@@ -1,0 +1,152 @@
+"""Snapshots of the journal, so that a rebuild reads its last seconds and not its days.
+
+Partition p of the snapshot topic belongs to partition p of the journal. One worker at a time (a lease in Redis) folds a journal
+partition in memory and writes a snapshot of each unit that changed, then the position up to which all snapshots hold.
+A crash in between repeats work: entries that a snapshot has already are known by their seq.
+Neighbours: `history.py` folds; `rebuild.py` asks `read`. Must not know verbs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+
+from engine.core import Core, now_ms
+from engine.errors import EngineError
+from engine.history import UnitHistory
+from engine.log import Record
+from schemas.records import JournalRecord, PositionRecord, SnapshotRecord
+from schemas.wire import AnyRecord, UndecodableRecord, decode, encode
+from state.ending import end
+from state.errors import StateError
+from state.keys import Unit
+from state.lock import keep
+
+logger = logging.getLogger(__name__)
+
+ROUND_S = 10.0
+HOLD_MS = 30_000
+# A snapshot that would be larger is left out; the one before it stays good, and the position stays with it.
+MAX_BYTES = 3_500_000
+POSITION = b"position"
+
+
+class Folded:
+    """A journal partition folded up to `offset`; `changed` since the last snapshots."""
+
+    def __init__(self) -> None:
+        self.units: dict[Unit, UnitHistory] = {}
+        self.changed: set[Unit] = set()
+        self.offset = 0
+
+
+class Snapshots:
+    """Folds journal partitions. `run_once` may be called by tests; the loop calls it every 10 s."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._token = secrets.token_hex(8)
+        self._folded: dict[int, Folded] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._loop())
+
+    async def stop(self) -> None:
+        await end(self._task)
+        self._task = None
+
+    async def _loop(self) -> None:
+        while True:
+            await asyncio.sleep(ROUND_S)
+            try:
+                await self.run_once()
+            except (EngineError, StateError) as error:
+                logger.debug("action=snapshot error=%s", error)
+            except Exception:
+                logger.exception("action=snapshot")
+
+    async def run_once(self) -> None:
+        """One round over the partitions that this worker holds. Raises LogUnavailable, StateUnavailable."""
+        core = self._core
+        for partition in range(core.settings.journal_partitions):
+            name = f"snapshot:{partition}"
+            if not await keep(core.connection, core.settings.topic_prefix, name, self._token, hold_ms=HOLD_MS):
+                self._folded.pop(partition, None)
+                continue
+            folded = self._folded.get(partition)
+            if folded is None:
+                folded = self._folded[partition] = await self.read(partition)
+            else:
+                await self._fold(partition, folded)
+            await self._write(partition, folded)
+
+    async def read(self, partition: int) -> Folded:
+        """A journal partition folded to its end: snapshots first, then what came after them. Raises LogUnavailable."""
+        folded = Folded()
+
+        def apply(record: Record, value: AnyRecord | None) -> None:
+            if isinstance(value, SnapshotRecord):
+                folded.units[Unit(value.incarnation, value.partition)] = UnitHistory.of(value)
+            elif isinstance(value, PositionRecord):
+                folded.offset = value.journal_offset
+            elif value is None and record.key and record.key != POSITION:
+                incarnation, _, number = record.key.decode().partition("/")
+                folded.units.pop(Unit(incarnation, int(number)), None)
+
+        await self._scan(self._core.control.snapshot_topic, partition, 0, apply)
+        await self._fold(partition, folded)
+        return folded
+
+    async def _fold(self, partition: int, folded: Folded) -> None:
+        def apply(record: Record, value: AnyRecord | None) -> None:
+            if isinstance(value, JournalRecord):
+                unit = Unit(value.incarnation, value.partition)
+                if folded.units.setdefault(unit, UnitHistory()).apply(value):
+                    folded.changed.add(unit)
+
+        folded.offset = await self._scan(self._core.control.journal_topic, partition, folded.offset, apply)
+
+    async def _scan(self, topic: str, partition: int, offset: int, apply: Callable[[Record, AnyRecord | None], None]) -> int:
+        """Applies every record up to the end as it is now; returns where to go on. Unreadable ones are counted and passed."""
+        log, part = self._core.log, (topic, partition)
+        offset = max(offset, (await log.start_offsets([part])).get(part, 0))
+        end_offset = (await log.end_offsets([part])).get(part, 0)
+        while offset < end_offset:
+            chunk = await log.fetch(topic, partition, offset, 5000, 8_000_000, wait_ms=200)
+            for record in chunk.records:
+                try:
+                    value = decode(record.value) if record.value else None
+                except UndecodableRecord as error:
+                    self._core.count("undecodable_records_total")
+                    logger.error("action=park topic=%s partition=%d offset=%d error=%s", topic, partition, record.offset, error)
+                    continue
+                apply(record, value)
+            offset = chunk.next_offset
+        return offset
+
+    async def _write(self, partition: int, folded: Folded) -> None:
+        core, topic = self._core, self._core.control.snapshot_topic
+        if not folded.changed:
+            return
+        await core.control.sync()
+        whole = True
+        for unit in list(folded.units):
+            key = f"{unit.incarnation}/{unit.partition}".encode()
+            if unit.incarnation not in core.control.by_incarnation:
+                await core.log.append(topic, partition, None, key=key)
+                del folded.units[unit]
+            elif unit in folded.changed:
+                value = encode(folded.units[unit].snapshot(unit.incarnation, unit.partition, now_ms()))
+                if len(value) > MAX_BYTES:
+                    logger.warning("action=snapshot unit=%s bytes=%d outcome=too large", key.decode(), len(value))
+                    whole = False
+                    continue
+                await core.log.append(topic, partition, value, key=key)
+                core.count("snapshots_total")
+        folded.changed.clear()
+        if whole:
+            await core.log.append(topic, partition, encode(PositionRecord(folded.offset, now_ms())), key=POSITION)

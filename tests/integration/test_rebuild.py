@@ -1,0 +1,243 @@
+"""State from Kafka alone: journal and snapshots, adopted and distrusted Redis. Equal to what Redis had, but for what was not drained."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from engine.engine import Engine
+from engine.history import TagHistory, UnitHistory
+from engine.verbs import QueueSettings, SendEntry
+from schemas.records import JournalEntry, JournalRecord
+from schemas.wire import decode, encode
+from tests.integration.conftest import MakeEngine
+from tests.integration.drive import BY, ack, drain, eventually, receive, send
+from tests.services import Services
+
+
+def wipe(stack: Services, engine: Engine) -> None:
+    """As FLUSHALL does, for this test's keys only (other tests share the server)."""
+    client = redis.Redis.from_url(stack.redis_url)
+    for key in client.scan_iter(f"{engine.settings.topic_prefix}:*"):
+        client.delete(key)
+    client.close()
+
+
+async def drained(engine: Engine) -> None:
+    """Returns when the journal has everything."""
+    await asyncio.sleep(0.5)
+    for loader in list(engine._loaders.owned.values()):
+        await loader.drain()
+
+
+async def messy_queue(engine: Engine) -> tuple[list[str], dict[str, Any]]:
+    """200 messages: some acked out of order, some leased, some released, some delayed. (bodies still open, leased by body)."""
+    await engine.create_queue(BY, "q", QueueSettings(lease_ms=60_000))
+    for start in range(0, 200, 50):
+        await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(start, start + 50)])
+    await send(engine, "q", "delayed", delay_ms=3_600_000)
+    rest = random.Random(5)
+    leased: dict[str, Any] = {}
+    open_bodies = {str(n) for n in range(200)}
+    for _ in range(8):
+        got = await receive(engine, "q", max=15)
+        done = [d for d in got if rest.random() < 0.6]
+        await ack(engine, "q", done)
+        open_bodies -= {d.message.body.decode() for d in done}
+        for d in got:
+            if d not in done and rest.random() < 0.5:
+                await engine.release(BY, "q", [d.handle], 0)
+            elif d not in done:
+                leased[d.message.body.decode()] = d
+    # What was released may have been lent again since.
+    leased = {b: d for b, d in leased.items() if (await engine.peek(BY, "q", d.id, None)).receive_count == d.receive_count}
+    return sorted(open_bodies), leased
+
+
+@pytest.mark.parametrize("snapshots", [False, True], ids=["journal alone", "with snapshots"])
+async def test_a_wiped_queue_is_as_it_was(engine: Engine, stack: Services, snapshots: bool) -> None:
+    open_bodies, leased = await messy_queue(engine)
+    if snapshots:
+        await drained(engine)
+        await engine._snapshots.run_once()
+    (extra,) = await receive(engine, "q", max=1)
+    await ack(engine, "q", [extra])
+    await drained(engine)
+    before = (await engine.get_queue(BY, "q")).tags[0]
+    wipe(stack, engine)
+    await receive(engine, "q", max=1, lease_ms=1)
+    await eventually(lambda: _stored(engine, 0))
+    after = (await engine.get_queue(BY, "q")).tags[0]
+    assert (before.backlog, before.leased, before.delayed) == (after.backlog, after.leased, after.delayed)
+    for body, d in leased.items():
+        assert [r.status for r in await engine.ack(BY, "q", [d.handle])] == ["ok"], body
+    left = sorted(set(open_bodies) - set(leased) - {extra.message.body.decode()})
+    assert sorted(await drain(engine, "q", patience_ms=500)) == left
+
+
+async def _stored(engine: Engine, count: int) -> bool:
+    return (await engine.get_queue(BY, "q")).tags[0].stored == count
+
+
+async def test_receive_counts_survive_a_wipe(engine: Engine, stack: Services) -> None:
+    await engine.create_queue(BY, "q", QueueSettings())
+    await send(engine, "q", "m")
+    for count in (1, 2, 3):
+        (got,) = await receive(engine, "q", wait_ms=3000, lease_ms=30)
+        assert got.receive_count == count
+        await asyncio.sleep(0.05)
+        await drained(engine)
+        wipe(stack, engine)
+    (got,) = await receive(engine, "q", wait_ms=3000)
+    assert got.receive_count == 4
+
+
+async def test_snapshots_are_what_a_scan_from_the_beginning_gives(engine: Engine) -> None:
+    await messy_queue(engine)
+    await drained(engine)
+    await engine._snapshots.run_once()
+    await send(engine, "q", "more")
+    await ack(engine, "q", await receive(engine, "q"))
+    await drained(engine)
+    await engine._snapshots.run_once()
+    for partition in range(engine.settings.journal_partitions):
+        folded = await engine._snapshots.read(partition)
+        scratch: dict[Any, UnitHistory] = {}
+        chunk = await engine.core.log.fetch(engine.core.control.journal_topic, partition, 0, 100_000, 64_000_000)
+        for record in chunk.records:
+            value = decode(record.value or b"")
+            assert isinstance(value, JournalRecord)
+            scratch.setdefault((value.incarnation, value.partition), UnitHistory()).apply(value)
+        assert folded.offset == chunk.next_offset
+        for unit, history in folded.units.items():
+            mine = history.snapshot(unit.incarnation, unit.partition, 0)
+            assert mine == scratch[(unit.incarnation, unit.partition)].snapshot(unit.incarnation, unit.partition, 0)
+            assert decode(encode(mine)) == mine
+
+
+async def test_a_deleted_queue_leaves_no_snapshot(engine: Engine) -> None:
+    await messy_queue(engine)
+    await drained(engine)
+    await engine._snapshots.run_once()
+    await engine.delete_queue(BY, "q")
+    await engine.create_queue(BY, "p", QueueSettings())
+    await send(engine, "p", *map(str, range(8)))
+    await ack(engine, "p", await receive(engine, "p", max=100))
+    await drained(engine)
+    for partition in range(engine.settings.journal_partitions):
+        folded = engine._snapshots._folded[partition]
+        folded.changed.update(folded.units)
+    await engine._snapshots.run_once()
+    alive = {q.incarnation for q in engine.core.control.queues.values()}
+    for partition in range(engine.settings.journal_partitions):
+        # The journal still tells of the deleted queue; the snapshots do not.
+        snapshots = await engine.core.log.fetch(engine.core.control.snapshot_topic, partition, 0, 10_000, 64_000_000)
+        last = {r.key: r.value for r in snapshots.records}
+        assert {k.decode().split("/")[0] for k, v in last.items() if v and k and k != b"position"} <= alive
+
+
+@pytest.fixture
+async def own_redis(stack: Services, tmp_path: Path, make_engine: MakeEngine) -> AsyncIterator[tuple[Engine, Path, Callable[[], None]]]:
+    """An engine on a redis-server of its own, its AOF, and a kill -9 that starts it again."""
+    import subprocess
+
+    from facade.stack.ports import free_port
+    from facade.stack.programs import find_redis_server
+
+    port = free_port()
+    command = [str(find_redis_server()), "--port", str(port), "--dir", str(tmp_path), "--appendonly", "yes", "--save", ""]
+    running: list[Any] = []
+
+    def start() -> None:
+        running.append(subprocess.Popen([*command, "--bind", "127.0.0.1"], stdout=subprocess.DEVNULL))
+
+    def again() -> None:
+        running[-1].kill()
+        running[-1].wait()
+        start()
+
+    start()
+    try:
+        await asyncio.sleep(0.3)
+        engine = await make_engine(redis_url=f"redis://127.0.0.1:{port}/0")
+        yield engine, tmp_path, again
+        await engine.stop()
+    finally:
+        running[-1].kill()
+        running[-1].wait()
+
+
+def append_only_file(folder: Path) -> Path:
+    found = [p for p in folder.rglob("appendonly*") if p.is_file()]
+    assert len(found) == 1, found
+    return found[0]
+
+
+async def test_redis_started_again_with_all_its_state_is_adopted(own_redis: Any) -> None:
+    engine, _, again = own_redis
+    open_bodies, leased = await messy_queue(engine)
+    generation = engine.core.control.generation
+    again()
+    for body, d in leased.items():
+        await eventually(lambda d=d: _acks(engine, d))  # type: ignore[misc]
+        open_bodies.remove(body)
+    assert engine.core.control.generation == generation + 1
+    assert engine.counts().get("rebuilds_total", 0) == 0
+    assert sorted(await drain(engine, "q", patience_ms=500)) == open_bodies
+
+
+async def _acks(engine: Engine, d: Any) -> bool:
+    from engine.errors import Unavailable
+
+    try:
+        return [r.status for r in await engine.ack(BY, "q", [d.handle])] == ["ok"]
+    except Unavailable:
+        return False
+
+
+async def test_redis_with_an_older_state_is_noticed_and_rebuilt(own_redis: Any) -> None:
+    engine, folder, again = own_redis
+    await engine.create_queue(BY, "q", QueueSettings(lease_ms=60_000))
+    await send(engine, "q", *map(str, range(20)))
+    await drained(engine)
+    file = append_only_file(folder)
+    older = file.read_bytes()
+    acked = await receive(engine, "q", max=12)
+    await ack(engine, "q", acked)
+    held = await receive(engine, "q", max=3)
+    await drained(engine)
+    replaced = folder / f"{secrets.token_hex(3)}.aof"
+    replaced.write_bytes(older)
+    replaced.rename(file)
+    again()
+    for d in held:
+        await eventually(lambda d=d: _acks(engine, d))  # type: ignore[misc]
+    rest = {str(n) for n in range(20)} - {d.message.body.decode() for d in [*acked, *held]}
+    assert sorted(await drain(engine, "q", patience_ms=500)) == sorted(rest)
+    assert engine.counts()["rebuilds_total"] >= 1
+
+
+def test_a_history_forgets_repeated_entries_and_rises_over_what_is_settled() -> None:
+    entries = [
+        JournalEntry(1, 5, "leased", 0, [0, 1, 2], [100, 100, 100]),
+        JournalEntry(2, 6, "acked", 0, [1, 2]),
+        JournalEntry(3, 7, "released", 0, [0], [50]),
+        JournalEntry(4, 8, "leased", 0, [0], [200]),
+    ]
+    unit = UnitHistory()
+    assert unit.apply(JournalRecord("q", "i", 0, entries))
+    assert not unit.apply(JournalRecord("q", "i", 0, entries[1:3]))
+    tag = unit.tag(0)
+    assert (tag.floor, tag.settled, tag.deliveries[0].count, tag.deliveries[0].nonce) == (0, {1, 2}, 2, 4)
+    unit.apply(JournalRecord("q", "i", 0, [JournalEntry(5, 9, "acked", 0, [0])]))
+    assert tag.rise(0) == 3 and tag.settled == set() and tag.deliveries == {}
+    tag.apply(JournalEntry(6, 9, "floor", 0, [10]))
+    assert tag.floor == 10
+    assert TagHistory.of(tag.snapshot(0)).floor == 10
