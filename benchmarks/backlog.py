@@ -36,7 +36,7 @@ class Memory(threading.Thread):
     def run(self) -> None:
         while not self._ended.wait(0.2):
             info = self._client.info("memory")
-            self.peak = max(self.peak, int(info["used_memory"]))  # type: ignore[index]
+            self.peak = max(self.peak, int(info["used_memory"]))
 
     def end(self) -> int:
         self._ended.set()

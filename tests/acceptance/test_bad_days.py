@@ -148,7 +148,8 @@ def owner_of(store: redis.Redis, meta: bytes) -> tuple[str, int]:
 
 def test_a_stopped_owner_is_fenced_and_loads_nothing_when_it_wakes(up: Up, store: redis.Redis) -> None:
     make_queue(up, "fence")
-    traffic = Traffic(up.endpoint, "fence")
+    # Longer than the stop: an answer that the stopped worker still holds is no lapse.
+    traffic = Traffic(up.endpoint, "fence", lease_s=60)
     traffic.start()
     time.sleep(2)
     metas = [key for key in store.scan_iter("lw:{*:meta") if store.hget(key, "owner")]

@@ -44,9 +44,10 @@ class Client:
 class Traffic:
     """Senders and receivers of one queue. `acked_sends`: bodies whose send was answered; `acks`: body -> when its ack was answered."""
 
-    def __init__(self, endpoint: str, queue: str, *, fail_bodies: frozenset[str] = frozenset()) -> None:
+    def __init__(self, endpoint: str, queue: str, *, lease_s: int = 5) -> None:
         self.endpoint = endpoint
         self.queue = queue
+        self.lease_s = lease_s
         self.acked_sends: set[str] = set()
         self.deliveries: Counter[str] = Counter()
         self.acks: dict[str, float] = {}
@@ -84,7 +85,7 @@ class Traffic:
     def _receive(self) -> None:
         client = Client(self.endpoint)
         while self._receiving.is_set():
-            ask = {"max": 20, "wait_seconds": 1, "lease_seconds": 5}
+            ask = {"max": 20, "wait_seconds": 1, "lease_seconds": self.lease_s}
             status, answer = client.call("POST", f"/v1/queues/{self.queue}/receive", ask, 15)
             received_at = time.monotonic()
             if status != 200:

@@ -70,7 +70,8 @@ async def test_a_head_is_refused_without_a_body(client: httpx.AsyncClient) -> No
     "headers",
     [
         {"content-type": "text/plain"},
-        {"content-type": "application/x-www-form-urlencoded"},
+        {"content-type": "application/x-www-form-urlencoded", "origin": "http://elsewhere.example"},
+        {"content-type": "", "origin": "http://elsewhere.example"},
         {"content-type": "application/json; charset=latin-1"},
         {"content-type": "multipart/form-data; boundary=x"},
         {"content-type": "application/json", "content-encoding": "gzip"},
@@ -85,7 +86,10 @@ async def test_a_body_that_is_not_said_to_be_json_is_refused(
     assert (problem_in(answer)["status"], engine.calls) == (415, [])
 
 
-@pytest.mark.parametrize("media_type", ["application/json", "Application/JSON; Charset=UTF-8", 'application/json;charset="utf-8"'])
+@pytest.mark.parametrize(
+    "media_type",
+    ["application/x-www-form-urlencoded", "", "application/json", "Application/JSON; Charset=UTF-8", 'application/json;charset="utf-8"'],
+)
 async def test_a_body_in_json_is_taken_however_that_is_spelt(client: httpx.AsyncClient, engine: RecordingEngine, media_type: str) -> None:
     engine.answers["ack"] = []
 
