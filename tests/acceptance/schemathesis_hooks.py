@@ -24,16 +24,21 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case[Any],
         known: tuple[str, ...] = ()
     else:
         known = QUEUES[1:] if case.path.endswith("/purge") else QUEUES
-    name_what_exists(case.path_parameters, known)
+    replace_odd(case.path_parameters, "queue", known)
+    if replace_odd(case.path_parameters, "message", (os.environ.get("FUZZ_MESSAGE", "none"),)) and known:
+        case.path_parameters["queue"] = QUEUES[0]
+    for place in (case.query, case.body):
+        replace_odd(place, "tag", ("default",))
     shorten_wait(case.body)
 
 
-def name_what_exists(path_parameters: Any, queues: tuple[str, ...]) -> None:
-    """Puts the name of one of `queues`, and an id, in place of every other random one."""
-    for part, known in (("queue", queues), ("message", (os.environ.get("FUZZ_MESSAGE", "none"),))):
-        given = path_parameters.get(part) if isinstance(path_parameters, dict) else None
-        if known and isinstance(given, str) and len(given) % 2:
-            path_parameters[part] = known[len(given) // 2 % len(known)]
+def replace_odd(place: Any, name: str, known: tuple[str, ...]) -> bool:
+    """Puts one of `known` in place of a random text of odd length; whether it did."""
+    given = place.get(name) if isinstance(place, dict) else None
+    if not known or not isinstance(given, str) or len(given) % 2 == 0:
+        return False
+    place[name] = known[len(given) // 2 % len(known)]
+    return True
 
 
 def shorten_wait(body: Any) -> None:
