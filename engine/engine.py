@@ -2,7 +2,7 @@
 
 `by` is who asks; each method passes the authoriser before anything else. All raise EngineError. Any number of tasks may
 call at once; several workers may serve the same Kafka and Redis.
-Neighbours: `facade` builds one per worker. Must not know HTTP or a dialect.
+Neighbours: `facade` builds one per worker. Must not know HTTP or a dialect. Longer than 250 lines: a method per verb, no logic.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from engine.receiver import Receiver
 from engine.sender import Sender
 from engine.show import queue_info, tag_infos, task_info
 from engine.snapshots import Snapshots
+from engine.tags import Tags
 from engine.tasks import Tasks
 from engine.verbs import (
     Delivery,
@@ -64,6 +65,7 @@ class Engine:
         self.core = Core(settings, log, connection, store, Control(settings, log, connection))
         self._access = Access(self.core)
         self._queues = Queues(self.core)
+        self._tags = Tags(self.core, self._queues)
         self._sender = Sender(self.core)
         self._mover = Mover(self.core)
         self._loaders = Loaders(self.core, self._waits)
@@ -117,12 +119,21 @@ class Engine:
         self._access.authorise(by, verb, queue)
         return queue
 
+    async def _may_send_to(self, by: Principal, policy: RedrivePolicy | None) -> None:
+        """A policy sends messages to its dead-letter queue, so who sets it must be allowed to."""
+        if policy is not None and policy.dead_letter_queue in self.core.control.queues:
+            await self._queue(by, Verb.SEND, policy.dead_letter_queue)
+
     # Queues
 
     async def create_queue(self, by: Principal, name: str, settings: QueueSettings) -> tuple[QueueInfo, bool]:
         """Makes a queue; (info, False) when an equal one exists. Raises QueueExists, InvalidValue, NotAllowedOnQueue."""
         self._access.authorise(by, Verb.CREATE_QUEUE)
+        await self._may_send_to(by, settings.redrive_policy)
+        if (existing := self.core.control.queues.get(name)) is not None:
+            self._access.authorise(by, Verb.GET_QUEUE, existing)
         queue, made = await self._queues.create(name, by.id, settings)
+        self._access.authorise(by, Verb.GET_QUEUE, queue)
         return await queue_info(self.core, queue), made
 
     async def list_queues(self, by: Principal, prefix: str, limit: int, after: str | None) -> tuple[list[str], str | None]:
@@ -140,6 +151,7 @@ class Engine:
 
     async def set_queue(self, by: Principal, name: str, settings: QueueSettings) -> QueueInfo:
         await self._queue(by, Verb.SET_QUEUE, name)
+        await self._may_send_to(by, settings.redrive_policy)
         return await queue_info(self.core, await self._queues.set(name, settings))
 
     async def delete_queue(self, by: Principal, name: str) -> None:
@@ -161,6 +173,7 @@ class Engine:
     async def set_redrive_policy(self, by: Principal, name: str, policy: RedrivePolicy | None) -> RedrivePolicy | None:
         """Sets the policy; None removes it."""
         await self._queue(by, Verb.SET_REDRIVE_POLICY, name)
+        await self._may_send_to(by, policy)
         return await self._queues.set_policy(name, policy)
 
     # Tags
@@ -170,7 +183,7 @@ class Engine:
     ) -> tuple[TagInfo, bool]:
         """Makes a tag; (info, False) when an equal one exists. Raises TagExists, InvalidValue."""
         await self._queue(by, Verb.CREATE_TAG, queue)
-        found, tag, made = await self._queues.create_tag(queue, name, start_at_ms, filter, user_attributes)
+        found, tag, made = await self._tags.create(queue, name, start_at_ms, filter, user_attributes)
         return (await tag_infos(self.core, found, [tag]))[0], made
 
     async def list_tags(self, by: Principal, queue: str) -> list[TagInfo]:
@@ -179,7 +192,7 @@ class Engine:
 
     async def delete_tag(self, by: Principal, queue: str, name: str) -> None:
         await self._queue(by, Verb.DELETE_TAG, queue)
-        await self._queues.delete_tag(queue, name)
+        await self._tags.delete(queue, name)
 
     # Messages
 

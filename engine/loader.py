@@ -48,7 +48,6 @@ class Loader:
         self.unit = queue.units[partition]
         self.epoch = epoch
         self.end = 0
-        self.behind = True
         self.stalled = False
         self._done_seq = 0
         self._room = CHUNK_BYTES
@@ -111,8 +110,6 @@ class Loader:
             open_tags = [tag for tag in queue.tag_ids if tag not in self.full]
             start = min((self.cursors[tag] for tag in open_tags), default=self.end)
             if start >= self.end:
-                self.behind = any(cursor < self.end for cursor in self.cursors.values())
-                self.stalled = self.behind
                 return False
             chunk = await self._fetch(start, 1)
             if begins_inside_a_batch(chunk):

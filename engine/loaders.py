@@ -215,7 +215,6 @@ class Loaders:
         """Loads until the window is full or has everything."""
         await loader.look()
         if all(cursor >= loader.end for cursor in loader.cursors.values()):
-            loader.behind = False
             return
         while await loader.load():
             self._core.count("loaded_chunks_total")

@@ -15,22 +15,17 @@ from typing import Any
 import msgspec
 
 from engine.core import Core, now_ms
-from engine.errors import NotAllowedOnQueue, QueueExists, QueueNotFound, TagExists, TagNotFound
+from engine.errors import NotAllowedOnQueue, QueueExists, QueueNotFound
 from engine.limits import (
     DEFAULTS,
     MAX_DELAY_MS,
     MAX_LEASE_MS,
-    MAX_TAGS,
-    check_filter,
     check_name,
-    check_range,
     check_settings,
-    check_user_attributes,
 )
 from engine.log import TopicSpec
 from engine.queue import DEFAULT_TAG, Queue, group_name, queue_topic
 from engine.verbs import QueueSettings
-from schemas.filters import Filter
 from schemas.records import QueueRecord, RedrivePolicy, TagRecord
 from state.errors import StateError
 
@@ -153,12 +148,14 @@ class Queues:
             # A unit that does not serve is rebuilt (from nothing) by its first use.
             logger.info("action=open queue=%s partition=%d error=%s", queue.name, partition, error)
 
-    async def _write(self, record: QueueRecord) -> Queue:
+    async def write(self, record: QueueRecord) -> Queue:
+        """Writes a changed record; only while holding the right to change it."""
         record = msgspec.structs.replace(record, modified_at_ms=now_ms())
         await self._core.control.write(f"queue/{record.name}", record)
         return self._core.control.queues[record.name]
 
-    def _known(self, name: str) -> Queue:
+    def known(self, name: str) -> Queue:
+        """The queue of that name, as of the last sync. Raises QueueNotFound."""
         queue = self._core.control.queues.get(name)
         if queue is None:
             raise QueueNotFound(f"there is no queue {name!r}", field="queue", given=name)
@@ -168,7 +165,7 @@ class Queues:
         """Changes what is named, for messages received from now on (delay: sent from now on). Raises InvalidValue."""
         check_settings(settings)
         async with self._core.control.change(name):
-            old = self._known(name).record
+            old = self.known(name).record
             if settings.partitions is not None and settings.partitions != old.partitions:
                 raise NotAllowedOnQueue(
                     f"partitions of a queue can't be changed, they are {old.partitions}",
@@ -181,8 +178,8 @@ class Queues:
             changes = {f: v for f in settings.__struct_fields__ if (v := getattr(settings, f)) is not None}
             record = msgspec.structs.replace(old, **changes)
             if record.retention_ms != old.retention_ms:
-                await self._core.log.set_topic_config(self._known(name).topic, self._topic_config(record))
-            return await self._write(record)
+                await self._core.log.set_topic_config(self.known(name).topic, self._topic_config(record))
+            return await self.write(record)
 
     def _check_policy(self, name: str, policy: RedrivePolicy | None) -> None:
         """Restrictions of design section 5 and reference/emq.md 3.5: no chains, and the dead-letter queue exists."""
@@ -214,15 +211,15 @@ class Queues:
         if policy is not None:
             check_settings(QueueSettings(redrive_policy=policy))
         async with self._core.control.change(name):
-            record = self._known(name).record
+            record = self.known(name).record
             self._check_policy(name, policy)
-            queue = await self._write(msgspec.structs.replace(record, redrive_policy=policy))
+            queue = await self.write(msgspec.structs.replace(record, redrive_policy=policy))
             return queue.record.redrive_policy
 
     async def delete(self, name: str) -> None:
         """Deletes queue, topic and state; nothing can be got back. Sources of a dead-letter queue lose their policy's effect."""
         async with self._core.control.change(name):
-            record = msgspec.structs.replace(self._known(name).record, deleting=True)
+            record = msgspec.structs.replace(self.known(name).record, deleting=True)
             await self._core.control.write(f"queue/{name}", record)
             await self._finish_delete(record)
 
@@ -252,7 +249,7 @@ class Queues:
                 await self._purge_unit(queue, partition, ends[part])
         await self._core.log.delete_records({part: end for part, end in ends.items() if end > 0})
         async with self._core.control.change(name):
-            await self._write(self._known(name).record)
+            await self.write(self.known(name).record)
 
     async def _purge_unit(self, queue: Queue, partition: int, below: int) -> None:
         unit = queue.units[partition]
@@ -274,60 +271,6 @@ class Queues:
             )
             self._check_policy(target, record.redrive_policy)
             return await self._make(record)
-
-    async def create_tag(
-        self, name: str, tag: str, start_at_ms: int, filter: Filter | None, user_attributes: dict[str, str]
-    ) -> tuple[Queue, TagRecord, bool]:
-        """Makes a tag that sees messages from `start_at_ms` on (0 oldest, negative now); an equal one is fine (False)."""
-        check_name("tag", tag)
-        check_range("start_at_ms", start_at_ms, -(2**53), 2**53)
-        check_filter(filter)
-        check_user_attributes(user_attributes)
-        async with self._core.control.change(name):
-            queue = self._known(name)
-            old = queue.by_name.get(tag)
-            if old is not None:
-                if tag == DEFAULT_TAG or old.filter != filter or old.user_attributes != user_attributes:
-                    raise TagExists(f"queue {name!r} has a tag {tag!r} with other settings", field="tag", given=tag)
-                return queue, old, False
-            check_range("tags", len(queue.tags), 0, MAX_TAGS)
-            starts = await self._starts(queue, start_at_ms)
-            record = TagRecord(queue.record.next_tag_id, tag, now_ms(), max(start_at_ms, 0) or 0, starts, filter, user_attributes)
-            if start_at_ms < 0:
-                record = msgspec.structs.replace(record, start_at_ms=record.created_at_ms)
-            changed = msgspec.structs.replace(queue.record, tags=[*queue.tags, record], next_tag_id=record.id + 1)
-            # The window knows the tag before any worker can load for it.
-            for partition in range(len(queue.units)):
-                await self._open_tag(queue, partition, (record.id, starts[partition]))
-            return await self._write(changed), record, True
-
-    async def _open_tag(self, queue: Queue, partition: int, start: tuple[int, int]) -> None:
-        await self._core.on_state(queue, lambda g: self._core.store.open(queue.units[partition], g, [start]))
-
-    async def _starts(self, queue: Queue, start_at_ms: int) -> list[int]:
-        parts = [(queue.topic, p) for p in range(len(queue.units))]
-        log = self._core.log
-        if start_at_ms == 0:
-            found = await log.start_offsets(parts)
-        elif start_at_ms < 0:
-            found = await log.end_offsets(parts)
-        else:
-            found = await log.offsets_at(parts, start_at_ms)
-        return [found.get(part, 0) for part in parts]
-
-    async def delete_tag(self, name: str, tag: str) -> None:
-        """Deletes a tag with its leases and counts. The default tag can't be deleted. Raises TagNotFound, NotAllowedOnQueue."""
-        if tag == DEFAULT_TAG:
-            raise NotAllowedOnQueue("the default tag can't be deleted", field="tag", given=tag)
-        async with self._core.control.change(name):
-            queue = self._known(name)
-            record = queue.by_name.get(tag)
-            if record is None:
-                raise TagNotFound(f"queue {name!r} has no tag {tag!r}", field="tag", given=tag)
-            await self._write(msgspec.structs.replace(queue.record, tags=[t for t in queue.tags if t.id != record.id]))
-            for unit in queue.units:
-                await self._core.store.close(unit, record.id)
-            await self._core.log.delete_groups([group_name(self._core.settings.topic_prefix, name, tag)])
 
 
 def _plain(value: Any) -> Any:

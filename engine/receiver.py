@@ -16,15 +16,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from engine.core import MOVE_MS, Core
+from engine.deliveries import Deliveries
 from engine.errors import EngineError, Unavailable
 from engine.limits import MAX_LEASE_MS, MAX_WAIT_MS, check_range
 from engine.queue import Queue
 from engine.verbs import Delivery
-from schemas.identity import Handle
 from schemas.records import TagRecord
-from schemas.wire import decode_message
-from state.replies import Dying, Leased, Received
-from state.store import HEADER_BYTES
+from state.replies import Dying, Received
 from state.wake import Wake
 
 FOREVER = float("inf")
@@ -67,6 +65,7 @@ class Receiver:
         self._core = core
         self._move = move
         self._refresh = refresh
+        self._deliveries = Deliveries(core)
         self._lines: dict[str, dict[int, _Line]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = Wake(core.settings.redis_url, core.settings.topic_prefix, self.woken)
@@ -113,12 +112,30 @@ class Receiver:
         count = min(max or record.max_receive_messages, record.max_receive_messages)
         wait_s = (record.receive_wait_ms if wait_ms is None else wait_ms) / 1000
         line = self._line(queue, tag)
-        lent = await self._sweep(queue, tag, line, count, lease_ms, everywhere=True)
-        if not lent and await self._refresh(queue):
-            lent = await self._sweep(queue, tag, line, count, lease_ms, everywhere=True)
+        lent = await self._kept(queue, tag, self._now(queue, tag, line, count, lease_ms))
         if lent or wait_s <= 0:
             return lent
         return await self._wait(queue, tag, line, _Waiter(count, lease_ms, asyncio.get_running_loop().create_future()), wait_s)
+
+    async def _now(self, queue: Queue, tag: TagRecord, line: _Line, count: int, lease_ms: int | None) -> list[Delivery]:
+        """What is due: in the window, else in Kafka beyond it."""
+        lent = await self._sweep(queue, tag, line, count, lease_ms, everywhere=True)
+        if not lent and await self._refresh(queue):
+            lent = await self._sweep(queue, tag, line, count, lease_ms, everywhere=True)
+        return lent
+
+    async def _kept(self, queue: Queue, tag: TagRecord, work: Coroutine[Any, Any, list[Delivery]]) -> list[Delivery]:
+        """Finishes `work` also when the caller is cancelled meanwhile, and then gives back what it has lent."""
+        task = asyncio.get_running_loop().create_task(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            self._start(self._return(queue, tag, task))
+            raise
+
+    async def _return(self, queue: Queue, tag: TagRecord, task: asyncio.Task[list[Delivery]]) -> None:
+        with contextlib.suppress(EngineError):
+            await self._deliveries.give_back(queue, tag, await task)
 
     def _line(self, queue: Queue, tag: TagRecord) -> _Line:
         lines = self._lines.setdefault(queue.incarnation, {})
@@ -139,23 +156,13 @@ class Receiver:
             return waiter.served.result() if waiter.served.done() else []
         except asyncio.CancelledError:
             if waiter.served.done() and not waiter.served.cancelled():
-                self._start(self._give_back(queue, tag, waiter.served.result()))
+                self._start(self._deliveries.give_back(queue, tag, waiter.served.result()))
             raise
         finally:
             self.waiting -= 1
             waiter.served.cancel()
             with contextlib.suppress(ValueError):
                 line.waiters.remove(waiter)
-
-    async def _give_back(self, queue: Queue, tag: TagRecord, lent: Sequence[Delivery]) -> None:
-        """Releases what was lent to a receiver that has gone."""
-        for delivery in lent:
-            handle = Handle.parse(delivery.handle, self._core.secret)
-            with contextlib.suppress(EngineError):
-                await self._core.on_state(
-                    queue,
-                    lambda g, h=handle: self._core.store.release(queue.units[h.partition], g, tag.id, [(h.offset, h.nonce)]),  # type: ignore[misc]
-                )
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -199,7 +206,7 @@ class Receiver:
                 lent = lent[waiter.max :]
                 if not lent:
                     return
-        self._start(self._give_back(queue, tag, lent))
+        self._start(self._deliveries.give_back(queue, tag, lent))
 
     def _drop(self, line: _Line) -> None:
         while line.waiters:
@@ -249,6 +256,7 @@ class Receiver:
 
     async def _probe(self, queue: Queue, tag: TagRecord, partition: int) -> int | None:
         probed = await self._core.on_state(queue, lambda g: self._core.store.probe(queue.units[partition], g, tag.id))
+        self._core.nudge(queue, partition, probed.cursor, probed.open)
         return probed.wait_ms
 
     async def _receive_one(
@@ -278,53 +286,7 @@ class Receiver:
             line.due[partition] = min(line.due[partition], asyncio.get_running_loop().time() + received.wait_ms / 1000)
         if received.dying:
             self._start(self._move(queue, tag, partition, received.dying))
-        return await self._deliveries(queue, tag, partition, received)
-
-    async def _deliveries(self, queue: Queue, tag: TagRecord, partition: int, received: Received) -> list[Delivery]:
-        bodies = {m.offset: m.packed for m in received.leased}
-        missing = [offset for offset, packed in bodies.items() if not packed]
-        values: dict[int, tuple[int, bytes | None, Any]] = {
-            o: (int.from_bytes(b[:8]), b[HEADER_BYTES:], None) for o, b in bodies.items() if b
-        }
-        if missing:
-            records = await self._core.read_offsets(queue, partition, missing)
-            values.update({o: (r.timestamp_ms, r.value, r.headers) for o, r in records.items()})
-        deliveries = []
-        for leased in received.leased:
-            if leased.offset in values:
-                deliveries.append(self._delivery(queue, tag, partition, received.nonce, leased, *values[leased.offset]))
-            else:
-                await self._forget(queue, tag, partition, leased.offset, received.nonce)
-        return deliveries
-
-    def _delivery(
-        self,
-        queue: Queue,
-        tag: TagRecord,
-        partition: int,
-        nonce: int,
-        leased: Leased,
-        sent_at_ms: int,
-        value: bytes | None,
-        headers: Any,
-    ) -> Delivery:
-        return Delivery(
-            id=self._core.message_id(queue, partition, leased.offset),
-            handle=Handle(queue.incarnation, partition, tag.id, leased.offset, nonce).text(self._core.secret),
-            message=decode_message(value, headers),
-            sent_at_ms=sent_at_ms,
-            receive_count=leased.count,
-            first_received_at_ms=leased.first_received_at_ms,
-            next_visible_at_ms=leased.deadline_ms,
-            partition=partition,
-            offset=leased.offset,
-        )
-
-    async def _forget(self, queue: Queue, tag: TagRecord, partition: int, offset: int, nonce: int) -> None:
-        """A message whose record Kafka no longer has is over: it has expired there."""
-        self._core.count("lost_to_retention_total")
-        unit = queue.units[partition]
-        await self._core.on_state(queue, lambda g: self._core.store.settle(unit, g, tag.id, "expired", [(offset, nonce)]))
+        return await self._deliveries.of(queue, tag, partition, received)
 
     def _gone(self, queue: Queue) -> None:
         for line in self._lines.pop(queue.incarnation, {}).values():

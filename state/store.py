@@ -3,6 +3,7 @@
 Every method raises StateUnavailable (no Redis; the outcome is unknown) and, where it says so, StateLost or Fenced. Each call is
 one atomic script on one unit; any number of tasks and workers may call at once. `now_ms` 0 = Redis' clock (others: tests).
 Neighbours: `engine` calls it; `connection.py` carries, `keys.py` spells. Must not know queues' names, HTTP or Kafka.
+Longer than 250 lines: a method per script, so that the contract test finds each by its name.
 """
 
 from __future__ import annotations

@@ -19,11 +19,12 @@ LONGEST_WAIT_S = 0.1
 @schemathesis.hook
 def before_call(context: schemathesis.HookContext, case: schemathesis.Case[Any], kwargs: dict[str, Any]) -> None:
     """Random names are never those of queues, so without this nothing behind the first look-up would be reached."""
-    # Deleting the queues or purging the message would end that.
-    if case.method == "DELETE" and case.path == "/v1/queues/{queue}":
-        known: tuple[str, ...] = ()
-    else:
-        known = QUEUES[1:] if case.path.endswith("/purge") else QUEUES
+    # Deleting the queues or purging the message would end that, and schemathesis learns names from replies.
+    known: tuple[str, ...] = QUEUES
+    if case.path.endswith("/purge") or (case.method == "DELETE" and case.path == "/v1/queues/{queue}"):
+        known = ()
+        if isinstance(case.path_parameters, dict) and case.path_parameters.get("queue") in QUEUES:
+            case.path_parameters["queue"] = "not-fuzzed"
     replace_odd(case.path_parameters, "queue", known)
     if replace_odd(case.path_parameters, "message", (os.environ.get("FUZZ_MESSAGE", "none"),)) and known:
         case.path_parameters["queue"] = QUEUES[0]

@@ -263,3 +263,25 @@ async def test_a_redrive_sends_letters_back_where_they_came_from_by_filter(engin
 async def test_an_unknown_queue_is_named_in_the_error(engine: Engine) -> None:
     with pytest.raises(QueueNotFound, match="'nothing'"):
         await receive(engine, "nothing")
+
+
+@pytest.mark.parametrize("wait_ms", [0, 3000])
+async def test_a_receiver_that_goes_away_keeps_no_message(engine: Engine, wait_ms: int) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(lease_ms=600_000))
+    await send(engine, "q", "m") if wait_ms == 0 else None
+    for number in range(30):
+        receiver = asyncio.create_task(receive(engine, "q", wait_ms=wait_ms))
+        await asyncio.sleep(0.0002 * number)
+        if wait_ms:
+            sender = asyncio.create_task(send(engine, "q", "m"))
+            await asyncio.sleep(0.0003 * number)
+        receiver.cancel()
+        try:
+            got = await receiver
+        except asyncio.CancelledError:
+            got = []
+        if wait_ms:
+            await sender
+        got = got or await receive(engine, "q", wait_ms=2000)
+        assert len(got) == 1, f"round {number}: the message went to a receiver that had gone"
+        await (ack(engine, "q", got) if wait_ms else engine.release(BY, "q", [got[0].handle]))

@@ -113,10 +113,10 @@ async def test_a_slow_tag_does_not_stop_the_others(make_engine: MakeEngine) -> N
     engine = await make_engine(window_messages=100, window_bytes=65_536)
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
     await engine.create_tag(BY, "q", "slow", 0, None, {})
-    for start in range(0, 3000, 100):
+    for start in range(0, 800, 100):
         await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(start, start + 100)])
-    assert len(set(await drain(engine, "q"))) == 3000
-    assert len(set(await drain(engine, "q", tag="slow"))) == 3000
+    assert len(set(await drain(engine, "q"))) == 800
+    assert len(set(await drain(engine, "q", tag="slow"))) == 800
 
 
 async def test_tags_are_equal_or_refused_and_deleted_with_their_state(engine: Engine) -> None:
@@ -186,7 +186,7 @@ async def test_500_queues_are_made_within_60_s_and_deleted_without_a_trace(engin
     print(f"500 queues: made in {took:.1f} s, listed in {listing * 1000:.1f} ms, deleted in {time.perf_counter() - began:.1f} s")
     assert took < 60
     await asyncio.sleep(0.3)
-    left = list(client.scan_iter(f"{prefix}:*"))
+    left = list(client.scan_iter(f"{prefix}:{{*"))
     assert left == [], left[:5]
     assert await engine.core.log.topic_names(f"{prefix}.q.") == []
     client.close()

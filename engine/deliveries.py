@@ -1,0 +1,84 @@
+"""Messages that a receive has lent: with their bodies to the caller, or back when the caller has gone.
+
+Neighbours: `receiver.py` lends. Must not know who waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+from engine.core import Core
+from engine.errors import EngineError
+from engine.queue import Queue
+from engine.verbs import Delivery
+from schemas.identity import Handle
+from schemas.records import TagRecord
+from schemas.wire import decode_message
+from state.replies import Leased, Received
+from state.store import HEADER_BYTES
+
+
+class Deliveries:
+    """Makes deliveries of leases, and releases them."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def of(self, queue: Queue, tag: TagRecord, partition: int, received: Received) -> list[Delivery]:
+        """What a receive has lent, with bodies (from Kafka where the window had none any more). Raises Unavailable."""
+        bodies = {m.offset: m.packed for m in received.leased}
+        missing = [offset for offset, packed in bodies.items() if not packed]
+        values: dict[int, tuple[int, bytes | None, Any]] = {
+            o: (int.from_bytes(b[:8]), b[HEADER_BYTES:], None) for o, b in bodies.items() if b
+        }
+        if missing:
+            records = await self._core.read_offsets(queue, partition, missing)
+            values.update({o: (r.timestamp_ms, r.value, r.headers) for o, r in records.items()})
+        deliveries = []
+        for leased in received.leased:
+            if leased.offset in values:
+                deliveries.append(self._delivery(queue, tag, partition, received.nonce, leased, *values[leased.offset]))
+            else:
+                await self._forget(queue, tag, partition, leased.offset, received.nonce)
+        return deliveries
+
+    def _delivery(
+        self,
+        queue: Queue,
+        tag: TagRecord,
+        partition: int,
+        nonce: int,
+        leased: Leased,
+        sent_at_ms: int,
+        value: bytes | None,
+        headers: Any,
+    ) -> Delivery:
+        return Delivery(
+            id=self._core.message_id(queue, partition, leased.offset),
+            handle=Handle(queue.incarnation, partition, tag.id, leased.offset, nonce).text(self._core.secret),
+            message=decode_message(value, headers),
+            sent_at_ms=sent_at_ms,
+            receive_count=leased.count,
+            first_received_at_ms=leased.first_received_at_ms,
+            next_visible_at_ms=leased.deadline_ms,
+            partition=partition,
+            offset=leased.offset,
+        )
+
+    async def _forget(self, queue: Queue, tag: TagRecord, partition: int, offset: int, nonce: int) -> None:
+        """A message whose record Kafka no longer has is over: it has expired there."""
+        self._core.count("lost_to_retention_total")
+        unit = queue.units[partition]
+        await self._core.on_state(queue, lambda g: self._core.store.settle(unit, g, tag.id, "expired", [(offset, nonce)]))
+
+    async def give_back(self, queue: Queue, tag: TagRecord, lent: Sequence[Delivery]) -> None:
+        """Releases what was lent to a receiver that has gone."""
+        for delivery in lent:
+            handle = Handle.parse(delivery.handle, self._core.secret)
+            with contextlib.suppress(EngineError):
+                await self._core.on_state(
+                    queue,
+                    lambda g, h=handle: self._core.store.release(queue.units[h.partition], g, tag.id, [(h.offset, h.nonce)]),  # type: ignore[misc]
+                )

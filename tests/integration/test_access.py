@@ -1,0 +1,103 @@
+"""Who may do what when auth is required: every verb of the engine passes the authoriser."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from engine.engine import Engine
+from engine.errors import EngineError, InvalidValue, KeyNotFound, NotAuthenticated, NotAuthorised
+from engine.verbs import ExtendEntry, Principal, QueueSettings, SendEntry
+from schemas.records import RedrivePolicy
+from tests.integration.conftest import MakeEngine
+from tests.integration.drive import BY, receive, send
+
+ALICE, BOB = Principal("alice"), Principal("bob")
+
+
+@pytest.fixture
+async def guarded(make_engine: MakeEngine) -> Engine:
+    engine = await make_engine(auth="required", admin_key_secret="admin's secret")
+    await engine.create_queue(ALICE, "hers", QueueSettings())
+    return engine
+
+
+async def test_a_key_opens_for_its_principal_until_it_is_deleted(guarded: Engine) -> None:
+    key_id, secret = await guarded.create_key(BY, "k", "alice", False)
+    assert guarded.authenticate(key_id, secret) == ALICE
+    assert guarded.authenticate("admin", "admin's secret").admin
+    for bad in ((key_id, "wrong"), (key_id, None), ("unknown", secret), (None, None), ("admin", "")):
+        with pytest.raises(NotAuthenticated):
+            guarded.authenticate(*bad)
+    assert [(k.key_id, k.secret) for k in await guarded.list_keys(BY)] == [("k", "")]
+    for taken in ("k", "admin"):
+        with pytest.raises(InvalidValue):
+            await guarded.create_key(BY, taken, "alice", False)
+    await guarded.delete_key(BY, "k")
+    with pytest.raises(NotAuthenticated):
+        guarded.authenticate(key_id, secret)
+    with pytest.raises(KeyNotFound):
+        await guarded.delete_key(BY, "k")
+
+
+async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine) -> None:
+    (sent,) = await send(guarded, "hers", "m")
+    (got,) = await receive(guarded, "hers")
+    task = await guarded.redrive(ALICE, "hers", None, None, 1)
+    arguments: dict[str, tuple[Any, ...]] = {
+        "create_queue": ("hers", QueueSettings()),
+        "get_queue": ("hers",),
+        "set_queue": ("hers", QueueSettings(delay_ms=5)),
+        "delete_queue": ("hers",),
+        "purge": ("hers",),
+        "copy_queue": ("hers", "copy"),
+        "get_redrive_policy": ("hers",),
+        "set_redrive_policy": ("hers", None),
+        "create_tag": ("hers", "t", 0, None, {}),
+        "list_tags": ("hers",),
+        "delete_tag": ("hers", "t"),
+        "send": ("hers", [SendEntry(b"x")]),
+        "receive": ("hers", None, 1, 0, None),
+        "ack": ("hers", [got.handle]),
+        "extend": ("hers", [ExtendEntry(got.handle, 0)]),
+        "release": ("hers", [got.handle]),
+        "kill": ("hers", [got.handle]),
+        "peek": ("hers", sent.id, None),
+        "query": ("hers", None, None, None, None, None, 1, None),
+        "delete_message": ("hers", sent.id),
+        "redrive": ("hers", None, None, 1),
+        "get_task": (task.id,),
+        "cancel_task": (task.id,),
+        "create_key": ("k", "bob", True),
+        "delete_key": ("k",),
+        "list_keys": (),
+    }
+    verbs = {n for n, f in inspect.getmembers(Engine, inspect.iscoroutinefunction) if "by" in inspect.signature(f).parameters}
+    assert {v for v in verbs if not v.startswith("_")} == {*arguments, "list_queues"}, "a verb is not tried here"
+    for verb, given in arguments.items():
+        with pytest.raises(NotAuthorised):
+            await getattr(guarded, verb)(BOB, *given)
+    assert await guarded.list_queues(BOB, "", 10, None) == ([], None)
+    assert [r.status for r in await guarded.ack(ALICE, "hers", [got.handle])] == ["ok"]
+
+
+async def test_a_policy_needs_the_right_to_send_to_its_dead_letter_queue(guarded: Engine) -> None:
+    await guarded.create_queue(BOB, "his", QueueSettings())
+    for call in (
+        guarded.set_redrive_policy(BOB, "his", RedrivePolicy("hers", 3)),
+        guarded.set_queue(BOB, "his", QueueSettings(redrive_policy=RedrivePolicy("hers", 3))),
+        guarded.create_queue(BOB, "more", QueueSettings(redrive_policy=RedrivePolicy("hers", 3))),
+    ):
+        with pytest.raises(NotAuthorised):
+            await call
+
+
+async def test_open_takes_the_claimed_key_id_as_the_principal(engine: Engine) -> None:
+    assert engine.authenticate("carol", None).id == "carol"
+    assert engine.authenticate(None, None).id == "anonymous"
+    await engine.create_queue(engine.authenticate("carol", None), "q", QueueSettings())
+    assert (await engine.get_queue(engine.authenticate(None, None), "q")).owner == "carol"
+    with pytest.raises(EngineError):
+        await engine.get_queue(BY, "nothing")
