@@ -52,6 +52,7 @@ class Control:
         self.tasks: dict[str, TaskRecord] = {}
         self.sources: dict[str, set[str]] = {}
         self.unfinished: dict[str, QueueRecord] = {}
+        self.journal_partitions = settings.journal_partitions
         self.generation = 0
         self.redis_run_id = ""
         self.gone: list[Callable[[Queue], None]] = []
@@ -63,6 +64,8 @@ class Control:
     async def start(self) -> None:
         """Makes the topics, reads all records, and follows. Raises LogUnavailable."""
         await self._make_topics()
+        # What the topic has counts, not what a setting says: entries of a unit must stay in one partition.
+        self.journal_partitions = await self._log.partition_count(self.journal_topic) or self._settings.journal_partitions
         ends = await self._log.end_offsets([(self.topic, 0)])
         end = ends.get((self.topic, 0), 0)
         while self._applied < end:

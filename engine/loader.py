@@ -77,7 +77,7 @@ class Loader:
             self.unit.partition,
             [JournalEntry(e.seq, e.at_ms, e.kind, e.tag, e.offsets, e.times, e.reason) for e in entries],
         )
-        partition = journal_partition(self.unit, self._core.settings.journal_partitions)
+        partition = journal_partition(self.unit, self._core.control.journal_partitions)
         await self._core.log.append(self._core.control.journal_topic, partition, encode(record), key=journal_key(self.unit))
         self._core.count("journal_entries_total", len(entries))
 

@@ -54,6 +54,7 @@ class Queues:
                 return self._same(existing, settings), False
             if (half := control.unfinished.get(name)) is not None:
                 await self._finish_delete(half)
+            self._check_alike(name)
             self._check_policy(name, settings.redrive_policy)
             record = self._record(name, owner, settings)
             return await self._make(record), True
@@ -181,6 +182,13 @@ class Queues:
                 await self._core.log.set_topic_config(self.known(name).topic, self._topic_config(record))
             return await self.write(record)
 
+    def _check_alike(self, name: str) -> None:
+        """Kafka refuses a topic whose name differs from another's in '.' and '_' only."""
+        flat = name.replace(".", "_")
+        alike = next((other for other in self._core.control.names if other.replace(".", "_") == flat), None)
+        if alike is not None:
+            raise QueueExists(f"Kafka can't tell {name!r} from the existing queue {alike!r}", field="name", limit=alike, given=name)
+
     def _check_policy(self, name: str, policy: RedrivePolicy | None) -> None:
         """Restrictions of design section 5 and reference/emq.md 3.5: no chains, and the dead-letter queue exists."""
         if policy is None:
@@ -264,6 +272,7 @@ class Queues:
                 raise QueueExists(f"queue {target!r} exists", field="target", given=target)
             if (half := self._core.control.unfinished.get(target)) is not None:
                 await self._finish_delete(half)
+            self._check_alike(target)
             at = now_ms()
             tags = [msgspec.structs.replace(t, created_at_ms=at, start_offsets=[0] * source.partitions) for t in source.tags]
             record = msgspec.structs.replace(

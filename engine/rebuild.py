@@ -128,7 +128,7 @@ class Rebuilder:
             await self._wait_for(unit)
 
     async def _read_journal(self, mine: dict[Unit, tuple[Queue, int]]) -> dict[Unit, UnitHistory]:
-        count = self._core.settings.journal_partitions
+        count = self._core.control.journal_partitions
         partitions = sorted({journal_partition(unit, count) for unit in mine})
         found = await asyncio.gather(*(self._snapshots.read(partition) for partition in partitions))
         folded = dict(zip(partitions, found, strict=True))

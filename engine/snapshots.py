@@ -72,7 +72,7 @@ class Snapshots:
     async def run_once(self) -> None:
         """One round over the partitions that this worker holds. Raises LogUnavailable, StateUnavailable."""
         core = self._core
-        for partition in range(core.settings.journal_partitions):
+        for partition in range(core.control.journal_partitions):
             name = f"snapshot:{partition}"
             if not await keep(core.connection, core.settings.topic_prefix, name, self._token, hold_ms=HOLD_MS):
                 self._folded.pop(partition, None)

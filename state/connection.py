@@ -176,10 +176,13 @@ class Connection:
             await self._expect(wire, "AUTH", self.password)
         if self.database:
             await self._expect(wire, "SELECT", self.database)
-        info = await self._expect(wire, "INFO", "server")
-        for line in info.decode().splitlines():
-            if line.startswith("run_id:"):
-                self.run_id = line.partition(":")[2]
+        info: bytes = await self._expect(wire, "INFO")
+        facts = dict(line.split(":", 1) for line in info.decode().splitlines() if ":" in line)
+        policy = facts.get("maxmemory_policy", "noeviction")
+        if policy != "noeviction":
+            # An evicted key would be a lost lease that nobody notices.
+            raise StateUnavailable(f"Redis must run with maxmemory-policy noeviction, it has {policy}")
+        self.run_id = facts["run_id"]
 
     @staticmethod
     async def _expect(wire: _Wire, *arguments: Argument) -> Any:

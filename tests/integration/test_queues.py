@@ -28,6 +28,12 @@ async def test_an_equal_queue_is_found_and_a_different_one_refused(engine: Engin
     assert (refused.value.field, refused.value.limit, refused.value.given) == ("delay_ms", 5, 6)
 
 
+async def test_names_that_kafka_can_not_tell_apart_are_refused(engine: Engine) -> None:
+    await engine.create_queue(BY, "a.b", QueueSettings())
+    with pytest.raises(QueueExists, match=r"a\.b"):
+        await engine.create_queue(BY, "a_b", QueueSettings())
+
+
 async def test_two_workers_that_create_one_queue_make_one(make_engine: MakeEngine) -> None:
     one, two = await make_engine(), await make_engine()
     for number in range(5):

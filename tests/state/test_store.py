@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator
 
@@ -151,8 +152,6 @@ async def test_a_lost_connection_fails_calls_and_comes_back(connection: Connecti
             assert await receive(store, unit) == []
             return
         except StateUnavailable:
-            import asyncio
-
             await asyncio.sleep(0.02)
     raise AssertionError("the connection did not come back")
 
@@ -164,3 +163,27 @@ async def test_a_lock_has_one_holder(connection: Connection) -> None:
                 pass
     async with lock(connection, "s", "x", hold_ms=1000, wait_s=0):
         pass
+
+
+async def eventually_connected(connection: Connection) -> None:
+    for _ in range(100):
+        if connection.connected:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("not connected within 5 s")
+
+
+async def test_a_redis_that_evicts_is_refused(stack: Services, caplog: pytest.LogCaptureFixture) -> None:
+    client = redis.Redis.from_url(stack.redis_url)
+    client.config_set("maxmemory-policy", "allkeys-lru")
+    connection = Connection(stack.redis_url)
+    try:
+        await connection.start()
+        assert not connection.connected
+        assert "noeviction" in caplog.text
+        client.config_set("maxmemory-policy", "noeviction")
+        await eventually_connected(connection)
+    finally:
+        client.config_set("maxmemory-policy", "noeviction")
+        client.close()
+        await connection.stop()
