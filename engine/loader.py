@@ -20,8 +20,9 @@ from state.keys import Unit
 from state.replies import MAX_OPEN, Entry, LoadEntry, Probed
 
 LEASE_MS = 3_000
-CHUNK_RECORDS = 4_000
-CHUNK_BYTES = 4_000_000
+# Small enough that decoding a chunk does not hold up the requests of this worker.
+CHUNK_RECORDS = 1_000
+CHUNK_BYTES = 2_000_000
 DRAIN_ENTRIES = 500
 # How far before the cursor the first record of a batch may be that the window took in part.
 LOOK_BACK = 1_000

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from engine.core import Core, now_ms
 from engine.errors import EngineError
@@ -116,17 +116,21 @@ class Snapshots:
         offset = max(offset, (await log.start_offsets([part])).get(part, 0))
         end_offset = (await log.end_offsets([part])).get(part, 0)
         while offset < end_offset:
-            chunk = await log.fetch(topic, partition, offset, 5000, 8_000_000, wait_ms=200)
-            for record in chunk.records:
-                try:
-                    value = decode(record.value) if record.value else None
-                except UndecodableRecord as error:
-                    self._core.count("undecodable_records_total")
-                    logger.error("action=park topic=%s partition=%d offset=%d error=%s", topic, partition, record.offset, error)
-                    continue
-                apply(record, value)
+            chunk = await log.fetch(topic, partition, offset, 1000, 4_000_000, wait_ms=200)
+            # In a thread: a day of journal must not hold up the requests of this worker.
+            await asyncio.to_thread(self._apply_all, topic, chunk.records, apply)
             offset = chunk.next_offset
         return offset
+
+    def _apply_all(self, topic: str, records: Sequence[Record], apply: Callable[[Record, AnyRecord | None], None]) -> None:
+        for record in records:
+            try:
+                value = decode(record.value) if record.value else None
+            except UndecodableRecord as error:
+                self._core.count("undecodable_records_total")
+                logger.error("action=park topic=%s partition=%d offset=%d error=%s", topic, record.partition, record.offset, error)
+                continue
+            apply(record, value)
 
     async def _write(self, partition: int, folded: Folded) -> None:
         core, topic = self._core, self._core.control.snapshot_topic

@@ -92,6 +92,9 @@ class Handler:
     async def _answer(self, scope: Scope, receive: Receive, path: Mapping[str, str]) -> Answer:
         operation = self._operation
         headers = dict(scope["headers"])
+        # In open mode the browser of somebody on this machine is all that stands between us and any page they look at.
+        if operation.method != "GET" and headers.get(b"sec-fetch-site") == b"cross-site":
+            raise ProblemError("cross_site", field="Sec-Fetch-Site", limit="same-origin", given="cross-site")
         by = self._principal(headers)
         for name, rule in operation.rules.items():
             if not rule.pattern.fullmatch(path[name]):

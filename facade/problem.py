@@ -69,6 +69,7 @@ FACADE_CODES: dict[str, Row] = {
     "missing_field": Row(400, "A field is missing."),
     "wrong_type": Row(400, "A value has the wrong type."),
     "duplicate_value": Row(400, "A value is given twice."),
+    "cross_site": Row(403, "A page of another site may not change anything here."),
     "path_not_found": Row(404, "There is nothing at this path."),
     "no_redrive_policy": Row(404, "The queue has no redrive policy."),
     "subject_not_found": Row(404, "There is no subject of that name."),

@@ -154,6 +154,8 @@ def codes_of(operation: Operation) -> list[str]:
         codes += _KNOWN
     if operation.body is not None:
         codes += [*_BODY, "unsupported_media_type", *(() if operation.body_optional else ("missing_body",))]
+    if operation.method != "GET":
+        codes.append("cross_site")
     if operation.query is not None:
         codes += _QUERY
     if operation.rules:

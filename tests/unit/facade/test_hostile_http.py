@@ -134,3 +134,12 @@ async def test_a_failure_nobody_foresaw_is_logged_and_tells_the_client_nothing(
         assert problem_in(answer)["code"] == "internal"
         assert (answer.status_code, "secret" in answer.text) == (500, False)
     assert "secret of the house" in caplog.text
+
+
+@pytest.mark.parametrize(("path", "body"), [(SEND, b'{"messages": [{"body": "x"}]}'), ("/v1/queues/orders/purge", b"")])
+async def test_a_page_of_another_site_changes_nothing(client: httpx.AsyncClient, engine: RecordingEngine, path: str, body: bytes) -> None:
+    headers = {"sec-fetch-site": "cross-site", "content-type": "application/json"}
+
+    answer = await client.post(path, content=body, headers=headers)
+
+    assert (answer.status_code, problem_in(answer)["code"], engine.calls) == (403, "cross_site", [])

@@ -103,7 +103,6 @@ async def endpoint(app: ASGIApp) -> AsyncIterator[str]:
 
 
 async def test_a_stock_deserialiser_reads_what_we_write(endpoint: str, engine: RecordingEngine) -> None:
-    pytest.importorskip("authlib", reason="confluent-kafka's registry client needs authlib, cachetools, attrs and httpx2")
     from confluent_kafka.schema_registry import SchemaRegistryClient
     from confluent_kafka.schema_registry.avro import AvroDeserializer
     from confluent_kafka.serialization import MessageField, SerializationContext
