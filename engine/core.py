@@ -44,6 +44,7 @@ class Core:
         self.recover: Callable[[Queue], Awaitable[None]] = _no_recovery
         self.touched: Callable[[Queue, int], None] = lambda queue, partition: None
         self.nudge: Callable[[Queue, int, int, int], None] = lambda queue, partition, cursor, open: None
+        self.journaled: Callable[[Queue, int, int], Awaitable[None]] = _not_journaled
         self.woken: Callable[[str, int], None] = lambda incarnation, partition: None
         self.counts: dict[str, float] = {}
 
@@ -102,6 +103,10 @@ class Core:
             done = bisect.bisect_left(wanted, chunk.next_offset)
             at = max(at + 1, min(done, last + 1))
         return found
+
+
+async def _not_journaled(queue: Queue, partition: int, seq: int) -> None:
+    raise Rebuilding(f"nobody drains queue {queue.name!r}")
 
 
 async def _no_recovery(queue: Queue) -> None:

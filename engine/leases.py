@@ -77,12 +77,19 @@ class Leases:
         return results
 
     async def ack(self, queue: Queue, texts: Sequence[str], *, late: bool = True) -> list[EntryResult]:
-        """Settles messages. `late`: a handle whose lease has lapsed counts until the message is delivered again."""
+        """Settles messages. `late`: a handle whose lease has lapsed counts until the message is delivered again.
+
+        With `durable_acks` the answer waits until the journal in Kafka has it. Raises LogUnavailable when that takes over
+        5 s: the messages are settled, but a loss of Redis might forget it.
+        """
         handles = self._parse(queue, texts)
         store = self._core.store
 
-        def call(unit: Unit, g: int, tag: int, indexes: list[int]) -> Awaitable[list[str]]:
-            return store.ack(unit, g, tag, [(handles[i].offset, handles[i].nonce) for i in indexes], late=late)
+        async def call(unit: Unit, g: int, tag: int, indexes: list[int]) -> list[str]:
+            acked = await store.ack(unit, g, tag, [(handles[i].offset, handles[i].nonce) for i in indexes], late=late)
+            if queue.record.durable_acks and acked.seq:
+                await self._core.journaled(queue, unit.partition, acked.seq)
+            return acked.words
 
         words = await self._each(queue, handles, call, EntryStatus.STALE.value)
         return [EntryResult(text, word) for text, word in zip(texts, words, strict=True)]

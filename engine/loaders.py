@@ -49,6 +49,7 @@ class Loaders:
         self._tasks: list[asyncio.Task[None]] = []
         core.touched = self.touch
         core.nudge = self.nudge
+        core.journaled = self.journaled
         core.control.gone.append(self._gone)
 
     async def start(self) -> None:
@@ -75,6 +76,24 @@ class Loaders:
         loader = self.owned.get(queue.units[partition])
         if loader is not None and cursor < loader.end and open * 2 < self._core.settings.window_messages and not loader.stalled:
             self._load_if_short(loader)
+
+    async def journaled(self, queue: Queue, partition: int, seq: int) -> None:
+        """Returns when the journal has the entries of a unit up to `seq`. Raises LogUnavailable after 5 s, StateUnavailable."""
+        unit = queue.units[partition]
+        loop = asyncio.get_running_loop()
+        end_at = loop.time() + 5
+        while loop.time() < end_at:
+            loader = self.owned.get(unit)
+            if loader is not None:
+                with contextlib.suppress(Fenced):
+                    await loader.drain()
+                    return
+            elif await self._core.store.drained_seq(unit) >= seq:
+                return
+            else:
+                self.touch(queue, partition)
+            await asyncio.sleep(0.02)
+        raise LogUnavailable(f"the journal of queue {queue.name!r} did not come to entry {seq} within 5 s")
 
     async def _every(self, job: Callable[[], object], period: float) -> None:
         while True:

@@ -82,6 +82,13 @@ class Probed(Struct, frozen=True):
     bytes: int
 
 
+class Acked(Struct, frozen=True):
+    """An EntryStatus word per handle, and the seq of the journal entry that tells of it, 0 = nothing was settled."""
+
+    words: list[str]
+    seq: int
+
+
 class Extended(Struct, frozen=True):
     """EntryStatus word, and when the message is receivable next (0 when the status is not ok)."""
 

@@ -20,6 +20,7 @@ from state.connection import Argument, Connection
 from state.errors import Fenced, StateLost, StateUnavailable
 from state.keys import Unit, UnitKeys, wake_channel
 from state.replies import (
+    Acked,
     Claimed,
     Dying,
     Entry,
@@ -164,16 +165,16 @@ class Store:
 
     async def ack(
         self, unit: Unit, generation: int, tag: int, pairs: Sequence[tuple[int, int]], *, late: bool = True, now_ms: int = 0
-    ) -> list[str]:
-        """Settles (offset, nonce) pairs; one EntryStatus word each. `late`: a lapsed lease counts until redelivery. Raises StateLost."""
+    ) -> Acked:
+        """Settles (offset, nonce) pairs. `late`: a lapsed lease counts until redelivery. Raises StateLost."""
         keys = self._unit(unit)
         t = keys.tag(tag)
         names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox)
         arguments: list[Argument] = [generation, now_ms, tag, int(late)]
         for pair in pairs:
             arguments += pair
-        _, words = await self._run("ack", names, arguments)
-        return [word.decode().lower() for word in words]
+        _, words, seq = await self._run("ack", names, arguments)
+        return Acked([word.decode().lower() for word in words], seq)
 
     async def extend(
         self,
@@ -350,6 +351,10 @@ class Store:
     async def last_seq(self, unit: Unit) -> int:
         """The seq of the unit's last journal entry, 0 = none."""
         return int(await self._connection.call("HGET", self._unit(unit).meta, "seq") or 0)
+
+    async def drained_seq(self, unit: Unit) -> int:
+        """The seq up to which the owner knows the journal to have the unit's entries, 0 = none."""
+        return int(await self._connection.call("HGET", self._unit(unit).meta, "drained") or 0)
 
     async def leftovers(self, unit: Unit) -> tuple[int, int, int]:
         """(bodies, shared bodies, bytes) that a unit holds: all 0 when nothing is open."""

@@ -10,7 +10,7 @@
 -- ARGV 3 tag
 -- ARGV 4 late: 1 = a lapsed lease counts until the message is delivered again
 -- ARGV + per handle: offset, nonce
--- OUT {status, {a status word per handle}}
+-- OUT {status, {a status word per handle}, seq of the journal entry or 0}
 -- STATUS OK STALE LAPSED LOST
 -- INV a handle settles its message at most once
 -- COST O(handles log open)
@@ -35,5 +35,6 @@ for a = 5, #ARGV, 2 do
   end
   words[#words + 1] = word
 end
-if #acked > 0 then journal(meta, outbox, now, 'acked', tag, acked) end
-return {'OK', words}
+local seq = 0
+if #acked > 0 then seq = journal(meta, outbox, now, 'acked', tag, acked) end
+return {'OK', words, seq}

@@ -99,6 +99,24 @@ async def test_receive_counts_survive_a_wipe(engine: Engine, stack: Services) ->
     assert got.receive_count == 4
 
 
+@pytest.mark.parametrize("who", ["the owner", "another worker"])
+async def test_a_durable_ack_survives_a_wipe_right_after_its_answer(make_engine: MakeEngine, stack: Services, who: str) -> None:
+    owner, other = await make_engine(), await make_engine()
+    await owner.create_queue(BY, "q", QueueSettings(durable_acks=True, partitions=1))
+    await send(owner, "q", *map(str, range(20)))
+    await eventually(lambda: _owns(owner))
+    worker = owner if who == "the owner" else other
+    for _ in range(4):
+        got = await receive(worker, "q", max=5, wait_ms=2000)
+        await ack(worker, "q", got)
+        wipe(stack, owner)
+    assert await drain(owner, "q", patience_ms=500) == []
+
+
+async def _owns(engine: Engine) -> bool:
+    return bool(engine._loaders.owned)
+
+
 async def test_snapshots_are_what_a_scan_from_the_beginning_gives(engine: Engine) -> None:
     await messy_queue(engine)
     await drained(engine)

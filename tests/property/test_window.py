@@ -138,7 +138,8 @@ class Run:
                 expected.append(self.model.held(tag, o, n, late))
                 if expected[-1] == "ok":
                     del self.model.tags[tag].open[o]
-            assert await self.store.ack(self.unit, GENERATION, tag, pairs, late=late, now_ms=self.model.now) == expected
+            acked = await self.store.ack(self.unit, GENERATION, tag, pairs, late=late, now_ms=self.model.now)
+            assert acked.words == expected and bool(acked.seq) == ("ok" in expected)
 
     async def extend(self) -> None:
         tag, pairs = self.some_handles()

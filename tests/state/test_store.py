@@ -117,7 +117,7 @@ async def test_a_restored_lease_acks_and_is_not_loaded_again(store: Store, unit:
     with pytest.raises(StateLost):
         await receive(store, unit)
     await store.open(unit, 1, [(0, 2)], epoch=epoch, seq=1000)
-    assert await store.ack(unit, 1, 0, [(4, 77)], now_ms=NOW) == ["ok"]
+    assert (await store.ack(unit, 1, 0, [(4, 77)], now_ms=NOW)).words == ["ok"]
     await store.load(unit, 1, [0], [entry(o) for o in range(6)], epoch=epoch, scan=(0, 6), now_ms=NOW)
     assert await receive(store, unit) == [2, 5]
 
