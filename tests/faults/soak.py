@@ -128,7 +128,7 @@ def main() -> int:
         finally:
             up.close()
     guilty = alone(moments)
-    forgotten = [row for row in traffic.again_after_ack if all(not row[1] < m < row[2] for m in guilty.excuses)]
+    forgotten = [row for row in traffic.again_after_ack if all(not row[1] - 0.5 < m < row[2] for m in guilty.excuses)]
     forgotten = [row for row in forgotten if not any(row[1] - 0.5 < wipe < row[1] + 1.0 for wipe in guilty.wipes)]
     report = {
         "seed": options.seed,
@@ -147,9 +147,7 @@ def main() -> int:
         start = moments[0][1]
         print("faults:", ", ".join(f"{name} at {at - start:.1f}" for name, at in moments))
         for body, acked_at, again_at in forgotten[:: max(1, len(forgotten) // 8)]:
-            print(
-                f"forgotten: {body} acked at {acked_at - start:.2f}, delivered again at {again_at - start:.2f}, counts {traffic.counts[body]}"
-            )
+            print(f"forgotten: {body} acked at {acked_at - start:.2f}, again at {again_at - start:.2f}, counts {traffic.counts[body]}")
     broken = report["lost"] or report["acks_forgotten"] or any(report["left_at_rest"].values()) or not report["healthy_at_the_end"]
     return 1 if broken else 0
 
