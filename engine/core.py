@@ -12,14 +12,14 @@ from typing import TypeVar
 
 from engine.config import Settings
 from engine.control import Control
-from engine.errors import Rebuilding, StoreUnavailable
+from engine.errors import Overloaded, Rebuilding, StoreUnavailable
 from engine.log import Log, Record
 from engine.queue import Queue
 from schemas.filters import matches
 from schemas.identity import MessageId
 from schemas.records import Message
 from state.connection import Connection
-from state.errors import StateLost, StateUnavailable
+from state.errors import OutboxFull, StateLost, StateUnavailable
 from state.replies import LoadEntry
 from state.store import Store, pack_body
 
@@ -54,13 +54,16 @@ class Core:
     async def on_state(self, queue: Queue, call: Callable[[int], Awaitable[T]]) -> T:
         """Runs `call(generation)`; state found lost is rebuilt first, then the call is made again.
 
-        Raises StoreUnavailable (outcome unknown), Rebuilding (it takes longer than the caller should wait).
+        Raises StoreUnavailable (outcome unknown), Rebuilding (it takes longer than the caller should wait), Overloaded (the journal
+        is far behind; nothing was changed).
         """
         for _ in range(3):
             try:
                 return await call(self.control.generation)
             except StateLost:
                 await self.recover(queue)
+            except OutboxFull:
+                raise Overloaded(f"the journal of queue {queue.name!r} is behind: is Kafka taking writes?") from None
             except StateUnavailable as error:
                 raise StoreUnavailable(str(error)) from error
         raise Rebuilding(f"the state of queue {queue.name!r} was lost again while it was rebuilt")

@@ -50,6 +50,7 @@ class Loader:
         self.epoch = epoch
         self.end = 0
         self.stalled = False
+        self.drained_at = 0.0
         self._done_seq = 0
         self._room = CHUNK_BYTES
         self._draining = asyncio.Lock()

@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 TICK_S = 0.05
 DRAIN_S = 0.15
+QUIET_DRAIN_S = 0.5
 ENDS_S = 0.1
 RENEW_S = LEASE_MS / 3000
 IDLE_S = 10.0
@@ -154,7 +155,14 @@ class Loaders:
             task.cancel()
 
     async def _drain_all(self) -> None:
-        await asyncio.gather(*(self._guard(loader, loader.drain()) for loader in list(self.owned.values())))
+        """Drains units with traffic here every DRAIN_S; the rest (another worker may have traffic on them) every QUIET_DRAIN_S."""
+        now = asyncio.get_running_loop().time()
+        due = []
+        for loader in self.owned.values():
+            if now - self._touched.get(loader.unit, 0) < 1 or now - loader.drained_at > QUIET_DRAIN_S:
+                loader.drained_at = now
+                due.append(loader)
+        await asyncio.gather(*(self._guard(loader, loader.drain()) for loader in due))
 
     async def _guard(self, loader: Loader, work: object) -> None:
         """Runs work of a loader; one that is fenced is no longer ours."""
@@ -174,9 +182,11 @@ class Loaders:
 
     async def _look_all(self) -> None:
         """Looks at the ends of the log for queues with traffic, all in one request."""
+        now = asyncio.get_running_loop().time()
         queues = {u.incarnation: q for u in self.owned if (q := self._core.control.by_incarnation.get(u.incarnation))}
-        if queues:
-            await self._look(queues.values())
+        busy = [q for q in queues.values() if self._waits(q) or any(now - self._touched.get(u, 0) < 2 for u in q.units)]
+        if busy:
+            await self._look(busy)
 
     async def refresh(self, queue: Queue) -> bool:
         """Before an empty answer: whether Kafka had more than the window, and some of it is in the window now.

@@ -1,6 +1,7 @@
 """The state in Redis: one method per script, replies as frozen structs. Other packages see no keys and no lists.
 
-Every method raises StateUnavailable (no Redis; the outcome is unknown) and, where it says so, StateLost or Fenced. Each call is
+Every method raises StateUnavailable (no Redis; the outcome is unknown) and, where it says so, StateLost or Fenced; the verbs
+of consumers also OutboxFull. Each call is
 one atomic script on one unit; any number of tasks and workers may call at once. `now_ms` 0 = Redis' clock (others: tests).
 Neighbours: `engine` calls it; `connection.py` carries, `keys.py` spells. Must not know queues' names, HTTP or Kafka.
 Longer than 250 lines: a method per script, so that the contract test finds each by its name.
@@ -17,7 +18,7 @@ import hiredis
 import msgspec
 
 from state.connection import Argument, Connection
-from state.errors import Fenced, StateLost, StateUnavailable
+from state.errors import Fenced, OutboxFull, StateLost, StateUnavailable
 from state.keys import Unit, UnitKeys, wake_channel
 from state.replies import (
     Acked,
@@ -84,6 +85,8 @@ class Store:
         status = reply[0]
         if status == b"LOST":
             raise StateLost(name)
+        if status == b"FULL":
+            raise OutboxFull(name)
         if status == b"FENCED":
             raise Fenced(name)
         return reply  # type: ignore[no-any-return]

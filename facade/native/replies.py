@@ -14,7 +14,7 @@ from facade.native.units import Millis
 
 Span = Annotated[float, Meta(ge=0, description="Seconds.")]
 Count = Annotated[int, Meta(ge=0)]
-ResultStatus = Literal["ok", "stale", "lapsed", "invalid"]
+ResultStatus = Literal["ok", "stale", "lapsed"]
 
 
 class Reply(Struct, frozen=True, kw_only=True):

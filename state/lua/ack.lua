@@ -11,13 +11,14 @@
 -- ARGV 4 late: 1 = a lapsed lease counts until the message is delivered again
 -- ARGV + per handle: offset, nonce
 -- OUT {status, {a status word per handle}, seq of the journal entry or 0}
--- STATUS OK STALE LAPSED LOST
+-- STATUS OK STALE LAPSED FULL LOST
 -- INV a handle settles its message at most once
 -- COST O(handles log open)
 -- VERSION 1
 -- INCLUDE clock journal delivery settle
 local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
+if redis.call('LLEN', outbox) >= 20000 then return {'FULL'} end
 local now, tag, late = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
 local shared = redis.call('EXISTS', refs) == 1
 local words, acked = {}, {}

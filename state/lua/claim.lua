@@ -10,13 +10,14 @@
 -- ARGV 4 claim_ms
 -- ARGV + offsets
 -- OUT {status, nonce, {a status word, and until when a lost claim before held it (ms, 0 = none), per offset}}
--- STATUS OK BUSY HELD SETTLED LOST
+-- STATUS OK BUSY HELD SETTLED FULL LOST
 -- INV a leased or dying message is never claimed
 -- COST O(offsets log open)
 -- VERSION 1
 -- INCLUDE clock journal delivery
 local meta, visible, delivery, ahead, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
+if redis.call('LLEN', outbox) >= 20000 then return {'FULL'} end
 local cursor = tonumber(redis.call('HGET', meta, 'c:' .. ARGV[3]) or '-1')
 if cursor < 0 then return {'LOST'} end
 local now, tag, claim_ms = clock(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])

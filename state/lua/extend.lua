@@ -11,13 +11,14 @@
 -- ARGV 6 partition: the payload of a wake-up
 -- ARGV + per handle: offset, nonce, lease ms
 -- OUT {status, {a status word and the new deadline ms (0 = none) per handle}}
--- STATUS OK STALE LAPSED LOST
+-- STATUS OK STALE LAPSED FULL LOST
 -- INV only the latest delivery of a message can be extended; counts do not change
 -- COST O(handles log open)
 -- VERSION 1
 -- INCLUDE clock journal delivery
 local meta, visible, delivery, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
+if redis.call('LLEN', outbox) >= 20000 then return {'FULL'} end
 local now, tag, late = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
 local out, extended, times, sooner = {}, {}, {}, false
 for a = 7, #ARGV, 3 do

@@ -11,13 +11,14 @@
 -- ARGV 5 move_ms: how long a dying message waits for its mover
 -- ARGV + per handle: offset, nonce
 -- OUT {status, {a status word, offset, count, first ms, nonce, body per handle}}
--- STATUS OK STALE LAPSED LOST
+-- STATUS OK STALE LAPSED FULL LOST
 -- INV a dying message is given to one mover at a time
 -- COST O(handles log open)
 -- VERSION 1
 -- INCLUDE clock journal delivery
 local meta, visible, delivery, body, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
+if redis.call('LLEN', outbox) >= 20000 then return {'FULL'} end
 local now, tag, late, move_ms = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', tonumber(ARGV[5])
 local out = {}
 for a = 6, #ARGV, 2 do

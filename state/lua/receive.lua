@@ -16,13 +16,14 @@
 -- ARGV 9 move_ms: how long a dying message waits for its mover
 -- ARGV 10 window_bytes: above half of it a leased message gives up its body
 -- OUT {status, now, nonce, ms to the next visible time or -1, cursor, open, {offset, count, first ms, deadline ms, body ...}, {offset, count, first ms, nonce, again ms or 0, reason, body ...}}; the second list is dying: the caller moves it
--- STATUS OK LOST
+-- STATUS OK FULL LOST
 -- INV a message is lent to one caller at a time; each delivery adds one to its count; nonce is the seq of its entry
 -- COST O(max log open)
 -- VERSION 1
 -- INCLUDE clock journal delivery settle
 local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
+if redis.call('LLEN', outbox) >= 20000 then return {'FULL'} end
 local cursor = redis.call('HGET', meta, 'c:' .. ARGV[3])
 if not cursor then return {'LOST'} end
 local now, tag, max = clock(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])

@@ -13,13 +13,14 @@
 -- ARGV 7 delay_ms
 -- ARGV + per handle: offset, nonce
 -- OUT {status, {a status word and the next visible ms (0 = none) per handle}}
--- STATUS OK STALE LAPSED LOST
+-- STATUS OK STALE LAPSED FULL LOST
 -- INV a handle gives back its message at most once
 -- COST O(handles log open)
 -- VERSION 1
 -- INCLUDE clock journal delivery
 local meta, visible, delivery, outbox, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
+if redis.call('LLEN', outbox) >= 20000 then return {'FULL'} end
 local now, tag, late, delay_ms = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', tonumber(ARGV[7])
 local time = now + delay_ms
 local out, released, times = {}, {}, {}

@@ -72,7 +72,7 @@ def test_kinds_and_reasons_in_scripts_are_in_the_vocabulary() -> None:
     assert {"killed", "exhausted", "duplicate_move"} <= set(Reason)
     states = set(re.findall(r"'(ready|delayed|leased|settled|stored)'", body_of(SCRIPTS["states"])))
     assert states == set(MessageState)
-    assert {word.lower() for word in SCRIPTS["ack"].status} - {"lost"} <= set(EntryStatus)
+    assert {word.lower() for word in SCRIPTS["ack"].status} - {"lost", "full"} <= set(EntryStatus)
 
 
 def test_the_readme_names_every_key_pattern() -> None:

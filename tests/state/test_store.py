@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from state.connection import Connection
-from state.errors import Fenced, StateLost, StateUnavailable
+from state.errors import Fenced, OutboxFull, StateLost, StateUnavailable
 from state.keys import Unit
 from state.lock import LockBusy, lock
 from state.replies import LoadEntry, RestoredDelivery, Window
@@ -100,6 +100,35 @@ async def test_an_entry_leaves_the_outbox_only_when_the_journal_has_it(store: St
     assert not await store.disown(unit, epoch)
     assert await store.drain(unit, epoch, done_seq=leased.seq, max=10) == []
     assert await store.disown(unit, epoch)
+
+
+async def test_a_full_outbox_stops_consumers_and_changes_nothing(store: Store, unit: Unit, stack: Services) -> None:
+    epoch = (await store.own(unit, "one", lease_ms=60_000)).number
+    await store.load(unit, 1, [0], [entry(o) for o in range(3)], now_ms=NOW)
+    got = await store.receive(
+        unit, 1, 0, max=1, lease_ms=None, queue_lease_ms=1000, max_receive_count=0, retention_ms=10**9, move_ms=1, now_ms=NOW
+    )
+    client = redis.Redis.from_url(stack.redis_url)
+    (outbox,) = client.scan_iter(f"*{unit.incarnation}*:outbox")
+    (packed,) = client.lrange(outbox, 0, -1)
+    client.rpush(outbox, *[packed] * 19_999)
+    before = await store.info(unit, 1, [0], now_ms=NOW)
+    pair = (got.leased[0].offset, got.nonce)
+    for call in (
+        receive(store, unit),
+        store.ack(unit, 1, 0, [pair], now_ms=NOW),
+        store.extend(unit, 1, 0, [(*pair, 5)], now_ms=NOW),
+        store.release(unit, 1, 0, [pair], now_ms=NOW),
+        store.kill(unit, 1, 0, [pair], move_ms=1, now_ms=NOW),
+        store.claim(unit, 1, 0, [2], claim_ms=1, now_ms=NOW),
+    ):
+        with pytest.raises(OutboxFull):
+            await call
+    assert await store.info(unit, 1, [0], now_ms=NOW) == before
+    assert client.llen(outbox) == 20_000
+    client.close()
+    await store.drain(unit, epoch, done_seq=got.nonce, max=1)
+    assert (await store.ack(unit, 1, 0, [pair], now_ms=NOW)).words == ["ok"]
 
 
 async def test_the_second_copy_of_a_move_is_skipped(store: Store, unit: Unit) -> None:
