@@ -163,6 +163,18 @@ def _demo(given: argparse.Namespace) -> int:
     return run(given)
 
 
+def _spark_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("job", nargs=argparse.REMAINDER, metavar="JOB", help="a PySpark file and its arguments, or `shell`")
+
+
+def _spark(given: argparse.Namespace) -> int:
+    from facade.stack.spark_submit import run
+
+    if not given.job:
+        raise StackError("say which PySpark file to run, or `shell`")
+    return run(given.job)
+
+
 def _no_arguments(parser: argparse.ArgumentParser) -> None:
     """Most commands have none."""
 
@@ -171,6 +183,7 @@ COMMANDS = (
     Command("up", "start Kafka, Redis and the facade from one folder; Ctrl-C stops all", _up_arguments, _up),
     Command("serve", "start facade workers against an existing Kafka and Redis", _listen_arguments, _serve),
     Command("demo", "stream a real data set through a queue and show what went where", _demo_arguments, _demo),
+    Command("spark", "run a PySpark file, or a shell, with the Kafka and Avro connectors", _spark_arguments, _spark),
     Command("config", "print all settings, their values and where they came from", _config_arguments, _config),
     Command("jars", "fetch the pinned jars of Kafka and of Spark's connectors", _no_arguments, _jars),
     Command("worker", None, _worker_arguments, _worker),

@@ -158,3 +158,14 @@ def test_a_stock_avro_consumer_reads_what_http_clients_and_plain_producers_sent(
     assert [(line["body"], line["attributes"]) for line in lines if line["native"]] == [("raw bytes", {"kind": "native"})]
     # It took nothing from the queue.
     wait_backlog(client, "both", 21)
+
+
+def test_spark_counts_the_messages_in_the_topic(up: Up, client: Client) -> None:
+    done(client, "POST", "/v1/queues", {"name": "counted"})
+    kinds = ["a", "b", "a", None, "a"]
+    messages = [{"body": "x", "attributes": {"kind": kind} if kind else {}} for kind in kinds]
+    done(client, "POST", "/v1/queues/counted/messages", {"messages": messages})
+    command = [sys.executable, "-m", "facade", "spark", str(EXAMPLES / "count_messages.py"), up.run["kafka"]["bootstrap"], "counted"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    assert ended.stdout.splitlines()[-3:] == ["-\t1", "a\t3", "b\t1"]

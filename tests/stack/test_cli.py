@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,9 @@ def test_a_bad_option_names_itself_its_limit_and_what_was_given(
 def test_serve_refuses_an_open_facade_off_loopback(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--host", "0.0.0.0"]) == 2
     assert capsys.readouterr().err.startswith("leaseway serve: auth is open and the address 0.0.0.0 is not loopback")
+
+
+def test_spark_without_a_job_says_what_is_missing() -> None:
+    ended = subprocess.run([sys.executable, "-m", "facade", "spark"], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert "PySpark file" in ended.stderr
