@@ -109,16 +109,17 @@ class Loaders:
     async def _own_all(self) -> None:
         """Takes and renews leases; gives up idle units."""
         now = asyncio.get_running_loop().time()
-        wanted = []
+        wanted: list[Unit] = []
+        idle: list[Unit] = []
         for unit, at in list(self._touched.items()):
             queue = self._core.control.by_incarnation.get(unit.incarnation)
             if queue is None:
                 self._forget(unit)
             elif now - at > IDLE_S and not self._waits(queue):
-                await self._give_up(unit)
+                idle.append(unit)
             elif self._ask_again.get(unit, 0) <= now:
                 wanted.append(unit)
-        await asyncio.gather(*(self._own(unit, now) for unit in wanted))
+        await asyncio.gather(*(self._own(unit, now) for unit in wanted), *(self._give_up(unit) for unit in idle))
 
     async def _own(self, unit: Unit, now: float) -> None:
         owned = await self._core.store.own(unit, self.worker, lease_ms=LEASE_MS)

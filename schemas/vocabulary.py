@@ -44,6 +44,7 @@ class EntryStatus(StrEnum):
     OK = "ok"  # Done.
     STALE = "stale"  # The handle's delivery is over: settled, released, or delivered again since. Nothing was changed.
     LAPSED = "lapsed"  # The lease has run out and the caller asked not to count that; nothing was changed.
+    INVALID = "invalid"  # Not a handle that this queue has given out; for dialects that answer entry by entry. Nothing was changed.
 
 
 class Reason(StrEnum):
