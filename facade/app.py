@@ -24,6 +24,7 @@ from facade.native.openapi import document_of
 from facade.native.page import documents
 from facade.native.routes import fastapi_app
 from facade.registry import Registry
+from facade.sqs.dialect import SqsDialect
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -61,4 +62,5 @@ def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
     handlers = {operation.name: Handler(operation, verbs, intake, counts) for operation in operations}
     # A hot path ends in one word, which need not be the verb's name: send is POST .../messages.
     hot = {operation.path.rpartition("/")[2]: handlers[operation.name] for operation in operations if operation.hot}
-    return HotPath(hot, fastapi_app(operations, handlers, counts, document, lifespan))
+    native_path = HotPath(hot, fastapi_app(operations, handlers, counts, document, lifespan))
+    return SqsDialect(verbs, intake, counts, open_mode=settings.auth == "open", rest=native_path)

@@ -1,0 +1,42 @@
+"""The actions of SQS by name: those that are done, and those of the service model that come later.
+
+Neighbours: `dialect` looks them up. This module must not know HTTP.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from facade.sqs import handles, messages, queues, shapes
+from facade.sqs.call import Action
+
+ACTIONS: Final[dict[str, Action]] = {
+    "CreateQueue": Action(shapes.CreateQueue, queues.create_queue),
+    "GetQueueUrl": Action(shapes.GetQueueUrl, queues.get_queue_url),
+    "ListQueues": Action(shapes.ListQueues, queues.list_queues),
+    "GetQueueAttributes": Action(shapes.GetQueueAttributes, queues.get_queue_attributes),
+    "SetQueueAttributes": Action(shapes.SetQueueAttributes, queues.set_queue_attributes),
+    "DeleteQueue": Action(shapes.OfQueue, queues.delete_queue),
+    "PurgeQueue": Action(shapes.OfQueue, queues.purge_queue),
+    "SendMessage": Action(shapes.SendMessage, messages.send_message),
+    "SendMessageBatch": Action(shapes.SendMessageBatch, messages.send_message_batch),
+    "ReceiveMessage": Action(shapes.ReceiveMessage, messages.receive_message, long_poll=True),
+    "DeleteMessage": Action(shapes.OfHandle, handles.delete_message),
+    "DeleteMessageBatch": Action(shapes.OfHandles, handles.delete_message_batch),
+    "ChangeMessageVisibility": Action(shapes.OfHandle, handles.change_message_visibility),
+    "ChangeMessageVisibilityBatch": Action(shapes.OfHandles, handles.change_message_visibility_batch),
+}
+
+LATER: Final = frozenset(
+    (
+        "AddPermission",
+        "CancelMessageMoveTask",
+        "ListDeadLetterSourceQueues",
+        "ListMessageMoveTasks",
+        "ListQueueTags",
+        "RemovePermission",
+        "StartMessageMoveTask",
+        "TagQueue",
+        "UntagQueue",
+    )
+)

@@ -1,0 +1,49 @@
+"""What all batches have in common: one to ten entries with ids of their own, and what has failed.
+
+Neighbours: `messages` and `handles`. This module must not know what an entry asks for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from facade.sqs.errors import EMPTY_BATCH, IDS_NOT_DISTINCT, INVALID_ENTRY_ID, TOO_MANY_ENTRIES, SqsError, missing
+from facade.sqs.limits import BATCH_ENTRIES
+from facade.sqs.replies import FailedReply
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
+
+
+class Entry(Protocol):
+    """An entry of a batch."""
+
+    @property
+    def id(self) -> str | None: ...
+
+
+_E = TypeVar("_E", bound=Entry)
+
+
+def by_id(entries: Sequence[_E] | None) -> dict[str, _E]:
+    """The entries by their ids, in order. Raises SqsError, which fails the whole request."""
+    if not entries:
+        raise SqsError(EMPTY_BATCH, "There should be at least one entry in the request.")
+    if len(entries) > BATCH_ENTRIES:
+        raise SqsError(TOO_MANY_ENTRIES, f"Maximum number of entries per request are {BATCH_ENTRIES}. You have sent {len(entries)}.")
+    found: dict[str, _E] = {}
+    for entry in entries:
+        if not entry.id:
+            raise missing("Entries.Id")
+        if not _ID.fullmatch(entry.id):
+            raise SqsError(INVALID_ENTRY_ID, "A batch entry id can only contain alphanumeric characters, hyphens and underscores, 1 to 80.")
+        if entry.id in found:
+            raise SqsError(IDS_NOT_DISTINCT, f"Id {entry.id} repeated.")
+        found[entry.id] = entry
+    return found
+
+
+def failed(id: str, error: SqsError) -> FailedReply:
+    """An entry that has failed."""
+    return FailedReply(id=id, sender_fault=error.shape.sender_fault, code=error.shape.code, message=error.message)

@@ -1,0 +1,124 @@
+"""DeleteMessage, ChangeMessageVisibility and their batches: what the holder of a receipt handle may do.
+
+The engine refuses a whole request for one malformed handle; SQS fails that entry alone, so such a batch is asked again one by one.
+Neighbours: `errors` says what becomes of a status. This module must not know HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import EngineError, InvalidHandle
+from engine.verbs import EntryResult, ExtendEntry
+from facade.sqs.batches import by_id, failed
+from facade.sqs.call import Call
+from facade.sqs.errors import CHANGED, DELETED, INVALID_HANDLE, Shape, SqsError, missing, sqs_error
+from facade.sqs.limits import HANDLE_CHARACTERS, VISIBILITY_SECONDS
+from facade.sqs.messages import milliseconds
+from facade.sqs.names import of_url
+from facade.sqs.replies import DoneBatchReply, DoneReply, FailedReply, Output
+from facade.sqs.shapes import HandleEntry, OfHandle
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+DONE = Output()
+_Ask = Callable[[Sequence[ExtendEntry]], Coroutine[Any, Any, list[EntryResult]]]
+_Outcomes = Mapping[str, Shape | None]
+
+
+def _deleting(engine: Engine, call: Call) -> _Ask:
+    queue = of_url(call.body.queue_url).queue
+    return lambda entries: engine.ack(call.by, queue, [entry.handle for entry in entries])
+
+
+def _changing(engine: Engine, call: Call) -> _Ask:
+    queue = of_url(call.body.queue_url).queue
+    return lambda entries: engine.extend(call.by, queue, list(entries))
+
+
+def _wish(given: HandleEntry | OfHandle, outcomes: _Outcomes) -> ExtendEntry:
+    """What an entry asks for; of a delete only the handle counts. Raises SqsError."""
+    if not given.receipt_handle:
+        raise missing("ReceiptHandle")
+    if len(given.receipt_handle) > HANDLE_CHARACTERS:
+        raise SqsError(INVALID_HANDLE, f"A receipt handle may have {HANDLE_CHARACTERS} characters.")
+    if outcomes is DELETED:
+        return ExtendEntry(given.receipt_handle, 0)
+    if given.visibility_timeout is None:
+        raise missing("VisibilityTimeout")
+    return ExtendEntry(given.receipt_handle, milliseconds("VisibilityTimeout", given.visibility_timeout, VISIBILITY_SECONDS) or 0)
+
+
+def _refusal(result: EntryResult, outcomes: _Outcomes) -> SqsError | None:
+    shape = outcomes[result.status]
+    if shape is None:
+        return None
+    reason = "Message does not exist or is not available for visibility timeout change."
+    return SqsError(shape, f"Value {result.handle[:100]} for parameter ReceiptHandle is invalid. Reason: {reason}")
+
+
+async def _one(ask: _Ask, given: OfHandle, outcomes: _Outcomes) -> Output:
+    (result,) = await ask([_wish(given, outcomes)])
+    refusal = _refusal(result, outcomes)
+    if refusal is not None:
+        raise refusal
+    return DONE
+
+
+async def _many(ask: _Ask, given: Mapping[str, HandleEntry], outcomes: _Outcomes) -> DoneBatchReply:
+    wishes: dict[str, ExtendEntry] = {}
+    bad: list[FailedReply] = []
+    for entry_id, entry in given.items():
+        try:
+            wishes[entry_id] = _wish(entry, outcomes)
+        except SqsError as error:
+            bad.append(failed(entry_id, error))
+    # The engine wants each handle once; in SQS it may stand twice, and then the last word holds.
+    refusals = await _ask_all(ask, {wish.handle: wish for wish in wishes.values()}, outcomes) if wishes else {}
+    good: list[DoneReply] = []
+    for entry_id, wish in wishes.items():
+        refusal = refusals[wish.handle]
+        if refusal is None:
+            good.append(DoneReply(id=entry_id))
+        else:
+            bad.append(failed(entry_id, refusal))
+    return DoneBatchReply(successful=good or None, failed=bad or None)
+
+
+async def _ask_all(ask: _Ask, wishes: Mapping[str, ExtendEntry], outcomes: _Outcomes) -> dict[str, SqsError | None]:
+    """What becomes of each handle; None = done."""
+    try:
+        results = await ask(list(wishes.values()))
+    except InvalidHandle:
+        return {handle: await _alone(ask, wish, outcomes) for handle, wish in wishes.items()}
+    return {result.handle: _refusal(result, outcomes) for result in results}
+
+
+async def _alone(ask: _Ask, wish: ExtendEntry, outcomes: _Outcomes) -> SqsError | None:
+    try:
+        (result,) = await ask([wish])
+    except EngineError as error:
+        return sqs_error(error)
+    return _refusal(result, outcomes)
+
+
+async def delete_message(engine: Engine, call: Call) -> Output:
+    """Settle a message. A handle that is no longer good is silently fine."""
+    return await _one(_deleting(engine, call), call.body, DELETED)
+
+
+async def delete_message_batch(engine: Engine, call: Call) -> DoneBatchReply:
+    """Settle up to ten messages."""
+    return await _many(_deleting(engine, call), by_id(call.body.entries), DELETED)
+
+
+async def change_message_visibility(engine: Engine, call: Call) -> Output:
+    """Give a lease a new length from now; 0 = receivable at once."""
+    return await _one(_changing(engine, call), call.body, CHANGED)
+
+
+async def change_message_visibility_batch(engine: Engine, call: Call) -> DoneBatchReply:
+    """Give up to ten leases new lengths."""
+    return await _many(_changing(engine, call), by_id(call.body.entries), CHANGED)

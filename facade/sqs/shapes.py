@@ -1,0 +1,111 @@
+"""The inputs of the actions as structs, named as the wire names them. What is absent or null is None.
+
+Neighbours: `actions` joins them with what runs them. This module must not know ranges: here a value has a type, and the actions say
+what is missing, because SQS has words of its own for that.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+
+def wire(name: str) -> str:
+    """The wire's spelling of a field: MessageBody, MD5OfBody."""
+    return "".join("MD5" if part == "md5" else part.capitalize() for part in name.split("_"))
+
+
+class Input(Struct, frozen=True, rename=wire):
+    """Of every action."""
+
+
+class OfQueue(Input, frozen=True):
+    """Of every action on a queue."""
+
+    queue_url: str | None = None
+
+
+class CreateQueue(Input, frozen=True):
+    queue_name: str | None = None
+    attributes: dict[str, str] | None = None
+    tags: dict[str, str] | None = field(name="tags", default=None)
+
+
+class GetQueueUrl(Input, frozen=True):
+    queue_name: str | None = None
+
+
+class ListQueues(Input, frozen=True):
+    queue_name_prefix: str | None = None
+    next_token: str | None = None
+    max_results: int | None = None
+
+
+class GetQueueAttributes(OfQueue, frozen=True):
+    attribute_names: list[str] | None = None
+
+
+class SetQueueAttributes(OfQueue, frozen=True):
+    attributes: dict[str, str] | None = None
+
+
+class AttributeValue(Struct, frozen=True, rename=wire):
+    """A message attribute. The list values are reserved by SQS."""
+
+    data_type: str | None = None
+    string_value: str | None = None
+    binary_value: bytes | None = None
+    string_list_values: list[str] | None = None
+    binary_list_values: list[bytes] | None = None
+
+
+Attributes = dict[str, AttributeValue]
+
+
+class Outgoing(Struct, frozen=True, rename=wire):
+    """A message to send, alone or in a batch; `id` in a batch only."""
+
+    id: str | None = None
+    message_body: str | None = None
+    delay_seconds: int | None = None
+    message_attributes: Attributes | None = None
+    message_system_attributes: Attributes | None = None
+    message_deduplication_id: str | None = None
+    message_group_id: str | None = None
+
+
+class SendMessage(Outgoing, frozen=True):
+    queue_url: str | None = None
+
+
+class SendMessageBatch(OfQueue, frozen=True):
+    entries: list[Outgoing] | None = None
+
+
+class ReceiveMessage(OfQueue, frozen=True):
+    attribute_names: list[str] | None = None
+    message_system_attribute_names: list[str] | None = None
+    message_attribute_names: list[str] | None = None
+    max_number_of_messages: int | None = None
+    visibility_timeout: int | None = None
+    wait_time_seconds: int | None = None
+
+
+class HandleEntry(Struct, frozen=True, rename=wire):
+    """An entry of a batch of deletes or visibility changes."""
+
+    id: str | None = None
+    receipt_handle: str | None = None
+    visibility_timeout: int | None = None
+
+
+class OfHandle(OfQueue, frozen=True):
+    """DeleteMessage and ChangeMessageVisibility."""
+
+    receipt_handle: str | None = None
+    visibility_timeout: int | None = None
+
+
+class OfHandles(OfQueue, frozen=True):
+    """DeleteMessageBatch and ChangeMessageVisibilityBatch."""
+
+    entries: list[HandleEntry] | None = None

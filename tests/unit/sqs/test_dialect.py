@@ -1,0 +1,155 @@
+"""The dialect over HTTP, on a recording engine: what a client other than boto3 may send, and who is let in."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from engine.config import Settings
+from engine.engine import Engine
+from engine.errors import LogUnavailable
+from engine.verbs import Sent
+from facade.app import create_app
+from tests.unit.facade.double import RecordingEngine, delivery
+
+SIGNED = "AWS4-HMAC-SHA256 Credential=shop/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0"
+
+
+async def post(
+    engine: RecordingEngine, action: str, content: bytes = b"{}", path: str = "/", auth: str = "open", **headers: str
+) -> httpx.Response:
+    settings = Settings(auth=auth, admin_key_secret="s")
+    transport = httpx.ASGITransport(create_app(settings, cast(Engine, engine)))
+    sent = {"x-amz-target": f"AmazonSQS.{action}", "content-type": "application/x-amz-json-1.0", "authorization": SIGNED, **headers}
+    async with httpx.AsyncClient(transport=transport, base_url="http://queues.example:9400") as client:
+        return await client.post(path, content=content, headers=sent)
+
+
+def shape(response: httpx.Response) -> tuple[int, str, str]:
+    return response.status_code, response.json()["__type"].partition("#")[2], response.headers["x-amzn-query-error"]
+
+
+@pytest.fixture
+def engine() -> RecordingEngine:
+    found = RecordingEngine()
+    found.answers["send"] = [Sent("id1", "md5", 1)]
+    found.answers["receive"] = [delivery()]
+    return found
+
+
+@pytest.mark.parametrize("path", ["/", "/000000000000/orders", "/v1/queues/orders/messages"])
+async def test_any_path_is_taken_for_an_action(engine: RecordingEngine, path: str) -> None:
+    body = b'{"QueueUrl": "http://elsewhere/123456789012/orders", "MessageBody": "x", "Unknown": 1, "DelaySeconds": null}'
+    response = await post(engine, "SendMessage", body, path)
+
+    assert response.json() == {"MessageId": "id1", "MD5OfMessageBody": "md5"}
+    assert response.headers["content-type"] == "application/x-amz-json-1.0"
+    assert "x-amzn-requestid" in response.headers
+
+
+async def test_the_key_id_of_the_signature_is_who_asks(engine: RecordingEngine) -> None:
+    await post(engine, "SendMessage", b'{"QueueUrl": "orders", "MessageBody": "x"}')
+    await post(engine, "SendMessage", b'{"QueueUrl": "orders", "MessageBody": "x"}', authorization="Basic eDp5")
+
+    assert engine.credentials == [("shop", None), (None, None)]
+
+
+async def test_nobody_is_let_in_where_credentials_are_required(engine: RecordingEngine) -> None:
+    response = await post(engine, "ReceiveMessage", b'{"QueueUrl": "orders"}', auth="required")
+
+    assert shape(response) == (403, "InvalidClientTokenId", "InvalidClientTokenId;Sender")
+    assert engine.calls == []
+
+
+async def test_a_page_of_another_site_may_not_act(engine: RecordingEngine) -> None:
+    response = await post(engine, "SendMessage", b'{"QueueUrl": "orders", "MessageBody": "x"}', **{"sec-fetch-site": "cross-site"})
+
+    assert response.status_code == 403
+    assert engine.calls == []
+
+
+@pytest.mark.parametrize(
+    ("action", "content", "expected"),
+    [
+        ("Nothing", b"{}", (404, "UnknownOperationException", "UnknownOperationException;Sender")),
+        ("TagQueue", b"{}", (400, "UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation;Sender")),
+        ("SendMessage", b"{", (400, "SerializationException", "SerializationException;Sender")),
+        ("SendMessage", b"[" * 100_000, (400, "SerializationException", "SerializationException;Sender")),
+        ("SendMessage", b'{"MessageBody": "\xff"}', (400, "SerializationException", "SerializationException;Sender")),
+        ("SendMessage", b'{"DelaySeconds": "1"}', (400, "SerializationException", "SerializationException;Sender")),
+        ("SendMessage", b'{"MessageBody": "x"}', (400, "MissingRequiredParameterException", "MissingParameter;Sender")),
+        ("SendMessage", b'{"QueueUrl": "q"}', (400, "MissingRequiredParameterException", "MissingParameter;Sender")),
+        ("CreateQueue", b"{}", (400, "MissingRequiredParameterException", "MissingParameter;Sender")),
+        ("SendMessage", b'{"QueueUrl": "/", "MessageBody": "x"}', (404, "InvalidAddress", "InvalidAddress;Sender")),
+        ("DeleteMessage", b'{"QueueUrl": "q"}', (400, "MissingRequiredParameterException", "MissingParameter;Sender")),
+        (
+            "DeleteMessage",
+            b'{"QueueUrl": "q", "ReceiptHandle": "' + b"x" * 1025 + b'"}',
+            (404, "ReceiptHandleIsInvalid", "ReceiptHandleIsInvalid;Sender"),
+        ),
+    ],
+)
+async def test_a_bad_request_is_refused_in_the_words_of_sqs(
+    engine: RecordingEngine, action: str, content: bytes, expected: tuple[int, str, str]
+) -> None:
+    assert shape(await post(engine, action, content)) == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (LogUnavailable(), (503, "ServiceUnavailable", "ServiceUnavailable;Receiver")),
+        (RuntimeError("a secret"), (500, "InternalFailure", "InternalFailure;Receiver")),
+    ],
+)
+async def test_a_fault_of_ours_says_so(engine: RecordingEngine, error: Exception, expected: tuple[int, str, str]) -> None:
+    engine.error = error
+    response = await post(engine, "SendMessage", b'{"QueueUrl": "q", "MessageBody": "x"}')
+
+    assert shape(response) == expected
+    assert "secret" not in response.text
+
+
+@pytest.mark.parametrize(("url", "tag"), [("q", None), ("http://h/0/q@billing", "billing"), ("http://h/q%40billing/", "billing")])
+async def test_a_receive_asks_for_one_message_of_the_tag_in_the_url(engine: RecordingEngine, url: str, tag: str | None) -> None:
+    response = await post(engine, "ReceiveMessage", b'{"QueueUrl": "%s", "WaitTimeSeconds": 0}' % url.encode())
+    message: dict[str, Any] = response.json()["Messages"][0]
+
+    assert engine.calls[-1][2:] == ("q", tag, 1, 0, None)
+    assert set(message) == {"MessageId", "ReceiptHandle", "MD5OfBody", "Body"}
+
+
+async def test_what_has_no_target_goes_to_the_native_api(engine: RecordingEngine) -> None:
+    transport = httpx.ASGITransport(create_app(Settings(), cast(Engine, engine)))
+    async with httpx.AsyncClient(transport=transport, base_url="http://h") as client:
+        response = await client.post("/v1/queues/orders/messages", json={"messages": [{"body": "x"}]})
+
+    assert response.json()["messages"][0]["id"] == "id1"
+
+
+async def test_a_client_that_goes_ends_its_wait(engine: RecordingEngine) -> None:
+    engine.hold = asyncio.Event()
+    app = create_app(Settings(), cast(Engine, engine))
+    events = iter([{"type": "http.request", "body": b'{"QueueUrl": "q", "WaitTimeSeconds": 20}'}, {"type": "http.disconnect"}])
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return next(events)
+
+    async def send(event: Any) -> None:
+        sent.append(event)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "scheme": "http",
+        "headers": [(b"x-amz-target", b"AmazonSQS.ReceiveMessage")],
+        "server": None,
+    }
+    await app(scope, receive, send)
+
+    assert engine.cancelled.is_set()
+    assert sent == []
