@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 
-import msgspec
-
 from engine.core import Core, now_ms
 from engine.errors import QueueNotFound, Rebuilding
 from engine.history import UnitHistory
@@ -22,7 +20,6 @@ from schemas.records import GenerationRecord
 from state.ending import end
 from state.errors import StateError
 from state.keys import Unit
-from state.replies import RestoredDelivery
 
 logger = logging.getLogger(__name__)
 
@@ -147,7 +144,7 @@ class Rebuilder:
             known = history.tag(tag.id)
             floor = known.rise(tag.start_offsets[unit.partition])
             settled = sorted(known.settled)
-            deliveries = [RestoredDelivery(*msgspec.structs.astuple(d)) for d in known.deliveries.values()]
+            deliveries = list(known.deliveries.values())
             for at in range(0, max(len(settled), len(deliveries), 1), SLICE):
                 await store.restore(
                     unit,

@@ -147,14 +147,3 @@ class Entry(Struct, frozen=True):
     offsets: list[int]
     times: list[int]
     reason: str
-
-
-class RestoredDelivery(Struct, frozen=True):
-    """What the journal says of an open message: nonce 0 = not lent; flag 0 none, 1 killed, 2 exhausted, 3 claimed."""
-
-    offset: int
-    nonce: int
-    count: int
-    first_received_at_ms: int
-    flag: int
-    time_ms: int

@@ -17,6 +17,7 @@ from typing import Any
 import hiredis
 import msgspec
 
+from schemas.records import OpenDelivery
 from state.connection import Argument, Connection
 from state.errors import Fenced, OutboxFull, StateLost, StateUnavailable
 from state.keys import Unit, UnitKeys, wake_channel
@@ -33,7 +34,6 @@ from state.replies import (
     Owned,
     Probed,
     Received,
-    RestoredDelivery,
     State,
     TagCounts,
     Window,
@@ -333,7 +333,7 @@ class Store:
         *,
         cursor: int,
         settled: Sequence[int],
-        deliveries: Sequence[RestoredDelivery],
+        deliveries: Sequence[OpenDelivery],
     ) -> None:
         """Writes a slice (1,000 at most) of a rebuild of one tag. Raises Fenced."""
         keys = self._unit(unit)
