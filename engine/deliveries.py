@@ -82,3 +82,4 @@ class Deliveries:
                     queue,
                     lambda g, h=handle: self._core.store.release(queue.units[h.partition], g, tag.id, [(h.offset, h.nonce)]),  # type: ignore[misc]
                 )
+                self._core.woken(queue.incarnation, handle.partition)

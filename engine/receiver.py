@@ -119,10 +119,14 @@ class Receiver:
 
     async def _now(self, queue: Queue, tag: TagRecord, line: _Line, count: int, lease_ms: int | None) -> list[Delivery]:
         """What is due: in the window, else in Kafka beyond it."""
-        lent = await self._sweep(queue, tag, line, count, lease_ms, everywhere=True)
-        if not lent and await self._refresh(queue):
+        try:
             lent = await self._sweep(queue, tag, line, count, lease_ms, everywhere=True)
-        return lent
+            if not lent and await self._refresh(queue):
+                lent = await self._sweep(queue, tag, line, count, lease_ms, everywhere=True)
+            return lent
+        except Unavailable:
+            line.due = [0.0] * len(line.due)  # nothing was learnt
+            raise
 
     async def _kept(self, queue: Queue, tag: TagRecord, work: Coroutine[Any, Any, list[Delivery]]) -> list[Delivery]:
         """Finishes `work` also when the caller is cancelled meanwhile, and then gives back what it has lent."""
@@ -247,9 +251,12 @@ class Receiver:
         rest = [p for p in order if p not in asked]
         if lent or not everywhere or not rest:
             return lent
+        for p in rest:
+            line.due[p] = FOREVER  # before the question: a wake-up that comes meanwhile must not be forgotten
         looks = await asyncio.gather(*(self._probe(queue, tag, p) for p in rest))
         for p, wait_ms in zip(rest, looks, strict=True):
-            line.due[p] = FOREVER if wait_ms is None else loop.time() + wait_ms / 1000
+            if wait_ms is not None:
+                line.due[p] = min(line.due[p], loop.time() + wait_ms / 1000)
             if wait_ms == 0 and len(lent) < max:
                 lent += await self._receive_one(queue, tag, line, p, max - len(lent), lease_ms)
         return lent

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class Wake:
-    """A subscriber. `heard(incarnation, partition)` is called on the loop; partition -1 after a reconnect: look at all."""
+    """A subscriber. `heard(incarnation, partition)` is called on the loop; partition -1 when a subscription begins: look at all."""
 
     def __init__(self, url: str, prefix: str, heard: Callable[[str, int], None]) -> None:
         self._url = url
@@ -41,7 +41,7 @@ class Wake:
             self._task = None
 
     async def want(self, incarnation: str) -> None:
-        """Hears of this queue from now on; returns when Redis has been asked. Idempotent."""
+        """Hears of this queue from now on; returns when Redis has been asked, and `heard` is called (-1) when it listens. Idempotent."""
         if incarnation in self._wanted:
             return
         self._wanted.add(incarnation)
@@ -77,9 +77,10 @@ class Wake:
         wanted = list(self._wanted)
         if wanted:
             await subscriber.subscribe(*(wake_channel(self._prefix, incarnation) for incarnation in wanted))
-        for incarnation in wanted:
-            self._heard(incarnation, -1)
         async for message in subscriber.listen():
+            incarnation = message["channel"].decode().rpartition(":")[2]
             if message["type"] == "message":
-                incarnation = message["channel"].decode().rpartition(":")[2]
                 self._heard(incarnation, int(message["data"]))
+            elif message["type"] == "subscribe":
+                # What was published before Redis had the subscription was not heard.
+                self._heard(incarnation, -1)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
+from engine.deliveries import Deliveries
 from engine.engine import Engine
 from engine.errors import (
     InvalidHandle,
@@ -17,8 +19,10 @@ from engine.errors import (
     NotAllowedOnQueue,
     QueueNotFound,
 )
+from engine.receiver import Receiver
 from engine.verbs import ExtendEntry, QueueSettings, SendEntry
 from schemas.records import Attribute, RedrivePolicy
+from state.wake import Wake
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, receive, send
 
@@ -285,3 +289,43 @@ async def test_a_receiver_that_goes_away_keeps_no_message(engine: Engine, wait_m
         got = got or await receive(engine, "q", wait_ms=2000)
         assert len(got) == 1, f"round {number}: the message went to a receiver that had gone"
         await (ack(engine, "q", got) if wait_ms else engine.release(BY, "q", [got[0].handle]))
+
+
+async def test_what_a_gone_receiver_gives_back_wakes_the_next_at_once(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(lease_ms=600_000))
+    await send(engine, "q", "m")
+    give_back = Deliveries.give_back
+
+    async def slow(self: Deliveries, *given: Any) -> None:
+        await asyncio.sleep(0.3)
+        await give_back(self, *given)
+
+    async def deaf(self: Wake, incarnation: str) -> None: ...
+
+    monkeypatch.setattr(Deliveries, "give_back", slow)
+    monkeypatch.setattr(Wake, "want", deaf)  # Redis' message may come too early or never: what happened here must do
+    gone = asyncio.create_task(receive(engine, "q"))
+    await asyncio.sleep(0)  # it has begun
+    gone.cancel()
+    started = time.monotonic()
+    assert len(await receive(engine, "q", wait_ms=4000)) == 1
+    assert time.monotonic() - started < 1.5
+
+
+async def test_a_wake_up_during_a_look_is_not_forgotten(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=2))
+    assert await receive(engine, "q") == []
+    probe = Receiver._probe
+
+    async def slow(self: Receiver, *given: Any) -> int | None:
+        answer = await probe(self, *given)
+        await asyncio.sleep(0.3)
+        return answer
+
+    monkeypatch.setattr(Receiver, "_probe", slow)
+    waiting = asyncio.create_task(receive(engine, "q", wait_ms=4000))
+    await asyncio.sleep(0.15)
+    await send(engine, "q", "m")
+    started = time.monotonic()
+    assert len(await waiting) == 1
+    assert time.monotonic() - started < 1.5
