@@ -22,6 +22,7 @@ from engine.errors import (
 from engine.receiver import Receiver
 from engine.verbs import ExtendEntry, QueueSettings, SendEntry
 from schemas.records import Attribute, RedrivePolicy
+from state.replies import Received
 from state.wake import Wake
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, receive, send
@@ -294,18 +295,24 @@ async def test_a_receiver_that_goes_away_keeps_no_message(engine: Engine, wait_m
 async def test_what_a_gone_receiver_gives_back_wakes_the_next_at_once(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     await engine.create_queue(BY, "q", QueueSettings(lease_ms=600_000))
     await send(engine, "q", "m")
-    give_back = Deliveries.give_back
+    give_back, of, lent = Deliveries.give_back, Deliveries.of, asyncio.Event()
 
     async def slow(self: Deliveries, *given: Any) -> None:
         await asyncio.sleep(0.3)
         await give_back(self, *given)
 
+    async def tells(self: Deliveries, queue: Any, tag: Any, partition: int, received: Received) -> Any:
+        if received.leased:
+            lent.set()
+        return await of(self, queue, tag, partition, received)
+
     async def deaf(self: Wake, incarnation: str) -> None: ...
 
     monkeypatch.setattr(Deliveries, "give_back", slow)
+    monkeypatch.setattr(Deliveries, "of", tells)
     monkeypatch.setattr(Wake, "want", deaf)  # Redis' message may come too early or never: what happened here must do
     gone = asyncio.create_task(receive(engine, "q"))
-    await asyncio.sleep(0)  # it has begun
+    await lent.wait()
     gone.cancel()
     started = time.monotonic()
     assert len(await receive(engine, "q", wait_ms=4000)) == 1
