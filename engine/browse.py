@@ -12,6 +12,7 @@ import msgspec
 
 from engine.core import Core
 from engine.errors import InvalidValue, MessageLeased, MessageNotFound
+from engine.fifo import sequence_number
 from engine.limits import check_filter, check_range
 from engine.log import Record
 from engine.queue import Queue
@@ -77,6 +78,7 @@ class Browse:
             next_visible_at_ms=state.next_visible_at_ms,
             partition=record.partition,
             offset=record.offset,
+            sequence_number=sequence_number(record.offset) if queue.record.fifo else "",
         )
 
     async def query(

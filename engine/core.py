@@ -13,6 +13,7 @@ from typing import TypeVar
 from engine.config import Settings
 from engine.control import Control
 from engine.errors import Overloaded, Rebuilding, StoreUnavailable
+from engine.fifo import dedup_digest, group_digest
 from engine.log import Log, Record
 from engine.queue import Queue
 from schemas.filters import matches
@@ -29,6 +30,8 @@ T = TypeVar("T")
 MOVE_MS = 30_000
 # An atomic batch whose last record came so much later than its first is torn: never shown (docs/decisions/0002).
 BATCH_SPAN_MS = 30_000
+# The broker's clock may differ from ours and Redis' by this much when we look for a time in the log.
+CLOCK_MARGIN_MS = 60_000
 
 
 class Core:
@@ -78,18 +81,25 @@ class Core:
         mask = "".join("1" if tag.filter is None or matches(tag.filter, message.attributes) else "0" for tag in queue.tags)
         packed = pack_body(sent_at_ms, sent_at_ms + delay_ms, message.lease_ms, value)
         origin = message.origin
-        return LoadEntry(offset, packed, mask, f"{origin.from_id}/{origin.from_tag}" if origin is not None else "")
+        move_key = f"{origin.from_id}/{origin.from_tag}" if origin is not None else ""
+        if not queue.record.fifo:
+            return LoadEntry(offset, packed, mask, move_key)
+        return LoadEntry(offset, packed, mask, move_key, "", group_digest(message.group), dedup_digest(queue.record, message))
 
-    async def write_through(self, queue: Queue, partition: int, entries: Sequence[LoadEntry]) -> None:
-        """Puts records that Kafka has into the window at once. Where that fails the loader brings them later."""
+    async def write_through(self, queue: Queue, partition: int, entries: Sequence[LoadEntry]) -> dict[int, int]:
+        """Puts records that Kafka has into the window at once. Where that fails the loader brings them later.
+
+        FIFO: gives the offset of the earlier message for each offset of one that repeats it, as far as known.
+        """
         unit = queue.units[partition]
         self.touched(queue, partition)
         try:
-            await self.store.load(unit, self.control.generation, queue.tag_ids, entries)
+            loaded = await self.store.load(unit, self.control.generation, queue.tag_ids, entries)
         except (StateLost, StateUnavailable):
             self.count("write_through_failed_total")
-            return
+            return {}
         self.woken(queue.incarnation, partition)
+        return loaded.repeats
 
     async def read_offsets(self, queue: Queue, partition: int, offsets: Sequence[int]) -> dict[int, Record]:
         """The records at these offsets; one that Kafka no longer has is absent. Raises LogUnavailable."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.core import Core
 from engine.errors import EngineError
+from engine.fifo import sequence_number
 from engine.queue import Queue
 from engine.verbs import Delivery
 from schemas.identity import Handle
@@ -65,6 +66,7 @@ class Deliveries:
             next_visible_at_ms=leased.deadline_ms,
             partition=partition,
             offset=leased.offset,
+            sequence_number=sequence_number(leased.offset) if queue.record.fifo else "",
         )
 
     async def _forget(self, queue: Queue, tag: TagRecord, partition: int, offset: int, nonce: int) -> None:

@@ -92,7 +92,13 @@ class Leases:
             return acked.words
 
         words = await self._each(queue, handles, call, EntryStatus.STALE.value)
+        if queue.record.fifo:
+            self._woken(queue, handles)
         return [EntryResult(text, word) for text, word in zip(texts, words, strict=True)]
+
+    def _woken(self, queue: Queue, handles: Sequence[Handle]) -> None:
+        for partition in {handle.partition for handle in handles}:
+            self._core.woken(queue.incarnation, partition)
 
     async def extend(self, queue: Queue, entries: Sequence[ExtendEntry], *, late: bool = True) -> list[EntryResult]:
         """Counts each lease anew from now; 0 = receivable at once."""
@@ -120,8 +126,7 @@ class Leases:
             return [(e.status, e.time_ms) for e in await store.release(unit, g, tag, pairs, delay_ms=delay_ms, late=late)]
 
         results = await self._each(queue, handles, call, (EntryStatus.STALE.value, 0))
-        for handle in handles:
-            self._core.woken(queue.incarnation, handle.partition)
+        self._woken(queue, handles)
         return [EntryResult(text, word, time or None) for text, (word, time) in zip(texts, results, strict=True)]
 
     async def kill(self, queue: Queue, texts: Sequence[str], *, late: bool = True) -> list[EntryResult]:

@@ -10,8 +10,12 @@ from __future__ import annotations
 import asyncio
 import zlib
 
+import msgspec
+
 from engine.batches import begins_inside_a_batch, gather
-from engine.core import Core
+from engine.core import CLOCK_MARGIN_MS, Core, now_ms
+from engine.errors import LogUnavailable
+from engine.fifo import DEDUP_MS
 from engine.log import Chunk
 from engine.queue import Queue
 from schemas.records import JournalEntry, JournalRecord
@@ -56,6 +60,7 @@ class Loader:
         self._draining = asyncio.Lock()
         self._loading = asyncio.Lock()
         self.cursors: dict[int, int] = {}
+        self.seen = -1
         self.full: set[int] = set()
 
     async def drain(self) -> int:
@@ -88,6 +93,7 @@ class Loader:
         tags, generation = self.queue.tag_ids, self._core.control.generation
         looks = await asyncio.gather(*(self._core.store.probe(self.unit, generation, tag) for tag in tags))
         self.cursors = {tag: look.cursor for tag, look in zip(tags, looks, strict=True)}
+        self.seen = looks[0].seen if looks else -1
         self.stalled = False
         self.full = {tag for tag, look in zip(tags, looks, strict=True) if not self._has_room(look)}
         self._room = max(self._core.settings.window_bytes - looks[0].bytes, CHUNK_BYTES // 16) if looks else CHUNK_BYTES
@@ -111,7 +117,10 @@ class Loader:
                 await self.look()
             open_tags = [tag for tag in queue.tag_ids if tag not in self.full]
             start = min((self.cursors[tag] for tag in open_tags), default=self.end)
-            if start >= self.end:
+            prime = queue.record.fifo and self.seen < 0
+            if queue.record.fifo and open_tags:
+                start = await self._before(start) if prime else min(start, self.seen)
+            if start >= self.end and not prime:
                 return False
             chunk = await self._fetch(start, 1)
             if begins_inside_a_batch(chunk):
@@ -124,9 +133,11 @@ class Loader:
                 chunk = await self._fetch(max(0, start - LOOK_BACK), 8)
                 ordered, early, scan_next = gather(self._core, queue, chunk)
             ordered = [entry for entry in ordered if entry.offset >= start]
-            taken = await self._load(open_tags, ordered, (start, max(start, scan_next)))
+            tags = queue.tag_ids if queue.record.fifo else open_tags
+            taken = await self._load(tags, self._masked(tags, ordered), (start, max(start, scan_next)), prime)
             if early:
-                taken += (await self._core.store.load(self.unit, self._core.control.generation, open_tags, early, epoch=self.epoch)).taken
+                generation, entries = self._core.control.generation, self._masked(tags, early)
+                taken += (await self._core.store.load(self.unit, generation, tags, entries, epoch=self.epoch)).taken
             if taken:
                 self._core.woken(queue.incarnation, self.partition)
             # A torn or unfinished batch holds the cursors: look again later, not at once.
@@ -137,8 +148,31 @@ class Loader:
         topic = self.queue.topic
         return await self._core.log.fetch(topic, self.partition, start, CHUNK_RECORDS * times, min(CHUNK_BYTES, self._room) * times)
 
-    async def _load(self, tags: list[int], entries: list[LoadEntry], scan: tuple[int, int]) -> int:
-        loaded = await self._core.store.load(self.unit, self._core.control.generation, tags, entries, epoch=self.epoch, scan=scan)
+    def behind(self) -> bool:
+        """Whether the log has more than the window of some tag has taken (FIFO: or than was put in order)."""
+        return min(self.cursors.values(), default=0) < self.end or (self.queue.record.fifo and self.seen < self.end)
+
+    async def _before(self, start: int) -> int:
+        """FIFO: the offset from which it can be known whether messages from `start` on repeat others."""
+        part = (self.queue.topic, self.partition)
+        records = (await self._fetch(start, 1)).records if start < self.end else []
+        at = records[0].timestamp_ms if records else now_ms()
+        found = (await self._core.log.offsets_at([part], at - DEDUP_MS - CLOCK_MARGIN_MS)).get(part)
+        if found is None:
+            raise LogUnavailable(f"{self.queue.topic} can't be read")
+        return min(start, found)
+
+    def _masked(self, tags: list[int], entries: list[LoadEntry]) -> list[LoadEntry]:
+        """The entries with masks for `tags`, a part of the queue's."""
+        if tags == self.queue.tag_ids:
+            return entries
+        places = [self.queue.tag_ids.index(tag) for tag in tags]
+        return [msgspec.structs.replace(e, mask="".join(e.mask[place] for place in places)) for e in entries]
+
+    async def _load(self, tags: list[int], entries: list[LoadEntry], scan: tuple[int, int], prime: bool) -> int:
+        generation = self._core.control.generation
+        loaded = await self._core.store.load(self.unit, generation, tags, entries, epoch=self.epoch, scan=scan, prime=prime)
+        self.seen = loaded.seen
         for tag, cursor, full in zip(tags, loaded.cursors, loaded.full, strict=True):
             self.cursors[tag] = cursor
             if full:

@@ -234,7 +234,7 @@ class Loaders:
             self._load_if_short(loader)
 
     def _load_if_short(self, loader: Loader) -> None:
-        known = loader.cursors.keys() == set(loader.queue.tag_ids) and min(loader.cursors.values()) >= loader.end
+        known = loader.cursors.keys() == set(loader.queue.tag_ids) and not loader.behind()
         if known or loader.unit in self._loads:
             return
         task = asyncio.create_task(self._guard(loader, self._catch_up(loader)))
@@ -244,7 +244,7 @@ class Loaders:
     async def _catch_up(self, loader: Loader) -> None:
         """Loads until the window is full or has everything."""
         await loader.look()
-        if all(cursor >= loader.end for cursor in loader.cursors.values()):
+        if not loader.behind():
             return
         while await loader.load():
             self._core.count("loaded_chunks_total")

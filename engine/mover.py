@@ -14,8 +14,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from engine.core import MOVE_MS, Core, now_ms
+from engine.core import CLOCK_MARGIN_MS, MOVE_MS, Core, now_ms
 from engine.errors import EngineError, LogUnavailable
+from engine.fifo import partition_of
 from engine.limits import RESERVED_ATTRIBUTE
 from engine.queue import Queue
 from schemas.records import Attribute, Message, Origin, TagRecord
@@ -24,9 +25,6 @@ from state.replies import Dying
 from state.store import HEADER_BYTES
 
 logger = logging.getLogger(__name__)
-
-# The broker's clock may differ from Redis' by this much when we look whether a copy was made.
-CLOCK_MARGIN_MS = 60_000
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -82,7 +80,10 @@ class Mover:
     async def move(self, queue: Queue, tag: TagRecord, partition: int, held: Held, target: Queue, kind: str) -> bool:
         """Moves one held message and settles it at its source as `kind` (dead, moved). False: it stays held until its time."""
         from_id = self._core.message_id(queue, partition, held.offset)
-        target_partition = zlib.crc32(f"{from_id}/{tag.name}".encode()) % len(target.units)
+        if target.record.fifo:
+            target_partition = partition_of(target.record, held.message.group or "")
+        else:
+            target_partition = zlib.crc32(f"{from_id}/{tag.name}".encode()) % len(target.units)
         try:
             if not (held.again_ms and await self._is_there(target, target_partition, from_id, tag.name, held.again_ms)):
                 message = _moved(queue, tag, held, from_id, kind)

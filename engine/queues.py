@@ -16,6 +16,7 @@ import msgspec
 
 from engine.core import Core, now_ms
 from engine.errors import NotAllowedOnQueue, QueueExists, QueueNotFound
+from engine.fifo import check_fifo_settings
 from engine.limits import (
     DEFAULTS,
     MAX_DELAY_MS,
@@ -25,6 +26,7 @@ from engine.limits import (
 )
 from engine.log import TopicSpec
 from engine.queue import DEFAULT_TAG, Queue, group_name, queue_topic
+from engine.show import tag_infos
 from engine.verbs import QueueSettings
 from schemas.records import QueueRecord, RedrivePolicy, TagRecord
 from state.errors import StateError
@@ -33,6 +35,7 @@ logger = logging.getLogger(__name__)
 
 # Kafka keeps a record this much longer than its queue's retention says, for clocks and for slow loaders.
 RETENTION_MARGIN_MS = 3_600_000
+_FIFO_FIELDS = ("fifo", "content_dedup", "dedup_scope")
 _FIELDS = ("delay_ms", "lease_ms", "retention_ms", "max_message_bytes", "receive_wait_ms", "max_receive_messages")
 
 
@@ -46,6 +49,7 @@ class Queues:
         """Makes a queue; an equal one that exists is fine (False). Raises InvalidValue, QueueExists, NotAllowedOnQueue."""
         check_name("name", name)
         check_settings(settings)
+        check_fifo_settings(settings, bool(settings.fifo))
         control = self._core.control
         if (existing := control.queues.get(name)) is not None:
             return self._same(existing, settings), False
@@ -55,14 +59,14 @@ class Queues:
             if (half := control.unfinished.get(name)) is not None:
                 await self._finish_delete(half)
             self._check_alike(name)
-            self._check_policy(name, settings.redrive_policy)
+            self._check_policy(name, settings.redrive_policy, bool(settings.fifo))
             record = self._record(name, owner, settings)
             return await self._make(record), True
 
     def _same(self, queue: Queue, settings: QueueSettings) -> Queue:
         """Raises QueueExists when what is named differs from what is."""
         record = queue.record
-        for field in (*_FIELDS, "partitions", "durable_acks", "user_attributes", "redrive_policy"):
+        for field in (*_FIELDS, "partitions", "durable_acks", *_FIFO_FIELDS, "user_attributes", "redrive_policy"):
             given = getattr(settings, field)
             if given is not None and given != getattr(record, field):
                 raise QueueExists(
@@ -75,7 +79,8 @@ class Queues:
 
     def _record(self, name: str, owner: str, settings: QueueSettings) -> QueueRecord:
         at = now_ms()
-        partitions = settings.partitions or self._core.settings.default_partitions
+        one = settings.fifo and settings.dedup_scope != "group"
+        partitions = settings.partitions or (1 if one else self._core.settings.default_partitions)
         values: dict[str, Any] = {f: DEFAULTS[f] if getattr(settings, f) is None else getattr(settings, f) for f in _FIELDS}
         return QueueRecord(
             name=name,
@@ -89,6 +94,9 @@ class Queues:
             redrive_policy=settings.redrive_policy,
             user_attributes=settings.user_attributes or {},
             durable_acks=bool(settings.durable_acks),
+            fifo=bool(settings.fifo),
+            content_dedup=bool(settings.content_dedup),
+            dedup_scope=settings.dedup_scope or "queue",
             **values,
         )
 
@@ -144,7 +152,7 @@ class Queues:
     async def _open(self, queue: Queue, partition: int) -> None:
         starts = [(tag.id, tag.start_offsets[partition]) for tag in queue.tags]
         try:
-            await self._core.store.open(queue.units[partition], self._core.control.generation, starts)
+            await self._core.store.open(queue.units[partition], self._core.control.generation, starts, fifo=queue.record.fifo)
         except StateError as error:
             # A unit that does not serve is rebuilt (from nothing) by its first use.
             logger.info("action=open queue=%s partition=%d error=%s", queue.name, partition, error)
@@ -166,21 +174,29 @@ class Queues:
         """Changes what is named, for messages received from now on (delay: sent from now on). Raises InvalidValue."""
         check_settings(settings)
         async with self._core.control.change(name):
-            old = self.known(name).record
-            if settings.partitions is not None and settings.partitions != old.partitions:
-                raise NotAllowedOnQueue(
-                    f"partitions of a queue can't be changed, they are {old.partitions}",
-                    field="partitions",
-                    limit=old.partitions,
-                    given=settings.partitions,
-                )
+            queue = self.known(name)
+            old = queue.record
+            _check_fixed(old, settings)
+            check_fifo_settings(settings, old.fifo)
+            if settings.dedup_scope not in (None, old.dedup_scope):
+                await self._check_empty(queue)
             if settings.redrive_policy is not None:
-                self._check_policy(name, settings.redrive_policy)
+                self._check_policy(name, settings.redrive_policy, old.fifo)
             changes = {f: v for f in settings.__struct_fields__ if (v := getattr(settings, f)) is not None}
             record = msgspec.structs.replace(old, **changes)
             if record.retention_ms != old.retention_ms:
                 await self._core.log.set_topic_config(self.known(name).topic, self._topic_config(record))
             return await self.write(record)
+
+    async def _check_empty(self, queue: Queue) -> None:
+        """The partition of a group depends on the scope: with messages left, those sent next would pass them."""
+        left = sum(tag.backlog for tag in await tag_infos(self._core, queue, queue.tags))
+        if left:
+            raise NotAllowedOnQueue(
+                f"dedup_scope can be changed only while queue {queue.name!r} is empty: {left} messages are left",
+                field="dedup_scope",
+                limit=queue.record.dedup_scope,
+            )
 
     def _check_alike(self, name: str) -> None:
         """Kafka refuses a topic whose name differs from another's in '.' and '_' only."""
@@ -189,7 +205,7 @@ class Queues:
         if alike is not None:
             raise QueueExists(f"Kafka can't tell {name!r} from the existing queue {alike!r}", field="name", limit=alike, given=name)
 
-    def _check_policy(self, name: str, policy: RedrivePolicy | None) -> None:
+    def _check_policy(self, name: str, policy: RedrivePolicy | None, fifo: bool) -> None:
         """Restrictions of design section 5 and reference/emq.md 3.5: no chains, and the dead-letter queue exists."""
         if policy is None:
             return
@@ -199,6 +215,12 @@ class Queues:
         queue = self._core.control.queues.get(target)
         if queue is None:
             raise QueueNotFound(f"the dead-letter queue {target!r} does not exist", field="dead_letter_queue", given=target)
+        if queue.record.fifo != fifo:
+            raise NotAllowedOnQueue(
+                f"the dead-letter queue of a {_kind(fifo)} queue must be one too, {target!r} is a {_kind(queue.record.fifo)} queue",
+                field="dead_letter_queue",
+                given=target,
+            )
         if queue.record.redrive_policy is not None:
             raise NotAllowedOnQueue(
                 f"{target!r} has a redrive policy, so it can't be a dead-letter queue", field="dead_letter_queue", given=target
@@ -220,7 +242,7 @@ class Queues:
             check_settings(QueueSettings(redrive_policy=policy))
         async with self._core.control.change(name):
             record = self.known(name).record
-            self._check_policy(name, policy)
+            self._check_policy(name, policy, record.fifo)
             queue = await self.write(msgspec.structs.replace(record, redrive_policy=policy))
             return queue.record.redrive_policy
 
@@ -278,8 +300,19 @@ class Queues:
             record = msgspec.structs.replace(
                 source, name=target, incarnation=secrets.token_hex(6), owner=owner, created_at_ms=at, modified_at_ms=at, tags=tags
             )
-            self._check_policy(target, record.redrive_policy)
+            self._check_policy(target, record.redrive_policy, record.fifo)
             return await self._make(record)
+
+
+def _check_fixed(record: QueueRecord, settings: QueueSettings) -> None:
+    for field in ("partitions", "fifo"):
+        given, known = getattr(settings, field), getattr(record, field)
+        if given is not None and given != known:
+            raise NotAllowedOnQueue(f"{field} of a queue can't be changed, it is {known}", field=field, limit=known, given=given)
+
+
+def _kind(fifo: bool) -> str:
+    return "FIFO" if fifo else "standard"
 
 
 def _plain(value: Any) -> Any:

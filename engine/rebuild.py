@@ -8,15 +8,18 @@ Neighbours: `core.on_state` calls `recover` when a script says LOST. Must not kn
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 
 from engine.core import Core, now_ms
 from engine.errors import QueueNotFound, Rebuilding
+from engine.fifo import group_digest
 from engine.history import UnitHistory
 from engine.loader import LEASE_MS, Loader, journal_partition
 from engine.queue import Queue
 from engine.snapshots import Snapshots
 from schemas.records import GenerationRecord
+from schemas.wire import UndecodableRecord, decode_message
 from state.ending import end
 from state.errors import StateError
 from state.keys import Unit
@@ -103,7 +106,7 @@ class Rebuilder:
                 if owned.generation is not None and owned.generation >= self._core.control.generation:
                     # Serves, but a tag may be missing (its creator died between control record and open).
                     starts = [(tag.id, tag.start_offsets[unit.partition]) for tag in queue.tags]
-                    await self._core.store.open(unit, self._core.control.generation, starts)
+                    await self._core.store.open(unit, self._core.control.generation, starts, fifo=queue.record.fifo)
                 elif owned.ours:
                     if owned.generation is not None:
                         older.add(unit)
@@ -134,7 +137,7 @@ class Rebuilder:
     async def _adopt(self, queue: Queue, unit: Unit, epoch: int) -> None:
         """State that has every entry of the journal is the true one: Redis was started again and had lost nothing."""
         starts = [(tag.id, tag.start_offsets[unit.partition]) for tag in queue.tags]
-        await self._core.store.open(unit, self._core.control.generation, starts, epoch=epoch)
+        await self._core.store.open(unit, self._core.control.generation, starts, fifo=queue.record.fifo, epoch=epoch)
 
     async def _write(self, queue: Queue, unit: Unit, epoch: int, history: UnitHistory) -> None:
         store = self._core.store
@@ -145,6 +148,7 @@ class Rebuilder:
             floor = known.rise(tag.start_offsets[unit.partition])
             settled = sorted(known.settled)
             deliveries = list(known.deliveries.values())
+            groups = await self._groups(queue, unit.partition, list(known.deliveries)) if queue.record.fifo else {}
             for at in range(0, max(len(settled), len(deliveries), 1), SLICE):
                 await store.restore(
                     unit,
@@ -153,10 +157,19 @@ class Rebuilder:
                     cursor=floor,
                     settled=settled[at : at + SLICE],
                     deliveries=deliveries[at : at + SLICE],
+                    groups=groups,
                 )
             starts.append((tag.id, floor))
         seq = history.last_seq + SEQ_GAP if history.last_seq else 0
-        await store.open(unit, self._core.control.generation, starts, epoch=epoch, seq=seq)
+        await store.open(unit, self._core.control.generation, starts, fifo=queue.record.fifo, epoch=epoch, seq=seq)
+
+    async def _groups(self, queue: Queue, partition: int, offsets: list[int]) -> dict[int, bytes]:
+        """The groups of open messages: the journal does not have them, so their records are read."""
+        groups = dict.fromkeys(offsets, group_digest(None))
+        for offset, record in (await self._core.read_offsets(queue, partition, offsets)).items():
+            with contextlib.suppress(UndecodableRecord):
+                groups[offset] = group_digest(decode_message(record.value, record.headers).group)
+        return groups
 
     async def _wait_for(self, unit: Unit) -> None:
         """Another worker rebuilds this unit."""

@@ -12,8 +12,11 @@ import hashlib
 import secrets
 from collections.abc import Sequence
 
+import msgspec
+
 from engine.core import BATCH_SPAN_MS, Core
 from engine.errors import LogUnavailable, QueueNotFound
+from engine.fifo import check_entries, partition_of, sequence_number
 from engine.limits import check_send
 from engine.log import Appended
 from engine.queue import Queue
@@ -39,15 +42,16 @@ class _Item:
 
 
 class _Group:
-    """Sends of one queue that wait for the next commit."""
+    """Sends of one queue (FIFO: of one partition) that wait for the next commit."""
 
-    __slots__ = ("queue", "turn", "under_way", "waiting")
+    __slots__ = ("fixed", "queue", "turn", "under_way", "waiting")
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, partition: int | None) -> None:
         self.queue = queue
         self.waiting: list[_Item] = []
         self.under_way = 0
-        self.turn = secrets.randbelow(queue.record.partitions)
+        self.fixed = partition is not None
+        self.turn = secrets.randbelow(queue.record.partitions) if partition is None else partition
 
 
 class Sender:
@@ -55,12 +59,13 @@ class Sender:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._groups: dict[str, _Group] = {}
+        self._groups: dict[tuple[str, int | None], _Group] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         core.control.gone.append(self._gone)
 
     def _gone(self, queue: Queue) -> None:
-        self._groups.pop(queue.incarnation, None)
+        for partition in (None, *range(len(queue.units))):
+            self._groups.pop((queue.incarnation, partition), None)
 
     async def stop(self) -> None:
         """Returns when the commits under way have ended."""
@@ -70,9 +75,11 @@ class Sender:
     async def send(self, queue: Queue, sender: str, entries: Sequence[SendEntry]) -> list[Sent]:
         """Sends 1-100 messages, all or none. Returns when Kafka has them (acks=all).
 
+        FIFO: they come after all that were answered before in their groups; one that repeats an earlier one is answered as that.
         Raises InvalidValue, MessageTooLarge (nothing was stored), LogUnavailable (the outcome is unknown).
         """
         check_send(entries, queue.record.max_message_bytes)
+        entries = check_entries(queue.record, entries)
         batch_id = secrets.token_hex(8) if len(entries) > 1 else ""
         messages = [
             Message(
@@ -83,6 +90,8 @@ class Sender:
                 sender=sender,
                 batch=BatchMark(batch_id, index, len(entries)) if batch_id else None,
                 body_is_text=entry.body_is_text,
+                group=entry.group,
+                dedup_id=entry.dedup_id,
             )
             for index, entry in enumerate(entries)
         ]
@@ -92,15 +101,17 @@ class Sender:
                 self._core.message_id(queue, a.partition, a.offset),
                 hashlib.md5(entry.body, usedforsecurity=False).hexdigest(),
                 a.timestamp_ms,
+                sequence_number(a.offset) if queue.record.fifo else "",
             )
             for a, entry in zip(appended, entries, strict=True)
         ]
 
     async def append(self, queue: Queue, messages: list[Message]) -> list[Appended]:
         """Commits the messages of one send in the queue's next group. Raises LogUnavailable."""
-        group = self._groups.get(queue.incarnation)
+        partition = partition_of(queue.record, messages[0].group or "") if queue.record.fifo else None
+        group = self._groups.get((queue.incarnation, partition))
         if group is None:
-            group = self._groups[queue.incarnation] = _Group(queue)
+            group = self._groups[queue.incarnation, partition] = _Group(queue, partition)
         group.queue = queue
         item = _Item(messages, [encode(message) for message in messages], asyncio.get_running_loop().create_future())
         group.waiting.append(item)
@@ -117,7 +128,8 @@ class Sender:
                 records += len(item.values)
                 size += sum(map(len, item.values))
             group.under_way += 1
-            group.turn = (group.turn + 1) % group.queue.record.partitions
+            if not group.fixed:
+                group.turn = (group.turn + 1) % group.queue.record.partitions
             task = asyncio.get_running_loop().create_task(self._commit(group, group.turn, items))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -137,9 +149,10 @@ class Sender:
                 if not isinstance(outcome, Exception):
                     rows = zip(outcome, item.messages, item.values, strict=True)
                     entries += [self._core.load_entry(queue, a.offset, a.timestamp_ms, m, v) for a, m, v in rows]
-            if entries:
-                await self._core.write_through(queue, partition, entries)
+            repeats = await self._core.write_through(queue, partition, entries) if entries else {}
             for item, outcome in settled:
+                if repeats and not isinstance(outcome, Exception):
+                    outcome = [msgspec.structs.replace(a, offset=repeats.get(a.offset, a.offset)) for a in outcome]
                 self._answer(queue, item, outcome)
         except Exception as error:  # the waiters must hear of it, whatever it is
             for item in items:

@@ -16,6 +16,7 @@ import msgspec
 
 from engine.core import MOVE_MS, Core, now_ms
 from engine.errors import EngineError, TaskEnded, TaskNotFound
+from engine.fifo import group_digest
 from engine.limits import check_filter, check_range
 from engine.mover import Held, Mover
 from engine.queue import Queue
@@ -197,7 +198,8 @@ class Tasks:
         if not ready:
             return moved, failed, first_held
         states = await core.on_state(queue, lambda g: core.store.states(unit, g, tag.id, ready))
-        claimed = await core.on_state(queue, lambda g: core.store.claim(unit, g, tag.id, ready, claim_ms=MOVE_MS))
+        wanted = [(offset, group_digest(letters[offset][0].group) if queue.record.fifo else b"") for offset in ready]
+        claimed = await core.on_state(queue, lambda g: core.store.claim(unit, g, tag.id, wanted, claim_ms=MOVE_MS))
         for offset, state, (word, again_ms) in zip(ready, states, claimed.words, strict=True):
             target = targets[offset]
             if word == "ok" and target is not None:

@@ -24,6 +24,9 @@ class QueueSettings(Struct, frozen=True):
     durable_acks: bool | None = None
     user_attributes: dict[str, str] | None = None
     redrive_policy: RedrivePolicy | None = None
+    fifo: bool | None = None  # default False; can't be set later
+    content_dedup: bool | None = None  # FIFO only
+    dedup_scope: str | None = None  # FIFO only: queue (default) or group
 
 
 class TagInfo(Struct, frozen=True):
@@ -56,6 +59,9 @@ class QueueInfo(Struct, frozen=True):
     receive_wait_ms: int
     max_receive_messages: int
     durable_acks: bool
+    fifo: bool
+    content_dedup: bool
+    dedup_scope: str
     user_attributes: dict[str, str]
     redrive_policy: RedrivePolicy | None
     source_queues: list[str]
@@ -70,14 +76,17 @@ class SendEntry(Struct, frozen=True):
     delay_ms: int | None = None  # 0 to 30 days
     lease_ms: int | None = None  # 0 to 12 h
     body_is_text: bool = True
+    group: str | None = None  # needed in a FIFO queue
+    dedup_id: str | None = None  # needed in a FIFO queue without content_dedup, refused in others
 
 
 class Sent(Struct, frozen=True):
-    """A message that Kafka has."""
+    """A message that Kafka has. FIFO: one that repeats an earlier one has that one's id and sequence number."""
 
     id: str
     body_md5: str
     sent_at_ms: int
+    sequence_number: str = ""  # FIFO only: 20 digits, growing within a group
 
 
 class Delivery(Struct, frozen=True):
@@ -92,6 +101,7 @@ class Delivery(Struct, frozen=True):
     next_visible_at_ms: int
     partition: int
     offset: int
+    sequence_number: str = ""  # FIFO only
 
 
 class EntryResult(Struct, frozen=True):
@@ -121,6 +131,7 @@ class Peeked(Struct, frozen=True):
     next_visible_at_ms: int | None
     partition: int
     offset: int
+    sequence_number: str = ""  # FIFO only
 
 
 class Page(Struct, frozen=True):

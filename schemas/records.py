@@ -118,6 +118,9 @@ class QueueRecord(Struct, frozen=True):
     user_attributes: dict[str, str] = {}
     durable_acks: bool = False
     deleting: bool = False
+    fifo: bool = False
+    content_dedup: bool = False
+    dedup_scope: str = "queue"
 
 
 class KeyRecord(Struct, frozen=True):

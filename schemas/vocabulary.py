@@ -54,6 +54,7 @@ class Reason(StrEnum):
     KILLED = "killed"  # A consumer said so.
     UNDECODABLE = "undecodable"  # The record claims one of our schemas and can't be read.
     TORN_BATCH = "torn_batch"  # Part of an atomic batch that never became whole.
+    DUPLICATE = "duplicate"  # Repeats a message that was sent to a FIFO queue at most five minutes before.
     DUPLICATE_MOVE = "duplicate_move"  # A second copy of the same move.
 
 

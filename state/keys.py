@@ -18,7 +18,7 @@ class Unit(Struct, frozen=True):
 class UnitKeys:
     """Keys of one unit, spelled once."""
 
-    __slots__ = ("_base", "_tags", "body", "meta", "origins", "outbox", "refs")
+    __slots__ = ("_base", "_tags", "body", "dedup", "ids", "meta", "origins", "outbox", "pending", "refs")
 
     def __init__(self, prefix: str, unit: Unit) -> None:
         self._base = f"{prefix}:{{{unit.incarnation}:{unit.partition}}}:"
@@ -27,6 +27,9 @@ class UnitKeys:
         self.refs = self._base + "refs"
         self.outbox = self._base + "outbox"
         self.origins = self._base + "origins"
+        self.dedup = self._base + "dedup"
+        self.ids = self._base + "ids"
+        self.pending = self._base + "pending"
         self._tags: dict[int, TagKeys] = {}
 
     def tag(self, tag: int) -> TagKeys:
@@ -37,22 +40,25 @@ class UnitKeys:
 
     def all(self) -> list[str]:
         """Every key of the unit that is not a tag's."""
-        return [self.meta, self.body, self.refs, self.outbox, self.origins]
+        return [self.meta, self.body, self.refs, self.outbox, self.origins, self.dedup, self.ids, self.pending]
 
 
 class TagKeys:
     """Keys of one tag of a unit."""
 
-    __slots__ = ("ahead", "delayed", "delivery", "visible")
+    __slots__ = ("ahead", "delayed", "delivery", "groups", "order", "visible")
 
     def __init__(self, base: str, tag: int) -> None:
         self.visible = f"{base}visible:{tag}"
         self.delivery = f"{base}delivery:{tag}"
         self.ahead = f"{base}ahead:{tag}"
         self.delayed = f"{base}delayed:{tag}"
+        self.order = f"{base}order:{tag}"
+        self.groups = f"{base}groups:{tag}"
 
     def all(self) -> list[str]:
-        return [self.visible, self.delivery, self.ahead, self.delayed]
+        """Every key of the tag, in the order of the scripts that take all of them (load, purge, delete)."""
+        return [self.visible, self.ahead, self.delayed, self.delivery, self.order, self.groups]
 
 
 def wake_channel(prefix: str, incarnation: str) -> str:

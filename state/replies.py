@@ -21,21 +21,31 @@ class Window(Struct, frozen=True):
 
 
 class LoadEntry(Struct, frozen=True):
-    """A record for the window. `packed` by `store.pack_body`, empty = skipped for `reason`; `mask` has a 1 per tag that wants it."""
+    """A record for the window. `packed` by `store.pack_body`, empty = skipped for `reason`; `mask` has a 1 per tag that wants it.
+
+    FIFO: `group` are 8 bytes that stand for the message's group, `dedup` those of its deduplication id, empty = none.
+    """
 
     offset: int
     packed: bytes
     mask: str
     move_key: str = ""
     reason: str = ""
+    group: bytes = b""
+    dedup: bytes = b""
 
 
 class Loaded(Struct, frozen=True):
-    """After a load: cursor and fullness per tag, in the order of the call, and how many were taken."""
+    """After a load: cursor and fullness per tag, in the order of the call, and how many were taken.
+
+    FIFO: `seen` is the next offset in the order of the log, -1 = not known; `repeats` names the earlier message that one repeats.
+    """
 
     cursors: list[int]
     full: list[bool]
     taken: int
+    seen: int
+    repeats: dict[int, int]
 
 
 class Leased(Struct, frozen=True):
@@ -73,13 +83,14 @@ class Received(Struct, frozen=True):
 
 
 class Probed(Struct, frozen=True):
-    """A look at a unit under a tag: ms until the next message is due (0 = now, None = none), cursor, what it holds."""
+    """A look at a unit under a tag: ms until the next message is due (0 = now, None = none), cursor, what it holds, seen (FIFO)."""
 
     wait_ms: int | None
     cursor: int
     open: int
     bodies: int
     bytes: int
+    seen: int
 
 
 class Acked(Struct, frozen=True):

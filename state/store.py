@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import hiredis
@@ -100,27 +101,28 @@ class Store:
         *,
         epoch: int = 0,
         scan: tuple[int, int] | None = None,
+        prime: bool = False,
         now_ms: int = 0,
     ) -> Loaded:
         """Takes records into the window of `tags`, each offset at most once per tag.
 
         `scan` (from, next) says that the entries are all there is in that range, so that cursors may pass holes; without
-        it each entry is taken for itself: at the cursor, or early. Raises StateLost, Fenced (`epoch` is over).
+        it each entry is taken for itself: at the cursor, or early. FIFO: always all tags of the queue; `prime` says that the scan
+        begins at least five minutes of log before every cursor. Raises StateLost, Fenced (`epoch` is over).
         """
         keys, w = self._unit(unit), self._window
-        names = [keys.meta, keys.body, keys.refs, keys.outbox, keys.origins]
+        names = [keys.meta, keys.body, keys.refs, keys.outbox, keys.origins, keys.dedup, keys.ids, keys.pending]
         for tag in tags:
-            t = keys.tag(tag)
-            names += (t.visible, t.ahead, t.delayed)
+            names += keys.tag(tag).all()
         scan_from, scan_next = scan or (-1, -1)
         arguments: list[Argument] = [
             generation, epoch, now_ms, wake_channel(self._prefix, unit.incarnation), unit.partition,
-            w.messages, w.bytes, w.max_open, w.near_ms, scan_from, scan_next, len(tags), *tags,
+            w.messages, w.bytes, w.max_open, w.near_ms, scan_from, scan_next, int(prime), len(tags), *tags,
         ]  # fmt: skip
         for e in entries:
-            arguments += (e.offset, e.packed, e.mask, e.move_key, e.reason)
-        _, cursors, full, taken = await self._run("load", names, arguments)
-        return Loaded(cursors, [bool(f) for f in full], taken)
+            arguments += (e.offset, e.packed, e.mask, e.move_key, e.reason, e.group, e.dedup)
+        _, cursors, full, taken, seen, repeats = await self._run("load", names, arguments)
+        return Loaded(cursors, [bool(f) for f in full], taken, seen, dict(zip(repeats[::2], repeats[1::2], strict=True)))
 
     async def receive(
         self,
@@ -141,7 +143,7 @@ class Store:
         t = keys.tag(tag)
         reply = await self._run(
             "receive",
-            (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox),
+            (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.order, t.groups),
             (generation, now_ms, tag, max, -1 if lease_ms is None else lease_ms, queue_lease_ms, max_receive_count,
              retention_ms, move_ms, self._window.bytes),
         )  # fmt: skip
@@ -163,7 +165,7 @@ class Store:
         """When a receive would find something. Changes nothing. Raises StateLost."""
         keys = self._unit(unit)
         t = keys.tag(tag)
-        _, wait_ms, *rest = await self._run("probe", (keys.meta, t.visible, keys.body), (generation, now_ms, tag))
+        _, wait_ms, *rest = await self._run("probe", (keys.meta, t.visible, t.delivery, keys.body, t.groups), (generation, now_ms, tag))
         return Probed(None if wait_ms < 0 else wait_ms, *rest)
 
     async def ack(
@@ -172,8 +174,9 @@ class Store:
         """Settles (offset, nonce) pairs. `late`: a lapsed lease counts until redelivery. Raises StateLost."""
         keys = self._unit(unit)
         t = keys.tag(tag)
-        names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox)
-        arguments: list[Argument] = [generation, now_ms, tag, int(late)]
+        names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.order, t.groups)
+        channel = wake_channel(self._prefix, unit.incarnation)
+        arguments: list[Argument] = [generation, now_ms, tag, int(late), channel, unit.partition]
         for pair in pairs:
             arguments += pair
         _, words, seq = await self._run("ack", names, arguments)
@@ -196,7 +199,7 @@ class Store:
         arguments: list[Argument] = [generation, now_ms, tag, int(late), channel, unit.partition]
         for entry in entries:
             arguments += entry
-        _, out = await self._run("extend", (keys.meta, t.visible, t.delivery, keys.outbox), arguments)
+        _, out = await self._run("extend", (keys.meta, t.visible, t.delivery, keys.outbox, t.order, t.groups), arguments)
         return [Extended(out[i].decode().lower(), out[i + 1]) for i in range(0, len(out), 2)]
 
     async def release(
@@ -217,7 +220,8 @@ class Store:
         arguments: list[Argument] = [generation, now_ms, tag, int(late), channel, unit.partition, delay_ms]
         for pair in pairs:
             arguments += pair
-        _, out = await self._run("release", (keys.meta, t.visible, t.delivery, keys.outbox, t.delayed), arguments)
+        names = (keys.meta, t.visible, t.delivery, keys.outbox, t.delayed, t.order, t.groups)
+        _, out = await self._run("release", names, arguments)
         return [Extended(out[i].decode().lower(), out[i + 1]) for i in range(0, len(out), 2)]
 
     async def kill(
@@ -237,7 +241,7 @@ class Store:
         arguments: list[Argument] = [generation, now_ms, tag, int(late), move_ms]
         for pair in pairs:
             arguments += pair
-        _, out = await self._run("kill", (keys.meta, t.visible, t.delivery, keys.body, keys.outbox), arguments)
+        _, out = await self._run("kill", (keys.meta, t.visible, t.delivery, keys.body, keys.outbox, t.order, t.groups), arguments)
         rows = (out[i : i + 6] for i in range(0, len(out), 6))
         return [
             Killed(word.decode().lower(), Dying(off, count, first, nonce, 0, "killed", body))
@@ -250,32 +254,39 @@ class Store:
         """Ends a move at its source: kind dead or moved. Raises StateLost."""
         keys = self._unit(unit)
         t = keys.tag(tag)
-        arguments: list[Argument] = [generation, now_ms, tag, kind]
+        arguments: list[Argument] = [generation, now_ms, tag, kind, wake_channel(self._prefix, unit.incarnation), unit.partition]
         for pair in pairs:
             arguments += pair
-        names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox)
+        names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.order, t.groups)
         _, words = await self._run("settle", names, arguments)
         return [word.decode().lower() for word in words]
 
-    async def claim(self, unit: Unit, generation: int, tag: int, offsets: Sequence[int], *, claim_ms: int, now_ms: int = 0) -> Claimed:
-        """Holds messages for a redrive task: words ok, busy (leased or dying), held (by another claim), settled. Raises StateLost."""
+    async def claim(
+        self, unit: Unit, generation: int, tag: int, messages: Sequence[tuple[int, bytes]], *, claim_ms: int, now_ms: int = 0
+    ) -> Claimed:
+        """Holds (offset, group or b"") for a redrive task: words ok, busy (leased or dying), held (by another claim), settled.
+
+        Raises StateLost.
+        """
         keys = self._unit(unit)
         t = keys.tag(tag)
-        names = (keys.meta, t.visible, t.delivery, t.ahead, keys.outbox)
-        _, nonce, words = await self._run("claim", names, (generation, now_ms, tag, claim_ms, *offsets))
+        names = (keys.meta, t.visible, t.delivery, t.ahead, keys.outbox, t.order, t.groups)
+        arguments: list[Argument] = [generation, now_ms, tag, claim_ms]
+        for message in messages:
+            arguments += message
+        _, nonce, words = await self._run("claim", names, arguments)
         return Claimed(nonce, [(words[i].decode().lower(), words[i + 1]) for i in range(0, len(words), 2)])
 
     def _all_tags(self, keys: UnitKeys, tags: Sequence[int]) -> list[str]:
         names = [keys.meta, keys.body, keys.refs, keys.outbox]
         for tag in tags:
-            t = keys.tag(tag)
-            names += (t.visible, t.ahead, t.delayed, t.delivery)
+            names += keys.tag(tag).all()
         return names
 
     async def delete(self, unit: Unit, generation: int, tags: Sequence[int], offset: int, *, now_ms: int = 0) -> str:
         """Settles one message under all tags: ok, busy (leased under one; nothing changed) or settled. Raises StateLost."""
-        keys = self._unit(unit)
-        reply = await self._run("delete", self._all_tags(keys, tags), (generation, now_ms, offset, *tags))
+        keys, channel = self._unit(unit), wake_channel(self._prefix, unit.incarnation)
+        reply = await self._run("delete", self._all_tags(keys, tags), (generation, now_ms, channel, unit.partition, offset, *tags))
         return reply[0].decode().lower()  # type: ignore[no-any-return]
 
     async def purge(self, unit: Unit, generation: int, tags: Sequence[int], below: int, *, now_ms: int = 0) -> int:
@@ -297,7 +308,7 @@ class Store:
         keys = self._unit(unit)
         names = [keys.meta, keys.outbox]
         for tag in tags:
-            names += (keys.tag(tag).visible, keys.tag(tag).delayed)
+            names += (keys.tag(tag).visible, keys.tag(tag).delayed, keys.tag(tag).delivery)
         _, out = await self._run("info", names, (generation, now_ms, *tags))
         return [TagCounts(*out[i : i + 5]) for i in range(0, len(out), 5)]
 
@@ -318,12 +329,15 @@ class Store:
         _, packed = await self._run("drain", (keys.meta, keys.outbox), (epoch, done_seq, max))
         return [_entry(data) for data in packed]
 
-    async def open(self, unit: Unit, generation: int, starts: Sequence[tuple[int, int]], *, epoch: int = 0, seq: int = 0) -> None:
+    async def open(
+        self, unit: Unit, generation: int, starts: Sequence[tuple[int, int]], *, fifo: bool = False, epoch: int = 0, seq: int = 0
+    ) -> None:
         """Makes a unit serve; `starts` = (tag, first offset). Raises StateLost (other generation), Fenced."""
-        arguments: list[Argument] = [generation, epoch, seq]
+        keys = self._unit(unit)
+        arguments: list[Argument] = [generation, epoch, seq, int(fifo)]
         for start in starts:
             arguments += start
-        await self._run("open", (self._unit(unit).meta,), arguments)
+        await self._run("open", (keys.meta, keys.dedup, keys.ids), arguments)
 
     async def restore(
         self,
@@ -334,20 +348,22 @@ class Store:
         cursor: int,
         settled: Sequence[int],
         deliveries: Sequence[OpenDelivery],
+        groups: Mapping[int, bytes] = MappingProxyType({}),
+        now_ms: int = 0,
     ) -> None:
-        """Writes a slice (1,000 at most) of a rebuild of one tag. Raises Fenced."""
+        """Writes a slice (1,000 deliveries at most) of a rebuild of one tag; `groups` by offset in FIFO units. Raises Fenced."""
         keys = self._unit(unit)
         t = keys.tag(tag)
-        arguments: list[Argument] = [epoch, tag, cursor, len(settled), *settled]
+        arguments: list[Argument] = [epoch, now_ms, tag, cursor, len(settled), *settled]
         for d in deliveries:
-            arguments += (d.offset, d.nonce, d.count, d.first_received_at_ms, d.flag, d.time_ms)
-        await self._run("restore", (keys.meta, t.ahead, t.delivery, t.visible, t.delayed), arguments)
+            arguments += (d.offset, d.nonce, d.count, d.first_received_at_ms, d.flag, d.time_ms, groups.get(d.offset, b""))
+        await self._run("restore", (keys.meta, t.ahead, t.delivery, t.visible, t.delayed, t.order, t.groups), arguments)
 
     async def close(self, unit: Unit, tag: int) -> None:
         """Forgets a tag of a unit."""
         keys = self._unit(unit)
         t = keys.tag(tag)
-        names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, t.ahead, t.delayed)
+        names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, t.ahead, t.delayed, t.order, t.groups)
         while (await self._run("close", names, (tag, 1000)))[1]:
             pass
 

@@ -12,8 +12,8 @@ from msgspec import UNSET
 
 from engine.verbs import ExtendEntry
 from facade.native import examples
-from facade.native.render import delivery_reply, peeked_reply, results_reply
-from facade.native.replies import PageReply, PeekedReply, ReceiveReply, ResultsReply, SendReply, SentReply
+from facade.native.render import delivery_reply, peeked_reply, results_reply, sent_reply
+from facade.native.replies import PageReply, PeekedReply, ReceiveReply, ResultsReply, SendReply
 from facade.native.shapes import ExtendBody, HandlesBody, PeekQuery, QueryMessages, ReceiveBody, ReleaseBody, SendBody
 from facade.native.translate import distinct, entries_of, filter_of_query
 from facade.native.units import MESSAGE_RULE, QUEUE_RULE, to_ms
@@ -30,7 +30,7 @@ _MESSAGE = {"queue": QUEUE_RULE, "message": MESSAGE_RULE}
 async def send(engine: Engine, call: Call) -> Answer:
     """Send one message, or several as an atomic batch."""
     sent = await engine.send(call.by, call.path["queue"], entries_of(call.body.messages))
-    return Answer(SendReply(messages=[SentReply(id=one.id, body_md5=one.body_md5, sent_at_ms=one.sent_at_ms) for one in sent]))
+    return Answer(SendReply(messages=[sent_reply(one) for one in sent]))
 
 
 async def receive(engine: Engine, call: Call) -> Answer:

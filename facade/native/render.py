@@ -10,7 +10,7 @@ from typing import cast
 
 from msgspec import UNSET, UnsetType, structs
 
-from engine.verbs import Delivery, EntryResult, Peeked, QueueInfo, TagInfo, TaskInfo
+from engine.verbs import Delivery, EntryResult, Peeked, QueueInfo, Sent, TagInfo, TaskInfo
 from facade.native.replies import (
     AttributeReply,
     ConditionReply,
@@ -23,6 +23,7 @@ from facade.native.replies import (
     ResultReply,
     ResultsReply,
     ResultStatus,
+    SentReply,
     TagReply,
     TaskReply,
 )
@@ -51,6 +52,9 @@ def queue_reply(queue: QueueInfo) -> QueueReply:
         receive_wait_seconds=to_seconds(queue.receive_wait_ms),
         max_receive_messages=queue.max_receive_messages,
         durable_acks=queue.durable_acks,
+        fifo=queue.fifo,
+        content_dedup=queue.content_dedup,
+        dedup_scope=queue.dedup_scope,
         user_attributes=queue.user_attributes,
         redrive_policy=None if queue.redrive_policy is None else policy_reply(queue.redrive_policy),
         source_queues=queue.source_queues,
@@ -108,8 +112,17 @@ def _origin(origin: Origin | None) -> OriginReply | UnsetType:
     return UNSET if origin is None else OriginReply(**structs.asdict(origin))
 
 
+def _given(value: str | None) -> str | UnsetType:
+    return UNSET if value is None else value
+
+
 def _sender(message: Message) -> str | UnsetType:
     return message.sender or UNSET
+
+
+def sent_reply(sent: Sent) -> SentReply:
+    """A message that Kafka has."""
+    return SentReply(id=sent.id, body_md5=sent.body_md5, sent_at_ms=sent.sent_at_ms, sequence_number=sent.sequence_number or UNSET)
 
 
 def delivery_reply(delivery: Delivery) -> DeliveryReply:
@@ -128,6 +141,9 @@ def delivery_reply(delivery: Delivery) -> DeliveryReply:
         next_visible_at_ms=delivery.next_visible_at_ms,
         partition=delivery.partition,
         offset=delivery.offset,
+        group=_given(message.group),
+        dedup_id=_given(message.dedup_id),
+        sequence_number=delivery.sequence_number or UNSET,
         sender=_sender(message),
         origin=_origin(message.origin),
     )
@@ -149,6 +165,9 @@ def peeked_reply(peeked: Peeked) -> PeekedReply:
         next_visible_at_ms=peeked.next_visible_at_ms,
         partition=peeked.partition,
         offset=peeked.offset,
+        group=_given(message.group),
+        dedup_id=_given(message.dedup_id),
+        sequence_number=peeked.sequence_number or UNSET,
         sender=_sender(message),
         origin=_origin(message.origin),
     )

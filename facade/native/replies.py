@@ -74,6 +74,9 @@ class QueueReply(Reply, frozen=True, kw_only=True):
     receive_wait_seconds: Span
     max_receive_messages: Count
     durable_acks: bool
+    fifo: bool
+    content_dedup: bool
+    dedup_scope: str
     user_attributes: dict[str, str]
     redrive_policy: RedrivePolicyReply | None
     source_queues: list[str]
@@ -94,11 +97,12 @@ class TagsReply(Reply, frozen=True, kw_only=True):
 
 
 class SentReply(Reply, frozen=True, kw_only=True):
-    """A message that Kafka has. `body_md5` is over the body's bytes."""
+    """A message that Kafka has. `body_md5` is over the body's bytes. FIFO: one that repeats an earlier one has that one's id."""
 
     id: str
     body_md5: str
     sent_at_ms: Millis
+    sequence_number: str | UnsetType = UNSET
 
 
 class SendReply(Reply, frozen=True, kw_only=True):
@@ -144,6 +148,9 @@ class DeliveryReply(Reply, frozen=True, kw_only=True):
     next_visible_at_ms: Millis
     partition: Count
     offset: Count
+    group: str | UnsetType = UNSET
+    dedup_id: str | UnsetType = UNSET
+    sequence_number: str | UnsetType = UNSET
     sender: str | UnsetType = UNSET
     origin: OriginReply | UnsetType = UNSET
 
@@ -168,6 +175,9 @@ class PeekedReply(Reply, frozen=True, kw_only=True):
     next_visible_at_ms: Millis | None
     partition: Count
     offset: Count
+    group: str | UnsetType = UNSET
+    dedup_id: str | UnsetType = UNSET
+    sequence_number: str | UnsetType = UNSET
     sender: str | UnsetType = UNSET
     origin: OriginReply | UnsetType = UNSET
 

@@ -48,6 +48,13 @@ class CreateQueueBody(Body, frozen=True, kw_only=True):
     receive_wait_seconds: Annotated[Seconds | None, Meta(description="Wait of a receive that names none; 0 to 60, default 0.")] = None
     max_receive_messages: Annotated[Whole | None, Meta(description="Most messages of one receive; 1-100, default 100.")] = None
     durable_acks: Annotated[bool | None, Meta(description="Answer an ack only when Kafka has it; default false.")] = None
+    fifo: Annotated[bool | None, Meta(description="A group's messages are received in order, one after the other; default false.")] = None
+    content_dedup: Annotated[
+        bool | None, Meta(description="FIFO: a message without a dedup_id has the SHA-256 of its body as one; default false.")
+    ] = None
+    dedup_scope: Annotated[
+        str | None, Meta(description="FIFO: within what a dedup_id is unique for five minutes; queue (default) or group.")
+    ] = None
     user_attributes: UserAttributes | None = None
     redrive_policy: RedrivePolicyBody | None = None
 
@@ -62,6 +69,8 @@ class SetQueueBody(Body, frozen=True, kw_only=True):
     receive_wait_seconds: Seconds | UnsetType = UNSET
     max_receive_messages: Whole | UnsetType = UNSET
     durable_acks: bool | UnsetType = UNSET
+    content_dedup: bool | UnsetType = UNSET
+    dedup_scope: Annotated[str, Meta(description="queue or group; only while the queue is empty.")] | UnsetType = UNSET
     user_attributes: UserAttributes | UnsetType = UNSET
     redrive_policy: RedrivePolicyBody | UnsetType = UNSET
 
@@ -113,10 +122,12 @@ class SendMessage(Body, frozen=True, kw_only=True):
     attributes: dict[Annotated[str, Meta(pattern=ATTRIBUTE_NAME_PATTERN)], str | AttributeBody] | None = None
     delay_seconds: Seconds | None = None
     lease_seconds: Seconds | None = None
+    group: Annotated[str | None, Meta(description="Needed in a FIFO queue; 1-128 characters.")] = None
+    dedup_id: Annotated[str | None, Meta(description="FIFO: a message with an id of the last five minutes is not delivered.")] = None
 
 
 class SendBody(Body, frozen=True, kw_only=True):
-    """Messages to send; more than one are an atomic batch: all or none."""
+    """Messages to send; more than one are an atomic batch: all or none. FIFO with dedup_scope group: of one group."""
 
     messages: Annotated[list[SendMessage], Meta(min_length=1, max_length=100)]
 

@@ -45,6 +45,9 @@ def settings_of(body: CreateQueueBody | SetQueueBody) -> QueueSettings:
         receive_wait_ms=to_ms(_given(body.receive_wait_seconds)),
         max_receive_messages=_given(body.max_receive_messages),
         durable_acks=_given(body.durable_acks),
+        fifo=body.fifo if isinstance(body, CreateQueueBody) else None,
+        content_dedup=_given(body.content_dedup),
+        dedup_scope=_given(body.dedup_scope),
         user_attributes=_given(body.user_attributes),
         redrive_policy=None if policy is None else policy_of(policy),
     )
@@ -73,6 +76,8 @@ def entries_of(messages: Sequence[SendMessage]) -> list[SendEntry]:
                 delay_ms=to_ms(message.delay_seconds),
                 lease_ms=to_ms(message.lease_seconds),
                 body_is_text=text is not None,
+                group=message.group,
+                dedup_id=message.dedup_id,
             )
         )
     return entries

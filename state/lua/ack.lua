@@ -1,28 +1,33 @@
 -- ack: settles leased messages for a tag. A handle of a delivery that is over changes nothing.
--- KEYS 1 meta hash: generation, seq, bytes
+-- KEYS 1 meta hash: generation, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 body hash: offset -> header and record
 -- KEYS 5 refs hash: offset -> holders
 -- KEYS 6 outbox list: journal entries
+-- KEYS 7 order zset: group and offset, FIFO only
+-- KEYS 8 groups zset: group by next ms, FIFO only
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 tag
 -- ARGV 4 late: 1 = a lapsed lease counts until the message is delivered again
+-- ARGV 5 channel: wake-ups go there (a group that is free again)
+-- ARGV 6 partition: the payload of a wake-up
 -- ARGV + per handle: offset, nonce
 -- OUT {status, {a status word per handle}, seq of the journal entry or 0}
 -- STATUS OK STALE LAPSED FULL LOST
 -- INV a handle settles its message at most once
 -- COST O(handles log open)
--- VERSION 1
--- INCLUDE clock journal delivery settle
+-- VERSION 2
+-- INCLUDE clock journal delivery guard groups settle
 local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
-if redis.call('LLEN', outbox) >= 20000 then return {'FULL'} end
+local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[7], KEYS[8])
+refused = refused or blocked(meta, outbox)
+if refused then return refused end
 local now, tag, late = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
 local shared = redis.call('EXISTS', refs) == 1
-local words, acked = {}, {}
-for a = 5, #ARGV, 2 do
+local words, acked, touched = {}, {}, {}
+for a = 7, #ARGV, 2 do
   local off = tonumber(ARGV[a])
   local d = delivery_read(delivery, off)
   local word = 'OK'
@@ -32,10 +37,18 @@ for a = 5, #ARGV, 2 do
     word = 'LAPSED'
   else
     settle(meta, visible, delivery, body, refs, off, shared)
+    if unit.fifo then settle_ordered(KEYS[7], off, d.group, touched) end
     acked[#acked + 1] = off
   end
   words[#words + 1] = word
 end
 local seq = 0
-if #acked > 0 then seq = journal(meta, outbox, now, 'acked', tag, acked) end
+if #acked > 0 then
+  seq = journal(meta, outbox, now, 'acked', tag, acked)
+  seal(meta, ARGV[3], visible, delivery)
+  if unit.fifo then
+    if regroup_all(KEYS[7], KEYS[8], delivery, touched, now) then redis.call('PUBLISH', ARGV[5], ARGV[6]) end
+    seal_groups(meta, ARGV[3], KEYS[7], KEYS[8])
+  end
+end
 return {'OK', words, seq}

@@ -1,25 +1,28 @@
 -- close: forgets a tag of a unit, a slice of its open messages at a call; shared bodies stay for the other tags.
--- KEYS 1 meta hash: bytes, c:<tag>, f:<tag>
+-- KEYS 1 meta hash: bytes, c:<tag>, f:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 body hash: offset -> header and record
 -- KEYS 5 refs hash: offset -> holders
 -- KEYS 6 ahead set: offsets taken
 -- KEYS 7 delayed zset: offset by due ms
+-- KEYS 8 order zset: group and offset, FIFO only
+-- KEYS 9 groups zset: group by next ms, FIFO only
 -- ARGV 1 tag
 -- ARGV 2 slice: messages at most
 -- OUT {status, open messages left}
 -- STATUS OK
 -- INV other tags are not touched
 -- COST O(slice)
--- VERSION 1
--- INCLUDE settle
+-- VERSION 2
+-- INCLUDE delivery groups settle
 local meta, visible, delivery, body, refs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-redis.call('HDEL', meta, 'c:' .. ARGV[1], 'f:' .. ARGV[1])
+local tag = ARGV[1]
+redis.call('HDEL', meta, 'c:' .. tag, 'f:' .. tag, 'n:' .. tag, 'g:' .. tag, 'a:' .. tag, 'd:' .. tag)
 local shared = redis.call('EXISTS', refs) == 1
 for _, off in ipairs(redis.call('ZRANGE', visible, 0, tonumber(ARGV[2]) - 1)) do
   settle(meta, visible, delivery, body, refs, off, shared)
 end
 local left = redis.call('ZCARD', visible)
-if left == 0 then redis.call('DEL', delivery, KEYS[6], KEYS[7]) end
+if left == 0 then redis.call('DEL', delivery, KEYS[6], KEYS[7], KEYS[8], KEYS[9]) end
 return {'OK', left}

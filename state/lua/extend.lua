@@ -1,8 +1,10 @@
 -- extend: moves the deadlines of leases, counted from now; 0 makes a message receivable at once and leaves its handle good until then.
--- KEYS 1 meta hash: generation, seq
+-- KEYS 1 meta hash: generation, seq, drained, fifo, c:<tag>, n:<tag>, g:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 outbox list: journal entries
+-- KEYS 5 order zset: group and offset, FIFO only
+-- KEYS 6 groups zset: group by next ms, FIFO only
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 tag
@@ -14,13 +16,14 @@
 -- STATUS OK STALE LAPSED FULL LOST
 -- INV only the latest delivery of a message can be extended; counts do not change
 -- COST O(handles log open)
--- VERSION 1
--- INCLUDE clock journal delivery
+-- VERSION 2
+-- INCLUDE clock journal delivery guard groups
 local meta, visible, delivery, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
-if redis.call('LLEN', outbox) >= 20000 then return {'FULL'} end
+local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[5], KEYS[6])
+refused = refused or blocked(meta, outbox)
+if refused then return refused end
 local now, tag, late = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
-local out, extended, times, sooner = {}, {}, {}, false
+local out, extended, times, touched, sooner = {}, {}, {}, {}, false
 for a = 7, #ARGV, 3 do
   local off = tonumber(ARGV[a])
   local d = delivery_read(delivery, off)
@@ -35,10 +38,12 @@ for a = 7, #ARGV, 3 do
     d.time = time
     delivery_write(delivery, off, d)
     redis.call('ZADD', visible, time, off)
+    touched[d.group] = true
     extended[#extended + 1], times[#times + 1] = off, time
   end
   out[#out + 1], out[#out + 2] = word, time
 end
 if #extended > 0 then journal(meta, outbox, now, 'extended', tag, extended, times) end
+if unit.fifo then regroup_all(KEYS[5], KEYS[6], delivery, touched, now) end
 if sooner then redis.call('PUBLISH', ARGV[5], ARGV[6]) end
 return {'OK', out}

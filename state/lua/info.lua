@@ -1,7 +1,7 @@
 -- info: exact counts of what each tag has open in the window, and its cursor. Remembers the floor, and journals it when it has risen.
--- KEYS 1 meta hash: generation, seq, c:<tag> cursors, f:<tag> floors
+-- KEYS 1 meta hash: generation, seq, fifo, c:<tag> cursors, f:<tag> floors, n:<tag>, d:<tag>
 -- KEYS 2 outbox list: journal entries
--- KEYS + per tag: visible zset, delayed zset
+-- KEYS + per tag: visible zset, delayed zset, delivery hash
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV + tag ids
@@ -9,14 +9,13 @@
 -- STATUS OK LOST
 -- INV floor <= every open offset of its tag; it never falls
 -- COST O(tags x min(open, 2000 + steps of the floor))
--- VERSION 1
--- INCLUDE clock journal
+-- VERSION 2
+-- INCLUDE clock journal guard
 local meta, outbox = KEYS[1], KEYS[2]
-if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
 local now = clock(ARGV[2])
 local out = {}
 local function floor_of(id, visible, cursor, open)
-  local floor = math.min(tonumber(redis.call('HGET', meta, 'f:' .. id) or '0'), cursor)
+  local floor = math.min(tonumber(redis.call('HGET', meta, 'f:' .. id)), cursor)
   local found = cursor
   if open > 0 and open <= 2000 then
     for _, member in ipairs(redis.call('ZRANGE', visible, 0, -1)) do found = math.min(found, tonumber(member)) end
@@ -34,11 +33,13 @@ local function floor_of(id, visible, cursor, open)
   return found
 end
 for i = 3, #ARGV do
-  local k = 2 + (i - 3) * 2
+  local k = 2 + (i - 3) * 3
   local visible, delayed = KEYS[k + 1], KEYS[k + 2]
-  local cursor = tonumber(redis.call('HGET', meta, 'c:' .. ARGV[i]) or '-1')
-  if cursor < 0 then return {'LOST'} end
-  redis.call('ZREMRANGEBYSCORE', delayed, '-inf', now)
+  local unit, refused = guard(meta, ARGV[1], ARGV[i], visible, KEYS[k + 3])
+  if refused then return refused end
+  local cursor = unit.cursor
+  if not delayed_whole(meta, ARGV[i], delayed) or not redis.call('HGET', meta, 'f:' .. ARGV[i]) then return broken(meta) end
+  if redis.call('ZREMRANGEBYSCORE', delayed, '-inf', now) > 0 then seal_delayed(meta, ARGV[i], delayed) end
   local open = redis.call('ZCARD', visible)
   local ready = redis.call('ZCOUNT', visible, '-inf', now)
   local waiting = redis.call('ZCARD', delayed)

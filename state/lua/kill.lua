@@ -1,9 +1,11 @@
 -- kill: marks leased messages as dying, so that the caller can move them to the dead-letter queue; nobody receives them meanwhile.
--- KEYS 1 meta hash: generation, seq
+-- KEYS 1 meta hash: generation, seq, drained, fifo, c:<tag>, n:<tag>, g:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 body hash: offset -> header and record
 -- KEYS 5 outbox list: journal entries
+-- KEYS 6 order zset: group and offset, FIFO only
+-- KEYS 7 groups zset: group by next ms, FIFO only
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 tag
@@ -14,13 +16,14 @@
 -- STATUS OK STALE LAPSED FULL LOST
 -- INV a dying message is given to one mover at a time
 -- COST O(handles log open)
--- VERSION 1
--- INCLUDE clock journal delivery
+-- VERSION 2
+-- INCLUDE clock journal delivery guard groups
 local meta, visible, delivery, body, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
-if redis.call('LLEN', outbox) >= 20000 then return {'FULL'} end
+local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
+refused = refused or blocked(meta, outbox)
+if refused then return refused end
 local now, tag, late, move_ms = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', tonumber(ARGV[5])
-local out = {}
+local out, touched = {}, {}
 for a = 6, #ARGV, 2 do
   local off = tonumber(ARGV[a])
   local d = delivery_read(delivery, off)
@@ -34,8 +37,10 @@ for a = 6, #ARGV, 2 do
     d.nonce = journal(meta, outbox, now, 'dying', tag, {off}, {d.time}, 'killed')
     delivery_write(delivery, off, d)
     redis.call('ZADD', visible, d.time, off)
+    touched[d.group] = true
     row = {'OK', off, d.count, d.first, d.nonce, redis.call('HGET', body, off) or ''}
   end
   for _, v in ipairs(row) do out[#out + 1] = v end
 end
+if unit.fifo then regroup_all(KEYS[6], KEYS[7], delivery, touched, now) end
 return {'OK', out}

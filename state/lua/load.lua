@@ -1,10 +1,13 @@
--- load: the only way into the window. Takes records of one partition for some tags, each offset at most once per tag.
--- KEYS 1 meta hash: generation, epoch, seq, bytes, c:<tag> cursors
+-- load: the only way into the window. Takes records of one partition for some tags, each offset at most once per tag; in a FIFO unit in order, repeated ones never.
+-- KEYS 1 meta hash: generation, epoch, seq, bytes, origins, fifo, seen, dedups, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>
 -- KEYS 2 body hash: offset -> header and record
 -- KEYS 3 refs hash: offset -> how many tags hold the body, when two or more
 -- KEYS 4 outbox list: journal entries
 -- KEYS 5 origins zset: move key, score is the offset of its first copy
--- KEYS + per tag: visible zset (offset by next visible ms), ahead set (offsets at or above the cursor already taken), delayed zset (offset by due ms)
+-- KEYS 6 dedup hash: id -> when (ms) and offset, FIFO only
+-- KEYS 7 ids list: ids of dedup by age, FIFO only
+-- KEYS 8 pending hash: offset -> record that came before the one it follows, FIFO only
+-- KEYS + per tag: visible zset, ahead set, delayed zset, delivery hash, order zset, groups zset
 -- ARGV 1 generation
 -- ARGV 2 epoch: of the loader, 0 = write-through
 -- ARGV 3 now: ms, 0 = Redis' clock
@@ -16,36 +19,46 @@
 -- ARGV 9 near_ms: a message due later than this is kept without its body
 -- ARGV 10 scan_from: offset from which the entries are all there is, -1 = single records
 -- ARGV 11 scan_next: offset up to which that holds
--- ARGV 12 tag_count
--- ARGV + tag ids, then per entry: offset, header and record ('' = skipped), mask (one 0 or 1 per tag), move key or '', skip reason or ''
--- OUT {status, {cursor per tag}, {1 per tag whose window is full}, taken}
+-- ARGV 12 prime: 1 = the scan begins so long before the cursors that dedup is complete there
+-- ARGV 13 tag_count
+-- ARGV + tag ids, then per entry: offset, header and record ('' = skipped), mask (one 0 or 1 per tag), move key or '', skip reason or '', group (8 bytes or ''), dedup id or ''
+-- OUT {status, {cursor per tag}, {1 per tag whose window is full}, taken, seen (-1 = not known), {offset, offset of the message it repeats ...}}
 -- STATUS OK FENCED LOST
 -- INV an offset below the cursor or in ahead is never taken again; a cursor never passes a record it did not take
 -- COST O(entries x tags)
--- VERSION 1
--- INCLUDE clock journal
-local meta, body, refs, outbox, origins = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
+-- VERSION 2
+-- INCLUDE clock journal delivery guard groups dedup turn origins
+local meta, body, refs, outbox, origins, dedup, ids, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 if ARGV[2] ~= '0' and redis.call('HGET', meta, 'epoch') ~= ARGV[2] then return {'FENCED'} end
 local now, channel, partition = clock(ARGV[3]), ARGV[4], ARGV[5]
 local window_messages, window_bytes = tonumber(ARGV[6]), tonumber(ARGV[7])
 local max_open, near_ms = tonumber(ARGV[8]), tonumber(ARGV[9])
-local scan_from, scan_next, tag_count = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
-local bytes = tonumber(redis.call('HGET', meta, 'bytes') or '0')
+local scan_from, scan_next, tag_count = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[13])
+local m = redis.call('HMGET', meta, 'generation', 'bytes', 'seen', 'fifo', 'dedups', 'origins')
+if m[1] ~= ARGV[1] then return {'LOST'} end
+if not m[2] or m[6] ~= tostring(redis.call('ZCARD', origins)) then return broken(meta) end
+if m[4] and m[5] ~= tostring(redis.call('HLEN', dedup)) then return broken(meta) end
 local bodies = redis.call('HLEN', body)
+local bytes = bodies == 0 and 0 or tonumber(m[2])
+if bodies == 0 and m[2] ~= '0' then redis.call('HSET', meta, 'bytes', 0) end
+local fifo = m[4] == '1'
+local f = {seen = tonumber(m[3] or '-1'), dedup = dedup, ids = ids, pending = pending, scan_from = scan_from, repeats = {}, tags = table.concat(ARGV, ',', 14, 13 + tag_count)}
 local share = math.floor(window_messages / 8)
 local EARLY = 1000
 local tags = {}
 for i = 1, tag_count do
-  local k = 5 + (i - 1) * 3
-  local tag = {id = ARGV[12 + i], visible = KEYS[k + 1], ahead = KEYS[k + 2], delayed = KEYS[k + 3]}
-  tag.cursor = tonumber(redis.call('HGET', meta, 'c:' .. tag.id) or '-1')
-  if tag.cursor < 0 then return {'LOST'} end
-  tag.first = tag.cursor
+  local k, id = 8 + (i - 1) * 6, ARGV[13 + i]
+  local unit, refused = guard(meta, ARGV[1], id, KEYS[k + 1], KEYS[k + 4], KEYS[k + 5], KEYS[k + 6])
+  if refused then return refused end
+  if not ahead_whole(meta, id, KEYS[k + 2]) then return broken(meta) end
+  local tag = {id = id, visible = KEYS[k + 1], ahead = KEYS[k + 2], delayed = KEYS[k + 3], delivery = KEYS[k + 4], order = KEYS[k + 5], groups = KEYS[k + 6]}
+  tag.cursor, tag.first = unit.cursor, unit.cursor
   tag.ahead_count = redis.call('SCARD', tag.ahead)
-  tag.open = redis.call('ZCARD', tag.visible)
+  tag.ahead_first, tag.open, tag.delays = tag.ahead_count, redis.call('ZCARD', tag.visible), 0
+  tag.open_first = tag.open
   tags[i] = tag
 end
+local taken = 0
 local function pass_ahead(tag)
   while tag.ahead_count > 0 and redis.call('SREM', tag.ahead, tag.cursor) == 1 do
     tag.ahead_count = tag.ahead_count - 1
@@ -59,77 +72,82 @@ local function fits(tag, entry)
 end
 local function hold_body(entry)
   if entry.due - now >= near_ms then return end
-  if entry.held == nil then
-    entry.held = redis.call('HSETNX', body, entry.off, entry.packed) == 0
-    if entry.held then
-      local holders = tonumber(redis.call('HGET', refs, entry.off) or '1')
-      redis.call('HSET', refs, entry.off, holders + 1)
-    else
-      bodies = bodies + 1
-      bytes = bytes + entry.size
-      redis.call('HINCRBY', meta, 'bytes', entry.size)
-      entry.held = true
-    end
-    return
+  if entry.held == nil and redis.call('HSETNX', body, entry.off, entry.packed) == 1 then
+    bodies, bytes = bodies + 1, bytes + entry.size
+    redis.call('HINCRBY', meta, 'bytes', entry.size)
+  else
+    redis.call('HSET', refs, entry.off, tonumber(redis.call('HGET', refs, entry.off) or '1') + 1)
   end
-  local holders = tonumber(redis.call('HGET', refs, entry.off) or '1')
-  redis.call('HSET', refs, entry.off, holders + 1)
+  entry.held = true
 end
-local taken = 0
 local function insert(tag, entry)
   redis.call('ZADD', tag.visible, entry.due, entry.off)
-  if entry.due > now then redis.call('ZADD', tag.delayed, entry.due, entry.off) end
+  if entry.due > now then tag.delays = tag.delays + redis.call('ZADD', tag.delayed, entry.due, entry.off) end
+  if fifo then
+    delivery_write(tag.delivery, entry.off, {nonce = 0, count = 0, first = 0, flag = 0, time = entry.due, group = entry.group})
+    group_add(tag.order, tag.groups, entry.off, entry.group, entry.due)
+  end
   hold_body(entry)
-  tag.open = tag.open + 1
-  taken = taken + 1
+  tag.open, taken = tag.open + 1, taken + 1
 end
 local function skip(tag, entry)
   if entry.reason ~= '' then journal(meta, outbox, now, 'skipped', tonumber(tag.id), {entry.off}, nil, entry.reason) end
 end
+local function set_aside(tag, entry, wanted)
+  if redis.call('SADD', tag.ahead, entry.off) == 0 then return end
+  tag.ahead_count = tag.ahead_count + 1
+  if wanted then insert(tag, entry) else skip(tag, entry) end
+end
 -- One record for one tag: in order (moves the cursor) or early (remembered in ahead).
 local function take(tag, entry, wanted)
   if entry.off < tag.cursor or tag.full then return end
-  local in_order = entry.off == tag.cursor or (scan_from >= 0 and tag.cursor >= scan_from)
-  if in_order then
-    tag.cursor = entry.off
-    if tag.ahead_count > 0 and redis.call('SREM', tag.ahead, entry.off) == 1 then
-      tag.ahead_count = tag.ahead_count - 1
-    elseif not wanted then
-      skip(tag, entry)
-    elseif fits(tag, entry) then
-      insert(tag, entry)
-    else
-      tag.full = true
-      return
-    end
-    tag.cursor = entry.off + 1
-    pass_ahead(tag)
-  elseif entry.off - tag.cursor <= EARLY and (not wanted or fits(tag, entry)) then
-    if redis.call('SADD', tag.ahead, entry.off) == 1 then
-      tag.ahead_count = tag.ahead_count + 1
-      if wanted then insert(tag, entry) else skip(tag, entry) end
-    end
+  if entry.off ~= tag.cursor and not (scan_from >= 0 and tag.cursor >= scan_from) then
+    if not fifo and entry.off - tag.cursor <= EARLY and (not wanted or fits(tag, entry)) then set_aside(tag, entry, wanted) end
+    return
+  end
+  tag.cursor = entry.off
+  if tag.ahead_count > 0 and redis.call('SREM', tag.ahead, entry.off) == 1 then
+    tag.ahead_count = tag.ahead_count - 1
+  elseif not wanted then
+    skip(tag, entry)
+  elseif fits(tag, entry) then
+    insert(tag, entry)
+  else
+    tag.full = true
+    return
+  end
+  tag.cursor = entry.off + 1
+  pass_ahead(tag)
+end
+-- A message that repeats an earlier one is settled under every tag at once, also where the window is not there yet.
+local function set_aside_everywhere(entry)
+  for _, tag in ipairs(tags) do
+    if entry.off > tag.cursor then set_aside(tag, entry, false) end
   end
 end
-for a = 12 + tag_count + 1, #ARGV, 5 do
-  local entry = {off = tonumber(ARGV[a]), packed = ARGV[a + 1], reason = ARGV[a + 4]}
-  local mask, move_key = ARGV[a + 2], ARGV[a + 3]
-  entry.size = #entry.packed
-  if entry.size > 0 then
-    local _, due = struct.unpack('>I8I8', entry.packed)
-    entry.due = due
-  end
-  if move_key ~= '' then
-    local first = tonumber(redis.call('ZSCORE', origins, move_key) or '-1')
-    if first >= 0 and first ~= entry.off then
-      entry.reason, entry.size = 'duplicate_move', 0
-    elseif first < 0 then
-      redis.call('ZADD', origins, entry.off, move_key)
-      redis.call('ZREMRANGEBYRANK', origins, 0, -20001)
-    end
-  end
+local function process(entry)
+  if fifo and not turn(f, entry) then return end
+  if entry.repeats then set_aside_everywhere(entry) end
+  if entry.move_key ~= '' then first_copy(meta, origins, entry) end
   for i = 1, tag_count do
-    take(tags[i], entry, entry.size > 0 and string.sub(mask, i, i) == '1')
+    take(tags[i], entry, entry.size > 0 and string.sub(entry.mask, i, i) == '1')
+  end
+end
+if fifo and f.seen < 0 and ARGV[12] == '1' then f.seen = scan_from end
+if not fifo or f.seen >= 0 then
+  for a = 13 + tag_count + 1, #ARGV, 7 do
+    local entry = {off = tonumber(ARGV[a]), packed = ARGV[a + 1], mask = ARGV[a + 2], move_key = ARGV[a + 3], reason = ARGV[a + 4], group = ARGV[a + 5], dedup = ARGV[a + 6]}
+    entry.size = #entry.packed
+    if entry.size > 0 then
+      local _, due = struct.unpack('>I8I8', entry.packed)
+      entry.due = due
+    end
+    process(entry)
+  end
+  local late = fifo and turn_next(f)
+  while late do
+    process(late)
+    late = turn_next(f)
   end
 end
 local cursors, full = {}, {}
@@ -140,7 +158,17 @@ for i = 1, tag_count do
     pass_ahead(tag)
   end
   if tag.cursor ~= tag.first then redis.call('HSET', meta, 'c:' .. tag.id, tag.cursor) end
+  if tag.open ~= tag.open_first then
+    seal(meta, tag.id, tag.visible, tag.delivery)
+    if fifo then seal_groups(meta, tag.id, tag.order, tag.groups) end
+  end
+  if tag.ahead_count ~= tag.ahead_first then seal_ahead(meta, tag.id, tag.ahead) end
+  if tag.delays > 0 then seal_delayed(meta, tag.id, tag.delayed) end
   cursors[i], full[i] = tag.cursor, tag.full and 1 or 0
 end
+if fifo and f.seen >= 0 then
+  if scan_from >= 0 and f.seen >= scan_from and scan_next > f.seen then f.seen = scan_next end
+  redis.call('HSET', meta, 'seen', f.seen, 'dedups', redis.call('HLEN', dedup))
+end
 if taken > 0 then redis.call('PUBLISH', channel, partition) end
-return {'OK', cursors, full, taken}
+return {'OK', cursors, full, taken, f.seen, f.repeats}

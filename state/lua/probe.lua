@@ -1,23 +1,24 @@
 -- probe: tells when a receive would find something. Changes nothing.
--- KEYS 1 meta hash: generation, bytes, c:<tag>
+-- KEYS 1 meta hash: generation, bytes, fifo, seen, c:<tag>, n:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
--- KEYS 3 body hash: offset -> header and record
+-- KEYS 3 delivery hash: offset -> delivery
+-- KEYS 4 body hash: offset -> header and record
+-- KEYS 5 groups zset: group by next ms, FIFO only
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 tag
--- OUT {status, ms to the next visible time or -1, cursor, open, bodies of all tags, their bytes}
+-- OUT {status, ms to the next visible time or -1, cursor, open, bodies of all tags, their bytes, seen (-1 = not known)}
 -- STATUS OK LOST
--- INV reads only
+-- INV reads only, but for a unit that has lost something: that stops serving
 -- COST O(1)
--- VERSION 1
--- INCLUDE clock
-local meta, visible, body = KEYS[1], KEYS[2], KEYS[3]
-if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
-local cursor = redis.call('HGET', meta, 'c:' .. ARGV[3])
-if not cursor then return {'LOST'} end
+-- VERSION 2
+-- INCLUDE clock guard
+local meta, visible, delivery, body, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery)
+if refused then return refused end
 local now = clock(ARGV[2])
-local head = redis.call('ZRANGE', visible, 0, 0, 'WITHSCORES')
+local head = redis.call('ZRANGE', unit.fifo and groups or visible, 0, 0, 'WITHSCORES')
 local wait = -1
 if head[2] then wait = math.max(0, tonumber(head[2]) - now) end
-local bytes = tonumber(redis.call('HGET', meta, 'bytes') or '0')
-return {'OK', wait, tonumber(cursor), redis.call('ZCARD', visible), redis.call('HLEN', body), bytes}
+local m = redis.call('HMGET', meta, 'bytes', 'seen')
+return {'OK', wait, unit.cursor, redis.call('ZCARD', visible), redis.call('HLEN', body), tonumber(m[1] or '0'), tonumber(m[2] or '-1')}

@@ -1,10 +1,12 @@
--- receive: lends the due messages with the lowest visible times to one caller; each is invisible until its deadline from then on.
--- KEYS 1 meta hash: generation, seq, bytes, c:<tag>
+-- receive: lends the due messages with the lowest visible times to one caller; each is invisible until its deadline from then on. In a FIFO unit: the first messages of groups of which none is lent.
+-- KEYS 1 meta hash: generation, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 body hash: offset -> header (sent ms, due ms, lease ms or -1) and record
 -- KEYS 5 refs hash: offset -> holders
 -- KEYS 6 outbox list: journal entries
+-- KEYS 7 order zset: group and offset, FIFO only
+-- KEYS 8 groups zset: group by next ms, FIFO only
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 tag
@@ -17,21 +19,21 @@
 -- ARGV 10 window_bytes: above half of it a leased message gives up its body
 -- OUT {status, now, nonce, ms to the next visible time or -1, cursor, open, {offset, count, first ms, deadline ms, body ...}, {offset, count, first ms, nonce, again ms or 0, reason, body ...}}; the second list is dying: the caller moves it
 -- STATUS OK FULL LOST
--- INV a message is lent to one caller at a time; each delivery adds one to its count; nonce is the seq of its entry
+-- INV a message is lent to one caller at a time; each delivery adds one to its count; nonce is the seq of its entry; a group with a lent message lends nothing
 -- COST O(max log open)
--- VERSION 1
--- INCLUDE clock journal delivery settle
+-- VERSION 2
+-- INCLUDE clock journal delivery guard groups settle
 local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
-if redis.call('LLEN', outbox) >= 20000 then return {'FULL'} end
-local cursor = redis.call('HGET', meta, 'c:' .. ARGV[3])
-if not cursor then return {'LOST'} end
+local order, groups = KEYS[7], KEYS[8]
+local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)
+refused = refused or blocked(meta, outbox)
+if refused then return refused end
 local now, tag, max = clock(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local lease_ms, queue_lease_ms = tonumber(ARGV[5]), tonumber(ARGV[6])
 local max_receive_count, retention_ms = tonumber(ARGV[7]), tonumber(ARGV[8])
 local move_ms, window_bytes = tonumber(ARGV[9]), tonumber(ARGV[10])
 local shared = redis.call('EXISTS', refs) == 1
-local offsets, deadlines, lapsed, expired, lent, dying = {}, {}, {}, {}, {}, {}
+local offsets, deadlines, lapsed, expired, lent, dying, touched = {}, {}, {}, {}, {}, {}, {}
 local REASON = {'killed', 'exhausted'}
 -- Marks a message as dying; a second time (its mover was lost) `again` is until when that mover had it.
 local function die(off, d, packed)
@@ -55,29 +57,54 @@ local function lend(off, d, packed)
   lent[#lent + 1] = {off, d, packed}
   offsets[#offsets + 1], deadlines[#deadlines + 1] = off, d.time
 end
-local function consider(off)
+-- What becomes of a due message: it expires, dies (true) or is lent.
+local function consider(off, d)
   local packed = redis.call('HGET', body, off)
-  local d = delivery_read(delivery, off) or {nonce = 0, count = 0, first = 0, flag = 0, time = 0}
+  d = d or {nonce = 0, count = 0, first = 0, flag = 0, time = 0}
   if d.nonce ~= 0 and d.flag == 0 then lapsed[#lapsed + 1] = off end
   if packed and d.flag ~= 1 and d.flag ~= 2 then
     local _, due = struct.unpack('>I8I8', packed)
     if due + retention_ms <= now then
       settle(meta, visible, delivery, body, refs, off, shared)
+      if unit.fifo then settle_ordered(order, off, d.group, touched) end
       expired[#expired + 1] = off
-      return
+      return false
     end
   end
-  if max_receive_count > 0 and (d.flag == 1 or d.flag == 2 or d.count >= max_receive_count) then return die(off, d, packed) end
+  if max_receive_count > 0 and (d.flag == 1 or d.flag == 2 or d.count >= max_receive_count) then
+    die(off, d, packed)
+    return true
+  end
   lend(off, d, packed)
+  return false
 end
-local rounds = 0
-repeat
-  local due = redis.call('ZRANGEBYSCORE', visible, '-inf', now, 'LIMIT', 0, max - #lent)
-  local before = #lent
-  for _, off in ipairs(due) do consider(tonumber(off)) end
-  for i = before + 1, #lent do redis.call('ZADD', visible, lent[i][2].time, lent[i][1]) end
-  rounds = rounds + 1
-until #due == 0 or #lent >= max or rounds >= 10
+local function any_due()
+  local rounds = 0
+  repeat
+    local due = redis.call('ZRANGEBYSCORE', visible, '-inf', now, 'LIMIT', 0, max - #lent)
+    local before = #lent
+    for _, off in ipairs(due) do consider(tonumber(off), delivery_read(delivery, off)) end
+    for i = before + 1, #lent do redis.call('ZADD', visible, lent[i][2].time, lent[i][1]) end
+    rounds = rounds + 1
+  until #due == 0 or #lent >= max or rounds >= 10
+end
+-- As many of a group as the caller takes, in order: to the first that is not due, or dies.
+local function first_of(group)
+  local low, high = group_range(group)
+  touched[group] = true
+  for _, member in ipairs(redis.call('ZRANGEBYLEX', order, low, high, 'LIMIT', 0, max - #lent + 10)) do
+    local off = struct.unpack('>I8', member, 9)
+    local d = delivery_read(delivery, off)
+    if not d or d.time > now or #lent >= max or consider(off, d) then return end
+  end
+end
+if unit.fifo then
+  for _, group in ipairs(redis.call('ZRANGEBYSCORE', groups, '-inf', now, 'LIMIT', 0, max)) do
+    if #lent < max then first_of(group) end
+  end
+else
+  any_due()
+end
 if #lapsed > 0 then journal(meta, outbox, now, 'lapsed', tag, lapsed) end
 if #expired > 0 then journal(meta, outbox, now, 'expired', tag, expired) end
 local nonce, out = 0, {}
@@ -88,11 +115,17 @@ if #lent > 0 then
     local off, d, packed = l[1], l[2], l[3]
     d.nonce = nonce
     delivery_write(delivery, off, d)
+    if unit.fifo then redis.call('ZADD', visible, d.time, off) end
     if full and packed and not (shared and redis.call('HEXISTS', refs, off) == 1) then drop_body(meta, body, refs, off, false) end
     for _, v in ipairs({off, d.count, d.first, d.time, packed or ''}) do out[#out + 1] = v end
   end
 end
-local head = redis.call('ZRANGE', visible, 0, 0, 'WITHSCORES')
+if unit.fifo then
+  regroup_all(order, groups, delivery, touched, now)
+  seal_groups(meta, ARGV[3], order, groups)
+end
+if #lent + #dying + #expired > 0 then seal(meta, ARGV[3], visible, delivery) end
+local head = redis.call('ZRANGE', unit.fifo and groups or visible, 0, 0, 'WITHSCORES')
 local wait = -1
 if head[2] then wait = math.max(0, tonumber(head[2]) - now) end
-return {'OK', now, nonce, wait, tonumber(cursor), redis.call('ZCARD', visible), out, dying}
+return {'OK', now, nonce, wait, unit.cursor, redis.call('ZCARD', visible), out, dying}

@@ -1,9 +1,11 @@
 -- release: gives leased messages back, receivable after a delay; their handles are over and their counts stay.
--- KEYS 1 meta hash: generation, seq
+-- KEYS 1 meta hash: generation, seq, drained, fifo, c:<tag>, n:<tag>, g:<tag>, d:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 outbox list: journal entries
 -- KEYS 5 delayed zset: offset by due ms
+-- KEYS 6 order zset: group and offset, FIFO only
+-- KEYS 7 groups zset: group by next ms, FIFO only
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 tag
@@ -16,14 +18,15 @@
 -- STATUS OK STALE LAPSED FULL LOST
 -- INV a handle gives back its message at most once
 -- COST O(handles log open)
--- VERSION 1
--- INCLUDE clock journal delivery
+-- VERSION 2
+-- INCLUDE clock journal delivery guard groups
 local meta, visible, delivery, outbox, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
-if redis.call('LLEN', outbox) >= 20000 then return {'FULL'} end
+local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
+refused = refused or blocked(meta, outbox)
+if refused then return refused end
 local now, tag, late, delay_ms = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', tonumber(ARGV[7])
 local time = now + delay_ms
-local out, released, times = {}, {}, {}
+local out, released, times, touched = {}, {}, {}, {}
 for a = 8, #ARGV, 2 do
   local off = tonumber(ARGV[a])
   local d = delivery_read(delivery, off)
@@ -37,12 +40,15 @@ for a = 8, #ARGV, 2 do
     delivery_write(delivery, off, d)
     redis.call('ZADD', visible, time, off)
     if delay_ms > 0 then redis.call('ZADD', delayed, time, off) end
+    touched[d.group] = true
     released[#released + 1], times[#times + 1] = off, time
   end
   out[#out + 1], out[#out + 2] = word, word == 'OK' and time or 0
 end
 if #released > 0 then
   journal(meta, outbox, now, 'released', tag, released, times)
+  if delay_ms > 0 then seal_delayed(meta, ARGV[3], delayed) end
+  if unit.fifo then regroup_all(KEYS[6], KEYS[7], delivery, touched, now) end
   redis.call('PUBLISH', ARGV[5], ARGV[6])
 end
 return {'OK', out}

@@ -1,31 +1,44 @@
--- restore: a slice of what the journal says of one tag: cursor, offsets settled above it, open deliveries. Only while the unit does not serve.
--- KEYS 1 meta hash: epoch, c:<tag>
+-- restore: writes a slice of a rebuild: what is settled above the floor and what is open with its count, lease and mark.
+-- KEYS 1 meta hash: epoch, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>
 -- KEYS 2 ahead set: offsets at or above the cursor already taken
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 visible zset: offset by next visible ms
 -- KEYS 5 delayed zset: offset by due ms
+-- KEYS 6 order zset: group and offset, FIFO only
+-- KEYS 7 groups zset: group by next ms, FIFO only
 -- ARGV 1 epoch: of the rebuilder
--- ARGV 2 tag
--- ARGV 3 cursor
--- ARGV 4 settled_count
--- ARGV + settled offsets, then per delivery: offset, nonce, count, first ms, flag, time ms
+-- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 3 tag
+-- ARGV 4 cursor
+-- ARGV 5 settled_count
+-- ARGV + settled offsets, then per delivery: offset, nonce, count, first ms, flag, time ms, group (8 bytes, FIFO only)
 -- OUT {status}
 -- STATUS OK FENCED
 -- INV only the owner's epoch may restore; an open delivery is taken (in ahead), without its body
 -- COST O(slice)
--- VERSION 1
--- INCLUDE delivery
+-- VERSION 2
+-- INCLUDE clock delivery guard groups
 local meta, ahead, delivery, visible, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 if redis.call('HGET', meta, 'epoch') ~= ARGV[1] then return {'FENCED'} end
-redis.call('HSET', meta, 'c:' .. ARGV[2], ARGV[3])
-local n = tonumber(ARGV[4])
-for a = 5, 4 + n do redis.call('SADD', ahead, ARGV[a]) end
-for a = 5 + n, #ARGV, 6 do
-  local off, time = ARGV[a], tonumber(ARGV[a + 5])
-  local d = {nonce = tonumber(ARGV[a + 1]), count = tonumber(ARGV[a + 2]), first = tonumber(ARGV[a + 3]), flag = tonumber(ARGV[a + 4]), time = time}
+local now, tag = clock(ARGV[2]), ARGV[3]
+redis.call('HSET', meta, 'c:' .. tag, ARGV[4])
+local n, touched = tonumber(ARGV[5]), {}
+for a = 6, 5 + n, 1000 do redis.call('SADD', ahead, unpack(ARGV, a, math.min(a + 999, 5 + n))) end
+for a = 6 + n, #ARGV, 7 do
+  local off, time, group = ARGV[a], tonumber(ARGV[a + 5]), ARGV[a + 6]
+  local d = {nonce = tonumber(ARGV[a + 1]), count = tonumber(ARGV[a + 2]), first = tonumber(ARGV[a + 3]), flag = tonumber(ARGV[a + 4]), time = time, group = group}
   delivery_write(delivery, off, d)
   redis.call('SADD', ahead, off)
   redis.call('ZADD', visible, time, off)
   if d.nonce == 0 then redis.call('ZADD', delayed, time, off) end
+  if group ~= '' then
+    group_add(KEYS[6], KEYS[7], tonumber(off), group, time)
+    touched[group] = true
+  end
 end
+regroup_all(KEYS[6], KEYS[7], delivery, touched, now)
+seal(meta, tag, visible, delivery)
+seal_groups(meta, tag, KEYS[6], KEYS[7])
+seal_ahead(meta, tag, ahead)
+seal_delayed(meta, tag, delayed)
 return {'OK'}

@@ -1,5 +1,5 @@
 -- states: where messages stand under one tag. Changes nothing.
--- KEYS 1 meta hash: generation, c:<tag>
+-- KEYS 1 meta hash: generation, fifo, c:<tag>, n:<tag>, a:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 ahead set: offsets at or above the cursor already taken
@@ -9,14 +9,14 @@
 -- ARGV + offsets
 -- OUT {status, {state word, count, first ms, next visible ms per offset}}
 -- STATUS OK LOST
--- INV reads only
+-- INV reads only, but for a unit that has lost something: that stops serving
 -- COST O(offsets)
--- VERSION 1
--- INCLUDE clock delivery
+-- VERSION 2
+-- INCLUDE clock delivery guard
 local meta, visible, delivery, ahead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
-local cursor = tonumber(redis.call('HGET', meta, 'c:' .. ARGV[3]) or '-1')
-if cursor < 0 then return {'LOST'} end
+local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery)
+if refused then return refused end
+if not ahead_whole(meta, ARGV[3], ahead) then return broken(meta) end
 local now = clock(ARGV[2])
 local out = {}
 for a = 4, #ARGV do
@@ -25,7 +25,7 @@ for a = 4, #ARGV do
   local d = delivery_read(delivery, off) or {nonce = 0, count = 0, first = 0}
   local state = 'ready'
   if score < 0 then
-    state = (off < cursor or redis.call('SISMEMBER', ahead, off) == 1) and 'settled' or 'stored'
+    state = (off < unit.cursor or redis.call('SISMEMBER', ahead, off) == 1) and 'settled' or 'stored'
   elseif score > now then
     state = d.nonce ~= 0 and 'leased' or 'delayed'
   end

@@ -32,8 +32,17 @@ def test_every_key_and_argument_in_the_header_is_used_and_no_other(script: Scrip
 
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
 def test_every_status_word_is_returned_and_no_other(script: Script) -> None:
-    words = set(re.findall(r"'([A-Z]{2,})'", body_of(script))) - {"WITHSCORES", "LIMIT"} - _commands(body_of(script))
-    assert words == set(script.status)
+    text = body_of(script)
+    called = [part for name, part in _guards().items() if f"{name}(" in text]
+    words = {word for part in (text, *called) for word in re.findall(r"'([A-Z]{2,})'", part)}
+    assert words - {"WITHSCORES", "LIMIT"} - _commands("\n".join([text, *called])) == set(script.status)
+
+
+def _guards() -> dict[str, str]:
+    """The functions of guard.lua that give replies, each with what it calls before it in the file."""
+    functions = re.split(r"^local function ", (FOLDER / "include" / "guard.lua").read_text(), flags=re.M)[1:]
+    bodies = {part.partition("(")[0]: part for part in functions}
+    return {name: body + bodies["broken"] * ("broken(" in body) for name, body in bodies.items()}
 
 
 def _commands(body: str) -> set[str]:
@@ -69,7 +78,8 @@ def test_kinds_and_reasons_in_scripts_are_in_the_vocabulary() -> None:
     assert kinds <= set(EventKind)
     missing = set(EventKind) - kinds - {EventKind.DEAD, EventKind.MOVED}  # given by the caller of settle
     assert missing == set(), f"no script writes {missing}"
-    assert {"killed", "exhausted", "duplicate_move"} <= set(Reason)
+    includes = "\n".join(path.read_text() for path in (FOLDER / "include").glob("*.lua"))
+    assert {"killed", "exhausted"} <= set(Reason) and set(re.findall(r"entry\.reason[^=\n]*= '(\w+)'", includes)) <= set(Reason)
     states = set(re.findall(r"'(ready|delayed|leased|settled|stored)'", body_of(SCRIPTS["states"])))
     assert states == set(MessageState)
     assert {word.lower() for word in SCRIPTS["ack"].status} - {"lost", "full"} <= set(EntryStatus)
@@ -77,9 +87,10 @@ def test_kinds_and_reasons_in_scripts_are_in_the_vocabulary() -> None:
 
 def test_the_readme_names_every_key_pattern() -> None:
     readme = (FOLDER / "README.md").read_text()
-    spelled = re.findall(r'"(meta|body|refs|outbox|origins)"|\}(visible|delivery|ahead|delayed):', (FOLDER.parent / "keys.py").read_text())
+    spelled = re.findall(r'_base \+ "(\w+)"|\}(\w+):\{tag\}', (FOLDER.parent / "keys.py").read_text())
+    assert len(spelled) == 14
     for pair in spelled:
-        assert f"{pair[0] or pair[1]}" in readme
+        assert f"}}:{pair[0] or pair[1]}" in readme
 
 
 @pytest.mark.parametrize(

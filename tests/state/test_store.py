@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
+import msgspec
 import pytest
 import redis
 
@@ -111,8 +112,10 @@ async def test_a_full_outbox_stops_consumers_and_changes_nothing(store: Store, u
     )
     client = redis.Redis.from_url(stack.redis_url)
     (outbox,) = client.scan_iter(f"*{unit.incarnation}*:outbox")
-    (packed,) = client.lrange(outbox, 0, -1)
-    client.rpush(outbox, *[packed] * 19_999)
+    packed = bytes(client.lrange(outbox, 0, -1)[0])  # type: ignore[arg-type]
+    seq, *rest = msgspec.msgpack.decode(packed)
+    client.rpush(outbox, *(msgspec.msgpack.encode([seq + more, *rest]) for more in range(1, 20_000)))
+    client.hset(outbox.replace(b"outbox", b"meta"), "seq", seq + 19_999)
     before = await store.info(unit, 1, [0], now_ms=NOW)
     pair = (got.leased[0].offset, got.nonce)
     for call in (
@@ -121,14 +124,14 @@ async def test_a_full_outbox_stops_consumers_and_changes_nothing(store: Store, u
         store.extend(unit, 1, 0, [(*pair, 5)], now_ms=NOW),
         store.release(unit, 1, 0, [pair], now_ms=NOW),
         store.kill(unit, 1, 0, [pair], move_ms=1, now_ms=NOW),
-        store.claim(unit, 1, 0, [2], claim_ms=1, now_ms=NOW),
+        store.claim(unit, 1, 0, [(2, b"")], claim_ms=1, now_ms=NOW),
     ):
         with pytest.raises(OutboxFull):
             await call
     assert await store.info(unit, 1, [0], now_ms=NOW) == before
     assert client.llen(outbox) == 20_000
     client.close()
-    await store.drain(unit, epoch, done_seq=got.nonce, max=1)
+    await store.drain(unit, epoch, done_seq=seq + 19_999, max=1)
     assert (await store.ack(unit, 1, 0, [pair], now_ms=NOW)).words == ["ok"]
 
 
@@ -217,3 +220,72 @@ async def test_a_redis_that_evicts_is_refused(stack: Services, caplog: pytest.Lo
         client.config_set("maxmemory-policy", "noeviction")
         client.close()
         await connection.stop()
+
+
+FIFO_KEYS = ("order:0", "groups:0", "dedup")
+
+
+async def _filled(store: Store, unit: Unit, *, fifo: bool) -> tuple[int, int]:
+    """A unit with something in every structure: lent, delayed, ahead, bodies, origins; returns a lent (offset, nonce)."""
+    await store.open(unit, 1, [(0, 0)], fifo=fifo)
+    rows = [entry(0, move_key="a/t"), entry(1), entry(2), entry(3, due=NOW + 9_000)]
+    rows = [msgspec.structs.replace(row, group=b"groupone", dedup=b"id%d" % row.offset) for row in rows] if fifo else rows
+    await store.load(unit, 1, [0], rows, now_ms=NOW)
+    await store.claim(unit, 1, 0, [(9, b"grouptwo" if fifo else b"")], claim_ms=5_000, now_ms=NOW)
+    got = await store.receive(
+        unit, 1, 0, max=1, lease_ms=None, queue_lease_ms=1000, max_receive_count=0, retention_ms=10**9, move_ms=1, now_ms=NOW
+    )
+    return got.leased[0].offset, got.nonce
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["key", "member"])
+@pytest.mark.parametrize("name", ["visible:0", "delivery:0", "ahead:0", "delayed:0", "outbox", "origins", *FIFO_KEYS])
+async def test_a_lost_key_or_member_is_noticed_before_any_answer(store: Store, stack: Services, name: str, whole: bool) -> None:
+    unit = Unit(secrets.token_hex(6), 0)
+    pair = await _filled(store, unit, fifo=name in FIFO_KEYS)
+    with redis.Redis.from_url(stack.redis_url) as client:
+        (key,) = client.scan_iter(f"*{unit.incarnation}*:{name}")
+        if whole:
+            client.delete(key)
+        else:
+            _lose_one(client, key)
+    verbs: dict[str, Callable[[], Awaitable[object]]] = {
+        "ahead:0": lambda: store.load(unit, 1, [0], [entry(4)], now_ms=NOW),
+        "origins": lambda: store.load(unit, 1, [0], [entry(4)], now_ms=NOW),
+        "dedup": lambda: store.load(unit, 1, [0], [entry(4)], now_ms=NOW),
+        "delayed:0": lambda: store.info(unit, 1, [0], now_ms=NOW),
+    }
+    with pytest.raises(StateLost):
+        await verbs.get(name, lambda: store.ack(unit, 1, 0, [pair], now_ms=NOW))()
+    with pytest.raises(StateLost):  # and it stays so until it is rebuilt
+        await store.probe(unit, 1, 0, now_ms=NOW)
+
+
+def _lose_one(client: redis.Redis, key: bytes) -> None:
+    kind = client.type(key)
+    if kind == b"zset":
+        client.zpopmin(key)
+    elif kind == b"hash":
+        client.hdel(key, client.hkeys(key)[0])
+    elif kind == b"set":
+        client.spop(key)
+    else:
+        client.rpop(key)
+
+
+@pytest.mark.parametrize("field", ["generation", "c:0", "n:0", "a:0", "d:0", "f:0", "seq", "drained", "bytes", "origins"])
+async def test_a_lost_field_of_a_unit_is_noticed(store: Store, stack: Services, field: str) -> None:
+    unit = Unit(secrets.token_hex(6), 0)
+    pair = await _filled(store, unit, fifo=False)
+    with redis.Redis.from_url(stack.redis_url) as client:
+        (key,) = client.scan_iter(f"*{unit.incarnation}*:meta")
+        assert client.hdel(key, field) == 1
+    verbs: dict[str, Callable[[], Awaitable[object]]] = {
+        "a:0": lambda: store.load(unit, 1, [0], [entry(4)], now_ms=NOW),
+        "bytes": lambda: store.load(unit, 1, [0], [entry(4)], now_ms=NOW),
+        "origins": lambda: store.load(unit, 1, [0], [entry(4)], now_ms=NOW),
+        "d:0": lambda: store.info(unit, 1, [0], now_ms=NOW),
+        "f:0": lambda: store.info(unit, 1, [0], now_ms=NOW),
+    }
+    with pytest.raises(StateLost):
+        await verbs.get(field, lambda: store.ack(unit, 1, 0, [pair], now_ms=NOW))()

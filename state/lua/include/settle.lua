@@ -11,9 +11,14 @@ local function drop_body(meta, body, refs, off, shared)
     redis.call('HINCRBY', meta, 'bytes', -size)
   end
 end
--- Removes an open message from a tag for good. The caller journals why.
+-- Removes an open message from a tag for good. The caller journals why, seals, and regroups the groups it has touched.
 local function settle(meta, visible, delivery, body, refs, off, shared)
   redis.call('ZREM', visible, off)
   redis.call('HDEL', delivery, off)
   drop_body(meta, body, refs, off, shared)
+end
+-- The same in a FIFO unit: `touched` collects the groups.
+local function settle_ordered(order, off, group, touched)
+  redis.call('ZREM', order, place(off, group))
+  touched[group] = true
 end

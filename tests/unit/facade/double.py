@@ -18,7 +18,25 @@ AT = 1_767_225_600_000
 FILTER = Filter([Condition("kind", "string", b"retail"), Condition("vip")], "OR")
 TAG = TagInfo("billing", AT, AT, FILTER, {"a": "b"}, 12, 9, 1, 2, 0)
 QUEUE = QueueInfo(
-    "orders", "shop", AT, AT, 4, 250, 30_000, 345_600_000, 262_144, 1500, 100, False, {}, RedrivePolicy("dead", 5), ["x"], [TAG]
+    "orders",
+    "shop",
+    AT,
+    AT,
+    4,
+    250,
+    30_000,
+    345_600_000,
+    262_144,
+    1500,
+    100,
+    False,
+    False,
+    False,
+    "queue",
+    {},
+    RedrivePolicy("dead", 5),
+    ["x"],
+    [TAG],
 )
 TASK = TaskInfo("t1", "running", "dead", None, None, 10, 1, 0, 2, AT, AT, "")
 ORIGIN = Origin("f", "billing", "o", "orders", "billing", "exhausted", 5, AT, AT, AT)

@@ -1,0 +1,206 @@
+"""Random verbs on a FIFO unit (real Redis): after each receive the order rules hold; at the end each message came once, in order.
+
+The model is a list of records per group, written the obvious way. LEASEWAY_PROPERTY_SEED and LEASEWAY_PROPERTY_RUNS choose the runs.
+Neighbours: `test_window.py` does the same for standard units.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from engine.fifo import DEDUP_MS, group_digest
+from state.connection import Connection
+from state.keys import Unit
+from state.replies import LoadEntry, Window
+from state.store import Store, pack_body
+
+RUNS = int(os.environ.get("LEASEWAY_PROPERTY_RUNS", "60"))
+SEED = int(os.environ.get("LEASEWAY_PROPERTY_SEED", "20261121"))
+STEPS = 60
+RETENTION = 10**12
+TAGS = [0, 1]
+
+
+@pytest.fixture
+async def stores(stack: Any) -> AsyncIterator[list[Store]]:
+    """One with room, and one whose tags take five messages, so that they fall behind each other."""
+    connection, prefix = Connection(stack.redis_url), f"fifo{secrets.token_hex(3)}"
+    await connection.start()
+    yield [Store(connection, prefix, Window(10_000, 10_000_000)), Store(connection, prefix, Window(10_000, 10_000_000, max_open=5))]
+    await connection.stop()
+
+
+@dataclass
+class Record:
+    offset: int
+    group: str
+    dedup: str
+    at: int
+
+
+@dataclass
+class Lease:
+    nonce: int
+    until: int
+
+
+@dataclass
+class Side:
+    """One tag: what a consumer of it was told."""
+
+    leases: dict[int, Lease] = field(default_factory=dict)
+    held: dict[int, int] = field(default_factory=dict)
+    settled: set[int] = field(default_factory=set)
+
+
+class Run:
+    """One seeded history of a unit with two tags."""
+
+    def __init__(self, store: Store, seed: int) -> None:
+        self.store, self.random = store, random.Random(seed)
+        self.unit = Unit(secrets.token_hex(6), 0)
+        self.log: list[Record] = []
+        self.loaded = 0
+        self.sides = {tag: Side() for tag in TAGS}
+        self.now = 1_000_000
+        self.unloaded: list[int] = []
+
+    def entry(self, record: Record) -> LoadEntry:
+        packed = pack_body(record.at, record.at, None, b"body-%d" % record.offset)
+        return LoadEntry(record.offset, packed, "11", "", "", group_digest(record.group), record.dedup.encode())
+
+    def originals(self) -> list[Record]:
+        """The records that repeat none, by the rule of docs/decisions/0004."""
+        first: dict[str, int] = {}
+        kept = []
+        for record in self.log:
+            if record.dedup in first and record.at - first[record.dedup] <= DEDUP_MS:
+                continue
+            first[record.dedup] = record.at
+            kept.append(record)
+        return kept
+
+    async def append(self) -> None:
+        r = self.random
+        for _ in range(r.randint(1, 4)):
+            offset = len(self.log)
+            again = self.log and r.random() < 0.3
+            dedup = r.choice(self.log).dedup if again else f"id{offset}"
+            self.log.append(Record(offset, r.choice("abcd"), dedup, self.now))
+            self.unloaded.append(offset)
+        if r.random() < 0.7:  # write-through, in any order, perhaps not all of it
+            some = r.sample(self.unloaded, r.randint(1, len(self.unloaded)))
+            for offset in some:
+                await self.store.load(self.unit, 1, TAGS, [self.entry(self.log[offset])], now_ms=self.now)
+
+    async def scan(self) -> None:
+        """The loader: from a place the unit has seen, to the end."""
+        looks = [await self.store.probe(self.unit, 1, tag, now_ms=self.now) for tag in TAGS]
+        start = self.random.randint(0, min(look.cursor for look in looks))
+        rows = [self.entry(record) for record in self.log[start:]]
+        loaded = await self.store.load(self.unit, 1, TAGS, rows, scan=(start, len(self.log)), now_ms=self.now)
+        assert loaded.seen == len(self.log)
+        assert all(full or cursor == len(self.log) for cursor, full in zip(loaded.cursors, loaded.full, strict=True))
+        self.unloaded = []
+
+    def open_of(self, tag: int, group: str) -> list[int]:
+        return [r.offset for r in self.originals() if r.group == group and r.offset not in self.sides[tag].settled]
+
+    def busy(self, tag: int, group: str) -> bool:
+        side = self.sides[tag]
+        return any(
+            (o in side.leases and side.leases[o].until > self.now) or side.held.get(o, 0) > self.now for o in self.open_of(tag, group)
+        )
+
+    async def receive(self, tag: int | None = None, max: int | None = None) -> int:
+        r = self.random
+        tag = r.choice(TAGS) if tag is None else tag
+        side = self.sides[tag]
+        free = {group: self.open_of(tag, group) for group in "abcd" if not self.busy(tag, group)}
+        count, lease = max or r.randint(1, 5), r.choice([400, 3_000])
+        got = await self.store.receive(
+            self.unit, 1, tag, max=count, lease_ms=lease, queue_lease_ms=1, max_receive_count=0, retention_ms=RETENTION, move_ms=1,
+            now_ms=self.now,
+        )  # fmt: skip
+        by_group: dict[str, list[int]] = {}
+        for leased in got.leased:
+            by_group.setdefault(self.log[leased.offset].group, []).append(leased.offset)
+        for group, offsets in by_group.items():
+            assert group in free, f"group {group} has a message lent and lends another"
+            assert offsets == free[group][: len(offsets)], f"group {group} lent {offsets}, its first are {free[group]}"
+        for leased in got.leased:
+            side.held.pop(leased.offset, None)
+            side.leases[leased.offset] = Lease(got.nonce, leased.deadline_ms)
+        return len(got.leased)
+
+    async def settle(self) -> None:
+        """Ack, extend, release or kill one lease (perhaps an old one)."""
+        r = self.random
+        tag = r.choice(TAGS)
+        side = self.sides[tag]
+        if not side.leases:
+            return
+        offset, lease = r.choice(list(side.leases.items()))
+        pair, verb = (offset, lease.nonce), r.choice(["ack", "ack", "ack", "extend", "release", "kill"])
+        if verb == "ack":
+            assert (await self.store.ack(self.unit, 1, tag, [pair], now_ms=self.now)).words == ["ok"]
+            side.settled.add(offset)
+        elif verb == "extend":
+            more = r.choice([0, 900, 5_000])
+            (extended,) = await self.store.extend(self.unit, 1, tag, [(*pair, more)], now_ms=self.now)
+            side.leases[offset] = Lease(lease.nonce, extended.time_ms)
+            return
+        elif verb == "release":
+            delay = r.choice([0, 700])
+            await self.store.release(self.unit, 1, tag, [pair], delay_ms=delay, now_ms=self.now)
+            side.held[offset] = self.now + delay if offset == self.open_of(tag, self.log[offset].group)[0] else 0
+        else:
+            (killed,) = await self.store.kill(self.unit, 1, tag, [pair], move_ms=1_000, now_ms=self.now)
+            assert await self.store.settle(self.unit, 1, tag, "dead", [(offset, killed.dying.nonce)], now_ms=self.now) == ["ok"]
+            side.settled.add(offset)
+        del side.leases[offset]
+
+    async def wait(self) -> None:
+        self.now += self.random.choice([1, 500, 4_000, 200_000])
+
+    async def at_rest(self) -> None:
+        self.now += 10**7
+        for tag in TAGS:
+            order: dict[str, list[int]] = {}
+            expected = {group: self.open_of(tag, group) for group in "abcd"}
+            await self.scan()
+            while await self.receive(tag, 3):
+                side = self.sides[tag]
+                current = sorted((o, lease) for o, lease in side.leases.items() if o not in side.settled and lease.until > self.now)
+                for offset, lease in current:
+                    order.setdefault(self.log[offset].group, []).append(offset)
+                    assert (await self.store.ack(self.unit, 1, tag, [(offset, lease.nonce)], now_ms=self.now)).words == ["ok"]
+                    side.settled.add(offset)
+                    del side.leases[offset]
+                await self.scan()
+            assert {g: o for g, o in order.items() if o} == {g: o for g, o in expected.items() if o}
+            info = (await self.store.info(self.unit, 1, [tag], now_ms=self.now))[0]
+            assert (info.ready, info.delayed, info.leased) == (0, 0, 0)
+
+
+async def test_groups_keep_their_order_and_no_message_comes_twice(stores: list[Store]) -> None:
+    for number in range(RUNS):
+        run = Run(stores[number % 2], SEED + number)
+        await run.store.open(run.unit, 1, [(tag, 0) for tag in TAGS], fifo=True)
+        steps = ["append", "append", "scan", "receive", "receive", "receive", "settle", "settle", "wait"]
+        trail = []
+        try:
+            for _ in range(STEPS):
+                trail.append(run.random.choice(steps))
+                await getattr(run, trail[-1])()
+            await run.at_rest()
+        except AssertionError as error:
+            raise AssertionError(f"seed {SEED + number}, after {trail[-8:]}: {error}") from error
+        await run.store.forget([run.unit], TAGS)
