@@ -1,0 +1,132 @@
+"""Small histories by hand, for the tests of the checkers: operations at stated times, ids and handles made from names.
+
+Time is in ms; the server's clock is the history's. A send, receive or verb takes 10 ms, and the server acts in the middle.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.faults.history import Delivered, Line, Origin, Result, Sent, of
+from tests.faults.story import Story
+
+TOOK_MS = 10
+MS = 1_000_000
+
+
+def delivered(name: str, at: float, *, lease_ms: int = 5000, count: int = 1, **more: Any) -> Delivered:
+    """A delivery of message `name` at server time `at`; its id and handle follow from name and time unless given."""
+    uid = more.pop("uid", name)
+    given = {"id": f"id-{name}", "handle": f"{name}@{at:.0f}", "body": f"body-{uid}", "attributes": "", "sent_ms": 0, **more}
+    return Delivered(uid=uid, count=count, visible_ms=int(at) + lease_ms, **given)
+
+
+def origin(from_id: str, reason: str = "exhausted", count: int = 3, queue: str = "q") -> Origin:
+    return Origin(from_id, "default", from_id, queue, reason, count)
+
+
+class Book:
+    """Collects lines; `story` reads them back."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = [Line("start", 0, args={"wall_ns": 0})]
+        self._op = 0
+
+    def queue(self, name: str = "q", **plan: Any) -> Book:
+        """Makes a queue at time 0."""
+        return self.op(0, "create", queue=name, args=plan)
+
+    def op(self, at: float, verb: str, *, outcome: str = "ok", took: float = TOOK_MS, queue: str = "q", **fields: Any) -> Book:
+        """An operation; `outcome` '' leaves it without an answer."""
+        answered = {name: fields.pop(name) for name in ("ids", "deliveries", "results", "answer") if name in fields}
+        status = fields.pop("status", 200)
+        self._op += 1
+        self.lines.append(Line("invoke", int(at * MS), op=self._op, verb=verb, queue=queue, **fields))
+        if outcome:
+            self.lines.append(Line(outcome, int((at + took) * MS), op=self._op, args={"status": status}, **answered))
+        return self
+
+    def send(self, at: float, *names: str, outcome: str = "ok", queue: str = "q", ids: list[str] | None = None, **more: Any) -> Book:
+        sends = [Sent(name, f"body-{name}", "", **more) for name in names]
+        return self.op(at, "send", outcome=outcome, queue=queue, sends=sends, ids=ids or [f"id-{n}" for n in names])
+
+    def receive(self, at: float, *found: Delivered, queue: str = "q", tag: str = "default", lease_ms: int = 5000) -> Book:
+        args = {"lease_ms": lease_ms, "max": 10}
+        return self.op(at, "receive", queue=queue, tag=tag, args=args, deliveries=list(found))
+
+    def lend(self, at: float, name: str, **more: Any) -> Book:
+        """A receive that brings one message, lent in its middle."""
+        where = {key: more.pop(key) for key in ("queue", "tag") if key in more}
+        lease_ms = more.get("lease_ms", 5000)
+        return self.receive(at, delivered(name, at + TOOK_MS / 2, **more), lease_ms=lease_ms, **where)
+
+    def settle(self, at: float, verb: str, handle: str, *, status: str = "ok", visible_ms: int = 0, queue: str = "q", **more: Any) -> Book:
+        """A verb on one handle."""
+        return self.op(at, verb, handles=[handle], results=[Result(status, visible_ms)], queue=queue, **more)
+
+    def ack(self, at: float, handle: str, **more: Any) -> Book:
+        return self.settle(at, "ack", handle, **more)
+
+    def fault(self, at: float, name: str, healed: float, *, loses: bool = False, **more: Any) -> Book:
+        """A fault; one that loses state loses it when it begins."""
+        self._op += 1
+        self.lines.append(Line("begin", int(at * MS), op=self._op, verb=name, **more))
+        if loses:
+            self.lines.append(Line("loss", int(at * MS), op=self._op, args={"began": int(at * MS)}))
+        self.lines.append(Line("heal", int(healed * MS), op=self._op, verb=name))
+        return self
+
+    def rest(self, at: float, ready: int = 0, delayed: int = 0, leased: int = 0, *, queue: str = "q", empty: bool = False) -> Book:
+        answer = {"default": {"ready": ready, "delayed": delayed, "leased": leased, "stored": 0}}
+        return self.op(at, "info", queue=queue, args={"rest": True, "empty": empty}, answer=answer)
+
+    @property
+    def story(self) -> Story:
+        return Story(of(self.lines))
+
+
+DLQ = {"dead_letters": "dlq", "max_count": 3}
+
+
+def clean() -> Book:
+    """One message sent, lent, acked."""
+    return Book().queue().send(100, "a").lend(200, "a").ack(300, "a@205").rest(400)
+
+
+def lent() -> Book:
+    """One message sent and lent."""
+    return Book().queue().send(100, "a").lend(200, "a")
+
+
+def two(**plan: Any) -> Book:
+    """A queue with a dead-letter queue."""
+    return Book().queue(**{**DLQ, **plan}).queue("dlq")
+
+
+def fifo() -> Book:
+    """Three messages of one group, numbered in the order sent."""
+    return Book().queue(fifo=True).send(100, "a", "b", "c", group="g")
+
+
+def numbered(name: str, at: float, number: int, **more: Any) -> Delivered:
+    return delivered(name, at, group="g", sequence=number, **more)
+
+
+def in_turn() -> Book:
+    book = fifo()
+    for number, name in enumerate("abc"):
+        at = 200 + number * 100
+        book.receive(at, numbered(name, at + 5, number)).ack(at + 20, f"{name}@{at + 5}")
+    return book
+
+
+def letter(at: float, name: str = "a", from_id: str = "id-a", id: str = "id-L", **more: Any) -> Book:
+    """A history in which `name` died and its letter was received and acked."""
+    it = delivered(name, at + 5, id=id, handle=f"{id}@{at}", origin=origin(from_id, **more))
+    return two().send(100, name).receive(at, it, queue="dlq").ack(at + 20, f"{id}@{at}", queue="dlq")
+
+
+def redriven() -> Book:
+    """Died, its letter redriven, the copy acked; the letter was never seen in the DLQ."""
+    book = two().send(100, "a").lend(200, "a", count=3)
+    return book.lend(9000, "a", id="id-R", handle="r", origin=origin("id-L", reason="", count=0)).ack(9100, "r")

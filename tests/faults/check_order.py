@@ -1,0 +1,115 @@
+"""Checker of FIFO queues: within a group, in the order of the sequence numbers, one receive at a time.
+
+As in SQS, one receive may be lent several messages of a group, in order. Neighbours: `story`, `checkers`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+
+from tests.faults.history import Op
+from tests.faults.story import Delivery, Message, Story
+from tests.faults.verdict import Verdict
+
+
+def fifo(story: Story) -> Verdict:
+    """A message of a group is delivered only when all before it are settled or stand before it in the same answer."""
+    verdict = Verdict("FIFO order within a group")
+    groups: dict[tuple[str, str, str], list[Delivery]] = defaultdict(list)
+    for d in story.all_deliveries():
+        if story.plans[d.queue].fifo and d.it.origin is None:
+            groups[d.queue, d.tag, d.it.group].append(d)
+    for found in groups.values():
+        verdict.saw("groups")
+        _sequences(story, verdict, found)
+        _in_order(story, verdict, found)
+    return verdict
+
+
+def _sequences(story: Story, verdict: Verdict, found: list[Delivery]) -> None:
+    """Sequence numbers are a message's own, in its own group, and in the order of the sends of one client."""
+    numbers: dict[str, int] = {}
+    for d in found:
+        verdict.saw("deliveries")
+        message = story.messages[d.queue].get(d.it.uid)
+        if message is not None and message.sent.group != d.it.group:
+            verdict.breach("other group", d.where())
+        if numbers.setdefault(d.it.id, d.it.sequence) != d.it.sequence:
+            verdict.breach("other number", d.where())
+    if len(set(numbers.values())) < len(numbers):
+        verdict.breach("number twice", f"{found[0].queue}, group {found[0].it.group}")
+    _as_sent(story, verdict, found)
+
+
+def _as_sent(story: Story, verdict: Verdict, found: list[Delivery]) -> None:
+    """A send that began after another was answered has the higher number; so have later entries of one send."""
+    seen: dict[str, Delivery] = {d.it.id: d for d in found}
+    rows: list[tuple[Message, int, Delivery]] = []
+    for d in seen.values():
+        message = story.messages[d.queue].get(d.it.uid)
+        if message is not None and message.op.ok and message.id == d.it.id:
+            rows.append((message, [s.uid for s in message.op.line.sends].index(d.it.uid), d))
+    rows.sort(key=lambda row: row[2].it.sequence)
+    latest: Op | None = None
+    for (one, at, d), (other, at_other, e) in itertools.pairwise(rows):
+        if one.op is other.op and at > at_other:
+            verdict.breach("numbers not as sent", f"{d.where()} before {e.where()}")
+        if latest is None or one.op.began > latest.began:
+            latest = one.op
+        if other.op.ended < latest.began:
+            verdict.breach("numbers not as sent", f"{e.where()} was answered before {latest.where()} began")
+
+
+def _in_order(story: Story, verdict: Verdict, found: list[Delivery]) -> None:
+    """For each delivery: every earlier message of the group may have been settled by then, or is before it in the answer."""
+    found = sorted(found, key=lambda d: (d.received_ms, d.op.lines[1]))
+    ends, ids = _settled_at(story, found), {d.it.sequence: d for d in found}
+    order = sorted(ids)
+    first = 0  # all before it are settled for good
+    for d in found:
+        while first < len(order) and ends.get(ids[order[first]].it.id, float("inf")) <= d.received_ms:
+            first += 1
+        for sequence in order[first:]:
+            if sequence >= d.it.sequence:
+                break
+            before = ids[sequence]
+            if ends.get(before.it.id, float("inf")) <= d.received_ms or _stands_before(d, before.it.id):
+                continue
+            verdict.breach("out of order", f"{d.where()} while {before.it.uid} (number {sequence}) was not settled")
+            break
+    _one_answer_at_a_time(story, verdict, found)
+
+
+def _settled_at(story: Story, found: list[Delivery]) -> dict[str, float]:
+    """id -> server ms from when on it may have been settled: its ack or kill was asked for, or it died (its letter says so)."""
+    ends: dict[str, float] = {}
+    for d in found:
+        for s in d.by("ack", "kill"):
+            at = story.history.ms(s.op.began)
+            ends[d.it.id] = min(ends.get(d.it.id, at), at)
+        for letter in story.children.get(d.it.id, []):
+            ends[d.it.id] = min(ends.get(d.it.id, letter.it.sent_ms), letter.it.sent_ms)
+    return ends
+
+
+def _stands_before(d: Delivery, id: str) -> bool:
+    """Whether the answer that brought `d` has message `id` before it."""
+    answer = d.op.end.deliveries if d.op.end is not None else []
+    ids = [it.id for it in answer]
+    return id in ids[: ids.index(d.it.id)]
+
+
+def _one_answer_at_a_time(story: Story, verdict: Verdict, found: list[Delivery]) -> None:
+    """While one receive holds a message of the group, no other receive is lent one."""
+    holder: Delivery | None = None
+    until = 0.0
+    for d in found:
+        if holder is not None and holder.op is not d.op and d.received_ms < until:
+            if story.excused(holder.op.began, holder.op.ended, d.op.ended):
+                verdict.saw("overlaps excused")
+            else:
+                verdict.breach("two at a time", f"{holder.where()} is lent {until - d.received_ms:.0f} ms more; {d.where()}")
+        end = min([float(d.it.visible_ms)] + [story.history.ms(s.op.began) for s in d.settles if s.done or s.unknown])
+        if end > until:
+            holder, until = d, end

@@ -1,0 +1,34 @@
+"""All promises, in the order they are reported: a history in, a verdict for each out.
+
+Neighbours: the `check_*` modules; `run` prints what comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.faults import check_leases, check_letters, check_messages, check_order, check_rest
+from tests.faults.story import Story
+from tests.faults.verdict import Verdict
+
+CHECKERS: tuple[Callable[[Story], Verdict], ...] = (
+    check_messages.lost,
+    check_messages.phantoms,
+    check_leases.exclusive,
+    check_leases.acked_stays,
+    check_leases.stale,
+    check_leases.counts,
+    check_order.fifo,
+    check_letters.letters,
+    check_messages.dedup,
+    check_messages.batches,
+    check_leases.never_early,
+    check_messages.purges,
+    check_rest.counters,
+    check_rest.answers,
+)
+
+
+def check(story: Story, live_within_s: float) -> list[Verdict]:
+    """The verdict of every checker; service must be back `live_within_s` after each heal."""
+    return [checker(story) for checker in CHECKERS] + [check_rest.live(story, live_within_s)]
