@@ -21,8 +21,8 @@ def delivered(name: str, at: float, *, lease_ms: int = 5000, count: int = 1, **m
     return Delivered(uid=uid, count=count, visible_ms=int(at) + lease_ms, **given)
 
 
-def origin(from_id: str, reason: str = "exhausted", count: int = 3, queue: str = "q") -> Origin:
-    return Origin(from_id, "default", from_id, queue, reason, count)
+def origin(from_id: str, reason: str = "exhausted", count: int = 3, queue: str = "q", first: str = "") -> Origin:
+    return Origin(from_id, "default", first or from_id, queue, reason, count)
 
 
 class Book:
@@ -129,4 +129,4 @@ def letter(at: float, name: str = "a", from_id: str = "id-a", id: str = "id-L", 
 def redriven() -> Book:
     """Died, its letter redriven, the copy acked; the letter was never seen in the DLQ."""
     book = two().send(100, "a").lend(200, "a", count=3)
-    return book.lend(9000, "a", id="id-R", handle="r", origin=origin("id-L", reason="", count=0)).ack(9100, "r")
+    return book.lend(9000, "a", id="id-R", handle="r", origin=origin("id-L", reason="", count=0, first="id-a")).ack(9100, "r")

@@ -23,7 +23,7 @@ def lost(story: Story) -> Verdict:
         for message in messages.values():
             if any(p.ended >= message.op.began for p in purges):
                 verdict.saw("purged")
-            elif message.op.ok:
+            elif message.op.ok and not plan.kept:
                 _lost_one(story, verdict, plan, message)
     return verdict
 
@@ -34,7 +34,7 @@ def _lost_one(story: Story, verdict: Verdict, plan: Plan, message: Message) -> N
         if not plan.wants(tag, message.sent):
             continue
         found = story.deliveries.get((plan.name, tag, message.id), [])
-        if message.id in story.children:
+        if message.id in story.moved:
             continue
         if not found:
             verdict.breach("lost", f"{message.sent.uid} (id {message.id}) of {plan.name}/{tag}, answered at {message.op.where()}")
@@ -75,7 +75,7 @@ def batches(story: Story) -> Verdict:
     verdict = Verdict("atomic batches all or none")
     for op in story.ops("send"):
         plan = story.plans[op.line.queue]
-        if len(op.line.sends) < 2 or plan.fifo or story.ops("purge", plan.name):
+        if len(op.line.sends) < 2 or plan.fifo or plan.kept or story.ops("purge", plan.name):
             continue
         verdict.saw("batches")
         for tag in plan.tags:

@@ -24,6 +24,11 @@ CLEAN: dict[str, tuple[Checker, Book]] = {
     "lost: a letter is there": (check_messages.lost, letter(500)),
     "lost: purged": (check_messages.lost, Book().queue().send(1, "a").op(100, "purge")),
     "lost: a tag that does not want it": (check_messages.lost, Book().queue(tags={"red": "red"}).send(1, "a", kind="blue")),
+    "lost: redriven, its letter never seen": (check_messages.lost, redriven()),
+    "lost: a queue that keeps": (
+        check_messages.lost,
+        Book().queue(kept=True).queue("p").send(1, "a").send(5, "b", queue="p").lend(10, "b", queue="p").ack(30, "b@15", queue="p"),
+    ),
     "phantoms": (check_messages.phantoms, letter(500)),
     "phantoms: a refused send is not shown": (check_messages.phantoms, clean().send(500, "x", outcome="fail")),
     "phantoms: redriven": (check_messages.phantoms, redriven()),

@@ -31,6 +31,7 @@ class Plan:
     dedup_scope: str = "queue"
     content_dedup: bool = False
     steady: bool = False
+    kept: bool = False  # what it holds stays there at the end
     tags: dict[str, str] = dataclasses.field(default_factory=lambda: {"default": ""})
 
     def wants(self, tag: str, sent: Sent) -> bool:
@@ -97,7 +98,7 @@ Key = tuple[str, str, str]  # queue, tag, id
 class Story:
     """The history in order. `deliveries` of one message under one tag are in the order of the server's times.
 
-    `children` are the deliveries of copies by the id that they were moved from.
+    `children` are the deliveries of copies by the id that they were moved from; `moved` the ids that copies tell of.
     """
 
     def __init__(self, history: History) -> None:
@@ -108,6 +109,7 @@ class Story:
         self.by_handle: dict[str, list[Delivery]] = defaultdict(list)
         self.by_uid: dict[tuple[str, str], list[Delivery]] = defaultdict(list)
         self.children: dict[str, list[Delivery]] = defaultdict(list)
+        self.moved: set[str] = set()
         self._ops: dict[str, list[Op]] = defaultdict(list)
         for op in history.ops:
             self._ops[op.line.verb].append(op)
@@ -133,6 +135,7 @@ class Story:
                 self.by_uid[line.queue, it.uid].append(found)
                 if it.origin is not None:
                     self.children[it.origin.from_id].append(found)
+                    self.moved |= {it.origin.from_id, it.origin.original_id}
 
     def _settle(self, op: Op) -> None:
         results = op.end.results if op.ok and op.end is not None else []

@@ -1,0 +1,219 @@
+"""The faults by name. A fault is a generator: before its yield it is done, after it is healed.
+
+Neighbours: `nemesis` strikes them, `stack` is what is hurt, `proxy` fails on demand. They must not know the workload.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import resource
+import shutil
+import signal
+import time
+from collections.abc import Callable
+
+import redis
+
+from facade.stack.child import Child
+from tests.faults.nemesis import Fault, Nemesis, Work
+from tests.faults.proxy import PASS, Mode, Proxy
+
+
+def _kill(part: Callable[[Nemesis], Child]) -> Callable[[Nemesis], Work]:
+    def work(n: Nemesis) -> Work:
+        child = part(n)
+        old = child.pid
+        os.kill(old, signal.SIGKILL)
+        yield
+        while child.pid == old:
+            time.sleep(0.02)
+
+    return work
+
+
+def _stop(part: Callable[[Nemesis], Child]) -> Callable[[Nemesis], Work]:
+    def work(n: Nemesis) -> Work:
+        pid = part(n).pid
+        os.kill(pid, signal.SIGSTOP)
+        yield
+        os.kill(pid, signal.SIGCONT)
+
+    return work
+
+
+def _proxied(which: str, mode: Callable[[random.Random], Mode]) -> Callable[[Nemesis], Work]:
+    def work(n: Nemesis) -> Work:
+        proxy: Proxy = getattr(n.stack, which)
+        n.mode(proxy, mode(n.rest))
+        yield
+        n.mode(proxy, PASS)
+
+    return work
+
+
+def _cut(which: str) -> Callable[[Nemesis], Work]:
+    def work(n: Nemesis) -> Work:
+        proxy: Proxy = getattr(n.stack, which)
+
+        async def cut() -> None:
+            proxy.cut()
+
+        n.stack.run(cut())
+        yield
+
+    return work
+
+
+def wipe(n: Nemesis) -> Work:
+    """FLUSHALL."""
+    with n.losing():
+        n.command("FLUSHALL")
+    yield
+
+
+def older(n: Nemesis) -> Work:
+    """Redis comes back with the file that it had some seconds ago."""
+    file = n.stack.append_only_file
+    kept = n.stack.path / "older.aof"
+    shutil.copyfile(file, kept)
+    yield
+    with n.losing():
+        n.stack.kill_and_hold(n.stack.redis)
+        shutil.copyfile(kept, file)
+        n.stack.run(n.stack.redis.start())
+
+
+def truncated(n: Nemesis) -> Work:
+    """Redis comes back with a file that lacks its end, as after a power cut."""
+    with n.losing():
+        n.stack.kill_and_hold(n.stack.redis)
+        file = n.stack.append_only_file
+        size = file.stat().st_size
+        os.truncate(file, max(0, size - n.rest.randrange(1, 400_000)))
+        n.stack.run(n.stack.redis.start())
+    yield
+
+
+def other_server(n: Nemesis) -> Work:
+    """A fresh redis-server is behind the address; later the old one again, with its old state."""
+    child, port = n.stack.second_redis()
+    with n.losing():
+        n.stack.run(n.stack.redis_proxy.switch(port))
+    yield
+    with n.losing():
+        n.stack.run(n.stack.redis_proxy.switch(n.stack.redis_port))
+    n.stack.run(child.stop())
+
+
+def out_of_memory(n: Nemesis) -> Work:
+    """Every write is refused by OOM."""
+    before = n.command("CONFIG", "GET", "maxmemory")
+    n.command("CONFIG", "SET", "maxmemory", "1mb")
+    yield
+    n.command("CONFIG", "SET", "maxmemory", dict(before)[b"maxmemory"] if isinstance(before, dict) else before[1])
+
+
+def blocked(n: Nemesis) -> Work:
+    """Redis takes commands and answers none: as in a slow script, or paused."""
+    if n.rest.random() < 0.5:
+        with contextlib.suppress(redis.TimeoutError):
+            n.command("DEBUG", "SLEEP", 3)
+    else:
+        n.command("CLIENT", "PAUSE", 3000)
+    yield
+
+
+def read_only(n: Nemesis) -> Work:
+    """Redis is a replica of nobody: READONLY to every write."""
+    n.command("REPLICAOF", "127.0.0.1", 1)
+    yield
+    n.command("REPLICAOF", "NO", "ONE")
+
+
+def disk_full(n: Nemesis) -> Work:
+    """The broker's files can't grow: it fails its log folder and ends; what comes after it has room again."""
+    child = n.stack.kafka
+    pid = child.pid
+    _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (1, hard))
+    yield
+    end = time.monotonic() + 20
+    while child.pid == pid and time.monotonic() < end:
+        time.sleep(0.05)
+    if child.pid == pid:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
+
+
+def lose_key(n: Nemesis) -> Work:
+    """One key of a unit is gone."""
+    keys = n.keys("*")
+    with n.losing():
+        if keys:
+            n.command("DEL", n.rest.choice(keys))  # type: ignore[arg-type]
+    yield
+
+
+def lose_field(n: Nemesis) -> Work:
+    """One field of a body or delivery hash is gone."""
+    yield from _lose_part(n, n.keys("body") + n.keys("delivery:*"), "HKEYS", "HDEL")
+
+
+def lose_member(n: Nemesis) -> Work:
+    """One message is gone from the open ones of a tag."""
+    yield from _lose_part(n, n.keys("visible:*"), "ZRANGE", "ZREM", 0, -1)
+
+
+def _lose_part(n: Nemesis, keys: list[bytes], show: str, remove: str, *more: int) -> Work:
+    n.rest.shuffle(keys)
+    for key in keys:
+        parts = sorted(n.command(show, key, *more))  # type: ignore[arg-type]
+        if parts:
+            with n.losing():
+                n.command(remove, key, n.rest.choice(parts))  # type: ignore[arg-type]
+            break
+    yield
+
+
+def _kafka(n: Nemesis) -> Child:
+    return n.stack.kafka
+
+
+def _redis(n: Nemesis) -> Child:
+    return n.stack.redis
+
+
+FAULTS: dict[str, Fault] = {
+    "kill facade": Fault(_kill(Nemesis.facade)),
+    "kill kafka": Fault(_kill(_kafka)),
+    "kill redis": Fault(_kill(_redis)),
+    "stop facade": Fault(_stop(Nemesis.facade), (1, 6)),
+    "stop kafka": Fault(_stop(_kafka), (1, 6)),
+    "stop redis": Fault(_stop(_redis), (1, 6)),
+    "wipe redis": Fault(wipe, holds_up=False),
+    "older redis": Fault(older, (1, 4)),
+    "truncated redis": Fault(truncated),
+    "other redis": Fault(other_server, (3, 6)),
+    "full redis": Fault(out_of_memory, (1, 4)),
+    "blocked redis": Fault(blocked, (0, 3)),
+    "read-only redis": Fault(read_only, (1, 4)),
+    "cut redis": Fault(_cut("redis_proxy")),
+    "frozen redis": Fault(_proxied("redis_proxy", lambda rest: Mode(frozen=True)), (1, 6)),
+    "slow redis": Fault(_proxied("redis_proxy", lambda rest: Mode(delay_s=rest.uniform(0.01, 0.1))), (2, 4)),
+    "torn redis": Fault(_proxied("redis_proxy", lambda rest: Mode(cut_after=rest.randrange(1, 100_000))), (1, 2)),
+    "refused redis": Fault(_proxied("redis_proxy", lambda rest: Mode(refuse=True)), (1, 4)),
+    "cut kafka": Fault(_cut("kafka_proxy")),
+    "frozen kafka": Fault(_proxied("kafka_proxy", lambda rest: Mode(frozen=True)), (1, 6)),
+    "slow kafka": Fault(_proxied("kafka_proxy", lambda rest: Mode(delay_s=rest.uniform(0.01, 0.2))), (2, 4)),
+    "throttled kafka": Fault(_proxied("kafka_proxy", lambda rest: Mode(bytes_per_s=200_000)), (2, 4)),
+    "torn kafka": Fault(_proxied("kafka_proxy", lambda rest: Mode(cut_after=rest.randrange(1, 100_000))), (1, 2)),
+    "full kafka disk": Fault(disk_full, (0, 0)),
+    "lose key": Fault(lose_key, holds_up=False),
+    "lose field": Fault(lose_field, holds_up=False),
+    "lose member": Fault(lose_member, holds_up=False),
+}
+
+# Not noticed yet: the scripts are to tell a unit that lacks a part.
+PENDING = ("lose key", "lose field", "lose member")
+DEFAULT = tuple(name for name in FAULTS if name not in PENDING)

@@ -1,0 +1,38 @@
+"""The queues of the workload, each with the plan that the checkers are told.
+
+Neighbours: `workload` makes them. They must not know clients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+LEASE_MS = 6000
+MAX_COUNT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A queue: the body of its creation, what the checkers are told, its tags with the kind that each takes."""
+
+    body: dict[str, Any]
+    plan: dict[str, Any]
+    tags: tuple[tuple[str, str], ...] = ()
+
+
+STEADY = {"steady": True}
+QUEUES: dict[str, Kind] = {
+    "plain": Kind({}, STEADY),
+    "durable": Kind({"durable_acks": True}, {"durable": True, **STEADY}),
+    "tagged": Kind({}, {"tags": {"default": "", "red": "red"}, **STEADY}, (("red", "red"),)),
+    "delayed": Kind({}, {}),
+    "letters": Kind({}, {}),
+    "dead": Kind(
+        {"redrive_policy": {"dead_letter_queue": "letters", "max_receive_count": MAX_COUNT}},
+        {"dead_letters": "letters", "max_count": MAX_COUNT},
+    ),
+    "purged": Kind({"partitions": 2}, {}),
+    "still": Kind({"partitions": 2}, {"kept": True}),
+}
+FIFO = {"fifo": Kind({"fifo": True, "content_dedup": False}, {"fifo": True, **STEADY})}
