@@ -6,6 +6,7 @@ SHELL := /bin/sh
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PORT ?= 9400
 DATA ?= .data
+SEEDS ?= 1 2 3 4
 export LW_JARS ?= $(CURDIR)/.cache/jars
 
 BIN := .venv/bin
@@ -14,7 +15,7 @@ sum = $(firstword $(shell cat $(1) | cksum))
 VENV_STAMP := .venv/.setup-$(call sum,requirements.lock pyproject.toml)
 JARS_STAMP := $(LW_JARS)/.make-$(call sum,facade/stack/ivy.xml)
 
-.PHONY: help setup up demo test lint types fmt lock docs
+.PHONY: help setup up demo test faults lint types fmt lock docs
 
 help: ## print this
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
@@ -44,6 +45,14 @@ demo: setup ## stream a real data set through a queue and show what went where
 
 test: setup lint types ## set-up, lint, types, import contracts, all tests
 	$(BIN)/python -m pytest
+
+faults: setup ## hurt a running service by every fault for 10 minutes and check every promise (SEEDS="1 2 3 4")
+	@mkdir -p .cache/faults
+	@failed=0; for seed in $(SEEDS); do \
+	  echo "seed $$seed"; \
+	  $(BIN)/python -m tests.faults.run --seed $$seed --fault all --seconds 120 --report .cache/faults/$$seed.json || failed=1; \
+	done; \
+	$(BIN)/python -m tests.faults.table $(SEEDS:%=.cache/faults/%.json) || failed=1; exit $$failed
 
 lint: setup ## ruff, formatting, import contracts
 	$(BIN)/ruff check .

@@ -1,0 +1,35 @@
+"""CI's seeds: the whole service hurt at random for a while, every promise checked on the history. About two minutes.
+
+Bounds are on what is right, never on speed: a slow machine sends less and recovers later. More: `make faults`, docs/reliability.md.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.faults import DEFAULT, FAULTS, PENDING
+from tests.faults.run import Order, run
+
+# A heal is followed by this long a wait at most: the bound tells a service that stays away from one that is slow.
+LIVE_WITHIN_S = 150.0
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_promise_holds_while_the_service_is_hurt(programs: None, tmp_path: Path, seed: int) -> None:
+    order = Order(seed=seed, seconds=35, fault=",".join(DEFAULT), live_s=LIVE_WITHIN_S, keep=tmp_path, history=tmp_path / "history.jsonl")
+    verdicts, told = run(order)
+    broken = [text for verdict in verdicts for text in (verdict.line(), *verdict.breaches) if not verdict.valid]
+    assert not broken, "\n".join([f"seed {seed}, struck {told['struck']}, history {order.history}", *broken])
+    assert told["drained"]
+    assert told["sends"] > 500
+    assert len(told["struck"]) >= 2
+    looked = {verdict.name: sum(verdict.counts.values()) for verdict in verdicts}
+    unused = {name for name, count in looked.items() if not count}
+    assert unused <= {"FIFO order within a group", "dedup window"}, "a checker had nothing to look at"
+
+
+def test_a_fault_is_either_struck_by_default_or_pending() -> None:
+    assert set(DEFAULT) | set(PENDING) == set(FAULTS)
+    assert not set(DEFAULT) & set(PENDING)
