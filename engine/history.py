@@ -101,12 +101,12 @@ class UnitHistory:
     def tag(self, number: int) -> TagHistory:
         return self.tags.setdefault(number, TagHistory())
 
-    def apply(self, record: JournalRecord) -> bool:
-        """Applies the entries that are new; whether there were any."""
+    def apply(self, record: JournalRecord, last: int | None = None) -> bool:
+        """Applies the entries that are new, up to seq `last` (None: all); whether there were any."""
         self.queue = record.queue
         before = self.last_seq
         for entry in record.entries:
-            if entry.seq > self.last_seq:
+            if entry.seq > self.last_seq and (last is None or entry.seq <= last):
                 self.last_seq = entry.seq
                 self.tag(entry.tag).apply(entry)
         return self.last_seq > before

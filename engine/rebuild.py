@@ -48,7 +48,7 @@ class Rebuilder:
 
     async def recover(self, queue: Queue) -> None:
         """Returns when the queue's state serves again. Raises Rebuilding when that takes over 8 s, QueueNotFound."""
-        await self._trust()
+        await self.trust()
         await self._core.control.sync()
         if queue.incarnation not in self._core.control.by_incarnation:
             raise QueueNotFound(f"queue {queue.name!r} was deleted", field="queue", given=queue.name)
@@ -62,7 +62,7 @@ class Rebuilder:
         except TimeoutError:
             raise Rebuilding(f"the state of queue {queue.name!r} is being rebuilt from Kafka") from None
 
-    async def _trust(self) -> None:
+    async def trust(self) -> None:
         """Redis that was started again may have an older state: a new generation makes every unit of it lost, then it is trusted."""
         control, run_id = self._core.control, self._core.connection.run_id
         if self._core.store.trusted_run_id == run_id:
@@ -115,17 +115,32 @@ class Rebuilder:
                     others.append(unit)
         if mine:
             logger.warning("action=rebuild units=%d queues=%d", len(mine), len(queues))
-            for unit, (queue, epoch) in mine.items():
-                await Loader(self._core, queue, unit.partition, epoch).drain()
-            states = await self._read_journal(mine)
-            for unit, (queue, epoch) in mine.items():
-                if unit in older and await self._core.store.last_seq(unit) >= states[unit].last_seq:
-                    await self._adopt(queue, unit, epoch)
-                else:
-                    self._core.count("rebuilds_total")
-                    await self._write(queue, unit, epoch, states[unit])
+            keeper = asyncio.create_task(self._keep(list(mine)))
+            try:
+                await self._restore(mine, older)
+            finally:
+                await end(keeper)
         for unit in others:
             await self._wait_for(unit)
+
+    async def _keep(self, units: list[Unit]) -> None:
+        """Renews our leases: a journal that takes longer to read than a lease lasts must not be read for nothing."""
+        while True:
+            await asyncio.sleep(LEASE_MS / 1000)
+            with contextlib.suppress(StateError):
+                for unit in units:
+                    await self._core.store.own(unit, self._worker, lease_ms=LEASE_MS * 10)
+
+    async def _restore(self, mine: dict[Unit, tuple[Queue, int]], older: set[Unit]) -> None:
+        for unit, (queue, epoch) in mine.items():
+            await Loader(self._core, queue, unit.partition, epoch).drain()
+        states = await self._read_journal(mine)
+        for unit, (queue, epoch) in mine.items():
+            if unit in older and await self._core.store.last_seq(unit) >= states[unit].last_seq:
+                await self._adopt(queue, unit, epoch)
+            else:
+                self._core.count("rebuilds_total")
+                await self._write(queue, unit, epoch, states[unit])
 
     async def _read_journal(self, mine: dict[Unit, tuple[Queue, int]]) -> dict[Unit, UnitHistory]:
         count = self._core.control.journal_partitions
@@ -147,6 +162,8 @@ class Rebuilder:
             known = history.tag(tag.id)
             floor = known.rise(tag.start_offsets[unit.partition])
             settled = sorted(known.settled)
+            self._core.count("rebuilt_settled_total", len(settled))
+            self._core.count("rebuilt_deliveries_total", len(known.deliveries))
             deliveries = list(known.deliveries.values())
             groups = await self._groups(queue, unit.partition, list(known.deliveries)) if queue.record.fifo else {}
             for at in range(0, max(len(settled), len(deliveries), 1), SLICE):

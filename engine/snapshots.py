@@ -97,20 +97,21 @@ class Snapshots:
                 incarnation, _, number = record.key.decode().partition("/")
                 folded.units.pop(Unit(incarnation, int(number)), None)
 
-        await self._scan(self._core.control.snapshot_topic, partition, 0, apply)
+        await self.scan(self._core.control.snapshot_topic, partition, 0, apply)
         await self._fold(partition, folded)
         return folded
 
     async def _fold(self, partition: int, folded: Folded) -> None:
         def apply(record: Record, value: AnyRecord | None) -> None:
             if isinstance(value, JournalRecord):
+                self._core.count("journal_entries_read_total", len(value.entries))
                 unit = Unit(value.incarnation, value.partition)
                 if folded.units.setdefault(unit, UnitHistory()).apply(value):
                     folded.changed.add(unit)
 
-        folded.offset = await self._scan(self._core.control.journal_topic, partition, folded.offset, apply)
+        folded.offset = await self.scan(self._core.control.journal_topic, partition, folded.offset, apply)
 
-    async def _scan(self, topic: str, partition: int, offset: int, apply: Callable[[Record, AnyRecord | None], None]) -> int:
+    async def scan(self, topic: str, partition: int, offset: int, apply: Callable[[Record, AnyRecord | None], None]) -> int:
         """Applies every record up to the end as it is now; returns where to go on. Unreadable ones are counted and passed."""
         log, part = self._core.log, (topic, partition)
         offset = max(offset, (await log.start_offsets([part])).get(part, 0))

@@ -175,6 +175,39 @@ def _spark(given: argparse.Namespace) -> int:
     return run(given.job)
 
 
+def _checkup_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", type=Path, help="folder of a running `leaseway up` (default: Kafka and Redis of LEASEWAY_*)")
+
+
+def _verify_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--queue", action="append", default=[], metavar="NAME", help="a queue to verify, may be repeated (default: all)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
+    _checkup_arguments(parser)
+
+
+def _verify(given: argparse.Namespace) -> int:
+    from facade import checkup
+
+    status, lines = checkup.verify(checkup.settings_of(given.data), given.queue, as_json=given.json)
+    print("\n".join(lines))
+    return status
+
+
+def _rebuild_arguments(parser: argparse.ArgumentParser) -> None:
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--queue", action="append", default=[], metavar="NAME", help="a queue to rebuild, may be repeated")
+    which.add_argument("--all", action="store_true", help="all queues")
+    _checkup_arguments(parser)
+
+
+def _rebuild(given: argparse.Namespace) -> int:
+    from facade import checkup
+
+    for line in checkup.rebuild(checkup.settings_of(given.data), given.queue):
+        print(line)
+    return 0
+
+
 def _no_arguments(parser: argparse.ArgumentParser) -> None:
     """Most commands have none."""
 
@@ -184,6 +217,8 @@ COMMANDS = (
     Command("serve", "start facade workers against an existing Kafka and Redis", _listen_arguments, _serve),
     Command("demo", "stream a real data set through a queue and show what went where", _demo_arguments, _demo),
     Command("spark", "run a PySpark file, or a shell, with the Kafka and Avro connectors", _spark_arguments, _spark),
+    Command("verify", "compare the state in Redis with a rebuild from Kafka alone; 0 = no difference", _verify_arguments, _verify),
+    Command("rebuild", "rebuild the state in Redis from Kafka, also while traffic runs", _rebuild_arguments, _rebuild),
     Command("config", "print all settings, their values and where they came from", _config_arguments, _config),
     Command("jars", "fetch the pinned jars of Kafka and of Spark's connectors", _no_arguments, _jars),
     Command("worker", None, _worker_arguments, _worker),

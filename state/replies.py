@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from schemas.records import OpenDelivery
+
 # Messages a tag may have open in a unit: ready, delayed and leased.
 MAX_OPEN = 200_000
 
@@ -138,6 +140,24 @@ class TagCounts(Struct, frozen=True):
     leased: int
     cursor: int
     floor: int
+
+
+class TagDump(Struct, frozen=True):
+    """One tag of a unit at one moment. `cursor` -1 = the unit does not know the tag; `open` is offset -> next visible ms."""
+
+    cursor: int
+    floor: int
+    open: dict[int, int]
+    deliveries: dict[int, OpenDelivery]
+    ahead: set[int]
+
+
+class Dump(Struct, frozen=True):
+    """A unit after journal entry `seq`; its outbox held entries up to `waiting`, 0 = none. Tags in the order of the call."""
+
+    seq: int
+    waiting: int
+    tags: list[TagDump]
 
 
 class Owned(Struct, frozen=True):

@@ -25,6 +25,7 @@ from state.keys import Unit, UnitKeys, wake_channel
 from state.replies import (
     Acked,
     Claimed,
+    Dump,
     Dying,
     Entry,
     Extended,
@@ -37,11 +38,15 @@ from state.replies import (
     Received,
     State,
     TagCounts,
+    TagDump,
     Window,
 )
 from state.scripts import read_scripts
 
 _HEADER = struct.Struct(">QQq")
+# As lua/include/delivery.lua packs it: nonce, receive count, first receive, flag, time.
+_DELIVERY = struct.Struct(">QIQBQ")
+_WORDS = msgspec.msgpack.Decoder(list[str])
 HEADER_BYTES = _HEADER.size
 
 
@@ -312,10 +317,24 @@ class Store:
         _, out = await self._run("info", names, (generation, now_ms, *tags))
         return [TagCounts(*out[i : i + 5]) for i in range(0, len(out), 5)]
 
+    async def dump(self, unit: Unit, generation: int, tags: Sequence[int]) -> Dump:
+        """One moment of a unit under `tags`. Holds Redis up for about 1 us per open message. Raises StateLost."""
+        keys = self._unit(unit)
+        names = [keys.meta, keys.outbox]
+        for tag in tags:
+            t = keys.tag(tag)
+            names += (t.visible, t.delivery, t.ahead)
+        _, seq, waiting, rows = await self._run("dump", names, (generation, *tags))
+        return Dump(seq, waiting, [_tag_dump(*row) for row in rows])
+
     async def own(self, unit: Unit, worker: str, *, lease_ms: int, now_ms: int = 0) -> Owned:
         """Takes or renews the loader's lease of a unit."""
         status, number, generation = await self._run("own", (self._unit(unit).meta,), (now_ms, worker, lease_ms))
         return Owned(status == b"OWNED", number, int(generation) if generation else None)
+
+    async def seize(self, unit: Unit, worker: str, *, lease_ms: int, now_ms: int = 0) -> int:
+        """Takes a unit out of service and its lease from whoever has it; the new epoch. What waits in the outbox stays there."""
+        return int((await self._run("seize", (self._unit(unit).meta,), (now_ms, worker, lease_ms)))[1])
 
     async def disown(self, unit: Unit, epoch: int) -> bool:
         """Gives the lease up; False when entries wait in the outbox. Raises Fenced."""
@@ -404,3 +423,13 @@ class Store:
 def _entry(data: bytes) -> Entry:
     seq, at_ms, kind, tag, offsets, times, reason = msgspec.msgpack.decode(data)
     return Entry(seq, at_ms, kind, tag, offsets, times or [], reason)
+
+
+def _tag_dump(cursor: int, floor: int, visible: bytes, deliveries: list[bytes], ahead: bytes) -> TagDump:
+    scores = _WORDS.decode(visible)
+    open_at = {int(scores[i]): int(float(scores[i + 1])) for i in range(0, len(scores), 2)}
+    lent = {}
+    for i in range(0, len(deliveries), 2):
+        offset = int(deliveries[i])
+        lent[offset] = OpenDelivery(offset, *_DELIVERY.unpack(deliveries[i + 1]))
+    return TagDump(cursor, floor, open_at, lent, set(map(int, _WORDS.decode(ahead))))
