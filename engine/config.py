@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.failpoints import BadFailpoint, parse
+
 PREFIX = "LEASEWAY_"
 
 
@@ -43,6 +45,7 @@ class Settings:
     window_messages: int = _setting(8000, "Bodies a unit's window holds per tag, 10-1000000.")
     window_bytes: int = _setting(6_000_000, "Bytes of bodies a unit's window holds per tag, 65536-1000000000.")
     send_timeout_ms: int = _setting(10_000, "How long a send waits for Kafka before it fails with 503, 1000-60000 ms.")
+    failpoints: str = _setting("", "For tests only: where to fail on purpose, see engine/failpoints.py.")
 
     def __post_init__(self) -> None:
         ranges = {
@@ -61,6 +64,10 @@ class Settings:
                 raise BadSetting(f"{PREFIX}{name.upper()} must be {low} to {high}, given {given}")
         if self.auth not in ("open", "required"):
             raise BadSetting(f"{PREFIX}AUTH must be open or required, given {self.auth!r}")
+        try:
+            parse(self.failpoints)
+        except BadFailpoint as error:
+            raise BadSetting(f"{PREFIX}FAILPOINTS: {error}") from None
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ, **given: Any) -> Settings:

@@ -17,6 +17,7 @@ from engine.config import Settings
 from engine.control import Control
 from engine.core import Core
 from engine.errors import Unavailable
+from engine.failpoints import arm
 from engine.leases import Leases
 from engine.limits import check_name, check_range
 from engine.loaders import Loaders
@@ -59,6 +60,7 @@ class Engine:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        arm(settings.failpoints)
         log = Log(settings.kafka_bootstrap, settings.send_timeout_ms)
         connection = Connection(settings.redis_url)
         store = Store(connection, settings.topic_prefix, Window(settings.window_messages, settings.window_bytes))

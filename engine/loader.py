@@ -15,6 +15,7 @@ import msgspec
 from engine.batches import begins_inside_a_batch, gather
 from engine.core import CLOCK_MARGIN_MS, Core, now_ms
 from engine.errors import LogUnavailable
+from engine.failpoints import reached
 from engine.fifo import DEDUP_MS
 from engine.log import Chunk
 from engine.queue import Queue
@@ -74,8 +75,10 @@ class Loader:
                     return moved
                 for piece in _pieces(entries):
                     await self._append(piece)
+                    reached("drain.appended")
                 moved += len(entries)
                 self._done_seq = entries[-1].seq
+                reached("drain.before_done")
 
     async def _append(self, entries: list[Entry]) -> None:
         record = JournalRecord(

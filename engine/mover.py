@@ -16,6 +16,7 @@ import msgspec
 
 from engine.core import CLOCK_MARGIN_MS, MOVE_MS, Core, now_ms
 from engine.errors import EngineError, LogUnavailable
+from engine.failpoints import reached
 from engine.fifo import partition_of
 from engine.limits import RESERVED_ATTRIBUTE
 from engine.queue import Queue
@@ -80,6 +81,7 @@ class Mover:
     async def move(self, queue: Queue, tag: TagRecord, partition: int, held: Held, target: Queue, kind: str) -> bool:
         """Moves one held message and settles it at its source as `kind` (dead, moved). False: it stays held until its time."""
         from_id = self._core.message_id(queue, partition, held.offset)
+        reached("move.held")
         if target.record.fifo:
             target_partition = partition_of(target.record, held.message.group or "")
         else:
@@ -89,10 +91,14 @@ class Mover:
                 message = _moved(queue, tag, held, from_id, kind)
                 value = encode(message)
                 appended = await self._core.log.append(target.topic, target_partition, value)
+                reached("move.appended")
                 entry = self._core.load_entry(target, appended.offset, appended.timestamp_ms, message, value)
                 await self._core.write_through(target, target_partition, [entry])
+                reached("move.loaded")
+            reached("move.before_settle")
             unit = queue.units[partition]
             await self._core.on_state(queue, lambda g: self._core.store.settle(unit, g, tag.id, kind, [(held.offset, held.nonce)]))
+            reached("move.after_settle")
         except EngineError as error:
             logger.warning("action=move queue=%s target=%s id=%s error=%s", queue.name, target.name, from_id, error)
             return False

@@ -16,6 +16,7 @@ import msgspec
 
 from engine.core import Core, now_ms
 from engine.errors import NotAllowedOnQueue, QueueExists, QueueNotFound
+from engine.failpoints import reached
 from engine.fifo import check_fifo_settings
 from engine.limits import (
     DEFAULTS,
@@ -108,7 +109,9 @@ class Queues:
         made = await core.log.create_topics([spec])
         if made.get(topic) == "exists":
             await self._adopt(spec)
+        reached("create.topic_made")
         await core.control.write(f"queue/{record.name}", record)
+        reached("create.record_written")
         queue = core.control.queues[record.name]
         await asyncio.gather(*(self._open(queue, p) for p in range(record.partitions)), return_exceptions=True)
         return queue
@@ -251,11 +254,13 @@ class Queues:
         async with self._core.control.change(name):
             record = msgspec.structs.replace(self.known(name).record, deleting=True)
             await self._core.control.write(f"queue/{name}", record)
+            reached("delete.record_written")
             await self._finish_delete(record)
 
     async def _finish_delete(self, record: QueueRecord) -> None:
         core, queue = self._core, Queue(record, self._core.settings.topic_prefix)
         await core.log.delete_topics([queue.topic])
+        reached("delete.topic_deleted")
         await core.store.forget(queue.units, queue.tag_ids)
         await core.log.delete_groups([group_name(core.settings.topic_prefix, record.name, tag.name) for tag in record.tags])
         await core.control.write(f"queue/{record.name}", None)

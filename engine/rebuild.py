@@ -13,6 +13,7 @@ import logging
 
 from engine.core import Core, now_ms
 from engine.errors import QueueNotFound, Rebuilding
+from engine.failpoints import reached
 from engine.fifo import group_digest
 from engine.history import UnitHistory
 from engine.loader import LEASE_MS, Loader, journal_partition
@@ -115,6 +116,7 @@ class Rebuilder:
                     others.append(unit)
         if mine:
             logger.warning("action=rebuild units=%d queues=%d", len(mine), len(queues))
+            reached("rebuild.owned")
             keeper = asyncio.create_task(self._keep(list(mine)))
             try:
                 await self._restore(mine, older)
@@ -135,6 +137,7 @@ class Rebuilder:
         for unit, (queue, epoch) in mine.items():
             await Loader(self._core, queue, unit.partition, epoch).drain()
         states = await self._read_journal(mine)
+        reached("rebuild.read")
         for unit, (queue, epoch) in mine.items():
             if unit in older and await self._core.store.last_seq(unit) >= states[unit].last_seq:
                 await self._adopt(queue, unit, epoch)
@@ -176,8 +179,10 @@ class Rebuilder:
                     deliveries=deliveries[at : at + SLICE],
                     groups=groups,
                 )
+                reached("rebuild.restored")
             starts.append((tag.id, floor))
         seq = history.last_seq + SEQ_GAP if history.last_seq else 0
+        reached("rebuild.before_open")
         await store.open(unit, self._core.control.generation, starts, fifo=queue.record.fifo, epoch=epoch, seq=seq)
 
     async def _groups(self, queue: Queue, partition: int, offsets: list[int]) -> dict[int, bytes]:

@@ -16,6 +16,7 @@ import msgspec
 
 from engine.core import BATCH_SPAN_MS, Core
 from engine.errors import LogUnavailable, QueueNotFound
+from engine.failpoints import reached
 from engine.fifo import check_entries, partition_of, sequence_number
 from engine.limits import check_send
 from engine.log import Appended
@@ -139,6 +140,7 @@ class Sender:
         try:
             values = [value for item in items for value in item.values]
             results = await self._core.log.append_many(queue.topic, partition, values)
+            reached("send.appended")
             entries: list[LoadEntry] = []
             settled: list[tuple[_Item, list[Appended] | Exception]] = []
             at = 0
@@ -149,7 +151,9 @@ class Sender:
                 if not isinstance(outcome, Exception):
                     rows = zip(outcome, item.messages, item.values, strict=True)
                     entries += [self._core.load_entry(queue, a.offset, a.timestamp_ms, m, v) for a, m, v in rows]
+            reached("send.before_load")
             repeats = await self._core.write_through(queue, partition, entries) if entries else {}
+            reached("send.before_answer")
             for item, outcome in settled:
                 if repeats and not isinstance(outcome, Exception):
                     outcome = [msgspec.structs.replace(a, offset=repeats.get(a.offset, a.offset)) for a in outcome]

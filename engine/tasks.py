@@ -16,6 +16,7 @@ import msgspec
 
 from engine.core import MOVE_MS, Core, now_ms
 from engine.errors import EngineError, TaskEnded, TaskNotFound
+from engine.failpoints import reached
 from engine.fifo import group_digest
 from engine.limits import check_filter, check_range
 from engine.mover import Held, Mover
@@ -164,6 +165,7 @@ class Tasks:
                 status = TaskStatus.CANCELLED
             record = msgspec.structs.replace(task, status=status, failure=failure, modified_at_ms=now_ms())
             await self._core.control.write(f"task/{task.id}", record)
+            reached("redrive.saved")
 
     async def _step(self, task: TaskRecord, queue: Queue, partition: int, budget: int) -> TaskRecord:
         """Moves up to `budget` letters of one partition."""
@@ -200,6 +202,7 @@ class Tasks:
         states = await core.on_state(queue, lambda g: core.store.states(unit, g, tag.id, ready))
         wanted = [(offset, group_digest(letters[offset][0].group) if queue.record.fifo else b"") for offset in ready]
         claimed = await core.on_state(queue, lambda g: core.store.claim(unit, g, tag.id, wanted, claim_ms=MOVE_MS))
+        reached("redrive.claimed")
         for offset, state, (word, again_ms) in zip(ready, states, claimed.words, strict=True):
             target = targets[offset]
             if word == "ok" and target is not None:

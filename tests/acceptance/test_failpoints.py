@@ -1,0 +1,206 @@
+"""SIGKILL of a worker at each failpoint, in one `leaseway up` with three workers that are started again.
+
+At rest: each letter once, each answered send delivered, nothing acked comes again, creations and deletions can be finished.
+The same points with a step that raises: tests/integration/test_failpoints.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from engine.failpoints import POINTS
+from tests.acceptance.traffic import Client
+from tests.conftest import StartUp
+from tests.services import Up
+
+MESSAGES = 10
+ACKED = 6
+WITHIN_S = 45.0  # a lost mover is waited for 30 s
+
+
+class Service:
+    """The running service, its armed points, and calls that are repeated when a worker dies under them."""
+
+    def __init__(self, up: Up, marks: Path) -> None:
+        self.up = up
+        self.marks = marks
+        self.client = Client(up.endpoint)
+
+    def once(self, method: str, path: str, body: Any = None) -> int:
+        """Status of one try, 0 = the connection was cut."""
+        return self.client.call(method, path, body)[0]
+
+    def insist(self, method: str, path: str, body: Any = None, ok: tuple[int, ...] = (200,)) -> Any:
+        """Repeats a call until it has one of the statuses `ok`; what it answers then."""
+        end = time.monotonic() + WITHIN_S
+        while True:
+            status, answer = self.client.call(method, path, body)
+            if status in ok:
+                return answer
+            assert time.monotonic() < end, f"{method} {path}: {status} {answer}"
+            time.sleep(0.1)
+
+    def arm(self, point: str) -> None:
+        (self.marks / point).touch()
+
+    def wait_fired(self, point: str) -> None:
+        end = time.monotonic() + 20
+        while (self.marks / point).exists():
+            assert time.monotonic() < end, f"nobody came to {point}"
+            time.sleep(0.02)
+
+    def create(self, name: str, **settings: Any) -> None:
+        self.insist("POST", "/v1/queues", {"name": name, "partitions": 1, **settings}, (200, 201))
+
+    def with_letters(self, name: str, bodies: list[str]) -> list[str]:
+        """A queue with a dead-letter queue; sends bodies and returns the handles of all."""
+        self.create(f"{name}-dlq")
+        self.create(name, redrive_policy={"dead_letter_queue": f"{name}-dlq", "max_receive_count": 9})
+        self.send(name, bodies)
+        return [m["handle"] for m in self.receive(name)]
+
+    def send(self, queue: str, bodies: list[str]) -> None:
+        self.insist("POST", f"/v1/queues/{queue}/messages", {"messages": [{"body": b} for b in bodies]})
+
+    def receive(self, queue: str, wait_s: float = 3) -> list[dict[str, Any]]:
+        ask = {"max": 100, "wait_seconds": wait_s, "lease_seconds": 60}
+        return self.insist("POST", f"/v1/queues/{queue}/receive", ask)["messages"]  # type: ignore[no-any-return]
+
+    def take_all(self, queue: str, wait_s: float = 1) -> Counter[str]:
+        """Receives and acks until nothing comes."""
+        bodies: Counter[str] = Counter()
+        while got := self.receive(queue, wait_s):
+            bodies.update(m["body"] for m in got)
+            self.insist("POST", f"/v1/queues/{queue}/ack", {"handles": [m["handle"] for m in got]})
+        return bodies
+
+
+@pytest.fixture
+def service(leaseway_up: StartUp, tmp_path: Path) -> Iterator[Service]:
+    points = ",".join(f"{point}=kill@{tmp_path / point}" for point in POINTS)
+    up = leaseway_up("--workers", "3", environment={"LEASEWAY_FAILPOINTS": points})
+    up.wait_ready()
+    started = Service(up, tmp_path)
+    yield started
+    started.client.close()
+
+
+def points_of(kind: str) -> list[str]:
+    return [point for point in POINTS if point.startswith(f"{kind}.")]
+
+
+def slug(point: str) -> str:
+    return point.replace(".", "-")
+
+
+def kill_at_drains(service: Service) -> None:
+    for point in points_of("drain"):
+        name = slug(point)
+        service.create(name)
+        service.send(name, [str(n) for n in range(MESSAGES)])
+        handles = [m["handle"] for m in service.receive(name)]
+        time.sleep(0.5)
+        service.arm(point)
+        service.insist("POST", f"/v1/queues/{name}/ack", {"handles": handles[:ACKED]})
+        service.insist("POST", f"/v1/queues/{name}/release", {"handles": handles[ACKED:]})
+        service.wait_fired(point)
+
+
+def kill_at_rebuilds(service: Service, store: redis.Redis) -> None:
+    """Redis is emptied once for each point; the queues of the drains are rebuilt as well."""
+    service.create("rebuilt")
+    service.send("rebuilt", [str(n) for n in range(MESSAGES)])
+    handles = [m["handle"] for m in service.receive("rebuilt")]
+    service.insist("POST", "/v1/queues/rebuilt/ack", {"handles": handles[:ACKED]})
+    service.insist("POST", "/v1/queues/rebuilt/release", {"handles": handles[ACKED:]})
+    time.sleep(4)  # the leases of killed owners end, and what they left is drained
+    service.insist("GET", "/v1/queues/rebuilt")
+    time.sleep(0.5)
+    for point in points_of("rebuild"):
+        service.arm(point)
+        store.flushall()
+        service.insist("GET", "/v1/queues/rebuilt")
+        service.wait_fired(point)
+
+
+def kill_at_sends(service: Service) -> None:
+    service.create("sent")
+    for point in points_of("send"):
+        service.arm(point)
+        assert service.once("POST", "/v1/queues/sent/messages", {"messages": [{"body": point}]}) == 0
+        service.wait_fired(point)
+        service.send("sent", [f"{point} again"])
+
+
+def kill_at_moves(service: Service) -> None:
+    handles = service.with_letters("moved", points_of("move"))
+    for point, handle in zip(points_of("move"), handles, strict=True):
+        service.arm(point)
+        assert service.once("POST", "/v1/queues/moved/kill", {"handles": [handle]}) in (0, 200)
+        service.wait_fired(point)
+        service.insist("GET", "/v1/queues/moved")
+
+
+def kill_at_redrives(service: Service) -> dict[str, str]:
+    tasks = {}
+    for point in points_of("redrive"):
+        name = slug(point)
+        handles = service.with_letters(name, [str(n) for n in range(MESSAGES)])
+        service.insist("POST", f"/v1/queues/{name}/kill", {"handles": handles})
+        service.arm(point)
+        tasks[name] = service.insist("POST", f"/v1/queues/{name}-dlq/redrive", {}, (202,))["id"]
+        service.wait_fired(point)
+    return tasks
+
+
+def kill_at_changes(service: Service) -> None:
+    for point in points_of("create"):
+        service.arm(point)
+        assert service.once("POST", "/v1/queues", {"name": slug(point), "partitions": 1}) == 0
+        service.wait_fired(point)
+    for point in points_of("delete"):
+        service.create(slug(point))
+        service.send(slug(point), ["old"])
+        service.arm(point)
+        assert service.once("DELETE", f"/v1/queues/{slug(point)}") == 0
+        service.wait_fired(point)
+
+
+def test_a_worker_killed_at_any_point_leaves_nothing_lost_and_nothing_twice(service: Service) -> None:
+    began = time.monotonic()
+    kill_at_moves(service)
+    tasks = kill_at_redrives(service)
+    kill_at_changes(service)
+    kill_at_sends(service)
+    for kind in ("create", "delete"):
+        for point in points_of(kind):
+            service.create(slug(point))
+            service.send(slug(point), ["new"])
+            assert service.take_all(slug(point)) == {"new": 1}, point
+    sent = service.take_all("sent", 2)
+    assert {f"{point} again" for point in points_of("send")} <= sent.keys() and max(sent.values()) == 1
+    letters: Counter[str] = Counter()
+    while len(letters) < len(points_of("move")) and time.monotonic() < began + WITHIN_S + 15:
+        assert service.receive("moved", 0) == [], "a dying message was lent"
+        letters += service.take_all("moved-dlq", 0.5)
+    assert letters + service.take_all("moved-dlq") == dict.fromkeys(points_of("move"), 1)
+    for name, task in tasks.items():
+        while service.insist("GET", f"/v1/tasks/{task}")["status"] == "running":
+            time.sleep(0.2)
+        assert service.take_all(name) == {str(n): 1 for n in range(MESSAGES)}, name
+        assert service.take_all(f"{name}-dlq") == {}
+    kill_at_drains(service)
+    with contextlib.closing(redis.Redis.from_url(service.up.run["redis"]["url"])) as store:
+        kill_at_rebuilds(service, store)
+    for name in ("rebuilt", *map(slug, points_of("drain"))):
+        assert service.take_all(name, 2) == {str(n): 1 for n in range(ACKED, MESSAGES)}, name
+    assert not [point for point in POINTS if (service.marks / point).exists()]
+    print(f"{len(POINTS)} kills, {time.monotonic() - began:.0f} s")

@@ -1,0 +1,203 @@
+"""A step that fails by a bug (`raise`), at each failpoint: the next round finishes the work, each message is there once.
+
+The same points with a killed process: tests/acceptance/test_failpoints.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from engine import failpoints
+from engine.config import BadSetting, Settings
+from engine.engine import Engine
+from engine.errors import QueueNotFound
+from engine.failpoints import POINTS, FailpointReached, arm, disarm, reached
+from engine.verbs import QueueSettings
+from schemas.records import RedrivePolicy
+from schemas.vocabulary import TaskStatus
+from tests.integration.drive import BY, ack, drain, eventually, receive, send
+from tests.integration.test_rebuild import drained, wipe
+from tests.services import Services
+
+MOVE_MS = 800
+
+
+@pytest.fixture(autouse=True)
+def disarmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing is armed before and after; a lost mover is waited for 0.8 s, not 30."""
+    for module in ("core", "mover", "receiver", "leases", "tasks"):
+        monkeypatch.setattr(f"engine.{module}.MOVE_MS", MOVE_MS)
+    yield
+    disarm()
+
+
+def seen(name: str) -> int:
+    """How often an armed point was reached."""
+    return failpoints._armed[name].seen
+
+
+async def with_letters(engine: Engine, count: int) -> None:
+    """Queue q with a dead-letter queue, and `count` letters in that."""
+    await engine.create_queue(BY, "dlq", QueueSettings(partitions=1))
+    await engine.create_queue(BY, "q", QueueSettings(partitions=2, redrive_policy=RedrivePolicy("dlq", 5)))
+    await send(engine, "q", *map(str, range(count)))
+    got = await receive(engine, "q", max=100)
+    if count:
+        await engine.kill(BY, "q", [d.handle for d in got])
+
+
+async def at_rest(engine: Engine, queue: str) -> bool:
+    tag = (await engine.get_queue(BY, queue)).tags[0]
+    return tag.backlog == 0
+
+
+async def a_move(engine: Engine, stack: Services, point: str) -> None:
+    await with_letters(engine, 0)
+    await send(engine, "q", "m")
+    (got,) = await receive(engine, "q")
+    arm(f"{point}=raise*1")
+    with pytest.raises(FailpointReached):
+        await engine.kill(BY, "q", [got.handle])
+
+    async def moved() -> bool:
+        assert await receive(engine, "q") == [], "a dying message was lent"
+        return await at_rest(engine, "q")
+
+    await eventually(moved)
+    assert await drain(engine, "dlq", patience_ms=300) == ["m"]
+
+
+async def a_redrive(engine: Engine, stack: Services, point: str) -> None:
+    await with_letters(engine, 6)
+    arm(f"{point}=raise*1")
+    task = await engine.redrive(BY, "dlq", None, None, 0)
+
+    async def completed() -> bool:
+        return (await engine.get_task(BY, task.id)).status == TaskStatus.COMPLETED
+
+    await eventually(completed)
+    assert sorted(await drain(engine, "q", patience_ms=300)) == list("012345")
+    assert await drain(engine, "dlq", patience_ms=100) == []
+
+
+async def a_drain(engine: Engine, stack: Services, point: str) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(engine, "q", *map(str, range(10)))
+    got = await receive(engine, "q", max=6)
+    await drained(engine)
+    arm(f"{point}=raise*1")
+    await ack(engine, "q", got)
+
+    async def failed() -> bool:
+        return seen(point) > 1
+
+    await eventually(failed)
+    await drained(engine)
+    wipe(stack, engine)
+    assert sorted(await drain(engine, "q", patience_ms=500)) == list("6789")
+
+
+async def a_rebuild(engine: Engine, stack: Services, point: str) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(engine, "q", *map(str, range(10)))
+    await ack(engine, "q", await receive(engine, "q", max=6))
+    await drained(engine)
+    arm(f"{point}=raise*1")
+    wipe(stack, engine)
+    left: list[str] = []
+
+    async def rebuilt() -> bool:
+        with contextlib.suppress(Exception):
+            left.extend(await drain(engine, "q", patience_ms=500))
+        return len(left) >= 4
+
+    await eventually(rebuilt)
+    assert sorted(left) == list("6789")
+
+
+async def a_send(engine: Engine, stack: Services, point: str) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    arm(f"{point}=raise*1")
+    with pytest.raises(FailpointReached):
+        await send(engine, "q", "unknown")
+    await send(engine, "q", "known")
+    # No answer means that the outcome is unknown: here the log has it, so it is delivered, and once.
+    assert sorted(await drain(engine, "q", patience_ms=700)) == ["known", "unknown"]
+
+
+async def a_creation(engine: Engine, stack: Services, point: str) -> None:
+    arm(f"{point}=raise*1")
+    with pytest.raises(FailpointReached):
+        await engine.create_queue(BY, "q", QueueSettings(partitions=2))
+    await engine.create_queue(BY, "q", QueueSettings(partitions=2))
+    await send(engine, "q", "a", "b")
+    assert sorted(await drain(engine, "q", patience_ms=300)) == ["a", "b"]
+
+
+async def a_deletion(engine: Engine, stack: Services, point: str) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=2))
+    await send(engine, "q", "old")
+    arm(f"{point}=raise*1")
+    with pytest.raises(FailpointReached):
+        await engine.delete_queue(BY, "q")
+    with pytest.raises(QueueNotFound):
+        await send(engine, "q", "nobody")
+    await engine.create_queue(BY, "q", QueueSettings(partitions=2))
+    await send(engine, "q", "new")
+    assert await drain(engine, "q", patience_ms=300) == ["new"]
+
+
+SCENARIOS: dict[str, Callable[[Engine, Services, str], Awaitable[None]]] = {
+    "move": a_move,
+    "redrive": a_redrive,
+    "drain": a_drain,
+    "rebuild": a_rebuild,
+    "send": a_send,
+    "create": a_creation,
+    "delete": a_deletion,
+}
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_a_step_that_fails_is_made_good_by_the_next_round(engine: Engine, stack: Services, point: str) -> None:
+    await SCENARIOS[point.partition(".")[0]](engine, stack, point)
+    assert seen(point) >= 1, "the scenario never came to the point"
+
+
+def test_a_point_with_a_file_fires_once_and_only_while_the_file_is_there(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    arm(f"send.appended=raise@{mark}")
+    reached("send.appended")
+    mark.touch()
+    with pytest.raises(FailpointReached):
+        reached("send.appended")
+    reached("send.appended")
+    assert not mark.exists()
+
+
+def test_a_point_with_a_number_fires_at_that_time_only() -> None:
+    arm("send.appended=raise*2")
+    reached("send.appended")
+    with pytest.raises(FailpointReached):
+        reached("send.appended")
+    reached("send.appended")
+    reached("move.held")
+
+
+@pytest.mark.parametrize("text", ["send.appended", "send.appended=explode", "no.such=kill", "send.appended=sleep", "send.appended=kill*x"])
+def test_a_failpoint_that_can_not_be_read_stops_the_start(text: str) -> None:
+    with pytest.raises(BadSetting, match="FAILPOINTS"):
+        Settings.read({"LEASEWAY_FAILPOINTS": text})
+
+
+async def test_a_failpoint_may_make_the_worker_stand_still(engine: Engine) -> None:
+    await engine.create_queue(BY, "q", QueueSettings())
+    arm("send.before_answer=sleep:150*1")
+    began = asyncio.get_running_loop().time()
+    await send(engine, "q", "m")
+    assert asyncio.get_running_loop().time() - began >= 0.15
