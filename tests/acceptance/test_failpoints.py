@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +34,15 @@ class Service:
         self.marks = marks
         self.client = Client(up.endpoint)
 
-    def once(self, method: str, path: str, body: Any = None) -> int:
-        """Status of one try, 0 = the connection was cut."""
-        return self.client.call(method, path, body)[0]
+    def kill(self, point: str, method: str, path: str, body: Any) -> None:
+        """Makes the call that comes to `point`, and sees it cut off by the death of its worker."""
+        self.arm(point)
+        self.client.close()
+        status = self.client.call(method, path, body)[0]
+        if (self.marks / point).exists():
+            self.wait_fired(point, lambda: self.client.call(method, path, body))  # it went to a worker that was just killed
+        else:
+            assert status in (0, 200), f"{point}: {status}"
 
     def insist(self, method: str, path: str, body: Any = None, ok: tuple[int, ...] = (200,)) -> Any:
         """Repeats a call until it has one of the statuses `ok`; what it answers then."""
@@ -51,11 +57,12 @@ class Service:
     def arm(self, point: str) -> None:
         (self.marks / point).touch()
 
-    def wait_fired(self, point: str) -> None:
+    def wait_fired(self, point: str, again: Callable[[], object] = lambda: None) -> None:
         end = time.monotonic() + 20
         while (self.marks / point).exists():
             assert time.monotonic() < end, f"nobody came to {point}"
-            time.sleep(0.02)
+            time.sleep(0.05)
+            again()
 
     def create(self, name: str, **settings: Any) -> None:
         self.insist("POST", "/v1/queues", {"name": name, "partitions": 1, **settings}, (200, 201))
@@ -134,18 +141,14 @@ def kill_at_rebuilds(service: Service, store: redis.Redis) -> None:
 def kill_at_sends(service: Service) -> None:
     service.create("sent")
     for point in points_of("send"):
-        service.arm(point)
-        assert service.once("POST", "/v1/queues/sent/messages", {"messages": [{"body": point}]}) == 0
-        service.wait_fired(point)
+        service.kill(point, "POST", "/v1/queues/sent/messages", {"messages": [{"body": point}]})
         service.send("sent", [f"{point} again"])
 
 
 def kill_at_moves(service: Service) -> None:
     handles = service.with_letters("moved", points_of("move"))
     for point, handle in zip(points_of("move"), handles, strict=True):
-        service.arm(point)
-        assert service.once("POST", "/v1/queues/moved/kill", {"handles": [handle]}) in (0, 200)
-        service.wait_fired(point)
+        service.kill(point, "POST", "/v1/queues/moved/kill", {"handles": [handle]})
         service.insist("GET", "/v1/queues/moved")
 
 
@@ -163,15 +166,11 @@ def kill_at_redrives(service: Service) -> dict[str, str]:
 
 def kill_at_changes(service: Service) -> None:
     for point in points_of("create"):
-        service.arm(point)
-        assert service.once("POST", "/v1/queues", {"name": slug(point), "partitions": 1}) == 0
-        service.wait_fired(point)
+        service.kill(point, "POST", "/v1/queues", {"name": slug(point), "partitions": 1})
     for point in points_of("delete"):
         service.create(slug(point))
         service.send(slug(point), ["old"])
-        service.arm(point)
-        assert service.once("DELETE", f"/v1/queues/{slug(point)}") == 0
-        service.wait_fired(point)
+        service.kill(point, "DELETE", f"/v1/queues/{slug(point)}", None)
 
 
 def test_a_worker_killed_at_any_point_leaves_nothing_lost_and_nothing_twice(service: Service) -> None:
