@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from engine.config import Settings
 from engine.control import Control
-from engine.errors import Overloaded, Rebuilding, StoreUnavailable
+from engine.errors import LogUnavailable, Overloaded, Rebuilding, StoreUnavailable
 from engine.fifo import dedup_digest, group_digest
 from engine.log import Log, Record
 from engine.queue import Queue
@@ -49,7 +49,10 @@ class Core:
         self.nudge: Callable[[Queue, int, int, int], None] = lambda queue, partition, cursor, open: None
         self.journaled: Callable[[Queue, int, int], Awaitable[None]] = _not_journaled
         self.woken: Callable[[str, int], None] = lambda incarnation, partition: None
+        self.suspect: Callable[[Queue], None] = lambda queue: None
         self.counts: dict[str, float] = {}
+        # (kind, queue) -> how many; there while it lasts. See engine/watch.py.
+        self.alarms: dict[tuple[str, str], float] = {}
 
     def count(self, name: str, by: float = 1) -> None:
         self.counts[name] = self.counts.get(name, 0) + by
@@ -90,6 +93,7 @@ class Core:
         """Puts records that Kafka has into the window at once. Where that fails the loader brings them later.
 
         FIFO: gives the offset of the earlier message for each offset of one that repeats it, as far as known.
+        Raises LogUnavailable when the window belongs to another life of the topic, so that it takes none of them.
         """
         unit = queue.units[partition]
         self.touched(queue, partition)
@@ -99,7 +103,16 @@ class Core:
             self.count("write_through_failed_total")
             return {}
         self.woken(queue.incarnation, partition)
+        if not loaded.taken and max(loaded.cursors, default=0) > entries[-1].offset + 1:
+            await self._check_length(queue, partition, max(loaded.cursors))
         return loaded.repeats
+
+    async def _check_length(self, queue: Queue, partition: int, cursor: int) -> None:
+        """A window that is beyond what was just appended: the loader was faster, or it is the window of a topic that was deleted."""
+        part = (queue.topic, partition)
+        if (await self.log.end_offsets([part])).get(part, 0) < cursor:
+            self.suspect(queue)
+            raise LogUnavailable(f"topic {queue.topic} was made anew behind queue {queue.name!r}; try again")
 
     async def read_offsets(self, queue: Queue, partition: int, offsets: Sequence[int]) -> dict[int, Record]:
         """The records at these offsets; one that Kafka no longer has is absent. Raises LogUnavailable."""

@@ -13,6 +13,7 @@ from engine.core import Core
 from engine.errors import EngineError
 from engine.fifo import sequence_number
 from engine.queue import Queue
+from engine.retention import expire, gone
 from engine.verbs import Delivery
 from schemas.identity import Handle
 from schemas.records import TagRecord
@@ -37,13 +38,16 @@ class Deliveries:
         if missing:
             records = await self._core.read_offsets(queue, partition, missing)
             values.update({o: (r.timestamp_ms, r.value, r.headers) for o, r in records.items()})
-        deliveries = []
-        for leased in received.leased:
-            if leased.offset in values:
-                deliveries.append(self._delivery(queue, tag, partition, received.nonce, leased, *values[leased.offset]))
-            else:
-                await self._forget(queue, tag, partition, leased.offset, received.nonce)
-        return deliveries
+        absent = [offset for offset in bodies if offset not in values]
+        if absent:
+            # What the log still should have stays leased and comes again: better late than called lost.
+            over = await gone(self._core, queue, partition, absent)
+            await expire(self._core, queue, tag, partition, [(offset, received.nonce) for offset in absent if offset in over])
+        return [
+            self._delivery(queue, tag, partition, received.nonce, leased, *values[leased.offset])
+            for leased in received.leased
+            if leased.offset in values
+        ]
 
     def _delivery(
         self,
@@ -68,12 +72,6 @@ class Deliveries:
             offset=leased.offset,
             sequence_number=sequence_number(leased.offset) if queue.record.fifo else "",
         )
-
-    async def _forget(self, queue: Queue, tag: TagRecord, partition: int, offset: int, nonce: int) -> None:
-        """A message whose record Kafka no longer has is over: it has expired there."""
-        self._core.count("lost_to_retention_total")
-        unit = queue.units[partition]
-        await self._core.on_state(queue, lambda g: self._core.store.settle(unit, g, tag.id, "expired", [(offset, nonce)]))
 
     async def give_back(self, queue: Queue, tag: TagRecord, lent: Sequence[Delivery]) -> None:
         """Releases what was lent to a receiver that has gone."""

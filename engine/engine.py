@@ -27,12 +27,14 @@ from engine.queue import Queue
 from engine.queues import Queues
 from engine.rebuild import Rebuilder
 from engine.receiver import Receiver
+from engine.renewal import Renewal
 from engine.sender import Sender
 from engine.show import queue_info, tag_infos, task_info
 from engine.snapshots import Snapshots
 from engine.tags import Tags
 from engine.tasks import Tasks
 from engine.verbs import (
+    Alarm,
     Delivery,
     EntryResult,
     ExtendEntry,
@@ -46,6 +48,7 @@ from engine.verbs import (
     TagInfo,
     TaskInfo,
 )
+from engine.watch import Watch
 from schemas.filters import Filter
 from schemas.records import KeyRecord, RedrivePolicy, TagRecord
 from schemas.vocabulary import Verb
@@ -78,6 +81,8 @@ class Engine:
         self._leases = Leases(self.core, self._mover.move_dead)
         self._browse = Browse(self.core)
         self._tasks = Tasks(self.core, self._mover)
+        self._renewal = Renewal(self.core, self._queues)
+        self._watch = Watch(self.core, self._renewal)
         self._finisher: asyncio.Task[None] | None = None
 
     def _waits(self, queue: Queue) -> bool:
@@ -97,6 +102,7 @@ class Engine:
         await self._loaders.start()
         await self._tasks.start()
         await self._snapshots.start()
+        await self._watch.start()
         self._finisher = asyncio.create_task(self._finish())
 
     async def _finish(self) -> None:
@@ -106,6 +112,8 @@ class Engine:
     async def stop(self) -> None:
         """Ends waits, finishes sends, drains outboxes, closes: backwards."""
         await end(self._finisher)
+        await self._watch.stop()
+        await self._renewal.stop()
         await self._snapshots.stop()
         await self._tasks.stop()
         await self._receiver.stop()
@@ -299,4 +307,9 @@ class Engine:
             "long_polls_waiting": self._receiver.waiting,
             "units_owned": len(self._loaders.owned),
             "queues": len(self.core.control.queues),
+            "journal_lag_seconds": self._loaders.journal_lag_s(),
         }
+
+    def alarms(self) -> list[Alarm]:
+        """What needs somebody's attention, as this worker knows it; see engine/watch.py for the kinds."""
+        return [Alarm(kind, queue, number) for (kind, queue), number in sorted(self.core.alarms.items())]

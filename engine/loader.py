@@ -19,6 +19,7 @@ from engine.failpoints import reached
 from engine.fifo import DEDUP_MS
 from engine.log import Chunk
 from engine.queue import Queue
+from engine.retention import expire_unloaded
 from schemas.records import JournalEntry, JournalRecord
 from schemas.wire import encode
 from state.keys import Unit
@@ -56,6 +57,8 @@ class Loader:
         self.end = 0
         self.stalled = False
         self.drained_at = 0.0
+        # When the oldest entry that the journal is known to lack was made (ms), 0 = it lacked none at the last look.
+        self.waiting_since_ms = 0
         self._done_seq = 0
         self._room = CHUNK_BYTES
         self._draining = asyncio.Lock()
@@ -71,6 +74,7 @@ class Loader:
             while True:
                 entries = await self._core.store.drain(self.unit, self.epoch, done_seq=self._done_seq, max=DRAIN_ENTRIES)
                 self._done_seq = 0
+                self.waiting_since_ms = entries[0].at_ms if entries else 0
                 if not entries:
                     return moved
                 for piece in _pieces(entries):
@@ -126,6 +130,8 @@ class Loader:
             if start >= self.end and not prime:
                 return False
             chunk = await self._fetch(start, 1)
+            if chunk.truncated:
+                await expire_unloaded(self._core, queue, self.partition, chunk.records[0].offset if chunk.records else chunk.next_offset)
             if begins_inside_a_batch(chunk):
                 chunk = await self._fetch(max(0, start - LOOK_BACK), 1)
             if chunk.at_end:

@@ -14,7 +14,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterable
 
-from engine.core import Core
+from engine.core import Core, now_ms
 from engine.errors import LogUnavailable, Unavailable
 from engine.loader import LEASE_MS, Loader
 from engine.queue import Queue, group_name
@@ -95,6 +95,11 @@ class Loaders:
                 self.touch(queue, partition)
             await asyncio.sleep(0.02)
         raise LogUnavailable(f"the journal of queue {queue.name!r} did not come to entry {seq} within 5 s")
+
+    def journal_lag_s(self) -> float:
+        """How long the oldest entry of the units owned here has waited for the journal, in seconds; 0 = none waits."""
+        since = [loader.waiting_since_ms for loader in self.owned.values() if loader.waiting_since_ms]
+        return max(0.0, (now_ms() - min(since)) / 1000) if since else 0.0
 
     async def _every(self, job: Callable[[], object], period: float) -> None:
         while True:

@@ -20,6 +20,7 @@ from engine.failpoints import reached
 from engine.fifo import partition_of
 from engine.limits import RESERVED_ATTRIBUTE
 from engine.queue import Queue
+from engine.retention import expire, gone
 from schemas.records import Attribute, Message, Origin, TagRecord
 from schemas.wire import UndecodableRecord, decode_message, encode
 from state.replies import Dying
@@ -53,7 +54,7 @@ class Mover:
         target = self._core.control.queues.get(policy.dead_letter_queue) if policy is not None else None
         if target is None:
             return [False] * len(dying)
-        held = await self._hold(queue, partition, dying)
+        held = await self._hold(queue, tag, partition, dying)
         done = []
         for item, letter in zip(held, dying, strict=True):
             done.append(item is not None and await self.move(queue, tag, partition, item, target, "dead"))
@@ -61,9 +62,12 @@ class Mover:
                 logger.warning("action=move queue=%s partition=%d offset=%d outcome=failed", queue.name, partition, letter.offset)
         return done
 
-    async def _hold(self, queue: Queue, partition: int, dying: Sequence[Dying]) -> list[Held | None]:
+    async def _hold(self, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]) -> list[Held | None]:
         missing = [d.offset for d in dying if not d.packed]
         records = await self._core.read_offsets(queue, partition, missing) if missing else {}
+        if len(records) < len(missing):
+            over = await gone(self._core, queue, partition, [offset for offset in missing if offset not in records])
+            await expire(self._core, queue, tag, partition, [(d.offset, d.nonce) for d in dying if d.offset in over])
         held: list[Held | None] = []
         for d in dying:
             try:

@@ -116,6 +116,14 @@ class Queues:
         await asyncio.gather(*(self._open(queue, p) for p in range(record.partitions)), return_exceptions=True)
         return queue
 
+    async def renew(self, record: QueueRecord, *, made: bool) -> Queue:
+        """A new life of a queue, over the topic as it is (`made`) or a new one; only while holding the right to change it."""
+        if made:
+            queue = await self.write(record)
+            await asyncio.gather(*(self._open(queue, p) for p in range(record.partitions)))
+            return queue
+        return await self._make(record)
+
     async def _adopt(self, spec: TopicSpec) -> None:
         """A topic without a queue: left by a creation that died (empty: made anew), or a native producer's own (kept)."""
         log = self._core.log

@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 PATIENCE_S = 8.0
 SLICE = 500
+# Renewed while a rebuild goes on, so that a worker that dies in it holds the others up for no longer.
+REBUILD_LEASE_MS = 2 * LEASE_MS
 # Seqs (= nonces) used after the last drained entry are unknown: the next ones begin far above them.
 SEQ_GAP = 1_000_000
 
@@ -103,7 +105,7 @@ class Rebuilder:
         older: set[Unit] = set()
         for queue in queues:
             for unit in queue.units:
-                owned = await self._core.store.own(unit, self._worker, lease_ms=LEASE_MS * 10)
+                owned = await self._core.store.own(unit, self._worker, lease_ms=REBUILD_LEASE_MS)
                 if owned.generation is not None and owned.generation >= self._core.control.generation:
                     # Serves, but a tag may be missing (its creator died between control record and open).
                     starts = [(tag.id, tag.start_offsets[unit.partition]) for tag in queue.tags]
@@ -115,25 +117,25 @@ class Rebuilder:
                 else:
                     others.append(unit)
         if mine:
-            logger.warning("action=rebuild units=%d queues=%d", len(mine), len(queues))
-            reached("rebuild.owned")
             keeper = asyncio.create_task(self._keep(list(mine)))
             try:
-                await self._restore(mine, older)
+                await self._restore(queues, mine, older)
             finally:
                 await end(keeper)
         for unit in others:
             await self._wait_for(unit)
 
     async def _keep(self, units: list[Unit]) -> None:
-        """Renews our leases: a journal that takes longer to read than a lease lasts must not be read for nothing."""
+        """Renews our leases (a long journal must not be read for nothing); a unit taken by another meanwhile is fenced by its epoch."""
         while True:
-            await asyncio.sleep(LEASE_MS / 1000)
-            with contextlib.suppress(StateError):
-                for unit in units:
-                    await self._core.store.own(unit, self._worker, lease_ms=LEASE_MS * 10)
+            await asyncio.sleep(REBUILD_LEASE_MS / 3000)
+            renewals = (self._core.store.own(unit, self._worker, lease_ms=REBUILD_LEASE_MS) for unit in units)
+            await asyncio.gather(*renewals, return_exceptions=True)
 
-    async def _restore(self, mine: dict[Unit, tuple[Queue, int]], older: set[Unit]) -> None:
+    async def _restore(self, queues: list[Queue], mine: dict[Unit, tuple[Queue, int]], older: set[Unit]) -> None:
+        """Makes owned units serve: what has every entry as it is, the rest from the journal."""
+        logger.warning("action=rebuild units=%d queues=%d", len(mine), len(queues))
+        reached("rebuild.owned")
         for unit, (queue, epoch) in mine.items():
             await Loader(self._core, queue, unit.partition, epoch).drain()
         states = await self._read_journal(mine)

@@ -174,6 +174,8 @@ class Sender:
         elif queue.incarnation not in self._core.control.by_incarnation:
             item.done.set_exception(QueueNotFound(f"queue {queue.name!r} was deleted", field="queue", given=queue.name))
         else:
+            if isinstance(outcome, LogUnavailable):
+                self._core.suspect(queue)
             item.done.set_exception(outcome)
 
 

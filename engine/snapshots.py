@@ -109,7 +109,20 @@ class Snapshots:
                 if folded.units.setdefault(unit, UnitHistory()).apply(value):
                     folded.changed.add(unit)
 
+        await self._check_gap(partition, folded.offset)
         folded.offset = await self.scan(self._core.control.journal_topic, partition, folded.offset, apply)
+
+    async def _check_gap(self, partition: int, offset: int) -> None:
+        """Tells when the journal no longer has what comes after the snapshots: acks in the gap would be forgotten by a rebuild."""
+        topic = self._core.control.journal_topic
+        start = (await self._core.log.start_offsets([(topic, partition)])).get((topic, partition), 0)
+        if offset < start:
+            self._core.count("journal_gaps_total")
+            self._core.alarms["journal_gap", f"{topic}/{partition}"] = start - offset
+            logger.error(
+                "action=fold topic=%s partition=%d from=%d start=%d reason=records after the snapshots were deleted",
+                topic, partition, offset, start,
+            )  # fmt: skip
 
     async def scan(self, topic: str, partition: int, offset: int, apply: Callable[[Record, AnyRecord | None], None]) -> int:
         """Applies every record up to the end as it is now; returns where to go on. Unreadable ones are counted and passed."""

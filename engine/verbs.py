@@ -163,3 +163,11 @@ class TaskInfo(Struct, frozen=True):
     created_at_ms: int
     modified_at_ms: int
     failure: str
+
+
+class Alarm(Struct, frozen=True):
+    """Something about a queue that needs somebody's attention; `kind` says what `number` counts (engine/watch.py)."""
+
+    kind: str
+    queue: str
+    number: float

@@ -40,7 +40,7 @@ def _engine(settings: Settings) -> Engine:
 def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
     """The ASGI app of one worker. Its lifespan starts and stops the engine, which is made from `settings` if not given."""
     verbs = engine if engine is not None else _engine(settings)
-    counts = Metrics(verbs.counts)
+    counts = Metrics(verbs.counts, verbs.alarms)
     intake = Intake()
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Health of a worker: /live (the process answers) and /ready (its parts work).
+"""Health of a worker: /live (the process answers), /ready (its parts work) and /health (does anything need attention).
 
 Neighbours: load balancers and the supervisor ask; the engine knows its parts. This module must not know Kafka or Redis.
 """
@@ -33,6 +33,13 @@ class Ready(Struct, frozen=True):
     parts: dict[str, str]
 
 
+class Health(Struct, frozen=True):
+    """`ok` or `alarm`; `alarms` counts the queues by kind of alarm. /metrics names them."""
+
+    status: str
+    alarms: dict[str, int]
+
+
 async def live(engine: Engine, call: Call) -> Answer:
     """200 as long as the process can answer."""
     return Answer(Live("ok"))
@@ -52,7 +59,26 @@ async def ready(engine: Engine, call: Call) -> Answer:
     return Answer(Ready("unavailable", parts), 503, (("retry-after", "1"),))
 
 
+async def health(engine: Engine, call: Call) -> Answer:
+    """200 in any case: a queue in need of attention is no reason to take the worker out of service."""
+    kinds: dict[str, int] = {}
+    for alarm in engine.alarms():
+        kinds[alarm.kind] = kinds.get(alarm.kind, 0) + 1
+    return Answer(Health("alarm" if kinds else "ok", kinds))
+
+
 OPERATIONS = (
+    Operation(
+        name="health",
+        method="GET",
+        path="/health",
+        group="Operation",
+        summary="Whether a queue needs attention: messages near the end of retention, or lost",
+        run=health,
+        replies={200: Health},
+        example=Example(reply={"status": "alarm", "alarms": {"retention_near": 1}}),
+        anonymous=True,
+    ),
     Operation(
         name="live",
         method="GET",

@@ -8,7 +8,7 @@ operation.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -19,6 +19,7 @@ from facade.operation import Answer, Call, Example, Operation
 
 if TYPE_CHECKING:
     from engine.engine import Engine
+    from engine.verbs import Alarm
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # From a hot verb without a wait to the longest long poll (60 s).
@@ -43,10 +44,28 @@ class EngineCounts(Collector):
             yield family(full, f"The engine's {name.replace('_', ' ')}.", value=value)
 
 
+class EngineAlarms(Collector):
+    """The engine's alarms as one gauge; a series is there while its alarm lasts."""
+
+    def __init__(self, alarms: Callable[[], Sequence[Alarm]]) -> None:
+        self._alarms = alarms
+
+    def describe(self) -> list[Metric]:
+        """Nothing, as `EngineCounts`."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """One metric with a series per alarm."""
+        family = GaugeMetricFamily("leaseway_alarm", "Needs attention; what it counts is in docs/bad-days.md.", labels=["kind", "queue"])
+        for alarm in self._alarms():
+            family.add_metric([alarm.kind, alarm.queue], alarm.number)
+        yield family
+
+
 class Metrics:
     """Counts requests by verb and status, their time by verb, and long polls that wait."""
 
-    def __init__(self, counts: Callable[[], Mapping[str, float]]) -> None:
+    def __init__(self, counts: Callable[[], Mapping[str, float]], alarms: Callable[[], Sequence[Alarm]] = tuple) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
         self._requests = Counter("leaseway_requests", "Requests answered.", ["verb", "status"], registry=self._registry)
         self._seconds = Histogram(
@@ -58,6 +77,7 @@ class Metrics:
         )
         self._waiting = Gauge("leaseway_receives_in_progress", "Receives being served: nearly all are waiting.", registry=self._registry)
         self._registry.register(EngineCounts(counts))
+        self._registry.register(EngineAlarms(alarms))
         # Looking up a labelled child costs more than counting, so each pair is looked up once.
         self._cells: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 

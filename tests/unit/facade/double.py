@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from engine.errors import EngineError
-from engine.verbs import Delivery, Peeked, Principal, QueueInfo, TagInfo, TaskInfo
+from engine.verbs import Alarm, Delivery, Peeked, Principal, QueueInfo, TagInfo, TaskInfo
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute, Message, Origin, RedrivePolicy
 
@@ -73,6 +73,9 @@ class RecordingEngine:
 
     def counts(self) -> dict[str, float]:
         return {"window.loads_total": 3.0, "loaders": 2.0}
+
+    def alarms(self) -> list[Alarm]:
+        return [Alarm("retention_near", "orders", 7.0)]
 
     async def ready(self) -> dict[str, str]:
         if self.error is not None:

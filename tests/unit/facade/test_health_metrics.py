@@ -1,4 +1,4 @@
-"""/live, /ready and /metrics."""
+"""/live, /ready, /health and /metrics."""
 
 from __future__ import annotations
 
@@ -95,3 +95,10 @@ async def test_the_engines_counters_are_shown(client: httpx.AsyncClient) -> None
     text = (await client.get("/metrics")).text
     assert "# TYPE leaseway_window_loads_total counter" in text
     assert "# TYPE leaseway_loaders gauge" in text
+
+
+async def test_alarms_are_counted_by_health_and_named_by_metrics(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/health")
+    assert (answer.status_code, answer.json()) == (200, {"status": "alarm", "alarms": {"retention_near": 1}})
+    lines = (await client.get("/metrics")).text.splitlines()
+    assert 'leaseway_alarm{kind="retention_near",queue="orders"} 7.0' in lines

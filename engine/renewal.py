@@ -1,0 +1,102 @@
+"""A queue whose topic was deleted, or deleted and made anew, behind our back: it gets a new life, and this is told.
+
+State in Redis and offsets in Kafka no longer belong together then: a new topic begins at offset 0, which the window believes to have
+seen. So the queue gets a new incarnation over the topic as it is (made again if missing): what was in the deleted topic is lost, what
+was sent to the new one is delivered.
+Neighbours: `sender.py` and `watch.py` suspect; `queues.py` makes topics and records. Must not know verbs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+
+import msgspec
+
+from engine.core import Core
+from engine.errors import EngineError
+from engine.queue import Queue
+from engine.queues import Queues
+from state.errors import StateError
+
+logger = logging.getLogger(__name__)
+
+AGAIN_S = 1.0
+
+
+class Renewal:
+    """Checks of this worker, one at a time for each queue."""
+
+    def __init__(self, core: Core, queues: Queues) -> None:
+        self._core = core
+        self._queues = queues
+        self._asked: dict[str, float] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        core.suspect = self.suspect
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def suspect(self, queue: Queue) -> None:
+        """Something is odd with the topic of a queue: looks at it soon, at most once a second."""
+        now = asyncio.get_running_loop().time()
+        if now - self._asked.get(queue.name, -AGAIN_S) >= AGAIN_S:
+            self._asked[queue.name] = now
+            task = asyncio.get_running_loop().create_task(self._check(queue))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _check(self, queue: Queue) -> None:
+        try:
+            await self.check(queue)
+        except (EngineError, StateError) as error:
+            logger.debug("action=check queue=%s error=%s", queue.name, error)
+
+    async def check(self, queue: Queue) -> bool:
+        """Renews the queue if its topic is missing or shorter than what its window has seen; whether it did. Raises EngineError."""
+        core = self._core
+        async with core.control.change(queue.name):
+            now = core.control.by_incarnation.get(queue.incarnation)
+            if now is None:
+                return False
+            parts = [(now.topic, p) for p in range(len(now.units))]
+            count = await core.log.partition_count(now.topic)
+            if count is not None:
+                ends = await core.log.end_offsets(parts)
+                seen = await self._seen(now)
+                if count == len(parts) and all(seen[p] <= ends.get(part, 0) for p, part in enumerate(parts)):
+                    return False
+            await self._renew(now, count)
+        return True
+
+    async def _seen(self, queue: Queue) -> list[int]:
+        core, tag = self._core, queue.tag_ids[0]
+        looks = [await core.on_state(queue, lambda g, u=unit: core.store.probe(u, g, tag)) for unit in queue.units]  # type: ignore[misc]
+        return [look.cursor for look in looks]
+
+    async def _renew(self, queue: Queue, count: int | None) -> None:
+        core = self._core
+        partitions = queue.record.partitions if count is None else count
+        tags = [msgspec.structs.replace(tag, start_offsets=[0] * partitions) for tag in queue.tags]
+        record = msgspec.structs.replace(queue.record, incarnation=secrets.token_hex(6), partitions=partitions, tags=tags)
+        lost = await self._open(queue)
+        logger.error(
+            "action=renew queue=%s open=%d reason=its topic was %s: what was in it is lost",
+            queue.name, lost, "deleted" if count is None else "deleted and made anew",
+        )  # fmt: skip
+        core.count("topics_lost_total")
+        core.count("lost_with_topic_total", lost)
+        await self._queues.renew(record, made=count is not None)
+        await core.store.forget(queue.units, queue.tag_ids)
+
+    async def _open(self, queue: Queue) -> int:
+        """How many messages the window of the default tag still had; 0 when Redis can't tell."""
+        core, tags = self._core, queue.tag_ids[:1]
+        try:
+            rows = [await core.store.info(unit, core.control.generation, tags) for unit in queue.units]
+        except StateError:
+            return 0
+        return sum(row[0].ready + row[0].delayed + row[0].leased for row in rows)

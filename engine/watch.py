@@ -1,0 +1,139 @@
+"""Looks at every queue now and then, also at those that nobody asks for: is something about to be lost, or lost already?
+
+An alarm is (kind, queue) -> a number, shown by /metrics and /health until it is over. Every worker looks for itself, so that whichever is
+asked can tell. Round trips: a few requests to Kafka for 100 queues; Redis is asked only about units with old or deleted records.
+Neighbours: `retention.py` ends what Kafka no longer has; `renewal.py` mends a queue whose topic is gone. Must not know verbs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+
+from engine.core import Core, now_ms
+from engine.errors import EngineError
+from engine.queue import Queue
+from engine.renewal import Renewal
+from engine.retention import expire_unloaded
+from state.ending import end
+from state.errors import StateError
+from state.replies import TagCounts
+
+logger = logging.getLogger(__name__)
+
+# Soon after a start: this worker may stand in for one that died.
+FIRST_S = 0.5
+ROUND_S = 30.0
+AT_A_TIME = 100
+# Part of a queue's retention after which its open messages are told to be near its end.
+NEAR = 0.9
+
+# Kind of alarm -> what its number counts.
+KINDS = {
+    "retention_near": "open or stored messages, at most, that are older than 90% of their queue's retention",
+    "retention_passed": "open messages, at most, that Kafka no longer has: only the window does",
+    "topic_missing": "partitions of the queue that Kafka does not have",
+}
+
+
+class Watch:
+    """Alarms of this worker. `run_once` may be called by tests; the loop calls it every 30 s."""
+
+    def __init__(self, core: Core, renewal: Renewal) -> None:
+        self._core = core
+        self._renewal = renewal
+        self._task: asyncio.Task[None] | None = None
+        core.control.gone.append(lambda queue: self._set(queue, {}))
+
+    async def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._loop())
+
+    async def stop(self) -> None:
+        await end(self._task)
+        self._task = None
+
+    async def _loop(self) -> None:
+        pause = FIRST_S
+        while True:
+            await asyncio.sleep(pause)
+            pause = ROUND_S
+            try:
+                await self.run_once()
+            except EngineError as error:
+                logger.debug("action=watch error=%s", error)
+            except Exception:
+                logger.exception("action=watch")
+
+    async def run_once(self) -> None:
+        """One look at all queues. Raises LogUnavailable."""
+        await self._drain_left()
+        by_retention: dict[int, list[Queue]] = {}
+        for queue in self._core.control.queues.values():
+            by_retention.setdefault(queue.record.retention_ms, []).append(queue)
+        for retention_ms, queues in by_retention.items():
+            for at in range(0, len(queues), AT_A_TIME):
+                await self._look(queues[at : at + AT_A_TIME], now_ms() - int(retention_ms * NEAR))
+
+    async def _drain_left(self) -> None:
+        """Sees to it that somebody owns the units whose owner died with entries that the journal does not have."""
+        store = self._core.store
+        for queue in list(self._core.control.queues.values()):
+            try:
+                last = await asyncio.gather(*(store.last_seq(unit) for unit in queue.units))
+                drained = await asyncio.gather(*(store.drained_seq(unit) for unit in queue.units))
+            except StateError:
+                continue  # without Redis nobody can drain anything
+            for partition in range(len(queue.units)):
+                if last[partition] > drained[partition]:
+                    self._core.touched(queue, partition)
+
+    async def _look(self, queues: Sequence[Queue], old_ms: int) -> None:
+        log = self._core.log
+        parts = [(queue.topic, p) for queue in queues for p in range(len(queue.units))]
+        starts, ends = await log.start_offsets(parts), await log.end_offsets(parts)
+        olds = await log.offsets_at(list(starts), old_ms)
+        for queue in queues:
+            mine = [(queue.topic, p) for p in range(len(queue.units))]
+            missing = sum(part not in starts or part not in ends for part in mine)
+            alarms: dict[str, float] = {"topic_missing": missing}
+            try:
+                if missing:
+                    await self._renewal.check(queue)
+                for partition, part in enumerate(mine):
+                    # Nothing old and nothing deleted: nothing to ask Redis for.
+                    if part in starts and part in ends and (olds.get(part, 0) > starts[part] or starts[part] > 0):
+                        found = await self._unit(queue, partition, starts[part], olds.get(part, 0), ends[part])
+                        alarms = {kind: alarms.get(kind, 0) + found.get(kind, 0) for kind in KINDS}
+            except (EngineError, StateError) as error:
+                logger.debug("action=watch queue=%s error=%s", queue.name, error)
+            if queue.incarnation in self._core.control.by_incarnation:
+                self._set(queue, alarms)
+
+    async def _unit(self, queue: Queue, partition: int, low: int, old: int, high: int) -> dict[str, float]:
+        core, unit = self._core, queue.units[partition]
+        tags = await core.on_state(queue, lambda g: core.store.info(unit, g, queue.tag_ids))
+        if any(tag.cursor > high for tag in tags):
+            await self._renewal.check(queue)
+            return {}
+        if any(tag.cursor < low for tag in tags):
+            await expire_unloaded(core, queue, partition, low)
+            tags = await core.on_state(queue, lambda g: core.store.info(unit, g, queue.tag_ids))
+        passed = _waiting(tags, low)
+        return {"retention_near": max(0, _waiting(tags, old) - passed), "retention_passed": passed}
+
+    def _set(self, queue: Queue, alarms: dict[str, float]) -> None:
+        for kind, about in KINDS.items():
+            value = alarms.get(kind, 0)
+            if value and (kind, queue.name) not in self._core.alarms:
+                logger.error("action=alarm kind=%s queue=%s number=%d: %s", kind, queue.name, value, about)
+            if value:
+                self._core.alarms[kind, queue.name] = value
+            else:
+                self._core.alarms.pop((kind, queue.name), None)
+
+
+def _waiting(tags: Iterable[TagCounts], below: int) -> int:
+    """Messages below an offset that are ready, leased or not loaded, at most; delayed ones are not yet due."""
+    return max((min(max(below - tag.floor, 0), tag.ready + tag.leased + max(below - tag.cursor, 0)) for tag in tags), default=0)

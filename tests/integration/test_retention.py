@@ -1,0 +1,180 @@
+"""Kafka no longer has what is open or was never loaded: expired entries, counts, an alarm, no silence. And a topic that is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import Any
+
+import pytest
+
+from engine import watch
+from engine.engine import Engine
+from engine.errors import LogUnavailable
+from engine.log import TopicSpec
+from engine.queue import queue_topic
+from engine.verbs import QueueSettings, SendEntry
+from schemas.records import JournalRecord, RedrivePolicy
+from schemas.wire import decode
+from tests.integration.conftest import MakeEngine
+from tests.integration.drive import BY, ack, drain, eventually, receive, send
+from tests.integration.test_rebuild import drained, wipe
+from tests.services import Services
+
+# Bodies that don't fit into the window: the rest is stored, or open without its body.
+SMALL = {"window_messages": 10, "window_bytes": 65_536}
+
+
+async def sent_many(engine: Engine, count: int, settings: QueueSettings) -> None:
+    await engine.create_queue(BY, "q", settings)
+    for start in range(0, count, 100):
+        await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(start, min(start + 100, count))])
+
+
+def topic(engine: Engine) -> str:
+    return queue_topic(engine.settings.topic_prefix, "q")
+
+
+async def expired_in_journal(engine: Engine) -> list[int]:
+    """Offsets that the journal calls expired, in order."""
+    await drained(engine)
+    found: list[int] = []
+    for partition in range(engine.settings.journal_partitions):
+        chunk = await engine.core.log.fetch(engine.core.control.journal_topic, partition, 0, 100_000, 64_000_000)
+        for record in chunk.records:
+            value = decode(record.value or b"")
+            assert isinstance(value, JournalRecord)
+            found += [offset for entry in value.entries if entry.kind == "expired" for offset in entry.offsets]
+    return sorted(found)
+
+
+async def test_what_kafka_deleted_before_it_was_loaded_expires_by_name(make_engine: MakeEngine, caplog: Any) -> None:
+    engine = await make_engine(**SMALL)
+    await sent_many(engine, 300, QueueSettings(partitions=1))
+    first = await receive(engine, "q", max=5)
+    await ack(engine, "q", first)
+    loaded = (await engine.get_queue(BY, "q")).tags[0]
+    cursor = 300 - loaded.stored
+    assert 5 < cursor < 200
+    with caplog.at_level(logging.ERROR):
+        await engine.core.log.delete_records({(topic(engine), 0): 200})
+        got = await drain(engine, "q", patience_ms=1000)
+    assert {str(n) for n in range(200, 300)} <= set(got), "a message that Kafka has was not delivered"
+    lost = {str(n) for n in range(5, 300)} - set(got)
+    assert len(got) == len(set(got))
+    assert await expired_in_journal(engine) == sorted(map(int, lost))
+    assert engine.counts()["lost_to_retention_total"] == len(lost) >= 200 - cursor
+    assert any("action=expire" in r.getMessage() for r in caplog.records)
+    info = (await engine.get_queue(BY, "q")).tags[0]
+    assert info.backlog == 0
+
+
+async def test_an_idle_queue_is_watched_too(make_engine: MakeEngine, caplog: Any) -> None:
+    engine = await make_engine(**SMALL)
+    await sent_many(engine, 300, QueueSettings(partitions=1))
+    await engine._watch.run_once()
+    assert engine.alarms() == []
+    await engine.core.log.delete_records({(topic(engine), 0): 300})
+    await engine._watch.run_once()
+    expired = await expired_in_journal(engine)
+    # Those in the window are still open, maybe with their bodies; they are told of until they are delivered.
+    (alarm,) = engine.alarms()
+    assert (alarm.kind, alarm.queue) == ("retention_passed", "q")
+    assert 0 < alarm.number == 300 - len(expired) < 100
+    got = await drain(engine, "q", patience_ms=500)
+    await engine._watch.run_once()
+    assert engine.alarms() == []
+    assert len(got) + len(await expired_in_journal(engine)) == 300
+    assert any("action=alarm kind=retention_passed queue=q" in r.getMessage() for r in caplog.records)
+
+
+async def test_messages_near_the_end_of_retention_raise_an_alarm(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "NEAR", 0.01)  # of a minute: 0.6 s
+    await sent_many(engine, 3, QueueSettings(partitions=1, retention_ms=60_000))
+    await send(engine, "q", "later", delay_ms=3_600_000)
+    await engine._watch.run_once()
+    assert engine.alarms() == []
+    await asyncio.sleep(1)
+    await engine._watch.run_once()
+    assert [(a.kind, a.queue, a.number) for a in engine.alarms()] == [("retention_near", "q", 3)]
+    await drain(engine, "q", patience_ms=100)
+    await engine._watch.run_once()
+    assert engine.alarms() == [], "a delayed message is not late"
+
+
+async def test_a_dying_message_that_kafka_deleted_expires_and_is_not_moved_for_ever(make_engine: MakeEngine) -> None:
+    engine = await make_engine(**SMALL)
+    await engine.create_queue(BY, "dlq", QueueSettings())
+    await sent_many(engine, 200, QueueSettings(partitions=1, redrive_policy=RedrivePolicy("dlq", 9)))
+    held = await receive(engine, "q", max=100)
+    assert held
+    await engine.core.log.delete_records({(topic(engine), 0): 200})
+    for d in held:
+        await engine.kill(BY, "q", [d.handle])
+    letters = await drain(engine, "dlq", patience_ms=500)
+    expired = await expired_in_journal(engine)
+    offsets = {d.offset for d in held}
+    assert len(letters) + len(offsets & set(expired)) == len(held)
+
+
+async def test_a_rebuild_after_the_journal_was_truncated_is_right_from_the_snapshots(engine: Engine, stack: Services) -> None:
+    await sent_many(engine, 40, QueueSettings(partitions=1))
+    await ack(engine, "q", await receive(engine, "q", max=30))
+    await drained(engine)
+    await engine._snapshots.run_once()
+    await truncate_journal(engine)
+    wipe(stack, engine)
+    assert len(await drain(engine, "q", patience_ms=500)) == 10
+    assert "journal_gaps_total" not in engine.counts() and engine.alarms() == []
+
+
+async def test_a_journal_truncated_beyond_the_snapshots_is_told_and_loses_no_message(engine: Engine, stack: Services, caplog: Any) -> None:
+    await sent_many(engine, 40, QueueSettings(partitions=1))
+    await ack(engine, "q", await receive(engine, "q", max=10))
+    await drained(engine)
+    await engine._snapshots.run_once()
+    await ack(engine, "q", await receive(engine, "q", max=10))
+    await drained(engine)
+    await truncate_journal(engine)
+    wipe(stack, engine)
+    # What was acked after the snapshots comes again; nothing is missing.
+    assert len(await drain(engine, "q", patience_ms=500)) == 30
+    assert engine.counts()["journal_gaps_total"] >= 1
+    assert "journal_gap" in {alarm.kind for alarm in engine.alarms()}
+    assert any("records after the snapshots were deleted" in r.getMessage() for r in caplog.records)
+
+
+async def truncate_journal(engine: Engine) -> None:
+    name = engine.core.control.journal_topic
+    ends = await engine.core.log.end_offsets([(name, p) for p in range(engine.settings.journal_partitions)])
+    await engine.core.log.delete_records({part: end for part, end in ends.items() if end})
+
+
+@pytest.mark.parametrize("remade", [False, True], ids=["deleted", "deleted and made anew"])
+async def test_a_queue_whose_topic_was_deleted_is_renewed_and_says_so(engine: Engine, caplog: Any, remade: bool) -> None:
+    await sent_many(engine, 20, QueueSettings(partitions=1))
+    await ack(engine, "q", await receive(engine, "q", max=5))
+    log, before = engine.core.log, engine.core.control.queues["q"]
+    await log.delete_topics([before.topic])
+    if remade:
+        for _ in range(100):
+            if (await log.create_topics([TopicSpec(before.topic, 1, 1, {})]))[before.topic] == "created":
+                break
+            await asyncio.sleep(0.05)
+    answered: list[str] = []
+
+    async def sends_again() -> bool:
+        body = f"new-{len(answered)}-{asyncio.get_running_loop().time()}"
+        with contextlib.suppress(LogUnavailable):
+            await send(engine, "q", body)
+            answered.append(body)
+        return len(answered) >= 3
+
+    await eventually(sends_again, within_s=20)
+    assert engine.core.control.queues["q"].incarnation != before.incarnation
+    got = await drain(engine, "q", patience_ms=500)
+    assert set(answered) <= set(got), "an answered send was lost"
+    assert engine.counts()["topics_lost_total"] == 1
+    assert engine.counts()["lost_with_topic_total"] == 15
+    assert any("action=renew queue=q" in r.getMessage() for r in caplog.records)
