@@ -31,6 +31,8 @@ ENDS_S = 0.1
 RENEW_S = LEASE_MS / 3000
 IDLE_S = 10.0
 FLOORS_S = 5.0
+# How long an empty answer may wait for Kafka.
+REFRESH_S = 2.0
 
 
 class Loaders:
@@ -208,7 +210,9 @@ class Loaders:
         if looking is None:
             looking = self._looking[queue.incarnation] = asyncio.create_task(self._refresh(queue))
             looking.add_done_callback(lambda _: self._looking.pop(queue.incarnation, None))
-        return await asyncio.shield(looking)
+        # Kafka may stand still: then the answer is what the window knows, and the look goes on for those who ask next.
+        done, _ = await asyncio.wait({looking}, timeout=REFRESH_S)
+        return looking.result() if done else False
 
     async def _refresh(self, queue: Queue) -> bool:
         now = asyncio.get_running_loop().time()

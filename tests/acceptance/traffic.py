@@ -20,6 +20,8 @@ class Client:
     def __init__(self, endpoint: str) -> None:
         self._netloc = urlsplit(endpoint).netloc
         self._connection: http.client.HTTPConnection | None = None
+        # Of the last answer, names in small letters.
+        self.headers: dict[str, str] = {}
 
     def call(self, method: str, path: str, body: Any = None, timeout: float = 30) -> tuple[int, Any]:
         """(status, JSON); (0, what went wrong) when there was no answer."""
@@ -30,6 +32,7 @@ class Client:
             self._connection.request(method, path, data, {"content-type": "application/json"})
             response = self._connection.getresponse()
             text = response.read()
+            self.headers = {name.lower(): value for name, value in response.getheaders()}
             return response.status, json.loads(text) if text else None
         except (OSError, http.client.HTTPException) as error:
             self.close()
