@@ -22,7 +22,7 @@
 -- INCLUDE clock journal delivery guard groups settle
 local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[7], KEYS[8])
-refused = refused or blocked(meta, outbox)
+refused = refused or blocked(unit, meta, outbox)
 if refused then return refused end
 local now, tag, late = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
 local shared = redis.call('EXISTS', refs) == 1

@@ -19,9 +19,9 @@
 -- INCLUDE clock journal delivery guard groups
 local meta, visible, delivery, ahead, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
-refused = refused or blocked(meta, outbox)
+refused = refused or blocked(unit, meta, outbox)
 if refused then return refused end
-if not ahead_whole(meta, ARGV[3], ahead) then return broken(meta) end
+if not ahead_whole(unit, ahead) then return broken(meta) end
 local now, tag, claim_ms = clock(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local words, claimed, times, held, touched = {}, {}, {}, {}, {}
 for a = 5, #ARGV, 2 do

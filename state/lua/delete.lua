@@ -24,7 +24,7 @@ for i = 6, #ARGV do
   local k = 4 + (i - 6) * 6
   local unit, refused = guard(meta, ARGV[1], ARGV[i], KEYS[k + 1], KEYS[k + 4], KEYS[k + 5], KEYS[k + 6])
   if refused then return refused end
-  if not ahead_whole(meta, ARGV[i], KEYS[k + 2]) then return broken(meta) end
+  if not ahead_whole(unit, KEYS[k + 2]) then return broken(meta) end
   if redis.call('ZSCORE', KEYS[k + 1], off) then
     local d = delivery_read(KEYS[k + 4], off)
     if d and d.nonce ~= 0 and d.time > now then return {'BUSY'} end

@@ -20,7 +20,7 @@
 -- INCLUDE clock journal delivery guard groups
 local meta, visible, delivery, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[5], KEYS[6])
-refused = refused or blocked(meta, outbox)
+refused = refused or blocked(unit, meta, outbox)
 if refused then return refused end
 local now, tag, late = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
 local out, extended, times, touched, sooner = {}, {}, {}, {}, false

@@ -50,7 +50,7 @@ for i = 1, tag_count do
   local k, id = 8 + (i - 1) * 6, ARGV[13 + i]
   local unit, refused = guard(meta, ARGV[1], id, KEYS[k + 1], KEYS[k + 4], KEYS[k + 5], KEYS[k + 6])
   if refused then return refused end
-  if not ahead_whole(meta, id, KEYS[k + 2]) then return broken(meta) end
+  if not ahead_whole(unit, KEYS[k + 2]) then return broken(meta) end
   local tag = {id = id, visible = KEYS[k + 1], ahead = KEYS[k + 2], delayed = KEYS[k + 3], delivery = KEYS[k + 4], order = KEYS[k + 5], groups = KEYS[k + 6]}
   tag.cursor, tag.first = unit.cursor, unit.cursor
   tag.ahead_count = redis.call('SCARD', tag.ahead)

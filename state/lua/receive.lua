@@ -26,7 +26,7 @@
 local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local order, groups = KEYS[7], KEYS[8]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)
-refused = refused or blocked(meta, outbox)
+refused = refused or blocked(unit, meta, outbox)
 if refused then return refused end
 local now, tag, max = clock(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local lease_ms, queue_lease_ms = tonumber(ARGV[5]), tonumber(ARGV[6])

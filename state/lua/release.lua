@@ -22,7 +22,7 @@
 -- INCLUDE clock journal delivery guard groups
 local meta, visible, delivery, outbox, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
-refused = refused or blocked(meta, outbox)
+refused = refused or blocked(unit, meta, outbox)
 if refused then return refused end
 local now, tag, late, delay_ms = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', tonumber(ARGV[7])
 local time = now + delay_ms

@@ -16,7 +16,7 @@
 local meta, visible, delivery, ahead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery)
 if refused then return refused end
-if not ahead_whole(meta, ARGV[3], ahead) then return broken(meta) end
+if not ahead_whole(unit, ahead) then return broken(meta) end
 local now = clock(ARGV[2])
 local out = {}
 for a = 4, #ARGV do

@@ -6,14 +6,16 @@ end
 -- The unit and one tag as the last script left them, or nil and the reply to give. n:<tag> seals how many messages are open and have a
 -- delivery, in FIFO units g:<tag> how many are in order, of how many groups.
 local function guard(meta, generation, tag, visible, delivery, order, groups)
-  local m = redis.call('HMGET', meta, 'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'g:' .. tag)
+  local m = redis.call('HMGET', meta, 'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'a:' .. tag, 'seq', 'drained')
   if m[1] ~= generation then return nil, {'LOST'} end
   -- A tag that has neither was never opened here, or is closed.
   if not m[2] and not m[3] then return nil, {'LOST'} end
   if not m[2] or m[3] ~= redis.call('ZCARD', visible) .. ':' .. redis.call('HLEN', delivery) then return nil, broken(meta) end
   local fifo = m[4] == '1'
-  if fifo and order and m[5] ~= redis.call('ZCARD', order) .. ':' .. redis.call('ZCARD', groups) then return nil, broken(meta) end
-  return {cursor = tonumber(m[2]), fifo = fifo}
+  if fifo and order and redis.call('HGET', meta, 'g:' .. tag) ~= redis.call('ZCARD', order) .. ':' .. redis.call('ZCARD', groups) then
+    return nil, broken(meta)
+  end
+  return {cursor = tonumber(m[2]), fifo = fifo, ahead = m[5], seq = m[6], drained = m[7]}
 end
 -- Seals what a tag holds now.
 local function seal(meta, tag, visible, delivery)
@@ -23,15 +25,14 @@ local function seal_groups(meta, tag, order, groups)
   redis.call('HSET', meta, 'g:' .. tag, redis.call('ZCARD', order) .. ':' .. redis.call('ZCARD', groups))
 end
 -- The reply when the outbox is full or has lost entries, else nil: it holds exactly what was written and not drained.
-local function blocked(meta, outbox)
-  local m = redis.call('HMGET', meta, 'seq', 'drained')
+local function blocked(unit, meta, outbox)
   local held = redis.call('LLEN', outbox)
-  if not m[1] or not m[2] or held ~= m[1] - m[2] then return broken(meta) end
+  if not unit.seq or not unit.drained or held ~= unit.seq - unit.drained then return broken(meta) end
   if held >= 20000 then return {'FULL'} end
   return nil
 end
 -- Whether the set of offsets taken ahead of the cursor, or the zset of delayed ones, has as many members as the last script left there.
-local function ahead_whole(meta, tag, ahead) return redis.call('HGET', meta, 'a:' .. tag) == tostring(redis.call('SCARD', ahead)) end
+local function ahead_whole(unit, ahead) return unit.ahead == tostring(redis.call('SCARD', ahead)) end
 local function seal_ahead(meta, tag, ahead) redis.call('HSET', meta, 'a:' .. tag, redis.call('SCARD', ahead)) end
 local function delayed_whole(meta, tag, delayed) return redis.call('HGET', meta, 'd:' .. tag) == tostring(redis.call('ZCARD', delayed)) end
 local function seal_delayed(meta, tag, delayed) redis.call('HSET', meta, 'd:' .. tag, redis.call('ZCARD', delayed)) end
