@@ -178,6 +178,16 @@ BROKEN: dict[str, tuple[Checker, Book, str]] = {
     "fifo: another group": (check_order.fifo, fifo().lend(200, "a", group="h", sequence=0), "other group"),
     "two letters of one death": (check_letters.letters, _two_letters := letter(500), "two copies"),
     "acked and a letter": (check_letters.letters, letter(9000).lend(200, "a").ack(300, "a@205"), "ended twice"),
+    "killed long before a loss, then acked": (
+        check_letters.letters,
+        letter(9000, reason="killed", count=1)
+        .lend(200, "a")
+        .settle(300, "kill", "a@205")
+        .fault(3900, "wipe", 3910, loses=True)
+        .lend(7000, "a", count=1)
+        .ack(7100, "a@7005"),
+        "ended twice",
+    ),
     "no end at all": (check_letters.letters, two().send(1, "a").lend(20, "a"), "never ended"),
     "no letter seen": (check_letters.letters, two().send(1, "a"), "never ended"),
     "redriven twice": (

@@ -51,15 +51,23 @@ def _ends_once(story: Story, verdict: Verdict, message: Message, here: list[Deli
     verdict.saw("died", bool(dead))
     if len(acked) > 1:
         in_time = sorted(acked.values(), key=lambda s: s.op.began)
+        risen = {key for key, s in acked.items() if _rose(story, key, s, here + dead)}
         # All but the last may have been forgotten with Redis.
         kept = [s for s in in_time[:-1] if not story.excused(s.op.began, s.op.ended, in_time[-1].op.ended)]
-        if kept:
+        if len(acked) - len(risen) > 1 and kept:
             verdict.breach("ended twice", f"{message.sent.uid}: ack at {kept[0].op.where()} and at {in_time[-1].op.where()}")
         else:
             verdict.saw("ends excused")
     elif not acked and not unknown and message.op.ok:
         last = (here + dead)[-1].where() if here + dead else f"sent at {message.op.where()}"
         verdict.breach("never ended", last)
+
+
+def _rose(story: Story, id: str, ack: Settle, found: list[Delivery]) -> bool:
+    """Whether a copy died, a loss of Redis forgot that, and it was acked after: its letter is there as well."""
+    deaths = [(s.op.began, s.op.ended) for d in found if d.it.id == id for s in d.by("kill")]
+    deaths += [(at, at) for child in story.children.get(id, []) for at in [child.it.sent_ms * 1_000_000 - story.history.wall_ns]]
+    return any(began < ack.op.ended and story.excused(began, ended, ack.op.ended) for began, ended in deaths)
 
 
 def _no_more_letters_than_deaths(verdict: Verdict, here: list[Delivery], dead: list[Delivery]) -> None:

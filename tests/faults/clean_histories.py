@@ -100,6 +100,15 @@ CLEAN: dict[str, tuple[Checker, Book]] = {
         check_letters.letters,
         letter(9000).lend(200, "a").ack(300, "a@205").fault(900, "wipe", 910, loses=True),
     ),
+    "letters: kill forgotten by a loss": (
+        check_letters.letters,
+        letter(9000, reason="killed", count=1)
+        .lend(200, "a")
+        .settle(300, "kill", "a@205")
+        .fault(900, "wipe", 910, loses=True)
+        .lend(7000, "a", count=1)
+        .ack(7100, "a@7005"),
+    ),
     "counters": (check_rest.counters, clean()),
     "counters: held, delayed, waiting": (
         check_rest.counters,
