@@ -49,6 +49,9 @@ _DELIVERY = struct.Struct(">QIQBQ")
 _WORDS = msgspec.msgpack.Decoder(list[str])
 HEADER_BYTES = _HEADER.size
 
+# A Redis that says one of these will take the command later.
+REFUSALS = ("OOM", "READONLY", "LOADING", "MISCONF", "BUSY", "MASTERDOWN", "CLUSTERDOWN")
+
 
 def pack_body(sent_at_ms: int, due_ms: int, lease_ms: int | None, record: bytes) -> bytes:
     """What the window keeps of a record: sent, due, own lease (None = the queue's), then the record as it is in Kafka."""
@@ -85,7 +88,8 @@ class Store:
             reply = await self._connection.call("EVALSHA", script.sha, len(keys), *keys, *arguments)
         if isinstance(reply, hiredis.ReplyError):
             text = str(reply)
-            if text.split(" ", 1)[0] in ("OOM", "READONLY", "LOADING", "MISCONF", "BUSY", "MASTERDOWN", "CLUSTERDOWN"):
+            # Redis 6.2 puts the refusal of a write inside a script behind "ERR Error running script ... -".
+            if text.split(" ", 1)[0] in REFUSALS or any(f" -{word} " in text for word in REFUSALS):
                 raise StateUnavailable(f"Redis refused {name}: {text}")
             raise RuntimeError(f"{name}.lua failed: {text}")
         status = reply[0]
