@@ -76,6 +76,10 @@ class Book:
         self.lines.append(Line("heal", int(healed * MS), op=self._op, verb=name))
         return self
 
+    def note(self, verb: str, **args: Any) -> Book:
+        self.lines.append(Line("note", self.lines[-1].at, verb=verb, args=args))
+        return self
+
     def rest(self, at: float, ready: int = 0, delayed: int = 0, leased: int = 0, *, queue: str = "q", empty: bool = False) -> Book:
         answer = {"default": {"ready": ready, "delayed": delayed, "leased": leased, "stored": 0}}
         return self.op(at, "info", queue=queue, args={"rest": True, "empty": empty}, answer=answer)

@@ -224,7 +224,14 @@ BROKEN: dict[str, tuple[Checker, Book, str]] = {
     "a counter that is missing": (check_rest.counters, clean().send(450, "b").rest(500), "untrue"),
     "not empty": (check_rest.counters, clean().send(350, "b", outcome="info").rest(500, ready=1, empty=True), "untrue"),
     "never at rest": (check_rest.counters, clean().queue("p"), "no look"),
+    "a task that never ends": (check_rest.redrives, clean().note("redrive", ended=3, stuck=["t1"]), "stuck"),
+    "no task ends": (check_rest.redrives, clean().note("redrive", ended=0, stuck=["t1", "t2"]), "stuck"),
     "refused as wrong": (check_rest.answers, clean().op(500, "ack", outcome="fail", status=404), "refused"),
+    "409 for another reason": (
+        check_rest.answers,
+        clean().op(500, "purge", outcome="fail", status=409, answer={"code": "queue_exists"}),
+        "refused",
+    ),
     "500": (check_rest.answers, clean().op(500, "ack", outcome="info", status=500), "refused"),
 }
 _two_letters.receive(900, delivered("a", 905, id="id-L2", handle="l2", origin=origin("id-a")), queue="dlq")

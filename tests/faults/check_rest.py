@@ -73,14 +73,19 @@ def _state(story: Story, plan: Plan, tag: str, id: str, at_ms: float, delay_ms: 
 
 
 def answers(story: Story) -> Verdict:
-    """Right requests are never refused as wrong (4xx but 429) and never end in 500."""
+    """Right requests are never refused as wrong (4xx but 429, and 409 while another change is under way) and never end in 500."""
     verdict = Verdict("answers")
     for op in story.history.ops:
         status = op.end.args.get("status", 0) if op.end is not None else 0
         verdict.saw(str(status) if status else "cut")
-        if status == 500 or (400 <= status < 500 and status != 429):
+        if status == 500 or (400 <= status < 500 and status != 429 and not _in_use(op)):
             verdict.breach("refused", f"{op.line.verb} {op.line.queue} got {status} {op.end.answer if op.end else ''}: {op.where()}")
     return verdict
+
+
+def _in_use(op: Op) -> bool:
+    """Another purge, maybe one whose client has gone, still has the queue: refused, nothing changed."""
+    return op.end is not None and isinstance(op.end.answer, dict) and op.end.answer.get("code") == "queue_in_use"
 
 
 def recoveries(story: Story) -> dict[int, float]:
@@ -118,6 +123,17 @@ def live(story: Story, within_s: float) -> Verdict:
             verdict.breach("not healed", f"{fault.name}, line {fault.line}")
         elif seconds > within_s and not _hit_again(story, fault, seconds):
             verdict.breach("not back", f"{seconds:.1f} s after {fault.name}, line {fault.line}; {within_s:.0f} s are promised")
+    return verdict
+
+
+def redrives(story: Story) -> Verdict:
+    """Redrive tasks end: the harness notes those that do not, a minute after the last heal."""
+    verdict = Verdict("redrive tasks end")
+    for note in story.history.notes:
+        if note.verb == "redrive":
+            verdict.saw("ended", note.args["ended"])
+            for task in note.args["stuck"]:
+                verdict.breach("stuck", f"task {task} still runs")
     return verdict
 
 

@@ -26,6 +26,7 @@ CHECKERS: tuple[Callable[[Story], Verdict], ...] = (
     check_messages.purges,
     check_rest.counters,
     check_rest.answers,
+    check_rest.redrives,
 )
 
 

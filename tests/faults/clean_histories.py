@@ -115,5 +115,10 @@ CLEAN: dict[str, tuple[Checker, Book]] = {
         Book().queue().send(1, "a", "b").send(20, "c", delay_ms=90_000).lend(40, "a").rest(100, ready=1, delayed=1, leased=1),
     ),
     "counters: unknown outcomes widen": (check_rest.counters, clean().send(350, "x", outcome="info").rest(400, ready=1)),
+    "answers: purged by another too": (
+        check_rest.answers,
+        clean().op(500, "purge", outcome="fail", status=409, answer={"code": "queue_in_use"}),
+    ),
+    "redrives": (check_rest.redrives, clean().note("redrive", ended=3, stuck=[])),
     "answers": (check_rest.answers, clean().op(500, "ack", outcome="info", status=503)),
 }

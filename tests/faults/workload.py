@@ -13,8 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.faults.client import Client, Lent
-from tests.faults.history import Recorder
+from tests.faults.history import Line, Recorder
 from tests.faults.queues import FIFO, LEASE_MS, QUEUES
+
+# Longer than the 30 s after which a letter is taken from a mover that was lost.
+TASKS_S = 60.0
 
 
 class Workload:
@@ -97,8 +100,7 @@ class Workload:
             thread.join(60)
         client = self.client()
         end = time.monotonic() + within_s
-        while time.monotonic() < end and any(not self._ended(client, task) for task in self._tasks):
-            time.sleep(0.2)
+        self._wait_tasks(client)
         self._threads.append(self._thread(self._receiver("letters"), self._receiving))
         quiet = 0
         while quiet < 3 and time.monotonic() < end:
@@ -109,6 +111,13 @@ class Workload:
             thread.join(60)
         client.close()
         return quiet >= 3
+
+    def _wait_tasks(self, client: Client) -> None:
+        """Waits for the redrive tasks, and notes those that do not end."""
+        end = time.monotonic() + TASKS_S
+        while (running := [t for t in self._tasks if not self._ended(client, t)]) and time.monotonic() < end:
+            time.sleep(0.2)
+        client.write(Line("note", time.monotonic_ns(), verb="redrive", args={"ended": len(self._tasks) - len(running), "stuck": running}))
 
     def looks(self) -> None:
         """Writes down the counts of all queues."""
