@@ -6,6 +6,7 @@ Neighbours: `engine.py` makes one; every part has it. Must not know verbs.
 from __future__ import annotations
 
 import bisect
+import hashlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
@@ -84,7 +85,7 @@ class Core:
         mask = "".join("1" if tag.filter is None or matches(tag.filter, message.attributes) else "0" for tag in queue.tags)
         packed = pack_body(sent_at_ms, sent_at_ms + delay_ms, message.lease_ms, value)
         origin = message.origin
-        move_key = f"{origin.from_id}/{origin.from_tag}" if origin is not None else ""
+        move_key = move_key_of(origin.from_id, origin.from_tag) if origin is not None else ""
         if not queue.record.fifo:
             return LoadEntry(offset, packed, mask, move_key)
         return LoadEntry(offset, packed, mask, move_key, "", group_digest(message.group), dedup_digest(queue.record, message))
@@ -129,6 +130,11 @@ class Core:
             done = bisect.bisect_left(wanted, chunk.next_offset)
             at = max(at + 1, min(done, last + 1))
         return found
+
+
+def move_key_of(from_id: str, from_tag: str) -> str:
+    """24 hex digits that stand for one move: of this message, from under this tag."""
+    return hashlib.blake2b(f"{from_id}/{from_tag}".encode(), digest_size=12).hexdigest()
 
 
 async def _not_journaled(queue: Queue, partition: int, seq: int) -> None:

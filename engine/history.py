@@ -13,6 +13,8 @@ from schemas.vocabulary import EventKind, Reason
 _SETTLES = {
     EventKind.ACKED, EventKind.DEAD, EventKind.EXPIRED, EventKind.DELETED, EventKind.MOVED, EventKind.SKIPPED,
 }  # fmt: skip
+# Moves that a unit remembers (state/lua/include/origins.lua).
+MOVES = 20_000
 _FLAGS = {Reason.KILLED.value: 1, Reason.EXHAUSTED.value: 2}
 
 
@@ -91,12 +93,13 @@ def _next(old: OpenDelivery | None, offset: int, entry: JournalEntry, time: int)
 class UnitHistory:
     """One unit: its tags and the last seq that is in them."""
 
-    __slots__ = ("last_seq", "queue", "tags")
+    __slots__ = ("last_seq", "moves", "queue", "tags")
 
     def __init__(self, queue: str = "") -> None:
         self.queue = queue
         self.tags: dict[int, TagHistory] = {}
         self.last_seq = 0
+        self.moves: dict[str, int] = {}
 
     def tag(self, number: int) -> TagHistory:
         return self.tags.setdefault(number, TagHistory())
@@ -108,16 +111,31 @@ class UnitHistory:
         for entry in record.entries:
             if entry.seq > self.last_seq and (last is None or entry.seq <= last):
                 self.last_seq = entry.seq
-                self.tag(entry.tag).apply(entry)
+                if entry.kind == EventKind.COPIED:
+                    self._copied(entry.reason, entry.offsets[0])
+                else:
+                    self.tag(entry.tag).apply(entry)
         return self.last_seq > before
+
+    def _copied(self, move_key: str, offset: int) -> None:
+        self.moves[move_key] = offset
+        if len(self.moves) > 2 * MOVES:
+            self.moves = dict(self.newest_moves())
+
+    def newest_moves(self) -> list[tuple[str, int]]:
+        """(key, offset of the first copy) of the newest moves, as many as Redis remembers."""
+        return sorted(self.moves.items(), key=lambda move: move[1])[-MOVES:]
 
     def snapshot(self, incarnation: str, partition: int, at_ms: int) -> SnapshotRecord:
         tags = [history.snapshot(tag) for tag, history in sorted(self.tags.items())]
-        return SnapshotRecord(self.queue, incarnation, partition, self.last_seq, at_ms, tags)
+        moves = self.newest_moves()
+        keys, offsets = [key for key, _ in moves], [offset for _, offset in moves]
+        return SnapshotRecord(self.queue, incarnation, partition, self.last_seq, at_ms, tags, keys, offsets)
 
     @classmethod
     def of(cls, record: SnapshotRecord) -> UnitHistory:
         history = cls(record.queue)
         history.last_seq = record.seq
+        history.moves = dict(zip(record.move_keys, record.move_offsets, strict=True))
         history.tags = {tag.tag: TagHistory.of(tag) for tag in record.tags}
         return history

@@ -84,14 +84,18 @@ class Leases:
         """
         handles = self._parse(queue, texts)
         store = self._core.store
+        written: list[tuple[int, int]] = []
 
         async def call(unit: Unit, g: int, tag: int, indexes: list[int]) -> list[str]:
             acked = await store.ack(unit, g, tag, [(handles[i].offset, handles[i].nonce) for i in indexes], late=late)
-            if queue.record.durable_acks and acked.seq:
-                await self._core.journaled(queue, unit.partition, acked.seq)
+            if acked.seq:
+                written.append((unit.partition, acked.seq))
             return acked.words
 
         words = await self._each(queue, handles, call, EntryStatus.STALE.value)
+        if queue.record.durable_acks:
+            # Not within the call: a loss of state while waiting must not make the ack again, which is done.
+            await asyncio.gather(*(self._core.journaled(queue, partition, seq) for partition, seq in written))
         if queue.record.fifo:
             self._woken(queue, handles)
         return [EntryResult(text, word) for text, word in zip(texts, words, strict=True)]

@@ -81,20 +81,24 @@ class Loaders:
             self._load_if_short(loader)
 
     async def journaled(self, queue: Queue, partition: int, seq: int) -> None:
-        """Returns when the journal has the entries of a unit up to `seq`. Raises LogUnavailable after 5 s, StateUnavailable."""
+        """Returns when the journal has entry `seq` of a unit.
+
+        Raises LogUnavailable after 5 s, or when Redis lost its state before the journal had it (the outcome is unknown).
+        """
         unit = queue.units[partition]
         loop = asyncio.get_running_loop()
         end_at = loop.time() + 5
         while loop.time() < end_at:
             loader = self.owned.get(unit)
-            if loader is not None:
-                with contextlib.suppress(Fenced):
+            with contextlib.suppress(StateError):
+                if loader is not None:
                     await loader.drain()
+                base, drained = await self._core.store.drained_seq(unit)
+                if seq <= base:
+                    raise LogUnavailable(f"the state of queue {queue.name!r} was lost before the journal had this: it may be forgotten")
+                if drained >= seq:
                     return
-            elif await self._core.store.drained_seq(unit) >= seq:
-                return
-            else:
-                self.touch(queue, partition)
+            self.touch(queue, partition)
             await asyncio.sleep(0.02)
         raise LogUnavailable(f"the journal of queue {queue.name!r} did not come to entry {seq} within 5 s")
 

@@ -31,7 +31,7 @@ PATIENCE_S = 8.0
 SLICE = 500
 # Renewed while a rebuild goes on, so that a worker that dies in it holds the others up for no longer.
 REBUILD_LEASE_MS = 2 * LEASE_MS
-# Seqs (= nonces) used after the last drained entry are unknown: the next ones begin far above them.
+# Seqs (= nonces) given out after the last drained entry are unknown: those of the next life begin far above them.
 SEQ_GAP = 1_000_000
 
 
@@ -109,7 +109,7 @@ class Rebuilder:
                 if owned.generation is not None and owned.generation >= self._core.control.generation:
                     # Serves, but a tag may be missing (its creator died between control record and open).
                     starts = [(tag.id, tag.start_offsets[unit.partition]) for tag in queue.tags]
-                    await self._core.store.open(unit, self._core.control.generation, starts, fifo=queue.record.fifo)
+                    await self._core.store.open(unit, self._core.control.generation, starts, fifo=queue.record.fifo, serving=True)
                 elif owned.ours:
                     if owned.generation is not None:
                         older.add(unit)
@@ -156,12 +156,17 @@ class Rebuilder:
 
     async def _adopt(self, queue: Queue, unit: Unit, epoch: int) -> None:
         """State that has every entry of the journal is the true one: Redis was started again and had lost nothing."""
+        store = self._core.store
         starts = [(tag.id, tag.start_offsets[unit.partition]) for tag in queue.tags]
-        await self._core.store.open(unit, self._core.control.generation, starts, fifo=queue.record.fifo, epoch=epoch)
+        seq = _next_life(await store.last_seq(unit))
+        await store.open(unit, self._core.control.generation, starts, fifo=queue.record.fifo, epoch=epoch, seq=seq)
 
     async def _write(self, queue: Queue, unit: Unit, epoch: int, history: UnitHistory) -> None:
         store = self._core.store
-        await store.forget([unit], queue.tag_ids, keep_owner=True)
+        await store.clear(unit, epoch, queue.tag_ids)
+        moves = history.newest_moves()
+        for at in range(0, len(moves), SLICE):
+            await store.recall(unit, epoch, moves[at : at + SLICE])
         starts = []
         for tag in queue.tags:
             known = history.tag(tag.id)
@@ -183,7 +188,7 @@ class Rebuilder:
                 )
                 reached("rebuild.restored")
             starts.append((tag.id, floor))
-        seq = history.last_seq + SEQ_GAP if history.last_seq else 0
+        seq = _next_life(history.last_seq)
         reached("rebuild.before_open")
         await store.open(unit, self._core.control.generation, starts, fifo=queue.record.fifo, epoch=epoch, seq=seq)
 
@@ -208,3 +213,8 @@ class Rebuilder:
                 raise Rebuilding("the worker that rebuilt it was lost")
             await asyncio.sleep(0.05)
         raise Rebuilding("another worker is still rebuilding it")
+
+
+def _next_life(last_seq: int) -> int:
+    """The seq that a unit goes on from: above all of its lives before, also of one of which nothing was drained (so by the clock)."""
+    return max(last_seq + SEQ_GAP, now_ms() << 10)

@@ -50,7 +50,9 @@ class Tags:
             return await self._queues.write(changed), record, True
 
     async def _open(self, queue: Queue, partition: int, start: tuple[int, int]) -> None:
-        await self._core.on_state(queue, lambda g: self._core.store.open(queue.units[partition], g, [start], fifo=queue.record.fifo))
+        await self._core.on_state(
+            queue, lambda g: self._core.store.open(queue.units[partition], g, [start], fifo=queue.record.fifo, serving=True)
+        )
 
     async def _starts(self, queue: Queue, start_at_ms: int) -> list[int]:
         parts = [(queue.topic, p) for p in range(len(queue.units))]

@@ -86,7 +86,7 @@ class Watch:
             except StateError:
                 continue  # without Redis nobody can drain anything
             for partition in range(len(queue.units)):
-                if last[partition] > drained[partition]:
+                if last[partition] > drained[partition][1]:
                     self._core.touched(queue, partition)
 
     async def _look(self, queues: Sequence[Queue], old_ms: int) -> None:

@@ -184,6 +184,8 @@ class SnapshotRecord(Struct, frozen=True):
     seq: int
     at_ms: int
     tags: list[TagSnapshot]
+    move_keys: list[str] = []
+    move_offsets: list[int] = []
 
 
 class PositionRecord(Struct, frozen=True):

@@ -35,6 +35,7 @@ class EventKind(StrEnum):
     CLAIMED = "claimed"  # Held by a redrive task; times = until when. No delivery, counts nothing.
     MOVED = "moved"  # Settled: a redrive task has sent it on.
     SKIPPED = "skipped"  # Settled unseen: undecodable, torn batch, or the second copy of a move; reason says which.
+    COPIED = "copied"  # The first copy of a move, whichever the window took first; reason = the move's key. Settles nothing.
     FLOOR = "floor"  # All offsets below offsets[0] are settled, each for a reason told before, or not wanted by the tag.
 
 

@@ -353,11 +353,22 @@ class Store:
         return [_entry(data) for data in packed]
 
     async def open(
-        self, unit: Unit, generation: int, starts: Sequence[tuple[int, int]], *, fifo: bool = False, epoch: int = 0, seq: int = 0
+        self,
+        unit: Unit,
+        generation: int,
+        starts: Sequence[tuple[int, int]],
+        *,
+        fifo: bool = False,
+        serving: bool = False,
+        epoch: int = 0,
+        seq: int = 0,
     ) -> None:
-        """Makes a unit serve; `starts` = (tag, first offset). Raises StateLost (other generation), Fenced."""
+        """Makes a unit serve; `starts` = (tag, first offset). `serving`: only adds tags to one that serves.
+
+        Raises StateLost (other generation, or it does not serve), Fenced.
+        """
         keys = self._unit(unit)
-        arguments: list[Argument] = [generation, epoch, seq, int(fifo)]
+        arguments: list[Argument] = [generation, epoch, seq, int(fifo), int(serving)]
         for start in starts:
             arguments += start
         await self._run("open", (keys.meta, keys.dedup, keys.ids), arguments)
@@ -382,6 +393,20 @@ class Store:
             arguments += (d.offset, d.nonce, d.count, d.first_received_at_ms, d.flag, d.time_ms, groups.get(d.offset, b""))
         await self._run("restore", (keys.meta, t.ahead, t.delivery, t.visible, t.delayed, t.order, t.groups), arguments)
 
+    async def recall(self, unit: Unit, epoch: int, moves: Sequence[tuple[str, int]]) -> None:
+        """Writes moves (key, offset of the first copy) that a rebuild knows of, 1,000 at most. Raises Fenced."""
+        keys = self._unit(unit)
+        arguments: list[Argument] = [epoch]
+        for move in moves:
+            arguments += move
+        await self._run("recall", (keys.meta, keys.origins), arguments)
+
+    async def clear(self, unit: Unit, epoch: int, tags: Sequence[int]) -> None:
+        """Empties a unit before a rebuild; its loader's lease stays. Raises Fenced."""
+        keys = self._unit(unit)
+        names = keys.all() + [name for tag in tags for name in keys.tag(tag).all()]
+        await self._run("clear", names, (epoch,))
+
     async def close(self, unit: Unit, tag: int) -> None:
         """Forgets a tag of a unit."""
         keys = self._unit(unit)
@@ -394,9 +419,10 @@ class Store:
         """The seq of the unit's last journal entry, 0 = none."""
         return int(await self._connection.call("HGET", self._unit(unit).meta, "seq") or 0)
 
-    async def drained_seq(self, unit: Unit) -> int:
-        """The seq up to which the owner knows the journal to have the unit's entries, 0 = none."""
-        return int(await self._connection.call("HGET", self._unit(unit).meta, "drained") or 0)
+    async def drained_seq(self, unit: Unit) -> tuple[int, int]:
+        """(base, drained): the journal has the entries of this life of the state, which begins above `base`, up to `drained`; 0 = none."""
+        base, drained = await self._connection.call("HMGET", self._unit(unit).meta, "base", "drained")
+        return int(base or 0), int(drained or 0)
 
     async def leftovers(self, unit: Unit) -> tuple[int, int, int]:
         """(bodies, shared bodies, bytes) that a unit holds: all 0 when nothing is open."""
@@ -408,20 +434,12 @@ class Store:
         )
         return bodies, refs, int(size or 0)
 
-    async def forget(self, units: Sequence[Unit], tags: Sequence[int], *, keep_owner: bool = False) -> None:
-        """Drops every key of units; `keep_owner` leaves the loader's lease (a rebuild begins so)."""
+    async def forget(self, units: Sequence[Unit], tags: Sequence[int]) -> None:
+        """Drops every key of units whose queue is gone."""
         for unit in units:
             keys = self._unit(unit)
-            names = keys.all() + [name for tag in tags for name in keys.tag(tag).all()]
-            if keep_owner:
-                names.remove(keys.meta)
-                fields = await self._connection.call("HKEYS", keys.meta)
-                stale = [f for f in fields if f not in (b"owner", b"owner_until", b"epoch")]
-                if stale:
-                    await self._connection.call("HDEL", keys.meta, *stale)
-            else:
-                self._keys.pop(unit, None)
-            await self._connection.call("UNLINK", *names)
+            self._keys.pop(unit, None)
+            await self._connection.call("UNLINK", *keys.all(), *(name for tag in tags for name in keys.tag(tag).all()))
 
 
 def _entry(data: bytes) -> Entry:

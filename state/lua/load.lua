@@ -128,7 +128,7 @@ end
 local function process(entry)
   if fifo and not turn(f, entry) then return end
   if entry.repeats then set_aside_everywhere(entry) end
-  if entry.move_key ~= '' then first_copy(meta, origins, entry) end
+  if entry.move_key ~= '' then first_copy(meta, outbox, origins, now, tonumber(tags[1].id), entry) end
   for i = 1, tag_count do
     take(tags[i], entry, entry.size > 0 and string.sub(entry.mask, i, i) == '1')
   end

@@ -13,10 +13,12 @@ import pytest
 import redis
 
 from engine.engine import Engine
+from engine.errors import LogUnavailable
 from engine.history import TagHistory, UnitHistory
 from engine.verbs import QueueSettings, SendEntry
-from schemas.records import JournalEntry, JournalRecord
+from schemas.records import JournalEntry, JournalRecord, Message, Origin
 from schemas.wire import decode, encode
+from state.errors import StateLost
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, eventually, receive, send
 from tests.services import Services
@@ -259,3 +261,72 @@ def test_a_history_forgets_repeated_entries_and_rises_over_what_is_settled() -> 
     tag.apply(JournalEntry(6, 9, "floor", 0, [10]))
     assert tag.floor == 10
     assert TagHistory.of(tag.snapshot(0)).floor == 10
+
+
+async def test_a_unit_that_lost_everything_is_not_opened_as_if_it_were_new(engine: Engine, stack: Services) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(engine, "q", "1")
+    await ack(engine, "q", await receive(engine, "q"))
+    wipe(stack, engine)
+    unit = engine.core.control.queues["q"].units[0]
+    with pytest.raises(StateLost):
+        await engine.core.store.open(unit, engine.core.control.generation, [(0, 0)], serving=True)
+
+
+async def test_nonces_given_out_before_a_loss_are_not_given_out_again(engine: Engine, stack: Services) -> None:
+    """Also when nothing of a life came to the journal, twice."""
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
+    await send(engine, "q", "1")
+    handles = []
+    for _ in range(3):
+        (d,) = await receive(engine, "q", wait_ms=5000)
+        handles.append(d.handle)
+        wipe(stack, engine)  # at once: nothing was drained
+    await receive(engine, "q", wait_ms=5000)
+    assert len(set(handles)) == 3
+    assert {r.status for r in await engine.ack(BY, "q", handles)} == {"stale"}
+
+
+async def test_a_durable_ack_is_not_answered_when_the_state_was_lost_before_the_journal_had_it(
+    engine: Engine, stack: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1, durable_acks=True))
+    await send(engine, "q", "1")
+    (d,) = await receive(engine, "q")
+    await drained(engine)
+    settle = engine.core.store.ack
+
+    async def ack_and_wipe(*given: Any, **named: Any) -> Any:
+        acked = await settle(*given, **named)
+        wipe(stack, engine)
+        return acked
+
+    monkeypatch.setattr(engine.core.store, "ack", ack_and_wipe)
+    with pytest.raises(LogUnavailable, match="lost before the journal"):
+        await engine.ack(BY, "q", [d.handle])
+    monkeypatch.undo()
+    assert [r.status for r in await engine.ack(BY, "q", [d.handle])] == ["ok"]
+
+
+async def test_the_copy_of_a_move_that_counts_is_the_same_after_a_loss(engine: Engine, stack: Services) -> None:
+    """The later copy came to the window first; after the loss the earlier one does."""
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
+    queue = engine.core.control.queues["q"]
+    origin = Origin("from", "default", "from", "source", "default", "killed", 1, 1, 1, 1)
+    copies = [Message(b"copy %d" % n, origin=origin, sender="t") for n in range(2)]
+    rows: Any = await engine.core.log.append_many(queue.topic, 0, [encode(m) for m in copies])
+    entries = [engine.core.load_entry(queue, a.offset, a.timestamp_ms, m, encode(m)) for a, m in zip(rows, copies, strict=True)]
+    for number in range(2):
+        if number == 0:
+            await engine.core.write_through(queue, 0, [entries[1]])
+            await engine.core.write_through(queue, 0, [entries[0]])
+        (d,) = await receive(engine, "q", wait_ms=3000)
+        assert d.message.body == b"copy 1"
+        await engine.release(BY, "q", [d.handle], 0)
+        await drained(engine)
+        await engine._snapshots.run_once()
+        wipe(stack, engine)
+    (d,) = await receive(engine, "q", wait_ms=3000)
+    assert d.message.body == b"copy 1"
+    await ack(engine, "q", [d])
+    assert await drain(engine, "q") == []

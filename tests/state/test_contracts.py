@@ -74,11 +74,11 @@ def test_a_script_is_small_and_touches_only_keys_it_was_given(script: Script) ->
 
 def test_kinds_and_reasons_in_scripts_are_in_the_vocabulary() -> None:
     sources = "\n".join(body_of(script) for script in SCRIPTS.values())
-    kinds = set(re.findall(r"journal\([^\n]*?now, '([a-z]+)'", sources))
+    includes = "\n".join(path.read_text() for path in (FOLDER / "include").glob("*.lua"))
+    kinds = set(re.findall(r"journal\([^\n]*?now, '([a-z]+)'", sources + includes))
     assert kinds <= set(EventKind)
     missing = set(EventKind) - kinds - {EventKind.DEAD, EventKind.MOVED}  # given by the caller of settle
     assert missing == set(), f"no script writes {missing}"
-    includes = "\n".join(path.read_text() for path in (FOLDER / "include").glob("*.lua"))
     assert {"killed", "exhausted"} <= set(Reason) and set(re.findall(r"entry\.reason[^=\n]*= '(\w+)'", includes)) <= set(Reason)
     states = set(re.findall(r"'(ready|delayed|leased|settled|stored)'", body_of(SCRIPTS["states"])))
     assert states == set(MessageState)

@@ -143,8 +143,8 @@ async def test_the_second_copy_of_a_move_is_skipped(store: Store, unit: Unit) ->
 
 
 async def test_a_restored_lease_acks_and_is_not_loaded_again(store: Store, unit: Unit) -> None:
-    await store.forget([unit], [0])
     epoch = (await store.own(unit, "one", lease_ms=10_000)).number
+    await store.clear(unit, epoch, [0])
     leased = OpenDelivery(4, nonce=77, count=2, first_received_at_ms=NOW - 9, flag=0, time_ms=NOW + 500)
     await store.restore(unit, epoch, 0, cursor=2, settled=[3], deliveries=[leased])
     with pytest.raises(StateLost):
