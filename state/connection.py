@@ -9,6 +9,7 @@ import asyncio
 import collections
 import contextlib
 import logging
+import re
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
@@ -67,7 +68,7 @@ class _Wire(asyncio.Protocol):
         while (reply := self.reader.gets()) is not _NOTHING:
             future = self.waiting.popleft()
             if not future.done():
-                future.set_result(reply)
+                future.set_result(_told(reply) if type(reply) is hiredis.ReplyError else reply)
 
     def connection_lost(self, error: Exception | None) -> None:
         while self.waiting:
@@ -86,6 +87,15 @@ class _Wire(asyncio.Protocol):
 
 
 _NOTHING = object()
+# Redis 6.2 wraps what a command within a script was refused with: "ERR Error running script (...): ... -OOM command not allowed".
+_WRAPPED = re.compile(r"-((?:OOM|READONLY|MISCONF|MASTERDOWN|CLUSTERDOWN) .*)", re.DOTALL)
+
+
+def _told(error: hiredis.ReplyError) -> hiredis.ReplyError:
+    """An error reply that begins with its own word, whether or not a script was in between."""
+    text = str(error)
+    found = _WRAPPED.search(text) if text.startswith("ERR ") else None
+    return error if found is None else hiredis.ReplyError(found[1])
 
 
 class Connection:
