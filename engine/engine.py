@@ -16,10 +16,10 @@ from engine.browse import Browse
 from engine.config import Settings
 from engine.control import Control
 from engine.core import Core
-from engine.errors import Unavailable
+from engine.errors import Overloaded, Unavailable
 from engine.failpoints import arm
 from engine.leases import Leases
-from engine.limits import check_name, check_range
+from engine.limits import MAX_LONG_POLLS, check_name, check_range
 from engine.loaders import Loaders
 from engine.log import Log
 from engine.mover import Mover
@@ -213,8 +213,10 @@ class Engine:
     async def receive(
         self, by: Principal, queue: str, tag: str | None, max: int | None, wait_ms: int | None, lease_ms: int | None
     ) -> list[Delivery]:
-        """Lends up to `max` messages; waits up to `wait_ms` for the first. None = the queue's settings."""
+        """Lends up to `max` messages; waits up to `wait_ms` for the first. None = the queue's settings. Raises Overloaded."""
         found = await self._queue(by, Verb.RECEIVE, queue)
+        if wait_ms != 0 and self._receiver.waiting >= MAX_LONG_POLLS:
+            raise Overloaded("too many receives are waiting here")
         return await self._receiver.receive(found, found.tag(tag), max, wait_ms, lease_ms)
 
     async def ack(self, by: Principal, queue: str, handles: list[str]) -> list[EntryResult]:

@@ -108,7 +108,7 @@ class Queues:
         spec = TopicSpec(topic, record.partitions, core.settings.replication_factor, self._topic_config(record))
         made = await core.log.create_topics([spec])
         if made.get(topic) == "exists":
-            await self._adopt(spec)
+            record = await self._adopt(spec, record)
         reached("create.topic_made")
         await core.control.write(f"queue/{record.name}", record)
         reached("create.record_written")
@@ -124,8 +124,11 @@ class Queues:
             return queue
         return await self._make(record)
 
-    async def _adopt(self, spec: TopicSpec) -> None:
-        """A topic without a queue: left by a creation that died (empty: made anew), or a native producer's own (kept)."""
+    async def _adopt(self, spec: TopicSpec, record: QueueRecord) -> QueueRecord:
+        """A topic without a queue: left by a creation that died (empty: made anew), or a native producer's own (kept).
+
+        Returns the record with the first offsets that the topic still has: what was deleted before is nobody's loss.
+        """
         log = self._core.log
         count = await log.partition_count(spec.name)
         ends = await log.end_offsets([(spec.name, p) for p in range(count or 0)])
@@ -138,12 +141,15 @@ class Queues:
                     given=spec.partitions,
                 )
             await log.set_topic_config(spec.name, spec.config)
-            return
+            starts = await log.start_offsets([(spec.name, p) for p in range(spec.partitions)])
+            first = [starts.get((spec.name, p), 0) for p in range(spec.partitions)]
+            return msgspec.structs.replace(record, tags=[msgspec.structs.replace(tag, start_offsets=first) for tag in record.tags])
         await log.delete_topics([spec.name])
         for _ in range(50):
             if (await log.create_topics([spec])).get(spec.name) == "created":
-                return
+                break
             await asyncio.sleep(0.1)
+        return record
 
     def _topic_config(self, record: QueueRecord) -> dict[str, str]:
         s = self._core.settings

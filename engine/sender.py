@@ -8,6 +8,7 @@ Neighbours: `engine.py` calls `send`; `core.write_through` loads. Must not know 
 from __future__ import annotations
 
 import asyncio
+import collections
 import hashlib
 import secrets
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 import msgspec
 
 from engine.core import BATCH_SPAN_MS, Core
-from engine.errors import LogUnavailable, QueueNotFound
+from engine.errors import LogUnavailable, Overloaded, QueueNotFound
 from engine.failpoints import reached
 from engine.fifo import check_entries, partition_of, sequence_number
 from engine.limits import check_send
@@ -29,27 +30,32 @@ from state.replies import LoadEntry
 GROUPS_UNDER_WAY = 2
 GROUP_RECORDS = 500
 GROUP_BYTES = 2_000_000
+# What may wait for its turn in one queue here; a send beyond that is refused, nothing of it is stored.
+WAITING_SENDS = 2_000
+WAITING_BYTES = 32_000_000
 
 
 class _Item:
     """The messages of one send and who waits for them."""
 
-    __slots__ = ("done", "messages", "values")
+    __slots__ = ("done", "messages", "size", "values")
 
     def __init__(self, messages: list[Message], values: list[bytes], done: asyncio.Future[list[Appended]]) -> None:
         self.messages = messages
         self.values = values
+        self.size = sum(map(len, values))
         self.done = done
 
 
 class _Group:
     """Sends of one queue (FIFO: of one partition) that wait for the next commit."""
 
-    __slots__ = ("fixed", "queue", "turn", "under_way", "waiting")
+    __slots__ = ("fixed", "queue", "size", "turn", "under_way", "waiting")
 
     def __init__(self, queue: Queue, partition: int | None) -> None:
         self.queue = queue
-        self.waiting: list[_Item] = []
+        self.waiting: collections.deque[_Item] = collections.deque()
+        self.size = 0
         self.under_way = 0
         self.fixed = partition is not None
         self.turn = secrets.randbelow(queue.record.partitions) if partition is None else partition
@@ -77,7 +83,7 @@ class Sender:
         """Sends 1-100 messages, all or none. Returns when Kafka has them (acks=all).
 
         FIFO: they come after all that were answered before in their groups; one that repeats an earlier one is answered as that.
-        Raises InvalidValue, MessageTooLarge (nothing was stored), LogUnavailable (the outcome is unknown).
+        Raises InvalidValue, MessageTooLarge, Overloaded (nothing was stored), LogUnavailable (the outcome is unknown).
         """
         check_send(entries, queue.record.max_message_bytes)
         entries = check_entries(queue.record, entries)
@@ -108,14 +114,17 @@ class Sender:
         ]
 
     async def append(self, queue: Queue, messages: list[Message]) -> list[Appended]:
-        """Commits the messages of one send in the queue's next group. Raises LogUnavailable."""
+        """Commits the messages of one send in the queue's next group. Raises LogUnavailable, Overloaded (nothing was stored)."""
         partition = partition_of(queue.record, messages[0].group or "") if queue.record.fifo else None
         group = self._groups.get((queue.incarnation, partition))
         if group is None:
             group = self._groups[queue.incarnation, partition] = _Group(queue, partition)
         group.queue = queue
+        if len(group.waiting) >= WAITING_SENDS or group.size >= WAITING_BYTES:
+            raise Overloaded(f"too many sends to queue {queue.name!r} are waiting for Kafka")
         item = _Item(messages, [encode(message) for message in messages], asyncio.get_running_loop().create_future())
         group.waiting.append(item)
+        group.size += item.size
         if group.under_way < GROUPS_UNDER_WAY and len(group.waiting) == 1:
             asyncio.get_running_loop().call_soon(self._commit_next, group)
         return await item.done
@@ -124,10 +133,11 @@ class Sender:
         while group.waiting and group.under_way < GROUPS_UNDER_WAY:
             items, records, size = [], 0, 0
             while group.waiting and records < GROUP_RECORDS and size < GROUP_BYTES:
-                item = group.waiting.pop(0)
+                item = group.waiting.popleft()
                 items.append(item)
                 records += len(item.values)
-                size += sum(map(len, item.values))
+                size += item.size
+            group.size -= size
             group.under_way += 1
             if not group.fixed:
                 group.turn = (group.turn + 1) % group.queue.record.partitions

@@ -20,6 +20,7 @@ from facade.problem import ProblemError
 
 BODY_BYTES = 16 * 1024 * 1024  # of one request: 100 messages x 1 MiB x base64 would be 140 MB; who sends large ones sends fewer
 HELD_BYTES = 256 * 1024 * 1024  # of all requests in hand, so that many large ones are refused before memory ends
+HELD_REQUESTS = 25_000  # in hand at once, long polls too; each costs some KiB whatever its body
 KEY_ID_CHARACTERS = 128
 WATCH_AFTER_S = 0.02  # a receive that finds messages at once pays for no watcher
 
@@ -42,18 +43,23 @@ class Response(Struct, frozen=True):
 class Intake:
     """Reads bodies and counts the bytes in hand. Each `read` is paired with a `release` of what it returned."""
 
-    def __init__(self, body_bytes: int = BODY_BYTES, held_bytes: int = HELD_BYTES) -> None:
+    def __init__(self, body_bytes: int = BODY_BYTES, held_bytes: int = HELD_BYTES, held_requests: int = HELD_REQUESTS) -> None:
         self._body_bytes = body_bytes
         self._held_bytes = held_bytes
+        self._held_requests = held_requests
         self.held = 0
+        self.requests = 0
 
     async def read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
         """The whole body. Raises ProblemError `body_too_large`, Overloaded, or ClientGone; then nothing stays counted."""
         stated = headers.get(b"content-length", b"")
         if stated.isdigit() and (len(stated) > 18 or int(stated) > self._body_bytes):
             raise self._too_large()
+        if self.requests >= self._held_requests:
+            raise Overloaded("Too many requests are in hand.")
         chunks: list[bytes] = []
         size = 0
+        self.requests += 1
         try:
             while True:
                 event = await receive()
@@ -71,11 +77,13 @@ class Intake:
                     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
         except BaseException:
             self.held -= size
+            self.requests -= 1
             raise
 
     def release(self, body: bytes) -> None:
         """The request of `body` is done with."""
         self.held -= len(body)
+        self.requests -= 1
 
     def _too_large(self) -> ProblemError:
         return ProblemError("body_too_large", f"A request may have {self._body_bytes} bytes.", field="body", limit=self._body_bytes)

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from engine.errors import EngineError
+from engine.errors import EngineError, Unavailable
 from engine.verbs import Principal
 from facade.asgi import ClientGone, Intake, Response, reply, unless_gone
 from facade.metrics import Metrics
@@ -88,7 +88,10 @@ class SqsDialect:
         found = sqs_error(error)
         if found.shape is INTERNAL_FAILURE:
             log.error("sqs %s failed", name[:64], exc_info=error)
-        return _error_response(found)
+        response = _error_response(found)
+        if isinstance(error, Unavailable):
+            response.headers.append((b"retry-after", b"%d" % error.retry_after_s))
+        return response
 
     async def _answer(self, name: str, scope: Scope, receive: Receive) -> Struct:
         headers: Mapping[bytes, bytes] = dict(scope["headers"])

@@ -39,7 +39,7 @@ def client(up: Up) -> Iterator[Client]:
 
 @pytest.fixture
 def store(up: Up) -> Iterator[redis.Redis]:
-    with contextlib.closing(redis.Redis.from_url(up.run["redis"]["url"])) as opened:
+    with contextlib.closing(redis.Redis.from_url(up.run["redis"]["url"], socket_timeout=30)) as opened:
         yield opened
 
 
@@ -121,8 +121,9 @@ def test_a_redis_out_of_memory_refuses_leases_and_takes_sends(client: Client, st
     store.config_set("maxmemory", "100kb")
     try:
         expect_unavailable(client, 3)
-        assert held.ack(held.leased) == 503
         assert held.send_meanwhile("oom") == 200
+        # An ack frees memory, and Redis lets a script go on that began with a removal.
+        assert held.ack(held.leased) == 200
         assert client.call("GET", "/ready")[0] == 200
     finally:
         store.config_set("maxmemory", before)

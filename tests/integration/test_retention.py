@@ -26,10 +26,11 @@ from tests.services import Services
 SMALL = {"window_messages": 10, "window_bytes": 65_536}
 
 
-async def sent_many(engine: Engine, count: int, settings: QueueSettings) -> None:
+async def sent_many(engine: Engine, count: int, settings: QueueSettings, size: int = 0) -> None:
+    """Messages 0 to count - 1, filled with spaces to `size` bytes."""
     await engine.create_queue(BY, "q", settings)
     for start in range(0, count, 100):
-        await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(start, min(start + 100, count))])
+        await engine.send(BY, "q", [SendEntry((b"%d" % n).ljust(size)) for n in range(start, min(start + 100, count))])
 
 
 def topic(engine: Engine) -> str:
@@ -106,16 +107,29 @@ async def test_messages_near_the_end_of_retention_raise_an_alarm(engine: Engine,
 async def test_a_dying_message_that_kafka_deleted_expires_and_is_not_moved_for_ever(make_engine: MakeEngine) -> None:
     engine = await make_engine(**SMALL)
     await engine.create_queue(BY, "dlq", QueueSettings())
-    await sent_many(engine, 200, QueueSettings(partitions=1, redrive_policy=RedrivePolicy("dlq", 9)))
+    # So large that what is leased gives up its body.
+    await sent_many(engine, 50, QueueSettings(partitions=1, redrive_policy=RedrivePolicy("dlq", 9)), 6000)
     held = await receive(engine, "q", max=100)
-    assert held
-    await engine.core.log.delete_records({(topic(engine), 0): 200})
+    await engine.core.log.delete_records({(topic(engine), 0): 50})
     for d in held:
         await engine.kill(BY, "q", [d.handle])
     letters = await drain(engine, "dlq", patience_ms=500)
     expired = await expired_in_journal(engine)
-    offsets = {d.offset for d in held}
-    assert len(letters) + len(offsets & set(expired)) == len(held)
+    gone = {d.offset for d in held} & set(expired)
+    assert gone and len(letters) + len(gone) == len(held)
+    assert (await engine.get_queue(BY, "q")).tags[0].backlog == 0
+
+
+async def test_an_open_message_without_a_body_expires_when_it_is_due(make_engine: MakeEngine) -> None:
+    engine = await make_engine(**SMALL)
+    await sent_many(engine, 8, QueueSettings(partitions=1), 6000)
+    held = await receive(engine, "q", max=100, lease_ms=200)
+    await engine.core.log.delete_records({(topic(engine), 0): 8})
+    await asyncio.sleep(0.3)
+    got = await drain(engine, "q", patience_ms=500)
+    expired = await expired_in_journal(engine)
+    assert expired and len(got) + len(expired) == len(held)
+    assert engine.counts()["lost_to_retention_total"] == len(expired)
 
 
 async def test_a_rebuild_after_the_journal_was_truncated_is_right_from_the_snapshots(engine: Engine, stack: Services) -> None:
@@ -178,3 +192,14 @@ async def test_a_queue_whose_topic_was_deleted_is_renewed_and_says_so(engine: En
     assert engine.counts()["topics_lost_total"] == 1
     assert engine.counts()["lost_with_topic_total"] == 15
     assert any("action=renew queue=q" in r.getMessage() for r in caplog.records)
+
+
+async def test_a_queue_over_a_topic_that_was_truncated_before_has_lost_nothing(engine: Engine) -> None:
+    log, name = engine.core.log, topic(engine)
+    await log.create_topics([TopicSpec(name, 1, 1, {})])
+    for n in range(10):
+        await log.append(name, 0, b"%d" % n)
+    await log.delete_records({(name, 0): 6})
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    assert await drain(engine, "q", patience_ms=500) == ["6", "7", "8", "9"]
+    assert "lost_to_retention_total" not in engine.counts()
