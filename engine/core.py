@@ -22,6 +22,7 @@ from schemas.identity import MessageId
 from schemas.records import Message
 from state.connection import Connection
 from state.errors import OutboxFull, StateLost, StateUnavailable
+from state.keys import Unit
 from state.replies import LoadEntry
 from state.store import Store, pack_body
 
@@ -51,6 +52,8 @@ class Core:
         self.journaled: Callable[[Queue, int, int], Awaitable[None]] = _not_journaled
         self.woken: Callable[[str, int], None] = lambda incarnation, partition: None
         self.suspect: Callable[[Queue], None] = lambda queue: None
+        # Units that this worker is rebuilding: its loaders must not shorten their leases meanwhile, nor give them up as idle.
+        self.rebuilding: set[Unit] = set()
         self.counts: dict[str, float] = {}
         # (kind, queue) -> how many; there while it lasts. See engine/watch.py.
         self.alarms: dict[tuple[str, str], float] = {}

@@ -26,6 +26,8 @@ from state.keys import Unit
 from state.replies import MAX_OPEN, Entry, LoadEntry, Probed
 
 LEASE_MS = 3_000
+# A rebuild is not done again because Redis or the disk was slow for some seconds.
+REBUILD_LEASE_MS = 10_000
 # Small enough that decoding a chunk does not hold up the requests of this worker.
 CHUNK_RECORDS = 1_000
 CHUNK_BYTES = 2_000_000

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 
 from engine.core import Core, now_ms
 from engine.errors import LogUnavailable, Unavailable
-from engine.loader import LEASE_MS, Loader
+from engine.loader import LEASE_MS, REBUILD_LEASE_MS, Loader
 from engine.queue import Queue, group_name
 from state.ending import end
 from state.errors import Fenced, StateError, StateLost
@@ -126,14 +126,15 @@ class Loaders:
             queue = self._core.control.by_incarnation.get(unit.incarnation)
             if queue is None:
                 self._forget(unit)
-            elif now - at > IDLE_S and not self._waits(queue):
+            elif now - at > IDLE_S and not self._waits(queue) and unit not in self._core.rebuilding:
                 idle.append(unit)
             elif self._ask_again.get(unit, 0) <= now:
                 wanted.append(unit)
         await asyncio.gather(*(self._own(unit, now) for unit in wanted), *(self._give_up(unit) for unit in idle))
 
     async def _own(self, unit: Unit, now: float) -> None:
-        owned = await self._core.store.own(unit, self.worker, lease_ms=LEASE_MS)
+        lease_ms = REBUILD_LEASE_MS if unit in self._core.rebuilding else LEASE_MS
+        owned = await self._core.store.own(unit, self.worker, lease_ms=lease_ms)
         queue = self._core.control.by_incarnation.get(unit.incarnation)
         if not owned.ours or queue is None:
             self._drop(unit)

@@ -16,7 +16,7 @@ from engine.errors import QueueNotFound, Rebuilding
 from engine.failpoints import reached
 from engine.fifo import group_digest
 from engine.history import UnitHistory
-from engine.loader import LEASE_MS, Loader, journal_partition
+from engine.loader import LEASE_MS, REBUILD_LEASE_MS, Loader, journal_partition
 from engine.queue import Queue
 from engine.snapshots import Snapshots
 from schemas.records import GenerationRecord
@@ -29,8 +29,8 @@ logger = logging.getLogger(__name__)
 
 PATIENCE_S = 8.0
 SLICE = 500
-# Renewed while a rebuild goes on, so that a worker that dies in it holds the others up for no longer.
-REBUILD_LEASE_MS = 2 * LEASE_MS
+# Slices on their way to Redis at a time: it works on one while the next is packed here.
+SIDE_BY_SIDE = 8
 # Seqs (= nonces) given out after the last drained entry are unknown: those of the next life begin far above them.
 SEQ_GAP = 1_000_000
 
@@ -118,9 +118,11 @@ class Rebuilder:
                     others.append(unit)
         if mine:
             keeper = asyncio.create_task(self._keep(list(mine)))
+            self._core.rebuilding.update(mine)
             try:
                 await self._restore(queues, mine, older)
             finally:
+                self._core.rebuilding.difference_update(mine)
                 await end(keeper)
         for unit in others:
             await self._wait_for(unit)
@@ -138,6 +140,7 @@ class Rebuilder:
         reached("rebuild.owned")
         for unit, (queue, epoch) in mine.items():
             await Loader(self._core, queue, unit.partition, epoch).drain()
+
         states = await self._read_journal(mine)
         reached("rebuild.read")
         for unit, (queue, epoch) in mine.items():
@@ -176,15 +179,14 @@ class Rebuilder:
             self._core.count("rebuilt_deliveries_total", len(known.deliveries))
             deliveries = list(known.deliveries.values())
             groups = await self._groups(queue, unit.partition, list(known.deliveries)) if queue.record.fifo else {}
-            for at in range(0, max(len(settled), len(deliveries), 1), SLICE):
-                await store.restore(
-                    unit,
-                    epoch,
-                    tag.id,
-                    cursor=floor,
-                    settled=settled[at : at + SLICE],
-                    deliveries=deliveries[at : at + SLICE],
-                    groups=groups,
+            for at in range(0, max(len(settled), len(deliveries), 1), SLICE * SIDE_BY_SIDE):
+                slices = [slice(n, n + SLICE) for n in range(at, at + SLICE * SIDE_BY_SIDE, SLICE)]
+                await asyncio.gather(
+                    *(
+                        store.restore(unit, epoch, tag.id, cursor=floor, settled=settled[part], deliveries=deliveries[part], groups=groups)
+                        for part in slices
+                        if part.start == 0 or settled[part] or deliveries[part]
+                    )
                 )
                 reached("rebuild.restored")
             starts.append((tag.id, floor))

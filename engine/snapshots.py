@@ -86,19 +86,30 @@ class Snapshots:
 
     async def read(self, partition: int) -> Folded:
         """A journal partition folded to its end: snapshots first, then what came after them. Raises LogUnavailable."""
-        folded = Folded()
+        newest: dict[bytes, Record] = {}
 
-        def apply(record: Record, value: AnyRecord | None) -> None:
+        def keep_newest(record: Record) -> None:
+            newest[record.key or b""] = record
+
+        # Decoded once they are all seen: until Kafka compacts the topic, it has every snapshot of the last hour.
+        await self._fetch_all(self._core.control.snapshot_topic, partition, 0, keep_newest)
+        folded = await asyncio.to_thread(self._of, newest)
+        await self._fold(partition, folded)
+        return folded
+
+    def _of(self, newest: dict[bytes, Record]) -> Folded:
+        folded = Folded()
+        unreadable = False
+        for record in newest.values():
+            value = self._decode(record)
             if isinstance(value, SnapshotRecord):
                 folded.units[Unit(value.incarnation, value.partition)] = UnitHistory.of(value)
             elif isinstance(value, PositionRecord):
                 folded.offset = value.journal_offset
-            elif value is None and record.key and record.key != POSITION:
-                incarnation, _, number = record.key.decode().partition("/")
-                folded.units.pop(Unit(incarnation, int(number)), None)
-
-        await self.scan(self._core.control.snapshot_topic, partition, 0, apply)
-        await self._fold(partition, folded)
+            unreadable = unreadable or (value is None and bool(record.value))
+        if unreadable:
+            # The position counts on every snapshot: without one of them, the journal is read from its beginning.
+            folded.offset = 0
         return folded
 
     async def _fold(self, partition: int, folded: Folded) -> None:
@@ -126,25 +137,32 @@ class Snapshots:
 
     async def scan(self, topic: str, partition: int, offset: int, apply: Callable[[Record, AnyRecord | None], None]) -> int:
         """Applies every record up to the end as it is now; returns where to go on. Unreadable ones are counted and passed."""
+
+        def decoded(record: Record) -> None:
+            if (value := self._decode(record)) is not None or not record.value:
+                apply(record, value)
+
+        return await self._fetch_all(topic, partition, offset, decoded)
+
+    async def _fetch_all(self, topic: str, partition: int, offset: int, apply: Callable[[Record], None]) -> int:
         log, part = self._core.log, (topic, partition)
         offset = max(offset, (await log.start_offsets([part])).get(part, 0))
         end_offset = (await log.end_offsets([part])).get(part, 0)
         while offset < end_offset:
             chunk = await log.fetch(topic, partition, offset, 1000, 4_000_000, wait_ms=200)
             # In a thread: a day of journal must not hold up the requests of this worker.
-            await asyncio.to_thread(self._apply_all, topic, chunk.records, apply)
+            await asyncio.to_thread(_apply_all, chunk.records, apply)
             offset = chunk.next_offset
         return offset
 
-    def _apply_all(self, topic: str, records: Sequence[Record], apply: Callable[[Record, AnyRecord | None], None]) -> None:
-        for record in records:
-            try:
-                value = decode(record.value) if record.value else None
-            except UndecodableRecord as error:
-                self._core.count("undecodable_records_total")
-                logger.error("action=park topic=%s partition=%d offset=%d error=%s", topic, record.partition, record.offset, error)
-                continue
-            apply(record, value)
+    def _decode(self, record: Record) -> AnyRecord | None:
+        """None for a tombstone, and for what can't be read: that is counted."""
+        try:
+            return decode(record.value) if record.value else None
+        except UndecodableRecord as error:
+            self._core.count("undecodable_records_total")
+            logger.error("action=park topic=%s partition=%d offset=%d error=%s", record.topic, record.partition, record.offset, error)
+            return None
 
     async def _write(self, partition: int, folded: Folded) -> None:
         core, topic = self._core, self._core.control.snapshot_topic
@@ -168,3 +186,8 @@ class Snapshots:
         folded.changed.clear()
         if whole:
             await core.log.append(topic, partition, encode(PositionRecord(folded.offset, now_ms())), key=POSITION)
+
+
+def _apply_all(records: Sequence[Record], apply: Callable[[Record], None]) -> None:
+    for record in records:
+        apply(record)

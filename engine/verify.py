@@ -77,6 +77,7 @@ class Verifier:
         count = self._core.control.journal_partitions
         partitions = sorted({journal_partition(unit, count) for queue in queues for unit in queue.units})
         # The journal first: what is folded before the cut is never beyond it.
+
         folded = {partition: await self._snapshots.read(partition) for partition in partitions}
         cuts = [cut for queue in queues for cut in await self._cut(queue, report)]
         histories = await self._catch_up(folded, {cut.unit: cut for cut in cuts}, report)
@@ -152,6 +153,7 @@ class Verifier:
                 report.tags += 1
                 report.open += len(dump.open)
                 report.settled_above_floor += len(known.settled)
+
         await self._look(cut, findings)
         report.units += 1
         for tag in cut.queue.tags:
