@@ -322,7 +322,7 @@ class Store:
         return [TagCounts(*out[i : i + 5]) for i in range(0, len(out), 5)]
 
     async def dump(self, unit: Unit, generation: int, tags: Sequence[int]) -> Dump:
-        """One moment of a unit under `tags`. Holds Redis up for about 1 us per open message. Raises StateLost."""
+        """One moment of a unit under `tags`. Holds Redis up for about 2 us per open message. Raises StateLost."""
         keys = self._unit(unit)
         names = [keys.meta, keys.outbox]
         for tag in tags:

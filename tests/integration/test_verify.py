@@ -235,6 +235,21 @@ async def test_lost_state_is_left_out_and_a_forced_rebuild_heals_a_corruption(st
     client.close()
 
 
+async def test_a_snapshot_that_cannot_be_read_costs_time_not_state(make_engine: MakeEngine) -> None:
+    engine = await make_engine(journal_partitions=1)
+    await random_traffic(engine, 4)
+    assert clean(await verify(engine))
+    await engine._snapshots.run_once()
+    await engine._snapshots.stop()
+    incarnation = engine.core.control.queues["q"].incarnation
+    topic = engine.core.control.snapshot_topic
+    await engine.core.log.append(topic, 0, b"\x00\x00\x00\x00\x07\xff", key=f"{incarnation}/1".encode())
+    assert clean(await verify(engine))
+    done = await rebuild(engine, "q")
+    assert done.entries > 50, "the journal was read from its beginning"
+    assert clean(await verify(engine))
+
+
 def leaseway(*arguments: str) -> tuple[int, str]:
     """Runs the command; (exit status, what it said)."""
     done = subprocess.run([sys.executable, "-m", "facade", *arguments], check=False, capture_output=True, text=True, timeout=60)
