@@ -144,6 +144,8 @@ async def verified(engine: Engine) -> Report:
 async def measure(services: Services, options: argparse.Namespace) -> dict[str, Any]:
     engine = Engine(Settings(kafka_bootstrap=services.bootstrap, redis_url=services.redis_url))
     await engine.start()
+    if options.no_snapshot:
+        await engine._snapshots.stop()  # noqa: SLF001
     try:
         await engine.create_queue(BY, "q", QueueSettings())
         queue = engine.core.control.queues["q"]

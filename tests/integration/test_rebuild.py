@@ -15,6 +15,7 @@ import redis
 from engine.engine import Engine
 from engine.errors import LogUnavailable
 from engine.history import TagHistory, UnitHistory
+from engine.loader import LEASE_MS
 from engine.verbs import QueueSettings, SendEntry
 from schemas.records import JournalEntry, JournalRecord, Message, Origin
 from schemas.wire import decode, encode
@@ -117,6 +118,24 @@ async def test_a_durable_ack_survives_a_wipe_right_after_its_answer(make_engine:
 
 async def _owns(engine: Engine) -> bool:
     return bool(engine._loaders.owned)
+
+
+async def test_a_worker_does_not_end_its_own_rebuild(engine: Engine) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(engine, "q", "m")
+    await eventually(lambda: _owns(engine))
+    (unit,) = engine.core.control.queues["q"].units
+    loaders = engine._loaders
+    engine.core.rebuilding.add(unit)
+    loaders._touched[unit] -= 1000
+    loaders._ask_again.clear()
+    await loaders._own_all()
+    owned = await engine.core.store.own(unit, "another", lease_ms=1000)
+    assert not owned.ours and owned.number > LEASE_MS, "given up as idle, or its lease shortened"
+    engine.core.rebuilding.discard(unit)
+    loaders._touched[unit] -= 1000
+    await loaders._own_all()
+    assert unit not in loaders.owned
 
 
 async def test_snapshots_are_what_a_scan_from_the_beginning_gives(engine: Engine) -> None:
