@@ -100,7 +100,7 @@ def hurt(order: Order, data: Path, history: Path) -> dict[str, Any]:
         workload.looks()
         if workload.errors:
             raise workload.errors[0]
-        return {"struck": nemesis.done, "drained": drained, "memory": memory}
+        return {"struck": nemesis.done, "drained": drained, "memory": memory, "crashes": stack.crashes}
     finally:
         recorder.close()
         stack.stop()
@@ -136,7 +136,9 @@ def main() -> int:
     if given.soak:
         for part, row in told["memory"].items():
             print(f"{part}: {row['first_mb']:.0f} to {row['last_mb']:.0f} MiB, {row['mb_per_hour']:+.1f} MiB/h over {row['seconds']:.0f} s")
-    return 0 if all(verdict.valid for verdict in verdicts) else 1
+    for text in told["crashes"]:
+        print(f"CRASH  {text}")
+    return 0 if all(verdict.valid for verdict in verdicts) and not told["crashes"] else 1
 
 
 if __name__ == "__main__":

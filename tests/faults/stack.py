@@ -37,12 +37,13 @@ class Stack:
         self._folder = DataFolder.open(path)
         self.path = self._folder.path
         self._environment = {**os.environ, MARK: str(self.path)}
+        self.said: list[str] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="stack")
         self._thread.start()
         identity = self._folder.identity
         taken = [identity.kafka_port, identity.controller_port, identity.redis_port]
-        ports = [free_port(*taken) for _ in range(1)]
+        ports = [free_port(*taken)]
         ports.append(free_port(*taken, *ports))
         self.port = free_port(*taken, *ports)
         self.redis_port = identity.redis_port
@@ -75,6 +76,7 @@ class Stack:
         return Child(program, lambda: None, self._say)
 
     def _say(self, text: str) -> None:
+        self.said.append(text)
         with (self.path / "logs" / "stack.log").open("a") as file:
             file.write(f"{time.strftime('%H:%M:%S')} {text}\n")
 
@@ -91,6 +93,11 @@ class Stack:
     def parts(self) -> dict[str, Child]:
         """Every part by name."""
         return {"kafka": self.kafka, "redis": self.redis, **{f"facade-{n}": child for n, child in enumerate(self.facades)}}
+
+    @property
+    def crashes(self) -> list[str]:
+        """Parts that ended by a fault of their own: no fault of ours sends these signals."""
+        return [text for text in self.said if "SIGABRT" in text or "SIGSEGV" in text or "SIGBUS" in text]
 
     def start(self) -> None:
         """Starts everything; returns when it serves. Raises StackError."""
