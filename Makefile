@@ -13,6 +13,9 @@ BIN := .venv/bin
 # A stamp's name has the check sum of what it stands for, so a changed lock or ivy.xml is a missing stamp.
 sum = $(firstword $(shell cat $(1) | cksum))
 VENV_STAMP := .venv/.setup-$(call sum,requirements.lock pyproject.toml)
+# Clients of other services, for the tests: each lock in a folder of its own.
+CLIENT_LOCKS := $(wildcard tests/conformance/*/*.lock)
+CLIENTS_STAMP := .cache/.clients-$(call sum,$(CLIENT_LOCKS))
 JARS_STAMP := $(LW_JARS)/.make-$(call sum,facade/stack/ivy.xml)
 
 .PHONY: help setup up demo test faults lint types fmt lock docs
@@ -20,7 +23,7 @@ JARS_STAMP := $(LW_JARS)/.make-$(call sum,facade/stack/ivy.xml)
 help: ## print this
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
 
-setup: $(JARS_STAMP) ## make .venv from the lock and fetch the jars; nothing to do = under a second
+setup: $(JARS_STAMP) $(CLIENTS_STAMP) ## make .venv from the lock and fetch the jars; nothing to do = under a second
 
 # setuptools first, from the lock too: source packages are then built with it, not with whatever the registry has newest.
 $(VENV_STAMP):
@@ -36,6 +39,11 @@ $(VENV_STAMP):
 $(JARS_STAMP): $(VENV_STAMP)
 	@test -f $@ || $(BIN)/leaseway jars
 	@rm -f $(LW_JARS)/.make-* && touch $@
+
+# The tests fetch what is missing here too, so a registry that does not answer now stops nobody from starting the service.
+$(CLIENTS_STAMP): $(VENV_STAMP)
+	@mkdir -p .cache && rm -f .cache/.clients-*
+	@$(BIN)/python -m tests.clients $(CLIENT_LOCKS) && touch $@ || echo "setup: some clients for the tests are missing"
 
 up: setup ## start Kafka, Redis and the facade; Ctrl-C stops all (DATA=folder, PORT=number)
 	@exec $(BIN)/leaseway up --data $(DATA) --port $(PORT)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,6 +47,10 @@ class Settings:
     window_bytes: int = _setting(6_000_000, "Bytes of bodies a unit's window holds per tag, 65536-1000000000.")
     send_timeout_ms: int = _setting(10_000, "How long a send waits for Kafka before it fails with 503, 1000-60000 ms.")
     failpoints: str = _setting("", "For tests only: where to fail on purpose, see engine/failpoints.py.")
+    sqs_account: str = _setting("000000000000", "Account of queue URLs and ARNs of SQS, 12 digits; clients may name any.")
+    sqs_region: str = _setting("us-east-1", "Region of ARNs of SQS; clients may name and sign for any.")
+    sqs_limits: str = _setting("aws", "Limits of SQS clients: aws, or wide (delay to 30 days, batches of 100, waits to 60 s).")
+    sqs_cool_down_s: int = _setting(0, "How long SQS clients can't purge a queue again or reuse a deleted one's name, 0-60 s; AWS: 60.")
 
     def __post_init__(self) -> None:
         ranges = {
@@ -57,13 +62,20 @@ class Settings:
             "window_messages": (10, 1_000_000),
             "window_bytes": (65_536, 1_000_000_000),
             "send_timeout_ms": (1000, 60_000),
+            "sqs_cool_down_s": (0, 60),
         }
         for name, (low, high) in ranges.items():
             given = getattr(self, name)
             if not low <= given <= high:
                 raise BadSetting(f"{PREFIX}{name.upper()} must be {low} to {high}, given {given}")
-        if self.auth not in ("open", "required"):
-            raise BadSetting(f"{PREFIX}AUTH must be open or required, given {self.auth!r}")
+        words = {"auth": ("open", "required"), "sqs_limits": ("aws", "wide")}
+        for name, allowed in words.items():
+            if getattr(self, name) not in allowed:
+                raise BadSetting(f"{PREFIX}{name.upper()} must be {' or '.join(allowed)}, given {getattr(self, name)!r}")
+        if re.fullmatch(r"[0-9]{12}", self.sqs_account) is None:
+            raise BadSetting(f"{PREFIX}SQS_ACCOUNT must be 12 digits, given {self.sqs_account!r}")
+        if re.fullmatch(r"[a-z0-9-]{1,40}", self.sqs_region) is None:
+            raise BadSetting(f"{PREFIX}SQS_REGION must be up to 40 small letters, digits and hyphens, given {self.sqs_region!r}")
         try:
             parse(self.failpoints)
         except BadFailpoint as error:

@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 # Rebuilds need the journal since the last snapshots only; the rest of this time is for analytics.
 JOURNAL_KEEP_MS = str(30 * 86_400_000)
 
+REMEMBER_DELETED_MS = 60_000
+
 _T = TypeVar("_T")
 
 ControlRecord = QueueRecord | KeyRecord | TaskRecord | GenerationRecord
@@ -52,6 +54,7 @@ class Control:
         self.tasks: dict[str, TaskRecord] = {}
         self.sources: dict[str, set[str]] = {}
         self.unfinished: dict[str, QueueRecord] = {}
+        self.deleted: dict[str, int] = {}  # when (epoch ms), oldest first; at least those of the last minute
         self.journal_partitions = settings.journal_partitions
         self.generation = 0
         self.redis_run_id = ""
@@ -121,6 +124,8 @@ class Control:
             return
         if kind == "queue" and (value is None or isinstance(value, QueueRecord)):
             self._apply_queue(name, value)
+            if value is None or value.deleting:
+                self._remember_deleted(name, record.timestamp_ms)
         elif kind == "key" and (value is None or isinstance(value, KeyRecord)):
             _put(self.keys, name, value)
         elif kind == "task" and (value is None or isinstance(value, TaskRecord)):
@@ -148,6 +153,12 @@ class Control:
         if old is not None and (record is None or record.deleting or record.incarnation != old.incarnation):
             for listener in self.gone:
                 listener(old)
+
+    def _remember_deleted(self, name: str, at_ms: int) -> None:
+        self.deleted.pop(name, None)
+        self.deleted[name] = at_ms
+        while (oldest := next(iter(self.deleted))) != name and self.deleted[oldest] < at_ms - REMEMBER_DELETED_MS:
+            del self.deleted[oldest]
 
     @contextlib.asynccontextmanager
     async def change(self, name: str) -> AsyncIterator[None]:

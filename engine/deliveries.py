@@ -44,7 +44,7 @@ class Deliveries:
             over = await gone(self._core, queue, partition, absent)
             await expire(self._core, queue, tag, partition, [(offset, received.nonce) for offset in absent if offset in over])
         return [
-            self._delivery(queue, tag, partition, received.nonce, leased, *values[leased.offset])
+            self._delivery(queue, tag, partition, received, leased, *values[leased.offset])
             for leased in received.leased
             if leased.offset in values
         ]
@@ -54,7 +54,7 @@ class Deliveries:
         queue: Queue,
         tag: TagRecord,
         partition: int,
-        nonce: int,
+        received: Received,
         leased: Leased,
         sent_at_ms: int,
         value: bytes | None,
@@ -62,7 +62,7 @@ class Deliveries:
     ) -> Delivery:
         return Delivery(
             id=self._core.message_id(queue, partition, leased.offset),
-            handle=Handle(queue.incarnation, partition, tag.id, leased.offset, nonce).text(self._core.secret),
+            handle=Handle(queue.incarnation, partition, tag.id, leased.offset, received.nonce, received.now_ms).text(self._core.secret),
             message=decode_message(value, headers),
             sent_at_ms=sent_at_ms,
             receive_count=leased.count,

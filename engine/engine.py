@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from engine.access import Access
 from engine.browse import Browse
@@ -24,7 +24,7 @@ from engine.loaders import Loaders
 from engine.log import Log
 from engine.mover import Mover
 from engine.queue import Queue
-from engine.queues import Queues
+from engine.queues import Edit, Queues
 from engine.rebuild import Rebuilder
 from engine.receiver import Receiver
 from engine.renewal import Renewal
@@ -159,14 +159,19 @@ class Engine:
     async def get_queue(self, by: Principal, name: str) -> QueueInfo:
         return await queue_info(self.core, await self._queue(by, Verb.GET_QUEUE, name))
 
-    async def set_queue(self, by: Principal, name: str, settings: QueueSettings) -> QueueInfo:
+    async def set_queue(self, by: Principal, name: str, settings: QueueSettings, edit: Edit | None = None) -> QueueInfo:
+        """Changes what is named, and what `edit` makes of what is: nothing is changed by others meanwhile; not the redrive policy."""
         await self._queue(by, Verb.SET_QUEUE, name)
         await self._may_send_to(by, settings.redrive_policy)
-        return await queue_info(self.core, await self._queues.set(name, settings))
+        return await queue_info(self.core, await self._queues.set(name, settings, edit))
 
     async def delete_queue(self, by: Principal, name: str) -> None:
         await self._queue(by, Verb.DELETE_QUEUE, name)
         await self._queues.delete(name)
+
+    def deleted_at_ms(self, name: str) -> int | None:
+        """When the queue of that name was deleted last (epoch ms), if that was within the last minute; it may be there again."""
+        return self.core.control.deleted.get(name)
 
     async def purge(self, by: Principal, name: str) -> None:
         await self._queue(by, Verb.PURGE, name)
@@ -257,14 +262,23 @@ class Engine:
 
     # Tasks
 
-    async def redrive(self, by: Principal, queue: str, destination: str | None, filter: Filter | None, rate: int) -> TaskInfo:
-        """Starts a task that sends the dead letters of `queue` to `destination`, None = each to where it came from."""
+    async def redrive(
+        self, by: Principal, queue: str, destination: str | None, filter: Filter | None, rate: int, alone: bool = False
+    ) -> TaskInfo:
+        """Starts a task that sends the dead letters of `queue` to `destination`, None = each to where it came from.
+
+        `alone`: raises NotAllowedOnQueue unless `queue` is somebody's dead-letter queue and no other task is emptying it.
+        """
         found = await self._queue(by, Verb.REDRIVE, queue)
         target = None
         if destination is not None:
             check_name("destination", destination)
             target = await self._queue(by, Verb.REDRIVE, destination)
-        return task_info(await self._tasks.redrive(found, by.id, target, filter, rate))
+        return task_info(await self._tasks.redrive(found, by.id, target, filter, rate, alone=alone))
+
+    async def list_tasks(self, by: Principal, queue: str) -> list[TaskInfo]:
+        """The tasks that empty `queue` or did in the last three days, newest first."""
+        return [task_info(task) for task in self._tasks.of(await self._queue(by, Verb.REDRIVE, queue))]
 
     async def get_task(self, by: Principal, id: str) -> TaskInfo:
         task = await self._tasks.get(id)
@@ -294,6 +308,10 @@ class Engine:
     def authenticate(self, key_id: str | None, secret: str | None) -> Principal:
         """Raises NotAuthenticated."""
         return self._access.authenticate(key_id, secret)
+
+    def authenticate_signed(self, key_id: str, fits: Callable[[str], bool]) -> Principal:
+        """Raises NotAuthenticated; `fits` says whether a secret has made the signature of a request."""
+        return self._access.authenticate_signed(key_id, fits)
 
     async def ready(self) -> dict[str, str]:
         """Part -> "ok", or what is wrong."""

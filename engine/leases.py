@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from engine.core import MOVE_MS, Core
+from engine.core import MOVE_MS, Core, now_ms
 from engine.errors import InvalidHandle, InvalidValue, NotAllowedOnQueue
 from engine.limits import MAX_BATCH, MAX_DELAY_MS, MAX_LEASE_MS, check_range
 from engine.queue import Queue
@@ -105,11 +105,13 @@ class Leases:
             self._core.woken(queue.incarnation, partition)
 
     async def extend(self, queue: Queue, entries: Sequence[ExtendEntry], *, late: bool = True) -> list[EntryResult]:
-        """Counts each lease anew from now; 0 = receivable at once."""
+        """Counts each lease anew from now; 0 = receivable at once. Raises InvalidValue, which changes nothing."""
         texts = [entry.handle for entry in entries]
         handles = self._parse(queue, texts)
         for entry in entries:
             check_range("lease_ms", entry.lease_ms, 0, MAX_LEASE_MS)
+        for entry, handle in zip(entries, handles, strict=True):
+            _check_in_all(entry, handle)
         store = self._core.store
 
         async def call(unit: Unit, g: int, tag: int, indexes: list[int]) -> list[tuple[str, int]]:
@@ -160,3 +162,17 @@ class Leases:
 
         words = await self._each(queue, handles, call, EntryStatus.STALE.value)
         return [EntryResult(text, word) for text, word in zip(texts, words, strict=True)]
+
+
+def _check_in_all(entry: ExtendEntry, handle: Handle) -> None:
+    """Clocks of ours and of Redis are close enough for a bound of hours; a handle without a time is not bound."""
+    if entry.in_all_s is None or not handle.lent_at_ms:
+        return
+    so_far_s = max(0, now_ms() - handle.lent_at_ms) // 1000
+    if so_far_s + entry.lease_ms / 1000 > entry.in_all_s:
+        raise InvalidValue(
+            f"the lease may end {entry.in_all_s} s after the delivery began, {so_far_s} s ago",
+            field="lease_ms",
+            limit=entry.in_all_s,
+            given=entry.lease_ms,
+        )

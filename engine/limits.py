@@ -25,6 +25,10 @@ MAX_BATCH_BYTES = 4_000_000
 MAX_TAGS = 20
 MAX_RECEIVE_COUNT = 1000
 MAX_ATTRIBUTES = 100
+MAX_LABELS = 50
+MAX_POLICY_BYTES = 8192
+MAX_GRANTS = 20
+MAX_SOURCES = 10
 RESERVED_ATTRIBUTE = "DLQ.sourceQueue"
 
 RANGES: dict[str, tuple[int, int]] = {
@@ -77,6 +81,10 @@ def check_settings(settings: QueueSettings) -> None:
         check_range("max_receive_count", settings.redrive_policy.max_receive_count, 1, MAX_RECEIVE_COUNT)
         check_name("dead_letter_queue", settings.redrive_policy.dead_letter_queue)
     check_user_attributes(settings.user_attributes or {})
+    check_labels(settings.labels or {})
+    check_range("policy", len((settings.policy or "").encode()), 0, MAX_POLICY_BYTES)
+    check_range("grants", len(settings.grants or ()), 0, MAX_GRANTS)
+    check_range("allowed_sources", len(settings.allowed_sources or ()), 0, MAX_SOURCES)
 
 
 def check_user_attributes(given: Mapping[str, str]) -> None:
@@ -87,6 +95,14 @@ def check_user_attributes(given: Mapping[str, str]) -> None:
             raise InvalidValue(
                 "user_attributes need keys of 1 to 256 and values of up to 1024 characters", field="user_attributes", given=key
             )
+
+
+def check_labels(given: Mapping[str, str]) -> None:
+    """Labels of a queue: up to 50, key 1-128 and value up to 256 characters."""
+    check_range("labels", len(given), 0, MAX_LABELS)
+    for key, value in given.items():
+        if not 1 <= len(key) <= 128 or len(value) > 256:
+            raise InvalidValue("labels need keys of 1 to 128 and values of up to 256 characters", field="labels", given=key)
 
 
 def check_filter(filter: Filter | None) -> None:

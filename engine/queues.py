@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -28,7 +29,7 @@ from engine.limits import (
 from engine.log import TopicSpec
 from engine.queue import DEFAULT_TAG, Queue, group_name, queue_topic
 from engine.show import tag_infos
-from engine.verbs import QueueSettings
+from engine.verbs import ANY, QueueSettings
 from schemas.records import QueueRecord, RedrivePolicy, TagRecord
 from state.errors import StateError
 
@@ -38,6 +39,9 @@ logger = logging.getLogger(__name__)
 RETENTION_MARGIN_MS = 3_600_000
 _FIFO_FIELDS = ("fifo", "content_dedup", "dedup_scope")
 _FIELDS = ("delay_ms", "lease_ms", "retention_ms", "max_message_bytes", "receive_wait_ms", "max_receive_messages")
+_COMPARED = ("partitions", "durable_acks", "user_attributes", "redrive_policy", "policy", "allowed_sources")
+
+Edit = Callable[[QueueRecord], QueueSettings]
 
 
 class Queues:
@@ -67,7 +71,7 @@ class Queues:
     def _same(self, queue: Queue, settings: QueueSettings) -> Queue:
         """Raises QueueExists when what is named differs from what is."""
         record = queue.record
-        for field in (*_FIELDS, "partitions", "durable_acks", *_FIFO_FIELDS, "user_attributes", "redrive_policy"):
+        for field in (*_FIELDS, *_COMPARED, *_FIFO_FIELDS):
             given = getattr(settings, field)
             if given is not None and given != getattr(record, field):
                 raise QueueExists(
@@ -98,6 +102,10 @@ class Queues:
             fifo=bool(settings.fifo),
             content_dedup=bool(settings.content_dedup),
             dedup_scope=settings.dedup_scope or "queue",
+            labels=settings.labels or {},
+            policy=settings.policy or "",
+            grants=settings.grants or [],
+            allowed_sources=[ANY] if settings.allowed_sources is None else settings.allowed_sources,
             **values,
         )
 
@@ -187,12 +195,18 @@ class Queues:
             raise QueueNotFound(f"there is no queue {name!r}", field="queue", given=name)
         return queue
 
-    async def set(self, name: str, settings: QueueSettings) -> Queue:
-        """Changes what is named, for messages received from now on (delay: sent from now on). Raises InvalidValue."""
+    async def set(self, name: str, settings: QueueSettings, edit: Edit | None = None) -> Queue:
+        """Changes what is named, for messages received from now on (delay: sent from now on). Raises InvalidValue.
+
+        `edit` says what else to change from what is, while nobody else can change it; not the redrive policy.
+        """
         check_settings(settings)
         async with self._core.control.change(name):
             queue = self.known(name)
             old = queue.record
+            if edit is not None:
+                settings = _merged(settings, edit(old))
+                check_settings(settings)
             _check_fixed(old, settings)
             check_fifo_settings(settings, old.fifo)
             if settings.dedup_scope not in (None, old.dedup_scope):
@@ -242,6 +256,8 @@ class Queues:
             raise NotAllowedOnQueue(
                 f"{target!r} has a redrive policy, so it can't be a dead-letter queue", field="dead_letter_queue", given=target
             )
+        if ANY not in queue.record.allowed_sources and name not in queue.record.allowed_sources:
+            raise NotAllowedOnQueue(f"{target!r} does not allow {name!r} as a source", field="dead_letter_queue", given=target)
         if self.sources(name):
             raise NotAllowedOnQueue(
                 f"{name!r} is the dead-letter queue of {', '.join(self.sources(name))}, so it can't have a redrive policy",
@@ -298,7 +314,7 @@ class Queues:
                 await self._purge_unit(queue, partition, ends[part])
         await self._core.log.delete_records({part: end for part, end in ends.items() if end > 0})
         async with self._core.control.change(name):
-            await self.write(self.known(name).record)
+            await self.write(msgspec.structs.replace(self.known(name).record, purged_at_ms=now_ms()))
 
     async def _purge_unit(self, queue: Queue, partition: int, below: int) -> None:
         unit = queue.units[partition]
@@ -332,6 +348,12 @@ def _check_fixed(record: QueueRecord, settings: QueueSettings) -> None:
 
 def _kind(fifo: bool) -> str:
     return "FIFO" if fifo else "standard"
+
+
+def _merged(settings: QueueSettings, more: QueueSettings) -> QueueSettings:
+    named = {f: v for f in more.__struct_fields__ if (v := getattr(more, f)) is not None}
+    assert "redrive_policy" not in named  # whether the caller may send to its dead-letter queue was asked before
+    return msgspec.structs.replace(settings, **named)
 
 
 def _plain(value: Any) -> Any:

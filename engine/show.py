@@ -70,6 +70,10 @@ async def queue_info(core: Core, queue: Queue) -> QueueInfo:
         redrive_policy=r.redrive_policy,
         source_queues=sorted(core.control.sources.get(r.name, ())),
         tags=await tag_infos(core, queue, queue.tags),
+        labels=r.labels,
+        policy=r.policy,
+        allowed_sources=r.allowed_sources,
+        purged_at_ms=r.purged_at_ms,
     )
 
 
@@ -88,4 +92,5 @@ def task_info(task: TaskRecord) -> TaskInfo:
         created_at_ms=task.created_at_ms,
         modified_at_ms=task.modified_at_ms,
         failure=task.failure,
+        expected=task.expected,
     )

@@ -15,12 +15,13 @@ import secrets
 import msgspec
 
 from engine.core import MOVE_MS, Core, now_ms
-from engine.errors import EngineError, TaskEnded, TaskNotFound
+from engine.errors import EngineError, NotAllowedOnQueue, TaskEnded, TaskNotFound
 from engine.failpoints import reached
 from engine.fifo import group_digest
 from engine.limits import check_filter, check_range
 from engine.mover import Held, Mover
 from engine.queue import Queue
+from engine.show import tag_infos
 from schemas.filters import Filter, matches
 from schemas.records import Message, TaskRecord
 from schemas.vocabulary import TaskStatus
@@ -55,13 +56,30 @@ class Tasks:
         await end(self._runner, *self._running.values())
         self._runner = None
 
-    async def redrive(self, queue: Queue, principal: str, destination: Queue | None, filter: Filter | None, rate: int) -> TaskRecord:
-        """Starts a task over what is in `queue` now. `rate` messages a second, 0 = no bound. Raises InvalidValue."""
+    async def redrive(
+        self, queue: Queue, principal: str, destination: Queue | None, filter: Filter | None, rate: int, *, alone: bool = False
+    ) -> TaskRecord:
+        """Starts a task over what is in `queue` now. `rate` messages a second, 0 = no bound. Raises InvalidValue.
+
+        `alone`: raises NotAllowedOnQueue unless the queue is somebody's dead-letter queue and no other task is emptying it.
+        """
         check_range("rate", rate, 0, 100_000)
         check_filter(filter)
+        if not alone:
+            return await self._begin(queue, principal, destination, filter, rate)
+        control = self._core.control
+        async with control.change(f"redrive/{queue.name}"):
+            if not control.sources.get(queue.name):
+                raise NotAllowedOnQueue(f"{queue.name!r} is the dead-letter queue of no queue", field="source", given=queue.name)
+            if any(task.status == TaskStatus.RUNNING for task in self.of(queue)):
+                raise NotAllowedOnQueue(f"a task is emptying {queue.name!r} already", field="source", given=queue.name)
+            return await self._begin(queue, principal, destination, filter, rate)
+
+    async def _begin(self, queue: Queue, principal: str, destination: Queue | None, filter: Filter | None, rate: int) -> TaskRecord:
         parts = [(queue.topic, p) for p in range(len(queue.units))]
         ends = await self._core.log.end_offsets(parts)
         starts = await self._core.log.start_offsets(parts)
+        (tag,) = await tag_infos(self._core, queue, [queue.tag(None)])
         at = now_ms()
         task = TaskRecord(
             id=secrets.token_hex(8),
@@ -76,10 +94,16 @@ class Tasks:
             end_offsets=[ends.get(part, 0) for part in parts],
             next_offsets=[starts.get(part, 0) for part in parts],
             principal=principal,
+            expected=tag.backlog,
         )
         await self._core.control.write(f"task/{task.id}", task)
         self._kick.set()
         return task
+
+    def of(self, queue: Queue) -> list[TaskRecord]:
+        """The tasks of this life of a queue, newest first; those that ended over three days ago are forgotten."""
+        tasks = [task for task in self._core.control.tasks.values() if task.source_incarnation == queue.incarnation]
+        return sorted(tasks, key=lambda task: task.created_at_ms, reverse=True)
 
     async def get(self, id: str) -> TaskRecord:
         """Raises TaskNotFound."""
@@ -133,14 +157,14 @@ class Tasks:
 
     async def _slice(self, task: TaskRecord) -> None:
         """Works for about a second, then writes how far it got."""
-        queue = self._core.control.queues.get(task.source)
-        if queue is None or queue.incarnation != task.source_incarnation:
-            return await self._save(task, TaskStatus.FAILED, f"queue {task.source!r} was deleted")
-        if task.destination and task.destination not in self._core.control.queues:
-            return await self._save(task, TaskStatus.FAILED, f"queue {task.destination!r} was deleted")
         loop = asyncio.get_running_loop()
         began, moved_before = loop.time(), task.moved
         while loop.time() - began < SAVE_S and not self._cancelled(task.id):
+            queue = self._core.control.queues.get(task.source)
+            if queue is None or queue.incarnation != task.source_incarnation:
+                return await self._save(task, TaskStatus.FAILED, f"queue {task.source!r} was deleted")
+            if task.destination and task.destination not in self._core.control.queues:
+                return await self._save(task, TaskStatus.FAILED, f"queue {task.destination!r} was deleted")
             budget = STEP if not task.rate else min(STEP, int(task.rate * (loop.time() - began + 0.05)) - (task.moved - moved_before))
             if budget <= 0:
                 await asyncio.sleep(0.02)
@@ -196,26 +220,31 @@ class Tasks:
         core.touched(queue, partition)
         targets = {offset: self._target(task, message) for offset, (message, _) in letters.items()}
         ready = [offset for offset, target in targets.items() if target is not None]
-        moved, failed, first_held = 0, len(targets) - len(ready), None
+        failed, first_held = len(targets) - len(ready), None
         if not ready:
-            return moved, failed, first_held
+            return 0, failed, None
         states = await core.on_state(queue, lambda g: core.store.states(unit, g, tag.id, ready))
         wanted = [(offset, group_digest(letters[offset][0].group) if queue.record.fifo else b"") for offset in ready]
         claimed = await core.on_state(queue, lambda g: core.store.claim(unit, g, tag.id, wanted, claim_ms=MOVE_MS))
         reached("redrive.claimed")
+        moves = []
         for offset, state, (word, again_ms) in zip(ready, states, claimed.words, strict=True):
             target = targets[offset]
             if word == "ok" and target is not None:
                 message, sent_at_ms = letters[offset]
                 first_ms = state.first_received_at_ms or 0
                 held = Held(offset, claimed.nonce, message, sent_at_ms, state.count, first_ms, "", again_ms)
-                done = await self._mover.move(queue, tag, partition, held, target, "moved")
-                moved, failed = moved + done, failed + (not done)
+                moves.append(self._mover.move(queue, tag, partition, held, target, "moved"))
             elif word == "held" and first_held is None:
                 first_held = offset
             elif word == "busy":
                 failed += 1
-        return moved, failed, first_held
+        if queue.record.fifo:
+            done = [await move for move in moves]
+        else:
+            # Side by side: one after the other, the answers of Kafka would bound the rate.
+            done = await asyncio.gather(*moves)
+        return sum(done), failed + len(done) - sum(done), first_held
 
     def _target(self, task: TaskRecord, message: Message) -> Queue | None:
         if task.destination:

@@ -5,10 +5,12 @@ Neighbours: `engine.engine.Engine` takes and returns them; dialects translate th
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from schemas.filters import Filter
-from schemas.records import Attribute, Message, RedrivePolicy
+from schemas.records import Attribute, Grant, Message, RedrivePolicy
+
+ANY = "*"  # among principals, verbs or sources: each of them
 
 
 class QueueSettings(Struct, frozen=True):
@@ -27,6 +29,10 @@ class QueueSettings(Struct, frozen=True):
     fifo: bool | None = None  # default False; can't be set later
     content_dedup: bool | None = None  # FIFO only
     dedup_scope: str | None = None  # FIFO only: queue (default) or group
+    labels: dict[str, str] | None = None  # up to 50, key 1-128, value up to 256 characters
+    policy: str | None = None  # up to 8192 bytes; the words of `grants`, which the engine does not read
+    grants: list[Grant] | None = None  # up to 20; nobody else may do anything
+    allowed_sources: list[str] | None = None  # up to 10 queues that may have it as dead-letter queue, default ["*"] = any
 
 
 class TagInfo(Struct, frozen=True):
@@ -66,6 +72,10 @@ class QueueInfo(Struct, frozen=True):
     redrive_policy: RedrivePolicy | None
     source_queues: list[str]
     tags: list[TagInfo]
+    labels: dict[str, str] = {}
+    policy: str = ""
+    allowed_sources: list[str] = field(default_factory=lambda: [ANY])
+    purged_at_ms: int = 0
 
 
 class SendEntry(Struct, frozen=True):
@@ -113,10 +123,14 @@ class EntryResult(Struct, frozen=True):
 
 
 class ExtendEntry(Struct, frozen=True):
-    """A handle and its new lease, counted from now. 0-43200000 ms; 0 = receivable at once."""
+    """A handle and its new lease, counted from now. 0-43200000 ms; 0 = receivable at once.
+
+    `in_all_s`: the lease may end so many seconds after the delivery began, in whole seconds; None = the bound from now is enough.
+    """
 
     handle: str
     lease_ms: int
+    in_all_s: int | None = None
 
 
 class Peeked(Struct, frozen=True):
@@ -163,6 +177,7 @@ class TaskInfo(Struct, frozen=True):
     created_at_ms: int
     modified_at_ms: int
     failure: str
+    expected: int = 0  # messages that the source had when it began
 
 
 class Alarm(Struct, frozen=True):

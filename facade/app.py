@@ -63,4 +63,4 @@ def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
     # A hot path ends in one word, which need not be the verb's name: send is POST .../messages.
     hot = {operation.path.rpartition("/")[2]: handlers[operation.name] for operation in operations if operation.hot}
     native_path = HotPath(hot, fastapi_app(operations, handlers, counts, document, lifespan))
-    return SqsDialect(verbs, intake, counts, open_mode=settings.auth == "open", rest=native_path)
+    return SqsDialect(verbs, intake, counts, settings, rest=native_path)

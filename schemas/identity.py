@@ -21,12 +21,14 @@ PARTITION_BITS = 12
 OFFSET_BITS = 40
 DIGEST_BITS = 22
 
-_HANDLE_VERSION = 1
 _MAC_BYTES = 8
 # version, incarnation, partition, tag, offset (48 bits as 16 + 32), nonce. With the MAC 33 bytes: a multiple of three, so
 # that base64 has no spare bits and each handle has exactly one spelling.
 _HANDLE = Layout(">B6sHHHIQ")
-_HANDLE_CHARS = (_HANDLE.size + _MAC_BYTES) // 3 * 4
+# Version 2 has, before the MAC, when the delivery began: 6 bytes, again a multiple of three in all.
+_TIME_BYTES = 6
+_TIME_OF_VERSION = {1: 0, 2: _TIME_BYTES}
+_HANDLE_CHARS = {(_HANDLE.size + time + _MAC_BYTES) // 3 * 4: version for version, time in _TIME_OF_VERSION.items()}
 _ADDRESS = Layout(">6sHQ")
 
 _TO_URL = bytes.maketrans(b"+/", b"-_")
@@ -98,22 +100,28 @@ class MessageId(Struct, frozen=True, gc=False):
 
 
 class Handle(Struct, frozen=True, gc=False):
-    """One delivery: the address, the number of the `tag` (16 bits) and the `nonce` of the lease (64 bits); offset below 2**48."""
+    """One delivery: the address, the number of the `tag` (16 bits) and the `nonce` of the lease (64 bits); offset below 2**48.
+
+    `lent_at_ms` is when it began (epoch milliseconds below 2**48), 0 = unknown: handles had no time once.
+    """
 
     incarnation: str
     partition: int
     tag: int
     offset: int
     nonce: int
+    lent_at_ms: int = 0
 
     def text(self, secret: bytes) -> str:
-        """The handle, 44 URL-safe characters. Raises ValueError if a part is out of its range (a fault of the caller)."""
+        """The handle: 52 URL-safe characters, without a time 44. Raises ValueError if a part is out of its range (our fault)."""
         incarnation = bytes.fromhex(self.incarnation)
         if len(incarnation) != 6:
             raise ValueError(f"incarnation {self.incarnation!r} is not 12 hex digits")
         offset = self.offset
         try:
-            payload = _HANDLE.pack(_HANDLE_VERSION, incarnation, self.partition, self.tag, offset >> 32, offset & 0xFFFFFFFF, self.nonce)
+            version = 2 if self.lent_at_ms else 1
+            payload = _HANDLE.pack(version, incarnation, self.partition, self.tag, offset >> 32, offset & 0xFFFFFFFF, self.nonce)
+            payload += self.lent_at_ms.to_bytes(_TIME_OF_VERSION[version], "big")
         except Exception as fault:  # struct.error, which is no ValueError
             raise ValueError(f"{self} does not fit into a handle") from fault
         return b2a_base64(payload + _mac(secret, payload), newline=False).translate(_TO_URL).decode("ascii")
@@ -121,18 +129,20 @@ class Handle(Struct, frozen=True, gc=False):
     @classmethod
     def parse(cls, text: str, secret: bytes) -> Handle:
         """The delivery in `text`. Raises BadIdentity if it is malformed, altered or made with another secret."""
-        if len(text) != _HANDLE_CHARS:
+        version = _HANDLE_CHARS.get(len(text))
+        if version is None:
             raise BadIdentity("not a handle: wrong length")
         try:
             raw = a2b_base64(text.encode("ascii").translate(_FROM_URL), strict_mode=True)
         except (UnicodeEncodeError, Base64Error):
             raise BadIdentity("not a handle: not URL-safe base64") from None
-        if len(raw) != _HANDLE.size + _MAC_BYTES:
+        payload, mac = raw[:-_MAC_BYTES], raw[-_MAC_BYTES:]
+        if len(payload) != _HANDLE.size + _TIME_OF_VERSION[version]:
             raise BadIdentity("not a handle: wrong length")
-        if raw[0] != _HANDLE_VERSION:
-            raise BadIdentity(f"not a handle: version {raw[0]} is unknown")
-        payload = raw[: _HANDLE.size]
-        if not compare_digest(raw[_HANDLE.size :], _mac(secret, payload)):
+        if payload[0] != version:
+            raise BadIdentity(f"not a handle: version {payload[0]} of another length")
+        if not compare_digest(mac, _mac(secret, payload)):
             raise BadIdentity("not a handle of this installation")
-        _, incarnation, partition, tag, high, low, nonce = _HANDLE.unpack(payload)
-        return cls(incarnation.hex(), partition, tag, high << 32 | low, nonce)
+        _, incarnation, partition, tag, high, low, nonce = _HANDLE.unpack_from(payload)
+        lent_at_ms = int.from_bytes(payload[_HANDLE.size :], "big")
+        return cls(incarnation.hex(), partition, tag, high << 32 | low, nonce, lent_at_ms)

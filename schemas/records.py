@@ -6,7 +6,7 @@ together). This module must not know topics or clients.
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from schemas.filters import Filter
 
@@ -97,6 +97,14 @@ class RedrivePolicy(Struct, frozen=True):
     max_receive_count: int
 
 
+class Grant(Struct, frozen=True):
+    """What `principals` may do, or must not. "*" among the principals = anybody but owner and administrators, who need no grant."""
+
+    allow: bool
+    principals: list[str]
+    verbs: list[str]
+
+
 class QueueRecord(Struct, frozen=True):
     """The value of a control record with key `queue/<name>`: all that is known of a queue. Times in ms, sizes in bytes."""
 
@@ -118,6 +126,11 @@ class QueueRecord(Struct, frozen=True):
     user_attributes: dict[str, str] = {}
     durable_acks: bool = False
     deleting: bool = False
+    labels: dict[str, str] = {}
+    policy: str = ""
+    grants: list[Grant] = []
+    allowed_sources: list[str] = field(default_factory=lambda: ["*"])
+    purged_at_ms: int = 0
     fifo: bool = False
     content_dedup: bool = False
     dedup_scope: str = "queue"
@@ -152,6 +165,7 @@ class TaskRecord(Struct, frozen=True):
     total: int = 0
     principal: str = ""
     failure: str = ""
+    expected: int = 0
 
 
 class OpenDelivery(Struct, frozen=True):

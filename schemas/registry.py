@@ -11,7 +11,16 @@ import json
 from importlib.resources import files
 
 # name -> id. Add a row for a new version; never change or remove one.
-_IDS = {"message.1": 1, "journal.1": 2, "queue.1": 3, "key.1": 4, "task.1": 5, "generation.1": 6, "snapshot.1": 7, "position.1": 8}
+_IDS = {
+    "message.1": 1,
+    "journal.1": 2,
+    "queue.1": 3,
+    "key.1": 4,
+    "task.1": 5,
+    "generation.1": 6,
+    "snapshot.1": 7,
+    "position.1": 8,
+}
 
 
 def _read(name: str) -> str:

@@ -29,7 +29,7 @@ class EventKind(StrEnum):
     ACKED = "acked"  # Settled by the consumer.
     DYING = "dying"  # To be moved to the dead-letter queue (killed or exhausted); not received again meanwhile.
     DEAD = "dead"  # Settled: the dead-letter queue has it.
-    EXPIRED = "expired"  # Settled: older than the retention of its queue.
+    EXPIRED = "expired"  # Settled: older than the retention of its queue, or Kafka no longer has it.
     PURGED = "purged"  # Settled by a purge: all offsets below offsets[0].
     DELETED = "deleted"  # Settled by id, without a receive.
     CLAIMED = "claimed"  # Held by a redrive task; times = until when. No delivery, counts nothing.

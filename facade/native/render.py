@@ -69,7 +69,8 @@ def tag_reply(tag: TagInfo) -> TagReply:
 
 def task_reply(task: TaskInfo) -> TaskReply:
     """A redrive task; only the filter is written another way."""
-    return TaskReply(**{**structs.asdict(task), "filter": filter_reply(task.filter)})
+    fields = {**structs.asdict(task), "filter": filter_reply(task.filter)}
+    return TaskReply(**{name: fields[name] for name in TaskReply.__struct_fields__})
 
 
 def filter_reply(filter: Filter | None) -> FilterReply | None:

@@ -1,1 +1,1 @@
-"""The Amazon SQS dialect: the JSON 1.0 protocol of SQS clients, translated to the engine's verbs."""
+"""The Amazon SQS dialect: both protocols of SQS clients, translated to the engine's verbs."""

@@ -1,4 +1,4 @@
-"""The actions of SQS by name: those that are done, and those of the service model that come later.
+"""The actions of SQS by name: all of the service model.
 
 Neighbours: `dialect` looks them up. This module must not know HTTP.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from facade.sqs import handles, messages, queues, shapes
+from facade.sqs import handles, messages, moves, permissions, queues, shapes, tags
 from facade.sqs.call import Action
 
 ACTIONS: Final[dict[str, Action]] = {
@@ -25,18 +25,13 @@ ACTIONS: Final[dict[str, Action]] = {
     "DeleteMessageBatch": Action(shapes.OfHandles, handles.delete_message_batch),
     "ChangeMessageVisibility": Action(shapes.OfHandle, handles.change_message_visibility),
     "ChangeMessageVisibilityBatch": Action(shapes.OfHandles, handles.change_message_visibility_batch),
+    "AddPermission": Action(shapes.AddPermission, permissions.add_permission),
+    "RemovePermission": Action(shapes.RemovePermission, permissions.remove_permission),
+    "TagQueue": Action(shapes.TagQueue, tags.tag_queue),
+    "UntagQueue": Action(shapes.UntagQueue, tags.untag_queue),
+    "ListQueueTags": Action(shapes.OfQueue, tags.list_queue_tags),
+    "ListDeadLetterSourceQueues": Action(shapes.ListSources, queues.list_dead_letter_source_queues),
+    "StartMessageMoveTask": Action(shapes.StartMove, moves.start_message_move_task),
+    "CancelMessageMoveTask": Action(shapes.CancelMove, moves.cancel_message_move_task),
+    "ListMessageMoveTasks": Action(shapes.ListMoves, moves.list_message_move_tasks),
 }
-
-LATER: Final = frozenset(
-    (
-        "AddPermission",
-        "CancelMessageMoveTask",
-        "ListDeadLetterSourceQueues",
-        "ListMessageMoveTasks",
-        "ListQueueTags",
-        "RemovePermission",
-        "StartMessageMoveTask",
-        "TagQueue",
-        "UntagQueue",
-    )
-)

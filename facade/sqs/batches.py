@@ -1,4 +1,4 @@
-"""What all batches have in common: one to ten entries with ids of their own, and what has failed.
+"""What all batches have in common: entries with ids of their own, and what has failed.
 
 Neighbours: `messages` and `handles`. This module must not know what an entry asks for.
 """
@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from facade.sqs.errors import EMPTY_BATCH, IDS_NOT_DISTINCT, INVALID_ENTRY_ID, TOO_MANY_ENTRIES, SqsError, missing
-from facade.sqs.limits import BATCH_ENTRIES
 from facade.sqs.replies import FailedReply
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
@@ -26,12 +25,12 @@ class Entry(Protocol):
 _E = TypeVar("_E", bound=Entry)
 
 
-def by_id(entries: Sequence[_E] | None) -> dict[str, _E]:
-    """The entries by their ids, in order. Raises SqsError, which fails the whole request."""
+def by_id(entries: Sequence[_E] | None, most: int) -> dict[str, _E]:
+    """The entries, one to `most`, by their ids, in order. Raises SqsError, which fails the whole request."""
     if not entries:
         raise SqsError(EMPTY_BATCH, "There should be at least one entry in the request.")
-    if len(entries) > BATCH_ENTRIES:
-        raise SqsError(TOO_MANY_ENTRIES, f"Maximum number of entries per request are {BATCH_ENTRIES}. You have sent {len(entries)}.")
+    if len(entries) > most:
+        raise SqsError(TOO_MANY_ENTRIES, f"Maximum number of entries per request are {most}. You have sent {len(entries)}.")
     found: dict[str, _E] = {}
     for entry in entries:
         if not entry.id:

@@ -13,16 +13,20 @@ import msgspec
 from msgspec import Struct
 
 from engine.verbs import Principal
+from facade.sqs.limits import Limits
+from facade.sqs.names import Place
 
 if TYPE_CHECKING:
     from engine.engine import Engine
 
 
 class Call(Struct, frozen=True):
-    """Who asks; `base` is scheme and host as the client called us; `body` is the action's input."""
+    """Who asks; `body` is the action's input; `place` names queues; `cool_down_s` 0 = no waiting after a purge or a deletion."""
 
     by: Principal
-    base: str
+    place: Place
+    limits: Limits
+    cool_down_s: int
     body: Any
 
 

@@ -1,105 +1,102 @@
-"""One SQS request over HTTP: AWS JSON 1.0, found by its X-Amz-Target header at any path.
+"""One SQS request over HTTP, in either protocol, at any path.
 
 It stands before the native dialect and lets everything else pass. Any error becomes an error of SQS; nothing is raised but
-cancellation. Neighbours: `actions` do the work, `facade.asgi` reads bodies. This module must not know any action.
+cancellation. Neighbours: `protocols` reads and writes, `actions` do the work, `facade.asgi` reads bodies. This module must not know
+any action.
 """
 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from engine.errors import EngineError, Unavailable
+from engine.config import Settings
+from engine.errors import EngineError, NotAuthenticated, Unavailable
 from engine.verbs import Principal
-from facade.asgi import ClientGone, Intake, Response, reply, unless_gone
+from facade.asgi import ClientGone, Intake, reply, unless_gone
 from facade.metrics import Metrics
 from facade.problem import ProblemError
-from facade.sqs.actions import ACTIONS, LATER
+from facade.sqs import signature
+from facade.sqs.actions import ACTIONS
 from facade.sqs.call import Action, Call
 from facade.sqs.errors import (
     ACCESS_DENIED,
     INTERNAL_FAILURE,
-    INVALID_CLIENT_TOKEN,
     INVALID_PARAMETER,
-    SERIALIZATION,
-    UNKNOWN_OPERATION,
-    UNSUPPORTED_OPERATION,
+    MISSING_TOKEN,
+    SIGNATURE_DOES_NOT_MATCH,
     SqsError,
     sqs_error,
 )
-from facade.sqs.limits import KEY_ID_CHARACTERS
+from facade.sqs.limits import LIMITS
+from facade.sqs.names import Place
+from facade.sqs.protocols import Spoken, protocol_of
 
 if TYPE_CHECKING:
     from engine.engine import Engine
 
 log = logging.getLogger("leaseway.facade")
-_TARGET = b"AmazonSQS."
-_CREDENTIAL = re.compile(rb"^AWS4-HMAC-SHA256 .*?Credential=([!-.0-~]{1,%d})/" % KEY_ID_CHARACTERS)
-_CONTENT_TYPE = (b"content-type", b"application/x-amz-json-1.0")
-_encode = msgspec.json.Encoder().encode
+_OWN_PAGES = (None, b"same-origin", b"none")
 
 
 class SqsDialect:
-    """ASGI app: requests with an SQS target are answered here, all else goes to `rest`."""
+    """ASGI app: requests that speak SQS are answered here, all else goes to `rest`."""
 
-    def __init__(self, engine: Engine, intake: Intake, metrics: Metrics, *, open_mode: bool, rest: ASGIApp) -> None:
+    def __init__(self, engine: Engine, intake: Intake, metrics: Metrics, settings: Settings, rest: ASGIApp) -> None:
         self._engine = engine
         self._intake = intake
         self._metrics = metrics
-        self._open_mode = open_mode
+        self._settings = settings
+        self._limits = LIMITS[settings.sqs_limits]
         self._rest = rest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] == "POST":
-            for name, value in scope["headers"]:
-                if name == b"x-amz-target" and value.startswith(_TARGET):
-                    await self._serve(value[len(_TARGET) :].decode("latin-1"), scope, receive, send)
-                    return
-        await self._rest(scope, receive, send)
+        spoken = protocol_of(scope) if scope["type"] == "http" else None
+        if spoken is None:
+            await self._rest(scope, receive, send)
+        else:
+            await self._serve(spoken, scope, receive, send)
 
-    async def _serve(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(self, spoken: Spoken, scope: Scope, receive: Receive, send: Send) -> None:
         started = perf_counter()
+        asked = _Asked()
         try:
-            response = _response(await self._answer(name, scope, receive))
+            content = await self._answer(spoken, asked, scope, receive)
+            response = spoken.output(asked.name, content)
         except ClientGone:
-            self._metrics.observe(_metric(name), 499, perf_counter() - started)
+            self._metrics.observe(asked.metric, 499, perf_counter() - started)
             return
         except SqsError as error:
-            response = _error_response(error)
+            response = spoken.error(error)
         except EngineError as error:
-            response = self._engine_failure(name, error)
+            response = spoken.error(_engine_failure(asked, error))
+            if isinstance(error, Unavailable):
+                response.headers.append((b"retry-after", b"%d" % error.retry_after_s))
         except ProblemError as error:  # of the intake: the body is larger than any request may be
-            response = _error_response(SqsError(INVALID_PARAMETER, str(error)))
+            response = spoken.error(SqsError(INVALID_PARAMETER, str(error)))
         except Exception:
-            log.exception("sqs %s failed", name[:64])
-            response = _error_response(SqsError(INTERNAL_FAILURE, "An internal error occurred."))
-        self._metrics.observe(_metric(name), response.status, perf_counter() - started)
+            log.exception("sqs %s failed", asked.name)
+            response = spoken.error(SqsError(INTERNAL_FAILURE, "An internal error occurred."))
+        self._metrics.observe(asked.metric, response.status, perf_counter() - started)
         await reply(send, response)
 
-    def _engine_failure(self, name: str, error: EngineError) -> Response:
-        found = sqs_error(error)
-        if found.shape is INTERNAL_FAILURE:
-            log.error("sqs %s failed", name[:64], exc_info=error)
-        response = _error_response(found)
-        if isinstance(error, Unavailable):
-            response.headers.append((b"retry-after", b"%d" % error.retry_after_s))
-        return response
-
-    async def _answer(self, name: str, scope: Scope, receive: Receive) -> Struct:
+    async def _answer(self, spoken: Spoken, asked: _Asked, scope: Scope, receive: Receive) -> Struct:
         headers: Mapping[bytes, bytes] = dict(scope["headers"])
-        action = _action(name)
-        by = self._principal(headers)
         body = await self._intake.read(headers, receive)
         try:
-            call = action.run(self._engine, Call(by, _base(scope, headers), _decoded(action, body)))
+            _refuse_pages(spoken, headers)
+            by = self._principal(scope, body)
+            asked.name = spoken.action(body)
+            action = _action(spoken, asked.name)
+            place = Place(_base(scope, headers), self._settings.sqs_account, self._settings.sqs_region)
+            given = spoken.input(asked.name, action, body)
+            call = action.run(self._engine, Call(by, place, self._limits, self._settings.sqs_cool_down_s, given))
             if not action.long_poll:
                 return await call
             self._metrics.receive_begins()
@@ -110,38 +107,56 @@ class SqsDialect:
         finally:
             self._intake.release(body)
 
-    def _principal(self, headers: Mapping[bytes, bytes]) -> Principal:
-        """Who asks. Open mode believes the key id; required mode lets nobody pass until signatures are verified."""
-        if headers.get(b"sec-fetch-site") == b"cross-site":
-            raise SqsError(ACCESS_DENIED, "A page of another site may not change anything here.")
-        if not self._open_mode:
-            raise SqsError(
-                INVALID_CLIENT_TOKEN,
-                "This service requires credentials, and AWS signatures are not verified yet: use the native API with HTTP Basic.",
-            )
-        found = _CREDENTIAL.match(headers.get(b"authorization", b""))
-        return self._engine.authenticate(None if found is None else found[1].decode("ascii"), None)
+    def _principal(self, scope: Scope, body: bytes) -> Principal:
+        """Who asks. Open mode believes the key id, required mode the signature. Raises SqsError."""
+        if self._settings.auth == "open":
+            return self._engine.authenticate(signature.claimed_key_id(scope["headers"], scope.get("query_string", b"")), None)
+        path = scope.get("raw_path") or scope["path"].encode("latin-1")
+        claim = signature.claim_of(signature.Asked(scope["method"], path, scope["query_string"], scope["headers"]))
+        if claim is None:
+            raise SqsError(MISSING_TOKEN, "Request is missing Authentication Token")
+        claim.check_time(datetime.now(UTC))
+        try:
+            return self._engine.authenticate_signed(claim.key_id, lambda secret: claim.fits(secret, body))
+        except NotAuthenticated as error:
+            if error.field != "signature":
+                raise
+            raise SqsError(SIGNATURE_DOES_NOT_MATCH, "The signature is not that of this request and this key's secret.") from None
 
 
-def _metric(name: str) -> str:
-    """A name out of a small set, for the metrics."""
-    return f"sqs.{name}" if name in ACTIONS else "sqs.other"
+class _Asked:
+    """What a request has turned out to ask for; empty until its body was read."""
+
+    __slots__ = ("name",)
+
+    def __init__(self) -> None:
+        self.name = ""
+
+    @property
+    def metric(self) -> str:
+        """A name out of a small set."""
+        return f"sqs.{self.name}" if self.name in ACTIONS else "sqs.other"
 
 
-def _action(name: str) -> Action:
+def _engine_failure(asked: _Asked, error: EngineError) -> SqsError:
+    found = sqs_error(error)
+    if found.shape is INTERNAL_FAILURE:
+        log.error("sqs %s failed", asked.name, exc_info=error)
+    return found
+
+
+def _refuse_pages(spoken: Spoken, headers: Mapping[bytes, bytes]) -> None:
+    """In open mode the browser of somebody on this machine is all that stands between us and any page they look at."""
+    site = headers.get(b"sec-fetch-site")
+    if site == b"cross-site" or (spoken.simple and (site not in _OWN_PAGES or b"origin" in headers)):
+        raise SqsError(ACCESS_DENIED, "A page of another site may not change anything here.")
+
+
+def _action(spoken: Spoken, name: str) -> Action:
     action = ACTIONS.get(name)
     if action is not None:
         return action
-    if name in LATER:
-        raise SqsError(UNSUPPORTED_OPERATION, f"{name} is not supported yet.")
-    raise SqsError(UNKNOWN_OPERATION, f"There is no action {name[:100]}.")
-
-
-def _decoded(action: Action, body: bytes) -> Any:
-    try:
-        return action.decoder.decode(body or b"{}")
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise SqsError(SERIALIZATION, f"The body can't be read: {error}") from None
+    raise SqsError(spoken.unknown, f"There is no action {name[:100]}.")
 
 
 def _base(scope: Scope, headers: Mapping[bytes, bytes]) -> str:
@@ -151,25 +166,3 @@ def _base(scope: Scope, headers: Mapping[bytes, bytes]) -> str:
         return f"{scope['scheme']}://{host.decode('latin-1')}"
     name, port = scope.get("server") or ("127.0.0.1", None)
     return f"{scope['scheme']}://{name}" + (f":{port}" if port else "")
-
-
-def _response(content: Struct) -> Response:
-    body = _encode(content)
-    return Response(200, [_CONTENT_TYPE, _request_id(), (b"content-length", b"%d" % len(body))], body)
-
-
-def _request_id() -> tuple[bytes, bytes]:
-    return b"x-amzn-requestid", str(uuid4()).encode("ascii")
-
-
-def _error_response(error: SqsError) -> Response:
-    shape = error.shape
-    body = _encode({"__type": shape.type, "message": error.message.encode("utf-8", "replace").decode()})
-    fault = "Sender" if shape.sender_fault else "Receiver"
-    headers = [
-        _CONTENT_TYPE,
-        _request_id(),
-        (b"x-amzn-query-error", f"{shape.code};{fault}".encode("ascii")),
-        (b"content-length", b"%d" % len(body)),
-    ]
-    return Response(shape.status, headers, body)

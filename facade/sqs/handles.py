@@ -1,6 +1,7 @@
 """DeleteMessage, ChangeMessageVisibility and their batches: what the holder of a receipt handle may do.
 
-The engine refuses a whole request for one malformed handle; SQS fails that entry alone, so such a batch is asked again one by one.
+The engine refuses a whole request for one malformed handle, or one lease that is too long in all; SQS fails that entry alone, so such
+a batch is asked again one by one.
 Neighbours: `errors` says what becomes of a status. This module must not know HTTP.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import EngineError, InvalidHandle
+from engine.errors import EngineError, InvalidHandle, InvalidValue
 from engine.verbs import EntryResult, ExtendEntry
 from facade.sqs.batches import by_id, failed
 from facade.sqs.call import Call
@@ -17,13 +18,12 @@ from facade.sqs.errors import CHANGED, DELETED, INVALID_HANDLE, Shape, SqsError,
 from facade.sqs.limits import HANDLE_CHARACTERS, VISIBILITY_SECONDS
 from facade.sqs.messages import milliseconds
 from facade.sqs.names import of_url
-from facade.sqs.replies import DoneBatchReply, DoneReply, FailedReply, Output
+from facade.sqs.replies import DONE, DoneBatchReply, DoneReply, FailedReply, Output
 from facade.sqs.shapes import HandleEntry, OfHandle
 
 if TYPE_CHECKING:
     from engine.engine import Engine
 
-DONE = Output()
 _Ask = Callable[[Sequence[ExtendEntry]], Coroutine[Any, Any, list[EntryResult]]]
 _Outcomes = Mapping[str, Shape | None]
 
@@ -48,7 +48,8 @@ def _wish(given: HandleEntry | OfHandle, outcomes: _Outcomes) -> ExtendEntry:
         return ExtendEntry(given.receipt_handle, 0)
     if given.visibility_timeout is None:
         raise missing("VisibilityTimeout")
-    return ExtendEntry(given.receipt_handle, milliseconds("VisibilityTimeout", given.visibility_timeout, VISIBILITY_SECONDS) or 0)
+    lease_ms = milliseconds("VisibilityTimeout", given.visibility_timeout, VISIBILITY_SECONDS) or 0
+    return ExtendEntry(given.receipt_handle, lease_ms, VISIBILITY_SECONDS[1])
 
 
 def _refusal(result: EntryResult, outcomes: _Outcomes) -> SqsError | None:
@@ -91,7 +92,7 @@ async def _ask_all(ask: _Ask, wishes: Mapping[str, ExtendEntry], outcomes: _Outc
     """What becomes of each handle; None = done."""
     try:
         results = await ask(list(wishes.values()))
-    except InvalidHandle:
+    except (InvalidHandle, InvalidValue):
         return {handle: await _alone(ask, wish, outcomes) for handle, wish in wishes.items()}
     return {result.handle: _refusal(result, outcomes) for result in results}
 
@@ -110,8 +111,8 @@ async def delete_message(engine: Engine, call: Call) -> Output:
 
 
 async def delete_message_batch(engine: Engine, call: Call) -> DoneBatchReply:
-    """Settle up to ten messages."""
-    return await _many(_deleting(engine, call), by_id(call.body.entries), DELETED)
+    """Settle some messages."""
+    return await _many(_deleting(engine, call), by_id(call.body.entries, call.limits.batch), DELETED)
 
 
 async def change_message_visibility(engine: Engine, call: Call) -> Output:
@@ -120,5 +121,5 @@ async def change_message_visibility(engine: Engine, call: Call) -> Output:
 
 
 async def change_message_visibility_batch(engine: Engine, call: Call) -> DoneBatchReply:
-    """Give up to ten leases new lengths."""
-    return await _many(_changing(engine, call), by_id(call.body.entries), CHANGED)
+    """Give some leases new lengths."""
+    return await _many(_changing(engine, call), by_id(call.body.entries, call.limits.batch), CHANGED)

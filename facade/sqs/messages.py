@@ -16,11 +16,11 @@ from facade.sqs import attributes, digests
 from facade.sqs.batches import by_id, failed
 from facade.sqs.call import Call
 from facade.sqs.errors import BATCH_TOO_LONG, INVALID_CONTENTS, UNSUPPORTED_OPERATION, SqsError, invalid, missing, sqs_error
-from facade.sqs.limits import BATCH_BYTES, DELAY_SECONDS, RECEIVE_MESSAGES, VISIBILITY_SECONDS, WAIT_SECONDS
-from facade.sqs.names import of_url, queue_arn
+from facade.sqs.limits import VISIBILITY_SECONDS, Limits
+from facade.sqs.names import Place, of_url
 from facade.sqs.replies import FailedReply, MessageReply, ReceiveReply, SentBatchReply, SentReply
 from facade.sqs.shapes import Outgoing
-from schemas.records import Attribute
+from schemas.records import Attribute, Origin
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -40,7 +40,7 @@ class _Ready:
 
     __slots__ = ("entry", "system", "user")
 
-    def __init__(self, given: Outgoing) -> None:
+    def __init__(self, given: Outgoing, limits: Limits) -> None:
         text = given.message_body
         if not text:
             raise missing("MessageBody")
@@ -50,7 +50,7 @@ class _Ready:
             raise SqsError(UNSUPPORTED_OPERATION, "Message groups come later; MessageGroupId can't be given yet.")
         if given.message_deduplication_id is not None:
             raise invalid("MessageDeduplicationId", given.message_deduplication_id, "The request includes a parameter of FIFO queues only.")
-        delay_ms = milliseconds("DelaySeconds", given.delay_seconds, DELAY_SECONDS)
+        delay_ms = milliseconds("DelaySeconds", given.delay_seconds, (0, limits.delay_s))
         self.user = attributes.incoming(given.message_attributes)
         self.system = attributes.incoming_system(given.message_system_attributes)
         self.entry = SendEntry(text.encode(), {**self.user, **self.system}, delay_ms)
@@ -69,24 +69,24 @@ class _Ready:
 async def send_message(engine: Engine, call: Call) -> SentReply:
     """Send one message. To a tag: the queue gets it, so every tag that wants it does."""
     at = of_url(call.body.queue_url)
-    ready = _Ready(call.body)
+    ready = _Ready(call.body, call.limits)
     (sent,) = await engine.send(call.by, at.queue, [ready.entry])
     return ready.reply(sent)
 
 
 async def send_message_batch(engine: Engine, call: Call) -> SentBatchReply:
-    """Send up to ten messages: those that are right together, all or none; the others are told of as failed."""
+    """Send some messages: those that are right together, all or none; the others are told of as failed."""
     at = of_url(call.body.queue_url)
-    entries: Mapping[str, Outgoing] = by_id(call.body.entries)
+    entries: Mapping[str, Outgoing] = by_id(call.body.entries, call.limits.batch)
     ready: dict[str, _Ready] = {}
     bad: list[FailedReply] = []
     for entry_id, entry in entries.items():
         try:
-            ready[entry_id] = _Ready(entry)
+            ready[entry_id] = _Ready(entry, call.limits)
         except SqsError as error:
             bad.append(failed(entry_id, error))
-    if sum(message_bytes(one.entry) for one in ready.values()) > BATCH_BYTES:
-        raise SqsError(BATCH_TOO_LONG, f"Batch requests cannot be longer than {BATCH_BYTES} bytes.")
+    if sum(message_bytes(one.entry) for one in ready.values()) > call.limits.batch_bytes:
+        raise SqsError(BATCH_TOO_LONG, f"Batch requests cannot be longer than {call.limits.batch_bytes} bytes.")
     try:
         good = await _send(engine, call, at.queue, ready)
     except MessageTooLarge as error:
@@ -107,59 +107,67 @@ async def _send(engine: Engine, call: Call, queue: str, ready: Mapping[str, _Rea
 
 
 async def receive_message(engine: Engine, call: Call) -> ReceiveReply:
-    """Receive up to ten messages, waiting for the first if asked to."""
+    """Receive some messages, waiting for the first if asked to."""
     given = call.body
     at = of_url(given.queue_url)
     most = 1 if given.max_number_of_messages is None else given.max_number_of_messages
-    if not RECEIVE_MESSAGES[0] <= most <= RECEIVE_MESSAGES[1]:
-        raise invalid("MaxNumberOfMessages", most, f"Must be between {RECEIVE_MESSAGES[0]} and {RECEIVE_MESSAGES[1]}, if provided.")
-    wait_ms = milliseconds("WaitTimeSeconds", given.wait_time_seconds, WAIT_SECONDS)
+    if not 1 <= most <= call.limits.batch:
+        raise invalid("MaxNumberOfMessages", most, f"Must be between 1 and {call.limits.batch}, if provided.")
+    wait_ms = milliseconds("WaitTimeSeconds", given.wait_time_seconds, (0, call.limits.wait_s))
     lease_ms = milliseconds("VisibilityTimeout", given.visibility_timeout, VISIBILITY_SECONDS)
     deliveries = await engine.receive(call.by, at.queue, at.tag, most, wait_ms, lease_ms)
     if not deliveries:
         return ReceiveReply()
     system = frozenset((*(given.attribute_names or ()), *(given.message_system_attribute_names or ())))
     names = given.message_attribute_names
-    return ReceiveReply(messages=[_message(delivery, system, names) for delivery in deliveries])
+    return ReceiveReply(messages=[_message(delivery, system, names, call.place) for delivery in deliveries])
 
 
-def _message(delivery: Delivery, system: frozenset[str], names: list[str] | None) -> MessageReply:
-    message = delivery.message
+def _message(delivery: Delivery, system: frozenset[str], names: list[str] | None, place: Place) -> MessageReply:
+    message, letter = delivery.message, _dead_letter(delivery)
     text = _text(message.body)
     shown = attributes.wanted(message.attributes, names) if names else {}
     return MessageReply(
-        message_id=delivery.id,
+        message_id=delivery.id if letter is None else letter.original_id,
         receipt_handle=delivery.handle,
         md5_of_body=digests.of_body(text.encode()),
         body=text,
-        attributes=_system_attributes(delivery, system) or None if system else None,
+        attributes=_system_attributes(delivery, system, place) or None if system else None,
         md5_of_message_attributes=digests.of_attributes(attributes.triples(shown)) if shown else None,
         message_attributes={name: attributes.attribute_reply(one) for name, one in shown.items()} or None,
     )
 
 
+def _dead_letter(delivery: Delivery) -> Origin | None:
+    """Where a dead letter came from: it keeps id and time of its first send, and its receive count goes on. None of other messages."""
+    return delivery.message.origin if attributes.SOURCE_QUEUE in delivery.message.attributes else None
+
+
 def _text(body: bytes) -> str:
-    """A body as text; bytes that a native sender gave and that are no text, in base64."""
+    """A body as text; bytes that a native sender gave and that are no text of SQS, in base64."""
     try:
-        return body.decode()
+        text = body.decode()
+        if attributes.legal(text):
+            return text
     except UnicodeDecodeError:
-        return b64encode(body).decode()
+        pass
+    return b64encode(body).decode()
 
 
-def _system_attributes(delivery: Delivery, asked: frozenset[str]) -> dict[str, str]:
+def _system_attributes(delivery: Delivery, asked: frozenset[str], place: Place) -> dict[str, str]:
     """The system attributes asked for that the message has."""
     message: Mapping[str, Attribute] = delivery.message.attributes
-    origin = delivery.message.origin
+    letter = _dead_letter(delivery)
+    sent_at_ms = delivery.sent_at_ms if letter is None else letter.original_sent_at_ms
+    received = delivery.receive_count if letter is None else letter.receive_count + delivery.receive_count
     source = attributes.stored_text(message, attributes.SOURCE_QUEUE)
-    # A dead letter keeps the time of its first send.
-    sent_at_ms = origin.original_sent_at_ms if source is not None and origin is not None else delivery.sent_at_ms
     values = {
         "SenderId": delivery.message.sender or "anonymous",
         "SentTimestamp": str(sent_at_ms),
-        "ApproximateReceiveCount": str(delivery.receive_count),
+        "ApproximateReceiveCount": str(received),
         "ApproximateFirstReceiveTimestamp": str(delivery.first_received_at_ms),
         attributes.TRACE_HEADER: attributes.trace_header(message),
-        "DeadLetterQueueSourceArn": None if source is None else queue_arn(source),
+        "DeadLetterQueueSourceArn": None if source is None else place.arn(source),
     }
     everything = "All" in asked
     return {name: value for name, value in values.items() if value is not None and (everything or name in asked)}

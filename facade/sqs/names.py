@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 from msgspec import Struct
 
 from facade.sqs.errors import INVALID_ADDRESS, UNSUPPORTED_OPERATION, SqsError, invalid, missing
-from facade.sqs.limits import ACCOUNT, REGION, URL_CHARACTERS
+from facade.sqs.limits import URL_CHARACTERS
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 FIFO_SUFFIX = ".fifo"
@@ -27,6 +27,22 @@ class Address(Struct, frozen=True):
     @property
     def name(self) -> str:
         return self.queue if self.tag is None else f"{self.queue}@{self.tag}"
+
+
+class Place(Struct, frozen=True):
+    """Whose queues they are; `base` is scheme and host as the client called us, so that it can reach what it is told."""
+
+    base: str
+    account: str
+    region: str
+
+    def url(self, name: str) -> str:
+        """The URL of a queue."""
+        return f"{self.base}/{self.account}/{quote(name, safe='@')}"
+
+    def arn(self, name: str) -> str:
+        """The ARN of a queue."""
+        return f"arn:aws:sqs:{self.region}:{self.account}:{name}"
 
 
 def address(name: str) -> Address:
@@ -60,25 +76,16 @@ def whole(url: str | None, action: str) -> str:
     return found.queue
 
 
-def new_name(name: str | None) -> str:
-    """The name of a queue to make. Raises SqsError for one that SQS does not allow, and for FIFO."""
+def new_name(name: str | None) -> Address:
+    """The queue or tag to make. Raises SqsError for a name that SQS does not allow, and for FIFO."""
     if not name:
         raise missing("QueueName")
     if name.endswith(FIFO_SUFFIX):
         raise SqsError(UNSUPPORTED_OPERATION, "FIFO queues come later; a name that ends in .fifo can't be used yet.")
-    if not _NAME.fullmatch(name):
+    at = address(name)
+    if not _NAME.fullmatch(at.queue) or (at.tag is not None and not _NAME.fullmatch(at.tag)):
         raise invalid("QueueName", name, "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length.")
-    return name
-
-
-def queue_url(base: str, name: str) -> str:
-    """The URL of a queue; `base` is scheme and host as the client called us."""
-    return f"{base}/{ACCOUNT}/{quote(name, safe='@')}"
-
-
-def queue_arn(name: str) -> str:
-    """The ARN of a queue."""
-    return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"
+    return at
 
 
 def name_of_arn(arn: str) -> str | None:

@@ -6,6 +6,7 @@ know HTTP.
 
 from __future__ import annotations
 
+import time
 from base64 import b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
 from typing import TYPE_CHECKING
@@ -13,40 +14,54 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from engine.errors import EngineError, NotAllowedOnQueue, QueueExists, QueueNotFound, TagNotFound
-from engine.verbs import QueueInfo
-from facade.sqs import settings
+from engine.verbs import QueueInfo, QueueSettings
+from facade.sqs import settings, tags
 from facade.sqs.call import Call
-from facade.sqs.errors import QUEUE_NAME_EXISTS, SqsError, invalid, missing
+from facade.sqs.errors import (
+    INVALID_ATTRIBUTE_NAME,
+    PURGE_IN_PROGRESS,
+    QUEUE_DELETED_RECENTLY,
+    QUEUE_NAME_EXISTS,
+    SqsError,
+    invalid,
+    missing,
+)
+from facade.sqs.filters import FILTER_POLICY, filter_of
 from facade.sqs.limits import LIST_RESULTS, NEW_QUEUE_MESSAGE_BYTES
-from facade.sqs.names import Address, address, new_name, of_url, queue_url, whole
-from facade.sqs.replies import AttributesReply, ListReply, Output, UrlReply
+from facade.sqs.names import Address, address, new_name, of_url, whole
+from facade.sqs.redrive import REDRIVE_POLICY
+from facade.sqs.replies import DONE, AttributesReply, ListReply, Output, SourcesReply, UrlReply
 
 if TYPE_CHECKING:
     from engine.engine import Engine
-
-DONE = Output()
+    from schemas.records import QueueRecord
 
 
 async def create_queue(engine: Engine, call: Call) -> UrlReply:
-    """Make a queue; the URL of an existing one when nothing that is named differs from it."""
+    """Make a queue; the URL of an existing one when nothing that is named differs from it. `orders@billing` makes a tag."""
     given = call.body
     attributes = given.attributes or {}
-    wanted = settings.changes(attributes)
-    name = new_name(given.queue_name)
-    tags = settings.tags_of(given.tags)
+    at = new_name(given.queue_name)
+    if at.tag is not None:
+        await _create_tag(engine, call, at, at.tag, attributes)
+        return UrlReply(queue_url=call.place.url(at.name))
+    wanted = settings.changes(attributes, call.limits)
+    labels = tags.checked(given.tags or {})
     try:
-        _same(await engine.get_queue(call.by, name), wanted)
+        _same(await engine.get_queue(call.by, at.queue), wanted)
     except QueueNotFound:
-        await _create(engine, call, name, wanted, tags)
-    return UrlReply(queue_url=queue_url(call.base, name))
+        await _create(engine, call, at.queue, wanted, labels)
+    return UrlReply(queue_url=call.place.url(at.queue))
 
 
-async def _create(engine: Engine, call: Call, name: str, wanted: settings.Changes, tags: dict[str, str]) -> None:
+async def _create(engine: Engine, call: Call, name: str, wanted: settings.Changes, labels: dict[str, str]) -> None:
+    if call.cool_down_s and _within(engine.deleted_at_ms(name), call.cool_down_s):
+        raise SqsError(QUEUE_DELETED_RECENTLY, f"A queue {name!r} was deleted within the last {call.cool_down_s} s.")
     named = wanted.settings
     size = NEW_QUEUE_MESSAGE_BYTES if named.max_message_bytes is None else named.max_message_bytes
-    kept = settings.user_attributes(tags, wanted.stored)
+    kept = settings.user_attributes({}, wanted.stored)
     try:
-        await engine.create_queue(call.by, name, structs.replace(named, max_message_bytes=size, user_attributes=kept))
+        await engine.create_queue(call.by, name, structs.replace(named, max_message_bytes=size, user_attributes=kept, labels=labels))
     except QueueExists:
         # Made meanwhile by somebody else; or it isn't there, and the name is too like another's.
         try:
@@ -60,15 +75,39 @@ async def _create(engine: Engine, call: Call, name: str, wanted: settings.Change
         raise _bad_policy(error) from error
 
 
+def _within(at_ms: int | None, seconds: int) -> bool:
+    return at_ms is not None and time.time() * 1000 - at_ms < seconds * 1000
+
+
+async def _create_tag(engine: Engine, call: Call, at: Address, tag: str, attributes: dict[str, str]) -> None:
+    """A tag sees what is sent from now on, as a subscription of SNS does."""
+    for name in attributes:
+        if name != FILTER_POLICY:
+            raise SqsError(INVALID_ATTRIBUTE_NAME, f"A tag has the attributes of its queue; {FILTER_POLICY} alone may be given.")
+    if call.body.tags:
+        raise invalid("Tags", at.name, "Tags are those of the queue.")
+    asked = attributes.get(FILTER_POLICY)
+    wants = filter_of(asked or "")
+    existing = settings.tag_of(await engine.get_queue(call.by, at.queue), at)
+    if existing is None:
+        await engine.create_tag(call.by, at.queue, tag, -1, wants, settings.tag_attributes(asked or ""))
+    elif asked is not None and asked != (settings.tag_filter(existing) or ""):
+        raise _exists(FILTER_POLICY)
+
+
+def _exists(attribute: str) -> SqsError:
+    return SqsError(QUEUE_NAME_EXISTS, f"A queue already exists with the same name and a different value for attribute {attribute}")
+
+
 def _same(existing: QueueInfo, wanted: settings.Changes) -> None:
     differs = settings.differing(existing, wanted)
     if differs is not None:
-        raise SqsError(QUEUE_NAME_EXISTS, f"A queue already exists with the same name and a different value for attribute {differs}")
+        raise _exists(differs)
 
 
 def _bad_policy(error: EngineError) -> SqsError:
     """What the engine refuses about a dead-letter queue is a bad value of RedrivePolicy here."""
-    return invalid(settings.REDRIVE_POLICY, error.given, error.detail)
+    return invalid(REDRIVE_POLICY, error.given, error.detail)
 
 
 async def get_queue_url(engine: Engine, call: Call) -> UrlReply:
@@ -77,7 +116,7 @@ async def get_queue_url(engine: Engine, call: Call) -> UrlReply:
         raise missing("QueueName")
     at = address(call.body.queue_name)
     await _info(engine, call, at)
-    return UrlReply(queue_url=queue_url(call.base, at.name))
+    return UrlReply(queue_url=call.place.url(at.name))
 
 
 async def _info(engine: Engine, call: Call, at: Address) -> QueueInfo:
@@ -89,26 +128,35 @@ async def _info(engine: Engine, call: Call, at: Address) -> QueueInfo:
 
 async def list_queues(engine: Engine, call: Call) -> ListReply:
     """Queues in the order of their names. There is a next page only for who has asked for a size of pages."""
-    given = call.body
+    size, after = _page(call)
+    names, next_after = await engine.list_queues(call.by, call.body.queue_name_prefix or "", size, after)
+    return ListReply(queue_urls=[call.place.url(name) for name in names] or None, next_token=_token(call, next_after))
+
+
+async def list_dead_letter_source_queues(engine: Engine, call: Call) -> SourcesReply:
+    """The queues whose dead letters go to this one, in the order of their names."""
+    size, after = _page(call)
+    found = await engine.get_queue(call.by, whole(call.body.queue_url, "ListDeadLetterSourceQueues"))
+    names = [name for name in found.source_queues if after is None or name > after]
+    urls = [call.place.url(name) for name in names[:size]]
+    return SourcesReply(queue_urls=urls, next_token=_token(call, names[size - 1] if len(names) > size else None))
+
+
+def _page(call: Call) -> tuple[int, str | None]:
+    """How many names are asked for, and the last name of the page before. Raises SqsError."""
     low, high = LIST_RESULTS
-    size = high if given.max_results is None else given.max_results
+    size = high if call.body.max_results is None else call.body.max_results
     if not low <= size <= high:
         raise invalid("MaxResults", size, f"Must be between {low} and {high}.")
-    after = _after(given.next_token)
-    names, next_after = await engine.list_queues(call.by, given.queue_name_prefix or "", size, after)
-    token = None
-    if next_after is not None and given.max_results is not None:
-        token = urlsafe_b64encode(next_after.encode()).decode()
-    return ListReply(queue_urls=[queue_url(call.base, name) for name in names] or None, next_token=token)
-
-
-def _after(token: str | None) -> str | None:
-    if not token:
-        return None
+    token = call.body.next_token
     try:
-        return b64decode(token.encode(), b"-_", validate=True).decode()
+        return size, b64decode(token.encode(), b"-_", validate=True).decode() if token else None
     except (UnicodeError, Base64Error):
-        raise invalid("NextToken", token, "It is not a token of ListQueues.") from None
+        raise invalid("NextToken", token, "It is not a token of this action.") from None
+
+
+def _token(call: Call, last: str | None) -> str | None:
+    return None if last is None or call.body.max_results is None else urlsafe_b64encode(last.encode()).decode()
 
 
 async def get_queue_attributes(engine: Engine, call: Call) -> AttributesReply:
@@ -116,7 +164,7 @@ async def get_queue_attributes(engine: Engine, call: Call) -> AttributesReply:
     at, names = of_url(call.body.queue_url), call.body.attribute_names or ()
     settings.check_names(names)
     found = await _info(engine, call, at)
-    return AttributesReply(attributes=settings.shown(found, at, names) or None)
+    return AttributesReply(attributes=settings.shown(found, at, names, call.place) or None)
 
 
 async def set_queue_attributes(engine: Engine, call: Call) -> Output:
@@ -124,13 +172,13 @@ async def set_queue_attributes(engine: Engine, call: Call) -> Output:
     name = whole(call.body.queue_url, "SetQueueAttributes")
     if not call.body.attributes:
         raise missing("Attributes")
-    wanted = settings.changes(call.body.attributes)
-    named = wanted.settings
-    if wanted.stored:
-        now = (await engine.get_queue(call.by, name)).user_attributes
-        named = structs.replace(named, user_attributes=settings.user_attributes(now, wanted.stored))
+    wanted = settings.changes(call.body.attributes, call.limits)
+
+    def store(record: QueueRecord) -> QueueSettings:
+        return QueueSettings(user_attributes=settings.user_attributes(record.user_attributes, wanted.stored))
+
     try:
-        await engine.set_queue(call.by, name, named)
+        await engine.set_queue(call.by, name, wanted.settings, store if wanted.stored else None)
     except (QueueNotFound, NotAllowedOnQueue) as error:
         if isinstance(error, QueueNotFound) and error.field != "dead_letter_queue":
             raise
@@ -141,12 +189,19 @@ async def set_queue_attributes(engine: Engine, call: Call) -> Output:
 
 
 async def delete_queue(engine: Engine, call: Call) -> Output:
-    """Delete a queue and all that is in it."""
-    await engine.delete_queue(call.by, whole(call.body.queue_url, "DeleteQueue"))
+    """Delete a queue and all that is in it, or a tag of one."""
+    at = of_url(call.body.queue_url)
+    if at.tag is None:
+        await engine.delete_queue(call.by, at.queue)
+    else:
+        await engine.delete_tag(call.by, at.queue, at.tag)
     return DONE
 
 
 async def purge_queue(engine: Engine, call: Call) -> Output:
     """Drop every message that was sent before, under all tags."""
-    await engine.purge(call.by, whole(call.body.queue_url, "PurgeQueue"))
+    name = whole(call.body.queue_url, "PurgeQueue")
+    if call.cool_down_s and _within((await engine.get_queue(call.by, name)).purged_at_ms, call.cool_down_s):
+        raise SqsError(PURGE_IN_PROGRESS, f"Only one PurgeQueue operation on {name} is allowed every {call.cool_down_s} seconds.")
+    await engine.purge(call.by, name)
     return DONE

@@ -5,13 +5,16 @@ Neighbours: the actions make them, `dialect` encodes them. This module must not 
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from facade.sqs.shapes import wire
 
 
 class Output(Struct, frozen=True, rename=wire, omit_defaults=True):
     """Of every action; by itself the reply that says no more than that it is done."""
+
+
+DONE = Output()
 
 
 class UrlReply(Output, frozen=True):
@@ -21,6 +24,39 @@ class UrlReply(Output, frozen=True):
 class ListReply(Output, frozen=True):
     queue_urls: list[str] | None = None
     next_token: str | None = None
+
+
+class SourcesReply(Output, frozen=True):
+    queue_urls: list[str] = field(name="queueUrls")
+    next_token: str | None = None
+
+
+class TagsReply(Output, frozen=True):
+    tags: dict[str, str] | None = None
+
+
+class TaskReply(Output, frozen=True):
+    task_handle: str
+
+
+class MovedReply(Output, frozen=True):
+    approximate_number_of_messages_moved: int
+
+
+class MoveReply(Output, frozen=True):
+    status: str
+    source_arn: str
+    approximate_number_of_messages_moved: int
+    approximate_number_of_messages_to_move: int
+    started_timestamp: int
+    task_handle: str | None = None
+    destination_arn: str | None = None
+    max_number_of_messages_per_second: int | None = None
+    failure_reason: str | None = None
+
+
+class MovesReply(Output, frozen=True):
+    results: list[MoveReply] | None = None
 
 
 class AttributesReply(Output, frozen=True):

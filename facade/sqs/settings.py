@@ -1,8 +1,8 @@
 """Attributes of a queue: SQS's strings <-> the engine's settings.
 
-What the engine has no field for (KMS, tags) is kept in the queue's user attributes under `sqs.`. What would have to be enforced and
-is not yet (Policy, RedriveAllowPolicy) is refused, since a client that sets it relies on it.
-Neighbours: `queues`. This module must not know requests or the engine's verbs.
+What the engine has no field for (KMS) is kept in the queue's user attributes under `sqs.`.
+Neighbours: `queues`; `redrive`, `policies` and `filters` read the attributes that are JSON. This module must not know requests or the
+engine's verbs.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 
-from engine.verbs import QueueInfo, QueueSettings, TagInfo
-from facade.sqs.errors import INVALID_ATTRIBUTE_NAME, INVALID_ATTRIBUTE_VALUE, UNSUPPORTED_OPERATION, SqsError, invalid
-from facade.sqs.limits import ATTRIBUTE_RANGES, RECEIVE_COUNT, TAG_KEY_CHARACTERS, TAG_VALUE_CHARACTERS, TAGS
-from facade.sqs.names import Address, name_of_arn, queue_arn
-from schemas.records import RedrivePolicy
+from engine.verbs import ANY, QueueInfo, QueueSettings, TagInfo
+from facade.sqs.errors import INVALID_ATTRIBUTE_NAME, INVALID_ATTRIBUTE_VALUE, UNSUPPORTED_OPERATION, SqsError
+from facade.sqs.filters import FILTER_POLICY
+from facade.sqs.limits import ATTRIBUTE_RANGES, Limits
+from facade.sqs.names import Address, Place
+from facade.sqs.policies import grants_of
+from facade.sqs.redrive import ALLOW_ALL, REDRIVE_ALLOW_POLICY, REDRIVE_POLICY, policy_of, policy_text, sources_of, sources_text
 
 _PREFIX: Final = "sqs."
-_TAG_PREFIX: Final = "sqs.tag."
 # Attribute -> the engine's setting, and how many of the engine's units one of SQS's is.
 _NUMBERS: Final[dict[str, tuple[str, int]]] = {
     "DelaySeconds": ("delay_ms", 1000),
@@ -31,8 +31,8 @@ _NUMBERS: Final[dict[str, tuple[str, int]]] = {
 }
 _STORED: Final = ("KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds", "SqsManagedSseEnabled")
 _OF_FIFO: Final = ("FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit")
-_NOT_YET: Final = ("Policy", "RedriveAllowPolicy")
-REDRIVE_POLICY: Final = "RedrivePolicy"
+_KEY_REUSE: Final = "300"  # shown with a key
+POLICY: Final = "Policy"
 
 
 class Changes(Struct, frozen=True):
@@ -43,18 +43,24 @@ class Changes(Struct, frozen=True):
     no_policy: bool = False
 
 
-def changes(given: Mapping[str, str]) -> Changes:
+def changes(given: Mapping[str, str], limits: Limits) -> Changes:
     """What the attributes of a request ask for. Raises SqsError for an unknown name or a value out of its range."""
     values: dict[str, Any] = {}
     stored: dict[str, str] = {}
     for name, value in given.items():
         if name in _NUMBERS:
             setting, factor = _NUMBERS[name]
-            values[setting] = _number(name, value) * factor
+            values[setting] = _number(name, value, limits) * factor
         elif name == REDRIVE_POLICY:
-            values["redrive_policy"] = redrive_policy(value) if value else None
+            values["redrive_policy"] = policy_of(value) if value else None
+        elif name == REDRIVE_ALLOW_POLICY:
+            values["allowed_sources"] = sources_of(value)
+            # The engine does not know "all, and somebody said so" from "all".
+            stored[name] = ALLOW_ALL if value and ANY in values["allowed_sources"] else ""
+        elif name == POLICY:
+            values |= {"policy": value, "grants": grants_of(value)}
         elif name in _STORED:
-            stored[name] = _stored_value(name, value)
+            stored[name] = _stored_value(name, value, limits)
         else:
             raise _unknown(name, value)
     if stored.get("KmsMasterKeyId") and stored.get("SqsManagedSseEnabled") == "true":
@@ -65,55 +71,26 @@ def changes(given: Mapping[str, str]) -> Changes:
 def _unknown(name: str, value: str) -> SqsError:
     if name == "FifoQueue" and value.lower() == "true":
         return SqsError(UNSUPPORTED_OPERATION, "FIFO queues come later; FifoQueue can't be true yet.")
-    if name in _NOT_YET:
-        return SqsError(INVALID_ATTRIBUTE_NAME, f"Attribute {name} is not enforced yet, so it can't be set.")
+    if name == FILTER_POLICY:
+        return SqsError(INVALID_ATTRIBUTE_NAME, f"{name} is an attribute of a tag, as orders@billing; it is set when the tag is made.")
     return SqsError(INVALID_ATTRIBUTE_NAME, f"Unknown Attribute {name[:100]}.")
 
 
-def _number(name: str, value: str) -> int:
-    low, high = ATTRIBUTE_RANGES[name]
+def _number(name: str, value: str, limits: Limits) -> int:
+    low, high = limits.attribute(name)
     if not (value.isascii() and value.isdigit() and len(value) <= 10 and low <= int(value) <= high):
         raise SqsError(INVALID_ATTRIBUTE_VALUE, f"Invalid value for the parameter {name}. It must be {low} to {high}, given {value[:100]}.")
     return int(value)
 
 
-def _stored_value(name: str, value: str) -> str:
+def _stored_value(name: str, value: str, limits: Limits) -> str:
     if name in ATTRIBUTE_RANGES:
-        return str(_number(name, value))
+        return str(_number(name, value, limits))
     if name == "SqsManagedSseEnabled" and value not in ("true", "false"):
         raise SqsError(INVALID_ATTRIBUTE_VALUE, f"Invalid value for the parameter {name}. It must be true or false, given {value[:100]}.")
     if len(value) > 1024:
         raise SqsError(INVALID_ATTRIBUTE_VALUE, f"Invalid value for the parameter {name}. It may have 1024 characters.")
     return value
-
-
-def redrive_policy(text: str) -> RedrivePolicy:
-    """The policy in a RedrivePolicy attribute. Raises SqsError."""
-    try:
-        parts = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        parts = None
-    if not isinstance(parts, dict) or not {"deadLetterTargetArn", "maxReceiveCount"} <= parts.keys():
-        raise invalid(REDRIVE_POLICY, text, "Redrive policy is a JSON object with deadLetterTargetArn and maxReceiveCount.")
-    target, count = name_of_arn(str(parts["deadLetterTargetArn"])), str(parts["maxReceiveCount"])
-    if target is None:
-        raise invalid(REDRIVE_POLICY, text, "Invalid value for deadLetterTargetArn.")
-    if not (count.isascii() and count.isdigit() and len(count) <= 4 and RECEIVE_COUNT[0] <= int(count) <= RECEIVE_COUNT[1]):
-        raise invalid(REDRIVE_POLICY, text, "Invalid value for maxReceiveCount: it must be 1 to 1000.")
-    return RedrivePolicy(target, int(count))
-
-
-def tags_of(given: Mapping[str, str] | None) -> dict[str, str]:
-    """Tags as user attributes. Raises SqsError for a key or value that SQS refuses."""
-    given = given or {}
-    if len(given) > TAGS:
-        raise invalid("Tags", len(given), f"A queue may have {TAGS} tags.")
-    for key, value in given.items():
-        if not TAG_KEY_CHARACTERS[0] <= len(key) <= TAG_KEY_CHARACTERS[1] or key.lower().startswith("aws:"):
-            raise invalid("Tags", key, "A tag key has 1 to 128 characters and does not begin with aws:.")
-        if len(value) > TAG_VALUE_CHARACTERS[1]:
-            raise invalid("Tags", value, "A tag value has up to 256 characters.")
-    return {_TAG_PREFIX + key: value for key, value in given.items()}
 
 
 def user_attributes(now: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
@@ -123,45 +100,65 @@ def user_attributes(now: Mapping[str, str], stored: Mapping[str, str]) -> dict[s
     return {**kept, **{name: value for name, value in renamed.items() if value}}
 
 
-def _tag(queue: QueueInfo, at: Address) -> TagInfo | None:
+def tag_of(queue: QueueInfo, at: Address) -> TagInfo | None:
+    """The tag that is spoken to; None = the queue has none of that name."""
     name = at.tag or "default"
     return next((tag for tag in queue.tags if tag.name == name), None)
 
 
-def _policy_text(queue: QueueInfo) -> str | None:
-    policy = queue.redrive_policy
-    if policy is None:
-        return None
-    parts = {"deadLetterTargetArn": queue_arn(policy.dead_letter_queue), "maxReceiveCount": policy.max_receive_count}
-    return msgspec.json.encode(parts).decode()
+_Show = Callable[[QueueInfo, Address, Place], str | None]
 
 
-def _counts(of: Callable[[TagInfo], int]) -> Callable[[QueueInfo, Address], str]:
-    def text(queue: QueueInfo, at: Address) -> str:
-        tag = _tag(queue, at)
+def _counts(of: Callable[[TagInfo], int]) -> _Show:
+    def text(queue: QueueInfo, at: Address, place: Place) -> str:
+        tag = tag_of(queue, at)
         return str(of(tag) if tag is not None else 0)
 
     return text
 
 
-def _numeric(name: str) -> Callable[[QueueInfo, Address], str]:
+def _numeric(name: str) -> _Show:
     setting, factor = _NUMBERS[name]
-    return lambda queue, at: str(getattr(queue, setting) // factor)
+    return lambda queue, at, place: str(getattr(queue, setting) // factor)
 
 
-def _kept(name: str) -> Callable[[QueueInfo, Address], str | None]:
-    return lambda queue, at: queue.user_attributes.get(_PREFIX + name)
+def _kept(name: str) -> _Show:
+    return lambda queue, at, place: queue.user_attributes.get(_PREFIX + name)
+
+
+def _key_reuse(queue: QueueInfo, at: Address, place: Place) -> str | None:
+    now = queue.user_attributes
+    return now.get(f"{_PREFIX}KmsDataKeyReusePeriodSeconds", _KEY_REUSE if f"{_PREFIX}KmsMasterKeyId" in now else None)
+
+
+def _allowed(queue: QueueInfo, at: Address, place: Place) -> str | None:
+    said = f'{{"redrivePermission":"{ALLOW_ALL}"}}' if _PREFIX + REDRIVE_ALLOW_POLICY in queue.user_attributes else None
+    return sources_text(queue.allowed_sources, place) or said
+
+
+def tag_filter(tag: TagInfo | None) -> str | None:
+    """The FilterPolicy that a tag was made with through SQS."""
+    return None if tag is None else tag.user_attributes.get(_PREFIX + FILTER_POLICY)
+
+
+def tag_attributes(filter_policy: str) -> dict[str, str]:
+    """The user attributes of a tag made with this FilterPolicy."""
+    return {_PREFIX + FILTER_POLICY: filter_policy} if filter_policy else {}
 
 
 # Attribute -> its value for a queue, None = it has none.
-_SHOWN: Final[dict[str, Callable[[QueueInfo, Address], str | None]]] = {
+_SHOWN: Final[dict[str, _Show]] = {
     **{name: _numeric(name) for name in _NUMBERS},
     **{name: _kept(name) for name in _STORED},
-    **{name: lambda queue, at: None for name in (*_OF_FIFO, *_NOT_YET)},
-    REDRIVE_POLICY: lambda queue, at: _policy_text(queue),
-    "QueueArn": lambda queue, at: queue_arn(at.name),
-    "CreatedTimestamp": lambda queue, at: str(queue.created_at_ms // 1000),
-    "LastModifiedTimestamp": lambda queue, at: str(queue.modified_at_ms // 1000),
+    **{name: lambda queue, at, place: None for name in _OF_FIFO},
+    "KmsDataKeyReusePeriodSeconds": _key_reuse,
+    REDRIVE_POLICY: lambda queue, at, place: policy_text(queue.redrive_policy, place),
+    REDRIVE_ALLOW_POLICY: _allowed,
+    POLICY: lambda queue, at, place: queue.policy or None,
+    FILTER_POLICY: lambda queue, at, place: tag_filter(tag_of(queue, at)),
+    "QueueArn": lambda queue, at, place: place.arn(at.name),
+    "CreatedTimestamp": lambda queue, at, place: str(queue.created_at_ms // 1000),
+    "LastModifiedTimestamp": lambda queue, at, place: str(queue.modified_at_ms // 1000),
     "ApproximateNumberOfMessages": _counts(lambda tag: tag.ready + tag.stored),
     "ApproximateNumberOfMessagesNotVisible": _counts(lambda tag: tag.leased),
     "ApproximateNumberOfMessagesDelayed": _counts(lambda tag: tag.delayed),
@@ -175,10 +172,10 @@ def check_names(names: Iterable[str]) -> None:
             raise SqsError(INVALID_ATTRIBUTE_NAME, f"Unknown Attribute {name[:100]}.")
 
 
-def shown(queue: QueueInfo, at: Address, names: Iterable[str]) -> dict[str, str]:
+def shown(queue: QueueInfo, at: Address, names: Iterable[str], place: Place) -> dict[str, str]:
     """The attributes asked for that the queue has."""
     asked = frozenset(names)
-    values = ((name, value(queue, at)) for name, value in _SHOWN.items() if "All" in asked or name in asked)
+    values = ((name, value(queue, at, place)) for name, value in _SHOWN.items() if "All" in asked or name in asked)
     return {name: value for name, value in values if value is not None}
 
 
@@ -191,5 +188,9 @@ def differing(queue: QueueInfo, given: Changes) -> str | None:
     policy = given.settings.redrive_policy
     if (policy is not None or given.no_policy) and policy != queue.redrive_policy:
         return REDRIVE_POLICY
+    for name, setting in ((POLICY, "policy"), (REDRIVE_ALLOW_POLICY, "allowed_sources")):
+        value = getattr(given.settings, setting)
+        if value is not None and value != getattr(queue, setting):
+            return name
     now = queue.user_attributes
     return next((name for name, value in given.stored.items() if now.get(_PREFIX + name, "") != value), None)

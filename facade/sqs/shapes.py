@@ -109,3 +109,41 @@ class OfHandles(OfQueue, frozen=True):
     """DeleteMessageBatch and ChangeMessageVisibilityBatch."""
 
     entries: list[HandleEntry] | None = None
+
+
+class AddPermission(OfQueue, frozen=True):
+    label: str | None = None
+    account_ids: list[str] | None = field(name="AWSAccountIds", default=None)
+    actions: list[str] | None = None
+
+
+class RemovePermission(OfQueue, frozen=True):
+    label: str | None = None
+
+
+class TagQueue(OfQueue, frozen=True):
+    tags: dict[str, str] | None = None
+
+
+class UntagQueue(OfQueue, frozen=True):
+    tag_keys: list[str] | None = None
+
+
+class ListSources(OfQueue, frozen=True):
+    next_token: str | None = None
+    max_results: int | None = None
+
+
+class StartMove(Input, frozen=True):
+    source_arn: str | None = None
+    destination_arn: str | None = None
+    max_number_of_messages_per_second: int | None = None
+
+
+class CancelMove(Input, frozen=True):
+    task_handle: str | None = None
+
+
+class ListMoves(Input, frozen=True):
+    source_arn: str | None = None
+    max_results: int | None = None

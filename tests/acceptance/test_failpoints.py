@@ -23,6 +23,8 @@ from tests.services import Up
 
 MESSAGES = 10
 ACKED = 6
+# Over when the test looks, so that a forgotten ack would show.
+LEASE_S = 10
 WITHIN_S = 45.0  # a lost mover is waited for 30 s
 
 
@@ -77,8 +79,8 @@ class Service:
     def send(self, queue: str, bodies: list[str]) -> None:
         self.insist("POST", f"/v1/queues/{queue}/messages", {"messages": [{"body": b} for b in bodies]})
 
-    def receive(self, queue: str, wait_s: float = 3) -> list[dict[str, Any]]:
-        ask = {"max": 100, "wait_seconds": wait_s, "lease_seconds": 60}
+    def receive(self, queue: str, wait_s: float = 3, lease_s: float = 60) -> list[dict[str, Any]]:
+        ask = {"max": 100, "wait_seconds": wait_s, "lease_seconds": lease_s}
         return self.insist("POST", f"/v1/queues/{queue}/receive", ask)["messages"]  # type: ignore[no-any-return]
 
     def take_all(self, queue: str, wait_s: float = 1) -> Counter[str]:
@@ -113,7 +115,7 @@ def kill_at_drains(service: Service) -> None:
         name = slug(point)
         service.create(name)
         service.send(name, [str(n) for n in range(MESSAGES)])
-        handles = [m["handle"] for m in service.receive(name)]
+        handles = [m["handle"] for m in service.receive(name, lease_s=LEASE_S)]
         time.sleep(0.5)
         service.arm(point)
         service.insist("POST", f"/v1/queues/{name}/ack", {"handles": handles[-ACKED:]})
@@ -125,7 +127,7 @@ def kill_at_rebuilds(service: Service, store: redis.Redis) -> None:
     """Redis is emptied once for each point; the queues of the drains are rebuilt as well."""
     service.create("rebuilt")
     service.send("rebuilt", [str(n) for n in range(MESSAGES)])
-    handles = [m["handle"] for m in service.receive("rebuilt")]
+    handles = [m["handle"] for m in service.receive("rebuilt", lease_s=LEASE_S)]
     service.insist("POST", "/v1/queues/rebuilt/ack", {"handles": handles[-ACKED:]})
     service.insist("POST", "/v1/queues/rebuilt/release", {"handles": handles[:-ACKED]})
     time.sleep(6)  # the leases of killed owners end, the workers are back, and what was left behind is drained

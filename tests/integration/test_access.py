@@ -68,6 +68,7 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "query": ("hers", None, None, None, None, None, 1, None),
         "delete_message": ("hers", sent.id),
         "redrive": ("hers", None, None, 1),
+        "list_tasks": ("hers",),
         "get_task": (task.id,),
         "cancel_task": (task.id,),
         "create_key": ("k", "bob", True),

@@ -88,7 +88,7 @@ async def a_redrive(engine: Engine, stack: Services, point: str) -> None:
 async def a_drain(engine: Engine, stack: Services, point: str) -> None:
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
     await send(engine, "q", *map(str, range(10)))
-    got = await receive(engine, "q", max=10)
+    got = await receive(engine, "q", max=10, lease_ms=2000)
     await engine.release(BY, "q", [d.handle for d in got[:4]], 0)
     await drained(engine)
     arm(f"{point}=raise*1")
@@ -96,12 +96,12 @@ async def a_drain(engine: Engine, stack: Services, point: str) -> None:
     await ack(engine, "q", got[4:])
 
     async def failed() -> bool:
-        return seen(point) > 1
+        return seen(point) >= 1
 
     await eventually(failed)
     await drained(engine)
     wipe(stack, engine)
-    assert sorted(await drain(engine, "q", patience_ms=500)) == sorted(d.message.body.decode() for d in got[:4])
+    assert sorted(await drain(engine, "q", patience_ms=2500)) == sorted(d.message.body.decode() for d in got[:4])
 
 
 async def a_rebuild(engine: Engine, stack: Services, point: str) -> None:

@@ -1,28 +1,69 @@
 """boto3 against a real `leaseway up`, one for all files of this folder; each test has a queue of its own.
 
-Neighbours: tests/services.py starts it. The suite knows SQS alone: it would pass against the real service but for names.
+Neighbours: tests/services.py starts it; `test_query_client` runs all of it again, in a process with an old boto3 that speaks the query
+protocol (SQS_PROTOCOL=query), against the same service (SQS_ENDPOINT). The suite knows SQS alone: it would pass against the real
+service but for names.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
+import httpx
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from msgspec import Struct
 
+from facade.stack.ports import free_port
 from tests.services import Up
 
+PROTOCOL = os.environ.get("SQS_PROTOCOL", "json")
+# Both names of the same parameter of ReceiveMessage; old clients know the first alone.
+SYSTEM_NAMES = ["AttributeNames"] if PROTOCOL == "query" else ["AttributeNames", "MessageSystemAttributeNames"]
+# Codes of the query protocol whose shape is not their last part.
+SHAPES = {
+    "AWS.SimpleQueueService.NonExistentQueue": "QueueDoesNotExist",
+    "QueueAlreadyExists": "QueueNameExists",
+    "InvalidParameterValue": "InvalidParameterValueException",
+    "MissingParameter": "MissingRequiredParameterException",
+    "AccessDenied": "AccessDeniedException",
+}
+ADMIN_SECRET = "the administrator's secret"
 _numbers = itertools.count(1)
 Refused = Callable[..., tuple[str, str, int]]
 
+INVALID = ("InvalidParameterValue", "InvalidParameterValueException", 400)
+EXISTS = ("QueueAlreadyExists", "QueueNameExists", 400)
+ABSENT = ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", 400)
+ATTRIBUTES = {
+    "colour": {"DataType": "String", "StringValue": "grün"},
+    "price.net": {"DataType": "Number.eur", "StringValue": "-12.50"},
+    "price.gross": {"DataType": "Number", "StringValue": "1e3"},
+    "logo": {"DataType": "Binary.PNG", "BinaryValue": b"\x89\x00"},
+}
+
+
+class Running(Struct):
+    """A service that somebody else has started."""
+
+    endpoint: str
+
 
 @pytest.fixture(scope="session")
-def up(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+def up(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up | Running]:
     """The service."""
+    if "SQS_ENDPOINT" in os.environ:
+        yield Running(os.environ["SQS_ENDPOINT"])
+        return
     process = Up(tmp_path_factory.mktemp("sqs"))
     try:
         process.wait_ready()
@@ -32,16 +73,90 @@ def up(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]
 
 
 @pytest.fixture(scope="session")
-def sqs(up: Up) -> Iterator[Any]:
+def strict(up: Up | Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A second service over the same Kafka and Redis, with names of its own and every setting of this dialect changed."""
+    if "SQS_STRICT_ENDPOINT" in os.environ:
+        yield Running(os.environ["SQS_STRICT_ENDPOINT"])
+        return
+    assert isinstance(up, Up)
+    port, parts = free_port(), up.run
+    variables = {
+        "KAFKA_BOOTSTRAP": parts["kafka"]["bootstrap"],
+        "REDIS_URL": parts["redis"]["url"],
+        "TOPIC_PREFIX": "strict",
+        "SECRET": "a secret of the tests",
+        "ADMIN_KEY_SECRET": ADMIN_SECRET,
+        "SQS_ACCOUNT": "123456789012",
+        "SQS_REGION": "eu-west-1",
+        "SQS_LIMITS": "wide",
+        "SQS_COOL_DOWN_S": "60",
+    }
+    command = [sys.executable, "-m", "facade", "serve", "--port", str(port), "--auth", "required"]
+    environment = {**os.environ, **{f"LEASEWAY_{name}": value for name, value in variables.items()}}
+    log = tmp_path_factory.mktemp("strict") / "log"
+    with log.open("wb") as output, subprocess.Popen(command, env=environment, stdout=output, stderr=output) as process:
+        try:
+            _wait_ready(port, process, log)
+            yield Running(f"http://127.0.0.1:{port}")
+        finally:
+            process.terminate()
+
+
+def _wait_ready(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(600):
+        assert process.poll() is None, log.read_text()
+        try:
+            if httpx.get(f"http://127.0.0.1:{port}/ready", timeout=5).status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.1)
+    raise AssertionError(log.read_text())
+
+
+def client_of(endpoint: str, key_id: str = "shop", secret: str = "not-looked-at", region: str = "eu-central-1") -> Any:
     """An SQS client that differs from any other by its endpoint alone."""
+    config = Config(retries={"total_max_attempts": 1}, read_timeout=30)
     client = boto3.client(
-        "sqs",
-        endpoint_url=up.endpoint,
-        region_name="eu-central-1",
-        aws_access_key_id="shop",
-        aws_secret_access_key="not-looked-at",
-        config=Config(retries={"total_max_attempts": 1}, read_timeout=30),
+        "sqs", endpoint_url=endpoint, region_name=region, aws_access_key_id=key_id, aws_secret_access_key=secret, config=config
     )
+    assert client.meta.service_model.metadata["protocol"] == PROTOCOL
+    return client
+
+
+@pytest.fixture(scope="session")
+def sqs(up: Up | Running) -> Iterator[Any]:
+    """A client of the service that lets everybody in."""
+    client = client_of(up.endpoint)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def admin(strict: Running) -> Iterator[Any]:
+    """The administrator of the strict service."""
+    client = client_of(strict.endpoint, "admin", ADMIN_SECRET)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def shop(strict: Running) -> Iterator[Any]:
+    """A client of the strict service whose principal is `shop`."""
+    yield from _with_key(strict, "shop")
+
+
+@pytest.fixture(scope="session")
+def partner(strict: Running) -> Iterator[Any]:
+    """Another, whose principal is `partner`."""
+    yield from _with_key(strict, "partner")
+
+
+def _with_key(strict: Running, principal: str) -> Iterator[Any]:
+    key_id = f"{principal}-{os.getpid()}"
+    made = httpx.post(f"{strict.endpoint}/v1/keys", json={"key_id": key_id, "principal": principal}, auth=("admin", ADMIN_SECRET))
+    made.raise_for_status()
+    client = client_of(strict.endpoint, key_id, made.json()["secret"])
     yield client
     client.close()
 
@@ -49,7 +164,7 @@ def sqs(up: Up) -> Iterator[Any]:
 @pytest.fixture
 def name() -> str:
     """The name of a queue that does not exist."""
-    return f"q{next(_numbers)}"
+    return f"{PROTOCOL}-{os.getpid()}-{next(_numbers)}"
 
 
 @pytest.fixture
@@ -60,14 +175,15 @@ def queue(sqs: Any, name: str) -> str:
 
 @pytest.fixture
 def refused() -> Refused:
-    """Calls and returns how it was refused: (code, shape, status)."""
+    """Calls and returns how it was refused: (code, shape, status). The query protocol has no shapes: there it follows from the code."""
 
     def call(action: Callable[..., Any], **arguments: Any) -> tuple[str, str, int]:
         with pytest.raises(ClientError) as caught:
             action(**arguments)
         response = caught.value.response
-        shape = response["Error"].get("QueryErrorCode", response["Error"]["Code"])
-        return response["Error"]["Code"], shape, response["ResponseMetadata"]["HTTPStatusCode"]
+        code = response["Error"]["Code"]
+        shape = SHAPES.get(code, code.rpartition(".")[2]) if PROTOCOL == "query" else response["Error"].get("QueryErrorCode", code)
+        return code, shape, response["ResponseMetadata"]["HTTPStatusCode"]
 
     return call
 
@@ -89,3 +205,8 @@ def counts(sqs: Any, queue: str) -> tuple[int, int, int]:
     found = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["All"])["Attributes"]
     ready, flying, delayed = (int(found[f"ApproximateNumberOfMessages{name}"]) for name in names)
     return ready, flying, delayed
+
+
+def text(value: str) -> dict[str, str]:
+    """A message attribute of type String."""
+    return {"DataType": "String", "StringValue": value}

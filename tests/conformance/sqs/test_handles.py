@@ -1,18 +1,14 @@
-"""DeleteMessage, ChangeMessageVisibility, their batches; and tags addressed as queues."""
+"""DeleteMessage, ChangeMessageVisibility, and their batches."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import httpx
 import pytest
 
-from tests.conformance.sqs.conftest import Refused, counts, receive_all
-from tests.services import Up
+from tests.conformance.sqs.conftest import INVALID, Refused, counts, receive_all
 
-INVALID = ("InvalidParameterValue", "InvalidParameterValueException", 400)
 BAD_HANDLE = ("ReceiptHandleIsInvalid", "ReceiptHandleIsInvalid", 404)
-ABSENT = ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", 400)
 
 
 @pytest.fixture
@@ -115,36 +111,3 @@ def test_a_batch_of_changes_tells_of_each(sqs: Any, queue: str, handles: list[st
         "bad": "ReceiptHandleIsInvalid",
     }
     assert counts(sqs, queue) == (1, 1, 0)
-
-
-# orders@billing
-
-
-@pytest.fixture
-def billing(sqs: Any, up: Up, name: str, queue: str) -> str:
-    """The URL of tag `billing` of the queue."""
-    httpx.post(f"{up.endpoint}/v1/queues/{name}/tags", json={"name": "billing"}).raise_for_status()
-    return str(sqs.get_queue_url(QueueName=f"{name}@billing")["QueueUrl"])
-
-
-def test_a_tag_is_a_queue_of_its_own_to_its_consumers(sqs: Any, queue: str, billing: str) -> None:
-    sqs.send_message(QueueUrl=queue, MessageBody="a")
-    sqs.send_message(QueueUrl=billing, MessageBody="b")
-    mine = receive_all(sqs, billing, 2)
-    sqs.delete_message(QueueUrl=billing, ReceiptHandle=mine[0]["ReceiptHandle"])
-    sqs.change_message_visibility(QueueUrl=billing, ReceiptHandle=mine[1]["ReceiptHandle"], VisibilityTimeout=0)
-
-    assert sorted(message["Body"] for message in mine) == ["a", "b"]
-    assert (counts(sqs, queue), counts(sqs, billing)) == ((2, 0, 0), (1, 0, 0))
-
-
-def test_a_tag_that_is_not_there_is_no_queue(sqs: Any, name: str, queue: str, refused: Refused) -> None:
-    assert refused(sqs.get_queue_url, QueueName=f"{name}@nobody") == ABSENT
-    assert refused(sqs.receive_message, QueueUrl=f"{queue}@nobody") == ABSENT
-    assert refused(sqs.receive_message, QueueUrl=f"{queue}@") == ABSENT
-    assert refused(sqs.get_queue_attributes, QueueUrl=f"{queue}@nobody", AttributeNames=["All"]) == ABSENT
-
-
-@pytest.mark.parametrize("action", ["delete_queue", "purge_queue"])
-def test_what_would_hit_the_whole_queue_is_not_done_to_a_tag(sqs: Any, billing: str, refused: Refused, action: str) -> None:
-    assert refused(getattr(sqs, action), QueueUrl=billing)[1] == "UnsupportedOperation"

@@ -6,21 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.sqs.conftest import Refused, counts, receive_all
-
-INVALID = ("InvalidParameterValue", "InvalidParameterValueException", 400)
-ABSENT = ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", 400)
-ATTRIBUTES = {
-    "colour": {"DataType": "String", "StringValue": "grün"},
-    "price.net": {"DataType": "Number.eur", "StringValue": "-12.50"},
-    "price.gross": {"DataType": "Number", "StringValue": "1e3"},
-    "logo": {"DataType": "Binary.PNG", "BinaryValue": b"\x89\x00"},
-}
-
-
-def text(value: str) -> dict[str, str]:
-    return {"DataType": "String", "StringValue": value}
-
+from tests.conformance.sqs.conftest import ATTRIBUTES, INVALID, SYSTEM_NAMES, Refused, counts, receive_all, text
 
 # SendMessage
 
@@ -114,7 +100,7 @@ def test_what_belongs_to_fifo_is_refused(sqs: Any, queue: str, refused: Refused)
 def test_a_trace_header_travels_as_a_system_attribute(sqs: Any, queue: str, refused: Refused) -> None:
     trace = {"AWSTraceHeader": text("Root=1-5759e988-bd862e3fe1be46a994272793")}
     sent = sqs.send_message(QueueUrl=queue, MessageBody="x", MessageSystemAttributes=trace)
-    asked = {"MessageSystemAttributeNames": ["AWSTraceHeader"], "MessageAttributeNames": ["All"]}
+    asked = {SYSTEM_NAMES[-1]: ["AWSTraceHeader"], "MessageAttributeNames": ["All"]}
     (got,) = sqs.receive_message(QueueUrl=queue, **asked)["Messages"]
 
     assert "MD5OfMessageSystemAttributes" in sent and "MD5OfMessageAttributes" not in sent

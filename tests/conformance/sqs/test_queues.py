@@ -9,12 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.sqs.conftest import Refused, counts
+from tests.conformance.sqs.conftest import ABSENT, EXISTS, INVALID, Refused, counts
 from tests.services import Up
 
-INVALID = ("InvalidParameterValue", "InvalidParameterValueException", 400)
-ABSENT = ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", 400)
-EXISTS = ("QueueAlreadyExists", "QueueNameExists", 400)
 LATER = ("AWS.SimpleQueueService.UnsupportedOperation", "UnsupportedOperation", 400)
 
 
@@ -57,7 +54,7 @@ def test_many_clients_may_create_the_same_queue_at_once(sqs: Any, name: str) -> 
     assert len(urls) == 8 and len(set(urls)) == 1
 
 
-@pytest.mark.parametrize("bad", ["a b", "a.b", "x" * 81, "orders@billing"])
+@pytest.mark.parametrize("bad", ["a b", "a.b", "x" * 81, "orders@bill.ing"])
 def test_a_bad_name_is_refused(sqs: Any, refused: Refused, bad: str) -> None:
     assert refused(sqs.create_queue, QueueName=bad) == INVALID
 
@@ -87,7 +84,7 @@ def test_an_attribute_out_of_range_is_refused(sqs: Any, refused: Refused, name: 
     assert found == ("InvalidAttributeValue", "InvalidAttributeValue", 400)
 
 
-@pytest.mark.parametrize("attribute", ["Colour", "ContentBasedDeduplication", "QueueArn", "Policy", "RedriveAllowPolicy"])
+@pytest.mark.parametrize("attribute", ["Colour", "ContentBasedDeduplication", "QueueArn", "FilterPolicy"])
 def test_an_attribute_that_can_not_be_set_is_refused(sqs: Any, refused: Refused, name: str, attribute: str) -> None:
     found = refused(sqs.create_queue, QueueName=name, Attributes={attribute: "true"})
 
@@ -225,10 +222,3 @@ def test_a_purge_drops_what_is_ready_delayed_and_in_flight(sqs: Any, queue: str)
     sqs.purge_queue(QueueUrl=queue)
 
     assert counts(sqs, queue) == (0, 0, 0)
-
-
-# Actions that come later, or never
-
-
-def test_an_action_that_is_not_built_yet_says_so(sqs: Any, queue: str, refused: Refused) -> None:
-    assert refused(sqs.list_queue_tags, QueueUrl=queue) == LATER

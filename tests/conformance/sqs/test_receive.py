@@ -5,28 +5,14 @@ What is sent here is sent as test_messages.py has shown to work.
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.conformance.sqs.conftest import Refused, receive_all
+from tests.conformance.sqs.conftest import ABSENT, ATTRIBUTES, INVALID, SYSTEM_NAMES, Refused, text
 from tests.services import Up
-
-INVALID = ("InvalidParameterValue", "InvalidParameterValueException", 400)
-ABSENT = ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", 400)
-ATTRIBUTES = {
-    "colour": {"DataType": "String", "StringValue": "grün"},
-    "price.net": {"DataType": "Number.eur", "StringValue": "-12.50"},
-    "price.gross": {"DataType": "Number", "StringValue": "1e3"},
-    "logo": {"DataType": "Binary.PNG", "BinaryValue": b"\x89\x00"},
-}
-
-
-def text(value: str) -> dict[str, str]:
-    return {"DataType": "String", "StringValue": value}
 
 
 def test_an_empty_receive_has_no_messages(sqs: Any, queue: str) -> None:
@@ -58,7 +44,7 @@ def test_message_attributes_are_shown_by_name_or_prefix(sqs: Any, queue: str, as
     assert (got.get("MD5OfMessageAttributes") == sent["MD5OfMessageAttributes"]) == (shown == set(ATTRIBUTES))
 
 
-@pytest.mark.parametrize("parameter", ["AttributeNames", "MessageSystemAttributeNames"])
+@pytest.mark.parametrize("parameter", SYSTEM_NAMES)
 def test_system_attributes_are_shown_when_asked_for(sqs: Any, queue: str, parameter: str) -> None:
     sqs.send_message(QueueUrl=queue, MessageBody="x")
     (first,) = sqs.receive_message(QueueUrl=queue, VisibilityTimeout=0, **{parameter: ["All"]})["Messages"]
@@ -96,22 +82,6 @@ def test_a_wait_of_the_request_goes_before_that_of_the_queue(sqs: Any, name: str
 )
 def test_a_receive_out_of_range_is_refused(sqs: Any, queue: str, refused: Refused, arguments: dict[str, Any]) -> None:
     assert refused(sqs.receive_message, QueueUrl=queue, **arguments) == INVALID
-
-
-def test_a_message_received_too_often_is_found_in_the_dead_letter_queue(sqs: Any, name: str) -> None:
-    dead = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
-    policy = json.dumps({"deadLetterTargetArn": f"arn:aws:sqs:us-east-1:000000000000:{name}-dead", "maxReceiveCount": 1})
-    url = sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": policy})["QueueUrl"]
-    sqs.send_message(QueueUrl=url, MessageBody="x", MessageAttributes={"a": text("b")})
-    asked = {"AttributeNames": ["All"], "MessageAttributeNames": ["All"], "VisibilityTimeout": 0}
-    (before,) = sqs.receive_message(QueueUrl=url, **asked)["Messages"]
-
-    assert "Messages" not in sqs.receive_message(QueueUrl=url)
-    (got,) = receive_all(sqs, dead, 1, **asked)
-
-    assert (got["Body"], got["MessageAttributes"]) == ("x", {"a": text("b")})
-    assert got["Attributes"]["DeadLetterQueueSourceArn"] == f"arn:aws:sqs:us-east-1:000000000000:{name}"
-    assert got["Attributes"]["SentTimestamp"] == before["Attributes"]["SentTimestamp"]
 
 
 def test_a_message_of_the_native_api_comes_in_the_words_of_sqs(sqs: Any, up: Up, name: str, queue: str) -> None:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from engine.errors import EngineError
+from engine.errors import EngineError, NotAuthenticated
 from engine.verbs import Alarm, Delivery, Peeked, Principal, QueueInfo, TagInfo, TaskInfo
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute, Message, Origin, RedrivePolicy
@@ -60,6 +60,7 @@ class RecordingEngine:
         self.answers: dict[str, Any] = {}
         self.error: BaseException | None = None
         self.credentials: list[tuple[str | None, str | None]] = []
+        self.secret = "secret"
         self.refuse: EngineError | None = None
         self.hold: asyncio.Event | None = None
         self.cancelled = asyncio.Event()
@@ -70,6 +71,13 @@ class RecordingEngine:
         if self.refuse is not None:
             raise self.refuse
         return Principal(key_id or "anonymous")
+
+    def authenticate_signed(self, key_id: str, fits: Callable[[str], bool]) -> Principal:
+        if self.refuse is not None:
+            raise self.refuse
+        if not fits(self.secret):
+            raise NotAuthenticated("no", field="signature")
+        return Principal(key_id)
 
     def counts(self) -> dict[str, float]:
         return {"window.loads_total": 3.0, "loaders": 2.0}

@@ -21,10 +21,13 @@ HANDLES = [
     Handle("000000000000", 0, 0, 0, 0),
     Handle("0123456789ab", 3, 2, 123_456, 99),
     Handle("ffffffffffff", 4095, 2**16 - 1, 2**48 - 1, 2**64 - 1),
+    Handle("0123456789ab", 3, 2, 123_456, 99, 1_767_225_600_000),
+    Handle("ffffffffffff", 4095, 2**16 - 1, 2**48 - 1, 2**64 - 1, 2**48 - 1),
 ]
 # Texts that are out in the world: they must be read the same in every later version.
 KNOWN_ID = "01234567-89ab-8003-8000-0078900c70cc"
 KNOWN_HANDLE = "AQEjRWeJqwADAAIAAAAB4kAAAAAAAAAAY43LR5EvN2is"
+KNOWN_HANDLE_WITH_TIME = "AgEjRWeJqwADAAIAAAAB4kAAAAAAAAAAYwGbdtqoACWdcMY9duhE"
 
 
 @pytest.mark.parametrize("id", IDS)
@@ -40,6 +43,7 @@ def test_a_handle_is_parsed_back_from_its_text(handle: Handle) -> None:
 def test_the_texts_of_known_identities_never_change() -> None:
     assert IDS[1].text(SECRET) == KNOWN_ID
     assert HANDLES[1].text(SECRET) == KNOWN_HANDLE
+    assert HANDLES[3].text(SECRET) == KNOWN_HANDLE_WITH_TIME
 
 
 def test_a_message_id_is_a_uuid_of_version_8_in_either_case() -> None:
@@ -57,19 +61,20 @@ def test_a_text_made_with_another_secret_is_refused(kind: type[MessageId | Handl
             kind.parse(text, OTHER)
 
 
-@pytest.mark.parametrize(("kind", "text"), [(MessageId, KNOWN_ID), (Handle, KNOWN_HANDLE)])
+@pytest.mark.parametrize(("kind", "text"), [(MessageId, KNOWN_ID), (Handle, KNOWN_HANDLE), (Handle, KNOWN_HANDLE_WITH_TIME)])
 def test_a_truncated_or_lengthened_text_is_refused(kind: type[MessageId | Handle], text: str) -> None:
     for wrong in [text[:n] for n in range(len(text))] + [text + "0", text + "A", text + "=", " " + text, text + "\n", text[1:]]:
         with pytest.raises(BadIdentity):
             kind.parse(wrong, SECRET)
 
 
-def test_a_handle_with_any_character_altered_is_refused() -> None:
-    for place in range(len(KNOWN_HANDLE)):
+@pytest.mark.parametrize("known", [KNOWN_HANDLE, KNOWN_HANDLE_WITH_TIME])
+def test_a_handle_with_any_character_altered_is_refused(known: str) -> None:
+    for place in range(len(known)):
         for other in "ABQgwz019-_+/=. é\x00":
-            if KNOWN_HANDLE[place] != other:
+            if known[place] != other:
                 with pytest.raises(BadIdentity):
-                    Handle.parse(KNOWN_HANDLE[:place] + other + KNOWN_HANDLE[place + 1 :], SECRET)
+                    Handle.parse(known[:place] + other + known[place + 1 :], SECRET)
 
 
 def test_a_message_id_with_any_digit_altered_is_refused() -> None:
@@ -83,7 +88,7 @@ def test_a_message_id_with_any_digit_altered_is_refused() -> None:
 def test_random_text_is_refused_by_nothing_else_than_bad_identity() -> None:
     dice = random.Random(20_260)
     for _ in range(3000):
-        text = "".join(chr(dice.choice([dice.randrange(128), dice.randrange(0xD7FF)])) for _ in range(dice.choice([0, 36, 44])))
+        text = "".join(chr(dice.choice([dice.randrange(128), dice.randrange(0xD7FF)])) for _ in range(dice.choice([0, 36, 44, 52])))
         for kind in (MessageId, Handle):
             with pytest.raises(BadIdentity):
                 kind.parse(text, SECRET)
@@ -102,6 +107,8 @@ def test_random_text_is_refused_by_nothing_else_than_bad_identity() -> None:
         Handle("0123456789ab", 0, 0, -1, 0),
         Handle("0123456789ab", 0, 0, 0, 2**64),
         Handle("0123", 0, 0, 0, 0),
+        Handle("0123456789ab", 0, 0, 0, 0, 2**48),
+        Handle("0123456789ab", 0, 0, 0, 0, -1),
     ],
 )
 def test_a_part_out_of_range_is_a_fault_of_the_caller(wrong: MessageId | Handle) -> None:

@@ -7,10 +7,13 @@ from typing import Any, cast
 
 import httpx
 import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 
 from engine.config import Settings
 from engine.engine import Engine
-from engine.errors import LogUnavailable
+from engine.errors import LogUnavailable, NotAuthenticated
 from engine.verbs import Sent
 from facade.app import create_app
 from tests.unit.facade.double import RecordingEngine, delivery
@@ -57,10 +60,38 @@ async def test_the_key_id_of_the_signature_is_who_asks(engine: RecordingEngine) 
     assert engine.credentials == [("shop", None), (None, None)]
 
 
-async def test_nobody_is_let_in_where_credentials_are_required(engine: RecordingEngine) -> None:
-    response = await post(engine, "ReceiveMessage", b'{"QueueUrl": "orders"}', auth="required")
+def now_signed(content: bytes, secret: str = "secret") -> dict[str, str]:
+    """The headers of a request as botocore signs it."""
+    request = AWSRequest("POST", "http://queues.example:9400/", headers={"x-amz-target": "AmazonSQS.ReceiveMessage"}, data=content)
+    SigV4Auth(Credentials("shop", secret), "sqs", "us-east-1").add_auth(request)
+    return {name.lower(): value for name, value in request.headers.items()}
 
-    assert shape(response) == (403, "InvalidClientTokenId", "InvalidClientTokenId;Sender")
+
+async def test_a_signature_lets_in_where_credentials_are_required(engine: RecordingEngine) -> None:
+    content = b'{"QueueUrl": "orders"}'
+    headers: dict[str, Any] = now_signed(content)
+    response = await post(engine, "ReceiveMessage", content, auth="required", **headers)
+
+    assert response.status_code == 200
+    assert engine.calls[-1][1].id == "shop"
+
+
+@pytest.mark.parametrize(
+    ("headers", "refuse", "expected"),
+    [
+        ({"authorization": ""}, None, (403, "MissingAuthenticationToken", "MissingAuthenticationToken;Sender")),
+        ({"authorization": "Basic eDp5"}, None, (400, "IncompleteSignature", "IncompleteSignature;Sender")),
+        (now_signed(b"{}", "another"), None, (403, "SignatureDoesNotMatch", "SignatureDoesNotMatch;Sender")),
+        (now_signed(b"{} "), None, (403, "SignatureDoesNotMatch", "SignatureDoesNotMatch;Sender")),
+        (now_signed(b"{}"), NotAuthenticated("no", field="key_id"), (403, "InvalidClientTokenId", "InvalidClientTokenId;Sender")),
+    ],
+)
+async def test_nobody_else_is_let_in_where_credentials_are_required(
+    engine: RecordingEngine, headers: dict[str, Any], refuse: NotAuthenticated | None, expected: tuple[int, str, str]
+) -> None:
+    engine.refuse = refuse
+
+    assert shape(await post(engine, "ReceiveMessage", auth="required", **headers)) == expected
     assert engine.calls == []
 
 
@@ -75,7 +106,8 @@ async def test_a_page_of_another_site_may_not_act(engine: RecordingEngine) -> No
     ("action", "content", "expected"),
     [
         ("Nothing", b"{}", (404, "UnknownOperationException", "UnknownOperationException;Sender")),
-        ("TagQueue", b"{}", (400, "UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation;Sender")),
+        ("TagQueue", b'{"QueueUrl": "q"}', (400, "MissingRequiredParameterException", "MissingParameter;Sender")),
+        ("PurgeQueue", b'{"QueueUrl": "q@t"}', (400, "UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation;Sender")),
         ("SendMessage", b"{", (400, "SerializationException", "SerializationException;Sender")),
         ("SendMessage", b"[" * 100_000, (400, "SerializationException", "SerializationException;Sender")),
         ("SendMessage", b'{"MessageBody": "\xff"}', (400, "SerializationException", "SerializationException;Sender")),

@@ -1,0 +1,42 @@
+"""How the query protocol names what the JSON protocol calls lists and maps: flattened, one numbered element for each.
+
+Neighbours: `forms` reads requests by this table, `xml` writes replies by it. This module must not know any action.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Member -> its element. `{action}` stands for the action's name.
+_ELEMENTS: Final[dict[str, str]] = {
+    "AWSAccountIds": "AWSAccountId",
+    "Actions": "ActionName",
+    "AttributeNames": "AttributeName",
+    "Attributes": "Attribute",
+    "BinaryListValues": "BinaryListValue",
+    "Entries": "{action}RequestEntry",
+    "Failed": "BatchResultErrorEntry",
+    "MessageAttributeNames": "MessageAttributeName",
+    "MessageAttributes": "MessageAttribute",
+    "MessageSystemAttributeNames": "MessageSystemAttributeName",
+    "MessageSystemAttributes": "MessageSystemAttribute",
+    "Messages": "Message",
+    "QueueUrls": "QueueUrl",
+    "Results": "{action}ResultEntry",
+    "StringListValues": "StringListValue",
+    "Successful": "{action}ResultEntry",
+    "TagKeys": "TagKey",
+    "Tags": "Tag",
+    "queueUrls": "QueueUrl",
+    "tags": "Tag",
+}
+
+
+def element(member: str, action: str) -> str:
+    """The element of a list or map. Raises KeyError for a member without a row (a fault of ours)."""
+    return _ELEMENTS[member].format(action=action)
+
+
+def pair(element: str) -> tuple[str, str]:
+    """How a map's element names its key and its value."""
+    return ("Key", "Value") if element == "Tag" else ("Name", "Value")

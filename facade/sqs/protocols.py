@@ -1,0 +1,146 @@
+"""The two protocols of SQS: AWS JSON 1.0, and the older query protocol that answers in XML.
+
+Both turn a request into the name of an action and its input struct, and a reply struct or an error into bytes; so an action
+is written once. Neighbours: `dialect` asks `protocol_of` first. This module must not know any action.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Protocol
+from uuid import uuid4
+
+import msgspec
+from msgspec import Struct, structs
+from starlette.types import Scope
+
+from facade.asgi import Response
+from facade.sqs import forms, xml
+from facade.sqs.call import Action
+from facade.sqs.errors import INVALID_ACTION, MISSING_ACTION, SERIALIZATION, UNKNOWN_OPERATION, Shape, SqsError
+from facade.sqs.shapes import OfQueue, SendMessage
+
+_TARGET: Final = b"AmazonSQS."
+_FORM: Final = b"application/x-www-form-urlencoded"
+_SIGNED: Final = b"AWS4-HMAC-SHA256"
+_JSON_TYPE: Final = (b"content-type", b"application/x-amz-json-1.0")
+_XML_TYPE: Final = (b"content-type", b"text/xml")
+# A path that only SQS has: the root, or an account's number first. Signed forms are SQS's at any path.
+_OWN_PATH: Final = re.compile(r"/(?:\d+(?:/.*)?)?")
+_QUEUE_PATH: Final = re.compile(r"/\d+/[^/]+/?")
+_encode = msgspec.json.Encoder().encode
+
+
+class Spoken(Protocol):
+    """A request in one of the protocols. `simple` = a browser sends such a request for any page without asking us first."""
+
+    simple: bool
+    unknown: Shape  # what is answered to an action that is not there
+
+    def action(self, body: bytes) -> str:
+        """The name of the action asked for; `body` is the whole body. Raises SqsError."""
+
+    def input(self, name: str, action: Action, body: bytes) -> Any:
+        """The input of the action. Raises SqsError."""
+
+    def output(self, name: str, content: Struct) -> Response:
+        """An answer."""
+
+    def error(self, error: SqsError) -> Response:
+        """A refusal."""
+
+
+def protocol_of(scope: Scope) -> Spoken | None:
+    """How an HTTP request speaks SQS; None = it does not. Looks at the head alone."""
+    if scope["method"] == "POST":
+        form = signed = False
+        for name, value in scope["headers"]:
+            if name == b"x-amz-target" and value.startswith(_TARGET):
+                return Json(value[len(_TARGET) :].decode("latin-1"))
+            if name == b"content-type":
+                form = value.partition(b";")[0].strip().lower() == _FORM
+            elif name == b"authorization":
+                signed = value.startswith(_SIGNED)
+        mine = form and (signed or _OWN_PATH.fullmatch(scope["path"]) or _SIGNED in scope["query_string"])
+    elif scope["method"] == "GET":
+        path, query = scope["path"], scope["query_string"]
+        mine = _QUEUE_PATH.fullmatch(path) or (b"Action=" in query and (_OWN_PATH.fullmatch(path) or _SIGNED in query))
+    else:
+        return None
+    return Query(scope["path"], scope["query_string"]) if mine else None
+
+
+def _response(status: int, media_type: tuple[bytes, bytes], request_id: str, body: bytes, *more: tuple[bytes, bytes]) -> Response:
+    head = [media_type, (b"x-amzn-requestid", request_id.encode("ascii")), *more, (b"content-length", b"%d" % len(body))]
+    return Response(status, head, body)
+
+
+def _fault(error: SqsError) -> str:
+    return "Sender" if error.shape.sender_fault else "Receiver"
+
+
+class Json:
+    """AWS JSON 1.0: the action in a header, the input in the body."""
+
+    simple = False
+    unknown = UNKNOWN_OPERATION
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+
+    def action(self, body: bytes) -> str:
+        return self._target
+
+    def input(self, name: str, action: Action, body: bytes) -> Any:
+        try:
+            return action.decoder.decode(body or b"{}")
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise SqsError(SERIALIZATION, f"The body can't be read: {error}") from None
+
+    def output(self, name: str, content: Struct) -> Response:
+        return _response(200, _JSON_TYPE, str(uuid4()), _encode(content))
+
+    def error(self, error: SqsError) -> Response:
+        shape = error.shape
+        body = _encode({"__type": shape.type, "message": error.message.encode("utf-8", "replace").decode()})
+        code = (b"x-amzn-query-error", f"{shape.code};{_fault(error)}".encode("ascii"))
+        return _response(shape.status, _JSON_TYPE, str(uuid4()), body, code)
+
+
+class Query:
+    """The query protocol: action and input as fields of the query string or of a form; the queue may be the path."""
+
+    simple = True
+    unknown = INVALID_ACTION
+
+    def __init__(self, path: str, query: bytes) -> None:
+        self._path = path
+        self._query = query
+        self._fields: Any = {}
+
+    def action(self, body: bytes) -> str:
+        self._fields = forms.parse(self._query, body)
+        name = self._fields.get("Action")
+        if isinstance(name, str) and name:
+            return name
+        if _QUEUE_PATH.fullmatch(self._path) and not body:
+            raise SqsError(UNKNOWN_OPERATION, "The request names no action.")
+        raise SqsError(MISSING_ACTION, "The request must contain the parameter Action.")
+
+    def input(self, name: str, action: Action, body: bytes) -> Any:
+        found = forms.struct_of(action.body, self._fields, name)
+        of_queue = isinstance(found, OfQueue | SendMessage)
+        if not _QUEUE_PATH.fullmatch(self._path):
+            return found
+        if not of_queue:
+            raise SqsError(INVALID_ACTION, f"The action {name} is not valid for this endpoint.")
+        return structs.replace(found, queue_url=self._path) if of_queue and not found.queue_url else found
+
+    def output(self, name: str, content: Struct) -> Response:
+        request_id = str(uuid4())
+        return _response(200, _XML_TYPE, request_id, xml.reply(name, content, request_id))
+
+    def error(self, error: SqsError) -> Response:
+        request_id = str(uuid4())
+        body = xml.error(_fault(error), error.shape.code, error.message, request_id)
+        return _response(error.shape.status, _XML_TYPE, request_id, body)
