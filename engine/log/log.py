@@ -28,6 +28,9 @@ def _client_config(bootstrap: str, client_id: str) -> dict[str, Any]:
         # After a broker's restart the first try that can succeed comes within this time.
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 400,
+        # A broker that stood still and was fenced leaves metadata without brokers; by default a client then asks its first
+        # addresses again after five minutes only.
+        "metadata.recovery.rebootstrap.trigger.ms": 5_000,
         "socket.keepalive.enable": True,
         "log.connection.close": False,
         "log_level": 4,  # warnings and worse
