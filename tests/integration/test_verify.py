@@ -191,14 +191,16 @@ BREAKS: dict[str, tuple[Callable[[Any, UnitKeys], Any], int | None, str, str]] =
 
 @pytest.fixture
 async def still(make_engine: MakeEngine) -> Engine:
-    """Queue `q`, one partition, ten messages, the last one red: three acked, three leased. Nothing runs any more."""
+    """Queue `q`, one partition, ten messages, 5 and 9 red: three acked, three leased. Nothing runs any more."""
     engine = await make_engine()
     await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
     await engine.create_tag(BY, "q", "red", 0, ONLY_RED, {})
-    await engine.send(BY, "q", [SendEntry(b"%d" % n, attributes=RED if n == 9 else {}) for n in range(10)])
+    await engine.send(BY, "q", [SendEntry(b"%d" % n, attributes=RED if n in (5, 9) else {}) for n in range(10)])
     await ack(engine, "q", await receive(engine, "q", max=3))
     assert len(await receive(engine, "q", max=3)) == 3
-    await engine._loaders._show_floors()
+    (unit,) = engine.core.control.queues["q"].units
+    counts = await engine.core.store.info(unit, engine.core.control.generation, [0, 1])
+    assert [c.floor for c in counts] == [3, 5], "floors are in the journal"
     await engine._loaders.stop()
     return engine
 
