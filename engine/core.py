@@ -54,6 +54,7 @@ class Core:
         self.suspect: Callable[[Queue], None] = lambda queue: None
         # Units that this worker is rebuilding: its loaders must not shorten their leases meanwhile, nor give them up as idle.
         self.rebuilding: set[Unit] = set()
+        self.rebuilt: Callable[[Unit], None] = lambda unit: None
         self.counts: dict[str, float] = {}
         # (kind, queue) -> how many; there while it lasts. See engine/watch.py.
         self.alarms: dict[tuple[str, str], float] = {}

@@ -53,6 +53,7 @@ class Loaders:
         core.touched = self.touch
         core.nudge = self.nudge
         core.journaled = self.journaled
+        core.rebuilt = self.rebuilt
         core.control.gone.append(self._gone)
 
     async def start(self) -> None:
@@ -79,6 +80,13 @@ class Loaders:
         loader = self.owned.get(queue.units[partition])
         if loader is not None and cursor < loader.end and open * 2 < self._core.settings.window_messages and not loader.stalled:
             self._load_if_short(loader)
+
+    def rebuilt(self, unit: Unit) -> None:
+        """The cursors of a unit may have gone back: what its loader knew of them holds no more."""
+        loader = self.owned.get(unit)
+        if loader is not None:
+            loader.cursors = {}
+            loader.seen = -1
 
     async def journaled(self, queue: Queue, partition: int, seq: int) -> None:
         """Returns when the journal has entry `seq` of a unit.

@@ -149,6 +149,7 @@ class Rebuilder:
             else:
                 self._core.count("rebuilds_total")
                 await self._write(queue, unit, epoch, states[unit])
+            self._core.rebuilt(unit)
 
     async def _read_journal(self, mine: dict[Unit, tuple[Queue, int]]) -> dict[Unit, UnitHistory]:
         count = self._core.control.journal_partitions

@@ -415,22 +415,29 @@ class Store:
         while (await self._run("close", names, (tag, 1000)))[1]:
             pass
 
+    async def _ask(self, *command: Argument) -> Any:
+        """A plain command. Raises StateUnavailable, also for what Redis refuses (it is loading its file, or read-only)."""
+        reply = await self._connection.call(*command)
+        if isinstance(reply, hiredis.ReplyError):
+            raise StateUnavailable(f"Redis refused {command[0]!r}: {reply}")
+        return reply
+
     async def last_seq(self, unit: Unit) -> int:
         """The seq of the unit's last journal entry, 0 = none."""
-        return int(await self._connection.call("HGET", self._unit(unit).meta, "seq") or 0)
+        return int(await self._ask("HGET", self._unit(unit).meta, "seq") or 0)
 
     async def drained_seq(self, unit: Unit) -> tuple[int, int]:
         """(base, drained): the journal has the entries of this life of the state, which begins above `base`, up to `drained`; 0 = none."""
-        base, drained = await self._connection.call("HMGET", self._unit(unit).meta, "base", "drained")
+        base, drained = await self._ask("HMGET", self._unit(unit).meta, "base", "drained")
         return int(base or 0), int(drained or 0)
 
     async def leftovers(self, unit: Unit) -> tuple[int, int, int]:
         """(bodies, shared bodies, bytes) that a unit holds: all 0 when nothing is open."""
         keys = self._unit(unit)
         bodies, refs, size = await asyncio.gather(
-            self._connection.call("HLEN", keys.body),
-            self._connection.call("HLEN", keys.refs),
-            self._connection.call("HGET", keys.meta, "bytes"),
+            self._ask("HLEN", keys.body),
+            self._ask("HLEN", keys.refs),
+            self._ask("HGET", keys.meta, "bytes"),
         )
         return bodies, refs, int(size or 0)
 
@@ -439,7 +446,7 @@ class Store:
         for unit in units:
             keys = self._unit(unit)
             self._keys.pop(unit, None)
-            await self._connection.call("UNLINK", *keys.all(), *(name for tag in tags for name in keys.tag(tag).all()))
+            await self._ask("UNLINK", *keys.all(), *(name for tag in tags for name in keys.tag(tag).all()))
 
 
 def _entry(data: bytes) -> Entry:

@@ -18,6 +18,7 @@ if done_seq > 0 then
     redis.call('LPOP', outbox)
     first = redis.call('LINDEX', outbox, 0)
   end
-  redis.call('HSET', meta, 'drained', done_seq)
+  -- Two loaders of one owner may drain at once (one of them rebuilds): the slower must not take it back.
+  if done_seq > tonumber(redis.call('HGET', meta, 'drained') or '0') then redis.call('HSET', meta, 'drained', done_seq) end
 end
 return {'OK', redis.call('LRANGE', outbox, 0, tonumber(ARGV[3]) - 1)}

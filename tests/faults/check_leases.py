@@ -17,26 +17,29 @@ def exclusive(story: Story) -> Verdict:
     verdict = Verdict("lease exclusivity")
     for found in story.deliveries.values():
         holder: Delivery | None = None
-        until = 0.0
         for d in found:
             verdict.saw("leases")
+            until = _held_until(story, holder, d.op.ended) if holder is not None else 0.0
             if holder is not None and d.received_ms < until:
                 if story.excused(_lent_from(holder), _lent_to(holder), d.op.ended):
                     verdict.saw("overlaps excused")
                 else:
                     verdict.breach("overlap", f"{holder.where()} lasts {until - d.received_ms:.0f} ms more; {d.where()}")
-            if (end := _held_until(story, d)) >= until:
-                holder, until = d, end
+            if _held_until(story, d, d.op.ended) >= until:
+                holder = d
     for twins in story.by_handle.values():
         if len(twins) > 1:
             verdict.breach("told twice", f"{twins[0].where()} and line {twins[1].op.lines[1]} have one handle")
     return verdict
 
 
-def _held_until(story: Story, d: Delivery) -> float:
-    """Server ms until which the lease surely lasts, after all that was or may have been done with its handle."""
+def _held_until(story: Story, d: Delivery, seen_at: int) -> float:
+    """Server ms until which the lease surely lasts, after all that was or may have been done with its handle until `seen_at`.
+
+    What was asked later does not count: a handle that was stale may be good again, when a loss has forgotten the delivery after it.
+    """
     until: float = d.it.visible_ms
-    for s in sorted(d.settles, key=lambda s: s.op.began):
+    for s in sorted((s for s in d.settles if s.op.began < seen_at), key=lambda s: s.op.began):
         if s.verb == "extend" and s.done and s.result is not None:
             until = s.result.visible_ms
         elif s.verb == "release" and s.done and s.result is not None:

@@ -344,3 +344,33 @@ async def test_the_copy_of_a_move_that_counts_is_the_same_after_a_loss(engine: E
         wipe(stack, engine)
         assert await receive(engine, "q", max=1, wait_ms=3000, lease_ms=1) != []
     assert sorted(await drain(engine, "q")) == ["copy 1", "first"]
+
+
+async def test_what_lies_beyond_the_cursor_after_a_rebuild_is_loaded_without_new_traffic(engine: Engine, stack: Services) -> None:
+    """The worker that owns the unit rebuilds it: its loader must not believe the cursors of before."""
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(engine, "q", *(str(n) for n in range(20)))
+    assert len(await receive(engine, "q", max=5, lease_ms=1)) == 5
+    await eventually(lambda: _known_to_the_end(engine))
+    with redis.Redis.from_url(stack.redis_url) as client:
+        (visible,) = client.scan_iter(f"{engine.settings.topic_prefix}:*:visible:0")
+        client.zpopmin(visible)
+    assert sorted(await drain(engine, "q"), key=int) == [str(n) for n in range(20)]
+
+
+async def _known_to_the_end(engine: Engine) -> bool:
+    loaders = list(engine._loaders.owned.values())
+    return bool(loaders) and all(loader.cursors and not loader.behind() and loader.end == 20 for loader in loaders)
+
+
+async def test_a_slower_drain_does_not_take_back_what_a_faster_one_has_noted(engine: Engine) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(engine, "q", "1", "2")
+    store, unit = engine.core.store, engine.core.control.queues["q"].units[0]
+    for _ in range(2):
+        await ack(engine, "q", await receive(engine, "q", max=1))
+    await drained(engine)
+    epoch = next(iter(engine._loaders.owned.values())).epoch
+    _, before = await store.drained_seq(unit)
+    await store.drain(unit, epoch, done_seq=before - 1, max=1)
+    assert await store.drained_seq(unit) == (0, before)
