@@ -49,6 +49,8 @@ _SETTLE_S = 15.0  # Bound for a partition to find its leader: 400 new partitions
 _RETRY_S = 0.01
 _ALIVE_S = 2.0
 _ASK_ALL = 20  # From so many topics on, one question about all is cheaper than one for each.
+FAILURES = 5
+_OLD_S = 5.0
 _NO_OFFSET = -1  # Kafka's answer when no record is late enough.
 # No leader found: what the client says of a missing partition and of a cluster that is away alike.
 _PASSING = MOVING | UNKNOWN | {NO_LEADER}
@@ -61,11 +63,14 @@ class Admin:
         self._config = {**config, "error_cb": note}
         self._threads = threads
         self._client: AdminClient | None = None
+        self._made_at = 0.0
+        self._failures = 0
 
     def start(self) -> None:
         """Makes the client; Kafka need not be there. Idempotent."""
         if self._client is None:
             self._client = AdminClient(self._config, logger=client_logger)
+            self._made_at = time.monotonic()
 
     def stop(self) -> None:
         """Drops the client. Idempotent."""
@@ -80,9 +85,20 @@ class Admin:
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+            found = await asyncio.get_running_loop().run_in_executor(self._threads, call)
         except KafkaException as fault:
+            self._failed()
             raise engine_error(error_of(fault)) from fault
+        self._failures = 0
+        return found
+
+    def _failed(self) -> None:
+        """As `read.FAILURES`: a client that does not find its broker again is replaced."""
+        self._failures += 1
+        if self._failures >= FAILURES and self._client is not None and time.monotonic() - self._made_at > _OLD_S:
+            old, self._client, self._failures = self._client, None, 0
+            self.start()
+            self._threads.submit(lambda: old)  # its end may take a moment: not on the loop
 
     async def _settled(self, ask: Callable[[], Mapping[K, Future[Any]]]) -> tuple[dict[K, Any], dict[K, KafkaError]]:
         """The results and the errors by key of one batched request. One thread hop for all, not one per key."""

@@ -50,7 +50,9 @@ class Reader:
         self._end_of = end_of
         self.unit: Unit | None = None
         self.position = 0
+        self.made_at = time.monotonic()
         self.used_at = 0.0
+        self.failures = 0
         self.stopping = False
         self._held: deque[Message] = deque()
         self._known: set[Unit] = set()

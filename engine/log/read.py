@@ -21,6 +21,10 @@ from engine.log.shapes import Chunk, Unit
 T = TypeVar("T")
 
 READERS = 8
+# A client whose broker was fenced while it stood still may not find it again ("Broker transport failure" for ever, seen with librdkafka
+# 2.16): one that has failed so often in a row, and is not new, makes room for another.
+FAILURES = 3
+_OLD_S = 5.0
 _REST_AFTER_S = 1.0  # An idle reader at the end of its partition would go on polling the broker, and hold what it read ahead.
 
 
@@ -103,10 +107,19 @@ class Readers:
 
     async def _work(self, reader: Reader, work: Callable[[], T]) -> T:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            found = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            reader.failures = 0
+            return found
+        except LogUnavailable:
+            reader.failures += 1
+            raise
         finally:
             reader.used_at = time.monotonic()
-            self._idle.append(reader)
+            if reader.failures >= FAILURES and reader.used_at - reader.made_at > _OLD_S and reader in self._all:
+                self._all.remove(reader)
+                self._threads.submit(reader.close)
+            else:
+                self._idle.append(reader)
             self._free.release()
 
     def _done(self, task: asyncio.Task[Any]) -> None:

@@ -6,6 +6,7 @@ As in SQS, one receive may be lent several messages of a group, in order. Neighb
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 
 from tests.faults.history import Op
@@ -68,13 +69,15 @@ def _in_order(story: Story, verdict: Verdict, found: list[Delivery]) -> None:
     order = sorted(ids)
     first = 0  # all before it are settled for good
     for d in found:
-        while first < len(order) and ends.get(ids[order[first]].it.id, float("inf")) <= d.received_ms:
+        # By the server's time, or by the clients' own order: the server's has whole milliseconds.
+        now = max(d.received_ms, story.history.ms(d.op.ended))
+        while first < len(order) and ends.get(ids[order[first]].it.id, float("inf")) <= now:
             first += 1
         for sequence in order[first:]:
             if sequence >= d.it.sequence:
                 break
             before = ids[sequence]
-            if ends.get(before.it.id, float("inf")) <= d.received_ms or _stands_before(d, before.it.id):
+            if ends.get(before.it.id, float("inf")) <= now or _stands_before(d, before.it.id):
                 continue
             verdict.breach("out of order", f"{d.where()} while {before.it.uid} (number {sequence}) was not settled")
             break
@@ -105,7 +108,7 @@ def _one_answer_at_a_time(story: Story, verdict: Verdict, found: list[Delivery])
     holder: Delivery | None = None
     until = 0.0
     for d in found:
-        if holder is not None and holder.op is not d.op and d.received_ms < until:
+        if holder is not None and holder.op is not d.op and d.received_ms < math.floor(until):
             if story.excused(holder.op.began, holder.op.ended, d.op.ended):
                 verdict.saw("overlaps excused")
             else:
