@@ -72,8 +72,8 @@ async def _expire_slice(core: Core, queue: Queue, tag: TagRecord, partition: int
     count = 0
     if lost:
         group = group_digest(None) if queue.record.fifo else b""
-        messages = [(offset, group) for offset in lost]
-        claimed = await core.on_state(queue, lambda g: store.claim(unit, g, tag.id, messages, claim_ms=CLAIM_MS))
+        messages = [(offset, group, "") for offset in lost]
+        claimed = await core.on_state(queue, lambda g: store.claim(unit, g, tag.id, messages, claim_ms=CLAIM_MS, beyond=True))
         held = [(offset, claimed.nonce) for offset, (word, _) in zip(lost, claimed.words, strict=True) if word == "ok"]
         count = await expire(core, queue, tag, partition, held) if held else 0
     if queue.record.fifo:

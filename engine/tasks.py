@@ -14,10 +14,9 @@ import secrets
 
 import msgspec
 
-from engine.core import MOVE_MS, Core, now_ms
+from engine.core import MOVE_MS, Core, move_key_of, now_ms
 from engine.errors import EngineError, NotAllowedOnQueue, TaskEnded, TaskNotFound
 from engine.failpoints import reached
-from engine.fifo import group_digest
 from engine.limits import check_filter, check_range
 from engine.mover import Held, Mover
 from engine.queue import Queue
@@ -215,7 +214,10 @@ class Tasks:
     async def _move(
         self, task: TaskRecord, queue: Queue, partition: int, letters: dict[int, tuple[Message, int]]
     ) -> tuple[int, int, int | None]:
-        """(moved, failed, first offset still held by a lost claim). Settled letters count as neither; leased ones as failed."""
+        """(moved, failed, first offset that must wait: held by a lost claim, or only a load can tell whether it repeats another).
+
+        Settled letters count as neither moved nor failed; leased ones as failed.
+        """
         core, tag, unit = self._core, queue.tag(None), queue.units[partition]
         core.touched(queue, partition)
         targets = {offset: self._target(task, message) for offset, (message, _) in letters.items()}
@@ -224,7 +226,7 @@ class Tasks:
         if not ready:
             return 0, failed, None
         states = await core.on_state(queue, lambda g: core.store.states(unit, g, tag.id, ready))
-        wanted = [(offset, group_digest(letters[offset][0].group) if queue.record.fifo else b"") for offset in ready]
+        wanted = [(offset, b"", _beyond_key(queue, letters[offset][0])) for offset in ready]
         claimed = await core.on_state(queue, lambda g: core.store.claim(unit, g, tag.id, wanted, claim_ms=MOVE_MS))
         reached("redrive.claimed")
         moves = []
@@ -235,8 +237,8 @@ class Tasks:
                 first_ms = state.first_received_at_ms or 0
                 held = Held(offset, claimed.nonce, message, sent_at_ms, state.count, first_ms, "", again_ms)
                 moves.append(self._mover.move(queue, tag, partition, held, target, "moved"))
-            elif word == "held" and first_held is None:
-                first_held = offset
+            elif word in ("held", "stored") and first_held is None:
+                first_held = offset  # of a lost claim, or the window will have it soon
             elif word == "busy":
                 failed += 1
         if queue.record.fifo:
@@ -250,3 +252,9 @@ class Tasks:
         if task.destination:
             return self._core.control.queues.get(task.destination)
         return self._core.control.queues.get(message.origin.original_queue) if message.origin is not None else None
+
+
+def _beyond_key(queue: Queue, message: Message) -> str:
+    """The key by which a letter may be claimed beyond the window; FIFO letters go in order, so from the window."""
+    origin = message.origin
+    return "" if origin is None or queue.record.fifo else move_key_of(origin.from_id, origin.from_tag)

@@ -271,16 +271,25 @@ class Store:
         return [word.decode().lower() for word in words]
 
     async def claim(
-        self, unit: Unit, generation: int, tag: int, messages: Sequence[tuple[int, bytes]], *, claim_ms: int, now_ms: int = 0
+        self,
+        unit: Unit,
+        generation: int,
+        tag: int,
+        messages: Sequence[tuple[int, bytes, str]],
+        *,
+        claim_ms: int,
+        beyond: bool = False,
+        now_ms: int = 0,
     ) -> Claimed:
-        """Holds (offset, group or b"") for a redrive task: words ok, busy (leased or dying), held (by another claim), settled.
+        """Holds messages for a redrive task: words ok, busy (leased or dying), held (by another claim), settled, stored.
 
-        Raises StateLost.
+        Each is (offset, group or b"", move key or ""). What the window has not taken is `stored`, unless it has a move key, or with
+        `beyond`; FIFO needs its group then. Raises StateLost.
         """
         keys = self._unit(unit)
         t = keys.tag(tag)
-        names = (keys.meta, t.visible, t.delivery, t.ahead, keys.outbox, t.order, t.groups)
-        arguments: list[Argument] = [generation, now_ms, tag, claim_ms]
+        names = (keys.meta, t.visible, t.delivery, t.ahead, keys.outbox, t.order, t.groups, keys.origins)
+        arguments: list[Argument] = [generation, now_ms, tag, claim_ms, int(beyond)]
         for message in messages:
             arguments += message
         _, nonce, words = await self._run("claim", names, arguments)

@@ -1,22 +1,24 @@
--- claim: holds messages for a redrive task: not lent, not counted, invisible until settled, given back or lapsed. Takes offsets beyond the window too.
--- KEYS 1 meta hash: generation, seq, drained, fifo, c:<tag>, n:<tag>, g:<tag>, a:<tag>
+-- claim: holds messages for a redrive task: not lent, not counted, invisible until settled, given back or lapsed.
+-- KEYS 1 meta hash: generation, seq, drained, origins, fifo, c:<tag>, n:<tag>, g:<tag>, a:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 ahead set: offsets at or above the cursor already taken
 -- KEYS 5 outbox list: journal entries
 -- KEYS 6 order zset: group and offset, FIFO only
 -- KEYS 7 groups zset: group by next ms, FIFO only
+-- KEYS 8 origins zset: move key, score is the offset of its first copy
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 tag
 -- ARGV 4 claim_ms
--- ARGV + per message: offset, group (8 bytes, FIFO only)
+-- ARGV 5 beyond: 1 = also what the window has not taken, whatever it is (Kafka no longer has it)
+-- ARGV + per message: offset, group (8 bytes, FIFO only), move key ('' = claimed only in the window: but a load nobody knows what it repeats)
 -- OUT {status, nonce, {a status word, and until when a lost claim before held it (ms, 0 = none), per offset}}
--- STATUS OK BUSY HELD SETTLED FULL LOST
+-- STATUS OK BUSY HELD SETTLED STORED FULL LOST
 -- INV a leased or dying message is never claimed
 -- COST O(offsets log open)
 -- VERSION 2
--- INCLUDE clock journal delivery guard groups
+-- INCLUDE clock journal delivery guard groups origins
 local meta, visible, delivery, ahead, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
 refused = refused or blocked(unit, meta, outbox)
@@ -24,7 +26,7 @@ if refused then return refused end
 if not ahead_whole(unit, ahead) then return broken(meta) end
 local now, tag, claim_ms = clock(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local words, claimed, times, held, touched = {}, {}, {}, {}, {}
-for a = 5, #ARGV, 2 do
+for a = 6, #ARGV, 3 do
   local off = tonumber(ARGV[a])
   local open = redis.call('ZSCORE', visible, off)
   local d = delivery_read(delivery, off) or {nonce = 0, count = 0, first = 0, flag = 0, time = 0, group = unit.fifo and ARGV[a + 1] or ''}
@@ -32,10 +34,20 @@ for a = 5, #ARGV, 2 do
   if open then
     if d.flag == 3 then again = d.time end
     if d.nonce ~= 0 and d.time > now then word = d.flag == 3 and 'HELD' or 'BUSY' end
-  elseif off < unit.cursor or redis.call('SADD', ahead, off) == 0 then
+  elseif off < unit.cursor or redis.call('SISMEMBER', ahead, off) == 1 then
     word = 'SETTLED'
-  elseif unit.fifo then
-    group_add(KEYS[6], KEYS[7], off, d.group, now)
+  elseif ARGV[5] == '0' and ARGV[a + 2] == '' then
+    word = 'STORED'
+  else
+    local entry = {off = off, move_key = ARGV[a + 2]}
+    if entry.move_key ~= '' then first_copy(meta, outbox, KEYS[8], now, tag, entry) end
+    redis.call('SADD', ahead, off)
+    if entry.reason then
+      journal(meta, outbox, now, 'skipped', tag, {off}, nil, entry.reason)
+      word = 'SETTLED'
+    elseif unit.fifo then
+      group_add(KEYS[6], KEYS[7], off, d.group, now)
+    end
   end
   if word == 'OK' then
     d.flag, d.time = 3, now + claim_ms
@@ -45,6 +57,7 @@ for a = 5, #ARGV, 2 do
   words[#words + 1], words[#words + 2] = word, again
 end
 local nonce = 0
+seal_ahead(meta, ARGV[3], ahead)
 if #claimed > 0 then
   nonce = journal(meta, outbox, now, 'claimed', tag, claimed, times)
   for i, off in ipairs(claimed) do
@@ -53,7 +66,6 @@ if #claimed > 0 then
     redis.call('ZADD', visible, held[i].time, off)
   end
   seal(meta, ARGV[3], visible, delivery)
-  seal_ahead(meta, ARGV[3], ahead)
   if unit.fifo then
     regroup_all(KEYS[6], KEYS[7], delivery, touched, now)
     seal_groups(meta, ARGV[3], KEYS[6], KEYS[7])

@@ -124,7 +124,7 @@ async def test_a_full_outbox_stops_consumers_and_changes_nothing(store: Store, u
         store.extend(unit, 1, 0, [(*pair, 5)], now_ms=NOW),
         store.release(unit, 1, 0, [pair], now_ms=NOW),
         store.kill(unit, 1, 0, [pair], move_ms=1, now_ms=NOW),
-        store.claim(unit, 1, 0, [(2, b"")], claim_ms=1, now_ms=NOW),
+        store.claim(unit, 1, 0, [(2, b"", "")], claim_ms=1, now_ms=NOW),
     ):
         with pytest.raises(OutboxFull):
             await call
@@ -231,7 +231,7 @@ async def _filled(store: Store, unit: Unit, *, fifo: bool) -> tuple[int, int]:
     rows = [entry(0, move_key="a/t"), entry(1), entry(2), entry(3, due=NOW + 9_000)]
     rows = [msgspec.structs.replace(row, group=b"groupone", dedup=b"id%d" % row.offset) for row in rows] if fifo else rows
     await store.load(unit, 1, [0], rows, now_ms=NOW)
-    await store.claim(unit, 1, 0, [(9, b"grouptwo" if fifo else b"")], claim_ms=5_000, now_ms=NOW)
+    await store.claim(unit, 1, 0, [(9, b"grouptwo" if fifo else b"", "")], claim_ms=5_000, beyond=True, now_ms=NOW)
     got = await store.receive(
         unit, 1, 0, max=1, lease_ms=None, queue_lease_ms=1000, max_receive_count=0, retention_ms=10**9, move_ms=1, now_ms=NOW
     )
@@ -289,3 +289,11 @@ async def test_a_lost_field_of_a_unit_is_noticed(store: Store, stack: Services, 
     }
     with pytest.raises(StateLost):
         await verbs.get(field, lambda: store.ack(unit, 1, 0, [pair], now_ms=NOW))()
+
+
+async def test_a_claim_beyond_the_window_knows_the_second_copy_of_a_move(store: Store, unit: Unit) -> None:
+    await store.load(unit, 1, [0], [entry(3, move_key="a")], now_ms=NOW)
+    claimed = await store.claim(unit, 1, 0, [(0, b"", "a"), (1, b"", "b"), (2, b"", "")], claim_ms=5_000, now_ms=NOW)
+    assert [word for word, _ in claimed.words] == ["settled", "ok", "stored"]
+    await store.load(unit, 1, [0], [entry(n, move_key="ab-a"[n].strip("-")) for n in range(4)], now_ms=NOW)
+    assert sorted(await receive(store, unit)) == [2, 3]
