@@ -36,11 +36,27 @@ def _lost_one(story: Story, verdict: Verdict, plan: Plan, message: Message) -> N
         found = story.deliveries.get((plan.name, tag, message.id), [])
         if message.id in story.moved:
             continue
-        if not found:
+        if not found and _repeats(story, plan, message):
+            verdict.saw("repeats answered anew")
+        elif not found:
             verdict.breach("lost", f"{message.sent.uid} (id {message.id}) of {plan.name}/{tag}, answered at {message.op.where()}")
         elif not any(s for d in found for s in d.by("ack", "kill")):
             # Only where the queue was empty at the end is a message that nobody settled gone; `counters` says if it was not.
             verdict.breach("vanished", f"nobody settled {found[-1].where()}")
+
+
+def _repeats(story: Story, plan: Plan, message: Message) -> bool:
+    """Whether it repeats an earlier message that was delivered, and was answered with an id of its own while the service was hurt."""
+    key = _dedup_key(plan, message)
+    if key is None or not story.hurt(message.op.began, _end(message.op)):
+        return False
+    earlier = (m for m in story.messages[plan.name].values() if _dedup_key(plan, m) == key and m.op.began < _end(message.op))
+    return any(d.it.id != message.id for m in earlier for d in story.by_uid.get((plan.name, m.sent.uid), []))
+
+
+def _dedup_key(plan: Plan, message: Message) -> tuple[str, str] | None:
+    key = message.sent.dedup or (message.sent.body if plan.content_dedup else "")
+    return (message.sent.group if plan.dedup_scope == "group" else "", key) if plan.fifo and key else None
 
 
 def phantoms(story: Story) -> Verdict:
@@ -117,7 +133,10 @@ def purges(story: Story) -> Verdict:
 
 
 def dedup(story: Story) -> Verdict:
-    """Sends with equal deduplication ids within five minutes are one message: equal ids in the answers, one id delivered."""
+    """Sends with equal deduplication ids within five minutes are one message: one id delivered, and equal ids in the answers.
+
+    While the service is hurt a repeat may be answered with an id of its own (docs/decisions/0004).
+    """
     verdict = Verdict("dedup window")
     for queue, messages in story.messages.items():
         plan = story.plans[queue]
@@ -125,9 +144,9 @@ def dedup(story: Story) -> Verdict:
             continue
         groups: dict[tuple[str, str], list[Message]] = defaultdict(list)
         for message in messages.values():
-            key = message.sent.dedup or (message.sent.body if plan.content_dedup else "")
-            if key:
-                groups[message.sent.group if plan.dedup_scope == "group" else "", key].append(message)
+            found = _dedup_key(plan, message)
+            if found is not None:
+                groups[found].append(message)
         for (_, key), same in groups.items():
             same.sort(key=lambda m: m.op.began)
             for window in _windows(same):
@@ -154,7 +173,10 @@ def _one_message(story: Story, verdict: Verdict, queue: str, key: str, window: l
     verdict.saw("dedup ids")
     verdict.saw("repeats", len(window) - 1)
     answered = {m.id for m in window if m.op.ok}
-    if len(answered) > 1:
+    calm = {m.id for m in window if m.op.ok and not story.hurt(m.op.began, _end(m.op))}
+    if len(answered) > 1 and len(calm) <= 1:
+        verdict.saw("answered anew", len(answered) - 1)
+    elif len(answered) > 1:
         verdict.breach("two ids", f"{key} of {queue} was answered with {sorted(answered)}, first at {window[0].op.where()}")
     uids = {m.sent.uid for m in window}
     shown = {d.it.id for uid in uids for d in story.by_uid.get((queue, uid), []) if d.it.origin is None}

@@ -44,6 +44,24 @@ CLEAN: dict[str, tuple[Checker, Book]] = {
         check_messages.dedup,
         Book().queue(fifo=True).send(1, "a", dedup="k").send(50, "b", dedup="k", ids=["id-a"]).lend(99, "a"),
     ),
+    "dedup: answered anew while hurt": (
+        check_messages.dedup,
+        Book().queue(fifo=True).send(1, "a", dedup="k").fault(40, "kill redis", 60).send(50, "b", dedup="k").lend(99, "a"),
+    ),
+    "lost: a repeat answered anew while hurt": (
+        check_messages.lost,
+        Book()
+        .queue(fifo=True)
+        .send(1, "a", dedup="k")
+        .fault(40, "kill redis", 60)
+        .send(50, "b", dedup="k")
+        .lend(99, "a")
+        .ack(120, "a@104"),
+    ),
+    "exclusive: a stale handle is good again after a loss": (
+        check_leases.exclusive,
+        clean().lend(5200, "a", count=2).fault(5300, "wipe", 5301, loses=True).settle(5400, "extend", "a@15", visible_ms=9900),
+    ),
     "dedup: after five minutes": (
         check_messages.dedup,
         Book().queue(fifo=True).send(1, "a", dedup="k").send(300_001, "b", dedup="k").lend(99, "a").lend(300_100, "b"),

@@ -34,5 +34,5 @@ QUEUES: dict[str, Kind] = {
     ),
     "purged": Kind({"partitions": 2}, {}),
     "still": Kind({"partitions": 2}, {"kept": True}),
+    "fifo": Kind({"fifo": True}, {"fifo": True, **STEADY}),
 }
-FIFO = {"fifo": Kind({"fifo": True, "content_dedup": False}, {"fifo": True, **STEADY})}

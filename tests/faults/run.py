@@ -45,7 +45,6 @@ class Order:
     seconds: float = 60.0
     fault: str = "mix"
     history: Path | None = None
-    fifo: bool = False
     pending: bool = False
     pause_s: tuple[float, float] = PAUSE_S
     live_s: float = LIVE_WITHIN_S
@@ -82,7 +81,7 @@ def hurt(order: Order, data: Path, history: Path) -> dict[str, Any]:
     stack = Stack(data, 2)
     try:
         stack.start()
-        workload = Workload(recorder, stack.endpoint, rest, fifo=order.fifo)
+        workload = Workload(recorder, stack.endpoint, rest)
         workload.create()
         watch = Watch(lambda: {name: child.pid for name, child in stack.parts.items()})
         workload.start()
@@ -115,10 +114,9 @@ def main() -> int:
     parser.add_argument("--history", type=Path, help="keep the history in this file")
     parser.add_argument("--report", type=Path, help="write the report to this file")
     parser.add_argument("--keep", type=Path, help="keep data and logs in this new folder")
-    parser.add_argument("--fifo", action="store_true", help="with a FIFO queue")
     parser.add_argument("--pending", action="store_true", help="with the faults that are not noticed yet")
     given = parser.parse_args()
-    order = Order(given.seed, given.seconds, given.fault, given.history, given.fifo, given.pending, keep=given.keep)
+    order = Order(given.seed, given.seconds, given.fault, given.history, given.pending, keep=given.keep)
     if given.keep:
         given.keep.mkdir(parents=True)
     if given.soak:

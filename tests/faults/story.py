@@ -157,6 +157,10 @@ class Story:
         """
         return any(ended >= self._reach(loss) and began <= loss.ended and again >= loss.began for loss in self.history.losses)
 
+    def hurt(self, began: int, ended: int) -> bool:
+        """Whether a fault was there, or healed less than 8 s before, while something was asked and answered (monotonic ns)."""
+        return any(fault.began <= ended and _end(fault) + HELD_UP_NS >= began for fault in self.history.faults)
+
     def lost_between(self, early: int, late: int) -> bool:
         """Whether Redis lost state between two times."""
         return any(loss.ended >= early and loss.began <= late for loss in self.history.losses)

@@ -33,8 +33,7 @@ def test_every_promise_holds_while_the_service_is_hurt(programs: None, tmp_path:
     assert told["sends"] > 500
     assert len(told["struck"]) >= 2
     looked = {verdict.name: sum(verdict.counts.values()) for verdict in verdicts}
-    unused = {name for name, count in looked.items() if not count}
-    assert unused <= {"FIFO order within a group", "dedup window"}, "a checker had nothing to look at"
+    assert all(looked.values()), f"a checker had nothing to look at: {looked}"
 
 
 def test_a_fault_is_either_struck_by_default_or_pending() -> None:

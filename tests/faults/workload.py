@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.faults.client import Client, Lent
 from tests.faults.history import Line, Recorder
-from tests.faults.queues import FIFO, LEASE_MS, QUEUES
+from tests.faults.queues import LEASE_MS, QUEUES
 
 # Longer than the 30 s after which a letter is taken from a mover that was lost.
 TASKS_S = 60.0
@@ -23,7 +23,7 @@ TASKS_S = 60.0
 class Workload:
     """Threads of clients. `start`, then `drain`, then `looks`, in one thread."""
 
-    def __init__(self, recorder: Recorder, endpoint: str, rest: random.Random, *, fifo: bool = False) -> None:
+    def __init__(self, recorder: Recorder, endpoint: str, rest: random.Random) -> None:
         self._recorder = recorder
         self._endpoint = endpoint
         self._rest = rest
@@ -35,8 +35,7 @@ class Workload:
         self._tasks: list[str] = []
         self._worked: dict[tuple[str, str], float] = {}
         self.errors: list[BaseException] = []
-        self.queues = {**QUEUES, **(FIFO if fifo else {})}
-        self._fifo = fifo
+        self.queues = QUEUES
 
     def client(self) -> Client:
         return Client(self._recorder, self._endpoint, next(self._numbers))
@@ -58,12 +57,10 @@ class Workload:
         self._receiving.set()
         senders = [self._sender("plain", 20, 0.04), self._sender("durable", 10, 0.04), self._sender("tagged", 10, 0.04)]
         senders += [self._sender("delayed", 5, 0.07, delay=True), self._sender("dead", 8, 0.1)]
-        senders += [self._purger, self._keeper, self._redriver, self._sluggard]
+        senders += [self._purger, self._keeper, self._redriver, self._sluggard, self._fifo_sender]
         receivers = [self._receiver("plain"), self._receiver("plain"), self._receiver("durable"), self._receiver("tagged")]
         receivers += [self._receiver("tagged", tag="red"), self._wavering, self._grim, self._grim, self._receiver("purged")]
-        if self._fifo:
-            senders.append(self._fifo_sender)
-            receivers += [self._receiver("fifo"), self._receiver("fifo")]
+        receivers += [self._receiver("fifo"), self._receiver("fifo")]
         self._senders = [self._thread(work, self._sending) for work in senders]
         self._threads = self._senders + [self._thread(work, self._receiving) for work in receivers]
 
