@@ -154,7 +154,7 @@ class Store:
             "receive",
             (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.order, t.groups),
             (generation, now_ms, tag, max, -1 if lease_ms is None else lease_ms, queue_lease_ms, max_receive_count,
-             retention_ms, move_ms, self._window.bytes),
+             retention_ms, move_ms, self._window.bytes, self._window.messages),
         )  # fmt: skip
         _, now, nonce, wait_ms, cursor, open_count, lent, dying = reply
         return Received(

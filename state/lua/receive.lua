@@ -17,6 +17,7 @@
 -- ARGV 8 retention_ms
 -- ARGV 9 move_ms: how long a dying message waits for its mover
 -- ARGV 10 window_bytes: above half of it a leased message gives up its body
+-- ARGV 11 window_messages: above half of as many bodies too
 -- OUT {status, now, nonce, ms to the next visible time or -1, cursor, open, {offset, count, first ms, deadline ms, body ...}, {offset, count, first ms, nonce, again ms or 0, reason, body ...}}; the second list is dying: the caller moves it
 -- STATUS OK FULL LOST
 -- INV a message is lent to one caller at a time; each delivery adds one to its count; nonce is the seq of its entry; a group with a lent message lends nothing
@@ -31,7 +32,7 @@ if refused then return refused end
 local now, tag, max = clock(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local lease_ms, queue_lease_ms = tonumber(ARGV[5]), tonumber(ARGV[6])
 local max_receive_count, retention_ms = tonumber(ARGV[7]), tonumber(ARGV[8])
-local move_ms, window_bytes = tonumber(ARGV[9]), tonumber(ARGV[10])
+local move_ms, window_bytes, window_messages = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
 local shared = redis.call('EXISTS', refs) == 1
 local offsets, deadlines, lapsed, expired, lent, dying, touched = {}, {}, {}, {}, {}, {}, {}
 local REASON = {'killed', 'exhausted'}
@@ -110,7 +111,7 @@ if #expired > 0 then journal(meta, outbox, now, 'expired', tag, expired) end
 local nonce, out = 0, {}
 if #lent > 0 then
   nonce = journal(meta, outbox, now, 'leased', tag, offsets, deadlines)
-  local full = tonumber(redis.call('HGET', meta, 'bytes') or '0') > window_bytes / 2
+  local full = tonumber(redis.call('HGET', meta, 'bytes') or '0') > window_bytes / 2 or redis.call('HLEN', body) > window_messages / 2
   for _, l in ipairs(lent) do
     local off, d, packed = l[1], l[2], l[3]
     d.nonce = nonce

@@ -297,3 +297,14 @@ async def test_a_claim_beyond_the_window_knows_the_second_copy_of_a_move(store: 
     assert [word for word, _ in claimed.words] == ["settled", "ok", "stored"]
     await store.load(unit, 1, [0], [entry(n, move_key="ab-a"[n].strip("-")) for n in range(4)], now_ms=NOW)
     assert sorted(await receive(store, unit)) == [2, 3]
+
+
+async def test_what_is_leased_leaves_room_in_the_window(connection: Connection) -> None:
+    store = Store(connection, f"s{secrets.token_hex(3)}", Window(16, 1_000_000))
+    unit = Unit(secrets.token_hex(6), 0)
+    await store.open(unit, 1, [(0, 0)])
+    lent = 0
+    for start in range(0, 160, 8):
+        await store.load(unit, 1, [0], [entry(o) for o in range(start, start + 8)], now_ms=NOW)
+        lent += len(await receive(store, unit))
+    assert lent == 160 and (await store.leftovers(unit))[0] <= 16
