@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 
 from engine.access import Access
+from engine.attempts import Attempts
 from engine.browse import Browse
 from engine.config import Settings
 from engine.control import Control
@@ -50,7 +51,7 @@ from engine.verbs import (
 )
 from engine.watch import Watch
 from schemas.filters import Filter
-from schemas.records import KeyRecord, RedrivePolicy, TagRecord
+from schemas.records import KeyRecord, QueueRecord, RedrivePolicy, TagRecord
 from schemas.vocabulary import Verb
 from state.connection import Connection
 from state.ending import end
@@ -79,6 +80,7 @@ class Engine:
         self._snapshots = Snapshots(self.core)
         self._rebuilder = Rebuilder(self.core, self._loaders.worker, self._snapshots)
         self._leases = Leases(self.core, self._mover.move_dead)
+        self._attempts = Attempts(self.core, self._leases)
         self._browse = Browse(self.core)
         self._tasks = Tasks(self.core, self._mover)
         self._renewal = Renewal(self.core, self._queues)
@@ -156,6 +158,13 @@ class Engine:
             names = [n for n in names if queues[n].record.owner == by.id]
         return names[:limit], names[limit - 1] if len(names) > limit else None
 
+    async def record(self, name: str) -> QueueRecord:
+        """What this worker knows of a queue; Redis is not asked. For dialects in which a verb means something else in a FIFO queue.
+
+        Nobody is authorised by it: the verb that follows does that. Raises QueueNotFound.
+        """
+        return (self.core.control.queues.get(name) or await self.core.control.queue(name)).record
+
     async def get_queue(self, by: Principal, name: str) -> QueueInfo:
         return await queue_info(self.core, await self._queue(by, Verb.GET_QUEUE, name))
 
@@ -216,19 +225,43 @@ class Engine:
         return await self._sender.send(await self._queue(by, Verb.SEND, queue), by.id, entries)
 
     async def receive(
-        self, by: Principal, queue: str, tag: str | None, max: int | None, wait_ms: int | None, lease_ms: int | None
+        self,
+        by: Principal,
+        queue: str,
+        tag: str | None,
+        max: int | None,
+        wait_ms: int | None,
+        lease_ms: int | None,
+        attempt: str | None = None,
     ) -> list[Delivery]:
-        """Lends up to `max` messages; waits up to `wait_ms` for the first. None = the queue's settings. Raises Overloaded."""
+        """Lends up to `max` messages; waits up to `wait_ms` for the first. None = the queue's settings. Raises Overloaded.
+
+        `attempt` names a receive of a FIFO queue: repeated, it is answered as before (engine/attempts.py); others ignore it.
+        """
         found = await self._queue(by, Verb.RECEIVE, queue)
+        at = found.tag(tag)
+        if attempt is not None and found.record.fifo:
+            again = await self._attempts.again(found, at, by.id, attempt, lease_ms)
+            if again:
+                return again
         if wait_ms != 0 and self._receiver.waiting >= MAX_LONG_POLLS:
             raise Overloaded("too many receives are waiting here")
-        return await self._receiver.receive(found, found.tag(tag), max, wait_ms, lease_ms)
+        lent = await self._receiver.receive(found, at, max, wait_ms, lease_ms)
+        if attempt is not None and lent and found.record.fifo:
+            self._attempts.keep(found, at, by.id, attempt, lent)
+        return lent
 
-    async def ack(self, by: Principal, queue: str, handles: list[str]) -> list[EntryResult]:
-        return await self._leases.ack(await self._queue(by, Verb.ACK, queue), handles)
+    async def ack(self, by: Principal, queue: str, handles: list[str], *, late: bool = True) -> list[EntryResult]:
+        """Settles messages. `late`: a handle whose lease has lapsed counts until the message is delivered again."""
+        return await self._leases.ack(await self._queue(by, Verb.ACK, queue), handles, late=late)
 
-    async def extend(self, by: Principal, queue: str, entries: list[ExtendEntry]) -> list[EntryResult]:
-        return await self._leases.extend(await self._queue(by, Verb.EXTEND, queue), entries)
+    async def settled(self, by: Principal, queue: str, handles: list[str]) -> list[bool]:
+        """Whether the message of each handle is settled under its tag: what makes a stale handle one that did its work before."""
+        return await self._leases.settled(await self._queue(by, Verb.ACK, queue), handles)
+
+    async def extend(self, by: Principal, queue: str, entries: list[ExtendEntry], *, late: bool = True) -> list[EntryResult]:
+        """Gives leases a new length from now; `late` as in ack."""
+        return await self._leases.extend(await self._queue(by, Verb.EXTEND, queue), entries, late=late)
 
     async def release(self, by: Principal, queue: str, handles: list[str], delay_ms: int = 0) -> list[EntryResult]:
         return await self._leases.release(await self._queue(by, Verb.RELEASE, queue), handles, delay_ms)

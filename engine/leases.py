@@ -17,7 +17,7 @@ from engine.queue import Queue
 from engine.verbs import EntryResult, ExtendEntry
 from schemas.identity import BadIdentity, Handle
 from schemas.records import TagRecord
-from schemas.vocabulary import EntryStatus
+from schemas.vocabulary import EntryStatus, MessageState
 from state.keys import Unit
 from state.replies import Dying
 
@@ -99,6 +99,17 @@ class Leases:
         if queue.record.fifo:
             self._woken(queue, handles)
         return [EntryResult(text, word) for text, word in zip(texts, words, strict=True)]
+
+    async def settled(self, queue: Queue, texts: Sequence[str]) -> list[bool]:
+        """Whether the message of each handle is settled under the handle's tag; also when the tag is gone."""
+        handles = self._parse(queue, texts)
+        store = self._core.store
+
+        async def call(unit: Unit, g: int, tag: int, indexes: list[int]) -> list[bool]:
+            states = await store.states(unit, g, tag, [handles[i].offset for i in indexes])
+            return [state.state == MessageState.SETTLED for state in states]
+
+        return await self._each(queue, handles, call, True)
 
     def _woken(self, queue: Queue, handles: Sequence[Handle]) -> None:
         for partition in {handle.partition for handle in handles}:

@@ -58,12 +58,16 @@ class Tasks:
     async def redrive(
         self, queue: Queue, principal: str, destination: Queue | None, filter: Filter | None, rate: int, *, alone: bool = False
     ) -> TaskRecord:
-        """Starts a task over what is in `queue` now. `rate` messages a second, 0 = no bound. Raises InvalidValue.
+        """Starts a task over what is in `queue` now. `rate` messages a second, 0 = no bound. Raises InvalidValue, NotAllowedOnQueue.
 
         `alone`: raises NotAllowedOnQueue unless the queue is somebody's dead-letter queue and no other task is emptying it.
         """
         check_range("rate", rate, 0, 100_000)
         check_filter(filter)
+        if destination is not None and destination.record.fifo != queue.record.fifo:
+            raise NotAllowedOnQueue(
+                f"{queue.name!r} and {destination.name!r} must both be FIFO queues or both not", field="destination", given=destination.name
+            )
         if not alone:
             return await self._begin(queue, principal, destination, filter, rate)
         control = self._core.control

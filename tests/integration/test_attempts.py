@@ -1,0 +1,80 @@
+"""Attempts, late handles and what a stale handle means in FIFO queues, through the engine. Real Kafka and Redis."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from engine.engine import Engine
+from engine.errors import NotAllowedOnQueue
+from engine.verbs import Delivery, ExtendEntry, Principal, QueueSettings
+from tests.integration.drive import BY, ack, receive
+from tests.integration.test_fifo import FIFO, SPREAD, put, texts
+
+
+async def attempt(engine: Engine, key: str, lease_ms: int | None = None, by: Principal = BY) -> list[Delivery]:
+    return await engine.receive(by, "q", None, 10, 0, lease_ms, key)
+
+
+def handles(deliveries: list[Delivery]) -> list[str]:
+    return [d.handle for d in deliveries]
+
+
+@pytest.mark.parametrize("settings", [FIFO, SPREAD], ids=["queue scope", "group scope"])
+async def test_a_repeated_attempt_is_answered_as_before_and_leased_anew(engine: Engine, settings: QueueSettings) -> None:
+    await engine.create_queue(BY, "q", settings)
+    for group in "abc":
+        await put(engine, "q", group, "1", "2")
+    first = await attempt(engine, "k", 5_000)
+    again = await attempt(engine, "k", 9_000)
+    assert len(first) == 6 and handles(again) == handles(first) and texts(again) == texts(first)
+    assert [d.receive_count for d in again] == [1] * 6
+    gained = [b.next_visible_at_ms - a.next_visible_at_ms for a, b in zip(first, again, strict=True)]
+    assert all(4_000 <= gain < 9_000 for gain in gained)
+    assert await attempt(engine, "other") == [] and await attempt(engine, "k", by=Principal("x", admin=True)) == []
+    assert handles(await attempt(engine, "k")) == handles(first)
+    await ack(engine, "q", again)
+
+
+@pytest.mark.parametrize("change", ["ack", "extend", "release", "lapse"])
+async def test_an_attempt_whose_messages_were_touched_is_a_receive_like_any_other(engine: Engine, change: str) -> None:
+    await engine.create_queue(BY, "q", FIFO)
+    await put(engine, "q", "a", "1", "2")
+    first = await attempt(engine, "k", 300 if change == "lapse" else 60_000)
+    if change == "ack":
+        await ack(engine, "q", first[:1])
+    elif change == "extend":
+        await engine.extend(BY, "q", [ExtendEntry(first[0].handle, 50_000)])
+    elif change == "release":
+        await engine.release(BY, "q", handles(first))
+    else:
+        await asyncio.sleep(0.4)
+    again = await attempt(engine, "k")
+    assert texts(again) == (["1", "2"] if change in ("release", "lapse") else [])
+    assert not set(handles(again)) & set(handles(first))
+    assert handles(await attempt(engine, "k")) == handles(again)
+
+
+async def test_a_handle_is_late_once_its_lease_has_lapsed_if_the_caller_says_so(engine: Engine) -> None:
+    await engine.create_queue(BY, "q", FIFO)
+    await put(engine, "q", "a", "1")
+    (old,) = await receive(engine, "q", lease_ms=200)
+    await asyncio.sleep(0.3)
+    assert [r.status for r in await engine.ack(BY, "q", [old.handle], late=False)] == ["lapsed"]
+    assert [r.status for r in await engine.extend(BY, "q", [ExtendEntry(old.handle, 1)], late=False)] == ["lapsed"]
+    assert await engine.settled(BY, "q", [old.handle]) == [False]
+    (new,) = await receive(engine, "q")
+    assert [r.status for r in await engine.ack(BY, "q", [old.handle], late=False)] == ["stale"]
+    assert await engine.settled(BY, "q", [old.handle]) == [False]
+    await ack(engine, "q", [new])
+    assert [r.status for r in await engine.ack(BY, "q", [new.handle], late=False)] == ["stale"]
+    assert await engine.settled(BY, "q", [new.handle]) == [True]
+
+
+async def test_a_task_moves_between_queues_of_one_kind_only(engine: Engine) -> None:
+    await engine.create_queue(BY, "q", FIFO)
+    await engine.create_queue(BY, "plain", QueueSettings())
+    for source, target in (("q", "plain"), ("plain", "q")):
+        with pytest.raises(NotAllowedOnQueue, match="both"):
+            await engine.redrive(BY, source, target, None, 0)
