@@ -310,7 +310,9 @@ class Store:
     async def purge(self, unit: Unit, generation: int, tags: Sequence[int], below: int, *, now_ms: int = 0) -> int:
         """Settles all below offset `below` under `tags`; returns how many were open in the window. Raises StateLost."""
         keys = self._unit(unit)
-        reply = await self._run("purge", self._all_tags(keys, tags), (generation, now_ms, below, *tags))
+        names = self._all_tags(keys, tags)
+        names[4:4] = (keys.dedup, keys.pending)
+        reply = await self._run("purge", names, (generation, now_ms, below, *tags))
         return int(reply[1])
 
     async def states(self, unit: Unit, generation: int, tag: int, offsets: Sequence[int], *, now_ms: int = 0) -> list[State]:

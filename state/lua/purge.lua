@@ -1,8 +1,10 @@
--- purge: settles everything below an offset under every tag given: ready, delayed and leased, loaded or not.
--- KEYS 1 meta hash: generation, seq, bytes, fifo, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>
+-- purge: settles everything below an offset under every tag given: ready, delayed and leased, loaded or not. What is sent later repeats none of it.
+-- KEYS 1 meta hash: generation, seq, bytes, fifo, seen, dedups, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>
 -- KEYS 2 body hash: offset -> header and record
 -- KEYS 3 refs hash: offset -> holders
 -- KEYS 4 outbox list: journal entries
+-- KEYS 5 dedup hash: id -> when (ms) and offset, FIFO only
+-- KEYS 6 pending hash: offset -> record that came before the one it follows, FIFO only
 -- KEYS + per tag: visible zset, ahead set, delayed zset, delivery hash, order zset, groups zset
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
@@ -11,21 +13,24 @@
 -- OUT {status, how many were open in the window}
 -- STATUS OK LOST
 -- INV nothing at or above the offset changes
--- COST O(open x tags)
--- VERSION 2
--- INCLUDE clock journal delivery guard groups settle
-local meta, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+-- COST O(open x tags, and ids)
+-- VERSION 3
+-- INCLUDE clock journal delivery guard groups settle dedup
+local meta, body, refs, outbox, dedup, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local now, below = clock(ARGV[2]), tonumber(ARGV[3])
+local m = redis.call('HMGET', meta, 'fifo', 'seen', 'dedups')
+local fifo = m[1] == '1'
 local units = {}
 for i = 4, #ARGV do
-  local k = 4 + (i - 4) * 6
+  local k = 6 + (i - 4) * 6
   local unit, refused = guard(meta, ARGV[1], ARGV[i], KEYS[k + 1], KEYS[k + 4], KEYS[k + 5], KEYS[k + 6])
   if refused then return refused end
   units[i] = unit
 end
+if fifo and m[3] ~= tostring(redis.call('HLEN', dedup)) then return broken(meta) end
 local count = 0
 for i = 4, #ARGV do
-  local k, unit = 4 + (i - 4) * 6, units[i]
+  local k, unit = 6 + (i - 4) * 6, units[i]
   local visible, ahead, delayed, delivery, order = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], KEYS[k + 5]
   local shared = redis.call('EXISTS', refs) == 1
   local touched = {}
@@ -55,5 +60,14 @@ for i = 4, #ARGV do
     seal_groups(meta, ARGV[i], order, KEYS[k + 6])
   end
   journal(meta, outbox, now, 'purged', tonumber(ARGV[i]), {below})
+end
+if fifo then
+  redis.call('HSET', meta, 'dedups', dedup_forget_below(dedup, below))
+  -- The log begins at the offset now, and so does its order. An unknown `seen` is found by the loader, there.
+  local seen = tonumber(m[2] or '-1')
+  if seen >= 0 and seen < below then redis.call('HSET', meta, 'seen', below) end
+  for _, off in ipairs(redis.call('HKEYS', pending)) do
+    if tonumber(off) < below then redis.call('HDEL', pending, off) end
+  end
 end
 return {'OK', count}

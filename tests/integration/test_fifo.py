@@ -192,6 +192,18 @@ async def test_a_tag_made_later_sees_no_repeats(engine: Engine) -> None:
     assert await drain(engine, "q", patience_ms=300) == []
 
 
+@pytest.mark.parametrize("window", [200, 10])
+async def test_a_purge_forgets_ids_and_order_goes_on(make_engine: MakeEngine, window: int) -> None:
+    """With a window of 10 most of what is purged was never loaded."""
+    engine = await make_engine(window_messages=window)
+    await engine.create_queue(BY, "q", FIFO)
+    old = await put(engine, "q", "a", *(str(n) for n in range(40)))
+    await engine.purge(BY, "q")
+    new = await put(engine, "q", "a", "11", "1", "x", "1")
+    assert not {sent.id for sent in new} & {sent.id for sent in old} and new[3].id == new[1].id
+    assert await drain(engine, "q", patience_ms=1000) == ["11", "1", "x"]
+
+
 BAD_SENDS: list[tuple[dict[str, Any], str]] = [
     ({}, "group"),
     ({"group": "a"}, "dedup_id"),

@@ -261,6 +261,16 @@ async def test_a_lost_key_or_member_is_noticed_before_any_answer(store: Store, s
         await store.probe(unit, 1, 0, now_ms=NOW)
 
 
+async def test_a_purge_that_finds_ids_lost_takes_the_unit_out_of_service(store: Store, stack: Services) -> None:
+    unit = Unit(secrets.token_hex(6), 0)
+    await _filled(store, unit, fifo=True)
+    with redis.Redis.from_url(stack.redis_url) as client:
+        (key,) = client.scan_iter(f"*{unit.incarnation}*:dedup")
+        _lose_one(client, key)
+    with pytest.raises(StateLost):
+        await store.purge(unit, 1, [0], 2, now_ms=NOW)
+
+
 def _lose_one(client: redis.Redis, key: bytes) -> None:
     kind = client.type(key)
     if kind == b"zset":

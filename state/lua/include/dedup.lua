@@ -26,3 +26,13 @@ local function dedup_forget(dedup, ids, at)
     redis.call('LPOP', ids)
   end
 end
+-- Forgets the ids of messages below an offset; returns how many are left. What is left of them in `ids` is dropped by and by.
+local function dedup_forget_below(dedup, below)
+  local all = redis.call('HGETALL', dedup)
+  local left = #all / 2
+  for i = 1, #all, 2 do
+    local _, off = struct.unpack('>I8I8', all[i + 1])
+    if off < below then left = left - redis.call('HDEL', dedup, all[i]) end
+  end
+  return left
+end
