@@ -93,11 +93,12 @@ ERRORS: Final[dict[type[errors.EngineError], Shape]] = {
     errors.Overloaded: REQUEST_THROTTLED,
 }
 
-# What became of a handle -> shape, None = success. A delete with a stale handle is silence, a visibility change is not.
+# What became of a handle -> shape, None = success. A delete with a stale handle is silence, a visibility change is not. Only of FIFO
+# queues a lapsed handle does not count.
 DELETED: Final[dict[str, Shape | None]] = {
     EntryStatus.OK: None,
     EntryStatus.STALE: None,
-    EntryStatus.LAPSED: None,
+    EntryStatus.LAPSED: INVALID_PARAMETER,
     EntryStatus.INVALID: INVALID_HANDLE,
 }
 CHANGED: Final[dict[str, Shape | None]] = {

@@ -1,5 +1,6 @@
 """DeleteMessage, ChangeMessageVisibility and their batches: what the holder of a receipt handle may do.
 
+In a FIFO queue a handle whose lease is over does nothing: what it holds may be with somebody else, and what follows must wait.
 The engine refuses a whole request for one malformed handle, or one lease that is too long in all; SQS fails that entry alone, so such
 a batch is asked again one by one.
 Neighbours: `errors` says what becomes of a status. This module must not know HTTP.
@@ -20,6 +21,7 @@ from facade.sqs.messages import milliseconds
 from facade.sqs.names import of_url
 from facade.sqs.replies import DONE, DoneBatchReply, DoneReply, FailedReply, Output
 from facade.sqs.shapes import HandleEntry, OfHandle
+from schemas.vocabulary import EntryStatus
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -30,12 +32,32 @@ _Outcomes = Mapping[str, Shape | None]
 
 def _deleting(engine: Engine, call: Call) -> _Ask:
     queue = of_url(call.body.queue_url).queue
-    return lambda entries: engine.ack(call.by, queue, [entry.handle for entry in entries])
+
+    async def ask(entries: Sequence[ExtendEntry]) -> list[EntryResult]:
+        fifo = (await engine.record(queue)).fifo
+        results = await engine.ack(call.by, queue, [entry.handle for entry in entries], late=not fifo)
+        return await _told_apart(engine, call, queue, results) if fifo else results
+
+    return ask
+
+
+async def _told_apart(engine: Engine, call: Call, queue: str, results: list[EntryResult]) -> list[EntryResult]:
+    """Results of a FIFO queue's deletes: a handle that did its work before stays stale, one received again since is lapsed."""
+    stale = [result.handle for result in results if result.status == EntryStatus.STALE]
+    if not stale:
+        return results
+    settled = dict(zip(stale, await engine.settled(call.by, queue, stale), strict=True))
+    return [result if settled.get(result.handle, True) else EntryResult(result.handle, EntryStatus.LAPSED) for result in results]
 
 
 def _changing(engine: Engine, call: Call) -> _Ask:
     queue = of_url(call.body.queue_url).queue
-    return lambda entries: engine.extend(call.by, queue, list(entries))
+
+    async def ask(entries: Sequence[ExtendEntry]) -> list[EntryResult]:
+        fifo = (await engine.record(queue)).fifo
+        return await engine.extend(call.by, queue, list(entries), late=not fifo)
+
+    return ask
 
 
 def _wish(given: HandleEntry | OfHandle, outcomes: _Outcomes) -> ExtendEntry:
@@ -56,7 +78,8 @@ def _refusal(result: EntryResult, outcomes: _Outcomes) -> SqsError | None:
     shape = outcomes[result.status]
     if shape is None:
         return None
-    reason = "Message does not exist or is not available for visibility timeout change."
+    gone = "Message does not exist or is not available for visibility timeout change."
+    reason = "The receipt handle has expired." if result.status == EntryStatus.LAPSED else gone
     return SqsError(shape, f"Value {result.handle[:100]} for parameter ReceiptHandle is invalid. Reason: {reason}")
 
 

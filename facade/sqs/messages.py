@@ -5,22 +5,23 @@ Neighbours: `attributes`, `digests`, `batches`; `handles` does what follows a re
 
 from __future__ import annotations
 
+import asyncio
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engine.errors import MessageTooLarge
+from engine.errors import EngineError, MessageTooLarge
 from engine.limits import message_bytes
 from engine.verbs import Delivery, SendEntry, Sent
-from facade.sqs import attributes, digests
+from facade.sqs import attributes, digests, fifo
 from facade.sqs.batches import by_id, failed
 from facade.sqs.call import Call
-from facade.sqs.errors import BATCH_TOO_LONG, INVALID_CONTENTS, UNSUPPORTED_OPERATION, SqsError, invalid, missing, sqs_error
-from facade.sqs.limits import VISIBILITY_SECONDS, Limits
+from facade.sqs.errors import BATCH_TOO_LONG, INVALID_CONTENTS, SqsError, invalid, missing, sqs_error
+from facade.sqs.limits import ATTEMPT_CHARACTERS, VISIBILITY_SECONDS
 from facade.sqs.names import Place, of_url
 from facade.sqs.replies import FailedReply, MessageReply, ReceiveReply, SentBatchReply, SentReply
 from facade.sqs.shapes import Outgoing
-from schemas.records import Attribute, Origin
+from schemas.records import Attribute, Origin, QueueRecord
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -40,20 +41,23 @@ class _Ready:
 
     __slots__ = ("entry", "system", "user")
 
-    def __init__(self, given: Outgoing, limits: Limits) -> None:
+    def __init__(self, given: Outgoing, call: Call, record: QueueRecord) -> None:
         text = given.message_body
         if not text:
             raise missing("MessageBody")
         if not attributes.legal(text):
             raise SqsError(INVALID_CONTENTS, "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 and above.")
-        if given.message_group_id is not None:
-            raise SqsError(UNSUPPORTED_OPERATION, "Message groups come later; MessageGroupId can't be given yet.")
-        if given.message_deduplication_id is not None:
-            raise invalid("MessageDeduplicationId", given.message_deduplication_id, "The request includes a parameter of FIFO queues only.")
-        delay_ms = milliseconds("DelaySeconds", given.delay_seconds, (0, limits.delay_s))
+        delay_ms = milliseconds("DelaySeconds", given.delay_seconds, (0, call.limits.delay_s))
         self.user = attributes.incoming(given.message_attributes)
         self.system = attributes.incoming_system(given.message_system_attributes)
-        self.entry = SendEntry(text.encode(), {**self.user, **self.system}, delay_ms)
+        entry = SendEntry(
+            text.encode(),
+            {**self.user, **self.system},
+            delay_ms,
+            group=given.message_group_id,
+            dedup_id=given.message_deduplication_id,
+        )
+        self.entry = fifo.fitted(record, entry)
 
     def reply(self, sent: Sent, id: str | None = None) -> SentReply:
         """What the sender is told."""
@@ -63,47 +67,78 @@ class _Ready:
             md5_of_message_body=sent.body_md5,
             md5_of_message_attributes=digests.of_attributes(attributes.triples(self.user)) if self.user else None,
             md5_of_message_system_attributes=digests.of_attributes(attributes.as_system(self.system)) if self.system else None,
+            sequence_number=sent.sequence_number or None,
         )
 
 
 async def send_message(engine: Engine, call: Call) -> SentReply:
     """Send one message. To a tag: the queue gets it, so every tag that wants it does."""
     at = of_url(call.body.queue_url)
-    ready = _Ready(call.body, call.limits)
+    ready = _Ready(call.body, call, await engine.record(at.queue))
     (sent,) = await engine.send(call.by, at.queue, [ready.entry])
     return ready.reply(sent)
 
 
 async def send_message_batch(engine: Engine, call: Call) -> SentBatchReply:
-    """Send some messages: those that are right together, all or none; the others are told of as failed."""
+    """Send some messages: those that are right together, all or none; the others are told of as failed.
+
+    Only groups in different partitions are sent apart: of them some may fail.
+    """
     at = of_url(call.body.queue_url)
     entries: Mapping[str, Outgoing] = by_id(call.body.entries, call.limits.batch)
-    ready: dict[str, _Ready] = {}
-    bad: list[FailedReply] = []
-    for entry_id, entry in entries.items():
-        try:
-            ready[entry_id] = _Ready(entry, call.limits)
-        except SqsError as error:
-            bad.append(failed(entry_id, error))
-    if sum(message_bytes(one.entry) for one in ready.values()) > call.limits.batch_bytes:
+    record = await engine.record(at.queue)  # that there is no such queue is an error of the request, whatever the entries are
+    fifo.check_batch(record, entries)
+    ready, bad, size = _sorted(entries, call, record)
+    if size > call.limits.batch_bytes:
         raise SqsError(BATCH_TOO_LONG, f"Batch requests cannot be longer than {call.limits.batch_bytes} bytes.")
-    try:
+    parts = fifo.parts(record, ready) if ready else []
+    if len(parts) == 1:
         good = await _send(engine, call, at.queue, ready)
-    except MessageTooLarge as error:
-        # Nothing was sent: the engine looks at all sizes first. The queue's limit is lower than that of all queues.
-        limit = int(error.limit)
-        large = [entry_id for entry_id, one in ready.items() if message_bytes(one.entry) > limit]
-        bad += [failed(entry_id, sqs_error(error)) for entry_id in large]
-        good = await _send(engine, call, at.queue, {entry_id: one for entry_id, one in ready.items() if entry_id not in large})
+    else:
+        good = await _send_parts(engine, call, at.queue, parts, bad)
     return SentBatchReply(successful=good or None, failed=bad or None)
 
 
+def _sorted(entries: Mapping[str, Outgoing], call: Call, record: QueueRecord) -> tuple[dict[str, _Ready], list[FailedReply], int]:
+    """The entries that may be sent, those that fail alone, and the bytes of all that could be read."""
+    ready: dict[str, _Ready] = {}
+    bad: list[FailedReply] = []
+    total, limit = 0, record.max_message_bytes
+    for entry_id, entry in entries.items():
+        try:
+            one = _Ready(entry, call, record)
+        except SqsError as error:
+            bad.append(failed(entry_id, error))
+            continue
+        size = message_bytes(one.entry)
+        total += size
+        if size <= limit:
+            ready[entry_id] = one
+        else:
+            large = MessageTooLarge(f"a message may have {limit} bytes (body and attributes), given {size}", field="body", limit=limit)
+            bad.append(failed(entry_id, sqs_error(large)))
+    return ready, bad, total
+
+
 async def _send(engine: Engine, call: Call, queue: str, ready: Mapping[str, _Ready]) -> list[SentReply]:
-    if not ready:
-        await engine.get_queue(call.by, queue)  # that there is no such queue is an error of the request even so
-        return []
     sent = await engine.send(call.by, queue, [one.entry for one in ready.values()])
     return [one.reply(done, entry_id) for (entry_id, one), done in zip(ready.items(), sent, strict=True)]
+
+
+async def _send_parts(
+    engine: Engine, call: Call, queue: str, parts: Sequence[Mapping[str, _Ready]], bad: list[FailedReply]
+) -> list[SentReply]:
+    """Sends the parts side by side; what fails is added to `bad`. When all fail, the request does."""
+    done = await asyncio.gather(*(_send(engine, call, queue, part) for part in parts), return_exceptions=True)
+    good: list[SentReply] = []
+    for part, outcome in zip(parts, done, strict=True):
+        if not isinstance(outcome, BaseException):
+            good += outcome
+        elif isinstance(outcome, EngineError) and any(isinstance(one, list) for one in done):
+            bad += [failed(entry_id, sqs_error(outcome)) for entry_id in part]
+        else:
+            raise outcome
+    return good
 
 
 async def receive_message(engine: Engine, call: Call) -> ReceiveReply:
@@ -115,7 +150,10 @@ async def receive_message(engine: Engine, call: Call) -> ReceiveReply:
         raise invalid("MaxNumberOfMessages", most, f"Must be between 1 and {call.limits.batch}, if provided.")
     wait_ms = milliseconds("WaitTimeSeconds", given.wait_time_seconds, (0, call.limits.wait_s))
     lease_ms = milliseconds("VisibilityTimeout", given.visibility_timeout, VISIBILITY_SECONDS)
-    deliveries = await engine.receive(call.by, at.queue, at.tag, most, wait_ms, lease_ms)
+    attempt = given.receive_request_attempt_id
+    if attempt is not None and not 1 <= len(attempt) <= ATTEMPT_CHARACTERS:
+        raise invalid("ReceiveRequestAttemptId", attempt, f"Must be 1 to {ATTEMPT_CHARACTERS} characters, if provided.")
+    deliveries = await engine.receive(call.by, at.queue, at.tag, most, wait_ms, lease_ms, attempt)
     if not deliveries:
         return ReceiveReply()
     system = frozenset((*(given.attribute_names or ()), *(given.message_system_attribute_names or ())))
@@ -139,7 +177,10 @@ def _message(delivery: Delivery, system: frozenset[str], names: list[str] | None
 
 
 def _dead_letter(delivery: Delivery) -> Origin | None:
-    """Where a dead letter came from: it keeps id and time of its first send, and its receive count goes on. None of other messages."""
+    """Where a dead letter came from: it keeps the id of its first send, and its receive count goes on. None of other messages.
+
+    It keeps the time too, but in a FIFO queue; there the id stands for that of its deduplication as well.
+    """
     return delivery.message.origin if attributes.SOURCE_QUEUE in delivery.message.attributes else None
 
 
@@ -158,7 +199,8 @@ def _system_attributes(delivery: Delivery, asked: frozenset[str], place: Place) 
     """The system attributes asked for that the message has."""
     message: Mapping[str, Attribute] = delivery.message.attributes
     letter = _dead_letter(delivery)
-    sent_at_ms = delivery.sent_at_ms if letter is None else letter.original_sent_at_ms
+    in_fifo = bool(delivery.sequence_number)
+    sent_at_ms = delivery.sent_at_ms if letter is None or in_fifo else letter.original_sent_at_ms
     received = delivery.receive_count if letter is None else letter.receive_count + delivery.receive_count
     source = attributes.stored_text(message, attributes.SOURCE_QUEUE)
     values = {
@@ -168,6 +210,9 @@ def _system_attributes(delivery: Delivery, asked: frozenset[str], place: Place) 
         "ApproximateFirstReceiveTimestamp": str(delivery.first_received_at_ms),
         attributes.TRACE_HEADER: attributes.trace_header(message),
         "DeadLetterQueueSourceArn": None if source is None else place.arn(source),
+        "MessageGroupId": delivery.message.group,
+        "MessageDeduplicationId": delivery.message.dedup_id if letter is None else letter.original_id if in_fifo else None,
+        "SequenceNumber": delivery.sequence_number or None,
     }
     everything = "All" in asked
     return {name: value for name, value in values.items() if value is not None and (everything or name in asked)}

@@ -15,6 +15,7 @@ from facade.sqs.errors import INVALID_ADDRESS, UNSUPPORTED_OPERATION, SqsError, 
 from facade.sqs.limits import URL_CHARACTERS
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_FIFO_NAME = re.compile(r"[A-Za-z0-9_-]{1,75}\.fifo")
 FIFO_SUFFIX = ".fifo"
 
 
@@ -76,15 +77,20 @@ def whole(url: str | None, action: str) -> str:
     return found.queue
 
 
-def new_name(name: str | None) -> Address:
-    """The queue or tag to make. Raises SqsError for a name that SQS does not allow, and for FIFO."""
+def new_name(name: str | None, *, fifo: bool) -> Address:
+    """The queue or tag to make. Raises SqsError for a name that SQS does not allow, or not to a queue that is (not) `fifo`.
+
+    A tag is of the kind of its queue, whatever is asked for.
+    """
     if not name:
         raise missing("QueueName")
-    if name.endswith(FIFO_SUFFIX):
-        raise SqsError(UNSUPPORTED_OPERATION, "FIFO queues come later; a name that ends in .fifo can't be used yet.")
     at = address(name)
-    if not _NAME.fullmatch(at.queue) or (at.tag is not None and not _NAME.fullmatch(at.tag)):
+    suffixed = at.queue.endswith(FIFO_SUFFIX)
+    legal = (_FIFO_NAME if suffixed else _NAME).fullmatch(at.queue)
+    if not legal or (at.tag is not None and not _NAME.fullmatch(at.tag)):
         raise invalid("QueueName", name, "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length.")
+    if at.tag is None and fifo != suffixed:
+        raise invalid("QueueName", name, f"The name of a queue with FifoQueue=true ends in {FIFO_SUFFIX}, and no other does.")
     return at
 
 

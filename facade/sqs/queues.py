@@ -15,7 +15,7 @@ from msgspec import structs
 
 from engine.errors import EngineError, NotAllowedOnQueue, QueueExists, QueueNotFound, TagNotFound
 from engine.verbs import QueueInfo, QueueSettings
-from facade.sqs import settings, tags
+from facade.sqs import fifo, settings, tags
 from facade.sqs.call import Call
 from facade.sqs.errors import (
     INVALID_ATTRIBUTE_NAME,
@@ -41,11 +41,12 @@ async def create_queue(engine: Engine, call: Call) -> UrlReply:
     """Make a queue; the URL of an existing one when nothing that is named differs from it. `orders@billing` makes a tag."""
     given = call.body
     attributes = given.attributes or {}
-    at = new_name(given.queue_name)
+    at = new_name(given.queue_name, fifo=fifo.asked_for(attributes))
     if at.tag is not None:
         await _create_tag(engine, call, at, at.tag, attributes)
         return UrlReply(queue_url=call.place.url(at.name))
     wanted = settings.changes(attributes, call.limits)
+    fifo.check(wanted.of_fifo, fifo=fifo.asked_for(attributes))
     labels = tags.checked(given.tags or {})
     try:
         _same(await engine.get_queue(call.by, at.queue), wanted)
@@ -175,12 +176,14 @@ async def set_queue_attributes(engine: Engine, call: Call) -> Output:
     wanted = settings.changes(call.body.attributes, call.limits)
 
     def store(record: QueueRecord) -> QueueSettings:
+        settings.check_fifo(record, wanted)
         return QueueSettings(user_attributes=settings.user_attributes(record.user_attributes, wanted.stored))
 
     try:
-        await engine.set_queue(call.by, name, wanted.settings, store if wanted.stored else None)
+        await engine.set_queue(call.by, name, wanted.settings, store if wanted.stored or wanted.of_fifo else None)
     except (QueueNotFound, NotAllowedOnQueue) as error:
-        if isinstance(error, QueueNotFound) and error.field != "dead_letter_queue":
+        # Of the queue itself: that it is not there, or not empty while its DeduplicationScope is to change.
+        if error.field == "dedup_scope" or (isinstance(error, QueueNotFound) and error.field != "dead_letter_queue"):
             raise
         raise _bad_policy(error) from error
     if wanted.no_policy:

@@ -74,6 +74,7 @@ class SentReply(Output, frozen=True):
     md5_of_message_body: str
     md5_of_message_attributes: str | None = None
     md5_of_message_system_attributes: str | None = None
+    sequence_number: str | None = None
     id: str | None = None
 
 

@@ -1,8 +1,8 @@
 """Attributes of a queue: SQS's strings <-> the engine's settings.
 
-What the engine has no field for (KMS) is kept in the queue's user attributes under `sqs.`.
-Neighbours: `queues`; `redrive`, `policies` and `filters` read the attributes that are JSON. This module must not know requests or the
-engine's verbs.
+What the engine has no field for (KMS, FifoThroughputLimit) is kept in the queue's user attributes under `sqs.`.
+Neighbours: `queues`; `fifo` reads the attributes of FIFO queues, `redrive`, `policies` and `filters` those that are JSON. This module
+must not know requests or the engine's verbs.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from typing import Any, Final
 from msgspec import Struct
 
 from engine.verbs import ANY, QueueInfo, QueueSettings, TagInfo
-from facade.sqs.errors import INVALID_ATTRIBUTE_NAME, INVALID_ATTRIBUTE_VALUE, UNSUPPORTED_OPERATION, SqsError
+from facade.sqs import fifo
+from facade.sqs.errors import INVALID_ATTRIBUTE_NAME, INVALID_ATTRIBUTE_VALUE, SqsError
 from facade.sqs.filters import FILTER_POLICY
 from facade.sqs.limits import ATTRIBUTE_RANGES, Limits
 from facade.sqs.names import Address, Place
 from facade.sqs.policies import grants_of
 from facade.sqs.redrive import ALLOW_ALL, REDRIVE_ALLOW_POLICY, REDRIVE_POLICY, policy_of, policy_text, sources_of, sources_text
+from schemas.records import QueueRecord
 
 _PREFIX: Final = "sqs."
 # Attribute -> the engine's setting, and how many of the engine's units one of SQS's is.
@@ -30,17 +32,20 @@ _NUMBERS: Final[dict[str, tuple[str, int]]] = {
     "VisibilityTimeout": ("lease_ms", 1000),
 }
 _STORED: Final = ("KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds", "SqsManagedSseEnabled")
-_OF_FIFO: Final = ("FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit")
 _KEY_REUSE: Final = "300"  # shown with a key
 POLICY: Final = "Policy"
 
 
 class Changes(Struct, frozen=True):
-    """What a request names: settings of the engine, `stored` attributes (empty = remove), and whether the policy is to go."""
+    """What a request names: settings of the engine, `stored` attributes (empty = remove), and whether the policy is to go.
+
+    `of_fifo`: the attributes for FIFO queues as they were given; which of them are right depends on the queue (see `fifo.check`).
+    """
 
     settings: QueueSettings
     stored: dict[str, str] = {}
     no_policy: bool = False
+    of_fifo: dict[str, str] = {}
 
 
 def changes(given: Mapping[str, str], limits: Limits) -> Changes:
@@ -61,16 +66,25 @@ def changes(given: Mapping[str, str], limits: Limits) -> Changes:
             values |= {"policy": value, "grants": grants_of(value)}
         elif name in _STORED:
             stored[name] = _stored_value(name, value, limits)
+        elif name in fifo.SETTINGS:
+            values[fifo.SETTINGS[name]] = fifo.value_of(name, value)
+        elif name == fifo.THROUGHPUT_LIMIT:
+            stored[name] = "" if fifo.value_of(name, value) == fifo.PER_QUEUE else value
         else:
-            raise _unknown(name, value)
+            raise _unknown(name)
     if stored.get("KmsMasterKeyId") and stored.get("SqsManagedSseEnabled") == "true":
         raise SqsError(INVALID_ATTRIBUTE_NAME, "You can use one type of server-side encryption (SSE) at one time.")
-    return Changes(QueueSettings(**values), stored, no_policy=given.get(REDRIVE_POLICY) == "")
+    of_fifo = {name: given[name] for name in fifo.NAMES if name in given}
+    return Changes(QueueSettings(**values), stored, given.get(REDRIVE_POLICY) == "", of_fifo)
 
 
-def _unknown(name: str, value: str) -> SqsError:
-    if name == "FifoQueue" and value.lower() == "true":
-        return SqsError(UNSUPPORTED_OPERATION, "FIFO queues come later; FifoQueue can't be true yet.")
+def check_fifo(record: QueueRecord, wanted: Changes) -> None:
+    """Raises SqsError when a queue as it is can't get the FIFO attributes that a request names."""
+    limit = record.user_attributes.get(_PREFIX + fifo.THROUGHPUT_LIMIT, fifo.PER_QUEUE)
+    fifo.check(wanted.of_fifo, fifo=record.fifo, scope=record.dedup_scope, limit=limit)
+
+
+def _unknown(name: str) -> SqsError:
     if name == FILTER_POLICY:
         return SqsError(INVALID_ATTRIBUTE_NAME, f"{name} is an attribute of a tag, as orders@billing; it is set when the tag is made.")
     return SqsError(INVALID_ATTRIBUTE_NAME, f"Unknown Attribute {name[:100]}.")
@@ -131,6 +145,14 @@ def _key_reuse(queue: QueueInfo, at: Address, place: Place) -> str | None:
     return now.get(f"{_PREFIX}KmsDataKeyReusePeriodSeconds", _KEY_REUSE if f"{_PREFIX}KmsMasterKeyId" in now else None)
 
 
+def _of_fifo(name: str) -> _Show:
+    return lambda queue, at, place: fifo.text_of(name, queue)
+
+
+def _throughput_limit(queue: QueueInfo, at: Address, place: Place) -> str | None:
+    return queue.user_attributes.get(_PREFIX + fifo.THROUGHPUT_LIMIT, fifo.PER_QUEUE) if queue.fifo else None
+
+
 def _allowed(queue: QueueInfo, at: Address, place: Place) -> str | None:
     said = f'{{"redrivePermission":"{ALLOW_ALL}"}}' if _PREFIX + REDRIVE_ALLOW_POLICY in queue.user_attributes else None
     return sources_text(queue.allowed_sources, place) or said
@@ -150,7 +172,8 @@ def tag_attributes(filter_policy: str) -> dict[str, str]:
 _SHOWN: Final[dict[str, _Show]] = {
     **{name: _numeric(name) for name in _NUMBERS},
     **{name: _kept(name) for name in _STORED},
-    **{name: lambda queue, at, place: None for name in _OF_FIFO},
+    **{name: _of_fifo(name) for name in fifo.SETTINGS},
+    fifo.THROUGHPUT_LIMIT: _throughput_limit,
     "KmsDataKeyReusePeriodSeconds": _key_reuse,
     REDRIVE_POLICY: lambda queue, at, place: policy_text(queue.redrive_policy, place),
     REDRIVE_ALLOW_POLICY: _allowed,
@@ -188,7 +211,7 @@ def differing(queue: QueueInfo, given: Changes) -> str | None:
     policy = given.settings.redrive_policy
     if (policy is not None or given.no_policy) and policy != queue.redrive_policy:
         return REDRIVE_POLICY
-    for name, setting in ((POLICY, "policy"), (REDRIVE_ALLOW_POLICY, "allowed_sources")):
+    for name, setting in (*fifo.SETTINGS.items(), (POLICY, "policy"), (REDRIVE_ALLOW_POLICY, "allowed_sources")):
         value = getattr(given.settings, setting)
         if value is not None and value != getattr(queue, setting):
             return name

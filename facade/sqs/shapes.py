@@ -88,6 +88,7 @@ class ReceiveMessage(OfQueue, frozen=True):
     max_number_of_messages: int | None = None
     visibility_timeout: int | None = None
     wait_time_seconds: int | None = None
+    receive_request_attempt_id: str | None = None
 
 
 class HandleEntry(Struct, frozen=True, rename=wire):

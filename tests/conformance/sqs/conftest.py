@@ -173,6 +173,34 @@ def queue(sqs: Any, name: str) -> str:
     return str(sqs.create_queue(QueueName=name)["QueueUrl"])
 
 
+MakeFifo = Callable[..., str]
+
+
+@pytest.fixture
+def make_fifo(sqs: Any, name: str) -> MakeFifo:
+    """Makes a FIFO queue named after the test's, with these attributes; its URL."""
+
+    def make(suffix: str = "", **attributes: str) -> str:
+        return str(sqs.create_queue(QueueName=f"{name}{suffix}.fifo", Attributes={"FifoQueue": "true", **attributes})["QueueUrl"])
+
+    return make
+
+
+@pytest.fixture
+def fifo(make_fifo: MakeFifo) -> str:
+    """The URL of a new FIFO queue with the defaults."""
+    return make_fifo()
+
+
+HIGH = {"DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId"}
+
+
+@pytest.fixture(params=[{}, HIGH], ids=["queue scope", "group scope"])
+def either(make_fifo: MakeFifo, request: pytest.FixtureRequest) -> str:
+    """The URL of a new FIFO queue, of each scope in turn."""
+    return make_fifo(**request.param)
+
+
 @pytest.fixture
 def refused() -> Refused:
     """Calls and returns how it was refused: (code, shape, status). The query protocol has no shapes: there it follows from the code."""
@@ -205,6 +233,22 @@ def counts(sqs: Any, queue: str) -> tuple[int, int, int]:
     found = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["All"])["Attributes"]
     ready, flying, delayed = (int(found[f"ApproximateNumberOfMessages{name}"]) for name in names)
     return ready, flying, delayed
+
+
+def put(sqs: Any, queue: str, group: str, *bodies: str) -> list[dict[str, Any]]:
+    """Sends to a group, one by one; the deduplication id is group and body."""
+    ids = {"QueueUrl": queue, "MessageGroupId": group}
+    return [sqs.send_message(MessageBody=body, MessageDeduplicationId=f"{group}.{body}", **ids) for body in bodies]
+
+
+def take(sqs: Any, queue: str, most: int = 10, **arguments: Any) -> list[dict[str, Any]]:
+    """What one receive gets, with all its attributes; it waits 0 s unless told."""
+    asked = {"MaxNumberOfMessages": most, "AttributeNames": ["All"], "WaitTimeSeconds": 0, **arguments}
+    return list(sqs.receive_message(QueueUrl=queue, **asked).get("Messages", ()))
+
+
+def bodies(messages: list[dict[str, Any]]) -> list[str]:
+    return [message["Body"] for message in messages]
 
 
 def text(value: str) -> dict[str, str]:

@@ -94,7 +94,19 @@ def test_a_delay_of_the_message_goes_before_that_of_the_queue(sqs: Any, name: st
 
 def test_what_belongs_to_fifo_is_refused(sqs: Any, queue: str, refused: Refused) -> None:
     assert refused(sqs.send_message, QueueUrl=queue, MessageBody="x", MessageDeduplicationId="d") == INVALID
-    assert refused(sqs.send_message, QueueUrl=queue, MessageBody="x", MessageGroupId="g")[1] == "UnsupportedOperation"
+    (bad,) = sqs.send_message_batch(QueueUrl=queue, Entries=[{"Id": "a", "MessageBody": "x", "MessageDeduplicationId": "d"}])["Failed"]
+    assert (bad["Code"], bad["SenderFault"]) == (INVALID[0], True)
+    assert counts(sqs, queue) == (0, 0, 0)
+
+
+def test_a_group_of_a_standard_queue_is_shown_and_orders_nothing(sqs: Any, queue: str, refused: Refused) -> None:
+    entries = [{"Id": str(n), "MessageBody": str(n), "MessageGroupId": "tenant"} for n in range(2)]
+    assert "SequenceNumber" not in sqs.send_message_batch(QueueUrl=queue, Entries=entries)["Successful"][0]
+    for _ in range(2):  # the second comes while the first is lent
+        (got,) = sqs.receive_message(QueueUrl=queue, AttributeNames=["All"])["Messages"]
+        assert got["Attributes"]["MessageGroupId"] == "tenant"
+        assert not {"SequenceNumber", "MessageDeduplicationId"} & set(got["Attributes"])
+    assert refused(sqs.send_message, QueueUrl=queue, MessageBody="x", MessageGroupId="a b") == INVALID
 
 
 def test_a_trace_header_travels_as_a_system_attribute(sqs: Any, queue: str, refused: Refused) -> None:

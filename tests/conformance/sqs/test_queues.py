@@ -12,9 +12,6 @@ import pytest
 from tests.conformance.sqs.conftest import ABSENT, EXISTS, INVALID, Refused, counts
 from tests.services import Up
 
-LATER = ("AWS.SimpleQueueService.UnsupportedOperation", "UnsupportedOperation", 400)
-
-
 # CreateQueue
 
 
@@ -57,11 +54,6 @@ def test_many_clients_may_create_the_same_queue_at_once(sqs: Any, name: str) -> 
 @pytest.mark.parametrize("bad", ["a b", "a.b", "x" * 81, "orders@bill.ing"])
 def test_a_bad_name_is_refused(sqs: Any, refused: Refused, bad: str) -> None:
     assert refused(sqs.create_queue, QueueName=bad) == INVALID
-
-
-def test_fifo_is_refused_until_it_comes(sqs: Any, refused: Refused, name: str) -> None:
-    assert refused(sqs.create_queue, QueueName="a.fifo", Attributes={"FifoQueue": "true"}) == LATER
-    assert refused(sqs.create_queue, QueueName=name, Attributes={"FifoQueue": "true"}) == LATER
 
 
 @pytest.mark.parametrize(

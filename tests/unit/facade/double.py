@@ -12,7 +12,7 @@ from typing import Any
 from engine.errors import EngineError, NotAuthenticated
 from engine.verbs import Alarm, Delivery, Peeked, Principal, QueueInfo, TagInfo, TaskInfo
 from schemas.filters import Condition, Filter
-from schemas.records import Attribute, Message, Origin, RedrivePolicy
+from schemas.records import Attribute, Message, Origin, QueueRecord, RedrivePolicy
 
 AT = 1_767_225_600_000
 FILTER = Filter([Condition("kind", "string", b"retail"), Condition("vip")], "OR")
@@ -38,6 +38,7 @@ QUEUE = QueueInfo(
     ["x"],
     [TAG],
 )
+RECORD = QueueRecord("orders", "0123456789ab", "shop", AT, AT, 4, 250, 30_000, 345_600_000, 262_144, 1500, 100, [], 1)
 TASK = TaskInfo("t1", "running", "dead", None, None, 10, 1, 0, 2, AT, AT, "")
 ORIGIN = Origin("f", "billing", "o", "orders", "billing", "exhausted", 5, AT, AT, AT)
 TEXT = Message(b"text", {"kind": Attribute("string", b"retail"), "raw": Attribute("string", b"\xff")}, sender="shop")
@@ -85,14 +86,18 @@ class RecordingEngine:
     def alarms(self) -> list[Alarm]:
         return [Alarm("retention_near", "orders", 7.0)]
 
+    async def record(self, name: str) -> QueueRecord:
+        """Not a call: what a worker knows by itself."""
+        return RECORD
+
     async def ready(self) -> dict[str, str]:
         if self.error is not None:
             raise self.error
         return self.parts
 
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
-        async def verb(*arguments: Any) -> Any:
-            self.calls.append((name, *arguments))
+        async def verb(*arguments: Any, **options: Any) -> Any:
+            self.calls.append((name, *arguments, *options.values()))
             if self.hold is not None:
                 try:
                     await self.hold.wait()

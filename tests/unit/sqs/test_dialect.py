@@ -150,7 +150,7 @@ async def test_a_receive_asks_for_one_message_of_the_tag_in_the_url(engine: Reco
     response = await post(engine, "ReceiveMessage", b'{"QueueUrl": "%s", "WaitTimeSeconds": 0}' % url.encode())
     message: dict[str, Any] = response.json()["Messages"][0]
 
-    assert engine.calls[-1][2:] == ("q", tag, 1, 0, None)
+    assert engine.calls[-1][2:] == ("q", tag, 1, 0, None, None)
     assert set(message) == {"MessageId", "ReceiptHandle", "MD5OfBody", "Body"}
 
 

@@ -80,7 +80,7 @@ async def test_a_form_is_a_send_and_its_answer_is_xml(engine: RecordingEngine) -
 async def test_the_path_may_name_the_queue(engine: RecordingEngine, method: str) -> None:
     await ask(engine, "/000000000000/orders@billing", method, Action="ReceiveMessage", MaxNumberOfMessages="3")
 
-    assert engine.calls[-1][2:] == ("orders", "billing", 3, None, None)
+    assert engine.calls[-1][2:] == ("orders", "billing", 3, None, None, None)
 
 
 async def test_a_message_survives_the_way_through_xml(engine: RecordingEngine) -> None:
