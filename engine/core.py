@@ -5,7 +5,9 @@ Neighbours: `engine.py` makes one; every part has it. Must not know verbs.
 
 from __future__ import annotations
 
+import asyncio
 import bisect
+import contextlib
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -110,7 +112,21 @@ class Core:
         self.woken(queue.incarnation, partition)
         if not loaded.taken and max(loaded.cursors, default=0) > entries[-1].offset + 1:
             await self._check_length(queue, partition, max(loaded.cursors))
+        if queue.record.fifo and loaded.taken < len(queue.tag_ids) * (len(entries) - len(loaded.repeats)):
+            return {**loaded.repeats, **await self._repeats(unit, entries)}
         return loaded.repeats
+
+    async def _repeats(self, unit: Unit, entries: Sequence[LoadEntry]) -> dict[int, int]:
+        """FIFO: what repeats what among records that were early, or came by the loader before; waits a second for those before them."""
+        known = [entry for entry in entries if entry.dedup]
+        for _ in range(50 if known else 0):
+            with contextlib.suppress(StateUnavailable):
+                seen, firsts = await self.store.dedup_firsts(unit, [entry.dedup for entry in known])
+                if seen > entries[-1].offset:
+                    rows = zip(known, firsts, strict=True)
+                    return {entry.offset: first for entry, first in rows if first is not None and first < entry.offset}
+            await asyncio.sleep(0.02)
+        return {}
 
     async def _check_length(self, queue: Queue, partition: int, cursor: int) -> None:
         """A window that is beyond what was just appended: the loader was faster, or it is the window of a topic that was deleted."""

@@ -442,6 +442,12 @@ class Store:
         base, drained = await self._ask("HMGET", self._unit(unit).meta, "base", "drained")
         return int(base or 0), int(drained or 0)
 
+    async def dedup_firsts(self, unit: Unit, ids: Sequence[bytes]) -> tuple[int, list[int | None]]:
+        """FIFO: (next offset in order or -1, offset of the message that has each id now). Raises StateUnavailable."""
+        keys = self._unit(unit)
+        seen, packed = await asyncio.gather(self._ask("HGET", keys.meta, "seen"), self._ask("HMGET", keys.dedup, *ids))
+        return int(seen or -1), [struct.unpack(">QQ", p)[1] if p else None for p in packed]
+
     async def leftovers(self, unit: Unit) -> tuple[int, int, int]:
         """(bodies, shared bodies, bytes) that a unit holds: all 0 when nothing is open."""
         keys = self._unit(unit)

@@ -13,7 +13,8 @@ import pytest
 from engine.engine import Engine
 from engine.errors import InvalidValue, NotAllowedOnQueue
 from engine.verbs import Delivery, QueueSettings, SendEntry, Sent
-from schemas.records import RedrivePolicy
+from schemas.records import Message, RedrivePolicy
+from schemas.wire import encode
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, eventually, receive
 from tests.integration.test_rebuild import drained, wipe
@@ -240,3 +241,15 @@ async def test_settings_of_fifo_queues_are_checked(engine: Engine) -> None:
     await engine.set_queue(BY, "q", QueueSettings(dedup_scope="group"))
     with pytest.raises(InvalidValue, match="one group"):
         await engine.send(BY, "q", [SendEntry(b"1", group=g, dedup_id=g) for g in "ab"])
+
+
+async def test_a_repeat_that_comes_before_the_record_it_follows_is_answered_as_the_first(engine: Engine) -> None:
+    """Another worker's record is in the log and not in the window yet: the sender waits for its turn."""
+    await engine.create_queue(BY, "q", FIFO)
+    (first,) = await put(engine, "q", "a", "one", dedup="same")
+    queue = engine.core.control.queues["q"]
+    other = Message(b"of another worker", group="b", dedup_id="other", sender="t")
+    await engine.core.log.append_many(queue.topic, 0, [encode(other)])
+    (again,) = await put(engine, "q", "a", "two", dedup="same")
+    assert again.id == first.id
+    assert sorted(await drain(engine, "q", patience_ms=300)) == ["of another worker", "one"]
