@@ -131,7 +131,7 @@ class Core:
     async def _check_length(self, queue: Queue, partition: int, cursor: int) -> None:
         """A window that is beyond what was just appended: the loader was faster, or it is the window of a topic that was deleted."""
         part = (queue.topic, partition)
-        if (await self.log.end_offsets([part])).get(part, 0) < cursor:
+        if (await self.log.end_offsets([part])).get(part, cursor) < cursor:
             self.suspect(queue)
             raise LogUnavailable(f"topic {queue.topic} was made anew behind queue {queue.name!r}; try again")
 

@@ -23,6 +23,8 @@ from state.errors import StateError
 logger = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
+LOOKS = 3
+LOOK_S = 0.15
 
 
 class Renewal:
@@ -56,21 +58,33 @@ class Renewal:
             logger.debug("action=check queue=%s error=%s", queue.name, error)
 
     async def check(self, queue: Queue) -> bool:
-        """Renews the queue if its topic is missing or shorter than what its window has seen; whether it did. Raises EngineError."""
+        """Renews the queue if its topic is surely missing, or another than its window has seen; whether it did. Raises EngineError.
+
+        A renewal delivers all of the topic again, so one look does not do: a broker that starts knows less for a while.
+        """
+        for _ in range(LOOKS):
+            if not await self._is_another(queue):
+                return False
+            await asyncio.sleep(LOOK_S)
         core = self._core
         async with core.control.change(queue.name):
             now = core.control.by_incarnation.get(queue.incarnation)
-            if now is None:
+            if now is None or not await self._is_another(now):
                 return False
-            parts = [(now.topic, p) for p in range(len(now.units))]
-            count = await core.log.partition_count(now.topic)
-            if count is not None:
-                ends = await core.log.end_offsets(parts)
-                seen = await self._seen(now)
-                if count == len(parts) and all(seen[p] <= ends.get(part, 0) for p, part in enumerate(parts)):
-                    return False
-            await self._renew(now, count)
+            await self._renew(now, await core.log.partition_count(now.topic))
         return True
+
+    async def _is_another(self, queue: Queue) -> bool:
+        """Whether Kafka says that the topic is missing, or is shorter than what the window has seen. Not known = no."""
+        log, parts = self._core.log, [(queue.topic, p) for p in range(len(queue.units))]
+        count = await log.partition_count(queue.topic)
+        if count is None:
+            return await log.alive()
+        ends = await log.end_offsets(parts)
+        if any(part not in ends for part in parts[:count]):
+            return False
+        seen = await self._seen(queue)
+        return count != len(parts) or any(ends[part] < seen[p] for p, part in enumerate(parts))
 
     async def _seen(self, queue: Queue) -> list[int]:
         core, tag = self._core, queue.tag_ids[0]
