@@ -93,7 +93,7 @@ def test_nothing_answered_is_lost_when_a_part_is_killed(up: Up, name: str) -> No
         f" {len(traffic.again_after_ack)}, statuses {dict(traffic.statuses)}"
     )
     assert traffic.lost() == set()
-    assert back < 10
+    assert back < 30  # a full machine starts Kafka slowly; the figures are in docs/bad-days.md
     assert again == [], "an ack older than 1 s was forgotten"
     assert len(traffic.acked_sends) > 500
 
@@ -126,7 +126,7 @@ def test_a_wiped_redis_is_noticed_and_rebuilt_in_mid_traffic(up: Up, client: Cli
         f" delivered again after an ack: {len(traffic.again_after_ack)} ({len(again)} older than 1 s)"
     )
     assert traffic.lost() == set()
-    assert back < 10
+    assert back < 30  # a full machine starts Kafka slowly; the figures are in docs/bad-days.md
     assert again == []
     # Leases older than the last drain are as they were: their handles still ack.
     status, answer = client.call("POST", "/v1/queues/wiped/ack", {"handles": held_handles})
