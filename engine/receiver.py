@@ -203,6 +203,10 @@ class Receiver:
             self._set_timer(incarnation, line)
 
     def _serve(self, queue: Queue, tag: TagRecord, line: _Line, lent: list[Delivery]) -> None:
+        """Gives what was lent for the first waiter to who is first now (that one may have gone), and the rest to those behind.
+
+        Not so in a FIFO queue: two receivers must not share a group.
+        """
         while line.waiters:
             waiter = line.waiters.popleft()
             if not waiter.served.done():
@@ -210,6 +214,8 @@ class Receiver:
                 lent = lent[waiter.max :]
                 if not lent:
                     return
+                if queue.record.fifo:
+                    break
         self._start(self._deliveries.give_back(queue, tag, lent))
 
     def _drop(self, line: _Line) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import InvalidValue, NotAllowedOnQueue
+from engine.receiver import Receiver
 from engine.verbs import Delivery, QueueSettings, SendEntry, Sent
 from schemas.records import Message, RedrivePolicy
 from schemas.wire import encode
@@ -118,12 +119,36 @@ async def test_many_senders_of_repeats_while_redis_is_wiped_deliver_each_once(ma
     assert seen == Counter({f"m{n}": 1 for n in range(500)})
 
 
+async def test_what_was_lent_for_a_waiter_that_left_is_not_shared_among_others(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first waiter goes while its batch is under way: one other may have it, or a part of it, not two."""
+    await engine.create_queue(BY, "q", FIFO)
+    await put(engine, "q", "a", "0")
+    got = await receive(engine, "q")
+    await put(engine, "q", "a", "1", "2", "3", "4")
+    sweep = Receiver._sweep
+
+    async def slow(self: Receiver, *args: Any, everywhere: bool) -> list[Delivery]:
+        lent = await sweep(self, *args, everywhere=everywhere)
+        await asyncio.sleep(0.0 if everywhere else 0.6)
+        return lent
+
+    leaves = asyncio.create_task(receive(engine, "q", max=4, wait_ms=900))
+    await asyncio.sleep(0.1)
+    others = [asyncio.create_task(receive(engine, "q", max=2, wait_ms=3000)) for _ in range(2)]
+    await asyncio.sleep(0.4)
+    monkeypatch.setattr(Receiver, "_sweep", slow)
+    await ack(engine, "q", got)
+    assert texts(await leaves) == []
+    monkeypatch.undo()
+    assert sorted(texts(got) for got in await asyncio.gather(*others)) == [[], ["1", "2"]]
+
+
 async def test_order_holds_over_workers_lapses_and_a_wipe(make_engine: MakeEngine, stack: Services) -> None:
-    """20 groups x 30 messages, six consumers that ack, release or let lapse at random; Redis emptied in the middle."""
+    """20 groups x 12 messages, six consumers that ack, release or let lapse at random; Redis emptied in the middle."""
     engines = [await make_engine(), await make_engine()]
     await engines[0].create_queue(BY, "q", SPREAD)
     groups = [f"g{n}" for n in range(20)]
-    for number in range(30):
+    for number in range(12):
         await asyncio.gather(*(put(engines[n % 2], "q", group, str(number)) for n, group in enumerate(groups)))
     acked: dict[str, list[int]] = {group: [] for group in groups}
     breaches: list[str] = []
@@ -156,7 +181,7 @@ async def test_order_holds_over_workers_lapses_and_a_wipe(make_engine: MakeEngin
     await asyncio.gather(*(consumer(n) for n in range(6)), wiper())
     assert breaches == []
     # An ack of the last moments before the wipe may be forgotten, so that its message comes again; none may be missing.
-    assert {group: sorted(set(values)) for group, values in acked.items()} == {group: list(range(30)) for group in groups}
+    assert {group: sorted(set(values)) for group, values in acked.items()} == {group: list(range(12)) for group in groups}
 
 
 async def test_dead_letters_of_a_fifo_queue_keep_group_and_order(engine: Engine) -> None:

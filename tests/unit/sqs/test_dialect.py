@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, cast
 
 import httpx
@@ -79,19 +80,20 @@ async def test_a_signature_lets_in_where_credentials_are_required(engine: Record
 @pytest.mark.parametrize(
     ("headers", "refuse", "expected"),
     [
-        ({"authorization": ""}, None, (403, "MissingAuthenticationToken", "MissingAuthenticationToken;Sender")),
-        ({"authorization": "Basic eDp5"}, None, (400, "IncompleteSignature", "IncompleteSignature;Sender")),
-        (now_signed(b"{}", "another"), None, (403, "SignatureDoesNotMatch", "SignatureDoesNotMatch;Sender")),
-        (now_signed(b"{} "), None, (403, "SignatureDoesNotMatch", "SignatureDoesNotMatch;Sender")),
-        (now_signed(b"{}"), NotAuthenticated("no", field="key_id"), (403, "InvalidClientTokenId", "InvalidClientTokenId;Sender")),
+        (lambda: {"authorization": ""}, None, (403, "MissingAuthenticationToken", "MissingAuthenticationToken;Sender")),
+        (lambda: {"authorization": "Basic eDp5"}, None, (400, "IncompleteSignature", "IncompleteSignature;Sender")),
+        (lambda: now_signed(b"{}", "another"), None, (403, "SignatureDoesNotMatch", "SignatureDoesNotMatch;Sender")),
+        (lambda: now_signed(b"{} "), None, (403, "SignatureDoesNotMatch", "SignatureDoesNotMatch;Sender")),
+        (lambda: now_signed(b"{}"), NotAuthenticated("no", field="key_id"), (403, "InvalidClientTokenId", "InvalidClientTokenId;Sender")),
     ],
 )
 async def test_nobody_else_is_let_in_where_credentials_are_required(
-    engine: RecordingEngine, headers: dict[str, Any], refuse: NotAuthenticated | None, expected: tuple[int, str, str]
+    engine: RecordingEngine, headers: Callable[[], dict[str, Any]], refuse: NotAuthenticated | None, expected: tuple[int, str, str]
 ) -> None:
+    """`headers` are made when the test runs: a signature is good for 15 minutes."""
     engine.refuse = refuse
 
-    assert shape(await post(engine, "ReceiveMessage", auth="required", **headers)) == expected
+    assert shape(await post(engine, "ReceiveMessage", auth="required", **headers())) == expected
     assert engine.calls == []
 
 
