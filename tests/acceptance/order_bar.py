@@ -1,0 +1,160 @@
+"""What is promised of the order in FIFO queues while consumers lose, forget and delay, and workers are killed.
+
+Neighbours: `test_sqs_fifo.py` runs it small, `benchmarks/fifo.py` large.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter, defaultdict
+from typing import Any
+
+from tests.acceptance.fifo_bars import HIGH, make_fifo, send_all
+from tests.acceptance.sqs_client import Refused, Sqs, in_threads
+from tests.services import Up
+
+
+class Order:
+    """Who has seen and deleted which message of which group. A message may be delivered only once all before it are being deleted,
+    or come before it in the same answer."""
+
+    def __init__(self, groups: int, each: int) -> None:
+        self._lock = threading.Lock()
+        # Two consumers may be at it with handles of different receives: one is refused, the other done.
+        self._deleting = Counter[tuple[int, int]]()
+        self._missing = {(group, number) for group in range(groups) for number in range(each)}
+        self.breaches: list[str] = []
+        self.deliveries = 0
+        self.refused = 0
+
+    @property
+    def left(self) -> int:
+        return len(self._missing)
+
+    def delivered(self, messages: list[dict[str, Any]]) -> list[tuple[int, int]]:
+        """Notes an answer; group and number of each message."""
+        found = [(int(group), int(number)) for group, _, number in (message["Body"].partition("-") for message in messages)]
+        with self._lock:
+            self.deliveries += len(found)
+            here: dict[int, set[int]] = defaultdict(set)
+            for group, number in found:
+                before = [n for n in range(number) if (group, n) in self._missing and not self._deleting[group, n] and n not in here[group]]
+                if before:
+                    self.breaches.append(f"{group}-{number} came before {sorted(before)[:5]}")
+                here[group].add(number)
+        return found
+
+    def deleting(self, key: tuple[int, int]) -> None:
+        """From now on the message may be gone."""
+        with self._lock:
+            self._deleting[key] += 1
+
+    def deleted(self, key: tuple[int, int]) -> None:
+        with self._lock:
+            self._missing.discard(key)
+            self._deleting[key] -= 1
+
+    def not_deleted(self, key: tuple[int, int]) -> None:
+        """The service has refused: this handle did nothing."""
+        with self._lock:
+            self.refused += 1
+            self._deleting[key] -= 1
+
+
+def _consume(up: Up, url: str, order: Order, seed: int, end: float) -> None:
+    rest, client = random.Random(seed), Sqs(up.endpoint)
+    asked = {"QueueUrl": url, "MaxNumberOfMessages": 10, "WaitTimeSeconds": 1, "VisibilityTimeout": 2}
+    while order.left and time.monotonic() < end:
+        if rest.random() < 0.02:
+            client.abandon("ReceiveMessage", rest.random() * 0.02, **asked)
+            continue
+        try:
+            messages = client.call("ReceiveMessage", **asked).get("Messages", [])
+        except Refused:
+            time.sleep(0.05)
+            continue
+        keys = order.delivered(messages)
+        fate = rest.random()
+        if fate < 0.03:
+            continue  # never heard of again
+        if fate < 0.06:
+            time.sleep(2.2)  # too late: its deletes are refused
+        kept = rest.randint(1, len(keys)) if keys and fate > 0.9 else len(keys)
+        for key, message in list(zip(keys, messages, strict=True))[:kept]:
+            _delete(client, url, order, key, message["ReceiptHandle"])
+    client.close()
+
+
+def _delete(client: Sqs, url: str, order: Order, key: tuple[int, int], handle: str) -> None:
+    """Deletes; asks again while the outcome is in doubt, which a message that is gone answers as done."""
+    order.deleting(key)
+    try:
+        client.insist("DeleteMessage", QueueUrl=url, ReceiptHandle=handle)
+    except Refused as error:
+        if error.status != 400:
+            raise
+        order.not_deleted(key)
+        return
+    order.deleted(key)
+
+
+class Killer(threading.Thread):
+    """Kills one worker after the other, hard, every `every_s` seconds; never the last that serves."""
+
+    def __init__(self, up: Up, every_s: float) -> None:
+        super().__init__()
+        self._up, self._every_s, self._ended, self.kills = up, every_s, threading.Event(), 0
+
+    def run(self) -> None:
+        while not self._ended.wait(self._every_s):
+            pids = [facade["pid"] for facade in self._up.run["facades"]]
+            serving = {file.read_text() for file in self._up.data.rglob("facade-*.ready")}
+            if len(pids) > 1 and {str(pid) for pid in pids} <= serving:  # else the one killed before is not back yet
+                os.kill(pids[self.kills % 2], signal.SIGKILL)
+                self.kills += 1
+
+    def end(self) -> int:
+        self._ended.set()
+        self.join()
+        return self.kills
+
+
+def order_under_kills(up: Up, groups: int, each: int, consumers: int, kill_every_s: float, within_s: float) -> dict[str, Any]:
+    """Senders, consumers that lose, forget and delay, workers killed: breaches of order, and what never came."""
+    url = make_fifo(up, f"order-{groups}-{each}.fifo", **HIGH)
+    order, end, killer = Order(groups, each), time.monotonic() + within_s, Killer(up, kill_every_s)
+    senders = 4
+
+    def send(number: int) -> None:
+        client = Sqs(up.endpoint)
+        for at in range(0, each, 5):
+            for group in range(number, groups, senders * 2):
+                pair = [group, *([group + senders] if group + senders < groups else [])]
+                keys = [f"{g}-{n}" for g in pair for n in range(at, min(at + 5, each))]
+                ids = [(key, f"g{key.partition('-')[0]}") for key in keys]
+                send_all(
+                    client,
+                    url,
+                    [{"Id": key, "MessageBody": key, "MessageGroupId": group, "MessageDeduplicationId": key} for key, group in ids],
+                )
+        client.close()
+
+    killer.start()
+    try:
+        took = in_threads(senders + consumers, lambda n: send(n) if n < senders else _consume(up, url, order, n, end))
+    finally:
+        kills = killer.end()
+    return {
+        "messages": groups * each,
+        "breaches": len(order.breaches),
+        "first_breaches": order.breaches[:5],
+        "lost": order.left,
+        "deliveries": order.deliveries,
+        "deletes_refused": order.refused,
+        "workers_killed": kills,
+        "seconds": round(took, 1),
+    }
