@@ -105,6 +105,7 @@ class Up:
         variables = {**os.environ, **(environment or {})}
         self.process = subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.lines: list[str] = []
+        self.ready_s = 0.0
         self._reader = threading.Thread(target=self._read, name="leaseway up")
         self._reader.start()
 
@@ -123,14 +124,15 @@ class Up:
         return "".join(self.lines)
 
     def wait_ready(self, seconds: float = 60) -> float:
-        """Wait for GET /ready to be 200; how many seconds that took. Fails when the process ends first."""
+        """Wait for GET /ready to be 200; how many seconds that took (also in `ready_s`). Fails when the process ends first."""
         began = time.monotonic()
         while time.monotonic() - began < seconds:
             if self.process.poll() is not None:
                 self._reader.join()
                 raise AssertionError(f"leaseway up ended with {self.process.returncode}: {self.text}")
             if self.status("/ready") == 200:
-                return time.monotonic() - began
+                self.ready_s = time.monotonic() - began
+                return self.ready_s
             time.sleep(0.05)
         raise AssertionError(f"not ready after {seconds} s: {self.text}{self._logs()}")
 

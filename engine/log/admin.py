@@ -13,14 +13,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its public names are not marked as exported
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     NewTopic,
-    OffsetSpec,
     ResourceType,
 )
 
@@ -38,13 +37,15 @@ from engine.log.faults import (
 )
 from engine.log.shapes import TopicSpec, Unit
 
-LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+# Times that the protocol's ListOffsets takes for the ends of a partition.
+LATEST = -1
+EARLIEST = -2
 
 K = TypeVar("K")
 T = TypeVar("T")
 
 _REQUEST_S = 10.0  # Bound of one request; a controller under load needs seconds for hundreds of topics.
+_UNBOUNDED_S = 3600.0
 _SETTLE_S = 15.0  # Bound for a partition to find its leader: 400 new partitions on one small broker took 1 s.
 _RETRY_S = 0.01
 _ALIVE_S = 2.0
@@ -63,6 +64,7 @@ class Admin:
         self._config = {**config, "error_cb": note}
         self._threads = threads
         self._client: AdminClient | None = None
+        self._asker: Consumer | None = None
         self._made_at = 0.0
         self._failures = 0
 
@@ -70,11 +72,14 @@ class Admin:
         """Makes the client; Kafka need not be there. Idempotent."""
         if self._client is None:
             self._client = AdminClient(self._config, logger=client_logger)
+            # Offsets are asked for as a consumer: an admin request that times out while the broker comes back ends the process
+            # (assertion of librdkafka 2.16 in rd_kafka_enq_once_del_source_return), and these are asked for all the time.
+            self._asker = Consumer({**self._config, "group.id": "leaseway-offsets", "enable.auto.commit": False}, logger=client_logger)
             self._made_at = time.monotonic()
 
     def stop(self) -> None:
-        """Drops the client. Idempotent."""
-        self._client = None
+        """Drops the clients. Idempotent."""
+        self._client = self._asker = None
 
     @property
     def client(self) -> AdminClient:
@@ -82,6 +87,13 @@ class Admin:
         if self._client is None:
             raise LogUnavailable("the log is stopped")
         return self._client
+
+    @property
+    def asker(self) -> Consumer:
+        """As `client`, for offsets."""
+        if self._asker is None:
+            raise LogUnavailable("the log is stopped")
+        return self._asker
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
         try:
@@ -96,35 +108,52 @@ class Admin:
         """As `read.FAILURES`: a client that does not find its broker again is replaced."""
         self._failures += 1
         if self._failures >= FAILURES and self._client is not None and time.monotonic() - self._made_at > _OLD_S:
-            old, self._client, self._failures = self._client, None, 0
+            old = [self._client, self._asker]
+            self._client, self._asker, self._failures = None, None, 0
             self.start()
-            self._threads.submit(lambda: old)  # its end may take a moment: not on the loop
+            self._threads.submit(old.clear)  # their end may take a moment: not on the loop
 
     async def _settled(self, ask: Callable[[], Mapping[K, Future[Any]]]) -> tuple[dict[K, Any], dict[K, KafkaError]]:
         """The results and the errors by key of one batched request. One thread hop for all, not one per key."""
         return await self._in_thread(partial(_collect, ask))
 
-    async def offsets(self, parts: Sequence[Unit], spec: OffsetSpec, *, wait_for_unknown: bool = False) -> dict[Unit, int]:
-        """The offset that `spec` names, of each of `parts` that exists (or, waiting, comes to exist). -1 = none."""
+    async def offsets(self, parts: Sequence[Unit], at_ms: int, *, wait_for_unknown: bool = False) -> dict[Unit, int]:
+        """The offset at a time (epoch ms, LATEST, EARLIEST), of each of `parts` that exists (or, waiting, comes to exist). -1 = none."""
         found: dict[Unit, int] = {}
         missing: Sequence[Unit] = list(parts)
         deadline = time.monotonic() + _SETTLE_S
+        if wait_for_unknown and parts:
+            await self._in_thread(partial(self._known, {topic for topic, _ in parts}))
         while missing:
-            asked = {TopicPartition(topic, partition): spec for topic, partition in missing}
-            results, errors = await self._settled(partial(self.client.list_offsets, asked, request_timeout=_REQUEST_S))
-            faults = {(tp.topic, tp.partition): error for tp, error in errors.items()}
-            for tp, info in results.items():
-                if info.offset >= _NO_OFFSET:
-                    found[tp.topic, tp.partition] = info.offset
-                else:
-                    # A broker that goes away in mid-request: the client reports success, and an offset that is none.
-                    faults[tp.topic, tp.partition] = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
+            some, faults = await self._in_thread(partial(self._ask, self.asker, missing, at_ms, _REQUEST_S))
+            found.update(some)
             missing = await self._in_thread(partial(self._to_repeat, faults, wait_for_unknown))
             if missing:
                 if time.monotonic() > deadline:
                     raise engine_error(faults[missing[0]])
                 await asyncio.sleep(_RETRY_S)
         return found
+
+    def _ask(self, asker: Consumer, parts: Sequence[Unit], at_ms: int, timeout_s: float) -> tuple[dict[Unit, int], dict[Unit, KafkaError]]:
+        """One request for all: offsets and faults by unit. Blocks; for threads. Raises KafkaException when no broker answers."""
+        found: dict[Unit, int] = {}
+        faults: dict[Unit, KafkaError] = {}
+        asked = [TopicPartition(topic, partition, at_ms) for topic, partition in parts]
+        try:
+            rows = asker.offsets_for_times(asked, timeout=timeout_s) if asked else []
+        except KafkaException as fault:
+            if error_of(fault).code() not in _PASSING:
+                raise
+            return {}, dict.fromkeys(parts, error_of(fault))
+        for row in rows:
+            unit = (row.topic, row.partition)
+            if row.error is not None:
+                faults[unit] = row.error
+            elif row.offset < 0 and at_ms < 0:
+                faults[unit] = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
+            else:
+                found[unit] = max(row.offset, _NO_OFFSET)
+        return found, faults
 
     def _to_repeat(self, faults: Mapping[Unit, KafkaError], wait_for_unknown: bool) -> list[Unit]:
         """The units worth another try; the others don't exist. Refreshes the client's memory, which it does not do itself.
@@ -140,15 +169,15 @@ class Admin:
     def _known(self, topics: Set[str]) -> set[Unit]:
         """The existing partitions of `topics`, asked anew. Blocks; for threads."""
         if len(topics) > _ASK_ALL:
-            answers = [self.client.list_topics(timeout=_REQUEST_S)]
+            answers = [self.asker.list_topics(timeout=_REQUEST_S)]
         else:
-            answers = [self.client.list_topics(topic, _ALIVE_S) for topic in topics]
+            answers = [self.asker.list_topics(topic, _ALIVE_S) for topic in topics]
         found = {name: topic for answer in answers for name, topic in answer.topics.items() if name in topics}
         return {(name, partition) for name, topic in found.items() for partition in topic.partitions}
 
     async def offsets_at(self, parts: Sequence[Unit], at_ms: int) -> dict[Unit, int]:
         """See `Log.offsets_at`."""
-        found = await self.offsets(parts, OffsetSpec.for_timestamp(at_ms))
+        found = await self.offsets(parts, max(0, at_ms))
         later = [unit for unit, offset in found.items() if offset < 0]
         return {**found, **await self.offsets(later, LATEST)} if later else found
 
@@ -158,13 +187,11 @@ class Admin:
         Raises KafkaException if there is no such partition or no broker answers.
         """
         for _ in range(3):
-            results, errors = _collect(partial(self.client.list_offsets, {TopicPartition(*unit): LATEST}, request_timeout=_REQUEST_S))
-            for info in results.values():
-                if info.offset > _NO_OFFSET:
-                    return int(info.offset)
-            for error in errors.values():
-                if not self._to_repeat({unit: error}, wait_for_unknown=False):
-                    raise KafkaException(KafkaError(UNKNOWN_PARTITION, f"no partition {unit[1]} of topic {unit[0]}"))
+            found, faults = self._ask(self.asker, [unit], LATEST, _REQUEST_S)
+            if unit in found:
+                return found[unit]
+            if faults and not self._to_repeat(faults, wait_for_unknown=False):
+                raise KafkaException(KafkaError(UNKNOWN_PARTITION, f"no partition {unit[1]} of topic {unit[0]}"))
         return None
 
     async def create_topics(self, specs: Sequence[TopicSpec]) -> dict[str, str]:
@@ -206,7 +233,8 @@ class Admin:
             return
         parts = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
         request = [ConsumerGroupTopicPartitions(group, parts)]
-        ask = partial(self.client.alter_consumer_group_offsets, request, request_timeout=_REQUEST_S)
+        # Asked for every few seconds, and harmless if it is done late: never timed out by the client (see `start`), only by us.
+        ask = partial(self.client.alter_consumer_group_offsets, request, request_timeout=_UNBOUNDED_S)
         results, errors = await self._settled(ask)
         faults = [*errors.values(), *(p.error for r in results.values() for p in r.topic_partitions if p.error is not None)]
         for error in faults:
@@ -236,11 +264,12 @@ class Admin:
 
     async def alive(self) -> bool:
         """See `Log.alive`."""
-        if self._client is None:
+        try:
+            # As a consumer, as `_ask`: nobody has this topic, and nobody makes it.
+            await self._in_thread(partial(self.asker.list_topics, "leaseway-alive", _ALIVE_S))
+        except LogUnavailable:
             return False
-        client = self._client
-        _, errors = await self._settled(lambda: {"": client.describe_cluster(request_timeout=_ALIVE_S)})
-        return not errors
+        return True
 
     async def _all_but(self, ask: Callable[[], Mapping[Any, Future[Any]]], harmless: frozenset[int]) -> None:
         _, errors = await self._settled(ask)

@@ -91,9 +91,11 @@ class Reader:
     def _fetch(self, unit: Unit, offset: int, max_records: int, max_bytes: int, wait_s: float) -> Chunk:
         began = time.monotonic()
         at_end = truncated = False
+        known = 0
         if not (self.stands_at(unit, offset) and self._read_ahead()):
             # Maybe there is nothing, maybe it is on its way: only the broker knows, and an assignment is the dear way to ask.
             end = self._end_of(unit)
+            known = end or 0
             at_end = end is not None and end <= offset
             if end is not None and (end < offset or (at_end and wait_s <= 0)):
                 return Chunk([], end, True)
@@ -111,8 +113,9 @@ class Reader:
                 self._held.appendleft(event)
                 return self._gather(unit, max_records, max_bytes, truncated)
             elif error.code() == PARTITION_EOF:
-                at_end = True
+                # One that is older than what the broker said since is no news: the records are on their way.
                 self.position = max(self.position, event.offset() or 0)
+                at_end = at_end or self.position >= known
             else:
                 truncated = self._recover(unit, error) or truncated
 

@@ -27,6 +27,11 @@ def up(leaseway_up_module: StartUp) -> Up:
     return started
 
 
+def bound(up: Up) -> float:
+    """The service is back within ten seconds; on a machine so full that its first start took over five, within twice that."""
+    return max(10.0, 2 * up.ready_s)
+
+
 def wait_for(check: Callable[[], bool], within_s: float = 30.0) -> float:
     """Polls until `check` holds; returns when that was (monotonic)."""
     end = time.monotonic() + within_s
@@ -51,12 +56,6 @@ def make_queue(up: Up, name: str) -> None:
     with contextlib.closing(Client(up.endpoint)) as client:
         status, answer = client.call("POST", "/v1/queues", {"name": name})
     assert status == 201, answer
-
-
-@pytest.fixture
-def client(up: Up) -> Iterator[Client]:
-    with contextlib.closing(Client(up.endpoint)) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -93,7 +92,7 @@ def test_nothing_answered_is_lost_when_a_part_is_killed(up: Up, name: str) -> No
         f" {len(traffic.again_after_ack)}, statuses {dict(traffic.statuses)}"
     )
     assert traffic.lost() == set()
-    assert back < 30  # a full machine starts Kafka slowly; the figures are in docs/bad-days.md
+    assert back < bound(up)
     assert again == [], "an ack older than 1 s was forgotten"
     assert len(traffic.acked_sends) > 500
 
@@ -126,7 +125,7 @@ def test_a_wiped_redis_is_noticed_and_rebuilt_in_mid_traffic(up: Up, client: Cli
         f" delivered again after an ack: {len(traffic.again_after_ack)} ({len(again)} older than 1 s)"
     )
     assert traffic.lost() == set()
-    assert back < 30  # a full machine starts Kafka slowly; the figures are in docs/bad-days.md
+    assert back < bound(up)
     assert again == []
     # Leases older than the last drain are as they were: their handles still ack.
     status, answer = client.call("POST", "/v1/queues/wiped/ack", {"handles": held_handles})

@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from confluent_kafka import Producer
 
 from tests.acceptance.traffic import Client
-from tests.conftest import StartUp
 from tests.services import Up
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-@pytest.fixture(scope="module")
-def up(leaseway_up_module: StartUp) -> Up:
-    started = leaseway_up_module()
-    started.wait_ready()
-    return started
-
-
-@pytest.fixture
-def client(up: Up) -> Iterator[Client]:
-    with contextlib.closing(Client(up.endpoint)) as opened:
-        yield opened
 
 
 def done(client: Client, method: str, path: str, body: Any = None) -> Any:

@@ -11,7 +11,6 @@ import resource
 import signal
 import time
 import urllib.request
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -31,12 +30,6 @@ def up(leaseway_up_module: StartUp) -> Up:
     started = leaseway_up_module(environment={"LEASEWAY_SEND_TIMEOUT_MS": str(int(SEND_TIMEOUT_S * 1000))})
     started.wait_ready()
     return started
-
-
-@pytest.fixture
-def client(up: Up) -> Iterator[Client]:
-    with contextlib.closing(Client(up.endpoint)) as opened:
-        yield opened
 
 
 @pytest.fixture

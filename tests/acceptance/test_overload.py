@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import http.client
 import json
 import multiprocessing
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -24,7 +22,6 @@ from facade.app import create_app
 from facade.asgi import Intake
 from tests.acceptance.test_bad_days import make_queue, wait_for
 from tests.acceptance.traffic import Client
-from tests.conftest import StartUp
 from tests.integration.conftest import MakeEngine, make_engine
 from tests.integration.drive import BY, drain
 from tests.services import Up
@@ -34,19 +31,6 @@ __all__ = ["make_engine"]
 # Idle: 30 KiB a poll, all processes together (300 MiB for 10,000); the first ones pay for what the rest shares.
 POLLS = 1_000
 POLLS_MIB = 60
-
-
-@pytest.fixture(scope="module")
-def up(leaseway_up_module: StartUp) -> Up:
-    started = leaseway_up_module()
-    started.wait_ready()
-    return started
-
-
-@pytest.fixture
-def client(up: Up) -> Iterator[Client]:
-    with contextlib.closing(Client(up.endpoint)) as opened:
-        yield opened
 
 
 def p99_ms(client: Client, queue: str, count: int) -> float:

@@ -20,21 +20,7 @@ import redis
 from tests.acceptance.test_bad_days import make_queue, started_again, wait_for
 from tests.acceptance.test_kafka_bad_days import metric, send, take_all
 from tests.acceptance.traffic import Client, Traffic
-from tests.conftest import StartUp
 from tests.services import Up
-
-
-@pytest.fixture(scope="module")
-def up(leaseway_up_module: StartUp) -> Up:
-    started = leaseway_up_module()
-    started.wait_ready()
-    return started
-
-
-@pytest.fixture
-def client(up: Up) -> Iterator[Client]:
-    with contextlib.closing(Client(up.endpoint)) as opened:
-        yield opened
 
 
 @pytest.fixture
