@@ -1,7 +1,7 @@
 """Looks at every queue now and then, also at those that nobody asks for: is something about to be lost, or lost already?
 
 An alarm is (kind, queue) -> a number, shown by /metrics and /health until it is over. Every worker looks for itself, so that whichever is
-asked can tell. Round trips: a few requests to Kafka for 100 queues; Redis is asked only about units with old or deleted records.
+asked can tell. Round trips for 100 queues: a few to Kafka, one to Redis; units with old or deleted records cost more.
 Neighbours: `retention.py` ends what Kafka no longer has; `renewal.py` mends a queue whose topic is gone. Must not know verbs.
 """
 
@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 FIRST_S = 0.5
 ROUND_S = 30.0
 AT_A_TIME = 100
+# After so many queues, so that a round of 20,000 takes minutes and costs a worker a few hundredths of a core.
+PAUSE_S = 1.0
 # Part of a queue's retention after which its open messages are told to be near its end.
 NEAR = 0.9
 
@@ -60,34 +62,35 @@ class Watch:
             await asyncio.sleep(pause)
             pause = ROUND_S
             try:
-                await self.run_once()
+                await self.run_once(PAUSE_S)
             except EngineError as error:
                 logger.debug("action=watch error=%s", error)
             except Exception:
                 logger.exception("action=watch")
 
-    async def run_once(self) -> None:
-        """One look at all queues. Raises LogUnavailable."""
-        await self._drain_left()
+    async def run_once(self, pause_s: float = 0.0) -> None:
+        """One look at all queues, with a pause after each AT_A_TIME of them. Raises LogUnavailable."""
         by_retention: dict[int, list[Queue]] = {}
         for queue in self._core.control.queues.values():
             by_retention.setdefault(queue.record.retention_ms, []).append(queue)
         for retention_ms, queues in by_retention.items():
             for at in range(0, len(queues), AT_A_TIME):
-                await self._look(queues[at : at + AT_A_TIME], now_ms() - int(retention_ms * NEAR))
+                some = queues[at : at + AT_A_TIME]
+                await self._drain_left(some)
+                await self._look(some, now_ms() - int(retention_ms * NEAR))
+                if at + AT_A_TIME < len(queues):
+                    await asyncio.sleep(pause_s)
 
-    async def _drain_left(self) -> None:
+    async def _drain_left(self, queues: Sequence[Queue]) -> None:
         """Sees to it that somebody owns the units whose owner died with entries that the journal does not have."""
-        store = self._core.store
-        for queue in list(self._core.control.queues.values()):
-            try:
-                last = await asyncio.gather(*(store.last_seq(unit) for unit in queue.units))
-                drained = await asyncio.gather(*(store.drained_seq(unit) for unit in queue.units))
-            except StateError:
-                continue  # without Redis nobody can drain anything
-            for partition in range(len(queue.units)):
-                if last[partition] > drained[partition][1]:
-                    self._core.touched(queue, partition)
+        units = [(queue, partition) for queue in queues for partition in range(len(queue.units))]
+        try:
+            left = await asyncio.gather(*(self._core.store.undrained(queue.units[partition]) for queue, partition in units))
+        except StateError:
+            return  # without Redis nobody can drain anything
+        for (queue, partition), entries in zip(units, left, strict=True):
+            if entries:
+                self._core.touched(queue, partition)
 
     async def _look(self, queues: Sequence[Queue], old_ms: int) -> None:
         log = self._core.log

@@ -442,6 +442,10 @@ class Store:
         base, drained = await self._ask("HMGET", self._unit(unit).meta, "base", "drained")
         return int(base or 0), int(drained or 0)
 
+    async def undrained(self, unit: Unit) -> int:
+        """How many journal entries wait in the outbox."""
+        return int(await self._ask("LLEN", self._unit(unit).outbox))
+
     async def dedup_firsts(self, unit: Unit, ids: Sequence[bytes]) -> tuple[int, list[int | None]]:
         """FIFO: (next offset in order or -1, offset of the message that has each id now). Raises StateUnavailable."""
         keys = self._unit(unit)

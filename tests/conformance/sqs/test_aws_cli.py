@@ -71,7 +71,10 @@ def test_every_verb_of_the_cli_works(aws: Aws, sqs: Any, used: set[str], name: s
     # So many that the task still runs when the CLI has started once more.
     for _ in range(12):
         sqs.send_message_batch(QueueUrl=dead, Entries=[{"Id": str(n), "MessageBody": "x"} for n in range(10)])
-    task = aws("start-message-move-task", "--source-arn", dead_arn, "--max-number-of-messages-per-second", "1")["TaskHandle"]
+    other = sqs.create_queue(QueueName=f"{name}-other")["QueueUrl"]
+    other_arn = sqs.get_queue_attributes(QueueUrl=other, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    between = ("--source-arn", dead_arn, "--destination-arn", other_arn)
+    task = aws("start-message-move-task", *between, "--max-number-of-messages-per-second", "1")["TaskHandle"]
     assert aws("list-message-move-tasks", "--source-arn", dead_arn)["Results"][0]["SourceArn"] == dead_arn
     aws("cancel-message-move-task", "--task-handle", task)
 
