@@ -39,7 +39,10 @@ LIVE_WITHIN_S = 60.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Order:
-    """What to run. `fault`: a name, `all` (each once and again, shuffled), or `mix` (at random). `live_s`: bound of the recovery."""
+    """What to run. `fault`: a name, `all` (each once and again, shuffled), or `mix` (at random). `live_s`: bound of the recovery.
+
+    `least`: so many faults are struck, also when that takes longer than `seconds` on a full machine.
+    """
 
     seed: int = 1
     seconds: float = 60.0
@@ -49,6 +52,7 @@ class Order:
     pause_s: tuple[float, float] = PAUSE_S
     live_s: float = LIVE_WITHIN_S
     keep: Path | None = None
+    least: int = 2
 
 
 def faults_of(order: Order, rest: random.Random) -> Iterator[str]:
@@ -89,9 +93,10 @@ def hurt(order: Order, data: Path, history: Path) -> dict[str, Any]:
         nemesis = Nemesis(stack, recorder, rest)
         end = time.monotonic() + order.seconds - WARM_UP_S
         for name in faults_of(order, rest):
-            time.sleep(max(0.0, min(rest.uniform(*order.pause_s), end - time.monotonic())))
-            if time.monotonic() >= end:
+            over = time.monotonic() >= end - order.pause_s[0]
+            if over and len(nemesis.done) >= order.least:
                 break
+            time.sleep(rest.uniform(*order.pause_s))
             nemesis.strike(name, FAULTS[name])
         workload.wait_works(order.live_s)
         memory = watch.stop(min(300.0, order.seconds / 4))
