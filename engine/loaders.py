@@ -12,7 +12,7 @@ import contextlib
 import logging
 import os
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from engine.core import Core, now_ms
 from engine.errors import LogUnavailable, Unavailable
@@ -183,12 +183,15 @@ class Loaders:
             if now - self._touched.get(loader.unit, 0) < 1 or now - loader.drained_at > QUIET_DRAIN_S:
                 loader.drained_at = now
                 due.append(loader)
-        await asyncio.gather(*(self._guard(loader, loader.drain()) for loader in due))
+        await asyncio.gather(*(self._guard(loader, loader.drain) for loader in due))
 
-    async def _guard(self, loader: Loader, work: object) -> None:
-        """Runs work of a loader; one that is fenced is no longer ours."""
+    async def _guard(self, loader: Loader, work: Callable[[], Awaitable[object]]) -> None:
+        """Runs work of a loader; one that is fenced is no longer ours.
+
+        Work is begun here and not by the caller: a task that is cancelled before it ran would leave it never awaited.
+        """
         try:
-            await work  # type: ignore[misc]
+            await work()
         except Fenced:
             logger.warning("action=fenced queue=%s partition=%d", loader.queue.name, loader.partition)
             if self.owned.get(loader.unit) is loader:
@@ -259,7 +262,7 @@ class Loaders:
         known = loader.cursors.keys() == set(loader.queue.tag_ids) and not loader.behind()
         if known or loader.unit in self._loads:
             return
-        task = asyncio.create_task(self._guard(loader, self._catch_up(loader)))
+        task = asyncio.create_task(self._guard(loader, lambda: self._catch_up(loader)))
         self._loads[loader.unit] = task
         task.add_done_callback(lambda done: self._loads.pop(loader.unit, None) if self._loads.get(loader.unit) is done else None)
 

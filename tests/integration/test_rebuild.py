@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import secrets
+import warnings
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -136,6 +138,24 @@ async def test_a_worker_does_not_end_its_own_rebuild(engine: Engine) -> None:
     loaders._touched[unit] -= 1000
     await loaders._own_all()
     assert unit not in loaders.owned
+
+
+async def test_a_load_that_is_dropped_before_it_began_leaves_nothing_unawaited(engine: Engine) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(engine, "q", "m")
+    await eventually(lambda: _owns(engine))
+    loaders = engine._loaders
+    (loader,) = loaders.owned.values()
+    loaders._loads.pop(loader.unit, None)
+    loader.cursors = {}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        loaders._load_if_short(loader)
+        assert loader.unit in loaders._loads
+        loaders._drop(loader.unit)
+        await asyncio.sleep(0)
+        gc.collect()
+    assert [str(one.message) for one in told] == []
 
 
 async def test_snapshots_are_what_a_scan_from_the_beginning_gives(engine: Engine) -> None:
