@@ -25,7 +25,7 @@ from schemas.records import Message
 from state.connection import Connection
 from state.errors import OutboxFull, StateLost, StateUnavailable
 from state.keys import Unit
-from state.replies import LoadEntry
+from state.replies import LoadEntry, Probed, Received
 from state.store import Store, pack_body
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class Core:
         self.secret = settings.secret.encode()
         self.recover: Callable[[Queue], Awaitable[None]] = _no_recovery
         self.touched: Callable[[Queue, int], None] = lambda queue, partition: None
-        self.nudge: Callable[[Queue, int, int, int], None] = lambda queue, partition, cursor, open: None
+        self.nudge: Callable[[Queue, int, Received | Probed], None] = lambda queue, partition, seen: None
         self.journaled: Callable[[Queue, int, int], Awaitable[None]] = _not_journaled
         self.woken: Callable[[str, int], None] = lambda incarnation, partition: None
         self.suspect: Callable[[Queue], None] = lambda queue: None

@@ -9,6 +9,8 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from engine.core import Core
 from engine.errors import EngineError
 from engine.fifo import sequence_number
@@ -28,8 +30,8 @@ class Deliveries:
     def __init__(self, core: Core) -> None:
         self._core = core
 
-    async def of(self, queue: Queue, tag: TagRecord, partition: int, received: Received) -> list[Delivery]:
-        """What a receive has lent, with bodies (from Kafka where the window had none any more). Raises Unavailable."""
+    async def of(self, queue: Queue, tag: TagRecord, partition: int, received: Received, lease_ms: int | None) -> list[Delivery]:
+        """What a receive has lent for `lease_ms`, with bodies (from Kafka where the window had none). Raises Unavailable."""
         bodies = {m.offset: m.packed for m in received.leased}
         missing = [offset for offset, packed in bodies.items() if not packed]
         values: dict[int, tuple[int, bytes | None, Any]] = {
@@ -43,11 +45,24 @@ class Deliveries:
             # What the log still should have stays leased and comes again: better late than called lost.
             over = await gone(self._core, queue, partition, absent)
             await expire(self._core, queue, tag, partition, [(offset, received.nonce) for offset in absent if offset in over])
-        return [
+        lent = [
             self._delivery(queue, tag, partition, received, leased, *values[leased.offset])
             for leased in received.leased
             if leased.offset in values
         ]
+        return lent if lease_ms is not None or not missing else await self._own_leases(queue, tag, partition, received, lent, set(missing))
+
+    async def _own_leases(
+        self, queue: Queue, tag: TagRecord, partition: int, received: Received, lent: list[Delivery], missing: set[int]
+    ) -> list[Delivery]:
+        """A message's own lease is in its record: the window lent for the queue's where it had none."""
+        own = {d.offset: d.message.lease_ms for d in lent if d.offset in missing and d.message.lease_ms is not None}
+        if not own:
+            return lent
+        entries = [(offset, received.nonce, ms) for offset, ms in own.items()]
+        extended = await self._core.on_state(queue, lambda g: self._core.store.extend(queue.units[partition], g, tag.id, entries))
+        until = {offset: e.time_ms for offset, e in zip(own, extended, strict=True) if e.status == "ok"}
+        return [msgspec.structs.replace(d, next_visible_at_ms=until.get(d.offset, d.next_visible_at_ms)) for d in lent]
 
     def _delivery(
         self,

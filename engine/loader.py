@@ -106,12 +106,16 @@ class Loader:
         self.stalled = False
         self.full = {tag for tag, look in zip(tags, looks, strict=True) if not self._has_room(look)}
         self._room = max(self._core.settings.window_bytes - looks[0].bytes, CHUNK_BYTES // 16) if looks else CHUNK_BYTES
+        if any(look.hungry for look in looks):
+            self._room = CHUNK_BYTES  # it takes more than bodies for
 
     def _has_room(self, look: Probed) -> bool:
         """Whether reading on is worth it: a full window would be read for, and refuse, the same records again and again."""
         s = self._core.settings
         if look.open >= MAX_OPEN:
             return False
+        if look.hungry:
+            return True
         low = look.bodies * 4 <= s.window_messages * 3 and look.bytes * 4 <= s.window_bytes * 3
         return low or look.open < s.window_messages // 16
 

@@ -21,6 +21,7 @@ from engine.queue import Queue, group_name
 from state.ending import end
 from state.errors import Fenced, StateError, StateLost
 from state.keys import Unit
+from state.replies import MAX_OPEN, Probed, Received
 
 logger = logging.getLogger(__name__)
 
@@ -75,10 +76,11 @@ class Loaders:
         """There is traffic on a unit: somebody must own it."""
         self._touched[queue.units[partition]] = asyncio.get_running_loop().time()
 
-    def nudge(self, queue: Queue, partition: int, cursor: int, open: int) -> None:
-        """A receive saw the window of a unit with `open` messages and its cursor: when it runs low, load now, not at the next look."""
+    def nudge(self, queue: Queue, partition: int, seen: Received | Probed) -> None:
+        """A receive saw the window of a unit: when it runs low, or nothing in it is free, load now, not at the next look."""
         loader = self.owned.get(queue.units[partition])
-        if loader is not None and cursor < loader.end and open * 2 < self._core.settings.window_messages and not loader.stalled:
+        low = seen.open * 2 < self._core.settings.window_messages or (seen.hungry and seen.open < MAX_OPEN)
+        if loader is not None and seen.cursor < loader.end and low and not loader.stalled:
             self._load_if_short(loader)
 
     def rebuilt(self, unit: Unit) -> None:

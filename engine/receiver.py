@@ -269,7 +269,7 @@ class Receiver:
 
     async def _probe(self, queue: Queue, tag: TagRecord, partition: int) -> int | None:
         probed = await self._core.on_state(queue, lambda g: self._core.store.probe(queue.units[partition], g, tag.id))
-        self._core.nudge(queue, partition, probed.cursor, probed.open)
+        self._core.nudge(queue, partition, probed)
         return probed.wait_ms
 
     async def _receive_one(
@@ -294,12 +294,12 @@ class Receiver:
             ),
         )
         self._core.touched(queue, partition)
-        self._core.nudge(queue, partition, received.cursor, received.open)
+        self._core.nudge(queue, partition, received)
         if received.wait_ms is not None:
             line.due[partition] = min(line.due[partition], asyncio.get_running_loop().time() + received.wait_ms / 1000)
         if received.dying:
             self._start(self._move(queue, tag, partition, received.dying))
-        return await self._deliveries.of(queue, tag, partition, received)
+        return await self._deliveries.of(queue, tag, partition, received, lease_ms)
 
     def _gone(self, queue: Queue) -> None:
         for line in self._lines.pop(queue.incarnation, {}).values():

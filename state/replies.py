@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from schemas.records import OpenDelivery
 
-# Messages a tag may have open in a unit: ready, delayed and leased.
+# Messages a tag may have open in a unit: ready, delayed and leased, with bodies or without (docs/decisions/0004: what one costs).
 MAX_OPEN = 200_000
 
 
@@ -73,19 +73,26 @@ class Dying(Struct, frozen=True):
 
 
 class Received(Struct, frozen=True):
-    """Answer of a receive. `wait_ms` until the next message of this unit is due, None = none; all of `leased` share `nonce`."""
+    """Answer of a receive. `wait_ms` until the next message of this unit is due, None = none; all of `leased` share `nonce`.
+
+    `hungry`: nothing more is free now, so the window takes more than bodies for, if the log has more.
+    """
 
     now_ms: int
     nonce: int
     wait_ms: int | None
     cursor: int
     open: int
+    hungry: bool
     leased: list[Leased]
     dying: list[Dying]
 
 
 class Probed(Struct, frozen=True):
-    """A look at a unit under a tag: ms until the next message is due (0 = now, None = none), cursor, what it holds, seen (FIFO)."""
+    """A look at a unit under a tag: ms until the next message is due (0 = now, None = none), cursor, what it holds, seen (FIFO).
+
+    `hungry` as in `Received`.
+    """
 
     wait_ms: int | None
     cursor: int
@@ -93,6 +100,7 @@ class Probed(Struct, frozen=True):
     bodies: int
     bytes: int
     seen: int
+    hungry: bool
 
 
 class Acked(Struct, frozen=True):

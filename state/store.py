@@ -156,13 +156,14 @@ class Store:
             (generation, now_ms, tag, max, -1 if lease_ms is None else lease_ms, queue_lease_ms, max_receive_count,
              retention_ms, move_ms, self._window.bytes, self._window.messages),
         )  # fmt: skip
-        _, now, nonce, wait_ms, cursor, open_count, lent, dying = reply
+        _, now, nonce, wait_ms, cursor, open_count, hungry, lent, dying = reply
         return Received(
             now_ms=now,
             nonce=nonce,
             wait_ms=None if wait_ms < 0 else wait_ms,
             cursor=cursor,
             open=open_count,
+            hungry=bool(hungry),
             leased=[Leased(*lent[i : i + 5]) for i in range(0, len(lent), 5)],
             dying=[
                 Dying(o, count, first, own, again, reason.decode(), body)
@@ -174,7 +175,8 @@ class Store:
         """When a receive would find something. Changes nothing. Raises StateLost."""
         keys = self._unit(unit)
         t = keys.tag(tag)
-        _, wait_ms, *rest = await self._run("probe", (keys.meta, t.visible, t.delivery, keys.body, t.groups), (generation, now_ms, tag))
+        names = (keys.meta, t.visible, t.delivery, keys.body, t.groups)
+        _, wait_ms, *rest = await self._run("probe", names, (generation, now_ms, tag))
         return Probed(None if wait_ms < 0 else wait_ms, *rest)
 
     async def ack(
@@ -480,6 +482,8 @@ def _tag_dump(cursor: int, floor: int, visible: bytes, deliveries: list[bytes], 
     open_at = {int(scores[i]): int(float(scores[i + 1])) for i in range(0, len(scores), 2)}
     lent = {}
     for i in range(0, len(deliveries), 2):
-        offset = int(deliveries[i])
-        lent[offset] = OpenDelivery(offset, *_DELIVERY.unpack(deliveries[i + 1]))
+        # Behind it is the message's group. What has a group has an entry before it is lent, too: that is none of a delivery.
+        delivery = OpenDelivery(int(deliveries[i]), *_DELIVERY.unpack_from(deliveries[i + 1]))
+        if delivery.nonce or delivery.count or delivery.flag:
+            lent[delivery.offset] = delivery
     return TagDump(cursor, floor, open_at, lent, set(map(int, _WORDS.decode(ahead))))

@@ -15,7 +15,7 @@
 -- ARGV 5 partition: the payload of a wake-up
 -- ARGV 6 window_messages: bodies
 -- ARGV 7 window_bytes: bytes of bodies
--- ARGV 8 max_open: messages a tag may have open
+-- ARGV 8 max_open: messages a tag may have open, with bodies or without
 -- ARGV 9 near_ms: a message due later than this is kept without its body
 -- ARGV 10 scan_from: offset from which the entries are all there is, -1 = single records
 -- ARGV 11 scan_next: offset up to which that holds
@@ -26,8 +26,8 @@
 -- STATUS OK FENCED LOST
 -- INV an offset below the cursor or in ahead is never taken again; a cursor never passes a record it did not take
 -- COST O(entries x tags)
--- VERSION 2
--- INCLUDE clock journal delivery guard groups dedup turn origins
+-- VERSION 3
+-- INCLUDE clock journal delivery guard groups hungry dedup turn origins
 local meta, body, refs, outbox, origins, dedup, ids, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 if ARGV[2] ~= '0' and redis.call('HGET', meta, 'epoch') ~= ARGV[2] then return {'FENCED'} end
 local now, channel, partition = clock(ARGV[3]), ARGV[4], ARGV[5]
@@ -55,7 +55,7 @@ for i = 1, tag_count do
   tag.cursor, tag.first = unit.cursor, unit.cursor
   tag.ahead_count = redis.call('SCARD', tag.ahead)
   tag.ahead_first, tag.open, tag.delays = tag.ahead_count, redis.call('ZCARD', tag.visible), 0
-  tag.open_first = tag.open
+  tag.open_first, tag.hungry = tag.open, hungry(unit, tag.groups, now)
   tags[i] = tag
 end
 local taken = 0
@@ -65,13 +65,14 @@ local function pass_ahead(tag)
     tag.cursor = tag.cursor + 1
   end
 end
-local function fits(tag, entry)
-  if tag.open >= max_open then return false end
-  if entry.due - now >= near_ms or entry.held or tag.open < share then return true end
-  return bodies < window_messages and bytes + entry.size <= window_bytes
+local function room(tag, entry)
+  return entry.held or tag.open < share or (bodies < window_messages and bytes + entry.size <= window_bytes)
 end
-local function hold_body(entry)
-  if entry.due - now >= near_ms then return end
+local function fits(tag, entry)
+  return tag.open < max_open and (entry.due - now >= near_ms or tag.hungry or room(tag, entry))
+end
+local function hold_body(tag, entry)
+  if entry.due - now >= near_ms or not room(tag, entry) then return end
   if entry.held == nil and redis.call('HSETNX', body, entry.off, entry.packed) == 1 then
     bodies, bytes = bodies + 1, bytes + entry.size
     redis.call('HINCRBY', meta, 'bytes', entry.size)
@@ -87,7 +88,7 @@ local function insert(tag, entry)
     delivery_write(tag.delivery, entry.off, {nonce = 0, count = 0, first = 0, flag = 0, time = entry.due, group = entry.group})
     group_add(tag.order, tag.groups, entry.off, entry.group, entry.due)
   end
-  hold_body(entry)
+  hold_body(tag, entry)
   tag.open, taken = tag.open + 1, taken + 1
 end
 local function skip(tag, entry)

@@ -18,12 +18,12 @@
 -- ARGV 9 move_ms: how long a dying message waits for its mover
 -- ARGV 10 window_bytes: above half of it a leased message gives up its body
 -- ARGV 11 window_messages: above half of as many bodies too
--- OUT {status, now, nonce, ms to the next visible time or -1, cursor, open, {offset, count, first ms, deadline ms, body ...}, {offset, count, first ms, nonce, again ms or 0, reason, body ...}}; the second list is dying: the caller moves it
+-- OUT {status, now, nonce, ms to the next visible time or -1, cursor, open, hungry: 1 or 0, {offset, count, first ms, deadline ms, body ...}, {offset, count, first ms, nonce, again ms or 0, reason, body ...}}; the second list is dying: the caller moves it
 -- STATUS OK FULL LOST
 -- INV a message is lent to one caller at a time; each delivery adds one to its count; nonce is the seq of its entry; a group with a lent message lends nothing
 -- COST O(max log open)
--- VERSION 2
--- INCLUDE clock journal delivery guard groups settle
+-- VERSION 3
+-- INCLUDE clock journal delivery guard groups hungry settle
 local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local order, groups = KEYS[7], KEYS[8]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)
@@ -63,8 +63,10 @@ local function consider(off, d)
   local packed = redis.call('HGET', body, off)
   d = d or {nonce = 0, count = 0, first = 0, flag = 0, time = 0}
   if d.nonce ~= 0 and d.flag == 0 then lapsed[#lapsed + 1] = off end
-  if packed and d.flag ~= 1 and d.flag ~= 2 then
-    local _, due = struct.unpack('>I8I8', packed)
+  if d.flag ~= 1 and d.flag ~= 2 then
+    -- Without a body: what was never lent is visible since it was due; of the rest Kafka decides.
+    local due = d.count == 0 and d.nonce == 0 and d.time > 0 and d.time or now
+    if packed then due = select(2, struct.unpack('>I8I8', packed)) end
     if due + retention_ms <= now then
       settle(meta, visible, delivery, body, refs, off, shared)
       if unit.fifo then settle_ordered(order, off, d.group, touched) end
@@ -129,4 +131,4 @@ if #lent + #dying + #expired > 0 then seal(meta, ARGV[3], visible, delivery) end
 local head = redis.call('ZRANGE', unit.fifo and groups or visible, 0, 0, 'WITHSCORES')
 local wait = -1
 if head[2] then wait = math.max(0, tonumber(head[2]) - now) end
-return {'OK', now, nonce, wait, unit.cursor, redis.call('ZCARD', visible), out, dying}
+return {'OK', now, nonce, wait, unit.cursor, redis.call('ZCARD', visible), hungry(unit, groups, now) and 1 or 0, out, dying}

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+import redis
 
 from engine.engine import Engine
 from engine.errors import InvalidValue, NotAllowedOnQueue
@@ -228,6 +229,45 @@ async def test_a_purge_forgets_ids_and_order_goes_on(make_engine: MakeEngine, wi
     new = await put(engine, "q", "a", "11", "1", "x", "1")
     assert not {sent.id for sent in new} & {sent.id for sent in old} and new[3].id == new[1].id
     assert await drain(engine, "q", patience_ms=1000) == ["11", "1", "x"]
+
+
+async def test_a_backlog_of_a_shut_group_does_not_hide_what_is_behind_it(make_engine: MakeEngine, stack: Services) -> None:
+    """20,000 messages of one group, of which the first is lent; the window holds 500 bodies."""
+    engine = await make_engine(window_messages=500)
+    await engine.create_queue(BY, "q", FIFO)
+    await put(engine, "q", "shut", "first")
+    (first,) = await receive(engine, "q", max=1)
+    for start in range(0, 20_000, 2_000):
+        rows = [[SendEntry(b"x", group="shut", dedup_id=f"{n + m}") for m in range(100)] for n in range(start, start + 2_000, 100)]
+        await asyncio.gather(*(engine.send(BY, "q", entries) for entries in rows))
+    await put(engine, "q", "free", "1")
+    began = time.monotonic()
+    got = await receive(engine, "q", wait_ms=20_000)
+    assert texts(got) == ["1"] and time.monotonic() - began < 2
+    unit = engine.core.control.queues["q"].units[0]
+    bodies, _, size = await engine.core.store.leftovers(unit)
+    assert bodies <= 501 and size < 200_000
+    with redis.Redis.from_url(stack.redis_url) as client:
+        keys = list(client.scan_iter(f"*{unit.incarnation}:0}}:*"))
+        used = sum(client.memory_usage(key, samples=0) or 0 for key in keys)
+    print(f"bytes for each message without a body: {(used - size) / 20_000:.0f}")
+    assert used / 20_000 < 500
+    await ack(engine, "q", [first, *got])
+    assert len(await drain(engine, "q", patience_ms=500)) == 20_000
+
+
+async def test_a_message_of_a_backlog_keeps_its_own_lease(make_engine: MakeEngine) -> None:
+    """Also where the window had no room for its body."""
+    engine = await make_engine(window_messages=10)
+    await engine.create_queue(BY, "q", FIFO)
+    await put(engine, "q", "shut", *(str(n) for n in range(30)))
+    assert texts(await receive(engine, "q", max=1)) == ["0"]
+    entry = SendEntry(b"mine", group="free", dedup_id="mine", lease_ms=1_000)
+    await engine.send(BY, "q", [entry])
+    (mine,) = await receive(engine, "q", wait_ms=5_000)
+    assert mine.message.body == b"mine" and mine.next_visible_at_ms - mine.first_received_at_ms < 2_000
+    await asyncio.sleep(1.2)
+    assert texts(await receive(engine, "q", wait_ms=3_000)) == ["mine"]
 
 
 BAD_SENDS: list[tuple[dict[str, Any], str]] = [

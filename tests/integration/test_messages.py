@@ -301,10 +301,10 @@ async def test_what_a_gone_receiver_gives_back_wakes_the_next_at_once(engine: En
         await asyncio.sleep(0.3)
         await give_back(self, *given)
 
-    async def tells(self: Deliveries, queue: Any, tag: Any, partition: int, received: Received) -> Any:
+    async def tells(self: Deliveries, queue: Any, tag: Any, partition: int, received: Received, lease_ms: int | None) -> Any:
         if received.leased:
             lent.set()
-        return await of(self, queue, tag, partition, received)
+        return await of(self, queue, tag, partition, received, lease_ms)
 
     async def deaf(self: Wake, incarnation: str) -> None: ...
 

@@ -122,6 +122,19 @@ async def test_clean_after_random_traffic_with_and_without_a_rebuild(make_engine
     assert clean(report) and report.queues == 1 and (seed == 3 or report.open > 0)
 
 
+async def test_clean_on_a_fifo_queue(make_engine: MakeEngine) -> None:
+    """Its messages have a group in Redis before they are delivered; a repeat is over."""
+    engine = await make_engine()
+    await engine.create_queue(BY, "q", QueueSettings(fifo=True, lease_ms=60_000))
+    for number in (0, 1, 2, 3, 4, 5, 1):
+        await engine.send(BY, "q", [SendEntry(b"m", group="ab"[number % 2], dedup_id=str(number))])
+    got = await receive(engine, "q", max=2)
+    await engine.ack(BY, "q", [got[0].handle])
+    await engine.release(BY, "q", [got[1].handle], 0)
+    report = await verify(engine)
+    assert clean(report) and report.open == 5 and report.settled_above_floor == 1
+
+
 async def test_clean_while_traffic_runs(make_engine: MakeEngine) -> None:
     first, second = await make_engine(), await make_engine()
     await random_traffic(first, 7, steps=10)
