@@ -93,7 +93,7 @@ class Core:
         origin = message.origin
         move_key = move_key_of(origin.from_id, origin.from_tag) if origin is not None else ""
         if not queue.record.fifo:
-            return LoadEntry(offset, packed, mask, move_key)
+            return LoadEntry(offset, packed, mask, move_key, group=group_digest(message.group) if message.group else b"")
         return LoadEntry(offset, packed, mask, move_key, "", group_digest(message.group), dedup_digest(queue.record, message))
 
     async def write_through(self, queue: Queue, partition: int, entries: Sequence[LoadEntry]) -> dict[int, int]:

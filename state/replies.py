@@ -25,7 +25,7 @@ class Window(Struct, frozen=True):
 class LoadEntry(Struct, frozen=True):
     """A record for the window. `packed` by `store.pack_body`, empty = skipped for `reason`; `mask` has a 1 per tag that wants it.
 
-    FIFO: `group` are 8 bytes that stand for the message's group, `dedup` those of its deduplication id, empty = none.
+    `group` are 8 bytes that stand for the message's group, empty = none; FIFO: `dedup` those of its deduplication id.
     """
 
     offset: int

@@ -479,7 +479,8 @@ def _entry(data: bytes) -> Entry:
 
 def _tag_dump(cursor: int, floor: int, visible: bytes, deliveries: list[bytes], ahead: bytes) -> TagDump:
     scores = _WORDS.decode(visible)
-    open_at = {int(scores[i]): int(float(scores[i + 1])) for i in range(0, len(scores), 2)}
+    # A negative time: the message is set back (lua/include/fair.lua).
+    open_at = {int(scores[i]): abs(int(float(scores[i + 1]))) for i in range(0, len(scores), 2)}
     lent = {}
     for i in range(0, len(deliveries), 2):
         # Behind it is the message's group. What has a group has an entry before it is lent, too: that is none of a delivery.

@@ -5,8 +5,8 @@
 -- KEYS 4 body hash: offset -> header and record
 -- KEYS 5 refs hash: offset -> holders
 -- KEYS 6 outbox list: journal entries
--- KEYS 7 order zset: group and offset, FIFO only
--- KEYS 8 groups zset: group by next ms, FIFO only
+-- KEYS 7 order zset: group and offset
+-- KEYS 8 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 tag
@@ -18,8 +18,8 @@
 -- STATUS OK STALE LAPSED FULL LOST
 -- INV a handle settles its message at most once
 -- COST O(handles log open)
--- VERSION 2
--- INCLUDE clock journal delivery guard groups settle
+-- VERSION 3
+-- INCLUDE clock journal delivery guard groups fair settle
 local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[7], KEYS[8])
 refused = refused or blocked(unit, meta, outbox)
@@ -37,7 +37,7 @@ for a = 7, #ARGV, 2 do
     word = 'LAPSED'
   else
     settle(meta, visible, delivery, body, refs, off, shared)
-    if unit.fifo then settle_ordered(KEYS[7], off, d.group, touched) end
+    if unit.fifo then settle_ordered(KEYS[7], off, d.group, touched) else leave(KEYS[7], KEYS[8], off, d) end
     acked[#acked + 1] = off
   end
   words[#words + 1] = word
@@ -46,9 +46,7 @@ local seq = 0
 if #acked > 0 then
   seq = journal(meta, outbox, now, 'acked', tag, acked)
   seal(meta, ARGV[3], visible, delivery)
-  if unit.fifo then
-    if regroup_all(KEYS[7], KEYS[8], delivery, touched, now) then redis.call('PUBLISH', ARGV[5], ARGV[6]) end
-    seal_groups(meta, ARGV[3], KEYS[7], KEYS[8])
-  end
+  if unit.fifo and regroup_all(KEYS[7], KEYS[8], delivery, touched, now) then redis.call('PUBLISH', ARGV[5], ARGV[6]) end
+  if unit.fifo or unit.fair then seal_groups(meta, ARGV[3], KEYS[7], KEYS[8]) end
 end
 return {'OK', words, seq}

@@ -4,8 +4,8 @@
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 ahead set: offsets at or above the cursor already taken
 -- KEYS 5 outbox list: journal entries
--- KEYS 6 order zset: group and offset, FIFO only
--- KEYS 7 groups zset: group by next ms, FIFO only
+-- KEYS 6 order zset: group and offset
+-- KEYS 7 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
 -- KEYS 8 origins zset: move key, score is the offset of its first copy
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
@@ -17,8 +17,8 @@
 -- STATUS OK BUSY HELD SETTLED STORED FULL LOST
 -- INV a leased or dying message is never claimed
 -- COST O(offsets log open)
--- VERSION 2
--- INCLUDE clock journal delivery guard groups origins
+-- VERSION 3
+-- INCLUDE clock journal delivery guard groups fair origins
 local meta, visible, delivery, ahead, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
 refused = refused or blocked(unit, meta, outbox)
@@ -50,9 +50,9 @@ for a = 6, #ARGV, 3 do
     end
   end
   if word == 'OK' then
+    if unit.fifo then touched[d.group] = true else leave(KEYS[6], KEYS[7], off, d) end
     d.flag, d.time = 3, now + claim_ms
     claimed[#claimed + 1], times[#times + 1], held[#held + 1] = off, d.time, d
-    touched[d.group] = true
   end
   words[#words + 1], words[#words + 2] = word, again
 end
@@ -66,9 +66,7 @@ if #claimed > 0 then
     redis.call('ZADD', visible, held[i].time, off)
   end
   seal(meta, ARGV[3], visible, delivery)
-  if unit.fifo then
-    regroup_all(KEYS[6], KEYS[7], delivery, touched, now)
-    seal_groups(meta, ARGV[3], KEYS[6], KEYS[7])
-  end
+  if unit.fifo then regroup_all(KEYS[6], KEYS[7], delivery, touched, now) end
+  if unit.fifo or unit.fair then seal_groups(meta, ARGV[3], KEYS[6], KEYS[7]) end
 end
 return {'OK', nonce, words}

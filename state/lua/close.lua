@@ -6,8 +6,8 @@
 -- KEYS 5 refs hash: offset -> holders
 -- KEYS 6 ahead set: offsets taken
 -- KEYS 7 delayed zset: offset by due ms
--- KEYS 8 order zset: group and offset, FIFO only
--- KEYS 9 groups zset: group by next ms, FIFO only
+-- KEYS 8 order zset: group and offset
+-- KEYS 9 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
 -- ARGV 1 tag
 -- ARGV 2 slice: messages at most
 -- OUT {status, open messages left}

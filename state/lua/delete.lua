@@ -14,8 +14,8 @@
 -- STATUS OK BUSY SETTLED LOST
 -- INV all tags or none
 -- COST O(tags)
--- VERSION 2
--- INCLUDE clock journal delivery guard groups settle
+-- VERSION 3
+-- INCLUDE clock journal delivery guard groups fair settle
 local meta, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local now, off = clock(ARGV[2]), tonumber(ARGV[5])
 local shared = redis.call('EXISTS', refs) == 1
@@ -28,9 +28,9 @@ for i = 6, #ARGV do
   if redis.call('ZSCORE', KEYS[k + 1], off) then
     local d = delivery_read(KEYS[k + 4], off)
     if d and d.nonce ~= 0 and d.time > now then return {'BUSY'} end
-    open[i] = {word = 'window', group = unit.fifo and d.group}
+    open[i] = {word = 'window', unit = unit, d = d}
   elseif off >= unit.cursor and redis.call('SISMEMBER', KEYS[k + 2], off) == 0 then
-    open[i] = {word = 'beyond'}
+    open[i] = {word = 'beyond', unit = unit}
   end
 end
 local found = false
@@ -41,17 +41,15 @@ for i = 6, #ARGV do
     if it.word == 'window' then
       settle(meta, KEYS[k + 1], KEYS[k + 4], body, refs, off, shared)
       redis.call('ZREM', KEYS[k + 3], off)
-      if it.group then settle_ordered(KEYS[k + 5], off, it.group, touched) end
+      if it.unit.fifo then settle_ordered(KEYS[k + 5], off, it.d.group, touched) else leave(KEYS[k + 5], KEYS[k + 6], off, it.d) end
     else
       redis.call('SADD', KEYS[k + 2], off)
     end
     seal(meta, ARGV[i], KEYS[k + 1], KEYS[k + 4])
     seal_ahead(meta, ARGV[i], KEYS[k + 2])
     seal_delayed(meta, ARGV[i], KEYS[k + 3])
-    if it.group then
-      if regroup_all(KEYS[k + 5], KEYS[k + 6], KEYS[k + 4], touched, now) then redis.call('PUBLISH', ARGV[3], ARGV[4]) end
-      seal_groups(meta, ARGV[i], KEYS[k + 5], KEYS[k + 6])
-    end
+    if it.unit.fifo and regroup_all(KEYS[k + 5], KEYS[k + 6], KEYS[k + 4], touched, now) then redis.call('PUBLISH', ARGV[3], ARGV[4]) end
+    if it.unit.fifo or it.unit.fair then seal_groups(meta, ARGV[i], KEYS[k + 5], KEYS[k + 6]) end
     found = true
     journal(meta, outbox, now, 'deleted', tonumber(ARGV[i]), {off})
   end

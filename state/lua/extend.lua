@@ -3,8 +3,8 @@
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 outbox list: journal entries
--- KEYS 5 order zset: group and offset, FIFO only
--- KEYS 6 groups zset: group by next ms, FIFO only
+-- KEYS 5 order zset: group and offset
+-- KEYS 6 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 tag
@@ -16,8 +16,8 @@
 -- STATUS OK STALE LAPSED FULL LOST
 -- INV only the latest delivery of a message can be extended; counts do not change
 -- COST O(handles log open)
--- VERSION 2
--- INCLUDE clock journal delivery guard groups
+-- VERSION 3
+-- INCLUDE clock journal delivery guard groups fair
 local meta, visible, delivery, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[5], KEYS[6])
 refused = refused or blocked(unit, meta, outbox)
@@ -38,12 +38,13 @@ for a = 7, #ARGV, 3 do
     d.time = time
     delivery_write(delivery, off, d)
     redis.call('ZADD', visible, time, off)
-    touched[d.group] = true
+    if unit.fifo then touched[d.group] = true elseif d.group ~= '' then take_back(KEYS[5], KEYS[6], off, d.group) end
     extended[#extended + 1], times[#times + 1] = off, time
   end
   out[#out + 1], out[#out + 2] = word, time
 end
 if #extended > 0 then journal(meta, outbox, now, 'extended', tag, extended, times) end
 if unit.fifo then regroup_all(KEYS[5], KEYS[6], delivery, touched, now) end
+if unit.fair then seal_groups(meta, ARGV[3], KEYS[5], KEYS[6]) end
 if sooner then redis.call('PUBLISH', ARGV[5], ARGV[6]) end
 return {'OK', out}

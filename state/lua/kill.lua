@@ -4,8 +4,8 @@
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 body hash: offset -> header and record
 -- KEYS 5 outbox list: journal entries
--- KEYS 6 order zset: group and offset, FIFO only
--- KEYS 7 groups zset: group by next ms, FIFO only
+-- KEYS 6 order zset: group and offset
+-- KEYS 7 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 tag
@@ -16,8 +16,8 @@
 -- STATUS OK STALE LAPSED FULL LOST
 -- INV a dying message is given to one mover at a time
 -- COST O(handles log open)
--- VERSION 2
--- INCLUDE clock journal delivery guard groups
+-- VERSION 3
+-- INCLUDE clock journal delivery guard groups fair
 local meta, visible, delivery, body, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
 refused = refused or blocked(unit, meta, outbox)
@@ -33,14 +33,15 @@ for a = 6, #ARGV, 2 do
   elseif d.time <= now and not late then
     row[1] = 'LAPSED'
   else
+    if unit.fifo then touched[d.group] = true else leave(KEYS[6], KEYS[7], off, d) end
     d.flag, d.time = 1, now + move_ms
     d.nonce = journal(meta, outbox, now, 'dying', tag, {off}, {d.time}, 'killed')
     delivery_write(delivery, off, d)
     redis.call('ZADD', visible, d.time, off)
-    touched[d.group] = true
     row = {'OK', off, d.count, d.first, d.nonce, redis.call('HGET', body, off) or ''}
   end
   for _, v in ipairs(row) do out[#out + 1] = v end
 end
 if unit.fifo then regroup_all(KEYS[6], KEYS[7], delivery, touched, now) end
+if unit.fair then seal_groups(meta, ARGV[3], KEYS[6], KEYS[7]) end
 return {'OK', out}

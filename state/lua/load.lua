@@ -27,7 +27,7 @@
 -- INV an offset below the cursor or in ahead is never taken again; a cursor never passes a record it did not take
 -- COST O(entries x tags)
 -- VERSION 3
--- INCLUDE clock journal delivery guard groups hungry dedup turn origins
+-- INCLUDE clock journal delivery guard groups fair hungry dedup turn origins
 local meta, body, refs, outbox, origins, dedup, ids, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 if ARGV[2] ~= '0' and redis.call('HGET', meta, 'epoch') ~= ARGV[2] then return {'FENCED'} end
 local now, channel, partition = clock(ARGV[3]), ARGV[4], ARGV[5]
@@ -55,7 +55,7 @@ for i = 1, tag_count do
   tag.cursor, tag.first = unit.cursor, unit.cursor
   tag.ahead_count = redis.call('SCARD', tag.ahead)
   tag.ahead_first, tag.open, tag.delays = tag.ahead_count, redis.call('ZCARD', tag.visible), 0
-  tag.open_first, tag.hungry = tag.open, hungry(unit, tag.groups, now)
+  tag.open_first, tag.hungry = tag.open, hungry(unit, tag.visible, tag.groups, now)
   tags[i] = tag
 end
 local taken = 0
@@ -84,9 +84,10 @@ end
 local function insert(tag, entry)
   redis.call('ZADD', tag.visible, entry.due, entry.off)
   if entry.due > now then tag.delays = tag.delays + redis.call('ZADD', tag.delayed, entry.due, entry.off) end
-  if fifo then
+  if entry.group ~= '' then
     delivery_write(tag.delivery, entry.off, {nonce = 0, count = 0, first = 0, flag = 0, time = entry.due, group = entry.group})
-    group_add(tag.order, tag.groups, entry.off, entry.group, entry.due)
+    if fifo then group_add(tag.order, tag.groups, entry.off, entry.group, entry.due) else join(tag.visible, tag.order, tag.groups, entry, now) end
+    tag.grouped = true
   end
   hold_body(tag, entry)
   tag.open, taken = tag.open + 1, taken + 1
@@ -161,7 +162,7 @@ for i = 1, tag_count do
   if tag.cursor ~= tag.first then redis.call('HSET', meta, 'c:' .. tag.id, tag.cursor) end
   if tag.open ~= tag.open_first then
     seal(meta, tag.id, tag.visible, tag.delivery)
-    if fifo then seal_groups(meta, tag.id, tag.order, tag.groups) end
+    if tag.grouped then seal_groups(meta, tag.id, tag.order, tag.groups) end
   end
   if tag.ahead_count ~= tag.ahead_first then seal_ahead(meta, tag.id, tag.ahead) end
   if tag.delays > 0 then seal_delayed(meta, tag.id, tag.delayed) end

@@ -1,9 +1,9 @@
 -- probe: tells when a receive would find something. Changes nothing.
--- KEYS 1 meta hash: generation, bytes, fifo, seen, c:<tag>, n:<tag>
+-- KEYS 1 meta hash: generation, bytes, fifo, seen, c:<tag>, n:<tag>, g:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 body hash: offset -> header and record
--- KEYS 5 groups zset: group by next ms, FIFO only
+-- KEYS 5 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 tag
@@ -21,4 +21,4 @@ local head = redis.call('ZRANGE', unit.fifo and groups or visible, 0, 0, 'WITHSC
 local wait = -1
 if head[2] then wait = math.max(0, tonumber(head[2]) - now) end
 local m = redis.call('HMGET', meta, 'bytes', 'seen')
-return {'OK', wait, unit.cursor, redis.call('ZCARD', visible), redis.call('HLEN', body), tonumber(m[1] or '0'), tonumber(m[2] or '-1'), hungry(unit, groups, now) and 1 or 0}
+return {'OK', wait, unit.cursor, redis.call('ZCARD', visible), redis.call('HLEN', body), tonumber(m[1] or '0'), tonumber(m[2] or '-1'), hungry(unit, visible, groups, now) and 1 or 0}

@@ -14,8 +14,8 @@
 -- STATUS OK LOST
 -- INV nothing at or above the offset changes
 -- COST O(open x tags, and ids)
--- VERSION 3
--- INCLUDE clock journal delivery guard groups settle dedup
+-- VERSION 4
+-- INCLUDE clock journal delivery guard groups fair settle dedup
 local meta, body, refs, outbox, dedup, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local now, below = clock(ARGV[2]), tonumber(ARGV[3])
 local m = redis.call('HMGET', meta, 'fifo', 'seen', 'dedups')
@@ -37,9 +37,9 @@ for i = 4, #ARGV do
   for _, member in ipairs(redis.call('ZRANGE', visible, 0, -1)) do
     local off = tonumber(member)
     if off < below then
-      local d = unit.fifo and delivery_read(delivery, off)
+      local d = (unit.fifo or unit.fair) and delivery_read(delivery, off)
       settle(meta, visible, delivery, body, refs, off, shared)
-      if d then settle_ordered(order, off, d.group, touched) end
+      if unit.fifo then settle_ordered(order, off, d.group, touched) else leave(order, KEYS[k + 6], off, d) end
       redis.call('ZREM', delayed, off)
       count = count + 1
     end
@@ -55,10 +55,8 @@ for i = 4, #ARGV do
   seal(meta, ARGV[i], visible, delivery)
   seal_ahead(meta, ARGV[i], ahead)
   seal_delayed(meta, ARGV[i], delayed)
-  if unit.fifo then
-    regroup_all(order, KEYS[k + 6], delivery, touched, now)
-    seal_groups(meta, ARGV[i], order, KEYS[k + 6])
-  end
+  if unit.fifo then regroup_all(order, KEYS[k + 6], delivery, touched, now) end
+  if unit.fifo or unit.fair then seal_groups(meta, ARGV[i], order, KEYS[k + 6]) end
   journal(meta, outbox, now, 'purged', tonumber(ARGV[i]), {below})
 end
 if fifo then

@@ -1,12 +1,12 @@
--- receive: lends the due messages with the lowest visible times to one caller; each is invisible until its deadline from then on. In a FIFO unit: the first messages of groups of which none is lent.
+-- receive: lends the due messages with the lowest visible times to one caller; each is invisible until its deadline from then on. In a FIFO unit: the first messages of groups of which none is lent. In a fair one: those of groups with much in flight only when nothing else is due.
 -- KEYS 1 meta hash: generation, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 body hash: offset -> header (sent ms, due ms, lease ms or -1) and record
 -- KEYS 5 refs hash: offset -> holders
 -- KEYS 6 outbox list: journal entries
--- KEYS 7 order zset: group and offset, FIFO only
--- KEYS 8 groups zset: group by next ms, FIFO only
+-- KEYS 7 order zset: group and offset
+-- KEYS 8 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 tag
@@ -21,9 +21,9 @@
 -- OUT {status, now, nonce, ms to the next visible time or -1, cursor, open, hungry: 1 or 0, {offset, count, first ms, deadline ms, body ...}, {offset, count, first ms, nonce, again ms or 0, reason, body ...}}; the second list is dying: the caller moves it
 -- STATUS OK FULL LOST
 -- INV a message is lent to one caller at a time; each delivery adds one to its count; nonce is the seq of its entry; a group with a lent message lends nothing
--- COST O(max log open)
+-- COST O(max log open); fair: and O(500) of what is set back for the first time
 -- VERSION 3
--- INCLUDE clock journal delivery guard groups hungry settle
+-- INCLUDE clock journal delivery guard groups fair hungry settle
 local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local order, groups = KEYS[7], KEYS[8]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)
@@ -38,6 +38,7 @@ local offsets, deadlines, lapsed, expired, lent, dying, touched = {}, {}, {}, {}
 local REASON = {'killed', 'exhausted'}
 -- Marks a message as dying; a second time (its mover was lost) `again` is until when that mover had it.
 local function die(off, d, packed)
+  if not unit.fifo then leave(order, groups, off, d) end
   local again = (d.flag == 1 or d.flag == 2) and d.time or 0
   if again == 0 then d.flag = 2 end
   d.time = now + move_ms
@@ -53,6 +54,10 @@ local function lend(off, d, packed)
   if ms < 0 then ms = own >= 0 and own or queue_lease_ms end
   -- One call lends a message once, also with a lease of 0.
   ms = math.max(ms, 1)
+  if not unit.fifo and d.group and d.group ~= '' then
+    leave(order, groups, off, d)
+    in_flight(groups, d.group, 1)
+  end
   if d.count == 0 then d.first = now end
   d.count, d.flag, d.time = d.count + 1, 0, now + ms
   lent[#lent + 1] = {off, d, packed}
@@ -69,7 +74,7 @@ local function consider(off, d)
     if packed then due = select(2, struct.unpack('>I8I8', packed)) end
     if due + retention_ms <= now then
       settle(meta, visible, delivery, body, refs, off, shared)
-      if unit.fifo then settle_ordered(order, off, d.group, touched) end
+      if unit.fifo then settle_ordered(order, off, d.group, touched) else leave(order, groups, off, d) end
       expired[#expired + 1] = off
       return false
     end
@@ -91,6 +96,45 @@ local function any_due()
     rounds = rounds + 1
   until #due == 0 or #lent >= max or rounds >= 10
 end
+-- Fair: what is due of quiet groups, or of none, by time. What is met of noisy ones is set back.
+local function quiet_due()
+  local met = 0
+  repeat
+    local due = redis.call('ZRANGEBYSCORE', visible, 0, now, 'LIMIT', 0, max - #lent + 20)
+    local before = #lent
+    for _, member in ipairs(due) do
+      local off = tonumber(member)
+      local d = #lent < max and delivery_read(delivery, off)
+      if d and d.group ~= '' and noisy(groups, d.group) then
+        set_back(visible, order, groups, off, d.group, d.time)
+      elseif #lent < max then
+        consider(off, d or nil)
+      end
+    end
+    for i = before + 1, #lent do redis.call('ZADD', visible, lent[i][2].time, lent[i][1]) end
+    met = met + #due
+  until #due == 0 or #lent >= max or met >= 500
+end
+-- Fair: what is set back, of those with the fewest in flight first.
+local function noisy_due()
+  local off, rounds = first_back(order, groups), 0
+  while off and #lent < max and rounds < 500 do
+    local before = #lent
+    consider(off, delivery_read(delivery, off))
+    if #lent > before then redis.call('ZADD', visible, lent[#lent][2].time, off) end
+    off, rounds = first_back(order, groups), rounds + 1
+  end
+end
+local function fair_due()
+  -- A group that is quiet again: its first message is in line again, by its time.
+  local off, group = first_back(order, groups)
+  if off and not noisy(groups, group) then
+    take_back(order, groups, off, group)
+    redis.call('ZADD', visible, delivery_read(delivery, off).time, off)
+  end
+  quiet_due()
+  noisy_due()
+end
 -- As many of a group as the caller takes, in order: to the first that is not due, or dies.
 local function first_of(group)
   local low, high = group_range(group)
@@ -105,6 +149,8 @@ if unit.fifo then
   for _, group in ipairs(redis.call('ZRANGEBYSCORE', groups, '-inf', now, 'LIMIT', 0, max)) do
     if #lent < max then first_of(group) end
   end
+elseif unit.fair then
+  fair_due()
 else
   any_due()
 end
@@ -123,12 +169,10 @@ if #lent > 0 then
     for _, v in ipairs({off, d.count, d.first, d.time, packed or ''}) do out[#out + 1] = v end
   end
 end
-if unit.fifo then
-  regroup_all(order, groups, delivery, touched, now)
-  seal_groups(meta, ARGV[3], order, groups)
-end
+if unit.fifo then regroup_all(order, groups, delivery, touched, now) end
+if unit.fifo or unit.fair then seal_groups(meta, ARGV[3], order, groups) end
 if #lent + #dying + #expired > 0 then seal(meta, ARGV[3], visible, delivery) end
 local head = redis.call('ZRANGE', unit.fifo and groups or visible, 0, 0, 'WITHSCORES')
 local wait = -1
 if head[2] then wait = math.max(0, tonumber(head[2]) - now) end
-return {'OK', now, nonce, wait, unit.cursor, redis.call('ZCARD', visible), hungry(unit, groups, now) and 1 or 0, out, dying}
+return {'OK', now, nonce, wait, unit.cursor, redis.call('ZCARD', visible), hungry(unit, visible, groups, now) and 1 or 0, out, dying}

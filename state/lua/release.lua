@@ -4,8 +4,8 @@
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 outbox list: journal entries
 -- KEYS 5 delayed zset: offset by due ms
--- KEYS 6 order zset: group and offset, FIFO only
--- KEYS 7 groups zset: group by next ms, FIFO only
+-- KEYS 6 order zset: group and offset
+-- KEYS 7 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 tag
@@ -18,8 +18,8 @@
 -- STATUS OK STALE LAPSED FULL LOST
 -- INV a handle gives back its message at most once
 -- COST O(handles log open)
--- VERSION 2
--- INCLUDE clock journal delivery guard groups
+-- VERSION 3
+-- INCLUDE clock journal delivery guard groups fair
 local meta, visible, delivery, outbox, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
 refused = refused or blocked(unit, meta, outbox)
@@ -36,11 +36,11 @@ for a = 8, #ARGV, 2 do
   elseif d.time <= now and not late then
     word = 'LAPSED'
   else
+    if unit.fifo then touched[d.group] = true else leave(KEYS[6], KEYS[7], off, d) end
     d.nonce, d.time = 0, time
     delivery_write(delivery, off, d)
     redis.call('ZADD', visible, time, off)
     if delay_ms > 0 then redis.call('ZADD', delayed, time, off) end
-    touched[d.group] = true
     released[#released + 1], times[#times + 1] = off, time
   end
   out[#out + 1], out[#out + 2] = word, word == 'OK' and time or 0
@@ -49,6 +49,7 @@ if #released > 0 then
   journal(meta, outbox, now, 'released', tag, released, times)
   if delay_ms > 0 then seal_delayed(meta, ARGV[3], delayed) end
   if unit.fifo then regroup_all(KEYS[6], KEYS[7], delivery, touched, now) end
+  if unit.fair then seal_groups(meta, ARGV[3], KEYS[6], KEYS[7]) end
   redis.call('PUBLISH', ARGV[5], ARGV[6])
 end
 return {'OK', out}

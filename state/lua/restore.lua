@@ -4,8 +4,8 @@
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 visible zset: offset by next visible ms
 -- KEYS 5 delayed zset: offset by due ms
--- KEYS 6 order zset: group and offset, FIFO only
--- KEYS 7 groups zset: group by next ms, FIFO only
+-- KEYS 6 order zset: group and offset
+-- KEYS 7 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
 -- ARGV 1 epoch: of the rebuilder
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 tag

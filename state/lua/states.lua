@@ -21,14 +21,16 @@ local now = clock(ARGV[2])
 local out = {}
 for a = 4, #ARGV do
   local off = tonumber(ARGV[a])
-  local score = tonumber(redis.call('ZSCORE', visible, off) or '-1')
+  local found = redis.call('ZSCORE', visible, off)
+  -- Negative: set back.
+  local score = math.abs(tonumber(found or '0'))
   local d = delivery_read(delivery, off) or {nonce = 0, count = 0, first = 0}
   local state = 'ready'
-  if score < 0 then
+  if not found then
     state = (off < unit.cursor or redis.call('SISMEMBER', ahead, off) == 1) and 'settled' or 'stored'
   elseif score > now then
     state = d.nonce ~= 0 and 'leased' or 'delayed'
   end
-  for _, v in ipairs({state, d.count, d.first, math.max(score, 0)}) do out[#out + 1] = v end
+  for _, v in ipairs({state, d.count, d.first, score}) do out[#out + 1] = v end
 end
 return {'OK', out}

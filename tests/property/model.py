@@ -15,6 +15,7 @@ class Message:
     sent: int
     lease: int | None
     wanted: set[int]
+    group: str | None = None
 
 
 @dataclass
@@ -77,6 +78,19 @@ class Model:
             m.first = self.now
         m.count, m.nonce, m.flag, m.visible = m.count + 1, nonce, 0, self.now + max(length, 1)
         return m.visible
+
+    def in_flight(self, number: int) -> dict[str, int]:
+        """Groups of which messages are leased, or lapsed and not met since, with how many."""
+        found: dict[str, int] = {}
+        for offset, m in self.tags[number].open.items():
+            group = self.messages[offset].group
+            if group is not None and m.nonce and not m.flag:
+                found[group] = found.get(group, 0) + 1
+        return found
+
+    def noisy(self, number: int) -> set[str]:
+        counts = self.in_flight(number)
+        return {group for group, count in counts.items() if count * 10 > sum(counts.values())}
 
     def held(self, number: int, offset: int, nonce: int, late: bool) -> str:
         m = self.tags[number].open.get(offset)

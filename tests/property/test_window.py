@@ -1,5 +1,7 @@
 """Random verbs of several clients on the scripts (real Redis) and on the model: after each step both must agree.
 
+Half of the runs have groups: noisy ones go behind the others, and what Redis counts of each group is what the model counts.
+
 LEASEWAY_PROPERTY_SEED and LEASEWAY_PROPERTY_RUNS choose the runs; a failure names its seed and step.
 """
 
@@ -13,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from engine.fifo import group_digest
 from state.connection import Connection
 from state.keys import Unit
 from state.replies import LoadEntry, Window
@@ -25,6 +28,8 @@ STEPS = 40
 GENERATION = 7
 RETENTION = 100_000
 QUEUE_LEASE = 3_000
+# As in lua/include/fair.lua.
+APART = 10**9
 
 
 @pytest.fixture
@@ -48,6 +53,7 @@ class Run:
         self.log: list[int] = []
         self.max_count = self.random.choice([0, 0, 1, 3])
         self.next_nonce = 0
+        self.groups = self.random.choice([[None], [None, "a", "a", "a", "b", "c"]])
 
     async def open(self) -> None:
         await self.store.open(self.unit, GENERATION, [(n, t.start) for n, t in self.model.tags.items()])
@@ -55,7 +61,8 @@ class Run:
     def entry(self, offset: int) -> LoadEntry:
         m = self.model.messages[offset]
         mask = "".join("1" if t in m.wanted else "0" for t in self.tags)
-        return LoadEntry(offset, pack_body(m.sent, m.due, m.lease, b"body-%d" % offset), mask)
+        group = group_digest(m.group) if m.group else b""
+        return LoadEntry(offset, pack_body(m.sent, m.due, m.lease, b"body-%d" % offset), mask, group=group)
 
     @property
     def tags(self) -> list[int]:
@@ -69,7 +76,7 @@ class Run:
             self.log.append(offset)
             delay = r.choice([0, 0, 0, 500, 4_000, 90_000])
             wanted = {t for t in self.tags if t == 0 or r.random() < 0.6}
-            self.model.messages[offset] = Message(offset, now + delay, now, r.choice([None, None, 1_000]), wanted)
+            self.model.messages[offset] = Message(offset, now + delay, now, r.choice([None, None, 1_000]), wanted, r.choice(self.groups))
             new.append(offset)
         if r.random() < 0.75:
             # Write-through: maybe a part, in any order, maybe twice.
@@ -90,6 +97,7 @@ class Run:
         r, model = self.random, self.model
         tag, count, lease = r.choice(self.tags), r.randint(1, 5), r.choice([None, 0, 700, 5_000])
         lend, dying, expired = model.receivable(tag, self.max_count, RETENTION)
+        noisy = model.noisy(tag)
         got = await self.store.receive(
             self.unit, GENERATION, tag, max=count, lease_ms=lease, queue_lease_ms=QUEUE_LEASE, max_receive_count=self.max_count,
             retention_ms=RETENTION, move_ms=2_000, now_ms=model.now,
@@ -97,6 +105,9 @@ class Run:
         offsets = [m.offset for m in got.leased]
         assert len(set(offsets)) == len(offsets) and set(offsets) <= set(lend)
         assert len(offsets) == min(count, len(lend))
+        groups, left = ([model.messages[o].group for o in some] for some in (offsets, set(lend) - set(offsets)))
+        if any(group is None or group not in {*model.in_flight(tag), *groups} for group in left):
+            assert not noisy.intersection(groups), f"{groups} lent, {left} left, noisy {noisy}"
         assert {d.offset for d in got.dying} <= set(dying)
         for d in got.dying:
             m = model.tags[tag].open[d.offset]
@@ -211,12 +222,28 @@ class Run:
         counts = await self.store.info(self.unit, GENERATION, self.tags, now_ms=self.model.now)
         for tag, got in zip(self.tags, counts, strict=True):
             assert (got.ready, got.delayed, got.leased) == self.model.counts(tag), f"tag {tag}"
+            await self.check_groups(tag)
             opened = self.model.tags[tag].open
             assert got.floor <= min(opened, default=got.cursor) or not opened
             unseen = [o for o in self.log if o >= self.model.tags[tag].start and o not in self.model.tags[tag].taken]
             assert got.cursor <= min(unseen, default=max(len(self.log), self.model.tags[tag].start)), (
                 "the cursor passed a record that was not taken"
             )
+
+    async def check_groups(self, tag: int) -> None:
+        """What Redis counts of each group is what there is; what is set back is due."""
+        keys = self.store._unit(self.unit).tag(tag)
+        rows = await self.store._ask("ZRANGE", keys.groups, 0, -1, "WITHSCORES")
+        scores = {member: int(score) for member, score in zip(rows[::2], rows[1::2], strict=True)}
+        total = scores.pop(b"total", 2 * APART)
+        counts = {group_digest(group): count for group, count in self.model.in_flight(tag).items()}
+        assert total - 2 * APART == sum(counts.values()), f"tag {tag}: {total} in flight, {counts}"
+        assert {group: score % APART for group, score in scores.items() if score % APART} == counts
+        back = await self.store._ask("ZRANGE", keys.order, 0, -1)
+        assert {member[:8] for member in back} == {group for group, score in scores.items() if score < APART}
+        due = {int.from_bytes(member[8:]) for member in back}
+        rows = await self.store._ask("ZRANGEBYSCORE", keys.visible, "-inf", "(0")
+        assert {int(row) for row in rows} == due <= set(self.model.due(tag))
 
     async def at_rest(self) -> None:
         """Everything loaded, everything acked: nothing is left but cursors."""

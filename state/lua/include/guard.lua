@@ -4,18 +4,19 @@ local function broken(meta)
   return {'LOST'}
 end
 -- The unit and one tag as the last script left them, or nil and the reply to give. n:<tag> seals how many messages are open and have a
--- delivery, in FIFO units g:<tag> how many are in order, of how many groups.
+-- delivery, g:<tag> how many are in order and in groups: in FIFO units, and in those that ever had a message with a group (fair).
 local function guard(meta, generation, tag, visible, delivery, order, groups)
-  local m = redis.call('HMGET', meta, 'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'a:' .. tag, 'seq', 'drained')
+  local m = redis.call('HMGET', meta, 'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'a:' .. tag, 'seq', 'drained', 'g:' .. tag)
   if m[1] ~= generation then return nil, {'LOST'} end
   -- A tag that has neither was never opened here, or is closed.
   if not m[2] and not m[3] then return nil, {'LOST'} end
   if not m[2] or m[3] ~= redis.call('ZCARD', visible) .. ':' .. redis.call('HLEN', delivery) then return nil, broken(meta) end
   local fifo = m[4] == '1'
-  if fifo and order and redis.call('HGET', meta, 'g:' .. tag) ~= redis.call('ZCARD', order) .. ':' .. redis.call('ZCARD', groups) then
+  local fair = not fifo and m[8] ~= '0:0'
+  if (fifo or fair) and order and m[8] ~= redis.call('ZCARD', order) .. ':' .. redis.call('ZCARD', groups) then
     return nil, broken(meta)
   end
-  return {cursor = tonumber(m[2]), fifo = fifo, ahead = m[5], seq = m[6], drained = m[7]}
+  return {cursor = tonumber(m[2]), fifo = fifo, fair = fair, ahead = m[5], seq = m[6], drained = m[7]}
 end
 -- Seals what a tag holds now.
 local function seal(meta, tag, visible, delivery)
