@@ -21,7 +21,7 @@
 -- OUT {status, now, nonce, ms to the next visible time or -1, cursor, open, hungry: 1 or 0, {offset, count, first ms, deadline ms, body ...}, {offset, count, first ms, nonce, again ms or 0, reason, body ...}}; the second list is dying: the caller moves it
 -- STATUS OK FULL LOST
 -- INV a message is lent to one caller at a time; each delivery adds one to its count; nonce is the seq of its entry; a group with a lent message lends nothing
--- COST O(max log open); fair: and O(500) of what is set back for the first time
+-- COST O(max log open); fair: and O(1000) of what is set back for the first time
 -- VERSION 3
 -- INCLUDE clock journal delivery guard groups fair hungry settle
 local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -113,7 +113,7 @@ local function quiet_due()
     end
     for i = before + 1, #lent do redis.call('ZADD', visible, lent[i][2].time, lent[i][1]) end
     met = met + #due
-  until #due == 0 or #lent >= max or met >= 500
+  until #due == 0 or #lent >= max or met >= 1000
 end
 -- Fair: what is set back, of those with the fewest in flight first.
 local function noisy_due()

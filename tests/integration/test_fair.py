@@ -49,7 +49,7 @@ async def test_quiet_groups_are_received_soon_behind_50_000_messages_of_a_noisy_
     await flood(engine, "noisy", 50_000)
     done = asyncio.Event()
     working = asyncio.create_task(consumers(engine, 20, 0.2, done))
-    await asyncio.sleep(3)
+    await asyncio.sleep(6)  # the backlog is searched
     for number in range(20):
         await asyncio.gather(*(put(engine, f"quiet{n}", [str(number)]) for n in range(10)))
         await asyncio.sleep(0.4)

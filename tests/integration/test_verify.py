@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import random
@@ -19,6 +20,7 @@ import redis
 from engine.compare import Difference
 from engine.doctor import Doctor
 from engine.engine import Engine
+from engine.errors import MessageLeased
 from engine.verbs import QueueSettings, SendEntry
 from engine.verify import Report
 from facade import checkup
@@ -68,7 +70,12 @@ async def one_step(engine: Engine, rest: random.Random, held: list[Any]) -> None
     tag = rest.choice([None, "red"])
     if roll < 0.3:
         entries = [
-            SendEntry(b"m", attributes=RED if rest.random() < 0.5 else {}, delay_ms=rest.choice([0, 0, 0, 200, 3_600_000]))
+            SendEntry(
+                b"m",
+                attributes=RED if rest.random() < 0.5 else {},
+                delay_ms=rest.choice([0, 0, 0, 200, 3_600_000]),
+                group=rest.choice([None, "noisy", "noisy", "quiet"]),
+            )
             for _ in range(rest.randint(1, 12))
         ]
         await engine.send(BY, "q", entries)
@@ -84,7 +91,8 @@ async def one_step(engine: Engine, rest: random.Random, held: list[Any]) -> None
         elif roll < 0.92:
             await engine.kill(BY, "q", handles)
         elif roll < 0.96:
-            await engine.delete_message(BY, "q", (await send(engine, "q", "short-lived"))[0].id)
+            with contextlib.suppress(MessageLeased):  # by another client meanwhile
+                await engine.delete_message(BY, "q", (await send(engine, "q", "short-lived"))[0].id)
 
 
 async def random_traffic(engine: Engine, seed: int, steps: int = 60) -> list[Any]:

@@ -53,7 +53,7 @@ class Run:
         self.log: list[int] = []
         self.max_count = self.random.choice([0, 0, 1, 3])
         self.next_nonce = 0
-        self.groups = self.random.choice([[None], [None, "a", "a", "a", "b", "c"]])
+        self.groups: list[str | None] = [None, "a", "a", "a", "b", "c"] if self.random.random() < 0.5 else [None]
 
     async def open(self) -> None:
         await self.store.open(self.unit, GENERATION, [(n, t.start) for n, t in self.model.tags.items()])

@@ -261,6 +261,24 @@ async def test_a_lost_key_or_member_is_noticed_before_any_answer(store: Store, s
         await store.probe(unit, 1, 0, now_ms=NOW)
 
 
+@pytest.mark.parametrize("whole", [True, False], ids=["key", "member"])
+@pytest.mark.parametrize("name", ["order:0", "groups:0", "delivery:0"])
+async def test_a_lost_key_or_member_of_a_fair_unit_is_noticed(store: Store, unit: Unit, stack: Services, name: str, whole: bool) -> None:
+    rows = [msgspec.structs.replace(entry(offset), group=group) for offset, group in enumerate([b"groupone"] * 4 + [b"grouptwo"])]
+    await store.load(unit, 1, [0], rows, now_ms=NOW)
+    options = {"lease_ms": None, "queue_lease_ms": 1000, "max_receive_count": 0, "retention_ms": 10**9, "move_ms": 1, "now_ms": NOW}
+    got = await store.receive(unit, 1, 0, max=2, **options)  # type: ignore[arg-type]
+    assert [m.offset for m in got.leased] == [0, 4]
+    with redis.Redis.from_url(stack.redis_url) as client:
+        (key,) = client.scan_iter(f"*{unit.incarnation}*:{name}")
+        if whole:
+            client.delete(key)
+        else:
+            _lose_one(client, key)
+    with pytest.raises(StateLost):
+        await store.ack(unit, 1, 0, [(0, got.nonce)], now_ms=NOW)
+
+
 async def test_a_purge_that_finds_ids_lost_takes_the_unit_out_of_service(store: Store, stack: Services) -> None:
     unit = Unit(secrets.token_hex(6), 0)
     await _filled(store, unit, fifo=True)
@@ -283,7 +301,7 @@ def _lose_one(client: redis.Redis, key: bytes) -> None:
         client.rpop(key)
 
 
-@pytest.mark.parametrize("field", ["generation", "c:0", "n:0", "a:0", "d:0", "f:0", "seq", "drained", "bytes", "origins"])
+@pytest.mark.parametrize("field", ["generation", "c:0", "n:0", "a:0", "d:0", "f:0", "g:0", "seq", "drained", "bytes", "origins"])
 async def test_a_lost_field_of_a_unit_is_noticed(store: Store, stack: Services, field: str) -> None:
     unit = Unit(secrets.token_hex(6), 0)
     pair = await _filled(store, unit, fifo=False)
