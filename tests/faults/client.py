@@ -45,13 +45,17 @@ class Lent(msgspec.Struct):
 
 
 class Client:
-    """One process of the history. Calls never raise for what the service does; they return what was understood."""
+    """One process of the history. Calls never raise for what the service does; they return what was understood.
 
-    def __init__(self, recorder: Recorder, endpoint: str, process: int) -> None:
+    `worked` is told when a verb last did its work on a queue: ("send" | "receive", queue) -> monotonic seconds.
+    """
+
+    def __init__(self, recorder: Recorder, endpoint: str, process: int, worked: dict[tuple[str, str], float]) -> None:
         self._recorder = recorder
         self._endpoint = endpoint
         self._process = process
         self._connection: http.client.HTTPConnection | None = None
+        self._worked = worked
         self._made = 0
 
     def uid(self, queue: str) -> str:
@@ -120,6 +124,7 @@ class Client:
         line = Line("invoke", 0, verb="send", queue=queue, sends=sends)
         done, answer = self.call("POST", f"/v1/queues/{queue}/messages", {"messages": messages}, line)
         if done.type == "ok":
+            self._worked["send", queue] = time.monotonic()
             done.ids = [m["id"] for m in answer["messages"]]
         self.write(done)
         return done.type == "ok"
@@ -133,6 +138,8 @@ class Client:
         if done.type == "ok":
             lent = [_lent(m) for m in answer["messages"]]
             done.deliveries = [one.it for one in lent]
+            if lent:
+                self._worked["receive", queue] = time.monotonic()
         self.write(done)
         return lent
 

@@ -98,13 +98,13 @@ def hurt(order: Order, data: Path, history: Path) -> dict[str, Any]:
                 break
             time.sleep(rest.uniform(*order.pause_s))
             nemesis.strike(name, FAULTS[name])
-        workload.wait_works(order.live_s)
+        works = workload.wait_works(order.live_s)
         memory = watch.stop(min(300.0, order.seconds / 4))
         drained = workload.drain(DRAIN_S)
         workload.looks()
         if workload.errors:
             raise workload.errors[0]
-        return {"struck": nemesis.done, "drained": drained, "memory": memory, "crashes": stack.crashes}
+        return {"struck": nemesis.done, "works": works, "drained": drained, "memory": memory, "crashes": stack.crashes}
     finally:
         recorder.close()
         stack.stop()
@@ -134,7 +134,7 @@ def main() -> int:
     if given.report:
         given.report.write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=2))
     print(
-        msgspec.json.encode({key: told[key] for key in ("seed", "fault", "sends", "rate_per_s", "lost", "drained", "recovery_s")}).decode()
+        msgspec.json.encode({key: told[key] for key in ("seed", "fault", "sends", "rate_per_s", "lost", "works", "drained", "recovery_s")}).decode()
     )
     if given.soak:
         for part, row in told["memory"].items():

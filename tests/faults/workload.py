@@ -38,7 +38,7 @@ class Workload:
         self.queues = QUEUES
 
     def client(self) -> Client:
-        return Client(self._recorder, self._endpoint, next(self._numbers))
+        return Client(self._recorder, self._endpoint, next(self._numbers), self._worked)
 
     def create(self) -> None:
         """Makes the queues and tags."""
@@ -83,12 +83,15 @@ class Workload:
         thread.start()
         return thread
 
-    def wait_works(self, within_s: float) -> None:
-        """Returns when every steady queue has taken a send and lent a message from now on, or after `within_s`."""
+    def wait_works(self, within_s: float) -> bool:
+        """Returns when every steady queue has taken a send and lent a message from now on; False when that took longer than `within_s`."""
         began = time.monotonic()
         steady = [(verb, name) for name, kind in self.queues.items() if kind.plan.get("steady") for verb in ("send", "receive")]
-        while time.monotonic() < began + within_s and any(self._worked.get(key, 0.0) < began for key in steady):
+        while any(self._worked.get(key, 0.0) < began for key in steady):
+            if time.monotonic() > began + within_s:
+                return False
             time.sleep(0.1)
+        return True
 
     def drain(self, within_s: float) -> bool:
         """Sends no more and receives until every queue but `still` is empty; False when that took too long."""
@@ -141,8 +144,7 @@ class Workload:
                 if delay and rest.random() < 0.6:
                     entry["delay_ms"] = rest.randrange(1, 3000)
                 entries.append(entry)
-            if client.send(queue, entries):
-                self._worked["send", queue] = time.monotonic()
+            client.send(queue, entries)
             return max(0.001, pause_s - (time.monotonic() - began))
 
         return once
@@ -154,8 +156,6 @@ class Workload:
             lent = client.receive(queue, tag=tag, max=rest.choice((1, 10, 20, 20)), lease_ms=LEASE_MS)
             if lent is None:
                 return 0.1
-            if lent:
-                self._worked["receive", queue] = time.monotonic()
             at = rest.randrange(len(lent) + 1) if rest.random() < 0.1 else len(lent)
             client.settle("ack", queue, lent[:at], tag=tag)
             client.settle("ack", queue, lent[at:], tag=tag)
