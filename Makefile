@@ -18,10 +18,10 @@ CLIENT_LOCKS := $(wildcard tests/conformance/*/*.lock)
 CLIENTS_STAMP := .cache/.clients-$(call sum,$(CLIENT_LOCKS))
 JARS_STAMP := $(LW_JARS)/.make-$(call sum,facade/stack/ivy.xml)
 
-.PHONY: help setup up demo test faults lint types fmt lock docs
+.PHONY: help setup up demo test faults bench bench-quick lint types fmt lock docs
 
 help: ## print this
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
 
 setup: $(JARS_STAMP) $(CLIENTS_STAMP) ## make .venv from the lock and fetch the jars; nothing to do = under a second
 
@@ -61,6 +61,9 @@ faults: setup ## hurt a running service by every fault for 10 minutes and check 
 	  $(BIN)/python -m tests.faults.run --seed $$seed --fault all --seconds 120 --report .cache/faults/$$seed.json || failed=1; \
 	done; \
 	$(BIN)/python -m tests.faults.table $(SEEDS:%=.cache/faults/%.json) || failed=1; exit $$failed
+
+bench-quick: setup ## count what each hot verb costs, against benchmarks/budget.json (UPDATE=1 rewrites it); part of the tests
+	@$(BIN)/python -m benchmarks.quick $(if $(UPDATE),--update)
 
 lint: setup ## ruff, formatting, import contracts
 	$(BIN)/ruff check .
