@@ -62,6 +62,10 @@ faults: setup ## hurt a running service by every fault for 10 minutes and check 
 	done; \
 	$(BIN)/python -m tests.faults.table $(SEEDS:%=.cache/faults/%.json) || failed=1; exit $$failed
 
+bench: setup ## Leaseway beside its peers (ROUNDS=3 PEERS=leaseway-1,elasticmq MODES=pipeline SECONDS=4); writes benchmarks/results.md
+	@$(BIN)/python -m benchmarks.bench $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(PEERS),--peers $(PEERS)) $(if $(MODES),--modes $(MODES)) \
+	  $(if $(SECONDS),--seconds $(SECONDS)) $(if $(MAX_OTHER),--max-other $(MAX_OTHER)) $(if $(GOAWS),--goaws $(GOAWS))
+
 bench-quick: setup ## count what each hot verb costs, against benchmarks/budget.json (UPDATE=1 rewrites it); part of the tests
 	@$(BIN)/python -m benchmarks.quick $(if $(UPDATE),--update)
 
