@@ -134,7 +134,9 @@ def main() -> int:
     if given.report:
         given.report.write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=2))
     print(
-        msgspec.json.encode({key: told[key] for key in ("seed", "fault", "sends", "rate_per_s", "lost", "works", "drained", "recovery_s")}).decode()
+        msgspec.json.encode(
+            {key: told[key] for key in ("seed", "fault", "sends", "rate_per_s", "lost", "works", "drained", "recovery_s")}
+        ).decode()
     )
     if given.soak:
         for part, row in told["memory"].items():
