@@ -12,6 +12,7 @@ import pytest
 
 from engine.errors import LogUnavailable, MessageTooLarge, Overloaded
 from engine.log import Appended, Chunk, Log, TopicSpec
+from tests.integration.drive import eventually
 from tests.services import Services
 
 MIB = 1 << 20
@@ -207,7 +208,12 @@ async def test_topics_are_created_once_listed_and_deleted(log: Log, topic: str) 
     await log.set_topic_config(name, {"retention.ms": "100000"})
     assert (await log.partition_count(name), await log.partition_count("log-none")) == (4, None)
     await log.delete_topics([name, "log-none"])
-    assert await log.partition_count(name) is None
+
+    async def forgotten() -> bool:
+        return await log.partition_count(name) is None
+
+    # The controller has deleted it; a broker's metadata follow a moment later.
+    await eventually(forgotten)
     with pytest.raises(LogUnavailable):
         await log.create_topics([TopicSpec("log-wrong", 1, 3, {})])
 
