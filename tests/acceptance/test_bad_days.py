@@ -159,7 +159,7 @@ def test_a_stopped_owner_is_fenced_and_loads_nothing_when_it_wakes(up: Up, store
     end = time.monotonic() + 5
     while time.monotonic() < end:
         with contextlib.closing(Client(up.endpoint)) as fresh:
-            fresh.call("POST", "/v1/queues/fence/messages", {"messages": [{"body": "fresh"}]}, 0.5)
+            fresh.call("POST", "/v1/queues/fence/messages", {"messages": [{"body": f"fresh-{time.monotonic_ns()}"}]}, 0.5)
         time.sleep(0.1)
     taken = {key: owner_of(store, key) for key in metas}
     os.kill(stopped, signal.SIGCONT)
