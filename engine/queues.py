@@ -117,12 +117,21 @@ class Queues:
         made = await core.log.create_topics([spec])
         if made.get(topic) == "exists":
             record = await self._adopt(spec, record)
+        record = msgspec.structs.replace(record, topic_id=await self._topic_id(topic))
         reached("create.topic_made")
         await core.control.write(f"queue/{record.name}", record)
         reached("create.record_written")
         queue = core.control.queues[record.name]
         await asyncio.gather(*(self._open(queue, p) for p in range(record.partitions)), return_exceptions=True)
         return queue
+
+    async def _topic_id(self, topic: str) -> str:
+        """Of a topic that was just made: brokers hear of it a moment later. "" = not known."""
+        for _ in range(20):
+            if (found := await self._core.log.topic_id(topic)) is not None:
+                return found
+            await asyncio.sleep(0.05)
+        return ""
 
     async def renew(self, record: QueueRecord, *, made: bool) -> Queue:
         """A new life of a queue, over the topic as it is (`made`) or a new one; only while holding the right to change it."""

@@ -23,8 +23,10 @@ from state.errors import StateError
 logger = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
-LOOKS = 3
-LOOK_S = 0.15
+LOOK_S = 0.25
+# How long all looks must agree. A broker that starts knows less for a while: it names no topics yet, or answers with the end that it
+# had written down before it was killed.
+PATIENCE_S = {"another": 0.5, "missing": 3.0, "short": 20.0}
 
 
 class Renewal:
@@ -34,6 +36,7 @@ class Renewal:
         self._core = core
         self._queues = queues
         self._asked: dict[str, float] = {}
+        self._checking: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         core.suspect = self.suspect
 
@@ -45,8 +48,9 @@ class Renewal:
     def suspect(self, queue: Queue) -> None:
         """Something is odd with the topic of a queue: looks at it soon, at most once a second."""
         now = asyncio.get_running_loop().time()
-        if now - self._asked.get(queue.name, -AGAIN_S) >= AGAIN_S:
+        if queue.name not in self._checking and now - self._asked.get(queue.name, -AGAIN_S) >= AGAIN_S:
             self._asked[queue.name] = now
+            self._checking.add(queue.name)
             task = asyncio.get_running_loop().create_task(self._check(queue))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -56,46 +60,59 @@ class Renewal:
             await self.check(queue)
         except (EngineError, StateError) as error:
             logger.debug("action=check queue=%s error=%s", queue.name, error)
+        finally:
+            self._checking.discard(queue.name)
 
     async def check(self, queue: Queue) -> bool:
         """Renews the queue if its topic is surely missing, or another than its window has seen; whether it did. Raises EngineError.
 
-        A renewal delivers all of the topic again, so one look does not do: a broker that starts knows less for a while.
+        A renewal delivers all of the topic again, so every look for a while must say the same (PATIENCE_S).
         """
-        for _ in range(LOOKS):
-            if not await self._is_another(queue):
-                return False
+        loop = asyncio.get_running_loop()
+        began, odd = loop.time(), await self._oddity(queue)
+        while odd is not None and loop.time() - began < PATIENCE_S[odd]:
             await asyncio.sleep(LOOK_S)
+            if await self._oddity(queue) != odd:
+                return False
         core = self._core
+        if odd is None:
+            return False
         async with core.control.change(queue.name):
             now = core.control.by_incarnation.get(queue.incarnation)
-            if now is None or not await self._is_another(now):
+            if now is None or await self._oddity(now) != odd:
                 return False
-            await self._renew(now, await core.log.partition_count(now.topic))
+            await self._renew(now, await core.log.partition_count(now.topic), await core.log.topic_id(now.topic))
         return True
 
-    async def _is_another(self, queue: Queue) -> bool:
-        """Whether Kafka says that the topic is missing, or is shorter than what the window has seen. Not known = no."""
+    async def _oddity(self, queue: Queue) -> str | None:
+        """What is odd with the topic: it is missing, another (by its id), or short of what the window has seen. Not known = nothing."""
         log, parts = self._core.log, [(queue.topic, p) for p in range(len(queue.units))]
         count = await log.partition_count(queue.topic)
         if count is None:
-            return await log.alive()
+            return "missing" if await log.alive() else None
+        known = queue.record.topic_id
+        if known and (found := await log.topic_id(queue.topic)) and found != known:
+            return "another"
+        if count != len(parts):
+            return "short"
         ends = await log.end_offsets(parts)
-        if any(part not in ends for part in parts[:count]):
-            return False
+        if any(part not in ends for part in parts):
+            return None
         seen = await self._seen(queue)
-        return count != len(parts) or any(ends[part] < seen[p] for p, part in enumerate(parts))
+        return "short" if any(ends[part] < seen[p] for p, part in enumerate(parts)) else None
 
     async def _seen(self, queue: Queue) -> list[int]:
         core, tag = self._core, queue.tag_ids[0]
         looks = [await core.on_state(queue, lambda g, u=unit: core.store.probe(u, g, tag)) for unit in queue.units]  # type: ignore[misc]
         return [look.cursor for look in looks]
 
-    async def _renew(self, queue: Queue, count: int | None) -> None:
+    async def _renew(self, queue: Queue, count: int | None, topic_id: str | None) -> None:
         core = self._core
         partitions = queue.record.partitions if count is None else count
         tags = [msgspec.structs.replace(tag, start_offsets=[0] * partitions) for tag in queue.tags]
-        record = msgspec.structs.replace(queue.record, incarnation=secrets.token_hex(6), partitions=partitions, tags=tags)
+        record = msgspec.structs.replace(
+            queue.record, incarnation=secrets.token_hex(6), partitions=partitions, tags=tags, topic_id=topic_id or ""
+        )
         lost = await self._open(queue)
         logger.error(
             "action=renew queue=%s open=%d reason=its topic was %s: what was in it is lost",

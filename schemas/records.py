@@ -134,6 +134,7 @@ class QueueRecord(Struct, frozen=True):
     fifo: bool = False
     content_dedup: bool = False
     dedup_scope: str = "queue"
+    topic_id: str = ""
 
 
 class KeyRecord(Struct, frozen=True):

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its public names are not marked as exported
     AdminClient,
     AlterConfigOpType,
@@ -261,6 +261,15 @@ class Admin:
         if found.error is not None and found.error.code() not in MOVING:
             raise engine_error(found.error)
         return len(found.partitions)
+
+    async def topic_id(self, topic: str) -> str | None:
+        """See `Log.topic_id`."""
+        ask = partial(self.client.describe_topics, TopicCollection([topic]), request_timeout=_REQUEST_S)
+        found, errors = await self._settled(ask)
+        for error in errors.values():
+            if error.code() not in UNKNOWN:
+                raise engine_error(error)
+        return str(found[topic].topic_id) if found else None
 
     async def alive(self) -> bool:
         """See `Log.alive`."""

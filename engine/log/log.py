@@ -139,6 +139,10 @@ class Log:
         """How many partitions a topic has; None if there is no such topic."""
         return await self._admin.partition_count(topic)
 
+    async def topic_id(self, topic: str) -> str | None:
+        """Kafka's id of a topic: another topic of that name has another. None if there is no such topic. Raises LogUnavailable."""
+        return await self._admin.topic_id(topic)
+
     async def commit_group_offsets(self, group: str, offsets: Mapping[Unit, int]) -> None:
         """Writes offsets of a consumer group, for lag tools; a missing partition is skipped. The group must have no members."""
         await self._admin.commit_group_offsets(group, offsets)

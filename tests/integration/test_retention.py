@@ -194,6 +194,28 @@ async def test_a_queue_whose_topic_was_deleted_is_renewed_and_says_so(engine: En
     assert any("action=renew queue=q" in r.getMessage() for r in caplog.records)
 
 
+@pytest.mark.parametrize("less", ["ends", "partitions", "topics"])
+async def test_a_broker_that_knows_less_for_a_while_renews_no_queue(engine: Engine, monkeypatch: Any, less: str) -> None:
+    await sent_many(engine, 20, QueueSettings(partitions=1))
+    queue, log, over = engine.core.control.queues["q"], engine.core.log, asyncio.get_running_loop().time() + 2
+    counts, ends = log.partition_count, log.end_offsets
+
+    def knows_less(what: str) -> bool:
+        return less == what and asyncio.get_running_loop().time() < over
+
+    async def end_offsets(parts: Any) -> Any:
+        return dict.fromkeys(parts, 0) if knows_less("ends") else await ends(parts)
+
+    async def partition_count(topic: str) -> int | None:
+        return None if knows_less("topics") else 0 if knows_less("partitions") else await counts(topic)
+
+    monkeypatch.setattr(log, "end_offsets", end_offsets)
+    monkeypatch.setattr(log, "partition_count", partition_count)
+    assert not await engine._renewal.check(queue)
+    assert engine.core.control.queues["q"].incarnation == queue.incarnation
+    assert len(await drain(engine, "q")) == 20
+
+
 async def test_a_queue_over_a_topic_that_was_truncated_before_has_lost_nothing(engine: Engine) -> None:
     log, name = engine.core.log, topic(engine)
     await log.create_topics([TopicSpec(name, 1, 1, {})])
