@@ -101,6 +101,7 @@ DELIVERIES = row(
     deadline_at=TIME,  # Last deadline, after extensions.
     extensions=INT,  # How often the deadline was moved.
     settled_at=TIME,  # When this delivery ended (a lapse: its deadline); null = open.
+    again_at=TIME,  # Of a released one: when receivable again.
     how=TEXT,  # acked | released | lapsed | killed | expired | deleted | purged | moved | open.
     wait_ms=LONG,  # received_at - visible_at, at least 0.
     lease_ms=LONG,  # settled_at - received_at; null = open.
@@ -138,7 +139,9 @@ DEAD_LETTERS = row(
     settled_at=TIME,
 )
 
-TAG = row(id=INT, name=TEXT, created_at_ms=LONG, start_at_ms=LONG, start_offsets=ArrayType(LONG), filtered=FLAG)
+CONDITION = row(name=TEXT, type=TEXT, value=BYTES)
+FILTER = row(conditions=ArrayType(CONDITION), operator=TEXT)
+TAG = row(id=INT, name=TEXT, created_at_ms=LONG, start_at_ms=LONG, start_offsets=ArrayType(LONG), filter=FILTER)
 
 # One row per queue that exists: the newest record of each control key. Key: queue.
 QUEUES = row(

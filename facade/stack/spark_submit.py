@@ -25,12 +25,17 @@ def command(arguments: Sequence[str]) -> list[str]:
     if spec is None or spec.origin is None:
         raise StackError("pyspark is not installed")
     home = Path(spec.origin).parent
+    job, *rest = arguments
+    program = home / "bin" / ("pyspark" if job == "shell" else "spark-submit")
+    return [str(program), "--jars", ",".join(map(str, connectors())), *(rest if job == "shell" else [job, *rest])]
+
+
+def connectors() -> list[Path]:
+    """The jars of Kafka's source and of Avro for `spark.jars`. Raises StackError when they are not there."""
     jars = [jar for jar in sorted((jars_folder() / "spark").glob("*.jar")) if not jar.name.startswith(_SPARK_HAS)]
     if not jars:
         raise StackError(f"no connectors in {jars_folder() / 'spark'}: run `leaseway jars`")
-    job, *rest = arguments
-    program = home / "bin" / ("pyspark" if job == "shell" else "spark-submit")
-    return [str(program), "--jars", ",".join(map(str, jars)), *(rest if job == "shell" else [job, *rest])]
+    return jars
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -1,0 +1,91 @@
+"""Reads topics as Kafka gives them, in batch and as a stream; a range goes down to the brokers.
+
+Neighbours: `tables.py` decodes. Must not know what is in a record.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark.session import Log
+
+# A topic may be deleted, or retention move on, while a job reads: what is gone is not a failure of the job.
+_BOTH = {"failOnDataLoss": "false", "includeHeaders": "true"}
+Offsets = Mapping[str, Mapping[int, int]]
+
+
+@dataclass(frozen=True)
+class Span:
+    """What to read: log-append times in epoch ms, `from_ms` <= time < `to_ms`, or offsets by topic and partition. None = no bound.
+
+    Offsets go before times, and must name every partition of every topic that is read.
+    """
+
+    from_ms: int | None = None
+    to_ms: int | None = None
+    from_offsets: Offsets = field(default_factory=dict)
+    to_offsets: Offsets = field(default_factory=dict)
+
+    def padded(self, before_ms: int, after_ms: int) -> Span:
+        """The same span with more time on either side."""
+        low = None if self.from_ms is None else max(0, self.from_ms - before_ms)
+        high = None if self.to_ms is None else self.to_ms + after_ms
+        return Span(low, high, self.from_offsets, self.to_offsets)
+
+
+ALL = Span()
+
+
+def queue_topics(log: Log) -> dict[str, str]:
+    """Source option for the topics of all queues."""
+    return {"subscribePattern": re.escape(f"{log.prefix}.q.").replace("\\-", "-") + ".*"}
+
+
+def one_topic(name: str) -> dict[str, str]:
+    """Source option for one topic."""
+    return {"subscribe": name}
+
+
+def read(spark_session: SparkSession, log: Log, topics: Mapping[str, str], span: Span = ALL) -> DataFrame:
+    """The records of `topics` in `span`: key, value, topic, partition, offset, timestamp, headers.
+
+    The range is resolved to offsets by the brokers, so nothing outside is fetched.
+    """
+    reader = spark_session.read.format("kafka").options(**log.source_options, **_BOTH, **topics, **_bounds(span))
+    return reader.load()
+
+
+def stream(spark_session: SparkSession, log: Log, topics: Mapping[str, str], most_records: int = 200_000) -> DataFrame:
+    """The same as a stream from the oldest record on; at most `most_records` in a micro-batch. New queues join by themselves."""
+    options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(most_records), "kafka.metadata.max.age.ms": "10000"}
+    return spark_session.readStream.format("kafka").options(**log.source_options, **_BOTH, **topics, **options).load()
+
+
+def write_topic(frame: DataFrame, log: Log, topic: str) -> None:
+    """Appends a frame of key and value to a topic, at least once."""
+    frame.write.format("kafka").options(**log.source_options).option("topic", topic).save()
+
+
+def _bounds(span: Span) -> dict[str, str]:
+    bounds = {"startingOffsets": "earliest", "endingOffsets": "latest"}
+    if span.from_offsets:
+        bounds["startingOffsets"] = _json(span.from_offsets)
+    elif span.from_ms is not None:
+        # A partition without a record that young has nothing to give; the source's default is to fail.
+        bounds.update(startingTimestamp=str(span.from_ms), startingOffsetsByTimestampStrategy="latest")
+        del bounds["startingOffsets"]
+    if span.to_offsets:
+        bounds["endingOffsets"] = _json(span.to_offsets)
+    elif span.to_ms is not None:
+        bounds["endingTimestamp"] = str(span.to_ms)
+        del bounds["endingOffsets"]
+    return bounds
+
+
+def _json(offsets: Offsets) -> str:
+    return json.dumps({topic: {str(p): offset for p, offset in parts.items()} for topic, parts in offsets.items()})

@@ -1,0 +1,139 @@
+"""The typed frames over a log, in batch and as streams; `columns.py` says what is in them.
+
+Neighbours: `source.py` reads, `decode.py`, `batches.py`, `transitions.py`, `deliveries.py` transform. Half messages (undecided
+transactions) live in a topic of their own, `<prefix>.half`, so no frame here can show one; what a transaction commits is an
+ordinary message.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from spark.batches import SPAN_MS, judged, judged_stream
+from spark.columns import MESSAGES
+from spark.decode import avro_fields, entries_of, head_id, messages_of, plus_ms, time_of, unread_of
+from spark.deliveries import dead_letters_of, deliveries_of
+from spark.session import Log
+from spark.source import ALL, Span, one_topic, queue_topics, read, stream
+from spark.transitions import journal_of, without_repeats
+
+LATENESS = "1 minute"
+_QUEUE_KEY = "queue/"
+
+
+def queues_of(records: DataFrame) -> DataFrame:
+    """QUEUES from records of the control topic: the newest record of each key; deleted queues give no row."""
+    keyed = records.where(F.col("key").cast("string").startswith(_QUEUE_KEY))
+    newest = keyed.groupBy("key").agg(F.max_by("value", "offset").alias("value")).where(F.col("value").isNotNull())
+    read_ = newest.withColumn("schema_id", head_id()).withColumn("q", avro_fields("queue")).where(F.col("q.name").isNotNull())
+    policy = F.col("q.redrive_policy")
+    return read_.select(
+        F.col("q.name").alias("queue"),
+        "q.incarnation",
+        "q.owner",
+        time_of(F.col("q.created_at_ms")).alias("created_at"),
+        time_of(F.col("q.modified_at_ms")).alias("modified_at"),
+        "q.partitions",
+        "q.delay_ms",
+        "q.lease_ms",
+        "q.retention_ms",
+        "q.max_message_bytes",
+        policy["dead_letter_queue"].alias("dead_letter_queue"),
+        policy["max_receive_count"].alias("max_receive_count"),
+        "q.fifo",
+        "q.deleting",
+        time_of(F.col("q.purged_at_ms")).alias("purged_at"),
+        "q.labels",
+        F.transform("q.tags", _tag).alias("tags"),
+    )
+
+
+def _tag(tag: Column) -> Column:
+    fields = ("id", "name", "created_at_ms", "start_at_ms", "start_offsets", "filter")
+    return F.struct(*(tag[name].alias(name) for name in fields))
+
+
+def with_queues(messages: DataFrame, queues: DataFrame) -> DataFrame:
+    """Adds incarnation and due_at to messages: the queue's own delay holds for native records. Columns as MESSAGES."""
+    known = queues.select("queue", "incarnation", F.col("delay_ms").alias("queue_delay_ms"))
+    joined = messages.join(F.broadcast(known), on="queue", how="left")
+    delay = F.when(F.col("sender") == "", F.coalesce("queue_delay_ms", F.lit(0))).otherwise(F.col("delay_ms"))
+    timed = joined.withColumn("delay_ms", delay.cast("long")).withColumn("due_at", plus_ms(F.col("sent_at"), F.col("delay_ms")))
+    return timed.select(*MESSAGES.names)
+
+
+class Tables:
+    """The frames of one log in one span. Each call reads Kafka anew; nothing is cached."""
+
+    def __init__(self, spark_session: SparkSession, log: Log, span: Span = ALL) -> None:
+        self.spark_session = spark_session
+        self.log = log
+        self.span = span
+
+    def queues(self) -> DataFrame:
+        """QUEUES, as of now whatever the span."""
+        return queues_of(read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.control")))
+
+    def messages(self) -> DataFrame:
+        """MESSAGES of all queues. Read 30 s wider than the span, so that no batch at its edge looks torn."""
+        records = read(self.spark_session, self.log, queue_topics(self.log), self.span.padded(SPAN_MS, SPAN_MS))
+        whole = judged(messages_of(records, f"{self.log.prefix}.q."), F.current_timestamp())
+        return with_queues(self._within(whole, "sent_at"), self.queues())
+
+    def journal(self) -> DataFrame:
+        """JOURNAL. The span bounds the time of the append (`logged_at`), which is at most some seconds after `at`."""
+        entries = entries_of(read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.journal"), self.span))
+        return journal_of(without_repeats(entries), self.queues())
+
+    def deliveries(self) -> DataFrame:
+        """DELIVERIES that began in the span, as far as the span tells."""
+        return deliveries_of(self.journal(), self.messages())
+
+    def dead_letters(self) -> DataFrame:
+        """DEAD_LETTERS that were appended in the span; what became of them as of now."""
+        now = Tables(self.spark_session, self.log, Span(self.span.from_ms))
+        return dead_letters_of(self.messages(), now.journal(), self.queues())
+
+    def unread(self) -> DataFrame:
+        """UNREAD of queues' topics, journal and control topic."""
+        messages = read(self.spark_session, self.log, queue_topics(self.log), self.span)
+        journal = read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.journal"), self.span)
+        control = read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.control"))
+        of_queues = control.where(F.col("key").cast("string").startswith(_QUEUE_KEY))
+        return unread_of(messages, "message").unionByName(unread_of(journal, "journal")).unionByName(unread_of(of_queues, "queue"))
+
+    def frames(self) -> dict[str, DataFrame]:
+        """All frames by name."""
+        return {
+            "messages": self.messages(),
+            "journal": self.journal(),
+            "deliveries": self.deliveries(),
+            "dead_letters": self.dead_letters(),
+            "queues": self.queues(),
+            "unread": self.unread(),
+        }
+
+    def create_views(self) -> None:
+        """Makes the frames temporary views of the session, for SQL."""
+        for name, frame in self.frames().items():
+            frame.createOrReplaceTempView(name)
+
+    def message_stream(self, lateness: str = LATENESS) -> DataFrame:
+        """MESSAGES as a stream with a watermark on sent_at; records of atomic batches come when theirs is decided (30 s + lateness)."""
+        records = stream(self.spark_session, self.log, queue_topics(self.log))
+        return with_queues(judged_stream(messages_of(records, f"{self.log.prefix}.q."), lateness), self.queues())
+
+    def journal_stream(self, lateness: str = LATENESS) -> DataFrame:
+        """JOURNAL as a stream with a watermark on logged_at; repeats within it are dropped."""
+        entries = entries_of(stream(self.spark_session, self.log, one_topic(f"{self.log.prefix}.journal")))
+        timed = entries.withWatermark("logged_at", lateness)
+        return journal_of(timed.dropDuplicatesWithinWatermark(["incarnation", "partition", "seq"]), self.queues())
+
+    def _within(self, frame: DataFrame, time: str) -> DataFrame:
+        low, high = self.span.from_ms, self.span.to_ms
+        if low is not None:
+            frame = frame.where(F.unix_millis(time) >= low)
+        if high is not None:
+            frame = frame.where(F.unix_millis(time) < high)
+        return frame

@@ -1,0 +1,172 @@
+"""The journal as rows, deliveries out of it, dead letters and queues, on rows typed by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from schemas.identity import MessageId
+from schemas.records import JournalEntry, QueueRecord, RedrivePolicy, TagRecord
+from schemas.wire import encode
+from spark.columns import JOURNAL, MESSAGES, QUEUES
+from spark.decode import entries_of, unread_of
+from spark.deliveries import dead_letters_of, deliveries_of
+from spark.tables import queues_of
+from spark.transitions import journal_of, without_repeats
+from tests.spark.rows import BEGIN_MS, INCARNATION, at, frame, journal_value, records, rows_of
+
+TAGS = [{"id": 0, "name": "default"}, {"id": 2, "name": "billing"}]
+
+
+def _queues(spark_session: SparkSession) -> DataFrame:
+    tags = [(t["id"], t["name"], 0, 0, [0], None) for t in TAGS]
+    return frame(spark_session, QUEUES, {"queue": "orders", "incarnation": INCARNATION, "tags": tags})
+
+
+def test_entries_become_a_row_per_offset_with_the_tags_name(spark_session: SparkSession) -> None:
+    value = journal_value(
+        JournalEntry(1, BEGIN_MS + 5, "leased", 2, [7, 9], [BEGIN_MS + 100, BEGIN_MS + 200]),
+        JournalEntry(2, BEGIN_MS + 6, "dying", 0, [3], [BEGIN_MS + 300], "killed"),
+        JournalEntry(3, BEGIN_MS + 7, "acked", 5, [7]),
+        partition=3,
+    )
+
+    found = journal_of(entries_of(records(spark_session, {"value": value, "topic": "lw.journal", "ms": 50})), _queues(spark_session))
+
+    assert found.columns == JOURNAL.names
+    assert rows_of(found, *JOURNAL.names) == [
+        ("orders", INCARNATION, 3, 1, at(5), "leased", "billing", 2, 7, at(100), "", at(50)),
+        ("orders", INCARNATION, 3, 1, at(5), "leased", "billing", 2, 9, at(200), "", at(50)),
+        ("orders", INCARNATION, 3, 2, at(6), "dying", "default", 0, 3, at(300), "killed", at(50)),
+        ("orders", INCARNATION, 3, 3, at(7), "acked", "#5", 5, 7, None, "", at(50)),
+    ]
+
+
+def test_entries_that_were_appended_again_count_once(spark_session: SparkSession) -> None:
+    def entry(seq: int, offset: int) -> JournalEntry:
+        return JournalEntry(seq, BEGIN_MS, "acked", 0, [offset])
+
+    given = records(
+        spark_session,
+        {"value": journal_value(entry(1, 10), entry(2, 20))},
+        {"value": journal_value(entry(1, 10), entry(2, 20), entry(4, 40))},
+        {"value": journal_value(entry(3, 30), entry(5, 50))},
+        {"value": journal_value(entry(1, 11), partition=1)},
+    )
+
+    found = without_repeats(entries_of(given))
+
+    assert rows_of(found, "partition", "seq", "offsets", "log_offset") == [
+        (0, 1, [10], 0), (0, 2, [20], 0), (0, 4, [40], 1), (0, 5, [50], 2), (1, 1, [11], 3),
+    ]  # fmt: skip
+
+
+def test_a_journal_record_of_a_newer_schema_or_broken_is_counted(spark_session: SparkSession) -> None:
+    whole = journal_value(JournalEntry(1, BEGIN_MS, "acked", 0, [1]))
+    given = records(
+        spark_session, {"value": whole}, {"value": b"\x00\x00\x00\x00\x63new"}, {"value": whole[:8]}, {"value": b"raw"}, {"value": None}
+    )
+
+    assert entries_of(given).count() == 1
+    assert rows_of(unread_of(given, "journal"), "reason", "schema_id", "records", "first_offset") == [
+        ("undecodable", 2, 1, 2), ("unknown_schema", 99, 1, 1), ("unknown_schema", None, 1, 3),
+    ]  # fmt: skip
+
+
+def _journal(spark_session: SparkSession, *given: tuple[Any, ...]) -> DataFrame:
+    """Rows (seq, ms, kind, offset, until ms or None, reason) of tag 0, partition 0."""
+    rows = []
+    for seq, ms, kind, offset, *more in given:
+        until, reason = [*more, None, ""][:2] if len(more) < 2 else more
+        rows.append({
+            "queue": "orders", "incarnation": INCARNATION, "partition": 0, "seq": seq, "at": at(ms), "kind": kind, "tag": "default",
+            "tag_id": 0, "offset": offset, "until": None if until is None else at(until), "reason": reason or "",
+        })  # fmt: skip
+    return frame(spark_session, JOURNAL, *rows)
+
+
+def _message(offset: int, ms: int, due: int | None = None, **more: Any) -> dict[str, Any]:
+    return {
+        "queue": "orders", "incarnation": INCARNATION, "partition": 0, "offset": offset, "sent_at": at(ms),
+        "due_at": at(ms if due is None else due), "status": "shown", **more,
+    }  # fmt: skip
+
+
+def test_deliveries_tell_when_each_lease_began_and_how_it_ended(spark_session: SparkSession) -> None:
+    journal = _journal(
+        spark_session,
+        (1, 1000, "leased", 1, 4000), (2, 1500, "extended", 1, 9000), (3, 2000, "acked", 1),
+        (4, 1000, "leased", 2, 2000), (5, 5000, "lapsed", 2), (6, 5000, "leased", 2, 6000),
+        (7, 1000, "leased", 3, 8000), (8, 3000, "released", 3, 7000), (9, 8000, "leased", 3, 9000), (10, 8500, "dying", 3, 9999, "killed"),
+        (11, 8600, "dead", 3),
+        (12, 1000, "leased", 4, 2000), (13, 2500, "dying", 4, 9999, "exhausted"), (14, 2500, "lapsed", 4), (15, 2600, "dead", 4),
+        (16, 9000, "leased", 8, 9900), (17, 9100, "purged", 8), (18, 9200, "purged", 9),
+        (19, 9300, "acked", 7),
+    )  # fmt: skip
+    messages = frame(spark_session, MESSAGES, _message(1, 0, 600), _message(2, 0), _message(3, 0), _message(8, 9500))
+
+    found = deliveries_of(journal, messages)
+
+    times = ("sent_at", "visible_at", "received_at", "deadline_at", "extensions", "settled_at", "again_at")
+    columns = ("offset", "nonce", "receive_count", *times, "how", "wait_ms", "lease_ms")
+    assert rows_of(found, *columns) == [
+        (1, 1, 1, at(0), at(600), at(1000), at(9000), 1, at(2000), None, "acked", 400, 1000),
+        (2, 4, 1, at(0), at(0), at(1000), at(2000), 0, at(2000), None, "lapsed", 1000, 1000),
+        (2, 6, 2, at(0), at(2000), at(5000), at(6000), 0, None, None, "open", 3000, None),
+        (3, 7, 1, at(0), at(0), at(1000), at(8000), 0, at(3000), at(7000), "released", 1000, 2000),
+        (3, 9, 2, at(0), at(7000), at(8000), at(9000), 0, at(8500), None, "killed", 1000, 500),
+        (4, 12, 1, None, None, at(1000), at(2000), 0, at(2000), None, "lapsed", None, 1000),
+        (8, 16, 1, at(9500), at(9500), at(9000), at(9900), 0, at(9200), None, "purged", 0, 200),
+    ]
+
+
+def test_dead_letters_name_their_source_and_what_became_of_them(spark_session: SparkSession) -> None:
+    source = MessageId("00112233aabb", 5, (1 << 39) + 77).text(b"secret")
+
+    def origin(reason: str) -> dict[str, Any]:
+        return {
+            "from_id": source, "from_tag": "billing", "original_id": "first", "original_queue": "orders", "original_tag": "default",
+            "reason": reason, "receive_count": 3, "first_received_at_ms": 0, "original_sent_at_ms": BEGIN_MS - 500, "moved_at_ms": 0,
+        }  # fmt: skip
+
+    messages = frame(
+        spark_session, MESSAGES,
+        _message(0, 100, origin=origin("exhausted")), _message(1, 100, origin=origin("killed")), _message(2, 100, origin=origin("killed")),
+        _message(3, 100, origin=origin("")), _message(4, 100), _message(5, 100, origin=origin("killed")),
+        {**_message(6, 100, origin=origin("killed")), "status": "torn"},
+    )  # fmt: skip
+    journal = _journal(spark_session, (1, 900, "moved", 1), (2, 950, "skipped", 2, None, "duplicate_move"), (3, 999, "purged", 1))
+    queues = frame(spark_session, QUEUES, {"queue": "pay", "incarnation": "00112233aabb"}, {"queue": "orders", "incarnation": INCARNATION})
+
+    found = dead_letters_of(messages, journal, queues)
+
+    of_source = ("source_queue", "source_tag", "source_partition", "source_offset")
+    columns = ("offset", "address", "reason", *of_source, "first_received_at", "lived_ms", "settled_how", "settled_at")
+    place = ("pay", "billing", 5, (1 << 39) + 77, None, 600)
+    assert rows_of(found, *columns) == [
+        (0, f"{INCARNATION}/0/0", "exhausted", *place, "purged", at(999)),
+        (1, f"{INCARNATION}/0/1", "killed", *place, "moved", at(900)),
+        (5, f"{INCARNATION}/0/5", "killed", *place, None, None),
+    ]
+
+
+def test_queues_are_the_newest_record_of_each_key(spark_session: SparkSession) -> None:
+    def queue(name: str, lease_ms: int, tags: list[TagRecord], policy: RedrivePolicy | None = None) -> bytes:
+        return encode(QueueRecord(name, INCARNATION, "alice", BEGIN_MS, BEGIN_MS + 1, 4, 0, lease_ms, 60_000, 1024, 0, 10, tags, 3, policy))
+
+    tags = [TagRecord(0, "default", BEGIN_MS, 0, [0, 0])]
+    given = records(
+        spark_session,
+        {"key": b"queue/orders", "value": queue("orders", 1000, tags)},
+        {"key": b"queue/gone", "value": queue("gone", 1000, tags)},
+        {"key": b"queue/orders", "value": queue("orders", 2000, tags, RedrivePolicy("dlq", 3))},
+        {"key": b"queue/gone", "value": None},
+        {"key": b"key/alice", "value": b"\x00\x00\x00\x00\x04"},
+        {"key": b"queue/newer", "value": b"\x00\x00\x00\x00\x63"},
+    )
+
+    columns = ("queue", "owner", "created_at", "lease_ms", "dead_letter_queue", "max_receive_count", "purged_at", "tags")
+    assert rows_of(queues_of(given), *columns) == [
+        ("orders", "alice", at(0), 2000, "dlq", 3, None, [(0, "default", BEGIN_MS, 0, [0, 0], None)])
+    ]
