@@ -175,6 +175,33 @@ def _spark(given: argparse.Namespace) -> int:
     return run(given.job)
 
 
+def _sql_arguments(parser: argparse.ArgumentParser) -> None:
+    from spark.arguments import sql_arguments
+
+    sql_arguments(parser)
+    _checkup_arguments(parser)
+
+
+def _report_arguments(parser: argparse.ArgumentParser) -> None:
+    from spark.arguments import report_arguments
+
+    report_arguments(parser)
+    _checkup_arguments(parser)
+
+
+def _live_arguments(parser: argparse.ArgumentParser) -> None:
+    from spark.arguments import live_arguments
+
+    live_arguments(parser)
+    _checkup_arguments(parser)
+
+
+def _job(given: argparse.Namespace) -> int:
+    from facade.analytics import run
+
+    return run(given.command.name, given)
+
+
 def _checkup_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, help="folder of a running `leaseway up` (default: Kafka and Redis of LEASEWAY_*)")
 
@@ -217,6 +244,9 @@ COMMANDS = (
     Command("serve", "start facade workers against an existing Kafka and Redis", _listen_arguments, _serve),
     Command("demo", "stream a real data set through a queue and show what went where", _demo_arguments, _demo),
     Command("spark", "run a PySpark file, or a shell, with the Kafka and Avro connectors", _spark_arguments, _spark),
+    Command("sql", "run SQL over messages, journal, deliveries, dead_letters, queues: read from Kafka by Spark", _sql_arguments, _job),
+    Command("report", "write latency, backlog, daily statistics, redelivery and lag as Parquet", _report_arguments, _job),
+    Command("live", "count the same as it happens, from checkpoints, and write rates to a topic", _live_arguments, _job),
     Command("verify", "compare the state in Redis with a rebuild from Kafka alone; 0 = no difference", _verify_arguments, _verify),
     Command("rebuild", "rebuild the state in Redis from Kafka, also while traffic runs", _rebuild_arguments, _rebuild),
     Command("config", "print all settings, their values and where they came from", _config_arguments, _config),

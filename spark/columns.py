@@ -82,6 +82,7 @@ JOURNAL = row(
     until=TIME,  # The entry's time for this offset: deadline, or when receivable again; null = it has none.
     reason=TEXT,  # A word of Reason or ''; the move key of kind `copied`.
     logged_at=TIME,  # Log-append time of the journal's record.
+    leads=FLAG,  # True for the first offset of an entry: counting these counts entries, which are calls.
 )
 
 # One row per delivery (a message lent under a tag once). Key: incarnation, partition, tag_id, nonce, offset.
@@ -102,9 +103,10 @@ DELIVERIES = row(
     extensions=INT,  # How often the deadline was moved.
     settled_at=TIME,  # When this delivery ended (a lapse: its deadline); null = open.
     again_at=TIME,  # Of a released one: when receivable again.
-    how=TEXT,  # acked | released | lapsed | killed | expired | deleted | purged | moved | open.
+    how=TEXT,  # acked | released | lapsed | killed | expired | deleted | purged | moved | open (nothing has ended it yet).
     wait_ms=LONG,  # received_at - visible_at, at least 0.
     lease_ms=LONG,  # settled_at - received_at; null = open.
+    body_bytes=LONG,  # Of the message; null as sent_at.
 )
 
 # One row per dead letter (first copy only) in any queue that has some, at rest or not. Key: queue, partition, offset.
@@ -173,6 +175,33 @@ UNREAD = row(
     records=LONG,
     first_offset=LONG,
     last_offset=LONG,
+)
+
+# Additive: rows of one key may be split over files and batches, and are summed. Key: minute, queue, tag, principal, measure.
+TALLIES = row(
+    minute=TIME,
+    queue=TEXT,
+    tag=TEXT,  # '' for what happens to a queue, not under a tag (sent, arrived).
+    principal=TEXT,  # Who sent it; '' = the log does not tell.
+    measure=TEXT,  # sent | arrived (moved here) | a word of EventKind.
+    requests=LONG,  # Calls as far as the log tells: entries of the journal; sends, an atomic batch being one.
+    messages=LONG,
+    bytes=LONG,  # Of bodies; 0 for what the journal says.
+)
+
+# One row per message and tag that wants it. Key: incarnation, partition, tag_id, offset.
+LIVES = row(
+    queue=TEXT,
+    incarnation=TEXT,
+    partition=INT,
+    offset=LONG,
+    tag_id=INT,
+    tag=TEXT,
+    sent_at=TIME,
+    due_at=TIME,
+    body_bytes=LONG,
+    settled_at=TIME,  # Null = open.
+    settled_how=TEXT,  # acked | dead | expired | deleted | moved | skipped | purged; null = open.
 )
 
 FRAMES = {

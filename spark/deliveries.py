@@ -60,8 +60,10 @@ def _purged(rows: DataFrame, journal: DataFrame) -> DataFrame:
     """Ends open deliveries that a purge has ended."""
     joined = rows.join(F.broadcast(purges(journal)), on=["incarnation", "partition", "tag_id"], how="left")
     hit = joined.withColumn("purge", F.when(F.col("how").isNull(), purge_after(F.col("nonce"))))
-    how = F.coalesce("how", F.when(F.col("purge").isNotNull(), "purged"), F.lit("open"))
-    return hit.withColumn("how", how).withColumn("settled_at", F.coalesce("settled_at", "purge.at"))
+    # A lease that was over before the purge has lapsed, though nobody noticed.
+    ended = F.when(F.col("purge.at") >= F.col("deadline_at"), "lapsed").when(F.col("purge").isNotNull(), "purged")
+    at = F.coalesce("settled_at", F.least("purge.at", F.when(F.col("purge").isNotNull(), F.col("deadline_at"))))
+    return hit.withColumn("how", F.coalesce("how", ended, F.lit("open"))).withColumn("settled_at", at)
 
 
 def _counted(rows: DataFrame) -> DataFrame:
@@ -73,11 +75,13 @@ def _counted(rows: DataFrame) -> DataFrame:
 
 
 def deliveries_of(journal: DataFrame, messages: DataFrame) -> DataFrame:
-    """DELIVERIES: one row per delivery. `messages` needs queue, incarnation, partition, offset, sent_at, due_at.
+    """DELIVERIES: one row per delivery. `messages` needs queue, incarnation, partition, offset, sent_at, due_at, body_bytes.
 
     A delivery whose message is not in `messages` (retention, another range) has null sent_at; its first wait is null.
     """
-    sent = messages.select("queue", "incarnation", "partition", "offset", "sent_at", F.col("due_at").alias("first_visible_at"))
+    sent = messages.select(
+        "queue", "incarnation", "partition", "offset", "sent_at", F.col("due_at").alias("first_visible_at"), "body_bytes"
+    )
     joined = leases(journal).join(sent, on=["queue", "incarnation", "partition", "offset"], how="left")
     return with_waits(joined).select(*DELIVERIES.names)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark.session import Log
+from spark.log import Log
 
 # A topic may be deleted, or retention move on, while a job reads: what is gone is not a failure of the job.
 _BOTH = {"failOnDataLoss": "false", "includeHeaders": "true"}
@@ -43,12 +43,12 @@ ALL = Span()
 
 def queue_topics(log: Log) -> dict[str, str]:
     """Source option for the topics of all queues."""
-    return {"subscribePattern": re.escape(f"{log.prefix}.q.").replace("\\-", "-") + ".*"}
+    return {"subscribePattern": re.escape(f"{log.prefix}.q.") + ".*"}
 
 
 def one_topic(name: str) -> dict[str, str]:
-    """Source option for one topic."""
-    return {"subscribe": name}
+    """Source option for one topic; a pattern, since a topic that does not exist yet is an empty one and not a failure."""
+    return {"subscribePattern": re.escape(name)}
 
 
 def read(spark_session: SparkSession, log: Log, topics: Mapping[str, str], span: Span = ALL) -> DataFrame:

@@ -14,7 +14,7 @@ from spark.batches import SPAN_MS, judged, judged_stream
 from spark.columns import MESSAGES
 from spark.decode import avro_fields, entries_of, head_id, messages_of, plus_ms, time_of, unread_of
 from spark.deliveries import dead_letters_of, deliveries_of
-from spark.session import Log
+from spark.log import Log
 from spark.source import ALL, Span, one_topic, queue_topics, read, stream
 from spark.transitions import journal_of, without_repeats
 
@@ -75,16 +75,25 @@ class Tables:
         """QUEUES, as of now whatever the span."""
         return queues_of(read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.control")))
 
+    def unjudged_messages(self) -> DataFrame:
+        """MESSAGES whose atomic batches are not judged yet (see `batches.judged`), from 30 s before the span to 30 s after it.
+
+        For jobs that drop the bodies before they judge: judging reads its input twice.
+        """
+        records = read(self.spark_session, self.log, queue_topics(self.log), self.span.padded(SPAN_MS, SPAN_MS))
+        return with_queues(messages_of(records, f"{self.log.prefix}.q."), self.queues())
+
     def messages(self) -> DataFrame:
         """MESSAGES of all queues. Read 30 s wider than the span, so that no batch at its edge looks torn."""
-        records = read(self.spark_session, self.log, queue_topics(self.log), self.span.padded(SPAN_MS, SPAN_MS))
-        whole = judged(messages_of(records, f"{self.log.prefix}.q."), F.current_timestamp())
-        return with_queues(self._within(whole, "sent_at"), self.queues())
+        return self.within(judged(self.unjudged_messages(), F.current_timestamp()), "sent_at")
 
-    def journal(self) -> DataFrame:
-        """JOURNAL. The span bounds the time of the append (`logged_at`), which is at most some seconds after `at`."""
+    def journal(self, queues: DataFrame | None = None) -> DataFrame:
+        """JOURNAL, with the tags' names of `queues` (None = read them).
+
+        The span bounds the time of the append (`logged_at`), which is at most some seconds after `at`.
+        """
         entries = entries_of(read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.journal"), self.span))
-        return journal_of(without_repeats(entries), self.queues())
+        return journal_of(without_repeats(entries), self.queues() if queues is None else queues)
 
     def deliveries(self) -> DataFrame:
         """DELIVERIES that began in the span, as far as the span tells."""
@@ -130,7 +139,8 @@ class Tables:
         timed = entries.withWatermark("logged_at", lateness)
         return journal_of(timed.dropDuplicatesWithinWatermark(["incarnation", "partition", "seq"]), self.queues())
 
-    def _within(self, frame: DataFrame, time: str) -> DataFrame:
+    def within(self, frame: DataFrame, time: str) -> DataFrame:
+        """The rows of a frame whose column `time` is in the span."""
         low, high = self.span.from_ms, self.span.to_ms
         if low is not None:
             frame = frame.where(F.unix_millis(time) >= low)

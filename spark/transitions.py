@@ -31,9 +31,10 @@ def without_repeats(entries: DataFrame) -> DataFrame:
 
 def journal_of(entries: DataFrame, queues: DataFrame) -> DataFrame:
     """JOURNAL: one row per entry and offset of `entries` (no repeats), with the tag's name from `queues`."""
-    pair = F.explode(F.arrays_zip("offsets", "times")).alias("pair")
+    pair = F.posexplode(F.arrays_zip("offsets", "times")).alias("nth", "pair")
     rows = entries.select("queue", "incarnation", "partition", "seq", "at", "kind", "tag_id", "reason", "logged_at", pair)
     timed = rows.withColumn("offset", F.col("pair.offsets")).withColumn("until", F.timestamp_millis("pair.times"))
+    timed = timed.withColumn("leads", F.col("nth") == 0)
     return with_tag_names(timed, queues).select(*JOURNAL.names)
 
 

@@ -36,10 +36,10 @@ def test_entries_become_a_row_per_offset_with_the_tags_name(spark_session: Spark
 
     assert found.columns == JOURNAL.names
     assert rows_of(found, *JOURNAL.names) == [
-        ("orders", INCARNATION, 3, 1, at(5), "leased", "billing", 2, 7, at(100), "", at(50)),
-        ("orders", INCARNATION, 3, 1, at(5), "leased", "billing", 2, 9, at(200), "", at(50)),
-        ("orders", INCARNATION, 3, 2, at(6), "dying", "default", 0, 3, at(300), "killed", at(50)),
-        ("orders", INCARNATION, 3, 3, at(7), "acked", "#5", 5, 7, None, "", at(50)),
+        ("orders", INCARNATION, 3, 1, at(5), "leased", "billing", 2, 7, at(100), "", at(50), True),
+        ("orders", INCARNATION, 3, 1, at(5), "leased", "billing", 2, 9, at(200), "", at(50), False),
+        ("orders", INCARNATION, 3, 2, at(6), "dying", "default", 0, 3, at(300), "killed", at(50), True),
+        ("orders", INCARNATION, 3, 3, at(7), "acked", "#5", 5, 7, None, "", at(50), True),
     ]
 
 
@@ -102,7 +102,7 @@ def test_deliveries_tell_when_each_lease_began_and_how_it_ended(spark_session: S
         (11, 8600, "dead", 3),
         (12, 1000, "leased", 4, 2000), (13, 2500, "dying", 4, 9999, "exhausted"), (14, 2500, "lapsed", 4), (15, 2600, "dead", 4),
         (16, 9000, "leased", 8, 9900), (17, 9100, "purged", 8), (18, 9200, "purged", 9),
-        (19, 9300, "acked", 7),
+        (19, 9300, "acked", 7), (20, 9300, "leased", 8, 9900),
     )  # fmt: skip
     messages = frame(spark_session, MESSAGES, _message(1, 0, 600), _message(2, 0), _message(3, 0), _message(8, 9500))
 
@@ -113,11 +113,12 @@ def test_deliveries_tell_when_each_lease_began_and_how_it_ended(spark_session: S
     assert rows_of(found, *columns) == [
         (1, 1, 1, at(0), at(600), at(1000), at(9000), 1, at(2000), None, "acked", 400, 1000),
         (2, 4, 1, at(0), at(0), at(1000), at(2000), 0, at(2000), None, "lapsed", 1000, 1000),
-        (2, 6, 2, at(0), at(2000), at(5000), at(6000), 0, None, None, "open", 3000, None),
+        (2, 6, 2, at(0), at(2000), at(5000), at(6000), 0, at(6000), None, "lapsed", 3000, 1000),
         (3, 7, 1, at(0), at(0), at(1000), at(8000), 0, at(3000), at(7000), "released", 1000, 2000),
         (3, 9, 2, at(0), at(7000), at(8000), at(9000), 0, at(8500), None, "killed", 1000, 500),
         (4, 12, 1, None, None, at(1000), at(2000), 0, at(2000), None, "lapsed", None, 1000),
         (8, 16, 1, at(9500), at(9500), at(9000), at(9900), 0, at(9200), None, "purged", 0, 200),
+        (8, 20, 2, at(9500), at(9200), at(9300), at(9900), 0, None, None, "open", 100, None),
     ]
 
 

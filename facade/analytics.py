@@ -1,0 +1,30 @@
+"""`leaseway sql`, `report` and `live`: starts the jobs of `spark/` with the pinned connectors and the brokers that we know.
+
+Neighbours: `facade.cli` calls it; the only module of the facade that may import `spark`. It must not know what a job counts, and a
+job never talks to the facade.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+
+from facade.checkup import settings_of
+from facade.stack.spark_submit import connectors
+
+
+def run(job: str, given: argparse.Namespace) -> int:
+    """Runs a job in this process; its exit status. Raises StackError, BadSetting: no Java, no jars, no stack in --data."""
+    # Options of the JVM count only before it starts, and PySpark starts it: so they go by the environment.
+    memory = os.environ.get("SPARK_DRIVER_MEMORY", "2g")
+    jars = ",".join(map(str, connectors()))
+    os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join(["--jars", jars, "--driver-memory", memory, "pyspark-shell"])
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = settings_of(given.data)
+    given.bootstrap = given.bootstrap or settings.kafka_bootstrap
+    given.prefix = given.prefix or settings.topic_prefix
+    from spark.__main__ import run as run_job
+
+    return run_job(job, given)

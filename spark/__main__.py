@@ -1,0 +1,107 @@
+"""Runs a job: `python -m spark sql|report|live ...`. `leaseway` does the same with the connectors' jars and the brokers it knows.
+
+Neighbours: `arguments.py` has the options. Somebody's own Spark needs the connectors on its class path.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from spark.arguments import live_arguments, report_arguments, sql_arguments
+from spark.log import BadOption, epoch_ms, log_of, moment
+
+_DAY = timedelta(days=1)
+
+
+def run_sql(given: argparse.Namespace) -> int:
+    """Prints the rows of a query; 0 done, 2 the query is wrong."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    from spark.session import session
+    from spark.source import Span
+    from spark.sql_job import lines
+    from spark.tables import Tables
+
+    low, high = (None if text is None else epoch_ms(moment(text)) for text in (given.begin, given.end))
+    span = Span(low, high)
+    spark_session = session("leaseway sql", given.master)
+    spark_session.sparkContext.setLogLevel("ERROR")
+    try:
+        Tables(spark_session, log_of(given), span).create_views()
+        for line in lines(spark_session.sql(given.query), given.format, given.limit):
+            sys.stdout.write(line + "\n")
+    except (AnalysisException, ParseException) as error:
+        sys.stderr.write(f"leaseway sql: {error.getMessage() or error}\n")
+        return 2
+    finally:
+        spark_session.stop()
+    return 0
+
+
+def run_report(given: argparse.Namespace) -> int:
+    """Writes the reports of the last day before now, or of the span that was given."""
+    from spark.report import SUMMARY, report
+    from spark.session import session
+
+    end = moment(given.end) if given.end else datetime.now(UTC)
+    begin = moment(given.begin) if given.begin else end - _DAY
+    oldest = moment(given.oldest) if given.oldest else None
+    if begin >= end:
+        raise BadOption("--from must be before --to")
+    given.out.mkdir(parents=True, exist_ok=True)
+    spark_session = session("leaseway report", given.master)
+    spark_session.sparkContext.setLogLevel("ERROR")
+    try:
+        summary = report(spark_session, log_of(given), begin, end, given.out, oldest)
+    finally:
+        spark_session.stop()
+    sys.stdout.write(f"{given.out / SUMMARY}: {summary['seconds']['all']} s\n")
+    return 0
+
+
+def run_live(given: argparse.Namespace) -> int:
+    """Runs the live tallies until it is ended, or once."""
+    from spark.live import Live
+    from spark.session import session
+
+    spark_session = session("leaseway live", given.master)
+    spark_session.sparkContext.setLogLevel("ERROR")
+    log = log_of(given)
+    topic = {None: f"{log.prefix}.rates", "none": None}.get(given.rates_topic, given.rates_topic)
+    live = Live(spark_session, log, given.out, topic)
+    try:
+        live.run(None if given.once else given.every)
+    except KeyboardInterrupt:
+        live.stop()
+    finally:
+        spark_session.stop()
+    return 0
+
+
+_JOBS = {"sql": (sql_arguments, run_sql), "report": (report_arguments, run_report), "live": (live_arguments, run_live)}
+
+
+def run(job: str, given: argparse.Namespace) -> int:
+    """Runs a job with options that are parsed; 0 done, 2 refused."""
+    try:
+        return _JOBS[job][1](given)
+    except (BadOption, OSError) as error:
+        sys.stderr.write(f"leaseway {job}: {error}\n")
+        return 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a job; 0 done, 2 refused."""
+    parser = argparse.ArgumentParser(prog="python -m spark")
+    jobs = parser.add_subparsers(required=True, dest="job")
+    for name, (add, _) in _JOBS.items():
+        add(jobs.add_parser(name))
+    given = parser.parse_args(arguments)
+    return run(given.job, given)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""Command-line options of the jobs. Must not import PySpark: `leaseway --help` asks here."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+
+from spark.log import log_arguments
+
+
+def sql_arguments(parser: ArgumentParser) -> None:
+    """Options of `sql`."""
+    parser.add_argument("query", help="SQL over the views messages, journal, deliveries, dead_letters, queues, unread")
+    parser.add_argument("--format", choices=("table", "json", "csv"), default="table", help="how rows are printed (default table)")
+    parser.add_argument("--limit", type=int, default=1000, help="most rows that are printed (default 1000)")
+    _span_arguments(parser)
+    _job_arguments(parser)
+
+
+def report_arguments(parser: ArgumentParser) -> None:
+    """Options of `report`."""
+    parser.add_argument("--out", type=Path, required=True, help="folder of the report, made when missing")
+    parser.add_argument("--oldest", metavar="TIME", help="read the log from here on (default: all of it); backlog and counts begin there")
+    _span_arguments(parser)
+    _job_arguments(parser)
+
+
+def live_arguments(parser: ArgumentParser) -> None:
+    """Options of `live`."""
+    parser.add_argument("--out", type=Path, required=True, help="folder of tallies and checkpoints; a second start goes on where it was")
+    parser.add_argument("--every", type=int, default=10, metavar="SECONDS", help="a micro-batch begins so often (default 10)")
+    parser.add_argument("--once", action="store_true", help="take what the log has now, and end")
+    parser.add_argument("--rates-topic", metavar="TOPIC", help="topic of the rates (default PREFIX.rates; `none` = write none)")
+    _job_arguments(parser)
+
+
+def _span_arguments(parser: ArgumentParser) -> None:
+    when = "ISO 8601 (UTC when it names no zone) or epoch milliseconds"
+    parser.add_argument("--from", dest="begin", metavar="TIME", help=f"first moment, {when}")
+    parser.add_argument("--to", dest="end", metavar="TIME", help="first moment after it")
+
+
+def _job_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--master", help="Spark master (default local[2], or what spark-submit says)")
+    log_arguments(parser)

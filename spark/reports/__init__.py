@@ -1,0 +1,1 @@
+"""Reports: small aggregated frames by name, each a pure function of the staged frames (`stage.py`)."""

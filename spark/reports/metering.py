@@ -1,0 +1,27 @@
+"""Who used how much, by day. Every function is a pure DataFrame -> DataFrame."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+_CONSUMED = ("leased", "acked", "released", "extended")
+
+
+def metering(tallies: DataFrame, deliveries: DataFrame, queues: DataFrame) -> DataFrame:
+    """One row per UTC day, principal, role and queueName: requests, messages, bytes (of bodies). Reads TALLIES, DELIVERIES, QUEUES.
+
+    role `sender`: who sent it ('' = a Kafka-native producer). role `owner`: deliveries and the calls of consumers; the journal does not
+    say who they were, so they are the queue's owner's ('' = the queue is gone). Messages and bytes of an owner are those delivered.
+    """
+    dated = tallies.withColumn("date", F.to_date("minute"))
+    sent = dated.where(F.col("measure") == "sent").groupBy("date", "principal", "queue")
+    senders = sent.agg(F.sum("requests").alias("requests"), F.sum("messages").alias("messages"), F.sum("bytes").alias("bytes"))
+    calls = dated.where(F.col("measure").isin(*_CONSUMED)).groupBy("date", "queue").agg(F.sum("requests").alias("requests"))
+    lent = deliveries.groupBy(F.to_date("received_at").alias("date"), "queue")
+    given = lent.agg(F.count("*").alias("messages"), F.coalesce(F.sum("body_bytes"), F.lit(0)).alias("bytes"))
+    owners = F.broadcast(queues.select("queue", F.col("owner").alias("principal")))
+    owned = calls.join(given, on=["date", "queue"], how="left").join(owners, on="queue", how="left")
+    rows = senders.withColumn("role", F.lit("sender")).unionByName(owned.withColumn("role", F.lit("owner")))
+    filled = rows.fillna({"principal": "", "messages": 0, "bytes": 0}).withColumnRenamed("queue", "queueName")
+    return filled.select("date", "principal", "role", "queueName", "requests", "messages", "bytes")

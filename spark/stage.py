@@ -1,0 +1,52 @@
+"""Reads the log once for all reports: decoded, without bodies, judged, as Parquet in a folder that is removed afterwards.
+
+Reports ask the same rows many times, and bodies are most of the log: so Kafka is read once and what is kept is a few dozen
+bytes a message. Neighbours: `report.py` asks for it, `reports/` read what comes out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from spark.batches import judged
+from spark.deliveries import deliveries_of
+from spark.lives import lives_of, with_wanted_tags
+from spark.tables import Tables
+
+# What reports need of a message.
+SLIM = (
+    "queue", "incarnation", "partition", "offset", "sent_at", "due_at", "status", "native", "schema_id", "body_bytes", "sender",
+    "batch", "origin", "tag_ids",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Frames over Parquet: QUEUES; MESSAGES without bodies; JOURNAL, DELIVERIES, LIVES."""
+
+    queues: DataFrame
+    messages: DataFrame
+    journal: DataFrame
+    deliveries: DataFrame
+    lives: DataFrame
+
+
+def stage(tables: Tables, folder: str) -> Staged:
+    """Writes the frames of `tables` below `folder` and gives them back, read from there."""
+    spark_session = tables.spark_session
+
+    def kept(frame: DataFrame, name: str) -> DataFrame:
+        path = f"{folder}/{name}"
+        frame.write.mode("overwrite").parquet(path)
+        return spark_session.read.parquet(path)
+
+    queues = kept(tables.queues().coalesce(1), "queues")
+    slim = with_wanted_tags(tables.unjudged_messages(), queues).select(*SLIM)
+    messages = tables.within(judged(kept(slim, "messages"), F.current_timestamp()), "sent_at")
+    journal = kept(tables.journal(queues), "journal")
+    deliveries = kept(deliveries_of(journal, messages), "deliveries")
+    lives = kept(lives_of(messages, journal, queues), "lives")
+    return Staged(queues, messages, journal, deliveries, lives)
