@@ -10,6 +10,7 @@ import argparse
 import os
 import shlex
 import sys
+from importlib.resources import files
 
 from facade.checkup import settings_of
 from facade.stack.spark_submit import connectors
@@ -20,7 +21,9 @@ def run(job: str, given: argparse.Namespace) -> int:
     # Options of the JVM count only before it starts, and PySpark starts it: so they go by the environment.
     memory = os.environ.get("SPARK_DRIVER_MEMORY", "2g")
     jars = ",".join(map(str, connectors()))
-    os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join(["--jars", jars, "--driver-memory", memory, "pyspark-shell"])
+    quiet = f"-Dlog4j2.configurationFile={(files('spark') / 'log4j2.xml')}"
+    options = ["--jars", jars, "--driver-memory", memory, "--driver-java-options", quiet]
+    os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join([*options, "pyspark-shell"])
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = settings_of(given.data)
     given.bootstrap = given.bootstrap or settings.kafka_bootstrap

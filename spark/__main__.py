@@ -30,7 +30,7 @@ def run_sql(given: argparse.Namespace) -> int:
     spark_session = session("leaseway sql", given.master)
     spark_session.sparkContext.setLogLevel("ERROR")
     try:
-        Tables(spark_session, log_of(given), span).create_views()
+        Tables(spark_session, log_of(given), span).create_views(given.query)
         for line in lines(spark_session.sql(given.query), given.format, given.limit):
             sys.stdout.write(line + "\n")
     except (AnalysisException, ParseException) as error:
@@ -71,7 +71,7 @@ def run_live(given: argparse.Namespace) -> int:
     spark_session.sparkContext.setLogLevel("ERROR")
     log = log_of(given)
     topic = {None: f"{log.prefix}.rates", "none": None}.get(given.rates_topic, given.rates_topic)
-    live = Live(spark_session, log, given.out, topic)
+    live = Live(spark_session, log, given.out, topic, given.batch_records)
     try:
         live.run(None if given.once else given.every)
     except KeyboardInterrupt:

@@ -28,7 +28,8 @@ def report_arguments(parser: ArgumentParser) -> None:
 def live_arguments(parser: ArgumentParser) -> None:
     """Options of `live`."""
     parser.add_argument("--out", type=Path, required=True, help="folder of tallies and checkpoints; a second start goes on where it was")
-    parser.add_argument("--every", type=int, default=10, metavar="SECONDS", help="a micro-batch begins so often (default 10)")
+    parser.add_argument("--every", type=int, default=30, metavar="SECONDS", help="a micro-batch begins so often (default 30)")
+    parser.add_argument("--batch-records", type=int, default=200_000, metavar="N", help="most records of a micro-batch (default 200000)")
     parser.add_argument("--once", action="store_true", help="take what the log has now, and end")
     parser.add_argument("--rates-topic", metavar="TOPIC", help="topic of the rates (default PREFIX.rates; `none` = write none)")
     _job_arguments(parser)

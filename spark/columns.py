@@ -189,6 +189,16 @@ TALLIES = row(
     bytes=LONG,  # Of bodies; 0 for what the journal says.
 )
 
+# Additive as TALLIES. Key: minute, queue, tag, below_ms.
+LEASE_HISTOGRAM = row(
+    minute=TIME,  # Of the ack.
+    queue=TEXT,
+    tag=TEXT,
+    below_ms=LONG,  # Bound of the bucket, a power of two; it begins at half of it.
+    count=LONG,
+    sum_ms=LONG,
+)
+
 # One row per message and tag that wants it. Key: incarnation, partition, tag_id, offset.
 LIVES = row(
     queue=TEXT,

@@ -15,7 +15,7 @@ from spark.transitions import purge_after, purges, settlements
 _KEY = ("incarnation", "partition", "tag_id", "offset")
 _DEATHS = ("exhausted", "killed")
 # What ends a delivery; `extended` moves its deadline, `dying` of an exhausted message only notices that it has lapsed.
-_ENDS = ("lapsed", "released", "acked", "dying", "dead", "expired", "deleted", "moved", "claimed")
+ENDS = ("lapsed", "released", "acked", "dying", "dead", "expired", "deleted", "moved", "claimed")
 
 
 def leases(journal: DataFrame) -> DataFrame:
@@ -23,14 +23,14 @@ def leases(journal: DataFrame) -> DataFrame:
 
     Adds `before_at`, when the delivery before it made the message receivable (null = first delivery). Reads JOURNAL.
     """
-    told = journal.where(F.col("kind").isin("leased", "extended", *_ENDS))
+    told = journal.where(F.col("kind").isin("leased", "extended", *ENDS))
     order = Window.partitionBy(*_KEY).orderBy("seq")
     through = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     lent = F.when(F.col("kind") == "leased", F.col("seq"))
     numbered = told.withColumn("nonce", F.last(lent, ignorenulls=True).over(through)).where(F.col("nonce").isNotNull())
     first = F.col("kind") == "leased"
     extended = F.col("kind") == "extended"
-    end = F.when(F.col("kind").isin(*_ENDS), F.struct("seq", "at", "kind", "reason", "until"))
+    end = F.when(F.col("kind").isin(*ENDS), F.struct("seq", "at", "kind", "reason", "until"))
     rows = numbered.groupBy("queue", "tag", *_KEY, "nonce").agg(
         F.max(F.when(first, F.col("at"))).alias("received_at"),
         F.coalesce(F.max_by("until", F.when(extended, F.col("seq"))), F.max(F.when(first, F.col("until")))).alias("deadline_at"),

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from spark.log import Log, epoch_ms
 from spark.reports.backlog import backlog, tag_lag
-from spark.reports.latency import latency, slow_leases
+from spark.reports.latency import latency, lease_histogram, slow_leases
 from spark.reports.metering import metering
 from spark.reports.redelivery import poison, redelivery
 from spark.source import Span
@@ -48,6 +48,7 @@ def reports_of(staged: Staged, tallies: DataFrame, begin: datetime, end: datetim
     return {
         "latency": latency(lent, "minute"),
         "latency_total": latency(lent),
+        "lease_histogram": lease_histogram(between(staged.deliveries, "settled_at", begin, end)),
         "backlog": backlog(staged.lives, staged.deliveries, begin, end),
         "daily": daily_of(tallies),
         "metering": metering(tallies, lent, staged.queues),

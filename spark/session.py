@@ -5,6 +5,7 @@ Neighbours: jobs call `session`; `log.py` has the Kafka settings, which belong t
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 
@@ -18,7 +19,6 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.shuffle.partitions": "8",
-    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 }
 
 
@@ -30,6 +30,8 @@ def session(name: str, master: str | None = None, settings: Mapping[str, str] | 
     builder = SparkSession.builder.appName(name)
     if master or "PYSPARK_GATEWAY_PORT" not in os.environ:
         builder = builder.master(master or "local[2]").config("spark.driver.memory", DRIVER_MEMORY)
+    # PySpark logs a wrong query with all of its plans, beside raising it.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     for key, value in {**_SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()

@@ -7,11 +7,13 @@ ordinary message.
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark.batches import SPAN_MS, judged, judged_stream
-from spark.columns import MESSAGES
+from spark.columns import FRAMES, MESSAGES
 from spark.decode import avro_fields, entries_of, head_id, messages_of, plus_ms, time_of, unread_of
 from spark.deliveries import dead_letters_of, deliveries_of
 from spark.log import Log
@@ -112,21 +114,11 @@ class Tables:
         of_queues = control.where(F.col("key").cast("string").startswith(_QUEUE_KEY))
         return unread_of(messages, "message").unionByName(unread_of(journal, "journal")).unionByName(unread_of(of_queues, "queue"))
 
-    def frames(self) -> dict[str, DataFrame]:
-        """All frames by name."""
-        return {
-            "messages": self.messages(),
-            "journal": self.journal(),
-            "deliveries": self.deliveries(),
-            "dead_letters": self.dead_letters(),
-            "queues": self.queues(),
-            "unread": self.unread(),
-        }
-
-    def create_views(self) -> None:
-        """Makes the frames temporary views of the session, for SQL."""
-        for name, frame in self.frames().items():
-            frame.createOrReplaceTempView(name)
+    def create_views(self, query: str | None = None) -> None:
+        """Makes the frames temporary views of the session, for SQL; with `query` only those whose names occur in it."""
+        for name in FRAMES:
+            if query is None or re.search(rf"\b{name}\b", query, re.IGNORECASE):
+                getattr(self, name)().createOrReplaceTempView(name)
 
     def message_stream(self, lateness: str = LATENESS) -> DataFrame:
         """MESSAGES as a stream with a watermark on sent_at; records of atomic batches come when theirs is decided (30 s + lateness)."""

@@ -58,3 +58,14 @@ def slow_leases(deliveries: DataFrame) -> DataFrame:
     )
     kept = found.where(F.col("lapsed") + F.col("late") + F.col("near") > 0)
     return kept.withColumn("lapsed_share", F.col("lapsed") / F.col("leases"))
+
+
+def lease_histogram(deliveries: DataFrame) -> DataFrame:
+    """How long acked leases lasted, additive: one row per minute of the ack, queue, tag and bucket. Reads DELIVERIES.
+
+    `below_ms` is the bucket's bound, a power of two (the bucket begins at half of it); count, sum_ms.
+    """
+    acked = deliveries.where(F.col("how") == "acked")
+    bound = F.pow(F.lit(2), F.floor(F.log2(F.greatest("lease_ms", F.lit(1)))) + 1).cast("long")
+    keyed = acked.select(F.date_trunc("minute", "settled_at").alias("minute"), "queue", "tag", bound.alias("below_ms"), "lease_ms")
+    return keyed.groupBy("minute", "queue", "tag", "below_ms").agg(F.count("*").alias("count"), F.sum("lease_ms").alias("sum_ms"))
