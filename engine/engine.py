@@ -296,18 +296,26 @@ class Engine:
     # Tasks
 
     async def redrive(
-        self, by: Principal, queue: str, destination: str | None, filter: Filter | None, rate: int, alone: bool = False
+        self,
+        by: Principal,
+        queue: str,
+        destination: str | None,
+        filter: Filter | None,
+        rate: int,
+        alone: bool = False,
+        ids: Sequence[str] | None = None,
     ) -> TaskInfo:
         """Starts a task that sends the dead letters of `queue` to `destination`, None = each to where it came from.
 
         `alone`: raises NotAllowedOnQueue unless `queue` is somebody's dead-letter queue and no other task is emptying it.
+        `ids`: only these, 1 to 10,000 message ids or addresses `incarnation/partition/offset`.
         """
         found = await self._queue(by, Verb.REDRIVE, queue)
         target = None
         if destination is not None:
             check_name("destination", destination)
             target = await self._queue(by, Verb.REDRIVE, destination)
-        return task_info(await self._tasks.redrive(found, by.id, target, filter, rate, alone=alone))
+        return task_info(await self._tasks.redrive(found, by.id, target, filter, rate, alone=alone, ids=ids))
 
     async def list_tasks(self, by: Principal, queue: str) -> list[TaskInfo]:
         """The tasks that empty `queue` or did in the last three days, newest first."""

@@ -11,9 +11,11 @@ import asyncio
 import contextlib
 import logging
 import secrets
+from collections.abc import Sequence
 
 import msgspec
 
+from engine.chosen import Offsets, chosen_offsets, left_of, next_chosen
 from engine.core import MOVE_MS, Core, move_key_of, now_ms
 from engine.errors import EngineError, NotAllowedOnQueue, TaskEnded, TaskNotFound
 from engine.failpoints import reached
@@ -56,11 +58,20 @@ class Tasks:
         self._runner = None
 
     async def redrive(
-        self, queue: Queue, principal: str, destination: Queue | None, filter: Filter | None, rate: int, *, alone: bool = False
+        self,
+        queue: Queue,
+        principal: str,
+        destination: Queue | None,
+        filter: Filter | None,
+        rate: int,
+        *,
+        alone: bool = False,
+        ids: Sequence[str] | None = None,
     ) -> TaskRecord:
         """Starts a task over what is in `queue` now. `rate` messages a second, 0 = no bound. Raises InvalidValue, NotAllowedOnQueue.
 
         `alone`: raises NotAllowedOnQueue unless the queue is somebody's dead-letter queue and no other task is emptying it.
+        `ids`: only these messages, see `chosen_offsets`.
         """
         check_range("rate", rate, 0, 100_000)
         check_filter(filter)
@@ -68,22 +79,26 @@ class Tasks:
             raise NotAllowedOnQueue(
                 f"{queue.name!r} and {destination.name!r} must both be FIFO queues or both not", field="destination", given=destination.name
             )
+        chosen = None if ids is None else chosen_offsets(queue, ids, self._core.secret)
         if not alone:
-            return await self._begin(queue, principal, destination, filter, rate)
+            return await self._begin(queue, principal, destination, filter, rate, chosen)
         control = self._core.control
         async with control.change(f"redrive/{queue.name}"):
             if not control.sources.get(queue.name):
                 raise NotAllowedOnQueue(f"{queue.name!r} is the dead-letter queue of no queue", field="source", given=queue.name)
             if any(task.status == TaskStatus.RUNNING for task in self.of(queue)):
                 raise NotAllowedOnQueue(f"a task is emptying {queue.name!r} already", field="source", given=queue.name)
-            return await self._begin(queue, principal, destination, filter, rate)
+            return await self._begin(queue, principal, destination, filter, rate, chosen)
 
-    async def _begin(self, queue: Queue, principal: str, destination: Queue | None, filter: Filter | None, rate: int) -> TaskRecord:
+    async def _begin(
+        self, queue: Queue, principal: str, destination: Queue | None, filter: Filter | None, rate: int, chosen: Offsets | None
+    ) -> TaskRecord:
         parts = [(queue.topic, p) for p in range(len(queue.units))]
         ends = await self._core.log.end_offsets(parts)
         starts = await self._core.log.start_offsets(parts)
         (tag,) = await tag_infos(self._core, queue, [queue.tag(None)])
         at = now_ms()
+        end_offsets = [ends.get(part, 0) for part in parts]
         task = TaskRecord(
             id=secrets.token_hex(8),
             status=TaskStatus.RUNNING,
@@ -94,10 +109,11 @@ class Tasks:
             rate=rate,
             created_at_ms=at,
             modified_at_ms=at,
-            end_offsets=[ends.get(part, 0) for part in parts],
-            next_offsets=[starts.get(part, 0) for part in parts],
+            end_offsets=end_offsets,
+            next_offsets=[next_chosen(chosen, p, starts.get(part, 0), end_offsets[p]) for p, part in enumerate(parts)],
             principal=principal,
-            expected=tag.backlog,
+            expected=tag.backlog if chosen is None else sum(map(len, chosen)),
+            chosen=chosen,
         )
         await self._core.control.write(f"task/{task.id}", task)
         self._kick.set()
@@ -124,7 +140,8 @@ class Tasks:
             task = await self.get(id)
             if task.status != TaskStatus.RUNNING:
                 raise TaskEnded(f"task {id!r} is {task.status}", field="id", given=id)
-            task = msgspec.structs.replace(task, status=TaskStatus.CANCELLED, modified_at_ms=now_ms())
+            left = left_of(task.chosen, task.next_offsets, ended=True)
+            task = msgspec.structs.replace(task, status=TaskStatus.CANCELLED, modified_at_ms=now_ms(), chosen=left)
             await self._core.control.write(f"task/{id}", task)
         return await self.get(id)
 
@@ -190,7 +207,8 @@ class Tasks:
             current = self._core.control.tasks.get(task.id)
             if current is not None and current.status == TaskStatus.CANCELLED:
                 status = TaskStatus.CANCELLED
-            record = msgspec.structs.replace(task, status=status, failure=failure, modified_at_ms=now_ms())
+            left = left_of(task.chosen, task.next_offsets, ended=status != TaskStatus.RUNNING)
+            record = msgspec.structs.replace(task, status=status, failure=failure, modified_at_ms=now_ms(), chosen=left)
             await self._core.control.write(f"task/{task.id}", record)
             reached("redrive.saved")
 
@@ -204,11 +222,13 @@ class Tasks:
                 message = decode_message(record.value, record.headers)
             except UndecodableRecord:
                 continue
-            if record.offset < end and matches(task.filter, message.attributes):
+            may_go = record.offset < end and next_chosen(task.chosen, partition, record.offset, end) == record.offset
+            if may_go and matches(task.filter, message.attributes):
                 letters[record.offset] = (message, record.timestamp_ms)
         moved, failed, held = await self._move(task, queue, partition, letters)
         nexts = list(task.next_offsets)
-        nexts[partition] = held if held is not None else (end if chunk.at_end else chunk.next_offset)
+        after = end if chunk.at_end else next_chosen(task.chosen, partition, chunk.next_offset, end)
+        nexts[partition] = held if held is not None else after
         if held is not None:
             await asyncio.sleep(0.2)
         return msgspec.structs.replace(

@@ -148,7 +148,10 @@ class KeyRecord(Struct, frozen=True):
 
 
 class TaskRecord(Struct, frozen=True):
-    """The value of a control record with key `task/<id>`: a redrive task. `rate` is messages a second, 0 = no bound."""
+    """The value of a control record with key `task/<id>`: a redrive task. `rate` is messages a second, 0 = no bound.
+
+    `chosen`: the offsets that it may still move, by partition; None = all.
+    """
 
     id: str
     status: str
@@ -167,6 +170,7 @@ class TaskRecord(Struct, frozen=True):
     principal: str = ""
     failure: str = ""
     expected: int = 0
+    chosen: list[list[int]] | None = None
 
 
 class OpenDelivery(Struct, frozen=True):

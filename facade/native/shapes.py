@@ -171,11 +171,15 @@ class ExtendBody(Body, frozen=True, kw_only=True):
 
 
 class RedriveBody(Body, frozen=True, kw_only=True):
-    """Which messages go where: without `destination` each to where it came from; without `filter` all."""
+    """Which messages go where: without `destination` each to where it came from; without `filter` and `ids` all."""
 
     destination: Name | None = None
     filter: FilterBody | None = None
     rate: Annotated[Whole, Meta(description="Messages a second; 0 = no bound.")] = 0
+    ids: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=64)]] | None,
+        Meta(description="1-10000 message ids, or addresses incarnation/partition/offset: only these are moved."),
+    ] = None
 
 
 class CreateKeyBody(Body, frozen=True, kw_only=True):

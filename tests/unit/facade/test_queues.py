@@ -75,6 +75,7 @@ async def test_a_setter_is_not_left_to_believe_that_null_removes_a_policy(client
         ("GET", "/v1/tasks/t1", None, ("get_task", BY, "t1"), TASK, 200),
         ("DELETE", "/v1/tasks/t1", None, ("cancel_task", BY, "t1"), TASK, 200),
         ("POST", "/v1/queues/dead/redrive", None, ("redrive", BY, "dead", None, None, 0), TASK, 202),
+        ("POST", "/v1/queues/dead/redrive", {"ids": ["a", "b"]}, ("redrive", BY, "dead", None, None, 0, ["a", "b"]), TASK, 202),
         ("POST", "/v1/keys", {"key_id": "k", "principal": "p"}, ("create_key", BY, "k", "p", False), ("k", "s"), 201),
         ("GET", "/v1/keys", None, ("list_keys", BY), [KeyRecord("k", "", "p", True, AT)], 200),
         ("DELETE", "/v1/keys/k", None, ("delete_key", BY, "k"), None, 204),

@@ -60,6 +60,7 @@ RECORDS: list[AnyRecord] = [
     KeyRecord("id", "secret", "alice", True, 1),
     *[TaskRecord("t", str(s), "dlq", "0123456789ab", "", SOME, 0, 1, 2, [3], [4], 5, 6, 7, "alice", "no") for s in TaskStatus],
     TaskRecord("t", "running", "dlq", "0123456789ab", "orders", None, 100, 1, 2, [], []),
+    TaskRecord("t", "running", "dlq", "0123456789ab", "", None, 0, 1, 2, [9, 9], [0, 4], chosen=[[0, 7], []]),
     GenerationRecord(7, "run", 1),
 ]
 

@@ -1,0 +1,90 @@
+"""Redrive tasks that were given ids: exactly those letters move, whoever asks again moves none a second time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from engine.chosen import chosen_offsets, left_of, next_chosen
+from engine.engine import Engine
+from engine.errors import InvalidValue
+from engine.verbs import QueueSettings, TaskInfo
+from schemas.identity import MessageId
+from schemas.records import RedrivePolicy
+from tests.integration.drive import BY, drain, receive, send
+
+
+async def ended(engine: Engine, task: TaskInfo) -> TaskInfo:
+    while task.status == "running":
+        await asyncio.sleep(0.05)
+        task = await engine.get_task(BY, task.id)
+    return task
+
+
+async def letters_of(engine: Engine, count: int) -> dict[str, str]:
+    """`count` dead letters of queue `q` in queue `dlq`: body -> id."""
+    await engine.create_queue(BY, "dlq", QueueSettings(partitions=3))
+    await engine.create_queue(BY, "q", QueueSettings(partitions=2, redrive_policy=RedrivePolicy("dlq", 5)))
+    await send(engine, "q", *(f"m{number:03d}" for number in range(count)))
+    got = []
+    while len(got) < count:
+        got += await receive(engine, "q", max=100, wait_ms=2000)
+    for at in range(0, count, 100):
+        await engine.kill(BY, "q", [delivery.handle for delivery in got[at : at + 100]])
+    found: dict[str, str] = {}
+    while len(found) < count:
+        page = await receive(engine, "dlq", max=100, wait_ms=2000)
+        found |= {delivery.message.body.decode(): delivery.id for delivery in page}
+        await engine.release(BY, "dlq", [delivery.handle for delivery in page], 0)
+    return found
+
+
+def address(engine: Engine, id: str) -> str:
+    found = MessageId.parse(id, engine.core.secret)
+    return f"{found.incarnation}/{found.partition}/{found.offset}"
+
+
+async def test_a_task_with_ids_moves_exactly_those_and_a_second_one_none(engine: Engine) -> None:
+    letters = await letters_of(engine, 60)
+    wanted = sorted(body for body in letters if int(body[1:]) % 7 == 0)
+    ids = [letters[body] if int(body[1:]) % 2 else address(engine, letters[body]) for body in wanted]
+
+    first = await ended(engine, await engine.redrive(BY, "dlq", None, None, 0, ids=[*ids, ids[0]]))
+    second = await ended(engine, await engine.redrive(BY, "dlq", None, None, 0, ids=ids))
+
+    assert (first.status, first.moved, first.failed, first.expected) == ("completed", len(wanted), 0, len(wanted))
+    assert (second.status, second.moved, second.failed) == ("completed", 0, 0)
+    assert sorted(await drain(engine, "q", patience_ms=500)) == wanted
+    assert sorted(await drain(engine, "dlq", patience_ms=500)) == sorted(set(letters) - set(wanted))
+    assert {id: task.chosen for id, task in engine.core.control.tasks.items()} == {first.id: [[], [], []], second.id: [[], [], []]}
+
+
+async def test_ids_of_another_queue_life_or_installation_are_refused(engine: Engine) -> None:
+    letters = await letters_of(engine, 1)
+    (id,) = letters.values()
+    good = address(engine, id)
+    strangers = ["", "x", "0123456789ab/0/0", good.rsplit("/", 2)[0] + "/3/0", good + "\n", id[:-1] + ("0" if id[-1] != "0" else "1")]
+
+    for stranger in strangers:
+        with pytest.raises(InvalidValue, match="no id or address"):
+            await engine.redrive(BY, "dlq", None, None, 0, ids=[good, stranger])
+    for number in (0, 10_001):
+        with pytest.raises(InvalidValue, match="1 to 10000"):
+            await engine.redrive(BY, "dlq", None, None, 0, ids=[good] * number)
+    assert engine.core.control.tasks == {}
+
+
+async def test_offsets_are_sorted_once_and_walked_from_one_to_the_next(engine: Engine) -> None:
+    await engine.create_queue(BY, "a", QueueSettings(partitions=2))
+    queue = engine.core.control.queues["a"]
+
+    chosen = chosen_offsets(queue, [f"{queue.incarnation}/{place}" for place in ("1/9", "1/2", "1/9", "0/0")], b"secret")
+
+    assert chosen == [[0], [2, 9]]
+    assert [next_chosen(chosen, 1, offset, 100) for offset in (0, 2, 3, 9, 10)] == [2, 2, 9, 9, 100]
+    assert next_chosen(chosen, 1, 0, 1) == 1, "the end comes first"
+    assert next_chosen(None, 1, 5, 100) == 5
+    assert left_of(chosen, [1, 3], ended=False) == [[], [9]]
+    assert left_of(chosen, [1, 3], ended=True) == [[], []]
+    assert left_of(None, [1, 3], ended=True) is None
