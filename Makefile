@@ -16,7 +16,7 @@ VENV_STAMP := .venv/.setup-$(call sum,requirements.lock pyproject.toml)
 # Clients of other services, for the tests: each lock in a folder of its own, and programs of the JavaScript world.
 CLIENT_LOCKS := $(wildcard tests/conformance/*/*.lock)
 CLIENT_PROGRAMS := tests/conformance/sqs/clients/consumer
-CLIENTS_STAMP := .cache/.clients-$(call sum,$(CLIENT_LOCKS) tests/node.lock $(wildcard $(CLIENT_PROGRAMS:%=%/*)))
+CLIENTS_STAMP := .cache/.clients-$(call sum,$(CLIENT_LOCKS) tests/node.lock tests/browser/fetch.py $(wildcard $(CLIENT_PROGRAMS:%=%/*)))
 JARS_STAMP := $(LW_JARS)/.make-$(call sum,facade/stack/ivy.xml)
 
 .PHONY: help setup up demo test faults bench bench-quick lint types fmt lock docs
@@ -44,7 +44,8 @@ $(JARS_STAMP): $(VENV_STAMP)
 # The tests fetch what is missing here too, so a registry that does not answer now stops nobody from starting the service.
 $(CLIENTS_STAMP): $(VENV_STAMP)
 	@mkdir -p .cache && rm -f .cache/.clients-*
-	@$(BIN)/python -m tests.clients $(CLIENT_LOCKS) && $(BIN)/python -m tests.node $(CLIENT_PROGRAMS) && touch $@ || echo "setup: some clients for the tests are missing"
+	@$(BIN)/python -m tests.clients $(CLIENT_LOCKS) && $(BIN)/python -m tests.node $(CLIENT_PROGRAMS) && $(BIN)/python -m tests.browser.fetch \
+	  && touch $@ || echo "setup: some clients for the tests are missing"
 
 up: setup ## start Kafka, Redis and the facade; Ctrl-C stops all (DATA=folder, PORT=number)
 	@exec $(BIN)/leaseway up --data $(DATA) --port $(PORT)

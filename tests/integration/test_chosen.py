@@ -57,14 +57,21 @@ async def test_a_task_with_ids_moves_exactly_those_and_a_second_one_none(engine:
     assert (second.status, second.moved, second.failed) == ("completed", 0, 0)
     assert sorted(await drain(engine, "q", patience_ms=500)) == wanted
     assert sorted(await drain(engine, "dlq", patience_ms=500)) == sorted(set(letters) - set(wanted))
-    assert {id: task.chosen for id, task in engine.core.control.tasks.items()} == {first.id: [[], [], []], second.id: [[], [], []]}
+    assert {task.id: task.chosen for task in engine.core.control.tasks.values()} == {first.id: [[], [], []], second.id: [[], [], []]}
 
 
 async def test_ids_of_another_queue_life_or_installation_are_refused(engine: Engine) -> None:
     letters = await letters_of(engine, 1)
-    (id,) = letters.values()
-    good = address(engine, id)
-    strangers = ["", "x", "0123456789ab/0/0", good.rsplit("/", 2)[0] + "/3/0", good + "\n", id[:-1] + ("0" if id[-1] != "0" else "1")]
+    (letter,) = letters.values()
+    good = address(engine, letter)
+    strangers = [
+        "",
+        "x",
+        "0123456789ab/0/0",
+        good.rsplit("/", 2)[0] + "/3/0",
+        good + "\n",
+        letter[:-1] + ("0" if letter[-1] != "0" else "1"),
+    ]
 
     for stranger in strangers:
         with pytest.raises(InvalidValue, match="no id or address"):
