@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 async def redrive(engine: Engine, call: Call) -> Answer:
     """Start a task that sends messages of a dead-letter queue on."""
     body: RedriveBody = call.body
-    chosen = {} if body.ids is None else {"ids": body.ids}
-    task = await engine.redrive(call.by, call.path["queue"], body.destination, filter_of(body.filter), body.rate, **chosen)
+    task = await engine.redrive(call.by, call.path["queue"], body.destination, filter_of(body.filter), body.rate, ids=body.ids)
     return Answer(task_reply(task), 202, (("location", f"/v1/tasks/{task.id}"),))
 
 

@@ -28,7 +28,7 @@ const zlib = require("zlib"), fs = require("fs"), [from, to] = process.argv.slic
 fs.writeFileSync(to, zlib.brotliDecompressSync(fs.readFileSync(from)));
 """
 _FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
-<fontconfig><dir prefix="relative">fonts</dir><cachedir prefix="relative">font-cache</cachedir></fontconfig>
+<fontconfig><dir prefix="relative">fonts</dir><cachedir prefix="xdg">fontconfig</cachedir></fontconfig>
 """
 
 
@@ -76,7 +76,7 @@ def _tarball(node: Path, part: Path) -> Path:
         raise NotFetched(f"npm could not fetch {PACKAGE}: {done.stderr.strip()[-300:]}")
     with tarballs[0].open("rb") as file:
         digest = base64.b64encode(hashlib.file_digest(file, "sha512").digest()).decode()
-    if INTEGRITY != f"sha512-{digest}":
+    if f"sha512-{digest}" != INTEGRITY:
         raise NotFetched(f"{PACKAGE} is not what it was: sha512-{digest}")
     return tarballs[0]
 

@@ -9,7 +9,7 @@ import pytest
 from engine.chosen import chosen_offsets, left_of, next_chosen
 from engine.engine import Engine
 from engine.errors import InvalidValue
-from engine.verbs import QueueSettings, TaskInfo
+from engine.verbs import Delivery, QueueSettings, TaskInfo
 from schemas.identity import MessageId
 from schemas.records import RedrivePolicy
 from tests.integration.drive import BY, drain, receive, send
@@ -27,7 +27,7 @@ async def letters_of(engine: Engine, count: int) -> dict[str, str]:
     await engine.create_queue(BY, "dlq", QueueSettings(partitions=3))
     await engine.create_queue(BY, "q", QueueSettings(partitions=2, redrive_policy=RedrivePolicy("dlq", 5)))
     await send(engine, "q", *(f"m{number:03d}" for number in range(count)))
-    got = []
+    got: list[Delivery] = []
     while len(got) < count:
         got += await receive(engine, "q", max=100, wait_ms=2000)
     for at in range(0, count, 100):
@@ -64,7 +64,8 @@ async def test_ids_of_another_queue_life_or_installation_are_refused(engine: Eng
     letters = await letters_of(engine, 1)
     (letter,) = letters.values()
     good = address(engine, letter)
-    strangers = [
+    altered = letter[:-1] + ("0" if letter[-1] != "0" else "1")
+    strangers = ["", "x", "0123456789ab/0/0", good.rsplit("/", 2)[0] + "/3/0", good + "\n", altered]
         "",
         "x",
         "0123456789ab/0/0",

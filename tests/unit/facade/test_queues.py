@@ -74,7 +74,7 @@ async def test_a_setter_is_not_left_to_believe_that_null_removes_a_policy(client
         ("DELETE", "/v1/queues/orders/tags/billing", None, ("delete_tag", BY, "orders", "billing"), None, 204),
         ("GET", "/v1/tasks/t1", None, ("get_task", BY, "t1"), TASK, 200),
         ("DELETE", "/v1/tasks/t1", None, ("cancel_task", BY, "t1"), TASK, 200),
-        ("POST", "/v1/queues/dead/redrive", None, ("redrive", BY, "dead", None, None, 0), TASK, 202),
+        ("POST", "/v1/queues/dead/redrive", None, ("redrive", BY, "dead", None, None, 0, None), TASK, 202),
         ("POST", "/v1/queues/dead/redrive", {"ids": ["a", "b"]}, ("redrive", BY, "dead", None, None, 0, ["a", "b"]), TASK, 202),
         ("POST", "/v1/keys", {"key_id": "k", "principal": "p"}, ("create_key", BY, "k", "p", False), ("k", "s"), 201),
         ("GET", "/v1/keys", None, ("list_keys", BY), [KeyRecord("k", "", "p", True, AT)], 200),
@@ -175,4 +175,4 @@ async def test_a_redriver_is_sent_to_the_task(client: httpx.AsyncClient, engine:
     answer = await client.post("/v1/queues/dead/redrive", json={"destination": "orders", "rate": 10})
 
     assert (answer.status_code, answer.headers["location"], answer.json()["moved"]) == (202, "/v1/tasks/t1", 1)
-    assert engine.calls == [("redrive", BY, "dead", "orders", None, 10)]
+    assert engine.calls == [("redrive", BY, "dead", "orders", None, 10, None)]
