@@ -66,13 +66,6 @@ async def test_ids_of_another_queue_life_or_installation_are_refused(engine: Eng
     good = address(engine, letter)
     altered = letter[:-1] + ("0" if letter[-1] != "0" else "1")
     strangers = ["", "x", "0123456789ab/0/0", good.rsplit("/", 2)[0] + "/3/0", good + "\n", altered]
-        "",
-        "x",
-        "0123456789ab/0/0",
-        good.rsplit("/", 2)[0] + "/3/0",
-        good + "\n",
-        letter[:-1] + ("0" if letter[-1] != "0" else "1"),
-    ]
 
     for stranger in strangers:
         with pytest.raises(InvalidValue, match="no id or address"):
