@@ -33,7 +33,7 @@ def with_cluster(letters: DataFrame, succeeded: DataFrame) -> DataFrame:
     `succeeded` are MESSAGES (`letters.succeeded_of`), or a sample of them: what they have too tells of no cause. Without any of a
     queue, the values of its fields tell nothing, only which fields there are. cluster: 1 = the largest; null = alike to no others.
     """
-    marked = with_marks(letters, succeeded).withColumn("_pattern", _pattern_of("marks"))
+    marked = with_marks(letters, succeeded).withColumn("_pattern", _pattern_of("marks")).localCheckpoint()
     heads = _heads(_patterns(marked))
     counted = marked.groupBy("_pattern").agg(F.count("*").alias("_letters")).join(F.broadcast(heads), on="_pattern")
     sizes = counted.groupBy("_head").agg(F.sum("_letters").alias("_size"))

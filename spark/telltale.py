@@ -17,6 +17,7 @@ LIFT = 4.0  # So many times as frequent among dead letters as among the succeede
 EXPECTED_SHARE = 0.98  # A field of so many succeeded messages is missed where it is not.
 FEW_SUCCEEDED = 100  # Fewer succeeded messages of a queue tell nothing about the values of its fields.
 ABSENT = "is not there"
+_SEEN = ("body_kind", "fields", "shape")
 
 
 def with_marks(letters: DataFrame, succeeded: DataFrame) -> DataFrame:
@@ -25,23 +26,26 @@ def with_marks(letters: DataFrame, succeeded: DataFrame) -> DataFrame:
     marks: array of (field, what, usual), `usual` being the share (0..1) of the succeeded messages of its source queue that have
     it, null = there are none; with fewer than 100 of them only fields, types and words are marks. Empty = the letter looks as what succeeds does, or as nothing else.
     """
-    good = with_body(succeeded).select(F.col("queue").alias("_source"), "body_kind", "fields", "shape", "body_text")
+    good = succeeded.select(F.col("queue").alias("_source"), "body", "body_text", "attributes")
     source = F.coalesce("source_queue", "original_queue", F.lit(""))
-    dead = with_body(letters).withColumn("_source", source)
-    expected = F.broadcast(_expected(good))
-    seen_good, seen_dead = (frame.join(expected, on="_source", how="left").withColumn("_tokens", _all_tokens()) for frame in (good, dead))
-    telltale = F.broadcast(_telltale(seen_dead, seen_good))
-    of_letter = seen_dead.join(telltale, on="_source", how="left")
+    # Looking into bodies is the costly part and each is needed several times: once each, then kept beside the executors.
+    seen_good = with_body(good).select("_source", *_SEEN, tokens().alias("_tokens")).localCheckpoint()
+    seen_dead = with_body(letters).select(*letters.columns, *_SEEN, source.alias("_source"), tokens().alias("_tokens")).localCheckpoint()
+    expected = F.broadcast(_expected(seen_good))
+    seen_good, seen_dead = (frame.join(expected, on="_source", how="left") for frame in (seen_good, seen_dead))
+    seen_good, seen_dead = (frame.withColumn("_tokens", F.concat("_tokens", _missed())) for frame in (seen_good, seen_dead))
+    telltale = _telltale(seen_dead, seen_good).localCheckpoint()
+    of_letter = seen_dead.join(F.broadcast(telltale), on="_source", how="left")
     marks = F.filter("_telltale", lambda t: F.array_contains("_tokens", F.struct(t[FIELD].alias(FIELD), t[WHAT].alias(WHAT))))
     return of_letter.withColumn("marks", F.coalesce(marks, _no_marks())).select(*letters.columns, "body_kind", "shape", "marks")
 
 
-def _all_tokens() -> Column:
-    """The tokens of a body, and the absence of expected fields from a JSON object."""
+def _missed() -> Column:
+    """Tokens of expected fields that a JSON object does not have."""
     there = F.transform("fields", lambda f: f["path"])
     missed = F.transform(F.array_except("_expected", there), lambda p: F.struct(p.alias(FIELD), F.lit(ABSENT).alias(WHAT)))
     of_json = F.when(F.col("body_kind") == "json", missed)
-    return F.concat(tokens(), F.coalesce(of_json, F.array().cast("array<struct<field:string,what:string>>")))
+    return F.coalesce(of_json, F.array().cast("array<struct<field:string,what:string>>"))
 
 
 def _expected(good: DataFrame) -> DataFrame:
