@@ -196,6 +196,19 @@ def _live_arguments(parser: argparse.ArgumentParser) -> None:
     _checkup_arguments(parser)
 
 
+def _redrive_arguments(parser: argparse.ArgumentParser) -> None:
+    from facade.redrive import add_arguments
+
+    add_arguments(parser)
+    _checkup_arguments(parser)
+
+
+def _redrive(given: argparse.Namespace) -> int:
+    from facade.redrive import run
+
+    return run(given, say)
+
+
 def _job(given: argparse.Namespace) -> int:
     from facade.analytics import run
 
@@ -247,6 +260,7 @@ COMMANDS = (
     Command("sql", "run SQL over messages, journal, deliveries, dead_letters, queues: read from Kafka by Spark", _sql_arguments, _job),
     Command("report", "write latency, backlog, daily statistics, redelivery and lag as Parquet", _report_arguments, _job),
     Command("live", "count the same as it happens, from checkpoints, and write rates to a topic", _live_arguments, _job),
+    Command("redrive", "send the dead letters that an SQL condition chooses back to where they came from", _redrive_arguments, _redrive),
     Command("verify", "compare the state in Redis with a rebuild from Kafka alone; 0 = no difference", _verify_arguments, _verify),
     Command("rebuild", "rebuild the state in Redis from Kafka, also while traffic runs", _rebuild_arguments, _rebuild),
     Command("config", "print all settings, their values and where they came from", _config_arguments, _config),

@@ -1,4 +1,4 @@
-"""Runs a job: `python -m spark sql|report|live ...`. `leaseway` does the same with the connectors' jars and the brokers it knows.
+"""Runs a job: `python -m spark sql|report|live|choose ...`. `leaseway` does the same with the connectors' jars and the brokers it knows.
 
 Neighbours: `arguments.py` has the options. Somebody's own Spark needs the connectors on its class path.
 """
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from spark.arguments import live_arguments, report_arguments, sql_arguments
+from spark.arguments import choose_arguments, live_arguments, report_arguments, sql_arguments
 from spark.log import BadOption, epoch_ms, log_of, moment
 
 _DAY = timedelta(days=1)
@@ -81,7 +81,19 @@ def run_live(given: argparse.Namespace) -> int:
     return 0
 
 
-_JOBS = {"sql": (sql_arguments, run_sql), "report": (report_arguments, run_report), "live": (live_arguments, run_live)}
+def run_choose(given: argparse.Namespace) -> int:
+    """Writes which letters a condition chooses; 0 done, 2 the condition is wrong."""
+    from spark.choose import run as run_it
+
+    return run_it(given)
+
+
+_JOBS = {
+    "sql": (sql_arguments, run_sql),
+    "report": (report_arguments, run_report),
+    "live": (live_arguments, run_live),
+    "choose": (choose_arguments, run_choose),
+}
 
 
 def run(job: str, given: argparse.Namespace) -> int:

@@ -35,6 +35,21 @@ def live_arguments(parser: ArgumentParser) -> None:
     _job_arguments(parser)
 
 
+def choose_arguments(parser: ArgumentParser) -> None:
+    """Options of `choose`."""
+    parser.add_argument("--out", type=Path, required=True, help="folder of the addresses")
+    choice_arguments(parser)
+
+
+def choice_arguments(parser: ArgumentParser) -> None:
+    """Which dead letters; `choose` and `redrive` have these options."""
+    about = "condition over the view dead_letters, like \"reason = 'exhausted' AND body_text LIKE '%XXX%'\""
+    parser.add_argument("--where", required=True, metavar="SQL", help=about.replace("%", "%%"))
+    parser.add_argument("--queue", metavar="NAME", help="only letters of this dead-letter queue (default: of all)")
+    _span_arguments(parser)
+    _job_arguments(parser)
+
+
 def _span_arguments(parser: ArgumentParser) -> None:
     when = "ISO 8601 (UTC when it names no zone) or epoch milliseconds"
     parser.add_argument("--from", dest="begin", metavar="TIME", help=f"first moment, {when}")

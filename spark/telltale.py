@@ -24,7 +24,8 @@ def with_marks(letters: DataFrame, succeeded: DataFrame) -> DataFrame:
     """Adds body_kind, shape and marks to DEAD_LETTERS; one row per letter.
 
     marks: array of (field, what, usual), `usual` being the share (0..1) of the succeeded messages of its source queue that have
-    it, null = there are none; with fewer than 100 of them only fields, types and words are marks. Empty = the letter looks as what succeeds does, or as nothing else.
+    it, null = there are none; with fewer than 100 of them only fields, types and words are marks. No marks: the letter looks as what
+    succeeds does, or as no other does.
     """
     good = succeeded.select(F.col("queue").alias("_source"), "body", "body_text", "attributes")
     source = F.coalesce("source_queue", "original_queue", F.lit(""))

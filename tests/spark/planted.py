@@ -97,7 +97,8 @@ def _body(chance: random.Random, cause: str) -> str:
     if cause == "host not reached":
         host = ".".join(str(chance.randint(1, 254)) for _ in range(4))
         tail = chance.choice(("", f" (node {chance.randint(1, 40)})", " giving up"))
-        return f"ERROR 2026-03-01 10:{chance.randint(10, 59)}:07.{chance.randint(0, 999)} could not reach {host}:5432 after {chance.randint(2, 9)} tries{tail}"
+        at = f"2026-03-01 10:{chance.randint(10, 59)}:07.{chance.randint(0, 999)}"
+        return f"ERROR {at} could not reach {host}:5432 after {chance.randint(2, 9)} tries{tail}"
     if cause == NOISE:
         return _noise(chance)
     order = _order(chance)
