@@ -1,7 +1,7 @@
-"""The batch report: reads the log once, writes each report as Parquet and a summary.
+"""The batch report: reads the log once, writes each report as Parquet, a summary, and a page.
 
-Neighbours: `stage.py` reads, `reports/` computes, `spark/__main__.py` calls `report`. A page or another report joins in
-`reports_of`, or reads the folders afterwards with `written`.
+Neighbours: `stage.py` reads, `reports/` and `letters.py` compute, `page/` draws, `spark/__main__.py` calls `report`. Another report joins
+in `reports_of`, or reads the folders afterwards with `written`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,17 +17,26 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from spark.bodies import letters_of, succeeded_of_sources
+from spark.clusters import letter_clusters, with_cluster
+from spark.letters import letter_ages, letter_bursts, letter_minutes, letter_shapes, letter_sources
 from spark.log import Log, epoch_ms
+from spark.page.figures import figures_of
+from spark.page.page import page_of
 from spark.reports.backlog import backlog, tag_lag
 from spark.reports.latency import latency, lease_histogram, slow_leases
 from spark.reports.metering import metering
 from spark.reports.redelivery import poison, redelivery
+from spark.reports.unread import unread_messages
 from spark.source import Span
-from spark.stage import Staged, stage
+from spark.stage import Staged, kept, stage
 from spark.tables import Tables
 from spark.tallies import added, daily_of, events, sends
 
 SUMMARY = "summary.json"
+PAGE = "report.html"
+MOST_CLUSTERED = 100_000
+_LETTER = ("queue", "partition", "offset", "address", "source_queue", "reason", "dead_at", "settled_how", "body_kind", "shape", "cluster")
 _STAGE = "staged"
 
 
@@ -59,33 +68,80 @@ def reports_of(staged: Staged, tallies: DataFrame, begin: datetime, end: datetim
     }
 
 
+def letter_reports_of(letters: DataFrame, succeeded: DataFrame, end: datetime) -> Iterator[tuple[str, DataFrame]]:
+    """The reports about dead letters by name, each to be written before the next is asked for. Ages are those at `end`.
+
+    `letters` names the cause of each, as far as it has one; with more than 100,000 letters, of a part of them (`one_in`).
+    """
+    yield "letter_sources", letter_sources(letters)
+    yield "letter_ages", letter_ages(letters, F.lit(end))
+    yield "letter_shapes", letter_shapes(letters)
+    yield "letter_minutes", letter_minutes(letters)
+    yield "letter_bursts", letter_bursts(letters)
+    one_in = letters.count() // MOST_CLUSTERED + 1
+    few = letters.where(F.pmod(F.xxhash64("queue", "partition", "offset"), F.lit(one_in)) == 0)
+    clustered = with_cluster(few, succeeded).persist()
+    yield "letter_clusters", letter_clusters(clustered).withColumn("one_in", F.lit(one_in))
+    yield "letters", clustered.select(*_LETTER, F.to_date("dead_at").alias("date"))
+    clustered.unpersist()
+
+
 def report(
     spark_session: SparkSession, log: Log, begin: datetime, end: datetime, out: Path, oldest: datetime | None = None
 ) -> dict[str, Any]:
-    """Writes all reports of begin <= time < end below `out`, partitioned by date, and summary.json; returns the summary.
+    """Writes all reports of begin <= time < end below `out`, partitioned by date, summary.json and report.html; returns the summary.
 
     The log is read from `oldest` on (None = all that Kafka has): backlog and receive counts at `begin` need what was before.
     What `out` holds of an earlier report is replaced. Not safe for two jobs with one `out`.
     """
-    began = time.monotonic()
-    seconds: dict[str, float] = {}
+    clock = Clock()
     folder = out / _STAGE
+    frames: dict[str, DataFrame] = {}
+
+    def write(name: str, frame: DataFrame) -> DataFrame:
+        frames[name] = _write(frame, out / name, end)
+        clock.note(name)
+        return frames[name]
+
     try:
         tables = Tables(spark_session, log, Span(epoch_ms(oldest) if oldest else None, epoch_ms(end)))
         staged = stage(tables, str(folder))
-        seconds["stage"] = round(time.monotonic() - began, 1)
-        tallies = _write(added(tallies_of(staged, begin, end)), out / "tallies", end)
-        frames = {"tallies": tallies}
+        clock.note("stage")
+        tallies = write("tallies", added(tallies_of(staged, begin, end)))
         for name, frame in reports_of(staged, tallies, begin, end).items():
-            at = time.monotonic()
-            frames[name] = _write(frame, out / name, end)
-            seconds[name] = round(time.monotonic() - at, 1)
-        seconds["all"] = round(time.monotonic() - began, 1)
-        summary = summary_of(frames, begin, end) | {"unread": _rows(tables.unread()), "seconds": seconds}
+            write(name, frame)
+        letters = kept(letters_of(tables, staged, between(staged.messages, "sent_at", begin, end)), f"{folder}/letters")
+        succeeded = kept(succeeded_of_sources(tables, staged, letters), f"{folder}/succeeded")
+        clock.note("bodies")
+        for name, frame in letter_reports_of(letters, succeeded, end):
+            write(name, frame)
+        unread = unread_messages(staged.messages, f"{log.prefix}.q.").unionByName(tables.unread_events())
+        summary = summary_of(frames, begin, end) | {"unread": _rows(unread)}
+        shown = figures_of(frames, begin, end)
+        clock.note("page")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    summary |= {"seconds": clock.seconds()}
     (out / SUMMARY).write_text(json.dumps(summary, indent=1, default=str) + "\n", encoding="utf-8")
+    (out / PAGE).write_text(page_of(summary, shown), encoding="utf-8")
     return summary
+
+
+class Clock:
+    """How long each part took, in seconds."""
+
+    def __init__(self) -> None:
+        self._began = self._at = time.monotonic()
+        self._seconds: dict[str, float] = {}
+
+    def note(self, name: str) -> None:
+        """What was done since the last note has this name."""
+        now = time.monotonic()
+        self._seconds[name], self._at = round(now - self._at, 1), now
+
+    def seconds(self) -> dict[str, float]:
+        """All parts, and `all`."""
+        return {**self._seconds, "all": round(self._at - self._began, 1)}
 
 
 def written(spark_session: SparkSession, out: Path) -> dict[str, DataFrame]:

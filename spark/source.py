@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark.log import Log
 
 # A topic may be deleted, or retention move on, while a job reads: what is gone is not a failure of the job.
+_TASK_RECORDS = "250000"  # Of one task: a queue's large partition is read by several.
 _BOTH = {"failOnDataLoss": "false", "includeHeaders": "true"}
 Offsets = Mapping[str, Mapping[int, int]]
 
@@ -51,12 +52,18 @@ def one_topic(name: str) -> dict[str, str]:
     return {"subscribePattern": re.escape(name)}
 
 
+def parts(span: Span) -> dict[str, str]:
+    """Source option for exactly the partitions whose offsets a span names."""
+    return {"assign": json.dumps({topic: sorted(numbers) for topic, numbers in span.from_offsets.items()})}
+
+
 def read(spark_session: SparkSession, log: Log, topics: Mapping[str, str], span: Span = ALL) -> DataFrame:
     """The records of `topics` in `span`: key, value, topic, partition, offset, timestamp, headers.
 
     The range is resolved to offsets by the brokers, so nothing outside is fetched.
     """
     reader = spark_session.read.format("kafka").options(**log.source_options, **_BOTH, **topics, **_bounds(span))
+    reader = reader.option("maxRecordsPerPartition", _TASK_RECORDS)
     return reader.load()
 
 

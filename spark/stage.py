@@ -36,17 +36,16 @@ class Staged:
 
 def stage(tables: Tables, folder: str) -> Staged:
     """Writes the frames of `tables` below `folder` and gives them back, read from there."""
-    spark_session = tables.spark_session
-
-    def kept(frame: DataFrame, name: str) -> DataFrame:
-        path = f"{folder}/{name}"
-        frame.write.mode("overwrite").parquet(path)
-        return spark_session.read.parquet(path)
-
-    queues = kept(tables.queues().coalesce(1), "queues")
+    queues = kept(tables.queues().coalesce(1), f"{folder}/queues")
     slim = with_wanted_tags(tables.unjudged_messages(), queues).select(*SLIM)
-    messages = tables.within(judged(kept(slim, "messages"), F.current_timestamp()), "sent_at")
-    journal = kept(tables.journal(queues), "journal")
-    deliveries = kept(deliveries_of(journal, messages), "deliveries")
-    lives = kept(lives_of(messages, journal, queues), "lives")
+    messages = tables.within(judged(kept(slim, f"{folder}/messages"), F.current_timestamp()), "sent_at")
+    journal = kept(tables.journal(queues), f"{folder}/journal")
+    deliveries = kept(deliveries_of(journal, messages), f"{folder}/deliveries")
+    lives = kept(lives_of(messages, journal, queues), f"{folder}/lives")
     return Staged(queues, messages, journal, deliveries, lives)
+
+
+def kept(frame: DataFrame, path: str) -> DataFrame:
+    """The frame, read from the Parquet files that it is written to."""
+    frame.write.mode("overwrite").parquet(path)
+    return frame.sparkSession.read.schema(frame.schema).parquet(path)

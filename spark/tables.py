@@ -8,6 +8,7 @@ ordinary message.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -17,7 +18,7 @@ from spark.columns import FRAMES, MESSAGES
 from spark.decode import avro_fields, entries_of, head_id, messages_of, plus_ms, time_of, unread_of
 from spark.deliveries import dead_letters_of, deliveries_of
 from spark.log import Log
-from spark.source import ALL, Span, one_topic, queue_topics, read, stream
+from spark.source import ALL, Span, one_topic, parts, queue_topics, read, stream
 from spark.transitions import journal_of, without_repeats
 
 LATENESS = "1 minute"
@@ -89,6 +90,13 @@ class Tables:
         """MESSAGES of all queues. Read 30 s wider than the span, so that no batch at its edge looks torn."""
         return self.within(judged(self.unjudged_messages(), F.current_timestamp()), "sent_at")
 
+    def messages_at(self, ranges: Mapping[str, Mapping[int, tuple[int, int]]], queues: DataFrame) -> DataFrame:
+        """MESSAGES of some places: queue -> partition -> (first offset, one after the last). Atomic batches are not judged."""
+        topic = f"{self.log.prefix}.q."
+        low, high = ({f"{topic}{queue}": {p: pair[n] for p, pair in of.items()} for queue, of in ranges.items()} for n in (0, 1))
+        span = Span(from_offsets=low, to_offsets=high)
+        return with_queues(messages_of(read(self.spark_session, self.log, parts(span), span), topic), queues)
+
     def journal(self, queues: DataFrame | None = None) -> DataFrame:
         """JOURNAL, with the tags' names of `queues` (None = read them).
 
@@ -109,10 +117,14 @@ class Tables:
     def unread(self) -> DataFrame:
         """UNREAD of queues' topics, journal and control topic."""
         messages = read(self.spark_session, self.log, queue_topics(self.log), self.span)
+        return unread_of(messages, "message").unionByName(self.unread_events())
+
+    def unread_events(self) -> DataFrame:
+        """UNREAD of journal and control topic."""
         journal = read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.journal"), self.span)
         control = read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.control"))
         of_queues = control.where(F.col("key").cast("string").startswith(_QUEUE_KEY))
-        return unread_of(messages, "message").unionByName(unread_of(journal, "journal")).unionByName(unread_of(of_queues, "queue"))
+        return unread_of(journal, "journal").unionByName(unread_of(of_queues, "queue"))
 
     def create_views(self, query: str | None = None) -> None:
         """Makes the frames temporary views of the session, for SQL; with `query` only those whose names occur in it."""

@@ -1,0 +1,4 @@
+"""The report as one HTML page: inline SVG and CSS, no script, nothing loaded from anywhere.
+
+`figures.py` asks Spark for few rows; the rest is plain Python. Everything that is shown is escaped: bodies are written by strangers.
+"""

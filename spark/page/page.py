@@ -1,0 +1,90 @@
+"""The page as a whole: head, figures at a glance, the parts in order, and how things are counted.
+
+Neighbours: `report.py` calls `page_of` with what `figures.py` found. Must not know Spark.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from html import escape
+from importlib.resources import files
+
+from spark.page import sections
+from spark.page.letters import letters
+from spark.page.markup import Row, column, section, table, words
+from spark.page.words import count, share, size
+
+# No script may run and nothing may be loaded, whatever a body holds.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_PARTS = (
+    ("traffic", "Traffic"),
+    ("waiting", "Waiting"),
+    ("backlog", "Backlog"),
+    ("redelivery", "Redelivery"),
+    ("leases", "Slow consumers"),
+    ("letters", "Dead letters"),
+    ("use", "Use"),
+    ("unread", "Unread records"),
+)
+
+
+def page_of(summary: Row, shown: sections.Figures) -> str:
+    """The page as one text. `summary` is what summary.json says, `shown` what `figures_of` gave."""
+    parts = [
+        sections.traffic(shown, summary),
+        sections.waiting(shown, summary),
+        sections.backlog(shown),
+        sections.redelivery(shown, summary),
+        sections.leases(shown),
+        letters(shown),
+        sections.use(shown),
+        _unread(summary),
+    ]
+    style = (files("spark.page") / "style.css").read_text(encoding="utf-8")
+    links = "".join(f'<a href="#{part}">{escape(name)}</a>' for part, name in _PARTS)
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Leaseway: {escape(_span(summary))}</title><style>{style}</style></head><body>"
+        f"<header><h1>Leaseway report</h1><p>{escape(_span(summary))} UTC, made {escape(_time(summary['made_at']))}</p>"
+        f"<nav>{links}</nav></header>{_glance(summary)}<main>{''.join(parts)}</main></body></html>\n"
+    )
+
+
+def _time(text: str) -> str:
+    return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M}"
+
+
+def _span(summary: Row) -> str:
+    return f"{_time(summary['from'])} to {_time(summary['to'])}"
+
+
+def _glance(summary: Row) -> str:
+    totals = {row["measure"]: row for row in summary["totals"]}
+
+    def of(measure: str, name: str = "messages") -> int:
+        return int(totals[measure][name] or 0) if measure in totals else 0
+
+    again = sum(row["redeliveries"] for row in summary["redelivery"])
+    lent = sum(row["deliveries"] for row in summary["redelivery"])
+    tiles = (
+        (count(of("sent")), f"sent, {size(of('sent', 'bytes'))}"),
+        (count(of("leased")), "received"),
+        (count(of("acked")), "acknowledged"),
+        (share(again / lent if lent else 0), "of deliveries were repeats"),
+        (count(of("dead")), "died"),
+        (count(of("moved")), "redriven"),
+        (count(sum(row["open"] for row in summary["open"])), "not settled at the end"),
+    )
+    return '<div class="tiles">' + "".join(f"<div><b>{escape(n)}</b><span>{escape(what)}</span></div>" for n, what in tiles) + "</div>"
+
+
+def _unread(summary: Row) -> str:
+    cells = [words("Topic", "topic"), column("Partition", "partition", str), words("Reason", "reason"), words("Schema id", "schema_id")]
+    cells += [column("Records", "records", count, summed=True), column("First", "first_offset", str), column("Last", "last_offset", str)]
+    about = (
+        "Records that could not be read in full: broken ones, and those of a schema that this build does not know (a newer Leaseway's, "
+        "or a native producer's own Avro, which counts as a raw message)."
+    )
+    return section("unread", "Unread records", about, table(summary["unread"], cells, empty="None: every record was read."))

@@ -1,0 +1,186 @@
+"""The parts of the page about traffic, waiting, backlog, redelivery, leases and use. Rows in, HTML out.
+
+Neighbours: `figures.py` says what the rows are, `page.py` puts the parts together, `letters.py` has dead letters.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from spark.page.charts import WIDE, Series, bars, histogram, lines
+from spark.page.markup import Row, column, figure, grid, section, table, words
+from spark.page.words import count, duration, moment, share, short, size
+
+Figures = dict[str, Any]
+_TRAFFIC = {"sent": "sent", "leased": "received", "acked": "acknowledged", "dead": "died", "arrived": "moved here"}
+_DAILY = (
+    "SEND_REQUEST", "RECEIVE_REQUEST", "CHANGE_REQUEST", "DELETE_REQUEST",
+    "sentMessageNumber", "receivedMessageNumber", "deletedMessageNumber", "deadMessageNumber",
+)  # fmt: skip
+_ENDS = ("acked", "released", "lapsed", "killed", "open")
+
+
+def traffic(shown: Figures, summary: Row) -> str:
+    """What came and went."""
+    per_minute = shown["step_ms"] / 60_000
+    found: dict[str, dict[int, float]] = {measure: {} for measure in _TRAFFIC}
+    for row in shown["traffic"]:
+        found[row["measure"]][row["at_ms"]] = row["messages"] / per_minute
+    series = [
+        Series(name, [(ms, found[measure].get(ms, 0)) for ms in steps(shown)]) for measure, name in _TRAFFIC.items() if found[measure]
+    ]  # fmt: skip
+    says = "Nothing was sent."
+    if found["sent"]:
+        ms, peak = max(found["sent"].items(), key=lambda pair: pair[1])
+        says = f"Most was sent at {_hour(ms)}: {short(peak)} messages a minute."
+    drawing = lines(series, shown["begin_ms"], shown["end_ms"], width=WIDE)
+    chart = figure("Messages a minute, all queues", says, drawing, [one.name for one in series], wide=True)
+    by_tag: dict[tuple[str, str], dict[str, Any]] = defaultdict(lambda: dict.fromkeys((*_TRAFFIC, "bytes"), 0))
+    for row in summary["queues"]:
+        if row["measure"] in _TRAFFIC:
+            # Every queue has the default tag: what happens to the queue itself stands there.
+            entry = by_tag[row["queue"], row["tag"] or "default"]
+            entry[row["measure"]] += row["messages"]
+            entry["bytes"] += row["bytes"]
+    rows = [{"queue": queue, "tag": tag, **entry} for (queue, tag), entry in sorted(by_tag.items())]
+    cells = [words("Queue", "queue"), words("Tag", "tag")]
+    cells += [column(name.capitalize(), measure, count, summed=True) for measure, name in _TRAFFIC.items()]
+    about = (
+        "Sends belong to the queue and stand beside its default tag; what happened to messages belongs to each tag. "
+        "Moved here: as a dead letter, or by a redrive."
+    )
+    return section("traffic", "Traffic", about, grid(chart), table(rows, [*cells, column("Bytes", "bytes", size, summed=True)]))
+
+
+def waiting(shown: Figures, summary: Row) -> str:
+    """How long messages wait and leases last."""
+    drawn = [
+        _percentiles(shown, "send_to_receive", "waited", "From receivable to received"),
+        _percentiles(shown, "receive_to_ack", "took", "From received to acknowledged"),
+    ]
+    names = {"send_to_receive": "waits", "receive_to_ack": "takes"}
+    rows = [{**row, "what": names[row["measure"]]} for row in summary["latency"]]
+    cells = [words("Queue", "queue"), words("Tag", "tag"), words("What", "what"), column("Count", "count", count)]
+    heads = {"Mean": "mean_ms", "p50": "p50_ms", "p95": "p95_ms", "p99": "p99_ms", "p99.9": "p999_ms", "Longest": "max_ms"}
+    cells += [column(head, name, duration) for head, name in heads.items()]
+    about = (
+        "A message waits from when it is receivable (send + delay) to its first delivery, and takes from delivery to acknowledgement. "
+        "In the charts the median is that of each step, p95 and p99 are of its worst minute; the scale grows tenfold from line to line."
+    )
+    return section("waiting", "Waiting and working", about, grid(*(one for few in drawn for one in few)), table(rows, cells, 30))
+
+
+def _percentiles(shown: Figures, measure: str, verb: str, title: str) -> list[str]:
+    by_tag: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in shown["latency"]:
+        if row["measure"] == measure:
+            by_tag[row["queue"], row["tag"]].append(row)
+    found = []
+    for (queue, tag), rows in by_tag.items():
+        at = {row["at_ms"]: row for row in rows}
+        names = (("p50_ms", "median"), ("p95_ms", "p95"), ("p99_ms", "p99"))
+        series = [Series(name, [(ms, at[ms][key] if ms in at else None) for ms in steps(shown)]) for key, name in names]
+        worst = max(rows, key=lambda row: row["p99_ms"])
+        says = f"One in a hundred {verb} {duration(worst['p99_ms'])} or longer in the worst minute, at {_hour(worst['at_ms'])}."
+        drawing = lines(series, shown["begin_ms"], shown["end_ms"], duration, log=True)
+        found.append(figure(f"{title}: {_of(queue, tag)}", says, drawing, [name for _, name in names]))
+    return found
+
+
+def backlog(shown: Figures) -> str:
+    """What is not settled, over time and now."""
+    by_tag: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in shown["backlog"]:
+        by_tag[row["queue"], row["tag"]].append(row)
+    drawn = []
+    names = (("backlog", "not settled"), ("in_flight", "leased"), ("delayed", "delayed"))
+    for (queue, tag), rows in by_tag.items():
+        most = max(rows, key=lambda row: row["backlog"])
+        says = f"At most {count(most['backlog'])} at {_hour(most['at_ms'])}; {count(rows[-1]['backlog'])} at the end."
+        series = [Series(name, [(row["at_ms"], row[key]) for row in rows]) for key, name in names]
+        drawing = lines(series, shown["begin_ms"], shown["end_ms"], steps=True)
+        drawn.append(figure(f"Backlog: {_of(queue, tag)}", says, drawing, [name for _, name in names]))
+    cells = [words("Queue", "queue"), words("Tag", "tag"), column("Messages", "messages", count, summed=True)]
+    cells += [
+        column("Not settled", "open", count, summed=True),
+        column("Lag (offsets)", "lag", count),
+        column("Oldest", "oldest_ms", duration),
+    ]
+    about = (
+        "Messages that no acknowledgement, death or other end has settled. Lag is from the first of them to the end of the log, "
+        "in the worst partition."
+    )
+    return section("backlog", "Backlog and tag lag", about, grid(*drawn), table(shown["lag"], cells))
+
+
+def redelivery(shown: Figures, summary: Row) -> str:
+    """How deliveries ended, and which messages never succeed."""
+    rows: Sequence[Row] = sorted(summary["redelivery"], key=lambda row: -row["deliveries"])
+    chart = ""
+    if rows:
+        worst = max(rows, key=lambda row: row["redelivery_share"])
+        of = _of(worst["queue"], worst["tag"])
+        says = f"{share(worst['redelivery_share'])} of the deliveries of {of} were not the first of their message."
+        named = [(_of(row["queue"], row["tag"]), [row[end] for end in _ENDS]) for row in rows[:10]]
+        chart = grid(figure("How deliveries ended", says, bars(named, _ENDS, width=WIDE), _ENDS, wide=True))
+    cells = [words("Queue", "queue"), words("Tag", "tag"), column("Messages", "messages", count, summed=True)]
+    for head, name in (("Deliveries", "deliveries"), ("Again", "redeliveries"), ("Messages again", "redelivered")):
+        cells.append(column(head, name, count, summed=True))
+    cells += [column("Share again", "redelivery_share", share), column("Most of one", "most_deliveries", count)]
+    worst_cells = [words("Queue", "queue"), words("Tag", "tag"), column("Partition", "partition", str), column("Offset", "offset", str)]
+    worst_cells += [column("Deliveries", "deliveries", count), words("Last ended", "last_how"), words("Settled", "settled_how")]
+    worst_cells.append(column("Last received", "last_received_at", moment))
+    poison = "<h4>Poison: delivered three times or more and never acknowledged</h4>" + table(
+        shown["poison"], worst_cells, 15, "No message was delivered three times without an acknowledgement."
+    )  # fmt: skip
+    about = "A message is delivered again after it was released, or after its lease has lapsed without an acknowledgement."
+    return section("redelivery", "Redelivery", about, chart, table(rows, cells), poison)
+
+
+def leases(shown: Figures) -> str:
+    """Whether leases are long enough for their consumers."""
+    buckets = [(f"<{duration(row['below_ms'])}", row["count"]) for row in shown["leases"]]
+    chart = ""
+    if buckets:
+        name, most = max(buckets, key=lambda pair: pair[1])
+        says = f"Most acknowledged messages ({count(most)}) were worked on for {name.replace('<', 'less than ')}."
+        chart = grid(figure("How long work on an acknowledged message took", says, histogram(buckets)))
+    cells = [words("Queue", "queue"), words("Tag", "tag"), column("Hour", "hour", moment), column("Leases", "leases", count, summed=True)]
+    for head, name in (("Lapsed", "lapsed"), ("Late", "late"), ("Nearly late", "near"), ("Extended", "extended")):
+        cells.append(column(head, name, count, summed=True))
+    cells += [column("p50", "lease_p50_ms", duration), column("p99", "lease_p99_ms", duration), column("Longest", "longest_ms", duration)]
+    about = "Late: acknowledged or released after the lease was over. Nearly late: after 80 % of it. Hours without any are left out."
+    slow = table(shown["slow_leases"], cells, 15, "No lease lapsed or was nearly too short.")
+    return section("leases", "Slow consumers", about, chart, slow)
+
+
+def use(shown: Figures) -> str:
+    """Who used how much, and each day in EMQ's words."""
+    meter = [words("Day", "date"), words("Principal", "principal"), words("As", "role"), words("Queue", "queueName")]
+    meter += [column("Requests", "requests", count, summed=True), column("Messages", "messages", count, summed=True)]
+    meter.append(column("Bytes", "bytes", size, summed=True))
+    daily = [words("Day", "date"), words("queueName", "queueName"), words("tagName", "tagName")]
+    daily += [column(name, name, count, summed=True) for name in _DAILY]
+    about = (
+        "Requests are calls that changed something, as far as the log tells. The journal does not say who received: "
+        "what consumers did is metered for the owner of the queue. A dash is a Kafka-native producer. Days are UTC days."
+    )
+    metering = "<h4>By principal</h4>" + table(shown["metering"], meter, 30)
+    return section("use", "Use by principal and day", about, metering, "<h4>Daily statistics</h4>" + table(shown["daily"], daily, 30))
+
+
+def steps(shown: Figures) -> range:
+    """The beginnings of all steps of the charts, epoch ms."""
+    return range(shown["begin_ms"], shown["end_ms"], shown["step_ms"])
+
+
+def _of(queue: str, tag: str) -> str:
+    return queue if tag == "default" else f"{queue} @ {tag}"
+
+
+def _hour(ms: int) -> str:
+    from spark.page.figures import utc
+
+    return f"{utc(ms):%Y-%m-%d %H:%M}"
