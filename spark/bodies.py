@@ -14,7 +14,7 @@ from spark.deliveries import dead_letters_of
 from spark.stage import Staged
 from spark.tables import Tables
 
-MOST_SUCCEEDED = 4_000  # Of each partition of a source: its newest that were acked, and what lies between them.
+MOST_SUCCEEDED = 1_000  # Of each partition of a source: its newest that were acked, and what lies between them.
 _PLACE = ["queue", "partition", "offset"]
 
 
@@ -38,7 +38,7 @@ def _with_bodies(tables: Tables, staged: Staged, places: DataFrame) -> DataFrame
     """MESSAGES at these places. One range of offsets per partition is read: from the first to the last of them."""
     ranges: dict[str, dict[int, tuple[int, int]]] = {}
     bounds = places.groupBy("queue", "partition").agg(F.min("offset").alias("low"), F.max("offset").alias("high"))
-    for row in bounds.toLocalIterator():
+    for row in bounds.collect():
         ranges.setdefault(row["queue"], {})[row["partition"]] = (row["low"], row["high"] + 1)
     if not ranges:
         return tables.spark_session.createDataFrame([], MESSAGES)

@@ -23,7 +23,7 @@ from spark.deliveries import leases
 from spark.fold import RECORDS, SEQS, decided, news, next_seqs, still_open, with_open_leases
 from spark.log import Log
 from spark.reports.latency import lease_histogram
-from spark.source import one_topic, queue_topics, stream, write_topic
+from spark.source import make_topic, one_topic, queue_topics, stream, write_topic
 from spark.tables import Tables
 from spark.tallies import added, events, sends
 from spark.transitions import journal_of
@@ -51,6 +51,8 @@ class Live:
 
         Raises StreamingQueryException when a query fails; the other one is stopped.
         """
+        if self._rates_topic is not None:
+            make_topic(self._spark_session, self._log, self._rates_topic)
         self._start("sends", queue_topics(self._log), self._take_messages, every_s)
         self._start("events", one_topic(f"{self._log.prefix}.journal"), self._take_journal, every_s)
         try:

@@ -25,9 +25,14 @@ class Log:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
+    def client_options(self) -> dict[str, str]:
+        """The properties of a Kafka client."""
+        return {"bootstrap.servers": self.bootstrap, **self.options}
+
+    @property
     def source_options(self) -> dict[str, str]:
         """The options of Spark's Kafka source and sink."""
-        return {"kafka.bootstrap.servers": self.bootstrap, **{f"kafka.{name}": value for name, value in self.options.items()}}
+        return {f"kafka.{name}": value for name, value in self.client_options.items()}
 
 
 def log_arguments(parser: ArgumentParser) -> None:

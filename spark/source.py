@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -71,6 +72,22 @@ def stream(spark_session: SparkSession, log: Log, topics: Mapping[str, str], mos
     """The same as a stream from the oldest record on; at most `most_records` in a micro-batch. New queues join by themselves."""
     options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(most_records), "kafka.metadata.max.age.ms": "10000"}
     return spark_session.readStream.format("kafka").options(**log.source_options, **_BOTH, **topics, **options).load()
+
+
+def make_topic(spark_session: SparkSession, log: Log, topic: str) -> None:
+    """Makes a topic with the brokers' defaults unless it is there. Raises Py4JJavaError: not allowed, or no broker."""
+    jvm: Any = spark_session._jvm  # noqa: SLF001 - PySpark has no other way to the client that its source brings
+    properties = jvm.java.util.Properties()
+    for name, value in log.client_options.items():
+        properties.setProperty(name, value)
+    admin = jvm.org.apache.kafka.clients.admin.Admin.create(properties)
+    try:
+        if not admin.listTopics().names().get().contains(topic):
+            # The number of partitions and of replicas: the brokers'.
+            new = jvm.org.apache.kafka.clients.admin.NewTopic(topic, jvm.java.util.Optional.empty(), jvm.java.util.Optional.empty())
+            admin.createTopics(jvm.java.util.Collections.singleton(new)).all().get()
+    finally:
+        admin.close()
 
 
 def write_topic(frame: DataFrame, log: Log, topic: str) -> None:

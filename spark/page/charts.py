@@ -14,10 +14,11 @@ from spark.page.words import clock, short
 
 WIDTH, WIDE, HEIGHT = 480, 760, 220
 LEFT, RIGHT, TOP, BOTTOM = 54, 16, 8, 24
-BAR = 26
-MOST_NAME = 24
+BAR, ROOM = 44, 84  # The height of a name with its bar; room behind the longest bar for its number.
+MOST_NAME = 36
 COLOURS = 6
 _TIME_STEPS = [60_000 * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080, 43_200)]
+_DURATIONS = (1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 86_400_000, 864_000_000, 8_640_000_000)
 Form = Callable[[float], str]
 
 
@@ -39,8 +40,13 @@ class Frame:
     log: bool = False
     width: int = WIDTH
 
+    @property
+    def left(self) -> int:
+        """Where the plot begins, right of the names of its levels."""
+        return LEFT if self.width == WIDTH else LEFT * WIDE // WIDTH
+
     def x(self, ms: float) -> float:
-        return LEFT + (self.width - LEFT - RIGHT) * (ms - self.begin_ms) / max(1, self.end_ms - self.begin_ms)
+        return self.left + (self.width - self.left - RIGHT) * (ms - self.begin_ms) / max(1, self.end_ms - self.begin_ms)
 
     def y(self, value: float) -> float:
         share = math.log10(max(1.0, value)) / math.log10(max(10.0, self.most)) if self.log else value / (self.most or 1)
@@ -107,19 +113,18 @@ def columns(series: Sequence[Series], step_ms: int, begin_ms: int, end_ms: int, 
 def bars(rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str], form: Form = short, width: int = WIDTH) -> str:
     """Stacked bars, one per name, longest possible = the largest sum; the sum stands behind the bar."""
     most = max((sum(parts) for _, parts in rows), default=0) or 1
-    left, room = 150, width - 150 - 56
+    room = width - ROOM
     drawn = []
     for n, (name, parts) in enumerate(rows):
-        y = n * BAR
-        drawn.append(f'<text x="{left - 6}" y="{y + 17}" class="end"><title>{escape(name)}</title>{escape(_cut(name))}</text>')
-        x = float(left)
+        y, x = n * BAR, 0.0
+        drawn.append(f'<text x="0" y="{y + 14}"><title>{escape(name)}</title>{escape(_cut(name))}</text>')
         for place, value in enumerate(parts):
             long = room * value / most
             if value:
                 tip = f"<title>{escape(name)}, {escape(names[place])}: {escape(form(value))}</title>"
-                drawn.append(f'<rect class="k{place} area" x="{x:.1f}" y="{y + 4}" width="{max(0.5, long):.1f}" height="18">{tip}</rect>')
+                drawn.append(f'<rect class="k{place} area" x="{x:.1f}" y="{y + 20}" width="{max(0.5, long):.1f}" height="16">{tip}</rect>')
             x += long
-        drawn.append(f'<text x="{x + 5:.1f}" y="{y + 17}">{escape(form(sum(parts)))}</text>')
+        drawn.append(f'<text x="{x + 6:.1f}" y="{y + 33}">{escape(form(sum(parts)))}</text>')
     return _svg("".join(drawn), ", ".join(names), width, len(rows) * BAR + 4)
 
 
@@ -151,23 +156,32 @@ def nice(most: float) -> list[float]:
 
 
 def _powers(most: float) -> list[float]:
-    return [10.0**n for n in range(max(1, math.ceil(math.log10(max(10.0, most)))) + 1)]
+    """About tenfold steps that durations in ms have short names for, up to one that is at least `most`."""
+    last = next((n for n, tick in enumerate(_DURATIONS) if tick >= most), len(_DURATIONS) - 1)
+    return [float(tick) for tick in _DURATIONS[: max(1, last) + 1]]
 
 
 def _axes(frame: Frame, ticks: Sequence[float], form: Form) -> str:
     span = frame.end_ms - frame.begin_ms
     step = next((step for step in _TIME_STEPS if span / step <= frame.width / 90), _TIME_STEPS[-1])
     places = range(frame.begin_ms + -frame.begin_ms % step, frame.end_ms + 1, step)
-    words = (f'<text x="{frame.x(ms):.1f}" y="{HEIGHT - 8}" class="mid">{clock(ms, span)}</text>' for ms in places)
+    words = (_time(frame, ms, clock(ms, span)) for ms in places)
     return _levels(frame, ticks, form) + "".join(words)
+
+
+def _time(frame: Frame, ms: int, word: str) -> str:
+    """The name of a time below it; near the right edge it ends there instead of being cut."""
+    x = frame.x(ms)
+    place, end = (x, "mid") if x < frame.width - 4 * RIGHT else (min(x + RIGHT, frame.width), "end")
+    return f'<text x="{place:.1f}" y="{HEIGHT - 8}" class="{end}">{word}</text>'
 
 
 def _levels(frame: Frame, ticks: Sequence[float], form: Form) -> str:
     drawn = []
     for tick in ticks:
         y = frame.y(tick)
-        drawn.append(f'<line class="level" x1="{LEFT}" x2="{frame.width - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        drawn.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" class="end">{escape(form(tick))}</text>')
+        drawn.append(f'<line class="level" x1="{frame.left}" x2="{frame.width - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        drawn.append(f'<text x="{frame.left - 6}" y="{y + 4:.1f}" class="end">{escape(form(tick))}</text>')
     return "".join(drawn)
 
 

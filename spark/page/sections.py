@@ -67,7 +67,7 @@ def waiting(shown: Figures, summary: Row) -> str:
     cells += [column(head, name, duration) for head, name in heads.items()]
     about = (
         "A message waits from when it is receivable (send + delay) to its first delivery, and takes from delivery to acknowledgement. "
-        "In the charts the median is that of each step, p95 and p99 are of its worst minute; the scale grows tenfold from line to line."
+        "The charts have the median of each step, p95 and p99 of its worst minute; the scale grows about tenfold from line to line."
     )
     return section("waiting", "Waiting and working", about, grid(*(one for few in drawn for one in few)), table(rows, cells, 30))
 
