@@ -19,7 +19,7 @@ CLIENT_PROGRAMS := tests/conformance/sqs/clients/consumer
 CLIENTS_STAMP := .cache/.clients-$(call sum,$(CLIENT_LOCKS) tests/node.lock tests/browser/fetch.py $(wildcard $(CLIENT_PROGRAMS:%=%/*)))
 JARS_STAMP := $(LW_JARS)/.make-$(call sum,facade/stack/ivy.xml)
 
-.PHONY: help setup up demo test faults bench bench-quick lint types fmt lock docs
+.PHONY: help setup up demo test faults bench bench-quick lint types fmt lock docs spark-zip
 
 help: ## print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
@@ -86,6 +86,9 @@ fmt: setup ## format, and fix what ruff can fix
 lock: setup ## pin the requirements of pyproject.toml again, with hashes and without addresses
 	$(BIN)/uv pip compile pyproject.toml --extra dev --generate-hashes --universal --python-version 3.11 --upgrade \
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate -q -o requirements.lock
+
+spark-zip: setup ## write spark/ and schemas/ as dist/leaseway-spark.zip, for --py-files of your own Spark
+	@mkdir -p dist && $(BIN)/leaseway spark-zip dist/leaseway-spark.zip
 
 docs: setup ## write the generated pages
 	$(BIN)/leaseway config --markdown > docs/config.md

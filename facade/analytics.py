@@ -1,7 +1,7 @@
 """`leaseway sql`, `report` and `live`: starts the jobs of `spark/` with the pinned connectors and the brokers that we know.
 
-Neighbours: `facade.cli` calls it; the only module of the facade that may import `spark`. It must not know what a job counts, and a
-job never talks to the facade.
+Neighbours: `facade.cli` calls it; of the facade only these two import `spark`. It must not know what a job counts, and a job never talks
+to the facade.
 """
 
 from __future__ import annotations

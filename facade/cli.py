@@ -215,6 +215,20 @@ def _job(given: argparse.Namespace) -> int:
     return run(given.command.name, given)
 
 
+def _zip_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("out", type=Path, nargs="?", default=Path("leaseway-spark.zip"), help="the file (default leaseway-spark.zip)")
+
+
+def _zip(given: argparse.Namespace) -> int:
+    from spark.bundle import write
+
+    try:
+        say(f"{given.out} has {write(given.out)} files: spark-submit --py-files {given.out}")
+    except OSError as error:
+        raise StackError(str(error)) from None
+    return 0
+
+
 def _checkup_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, help="folder of a running `leaseway up` (default: Kafka and Redis of LEASEWAY_*)")
 
@@ -258,9 +272,10 @@ COMMANDS = (
     Command("demo", "stream a real data set through a queue and show what went where", _demo_arguments, _demo),
     Command("spark", "run a PySpark file, or a shell, with the Kafka and Avro connectors", _spark_arguments, _spark),
     Command("sql", "run SQL over messages, journal, deliveries, dead_letters, queues: read from Kafka by Spark", _sql_arguments, _job),
-    Command("report", "write latency, backlog, daily statistics, redelivery and lag as Parquet", _report_arguments, _job),
+    Command("report", "write latency, backlog, statistics, redelivery, dead letters: Parquet and an HTML page", _report_arguments, _job),
     Command("live", "count the same as it happens, from checkpoints, and write rates to a topic", _live_arguments, _job),
     Command("redrive", "send the dead letters that an SQL condition chooses back to where they came from", _redrive_arguments, _redrive),
+    Command("spark-zip", "write the jobs and schemas as one zip for --py-files of your own Spark", _zip_arguments, _zip),
     Command("verify", "compare the state in Redis with a rebuild from Kafka alone; 0 = no difference", _verify_arguments, _verify),
     Command("rebuild", "rebuild the state in Redis from Kafka, also while traffic runs", _rebuild_arguments, _rebuild),
     Command("config", "print all settings, their values and where they came from", _config_arguments, _config),
