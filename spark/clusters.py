@@ -12,7 +12,8 @@ from pyspark.ml.feature import HashingTF, MinHashLSH
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from spark.telltale import FIELD, WHAT, with_marks
+from spark.shape import with_body
+from spark.telltale import FIELD, WHAT, no_marks, with_marks
 
 MOST_PATTERNS = 2000  # The most frequent ones are clustered; letters of others belong to no cluster.
 DISTANCE = 0.45  # Patterns of at most this Jaccard distance are alike.
@@ -42,6 +43,12 @@ def with_cluster(letters: DataFrame, succeeded: DataFrame) -> DataFrame:
     order = Window.partitionBy(F.lit(1)).orderBy(F.col("_size").desc(), "_head")
     numbered = large.where(F.col("_size") >= F.col("_least")).withColumn("cluster", F.dense_rank().over(order))
     return marked.join(F.broadcast(numbered.select("_pattern", "cluster")), on="_pattern", how="left").drop("_pattern")
+
+
+def without_cluster(letters: DataFrame) -> DataFrame:
+    """What `with_cluster` gives for fewer letters than a cluster needs, without its work: no marks, and no cluster."""
+    seen = with_body(letters).select(*letters.columns, "body_kind", "shape")
+    return seen.withColumn("marks", no_marks()).withColumn("cluster", F.lit(None).cast("int"))
 
 
 def letter_clusters(clustered: DataFrame) -> DataFrame:

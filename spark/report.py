@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark.bodies import letters_of, succeeded_of_sources
-from spark.clusters import letter_clusters, with_cluster
+from spark.clusters import LEAST_LETTERS, letter_clusters, with_cluster, without_cluster
 from spark.letters import letter_ages, letter_bursts, letter_minutes, letter_shapes, letter_sources
 from spark.log import Log, epoch_ms
 from spark.page.figures import figures_of
@@ -78,9 +78,10 @@ def letter_reports_of(letters: DataFrame, succeeded: DataFrame, end: datetime) -
     yield "letter_shapes", letter_shapes(letters)
     yield "letter_minutes", letter_minutes(letters)
     yield "letter_bursts", letter_bursts(letters)
-    one_in = letters.count() // MOST_CLUSTERED + 1
-    few = letters.where(F.pmod(F.xxhash64("queue", "partition", "offset"), F.lit(one_in)) == 0)
-    clustered = with_cluster(few, succeeded).persist()
+    many = letters.count()
+    one_in = many // MOST_CLUSTERED + 1
+    part = letters.where(F.pmod(F.xxhash64("queue", "partition", "offset"), F.lit(one_in)) == 0)
+    clustered = (with_cluster(part, succeeded) if many >= LEAST_LETTERS else without_cluster(part)).persist()
     yield "letter_clusters", letter_clusters(clustered).withColumn("one_in", F.lit(one_in))
     yield "letters", clustered.select(*_LETTER, F.to_date("dead_at").alias("date"))
     clustered.unpersist()

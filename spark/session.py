@@ -18,7 +18,9 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.adaptive.enabled": "true",
-    "spark.sql.shuffle.partitions": "8",
+    # Many small partitions, put together to some that two tasks can sort in a driver of 2 GiB without a spill.
+    "spark.sql.shuffle.partitions": "32",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
     # The default is a form of timestamps that other readers have given up.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }

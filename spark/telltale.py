@@ -38,7 +38,7 @@ def with_marks(letters: DataFrame, succeeded: DataFrame) -> DataFrame:
     telltale = _telltale(seen_dead, seen_good).localCheckpoint()
     of_letter = seen_dead.join(F.broadcast(telltale), on="_source", how="left")
     marks = F.filter("_telltale", lambda t: F.array_contains("_tokens", F.struct(t[FIELD].alias(FIELD), t[WHAT].alias(WHAT))))
-    return of_letter.withColumn("marks", F.coalesce(marks, _no_marks())).select(*letters.columns, "body_kind", "shape", "marks")
+    return of_letter.withColumn("marks", F.coalesce(marks, no_marks())).select(*letters.columns, "body_kind", "shape", "marks")
 
 
 def _missed() -> Column:
@@ -83,5 +83,6 @@ def _least(all_letters: str) -> Column:
     return F.greatest(F.lit(LEAST_LETTERS), F.col(all_letters) * LEAST_SHARE)
 
 
-def _no_marks() -> Column:
+def no_marks() -> Column:
+    """The marks of a letter that nothing sets apart."""
     return F.array().cast("array<struct<field:string,what:string,usual:double>>")

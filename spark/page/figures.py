@@ -12,8 +12,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from spark.page import MOST_ROWS
+
 MOST_STEPS = 96
-MOST_ROWS = 200  # Of a table; the page shows fewer and says how many there are.
 MOST_SERIES = 5
 MEASURES = ("sent", "arrived", "leased", "acked", "dead")
 _MINUTE_MS = 60_000

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from spark.page import MOST_ROWS
 from spark.page.words import NONE
 
 Row = Mapping[str, Any]
@@ -34,21 +35,22 @@ def words(head: str, name: str) -> Cell:
 
 
 def table(rows: Sequence[Row], cells: Sequence[Cell], most: int = 20, empty: str = "Nothing to show.") -> str:
-    """The first `most` rows; what is left out is said, and totals are of all rows."""
+    """The first `most` rows; what is left out is said, and totals are of all rows that were given."""
     if not rows:
         return f'<p class="none">{escape(empty)}</p>'
     head = "".join(f"<th{_kind(cell)}>{escape(cell.head)}</th>" for cell in cells)
     body = "".join(
         "<tr>" + "".join(f"<td{_kind(cell)}>{escape(cell.value(row))}</td>" for cell in cells) + "</tr>" for row in rows[:most]
     )  # fmt: skip
-    rest = f'<p class="note">{len(rows) - most:,} more rows are in the Parquet files.</p>' if len(rows) > most else ""
+    more = "More" if len(rows) >= MOST_ROWS else f"{len(rows) - most:,} more"
+    rest = f'<p class="note">{more} rows are in the Parquet files.</p>' if len(rows) > most else ""
     foot = f"<tfoot>{_totals(rows, cells)}</tfoot>" if any(cell.total for cell in cells) and len(rows) > 1 else ""
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody>{foot}</table></div>{rest}'
 
 
 def _totals(rows: Sequence[Row], cells: Sequence[Cell]) -> str:
     of_all = [cell.total(rows) if cell.total else "" for cell in cells]
-    of_all[0] = of_all[0] or f"all {len(rows):,}"
+    of_all[0] = of_all[0] or f"{'first' if len(rows) >= MOST_ROWS else 'all'} {len(rows):,}"
     return "<tr>" + "".join(f"<td{_kind(cell)}>{escape(text)}</td>" for cell, text in zip(cells, of_all, strict=True)) + "</tr>"
 
 
