@@ -146,8 +146,8 @@ class Clock:
 
 
 def written(spark_session: SparkSession, out: Path) -> dict[str, DataFrame]:
-    """The reports that are below `out`, by name."""
-    return {path.name: spark_session.read.parquet(str(path)) for path in sorted(out.iterdir()) if (path / "_SUCCESS").exists()}
+    """The reports that are below `out`, by name; those without a row have no file, and are left out."""
+    return {path.name: spark_session.read.parquet(str(path)) for path in sorted(out.iterdir()) if any(path.glob("date=*"))}
 
 
 def summary_of(frames: Mapping[str, DataFrame], begin: datetime, end: datetime) -> dict[str, Any]:
