@@ -1,4 +1,4 @@
-"""One SparkSession for all tests of Spark, with the pinned connectors."""
+"""One SparkSession for all tests of Spark, with the pinned connectors; a browser for the page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from facade.stack.errors import StackError
 from facade.stack.programs import find_java
 from facade.stack.spark_submit import connectors
 from spark.session import session
+from tests.browser.chromium import Page, page
+from tests.browser.fetch import browser
+from tests.clients import NotFetched
 from tests.conftest import absent
+
+QUICK_JVM = "-XX:TieredStopAtLevel=1"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -37,7 +42,9 @@ def spark_session() -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.adaptive.enabled": "false",
         "spark.default.parallelism": "2",
-        "spark.sql.codegen.wholeStage": "false",  # Compiling costs more than these few rows.
+        # Compiling costs more than these few rows, of queries and of the JVM.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.driver.extraJavaOptions": QUICK_JVM,
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
@@ -45,3 +52,14 @@ def spark_session() -> Iterator[SparkSession]:
         made.sparkContext.setLogLevel("ERROR")
         yield made
         made.stop()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Page]:
+    """A tab of a headless Chromium."""
+    try:
+        program = browser()
+    except NotFetched as error:
+        absent(str(error))
+    with page(program) as tab:
+        yield tab

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,7 @@ import pytest
 from spark.page.charts import nice
 from spark.page.page import page_of
 from spark.page.words import count, duration, share, short, size
-from tests.browser.chromium import Page, page
-from tests.browser.fetch import browser
-from tests.clients import NotFetched
-from tests.conftest import absent
+from tests.browser.chromium import Page
 
 STEP_MS, BEGIN_MS = 900_000, 1_772_323_200_000
 END_MS = BEGIN_MS + 24 * STEP_MS
@@ -83,16 +79,6 @@ def _summary() -> dict[str, Any]:
         "unread": [{"topic": "lw.q.orders", "partition": 0, "reason": "unknown_schema", "schema_id": 77, "records": 2, "first_offset": 5,
                     "last_offset": 6}],
     }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Page]:
-    try:
-        program = browser()
-    except NotFetched as error:
-        absent(str(error))
-    with page(program) as tab:
-        yield tab
 
 
 @pytest.fixture(scope="module")
