@@ -46,7 +46,8 @@ def run(given: Namespace) -> int:
     spark_session = session("leaseway choose", given.master)
     spark_session.sparkContext.setLogLevel("ERROR")
     try:
-        Tables(spark_session, log_of(given), span).create_views()
+        # Those that the condition names: in a subquery it may ask others too.
+        Tables(spark_session, log_of(given), span).create_views(f"dead_letters {given.where}")
         write_chosen(chosen_of(spark_session.table("dead_letters"), given.where, given.queue), given.out)
     except (AnalysisException, ParseException) as error:
         sys.stderr.write(f"leaseway: --where: {error.getMessage() or error}\n")
