@@ -21,7 +21,6 @@ LEAST_LETTERS = 20  # of a cluster, and
 LEAST_SHARE = 0.001  # of all letters.
 HASH_TABLES = 8  # Two patterns at the bound are missed with a chance of 0.45^8, two in a thousand.
 HASH_FEATURES = 1 << 18
-JUMPS = 4  # Chains of 2^4 neighbours are followed to their head.
 EXAMPLE_CHARS = 2000
 MOST_FIELDS = 8
 
@@ -110,15 +109,22 @@ def _patterns(marked: DataFrame) -> DataFrame:
 def _heads(patterns: DataFrame) -> DataFrame:
     """_pattern, _head: the rank of the pattern that heads its cluster."""
     hashed = HashingTF(inputCol="_pattern", outputCol="_features", numFeatures=HASH_FEATURES, binary=True).transform(patterns)
-    # Computed once: the join below and each jump would compute it all again.
+    # Computed once: the join below would compute it all twice.
     few = hashed.localCheckpoint()
     if few.isEmpty():
         return few.select("_pattern", F.col("_rank").alias("_head"))
     model = MinHashLSH(inputCol="_features", outputCol="_hashes", numHashTables=HASH_TABLES, seed=1).fit(few)
     pairs = model.approxSimilarityJoin(few, few, DISTANCE, distCol="_distance")
     near = pairs.select(F.col("datasetA._rank").alias("_rank"), F.col("datasetB._rank").alias("_head"))
-    heads = near.groupBy("_rank").agg(F.min("_head").alias("_head")).localCheckpoint()
-    for _ in range(JUMPS):
-        of_head = heads.select(F.col("_rank").alias("_head"), F.col("_head").alias("_next"))
-        heads = heads.join(F.broadcast(of_head), on="_head").select("_rank", F.col("_next").alias("_head")).localCheckpoint()
+    nearest = near.groupBy("_rank").agg(F.min("_head").alias("_head"))
+    heads = few.sparkSession.createDataFrame(_followed(dict(map(tuple, nearest.collect()))), "_rank int, _head int")
     return few.select("_pattern", "_rank").join(F.broadcast(heads), on="_rank").select("_pattern", "_head")
+
+
+def _followed(nearest: dict[int, int]) -> list[tuple[int, int]]:
+    """Each rank with the head of its chain. A pattern is near itself, so a head is its own nearest; at most MOST_PATTERNS come here."""
+    found: dict[int, int] = {}
+    for rank in sorted(nearest):
+        # What it is nearest to is more frequent, so of a smaller rank, and known.
+        found[rank] = found.get(nearest[rank], rank)
+    return list(found.items())

@@ -13,10 +13,13 @@ from pyspark.sql import SparkSession
 
 DRIVER_MEMORY = "2g"
 _SETTINGS = {
-    # Timestamps of the log are UTC; a day of a report is a UTC day, wherever it runs.
-    "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Timestamps of the log are UTC; a day of a report is a UTC day, wherever it runs.
+    "spark.sql.session.timeZone": "UTC",
+}
+# What the owner of a cluster may know better: spark-submit --conf and spark-defaults.conf win.
+_ADVICE = {
     "spark.sql.adaptive.enabled": "true",
     # Many small partitions, put together to some that two tasks can sort in a driver of 2 GiB without a spill.
     "spark.sql.shuffle.partitions": "32",
@@ -38,4 +41,8 @@ def session(name: str, master: str | None = None, settings: Mapping[str, str] | 
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     for key, value in {**_SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    made = builder.getOrCreate()
+    for key, value in _ADVICE.items():
+        if not made.sparkContext.getConf().contains(key):
+            made.conf.set(key, value)
+    return made

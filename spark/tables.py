@@ -111,8 +111,8 @@ class Tables:
 
     def dead_letters(self) -> DataFrame:
         """DEAD_LETTERS that were appended in the span; what became of them as of now."""
-        now = Tables(self.spark_session, self.log, Span(self.span.from_ms))
-        return dead_letters_of(self.messages(), now.journal(), self.queues())
+        now, queues = Tables(self.spark_session, self.log, Span(self.span.from_ms)), self.queues()
+        return dead_letters_of(self.messages(), now.journal(queues), queues)
 
     def unread(self) -> DataFrame:
         """UNREAD of queues' topics, journal and control topic."""

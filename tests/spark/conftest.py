@@ -17,7 +17,14 @@ from tests.browser.fetch import browser
 from tests.clients import NotFetched
 from tests.conftest import absent
 
+# Compiling costs more than these few rows, of queries and of the JVM.
 QUICK_JVM = "-XX:TieredStopAtLevel=1"
+QUICK_SQL = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -39,11 +46,8 @@ def spark_session() -> Iterator[SparkSession]:
     settings = {
         "spark.jars": jars,
         "spark.driver.memory": "1g",
-        "spark.sql.shuffle.partitions": "1",
-        "spark.sql.adaptive.enabled": "false",
         "spark.default.parallelism": "2",
-        # Compiling costs more than these few rows, of queries and of the JVM.
-        "spark.sql.codegen.wholeStage": "false",
+        **QUICK_SQL,
         "spark.driver.extraJavaOptions": QUICK_JVM,
     }
     with warnings.catch_warnings():

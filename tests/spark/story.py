@@ -19,7 +19,7 @@ from confluent_kafka import Producer
 from schemas.records import BatchMark, Message
 from schemas.wire import encode
 from tests.services import Up
-from tests.spark.conftest import QUICK_JVM
+from tests.spark.conftest import QUICK_JVM, QUICK_SQL
 from tests.spark.drive import DEAD, QUEUE, Books
 
 NATIVE = ["raw", "also raw"]
@@ -38,7 +38,7 @@ class Jobs:
 
     def __init__(self, conf: Path, data: Path) -> None:
         self._data = str(data)
-        (conf / "spark-defaults.conf").write_text("spark.sql.codegen.wholeStage false\n")
+        (conf / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in QUICK_SQL.items()))
         self._process = subprocess.Popen(
             [sys.executable, "-c", SCRIPT],
             env={**os.environ, "SPARK_CONF_DIR": str(conf), "JAVA_TOOL_OPTIONS": QUICK_JVM},
@@ -127,7 +127,7 @@ def kill_live_job_in_mid_work(jobs: Jobs, folder: Path) -> None:
     """`leaseway live` in small micro-batches, killed with its JVM as soon as each stream has counted something."""
     jobs.begin("live", "--out", str(folder), "--every", "0", "--batch-records", "5")
     end = time.monotonic() + 180
-    streams = [folder / "tallies" / f"stream={name}" / "batch=1" / "_SUCCESS" for name in ("sends", "events")]
+    streams = [folder / "tallies" / f"stream={name}" / "batch=0" / "_SUCCESS" for name in ("sends", "events")]
     while not all(path.exists() for path in streams):
         assert jobs.alive() and time.monotonic() < end
         time.sleep(0.02)

@@ -10,7 +10,7 @@ from spark.columns import DEAD_LETTERS
 from tests.spark.planted import CAUSES, NOISE, found, planted
 from tests.spark.rows import INCARNATION, at, frame, rows_of
 
-LETTERS = 1_000  # `benchmarks/letters.py` does the same with 20,000.
+LETTERS = 800  # `benchmarks/letters.py` does the same with 20,000.
 
 
 def test_each_planted_cause_is_one_cluster_that_says_what_it_is(spark_session: SparkSession) -> None:
