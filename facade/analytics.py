@@ -1,6 +1,6 @@
 """`leaseway sql`, `report` and `live`: starts the jobs of `spark/` with the pinned connectors and the brokers that we know.
 
-Neighbours: `facade.cli` calls it; of the facade only these two import `spark`. It must not know what a job counts, and a job never talks
+Neighbours: `facade.look_back` calls it. It must not know what a job counts, and a job never talks
 to the facade.
 """
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.config import BadSetting, Settings
+from facade import look_back
 from facade.stack.errors import StackError
 
 EXIT_REFUSED = 2
@@ -175,68 +176,18 @@ def _spark(given: argparse.Namespace) -> int:
     return run(given.job)
 
 
-def _sql_arguments(parser: argparse.ArgumentParser) -> None:
-    from spark.arguments import sql_arguments
-
-    sql_arguments(parser)
-    _checkup_arguments(parser)
-
-
-def _report_arguments(parser: argparse.ArgumentParser) -> None:
-    from spark.arguments import report_arguments
-
-    report_arguments(parser)
-    _checkup_arguments(parser)
-
-
-def _live_arguments(parser: argparse.ArgumentParser) -> None:
-    from spark.arguments import live_arguments
-
-    live_arguments(parser)
-    _checkup_arguments(parser)
-
-
-def _redrive_arguments(parser: argparse.ArgumentParser) -> None:
-    from facade.redrive import add_arguments
-
-    add_arguments(parser)
-    _checkup_arguments(parser)
-
-
 def _redrive(given: argparse.Namespace) -> int:
-    from facade.redrive import run
-
-    return run(given, say)
-
-
-def _job(given: argparse.Namespace) -> int:
-    from facade.analytics import run
-
-    return run(given.command.name, given)
-
-
-def _zip_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("out", type=Path, nargs="?", default=Path("leaseway-spark.zip"), help="the file (default leaseway-spark.zip)")
+    return look_back.redrive(given, say)
 
 
 def _zip(given: argparse.Namespace) -> int:
-    from spark.bundle import write
-
-    try:
-        say(f"{given.out} has {write(given.out)} files: spark-submit --py-files {given.out}")
-    except OSError as error:
-        raise StackError(str(error)) from None
-    return 0
-
-
-def _checkup_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", type=Path, help="folder of a running `leaseway up` (default: Kafka and Redis of LEASEWAY_*)")
+    return look_back.write_zip(given, say)
 
 
 def _verify_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--queue", action="append", default=[], metavar="NAME", help="a queue to verify, may be repeated (default: all)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
-    _checkup_arguments(parser)
+    look_back.data_argument(parser)
 
 
 def _verify(given: argparse.Namespace) -> int:
@@ -251,7 +202,7 @@ def _rebuild_arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--queue", action="append", default=[], metavar="NAME", help="a queue to rebuild, may be repeated")
     which.add_argument("--all", action="store_true", help="all queues")
-    _checkup_arguments(parser)
+    look_back.data_argument(parser)
 
 
 def _rebuild(given: argparse.Namespace) -> int:
@@ -271,11 +222,23 @@ COMMANDS = (
     Command("serve", "start facade workers against an existing Kafka and Redis", _listen_arguments, _serve),
     Command("demo", "stream a real data set through a queue and show what went where", _demo_arguments, _demo),
     Command("spark", "run a PySpark file, or a shell, with the Kafka and Avro connectors", _spark_arguments, _spark),
-    Command("sql", "run SQL over messages, journal, deliveries, dead_letters, queues: read from Kafka by Spark", _sql_arguments, _job),
-    Command("report", "write latency, backlog, statistics, redelivery, dead letters: Parquet and an HTML page", _report_arguments, _job),
-    Command("live", "count the same as it happens, from checkpoints, and write rates to a topic", _live_arguments, _job),
-    Command("redrive", "send the dead letters that an SQL condition chooses back to where they came from", _redrive_arguments, _redrive),
-    Command("spark-zip", "write the jobs and schemas as one zip for --py-files of your own Spark", _zip_arguments, _zip),
+    Command(
+        "sql",
+        "run SQL over messages, journal, deliveries, dead_letters, queues: read from Kafka by Spark",
+        look_back.sql_arguments,
+        look_back.job,
+    ),
+    Command(
+        "report",
+        "write latency, backlog, statistics, redelivery, dead letters: Parquet and an HTML page",
+        look_back.report_arguments,
+        look_back.job,
+    ),
+    Command("live", "count the same as it happens, from checkpoints, and write rates to a topic", look_back.live_arguments, look_back.job),
+    Command(
+        "redrive", "send the dead letters that an SQL condition chooses back to where they came from", look_back.redrive_arguments, _redrive
+    ),
+    Command("spark-zip", "write the jobs and schemas as one zip for --py-files of your own Spark", look_back.zip_arguments, _zip),
     Command("verify", "compare the state in Redis with a rebuild from Kafka alone; 0 = no difference", _verify_arguments, _verify),
     Command("rebuild", "rebuild the state in Redis from Kafka, also while traffic runs", _rebuild_arguments, _rebuild),
     Command("config", "print all settings, their values and where they came from", _config_arguments, _config),
