@@ -25,7 +25,8 @@ def test_the_suite_passes_with_the_query_protocol(up: Up, strict: Running) -> No
     except NotFetched as error:
         absent(str(error))
     # The other clients are the same whatever boto3 is here.
-    others = [f"--ignore={HERE / name}" for name in ("clients", "test_aws_cli.py", "test_celery.py", "test_consumer.py", Path(__file__).name)]
+    names = ("clients", "test_aws_cli.py", "test_celery.py", "test_consumer.py", Path(__file__).name)
+    others = [f"--ignore={HERE / name}" for name in names]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE), *others],
         env={**environment(folder), "SQS_ENDPOINT": up.endpoint, "SQS_STRICT_ENDPOINT": strict.endpoint, "SQS_PROTOCOL": "query"},
