@@ -43,7 +43,7 @@ def run_sql(given: argparse.Namespace) -> int:
 
 def run_report(given: argparse.Namespace) -> int:
     """Writes the reports of the last day before now, or of the span that was given."""
-    from spark.report import SUMMARY, report
+    from spark.report import PAGE, report
     from spark.session import session
 
     end = moment(given.end) if given.end else datetime.now(UTC)
@@ -58,7 +58,7 @@ def run_report(given: argparse.Namespace) -> int:
         summary = report(spark_session, log_of(given), begin, end, given.out, oldest)
     finally:
         spark_session.stop()
-    sys.stdout.write(f"{given.out / SUMMARY}: {summary['seconds']['all']} s\n")
+    sys.stdout.write(f"{given.out / PAGE} (made in {summary['seconds']['all']} s)\n")
     return 0
 
 
