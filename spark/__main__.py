@@ -6,12 +6,13 @@ Neighbours: `arguments.py` has the options. Somebody's own Spark needs the conne
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from spark.arguments import choose_arguments, live_arguments, report_arguments, sql_arguments
-from spark.log import BadOption, epoch_ms, log_of, moment
+from spark.log import BadOption, log_of, moment
 
 _DAY = timedelta(days=1)
 
@@ -20,31 +21,27 @@ def run_sql(given: argparse.Namespace) -> int:
     """Prints the rows of a query; 0 done, 2 the query is wrong."""
     from pyspark.errors import AnalysisException, ParseException
 
-    from spark.session import session
-    from spark.source import Span
+    from spark.session import job
+    from spark.source import span_of
     from spark.sql_job import lines
     from spark.tables import Tables
 
-    low, high = (None if text is None else epoch_ms(moment(text)) for text in (given.begin, given.end))
-    span = Span(low, high)
-    spark_session = session("leaseway sql", given.master)
-    spark_session.sparkContext.setLogLevel("ERROR")
+    span = span_of(given)
     try:
-        Tables(spark_session, log_of(given), span).create_views(given.query)
-        for line in lines(spark_session.sql(given.query), given.format, given.limit):
-            sys.stdout.write(line + "\n")
+        with job("sql", given.master) as spark_session:
+            Tables(spark_session, log_of(given), span).create_views(given.query)
+            for line in lines(spark_session.sql(given.query), given.format, given.limit):
+                sys.stdout.write(line + "\n")
     except (AnalysisException, ParseException) as error:
         sys.stderr.write(f"leaseway sql: {error.getMessage() or error}\n")
         return 2
-    finally:
-        spark_session.stop()
     return 0
 
 
 def run_report(given: argparse.Namespace) -> int:
     """Writes the reports of the last day before now, or of the span that was given."""
     from spark.report import PAGE, report
-    from spark.session import session
+    from spark.session import job
 
     end = moment(given.end) if given.end else datetime.now(UTC)
     begin = moment(given.begin) if given.begin else end - _DAY
@@ -52,12 +49,8 @@ def run_report(given: argparse.Namespace) -> int:
     if begin >= end:
         raise BadOption("--from must be before --to")
     given.out.mkdir(parents=True, exist_ok=True)
-    spark_session = session("leaseway report", given.master)
-    spark_session.sparkContext.setLogLevel("ERROR")
-    try:
+    with job("report", given.master) as spark_session:
         summary = report(spark_session, log_of(given), begin, end, given.out, oldest)
-    finally:
-        spark_session.stop()
     sys.stdout.write(f"{given.out / PAGE} (made in {summary['seconds']['all']} s)\n")
     return 0
 
@@ -65,19 +58,13 @@ def run_report(given: argparse.Namespace) -> int:
 def run_live(given: argparse.Namespace) -> int:
     """Runs the live tallies until it is ended, or once."""
     from spark.live import Live
-    from spark.session import session
+    from spark.session import job
 
-    spark_session = session("leaseway live", given.master)
-    spark_session.sparkContext.setLogLevel("ERROR")
     log = log_of(given)
     topic = {None: f"{log.prefix}.rates", "none": None}.get(given.rates_topic, given.rates_topic)
-    live = Live(spark_session, log, given.out, topic, given.batch_records)
-    try:
-        live.run(None if given.once else given.every)
-    except KeyboardInterrupt:
-        live.stop()
-    finally:
-        spark_session.stop()
+    # Live ends its queries itself, also when it is interrupted.
+    with job("live", given.master) as spark_session, contextlib.suppress(KeyboardInterrupt):
+        Live(spark_session, log, given.out, topic, given.batch_records).run(None if given.once else given.every)
     return 0
 
 

@@ -14,9 +14,9 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark.log import epoch_ms, log_of, moment
-from spark.session import session
-from spark.source import Span
+from spark.log import log_of
+from spark.session import job
+from spark.source import span_of
 from spark.tables import Tables
 
 FILES = "queue=*/*.txt"  # Below the folder that `write_chosen` made; a line of a file is an address.
@@ -41,17 +41,13 @@ def write_chosen(chosen: DataFrame, out: Path) -> None:
 
 def run(given: Namespace) -> int:
     """Writes below `given.out` what `given.where` chooses; 0 done, 2 the condition is wrong (stderr says why)."""
-    begin_ms, end_ms = (None if text is None else epoch_ms(moment(text)) for text in (given.begin, given.end))
-    span = Span(begin_ms, end_ms)
-    spark_session = session("leaseway choose", given.master)
-    spark_session.sparkContext.setLogLevel("ERROR")
+    span = span_of(given)
     try:
-        # Those that the condition names: in a subquery it may ask others too.
-        Tables(spark_session, log_of(given), span).create_views(f"dead_letters {given.where}")
-        write_chosen(chosen_of(spark_session.table("dead_letters"), given.where, given.queue), given.out)
+        with job("choose", given.master) as spark_session:
+            # Those that the condition names: in a subquery it may ask others too.
+            Tables(spark_session, log_of(given), span).create_views(f"dead_letters {given.where}")
+            write_chosen(chosen_of(spark_session.table("dead_letters"), given.where, given.queue), given.out)
     except (AnalysisException, ParseException) as error:
         sys.stderr.write(f"leaseway: --where: {error.getMessage() or error}\n")
         return 2
-    finally:
-        spark_session.stop()
     return 0

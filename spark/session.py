@@ -1,13 +1,15 @@
 """Builds Spark sessions.
 
-Neighbours: jobs call `session`; `log.py` has the Kafka settings, which belong to a source and not to a session. Must not know columns.
+Neighbours: jobs call `job`, notebooks `session`; `log.py` has the Kafka settings, which belong to a source and not to a session.
+Must not know columns.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pyspark.sql import SparkSession
 
@@ -46,3 +48,14 @@ def session(name: str, master: str | None = None, settings: Mapping[str, str] | 
         if not made.sparkContext.getConf().contains(key):
             made.conf.set(key, value)
     return made
+
+
+@contextlib.contextmanager
+def job(name: str, master: str | None) -> Iterator[SparkSession]:
+    """The session of one command, `leaseway NAME`: says errors alone, and ends with it."""
+    made = session(f"leaseway {name}", master)
+    made.sparkContext.setLogLevel("ERROR")
+    try:
+        yield made
+    finally:
+        made.stop()

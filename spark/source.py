@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import re
+from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark.log import Log
+from spark.log import Log, epoch_ms, moment
 
 # A topic may be deleted, or retention move on, while a job reads: what is gone is not a failure of the job.
 _TASK_RECORDS = "250000"  # Of one task: a queue's large partition is read by several.
@@ -41,6 +42,12 @@ class Span:
 
 
 ALL = Span()
+
+
+def span_of(given: Namespace) -> Span:
+    """The times that `--from` and `--to` name. Raises BadOption."""
+    from_ms, to_ms = (None if text is None else epoch_ms(moment(text)) for text in (given.begin, given.end))
+    return Span(from_ms, to_ms)
 
 
 def queue_topics(log: Log) -> dict[str, str]:

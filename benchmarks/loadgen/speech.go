@@ -136,30 +136,7 @@ func (native) receive(url []byte, most, wait int) (string, []byte) {
 }
 
 func (native) received(answer []byte, into []Message) ([]Message, error) {
-	into = into[:0]
-	s := &scanner{b: answer}
-	err := s.object(func(k []byte) error {
-		if string(k) != "messages" {
-			return s.skip()
-		}
-		return s.array(func() error {
-			var m Message
-			err := s.object(func(k []byte) (err error) {
-				switch string(k) {
-				case "body":
-					m.Body, err = s.str()
-				case "handle":
-					m.Receipt, err = s.str()
-				default:
-					err = s.skip()
-				}
-				return
-			})
-			into = append(into, m)
-			return err
-		})
-	})
-	return into, err
+	return parseMessages(answer, into, "messages", "body", "handle")
 }
 
 func (native) remove(w []byte, url []byte, msgs []Message, batch int) (string, []byte) {

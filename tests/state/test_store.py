@@ -238,17 +238,22 @@ async def _filled(store: Store, unit: Unit, *, fifo: bool) -> tuple[int, int]:
     return got.leased[0].offset, got.nonce
 
 
-@pytest.mark.parametrize("whole", [True, False], ids=["key", "member"])
-@pytest.mark.parametrize("name", ["visible:0", "delivery:0", "ahead:0", "delayed:0", "outbox", "origins", *FIFO_KEYS])
-async def test_a_lost_key_or_member_is_noticed_before_any_answer(store: Store, stack: Services, name: str, whole: bool) -> None:
-    unit = Unit(secrets.token_hex(6), 0)
-    pair = await _filled(store, unit, fifo=name in FIFO_KEYS)
+def _lose(stack: Services, unit: Unit, name: str, *, whole: bool) -> None:
+    """A key of the unit, or one member of it."""
     with redis.Redis.from_url(stack.redis_url) as client:
         (key,) = client.scan_iter(f"*{unit.incarnation}*:{name}")
         if whole:
             client.delete(key)
         else:
             _lose_one(client, key)
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["key", "member"])
+@pytest.mark.parametrize("name", ["visible:0", "delivery:0", "ahead:0", "delayed:0", "outbox", "origins", *FIFO_KEYS])
+async def test_a_lost_key_or_member_is_noticed_before_any_answer(store: Store, stack: Services, name: str, whole: bool) -> None:
+    unit = Unit(secrets.token_hex(6), 0)
+    pair = await _filled(store, unit, fifo=name in FIFO_KEYS)
+    _lose(stack, unit, name, whole=whole)
     verbs: dict[str, Callable[[], Awaitable[object]]] = {
         "ahead:0": lambda: store.load(unit, 1, [0], [entry(4)], now_ms=NOW),
         "origins": lambda: store.load(unit, 1, [0], [entry(4)], now_ms=NOW),
@@ -269,12 +274,7 @@ async def test_a_lost_key_or_member_of_a_fair_unit_is_noticed(store: Store, unit
     options = {"lease_ms": None, "queue_lease_ms": 1000, "max_receive_count": 0, "retention_ms": 10**9, "move_ms": 1, "now_ms": NOW}
     got = await store.receive(unit, 1, 0, max=2, **options)  # type: ignore[arg-type]
     assert [m.offset for m in got.leased] == [0, 4]
-    with redis.Redis.from_url(stack.redis_url) as client:
-        (key,) = client.scan_iter(f"*{unit.incarnation}*:{name}")
-        if whole:
-            client.delete(key)
-        else:
-            _lose_one(client, key)
+    _lose(stack, unit, name, whole=whole)
     with pytest.raises(StateLost):
         await store.ack(unit, 1, 0, [(0, got.nonce)], now_ms=NOW)
 
