@@ -84,7 +84,7 @@ class Engine:
         self._browse = Browse(self.core)
         self._tasks = Tasks(self.core, self._mover)
         self._renewal = Renewal(self.core, self._queues)
-        self._watch = Watch(self.core, self._renewal)
+        self._watch = Watch(self.core)
         self._finisher: asyncio.Task[None] | None = None
 
     def _waits(self, queue: Queue) -> bool:

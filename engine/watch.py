@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from engine.core import Core, now_ms
 from engine.errors import EngineError
 from engine.queue import Queue
-from engine.renewal import Renewal
 from engine.retention import expire_unloaded
 from state.ending import end
 from state.errors import StateError
@@ -42,9 +41,8 @@ KINDS = {
 class Watch:
     """Alarms of this worker. `run_once` may be called by tests; the loop calls it every 30 s."""
 
-    def __init__(self, core: Core, renewal: Renewal) -> None:
+    def __init__(self, core: Core) -> None:
         self._core = core
-        self._renewal = renewal
         self._task: asyncio.Task[None] | None = None
         core.control.gone.append(lambda queue: self._set(queue, {}))
 
@@ -103,7 +101,7 @@ class Watch:
             alarms: dict[str, float] = {"topic_missing": missing}
             try:
                 if missing:
-                    await self._renewal.check(queue)
+                    self._core.suspect(queue)
                 for partition, part in enumerate(mine):
                     # Nothing old and nothing deleted: nothing to ask Redis for.
                     if part in starts and part in ends and (olds.get(part, 0) > starts[part] or starts[part] > 0):
@@ -118,7 +116,7 @@ class Watch:
         core, unit = self._core, queue.units[partition]
         tags = await core.on_state(queue, lambda g: core.store.info(unit, g, queue.tag_ids))
         if any(tag.cursor > high for tag in tags):
-            await self._renewal.check(queue)
+            self._core.suspect(queue)
             return {}
         if any(tag.cursor < low for tag in tags):
             await expire_unloaded(core, queue, partition, low)
