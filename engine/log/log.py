@@ -1,6 +1,6 @@
 """`Log`: all of Kafka that the engine uses, as one service with a start and a stop.
 
-Neighbours: the engine constructs and calls it; the work is done by `produce`, `read` and `admin`. This module must not
+Neighbours: the engine constructs and calls it; the work is done by `produce`, `read`, `offsets` and `admin`. This module must not
 know queues, tags or what a value means. Errors are engine errors: LogUnavailable unless said otherwise.
 """
 
@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from engine.log.admin import EARLIEST, LATEST, Admin
+from engine.log.admin import Admin
+from engine.log.offsets import EARLIEST, LATEST, Offsets
 from engine.log.produce import Appender
 from engine.log.read import Readers
 from engine.log.shapes import Appended, Chunk, Headers, Record, TopicSpec, Unit
@@ -47,15 +48,17 @@ class Log:
     def __init__(self, bootstrap: str, send_timeout_ms: int, client_id: str = "leaseway") -> None:
         config = _client_config(bootstrap, client_id)
         self._threads = ThreadPoolExecutor(_ADMIN_THREADS, thread_name_prefix="lw-log-admin")
-        self._admin = Admin(config, self._threads)
+        self._offsets = Offsets(config, self._threads)
+        self._admin = Admin(config, self._threads, self._offsets)
         self._appender = Appender(config, send_timeout_ms, self._threads)
-        self._readers = Readers(config, self._admin.end_of)
+        self._readers = Readers(config, self._offsets.end_of)
         self._stopped = False
 
     async def start(self) -> None:
         """Starts the clients and threads. Idempotent. RuntimeError after a stop: make a new Log."""
         if self._stopped:
             raise RuntimeError("a stopped log can't be started again")
+        self._offsets.start()
         self._admin.start()
         self._appender.start()
         self._readers.start()
@@ -68,6 +71,7 @@ class Log:
         await self._readers.stop()
         await self._appender.stop()
         self._admin.stop()
+        self._offsets.stop()
         self._threads.shutdown(wait=True)
 
     def append(
@@ -102,15 +106,15 @@ class Log:
 
     async def end_offsets(self, parts: Sequence[Unit]) -> dict[Unit, int]:
         """The offset after the last record of each of `parts` (topic, partition); a missing partition is absent. One request."""
-        return await self._admin.offsets(parts, LATEST)
+        return await self._offsets.at(parts, LATEST)
 
     async def start_offsets(self, parts: Sequence[Unit]) -> dict[Unit, int]:
         """The first offset still kept of each of `parts`; a missing partition is absent. One request."""
-        return await self._admin.offsets(parts, EARLIEST)
+        return await self._offsets.at(parts, EARLIEST)
 
     async def offsets_at(self, parts: Sequence[Unit], at_ms: int) -> dict[Unit, int]:
         """The first offset whose timestamp is >= `at_ms` (epoch ms), the end offset if there is none; missing ones absent."""
-        return await self._admin.offsets_at(parts, at_ms)
+        return await self._offsets.at_time(parts, at_ms)
 
     async def create_topics(self, specs: Sequence[TopicSpec]) -> dict[str, str]:
         """Creates topics: name -> "created" or "exists" (whatever its settings). Returns when their leaders answer.
@@ -153,4 +157,4 @@ class Log:
 
     async def alive(self) -> bool:
         """Whether a broker answers within 2 s. Never raises."""
-        return await self._admin.alive()
+        return await self._offsets.alive()

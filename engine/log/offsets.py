@@ -1,0 +1,170 @@
+"""Offsets of partitions: their ends, their starts, and the first after a time; and whether Kafka answers at all.
+
+They are asked for as a consumer: an admin request that times out while the broker comes back ends the process (assertion of librdkafka
+2.16 in rd_kafka_enq_once_del_source_return), and these are asked for all the time.
+Neighbours: `log` passes requests on, `admin` waits for new topics here, `faults` maps errors. Must not know what a topic is for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from engine.errors import LogUnavailable
+from engine.log.faults import MOVING, NO_LEADER, UNKNOWN, UNKNOWN_PARTITION, client_logger, engine_error, error_of, note
+from engine.log.shapes import Unit
+
+# Times that the protocol's ListOffsets takes for the ends of a partition.
+LATEST = -1
+EARLIEST = -2
+
+T = TypeVar("T")
+
+_REQUEST_S = 10.0
+_SETTLE_S = 15.0  # Bound for a partition to find its leader: 400 new partitions on one small broker took 1 s.
+_RETRY_S = 0.01
+_ALIVE_S = 2.0
+_ASK_ALL = 20  # From so many topics on, one question about all is cheaper than one for each.
+FAILURES = 2
+_OLD_S = 5.0
+_NO_OFFSET = -1  # Kafka's answer when no record is late enough.
+# No leader found: what the client says of a missing partition and of a cluster that is away alike.
+_PASSING = MOVING | UNKNOWN | {NO_LEADER}
+
+
+class Offsets:
+    """Questions about offsets, each bounded in time; LogUnavailable when the bound is passed. Safe for concurrent tasks."""
+
+    def __init__(self, config: dict[str, Any], threads: ThreadPoolExecutor) -> None:
+        self._config = {**config, "error_cb": note, "group.id": "leaseway-offsets", "enable.auto.commit": False}
+        self._threads = threads
+        self._asker: Consumer | None = None
+        self._made_at = 0.0
+        self._failures = 0
+
+    def start(self) -> None:
+        """Makes the client; Kafka need not be there. Idempotent."""
+        if self._asker is None:
+            self._asker = Consumer(self._config, logger=client_logger)
+            self._made_at = time.monotonic()
+
+    def stop(self) -> None:
+        """Drops the client. Idempotent."""
+        self._asker = None
+
+    @property
+    def asker(self) -> Consumer:
+        """The client. Raises LogUnavailable before `start` and after `stop`."""
+        if self._asker is None:
+            raise LogUnavailable("the log is stopped")
+        return self._asker
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        except KafkaException as fault:
+            self._failed()
+            raise engine_error(error_of(fault)) from fault
+        self._failures = 0
+        return found
+
+    def _failed(self) -> None:
+        """As `read.FAILURES`: a client that does not find its broker again is replaced."""
+        self._failures += 1
+        if self._failures >= FAILURES and self._asker is not None and time.monotonic() - self._made_at > _OLD_S:
+            old = [self._asker]
+            self._asker, self._failures = None, 0
+            self.start()
+            self._threads.submit(old.clear)  # its end may take a moment: not on the loop
+
+    async def at(self, parts: Sequence[Unit], at_ms: int, *, wait_for_unknown: bool = False) -> dict[Unit, int]:
+        """The offset at a time (epoch ms, LATEST, EARLIEST), of each of `parts` that exists (or, waiting, comes to exist). -1 = none."""
+        found: dict[Unit, int] = {}
+        missing: Sequence[Unit] = list(parts)
+        deadline = time.monotonic() + _SETTLE_S
+        if wait_for_unknown and parts:
+            await self._in_thread(partial(self._known, {topic for topic, _ in parts}))
+        while missing:
+            some, faults = await self._in_thread(partial(self._ask, self.asker, missing, at_ms, _REQUEST_S))
+            found.update(some)
+            missing = await self._in_thread(partial(self._to_repeat, faults, wait_for_unknown))
+            if missing:
+                if time.monotonic() > deadline:
+                    raise engine_error(faults[missing[0]])
+                await asyncio.sleep(_RETRY_S)
+        return found
+
+    def _ask(self, asker: Consumer, parts: Sequence[Unit], at_ms: int, timeout_s: float) -> tuple[dict[Unit, int], dict[Unit, KafkaError]]:
+        """One request for all: offsets and faults by unit. Blocks; for threads. Raises KafkaException when no broker answers."""
+        found: dict[Unit, int] = {}
+        faults: dict[Unit, KafkaError] = {}
+        asked = [TopicPartition(topic, partition, at_ms) for topic, partition in parts]
+        try:
+            rows = asker.offsets_for_times(asked, timeout=timeout_s) if asked else []
+        except KafkaException as fault:
+            if error_of(fault).code() not in _PASSING:
+                raise
+            return {}, dict.fromkeys(parts, error_of(fault))
+        for row in rows:
+            unit = (row.topic, row.partition)
+            if row.error is not None:
+                faults[unit] = row.error
+            elif row.offset < 0 and at_ms < 0:
+                faults[unit] = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
+            else:
+                found[unit] = max(row.offset, _NO_OFFSET)
+        return found, faults
+
+    def _to_repeat(self, faults: Mapping[Unit, KafkaError], wait_for_unknown: bool) -> list[Unit]:
+        """The units worth another try; the others don't exist. Refreshes the client's memory, which it does not do itself.
+
+        Blocks; for threads. Raises KafkaException for faults that a repeat does not heal.
+        """
+        for fault in faults.values():
+            if fault.code() not in _PASSING:
+                raise KafkaException(fault)
+        known = self._known({topic for topic, _ in faults})
+        return [unit for unit in faults if wait_for_unknown or unit in known]
+
+    def _known(self, topics: Set[str]) -> set[Unit]:
+        """The existing partitions of `topics`, asked anew. Blocks; for threads."""
+        if len(topics) > _ASK_ALL:
+            answers = [self.asker.list_topics(timeout=_REQUEST_S)]
+        else:
+            answers = [self.asker.list_topics(topic, _ALIVE_S) for topic in topics]
+        found = {name: topic for answer in answers for name, topic in answer.topics.items() if name in topics}
+        return {(name, partition) for name, topic in found.items() for partition in topic.partitions}
+
+    async def at_time(self, parts: Sequence[Unit], at_ms: int) -> dict[Unit, int]:
+        """See `Log.offsets_at`."""
+        found = await self.at(parts, max(0, at_ms))
+        later = [unit for unit, offset in found.items() if offset < 0]
+        return {**found, **await self.at(later, LATEST)} if later else found
+
+    def end_of(self, unit: Unit) -> int | None:
+        """The end offset of one partition, None while it has no leader. Blocks; for threads.
+
+        Raises KafkaException if there is no such partition or no broker answers.
+        """
+        for _ in range(3):
+            found, faults = self._ask(self.asker, [unit], LATEST, _REQUEST_S)
+            if unit in found:
+                return found[unit]
+            if faults and not self._to_repeat(faults, wait_for_unknown=False):
+                raise KafkaException(KafkaError(UNKNOWN_PARTITION, f"no partition {unit[1]} of topic {unit[0]}"))
+        return None
+
+    async def alive(self) -> bool:
+        """See `Log.alive`."""
+        try:
+            # Nobody has this topic, and a consumer's question makes none.
+            await self._in_thread(partial(self.asker.list_topics, "leaseway-alive", _ALIVE_S))
+        except LogUnavailable:
+            return False
+        return True
