@@ -143,9 +143,12 @@ async def _held(verbs: _Verbs, found: dict[str, dict[str, float]]) -> None:
         answer = await ask(verbs.app, request)
         return answer, round((tracemalloc.get_traced_memory()[1] - before) / len(LARGE), 1)
 
-    for _ in range(3):
-        _, sent = await peak(d.send([LARGE]))
-        answer, received = await peak(d.receive(1, 0))
+    sent, received = [], []
+    for _ in range(5):
+        sent.append((await peak(d.send([LARGE])))[1])
+        answer, held = await peak(d.receive(1, 0))
+        received.append(held)
         await ask(verbs.app, d.ack(d.handles(answer)))
-    found[f"{d.name} send 1"]["bytes_held_per_body_byte"] = sent
-    found[f"{d.name} receive 1"]["bytes_held_per_body_byte"] = received
+    # The least: what the worker does at intervals holds something too.
+    found[f"{d.name} send 1"]["bytes_held_per_body_byte"] = min(sent)
+    found[f"{d.name} receive 1"]["bytes_held_per_body_byte"] = min(received)

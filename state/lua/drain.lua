@@ -13,11 +13,9 @@ local meta, outbox = KEYS[1], KEYS[2]
 if redis.call('HGET', meta, 'epoch') ~= ARGV[1] then return {'FENCED'} end
 local done_seq = tonumber(ARGV[2])
 if done_seq > 0 then
+  -- seq has no holes, so the first entry tells how many are done.
   local first = redis.call('LINDEX', outbox, 0)
-  while first and cmsgpack.unpack(first)[1] <= done_seq do
-    redis.call('LPOP', outbox)
-    first = redis.call('LINDEX', outbox, 0)
-  end
+  if first then redis.call('LTRIM', outbox, math.max(0, done_seq - cmsgpack.unpack(first)[1] + 1), -1) end
   -- Two loaders of one owner may drain at once (one of them rebuilds): the slower must not take it back.
   if done_seq > tonumber(redis.call('HGET', meta, 'drained') or '0') then redis.call('HSET', meta, 'drained', done_seq) end
 end
