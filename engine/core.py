@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from engine.config import Settings
 from engine.control import Control
+from engine.crowd import Crowd
 from engine.errors import LogUnavailable, Overloaded, Rebuilding, StoreUnavailable
 from engine.fifo import dedup_digest, group_digest
 from engine.log import Log, Record
@@ -57,6 +58,7 @@ class Core:
         # Units that this worker is rebuilding: its loaders must not shorten their leases meanwhile, nor give them up as idle.
         self.rebuilding: set[Unit] = set()
         self.rebuilt: Callable[[Unit], None] = lambda unit: None
+        self.crowd = Crowd()
         self.counts: dict[str, float] = {}
         # (kind, queue) -> how many; there while it lasts. See engine/watch.py.
         self.alarms: dict[tuple[str, str], float] = {}

@@ -154,8 +154,8 @@ def message_bytes(entry: SendEntry) -> int:
     return size
 
 
-def check_send(entries: Sequence[SendEntry], max_message_bytes: int) -> None:
-    """1-100 entries, each within the queue's limit, 4,000,000 bytes in all."""
+def check_send(entries: Sequence[SendEntry], max_message_bytes: int) -> int:
+    """1-100 entries, each within the queue's limit, 4,000,000 bytes in all. Returns the bytes in all."""
     check_range("messages", len(entries), 1, MAX_BATCH)
     total = 0
     for entry in entries:
@@ -176,3 +176,4 @@ def check_send(entries: Sequence[SendEntry], max_message_bytes: int) -> None:
         raise MessageTooLarge(
             f"a batch may have {MAX_BATCH_BYTES} bytes, given {total}", field="messages", limit=MAX_BATCH_BYTES, given=total
         )
+    return total

@@ -74,7 +74,9 @@ class Loaders:
 
     def touch(self, queue: Queue, partition: int) -> None:
         """There is traffic on a unit: somebody must own it."""
-        self._touched[queue.units[partition]] = asyncio.get_running_loop().time()
+        now = asyncio.get_running_loop().time()
+        self._touched[queue.units[partition]] = now
+        self._core.crowd.used(queue.incarnation, now)
 
     def nudge(self, queue: Queue, partition: int, seen: Received | Probed) -> None:
         """A receive saw the window of a unit: when it runs low, or nothing in it is free, load now, not at the next look."""

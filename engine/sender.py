@@ -1,7 +1,9 @@
 """send: Kafka has the messages before the answer, and the window has them too when Redis is up.
 
 Concurrent sends to a queue are committed in groups: one produce to one partition, one load of the window. A group starts at
-once when fewer than two are under way, so an idle queue waits for nothing and a busy one fills its groups by itself.
+once when fewer than two are under way, so an idle queue waits for nothing and a busy one fills its groups by itself. While other
+queues are in use, one that has more to send than a group has one small group under way, and rests for twice as long as that took: a
+flood takes a third of this worker's time at most.
 Neighbours: `engine.py` calls `send`; `core.write_through` loads. Must not know HTTP.
 """
 
@@ -30,6 +32,9 @@ from state.replies import LoadEntry
 GROUPS_UNDER_WAY = 2
 GROUP_RECORDS = 500
 GROUP_BYTES = 2_000_000
+# The same while other queues are in use: a group holds them up for as long as it is encoded, loaded and answered.
+SHARED_RECORDS = 50
+REST = 2.0
 # What may wait for its turn in one queue here; a send beyond that is refused, nothing of it is stored.
 WAITING_SENDS = 2_000
 WAITING_BYTES = 32_000_000
@@ -38,12 +43,11 @@ WAITING_BYTES = 32_000_000
 class _Item:
     """The messages of one send and who waits for them."""
 
-    __slots__ = ("done", "messages", "size", "values")
+    __slots__ = ("done", "messages", "size")
 
-    def __init__(self, messages: list[Message], values: list[bytes], done: asyncio.Future[list[Appended]]) -> None:
+    def __init__(self, messages: list[Message], size: int, done: asyncio.Future[list[Appended]]) -> None:
         self.messages = messages
-        self.values = values
-        self.size = sum(map(len, values))
+        self.size = size
         self.done = done
 
 
@@ -85,7 +89,7 @@ class Sender:
         FIFO: they come after all that were answered before in their groups; one that repeats an earlier one is answered as that.
         Raises InvalidValue, MessageTooLarge, Overloaded (nothing was stored), LogUnavailable (the outcome is unknown).
         """
-        check_send(entries, queue.record.max_message_bytes)
+        size = check_send(entries, queue.record.max_message_bytes)
         entries = check_entries(queue.record, entries)
         batch_id = secrets.token_hex(8) if len(entries) > 1 else ""
         messages = [
@@ -102,7 +106,7 @@ class Sender:
             )
             for index, entry in enumerate(entries)
         ]
-        appended = await self.append(queue, messages)
+        appended = await self._append(queue, messages, size)
         return [
             Sent(
                 self._core.message_id(queue, a.partition, a.offset),
@@ -113,7 +117,7 @@ class Sender:
             for a, entry in zip(appended, entries, strict=True)
         ]
 
-    async def append(self, queue: Queue, messages: list[Message]) -> list[Appended]:
+    async def _append(self, queue: Queue, messages: list[Message], size: int) -> list[Appended]:
         """Commits the messages of one send in the queue's next group. Raises LogUnavailable, Overloaded (nothing was stored)."""
         partition = partition_of(queue.record, messages[0].group or "") if queue.record.fifo else None
         group = self._groups.get((queue.incarnation, partition))
@@ -122,7 +126,7 @@ class Sender:
         group.queue = queue
         if len(group.waiting) >= WAITING_SENDS or group.size >= WAITING_BYTES:
             raise Overloaded(f"too many sends to queue {queue.name!r} are waiting for Kafka")
-        item = _Item(messages, [encode(message) for message in messages], asyncio.get_running_loop().create_future())
+        item = _Item(messages, size, asyncio.get_running_loop().create_future())
         group.waiting.append(item)
         group.size += item.size
         if group.under_way < GROUPS_UNDER_WAY and len(group.waiting) == 1:
@@ -130,44 +134,33 @@ class Sender:
         return await item.done
 
     def _commit_next(self, group: _Group) -> None:
-        while group.waiting and group.under_way < GROUPS_UNDER_WAY:
+        loop = asyncio.get_running_loop()
+        shared = self._core.crowd.shared(group.queue.incarnation, loop.time())
+        groups, most = (1, SHARED_RECORDS) if shared else (GROUPS_UNDER_WAY, GROUP_RECORDS)
+        while group.waiting and group.under_way < groups:
             items, records, size = [], 0, 0
-            while group.waiting and records < GROUP_RECORDS and size < GROUP_BYTES:
+            while group.waiting and records < most and size < GROUP_BYTES:
                 item = group.waiting.popleft()
                 items.append(item)
-                records += len(item.values)
+                records += len(item.messages)
                 size += item.size
             group.size -= size
             group.under_way += 1
             if not group.fixed:
                 group.turn = (group.turn + 1) % group.queue.record.partitions
-            task = asyncio.get_running_loop().create_task(self._commit(group, group.turn, items))
+            task = loop.create_task(self._commit(group, group.turn, items))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def _commit(self, group: _Group, partition: int, items: list[_Item]) -> None:
-        queue = group.queue
+        """Stores and answers a group; then the next one's turn comes, at once or after a rest."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         try:
-            values = [value for item in items for value in item.values]
-            results = await self._core.log.append_many(queue.topic, partition, values)
-            reached("send.appended")
-            entries: list[LoadEntry] = []
-            settled: list[tuple[_Item, list[Appended] | Exception]] = []
-            at = 0
-            for item in items:
-                outcome = _outcome(results[at : at + len(item.values)])
-                at += len(item.values)
-                settled.append((item, outcome))
-                if not isinstance(outcome, Exception):
-                    rows = zip(outcome, item.messages, item.values, strict=True)
-                    entries += [self._core.load_entry(queue, a.offset, a.timestamp_ms, m, v) for a, m, v in rows]
-            reached("send.before_load")
-            repeats = await self._core.write_through(queue, partition, entries) if entries else {}
-            reached("send.before_answer")
-            for item, outcome in settled:
-                if repeats and not isinstance(outcome, Exception):
-                    outcome = [msgspec.structs.replace(a, offset=repeats.get(a.offset, a.offset)) for a in outcome]
-                self._answer(queue, item, outcome)
+            await self._store(group.queue, partition, items)
+            ended = loop.time()
+            if group.waiting and self._core.crowd.shared(group.queue.incarnation, ended):
+                await asyncio.sleep(REST * (ended - began))
         except Exception as error:  # the waiters must hear of it, whatever it is
             for item in items:
                 if not item.done.done():
@@ -175,6 +168,32 @@ class Sender:
         finally:
             group.under_way -= 1
             self._commit_next(group)
+
+    async def _store(self, queue: Queue, partition: int, items: list[_Item]) -> None:
+        # Encoded with their group: what waits costs the event loop little.
+        values: list[bytes] = []
+        for item in items:
+            values.extend(map(encode, item.messages))
+        results = await self._core.log.append_many(queue.topic, partition, values)
+        reached("send.appended")
+        entries: list[LoadEntry] = []
+        settled: list[tuple[_Item, list[Appended] | Exception]] = []
+        at = 0
+        for item in items:
+            end = at + len(item.messages)
+            outcome = _outcome(results[at:end])
+            settled.append((item, outcome))
+            if not isinstance(outcome, Exception):
+                rows = zip(outcome, item.messages, values[at:end], strict=True)
+                entries += [self._core.load_entry(queue, a.offset, a.timestamp_ms, m, v) for a, m, v in rows]
+            at = end
+        reached("send.before_load")
+        repeats = await self._core.write_through(queue, partition, entries) if entries else {}
+        reached("send.before_answer")
+        for item, outcome in settled:
+            if repeats and not isinstance(outcome, Exception):
+                outcome = [msgspec.structs.replace(a, offset=repeats.get(a.offset, a.offset)) for a in outcome]
+            self._answer(queue, item, outcome)
 
     def _answer(self, queue: Queue, item: _Item, outcome: list[Appended] | Exception) -> None:
         if item.done.done():

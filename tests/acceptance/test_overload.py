@@ -7,6 +7,7 @@ import http.client
 import json
 import multiprocessing
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,8 +16,10 @@ import pytest
 
 from benchmarks.idle_polls import make_queues, measure
 from engine import sender
+from engine.crowd import RECENT_S
 from engine.engine import Engine
 from engine.errors import Overloaded
+from engine.log import Appended
 from engine.verbs import QueueSettings, SendEntry
 from facade.app import create_app
 from facade.asgi import Intake
@@ -88,8 +91,8 @@ def test_a_flood_on_one_queue_leaves_another_its_answers(up: Up, client: Client)
     assert other.exitcode == 0
     assert rate > 1000
     print(f"p99 of send + receive + ack: quiet {quiet:.1f} ms, beside {rate:.0f} msg/s {flooded:.1f} ms ({flooded / quiet:.1f}x)")
-    # The bar is 2x on a quiet machine (docs/bad-days.md has what was seen); here it is that the flood starves nobody.
-    assert flooded < max(4 * quiet, 2000)
+    # The bar is 2x on a quiet machine (docs/bad-days.md has what was seen); this one may be full. Without turns it was 147 ms.
+    assert flooded < max(4 * quiet, 120)
 
 
 def test_a_thousand_idle_polls_cost_little_and_are_woken(up: Up) -> None:
@@ -117,6 +120,44 @@ async def test_sends_beyond_the_bound_are_refused_and_nothing_of_them_is_stored(
     large = [engine.send(BY, "q", [SendEntry(b"x" * 4_000)]) for _ in range(10)]
     assert sum(isinstance(result, Overloaded) for result in await asyncio.gather(*large, return_exceptions=True)) == 7
     assert len(await drain(engine, "q", patience_ms=300)) == 3
+
+
+async def test_a_queue_with_much_to_send_takes_small_turns_while_another_is_in_use(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = await make_engine()
+    for name in ("much", "other"):
+        await engine.create_queue(BY, name, QueueSettings())
+    sizes: list[int] = []
+    append_many = engine.core.log.append_many
+
+    async def counted(topic: str, partition: int, values: Sequence[bytes]) -> list[Appended | Exception]:
+        sizes.append(len(values))
+        return await append_many(topic, partition, values)
+
+    monkeypatch.setattr(engine.core.log, "append_many", counted)
+
+    async def send_much() -> float:
+        sizes.clear()
+        began = time.monotonic()
+        await asyncio.gather(*(engine.send(BY, "much", [SendEntry(b"x")] * 20) for _ in range(40)))
+        assert sum(sizes) == 800
+        return time.monotonic() - began
+
+    await asyncio.sleep(RECENT_S)
+    await send_much()
+    assert max(sizes) > 5 * sender.SHARED_RECORDS
+    await engine.send(BY, "other", [SendEntry(b"x")])
+    await send_much()
+    # The last send of a group may be the one that fills it.
+    assert max(sizes) < sender.SHARED_RECORDS + 20
+    monkeypatch.setattr(sender, "REST", 100.0)
+    await engine.send(BY, "other", [SendEntry(b"x")])
+    took = await send_much()
+    assert took > 0.5 * RECENT_S, "it did not rest"
+    await asyncio.sleep(RECENT_S)
+    await send_much()
+    assert max(sizes) > 5 * sender.SHARED_RECORDS
 
 
 async def test_each_dialect_says_in_its_own_words_when_to_try_again(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
