@@ -54,7 +54,7 @@ def main() -> int:
         rows = measured(DIMENSIONS[name], options.steps)
         result = Result(name, _setting(name), rows)
         for series in result.series:
-            print("\n".join([*table(result.of(series)), verdict(series, result.of(series), WHY), ""]), flush=True)
+            print("\n".join([series, *table(result.of(series)), *verdict(series, result.of(series), WHY)]), flush=True)
         if options.steps == FULL:
             store.write(result)
             results = store.read(DIMENSIONS)

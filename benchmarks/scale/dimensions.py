@@ -69,7 +69,8 @@ def _backlog(stand: Stand, step: int) -> list[Load]:
     fill.send(stand.port, "backlog", step - stand.have)
     stand.have = step
     fill.check(stand.endpoint, "backlog", "backlog", step)
-    return [Load(("backlog",))]
+    # What is received is what was filled, so what is sent is of the same size, at 0 too.
+    return [Load(("backlog",), body=len(fill.BODY))]
 
 
 def _in_flight(stand: Stand, step: int) -> list[Load]:
@@ -116,7 +117,8 @@ DIMENSIONS = {
         ),
         Dimension(
             "backlog",
-            "Messages of 100 bytes that wait in the loaded queue of 4 partitions: receives take its head, sends go to its end.",
+            "Messages that wait in the loaded queue of 4 partitions: receives take its head, sends go to its end. "
+            f"All bodies are of {len(fill.BODY)} bytes here.",
             (0, 100_000, 1_000_000, 5_000_000),
             (0, 20_000),
             _backlog,

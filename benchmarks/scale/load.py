@@ -18,7 +18,6 @@ from benchmarks.backlog import in_threads
 from benchmarks.scale.wire import Broken, Wire, request
 
 BATCH = 10
-BODY_BYTES = 1024
 CONNECTIONS = 8
 WAIT_S = 1
 # A load that is to visit every queue once ends after so long all the same.
@@ -50,11 +49,12 @@ _RESULTS: msgspec.json.Decoder[_Results] = msgspec.json.Decoder(_Results)
 
 @dataclass(frozen=True)
 class Load:
-    """Which queues, in turn, and under which tags. `name` "" = the only load of its dimension."""
+    """Which queues, in turn, and under which tags; `body` in bytes. `name` "" = the only load of its dimension."""
 
     queues: tuple[str, ...]
     tags: tuple[str, ...] = ("default",)
     name: str = ""
+    body: int = 1024
 
 
 @dataclass
@@ -69,10 +69,10 @@ class Tally:
 class _Verbs:
     """The requests of one queue as bytes, made once."""
 
-    def __init__(self, queue: str, tags: tuple[str, ...]) -> None:
+    def __init__(self, queue: str, load: Load) -> None:
         path = f"/v1/queues/{queue}"
-        self.send = request(f"{path}/messages", {"messages": [{"body": "x" * BODY_BYTES}] * BATCH})
-        self.receives = [request(f"{path}/receive", {"tag": tag, "max": BATCH, "wait_seconds": WAIT_S}) for tag in tags]
+        self.send = request(f"{path}/messages", {"messages": [{"body": "x" * load.body}] * BATCH})
+        self.receives = [request(f"{path}/receive", {"tag": tag, "max": BATCH, "wait_seconds": WAIT_S}) for tag in load.tags]
         self.ack_path = f"{path}/ack"
 
 
@@ -82,7 +82,7 @@ class _Loop:
     def __init__(self, port: int, load: Load, number: int) -> None:
         # Each has its own queues where there are enough.
         mine = load.queues[number::CONNECTIONS] or load.queues
-        self._verbs = [_Verbs(queue, load.tags) for queue in mine]
+        self._verbs = [_Verbs(queue, load) for queue in mine]
         self._wire = Wire(port)
         self.tally = Tally()
 

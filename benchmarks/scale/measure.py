@@ -10,6 +10,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from redis import RedisError
+
 from benchmarks.scale import load
 from benchmarks.scale.dimensions import Dimension, Stand
 from benchmarks.scale.fill import Unreachable, make_queues
@@ -70,7 +72,7 @@ def _step(up: Up, meter: Meter, dimension: Dimension, stand: Stand, step: int, r
             series = f"{dimension.name}, {one.name}" if one.name else dimension.name
             rows.append(_loaded(up, meter, one, series, step, rounds))
             _say(rows[-1])
-    except (Unreachable, Broken, OSError, AssertionError) as error:
+    except (Unreachable, Broken, OSError, RedisError) as error:
         rows.append(Row(dimension.name, step, [], f"not measured: {error}"))
         _say(rows[-1])
     return rows

@@ -17,9 +17,9 @@ FLAT = 1.25
 
 
 class Reading(Struct, frozen=True):
-    """One round. `messages`: deliveries that were acked; `cpu`: CPU seconds by process; `commands` that Redis ran, those within scripts too.
+    """One round. `messages`: deliveries that were acked; `cpu`: CPU seconds by process; `refused`: answers to the client that were no 200.
 
-    `redis_bytes`: what Redis had allocated at its end; `refused`: answers to the client that were no 200.
+    `commands` that Redis ran, those within scripts too; `redis_bytes`: what it had allocated at the end.
     """
 
     messages: int
@@ -90,19 +90,23 @@ def span(row: Row, figure: Figure) -> tuple[float, float]:
 
 
 def growth(rows: Sequence[Row], figure: Figure) -> float | None:
-    """The last step's median divided by the first's; None when there are not two, or the first is 0."""
-    medians = [number for row in rows if (number := median(row, figure)) is not None]
-    return medians[-1] / medians[0] if len(medians) > 1 and medians[0] else None
+    """The last step's median divided by the best before it; None when there are not two, or the best is 0.
+
+    Not by the first's: a JVM is never quite warm at the first step, and what grows behind that would not be seen.
+    """
+    *before, last = [number for row in rows if (number := median(row, figure)) is not None] or [0.0]
+    best = (min if figure.rises else max)(before, default=0.0)
+    return last / best if best else None
 
 
-def worse(rows: Sequence[Row]) -> list[str]:
-    """A phrase for each figure that is worse at the last step than at the first by more than rounds differ."""
-    said = []
+def worse(rows: Sequence[Row]) -> dict[str, float]:
+    """The growth of each figure that is worse at the last step than at the best before it by more than rounds differ, by its name."""
+    found = {}
     for figure in FIGURES:
         ratio = growth(rows, figure)
         if ratio is not None and (ratio > FLAT if figure.rises else ratio < 1 / FLAT):
-            said.append(f"{figure.name} {ratio:.2f}x")
-    return said
+            found[figure.name] = ratio
+    return found
 
 
 def short(number: int) -> str:
