@@ -102,7 +102,7 @@ DIMENSIONS = {
         Dimension("partitions", "Partitions of the loaded queue.", (1, 4, 16, 64), (1, 4), _partitions),
         Dimension(
             "tags",
-            "Tags of the loaded queue; each message is sent once, and received and acked under every tag.",
+            "Tags of the loaded queue; a message is sent once, and received and acked under every tag. Each of these deliveries counts.",
             (1, 5, 20),
             (1, 3),
             _tags,
