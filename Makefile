@@ -19,7 +19,7 @@ CLIENT_PROGRAMS := tests/conformance/sqs/clients/consumer
 CLIENTS_STAMP := .cache/.clients-$(call sum,$(CLIENT_LOCKS) tests/node.lock tests/browser/fetch.py $(wildcard $(CLIENT_PROGRAMS:%=%/*)))
 JARS_STAMP := $(LW_JARS)/.make-$(call sum,facade/stack/ivy.xml)
 
-.PHONY: help setup up demo test faults bench bench-quick lint types fmt lock docs spark-zip
+.PHONY: help setup up demo test faults bench bench-scale bench-quick lint types fmt lock docs spark-zip
 
 help: ## print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
@@ -67,6 +67,9 @@ faults: setup ## hurt a running service by every fault for 10 minutes and check 
 bench: setup ## Leaseway beside its peers (ROUNDS=3 PEERS=leaseway-1,elasticmq MODES=pipeline SECONDS=4); writes benchmarks/results.md
 	@$(BIN)/python -m benchmarks.bench $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(PEERS),--peers $(PEERS)) $(if $(MODES),--modes $(MODES)) \
 	  $(if $(SECONDS),--seconds $(SECONDS)) $(if $(MAX_OTHER),--max-other $(MAX_OTHER)) $(if $(GOAWS),--goaws $(GOAWS))
+
+bench-scale: setup ## what a message costs as the state grows, half an hour (ONLY=backlog,tags STEPS=small); writes benchmarks/scale.md
+	@$(BIN)/python -m benchmarks.scale $(if $(ONLY),--only $(ONLY)) $(if $(STEPS),--steps $(STEPS))
 
 bench-quick: setup ## count what each hot verb costs, against benchmarks/budget.json (UPDATE=1 rewrites it); part of the tests
 	@$(BIN)/python -m benchmarks.quick $(if $(UPDATE),--update)

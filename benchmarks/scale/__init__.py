@@ -1,0 +1,1 @@
+"""What a message costs as the state grows: partitions, tags, queues, backlog, messages in flight, delayed messages."""
