@@ -2,7 +2,7 @@
 
 Steps, each may be the last before a crash: held at the source (dying or claimed, with a time limit) -> appended to the target ->
 in the target's window -> settled at the source. Whoever takes over after a crash looks first whether the target has the
-message; the target's window drops a second copy by its move key. So there is one delivery at rest, whatever is killed in between.
+message; of two copies in the target's log the first counts, the window drops the other by its move key. So there is one delivery at rest, whatever is killed in between.
 Neighbours: `receiver.py`, `leases.py` bring dying messages, `tasks.py` claimed ones. Must not know HTTP.
 """
 

@@ -127,7 +127,14 @@ local function set_aside_everywhere(entry)
     if entry.off > tag.cursor then set_aside(tag, entry, false) end
   end
 end
+-- Which copy of a move counts must be the same after a rebuild, so it is the first in the log: one that comes early is left to the loader.
+local function early_copy(entry)
+  local early = entry.move_key ~= '' and scan_from < 0
+  for i = 1, tag_count do early = early and tags[i].cursor < entry.off end
+  return early
+end
 local function process(entry)
+  if early_copy(entry) then return end
   if fifo and not turn(f, entry) then return end
   if entry.repeats then set_aside_everywhere(entry) end
   if entry.move_key ~= '' then first_copy(meta, outbox, origins, now, tonumber(tags[1].id), entry) end
