@@ -82,7 +82,7 @@ def test_nothing_answered_is_lost_when_a_part_is_killed(up: Up, name: str) -> No
     killed_at = time.monotonic()
     os.kill(old, signal.SIGKILL)
     returned_at = wait_for(started_again(up, part, old))
-    time.sleep(11)
+    traffic.wait_back(returned_at)
     traffic.stop()
     back = max(traffic.back_after(killed_at) - (returned_at - killed_at), 0)
     again = [row for row in traffic.again_after_ack if killed_at - row[1] > 1.0]
@@ -116,7 +116,7 @@ def test_a_wiped_redis_is_noticed_and_rebuilt_in_mid_traffic(up: Up, client: Cli
     time.sleep(3)
     wiped_at = time.monotonic()
     store.flushall()
-    time.sleep(8)
+    traffic.wait_back(wiped_at + 1)
     traffic.stop()
     back = traffic.back_after(wiped_at)
     again = [row for row in traffic.again_after_ack if wiped_at - row[1] > 1.0]

@@ -123,6 +123,13 @@ class Traffic:
         for thread in self._threads:
             thread.join()
 
+    def wait_back(self, moment: float, within_s: float = 11.0, more_s: float = 2.0) -> None:
+        """Returns when both a send and a receive have worked after `moment`, or after `within_s`; and some traffic later."""
+        end = time.monotonic() + within_s
+        while self.back_after(moment) == float("inf") and time.monotonic() < end:
+            time.sleep(0.05)
+        time.sleep(more_s)
+
     def lost(self) -> set[str]:
         """Sends that were answered and never delivered."""
         return self.acked_sends - set(self.deliveries)
