@@ -1,8 +1,9 @@
 """Moves: a message goes to another queue, then its source forgets it. Dead letters and redrive are moves.
 
 Steps, each may be the last before a crash: held at the source (dying or claimed, with a time limit) -> appended to the target ->
-in the target's window -> settled at the source. Whoever takes over after a crash looks first whether the target has the
-message; of two copies in the target's log the first counts, the window drops the other by its move key. So there is one delivery at rest, whatever is killed in between.
+in the target's window -> settled at the source. Whoever takes over after a crash looks first whether the target has the message; of
+two copies in the target's log the first counts, and the window drops the other by its move key. So there is one delivery at rest,
+whatever is killed in between.
 Neighbours: `receiver.py`, `leases.py` bring dying messages, `tasks.py` claimed ones. Must not know HTTP.
 """
 

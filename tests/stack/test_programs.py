@@ -15,7 +15,7 @@ from facade.stack.ports import LOWEST, free_port, is_free, reserve, reuse_port_s
 from facade.stack.programs import broker_class_path, find_java, find_redis_server
 from facade.stack.safety import is_loopback, refuse_unsafe
 from facade.stack.welcome import endpoint_of, welcome
-from facade.stack.workers import settings_environment
+from facade.stack.workers import programs, settings_environment
 
 
 def fake(folder: Path, name: str, answer: str) -> Path:
@@ -131,3 +131,9 @@ def test_leftovers_are_known_by_their_mark_alone(tmp_path: Path) -> None:
         (tmp_path / str(pid) / "stat").write_text(f"{pid} (a) b) {state} 1")
 
     assert leftovers(Path("/a"), processes=tmp_path) == [11]
+
+
+def test_threads_of_a_worker_share_two_heaps_unless_told_otherwise(tmp_path: Path) -> None:
+    for given, expected in (({}, "2"), ({"MALLOC_ARENA_MAX": "7"}, "7")):
+        (worker,) = programs(Settings(), 1, tmp_path, None, given)
+        assert worker.environment["MALLOC_ARENA_MAX"] == expected
