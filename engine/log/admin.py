@@ -89,8 +89,9 @@ class Admin:
             if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise engine_error(error)
         # Only when the leaders answer for their partitions do appends, fetches and offsets work at once.
-        made = [(s.name, p) for s in specs if s.name in results for p in range(s.partitions)]
-        await self._offsets.at(made, LATEST, wait_for_unknown=True)
+        # One that is there may have been made this moment, by another worker that starts too.
+        parts = [(s.name, p) for s in specs for p in range(s.partitions if s.name in results else 1)]
+        await self._offsets.at(parts, LATEST, wait_for_unknown=True)
         return {s.name: "created" if s.name in results else "exists" for s in specs}
 
     async def delete_topics(self, names: Sequence[str]) -> None:
