@@ -297,5 +297,4 @@ class Loaders:
         for unit in queue.units:
             self._forget(unit)
         self._looked.pop(queue.incarnation, None)
-        for key in [key for key in self._floors if key[0] == queue.incarnation]:
-            del self._floors[key]
+        self._floors = {key: floor for key, floor in self._floors.items() if key[0] != queue.incarnation}

@@ -5,6 +5,7 @@ poll asks every partition before it says "nothing". A long poll that found nothi
 here or elsewhere), the next visible time, or its deadline; one pump per line serves the waiters in turn, so a wake-up
 wakes one of them.
 Neighbours: `loader.py` brings what is in Kafka only; `mover.py` takes what is dying. Must not know HTTP.
+Longer than 250 lines: sweeps, waiters and the pump change one state, the `_Line`.
 """
 
 from __future__ import annotations

@@ -58,12 +58,12 @@ class Admin:
         self._started, self._committer = False, None
 
     def _client(self) -> AdminClient:
-        """A new client. Raises LogUnavailable before `start` and after `stop`."""
-        if not self._started:
-            raise LogUnavailable("the log is stopped")
         return AdminClient(self._config, logger=client_logger)
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
+        """Raises LogUnavailable before `start` and after `stop`."""
+        if not self._started:
+            raise LogUnavailable("the log is stopped")
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, call)
         except KafkaException as fault:
@@ -71,11 +71,26 @@ class Admin:
 
     async def _settled(self, ask: _Ask[K], client: AdminClient | None = None) -> tuple[dict[K, Any], dict[K, KafkaError]]:
         """The results and the errors by key of one batched request. One thread hop for all, not one per key."""
-        return await self._in_thread(partial(_collect, ask, client or self._client()))
+        return await self._in_thread(partial(self._collect, ask, client))
+
+    def _collect(self, ask: _Ask[K], client: AdminClient | None) -> tuple[dict[K, Any], dict[K, KafkaError]]:
+        """Blocks; for threads: a client is made and ended here, and either may take a moment."""
+        client = client or self._client()
+        futures = ask(client)
+        concurrent.futures.wait(futures.values(), timeout=_REQUEST_S + _GRACE_S)
+        results: dict[K, Any] = {}
+        errors: dict[K, KafkaError] = {}
+        for key, future in futures.items():
+            try:
+                results[key] = future.result(timeout=0)
+            except KafkaException as fault:
+                errors[key] = error_of(fault)
+            except TimeoutError:
+                errors[key] = KafkaError(TIMED_OUT)
+        return results, errors
 
     async def _metadata(self, *topic: str) -> ClusterMetadata:
-        client = self._client()
-        return await self._in_thread(lambda: client.list_topics(*topic, timeout=_REQUEST_S))
+        return await self._in_thread(lambda: self._client().list_topics(*topic, timeout=_REQUEST_S))
 
     async def create_topics(self, specs: Sequence[TopicSpec]) -> dict[str, str]:
         """See `Log.create_topics`."""
@@ -120,10 +135,14 @@ class Admin:
         request = [ConsumerGroupTopicPartitions(group, parts)]
         # Asked for every few seconds, and harmless if it is done late: one client for all, and never timed out by the client (see
         # `offsets.py`), only by us.
-        self._committer = client = self._committer or self._client()
-        results, errors = await self._settled(lambda of: of.alter_consumer_group_offsets(request, request_timeout=_UNBOUNDED_S), client)
-        if self._committer is client and any(error.code() == TIMED_OUT for error in errors.values()):
-            self._committer = None
+        if self._committer is None:
+            self._committer = await self._in_thread(self._client)
+        results, errors = await self._settled(
+            lambda client: client.alter_consumer_group_offsets(request, request_timeout=_UNBOUNDED_S), self._committer
+        )
+        if any(error.code() == TIMED_OUT for error in errors.values()):
+            old, self._committer = [self._committer], None
+            await self._in_thread(old.clear)  # its end may take a moment: not on the loop
         faults = [*errors.values(), *(p.error for r in results.values() for p in r.topic_partitions if p.error is not None)]
         for error in faults:
             if error.code() not in UNKNOWN:
@@ -164,18 +183,3 @@ class Admin:
         for error in errors.values():
             if error.code() not in harmless:
                 raise engine_error(error)
-
-
-def _collect(ask: _Ask[K], client: AdminClient) -> tuple[dict[K, Any], dict[K, KafkaError]]:
-    futures = ask(client)
-    concurrent.futures.wait(futures.values(), timeout=_REQUEST_S + _GRACE_S)
-    results: dict[K, Any] = {}
-    errors: dict[K, KafkaError] = {}
-    for key, future in futures.items():
-        try:
-            results[key] = future.result(timeout=0)
-        except KafkaException as fault:
-            errors[key] = error_of(fault)
-        except TimeoutError:
-            errors[key] = KafkaError(TIMED_OUT)
-    return results, errors

@@ -66,6 +66,9 @@ class Offsets:
         return self._asker
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
+        """Raises LogUnavailable before `start` and after `stop`."""
+        if self._asker is None:
+            raise LogUnavailable("the log is stopped")
         try:
             found = await asyncio.get_running_loop().run_in_executor(self._threads, call)
         except KafkaException as fault:
@@ -91,7 +94,7 @@ class Offsets:
         if wait_for_unknown and parts:
             await self._in_thread(partial(self._known, {topic for topic, _ in parts}))
         while missing:
-            some, faults = await self._in_thread(partial(self._ask, self.asker, missing, at_ms, _REQUEST_S))
+            some, faults = await self._in_thread(partial(self._ask, missing, at_ms))
             found.update(some)
             missing = await self._in_thread(partial(self._to_repeat, faults, wait_for_unknown))
             if missing:
@@ -100,13 +103,13 @@ class Offsets:
                 await asyncio.sleep(_RETRY_S)
         return found
 
-    def _ask(self, asker: Consumer, parts: Sequence[Unit], at_ms: int, timeout_s: float) -> tuple[dict[Unit, int], dict[Unit, KafkaError]]:
+    def _ask(self, parts: Sequence[Unit], at_ms: int) -> tuple[dict[Unit, int], dict[Unit, KafkaError]]:
         """One request for all: offsets and faults by unit. Blocks; for threads. Raises KafkaException when no broker answers."""
         found: dict[Unit, int] = {}
         faults: dict[Unit, KafkaError] = {}
         asked = [TopicPartition(topic, partition, at_ms) for topic, partition in parts]
         try:
-            rows = asker.offsets_for_times(asked, timeout=timeout_s) if asked else []
+            rows = self.asker.offsets_for_times(asked, timeout=_REQUEST_S) if asked else []
         except KafkaException as fault:
             if error_of(fault).code() not in _PASSING:
                 raise
@@ -153,7 +156,7 @@ class Offsets:
         Raises KafkaException if there is no such partition or no broker answers.
         """
         for _ in range(3):
-            found, faults = self._ask(self.asker, [unit], LATEST, _REQUEST_S)
+            found, faults = self._ask([unit], LATEST)
             if unit in found:
                 return found[unit]
             if faults and not self._to_repeat(faults, wait_for_unknown=False):

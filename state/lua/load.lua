@@ -129,9 +129,9 @@ local function set_aside_everywhere(entry)
 end
 -- Which copy of a move counts must be the same after a rebuild, so it is the first in the log: one that comes early is left to the loader.
 local function early_copy(entry)
-  local early = entry.move_key ~= '' and scan_from < 0
-  for i = 1, tag_count do early = early and tags[i].cursor < entry.off end
-  return early
+  if entry.move_key == '' or scan_from >= 0 then return false end
+  for i = 1, tag_count do if tags[i].cursor >= entry.off then return false end end
+  return true
 end
 local function process(entry)
   if early_copy(entry) then return end
