@@ -26,24 +26,24 @@ refused = refused or blocked(unit, meta, outbox)
 if refused then return refused end
 local now, tag, late = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
 local shared = redis.call('EXISTS', refs) == 1
-local words, acked, touched = {}, {}, {}
-for a = 7, #ARGV, 2 do
-  local off = tonumber(ARGV[a])
-  local d = delivery_read(delivery, off)
+local words, acked, done, touched, asked = {}, {}, {}, {}, {}
+for a = 7, #ARGV, 2 do asked[#asked + 1] = ARGV[a] end
+for i, packed in ipairs(redis.call('HMGET', delivery, unpack(asked))) do
+  local off, d = tonumber(asked[i]), delivery_of(packed)
   local word = 'OK'
-  if not d or d.nonce ~= tonumber(ARGV[a + 1]) or d.flag ~= 0 then
+  if not d or done[off] or d.nonce ~= tonumber(ARGV[6 + i * 2]) or d.flag ~= 0 then
     word = 'STALE'
   elseif d.time <= now and not late then
     word = 'LAPSED'
   else
-    settle(meta, visible, delivery, body, refs, off, shared)
     if unit.fifo then settle_ordered(KEYS[7], off, d.group, touched) else leave(KEYS[7], KEYS[8], off, d) end
-    acked[#acked + 1] = off
+    acked[#acked + 1], done[off] = off, true
   end
   words[#words + 1] = word
 end
 local seq = 0
 if #acked > 0 then
+  settle(meta, visible, delivery, body, refs, acked, shared)
   seq = journal(meta, outbox, now, 'acked', tag, acked)
   seal(meta, ARGV[3], visible, delivery)
   if unit.fifo and regroup_all(KEYS[7], KEYS[8], delivery, touched, now) then redis.call('PUBLISH', ARGV[5], ARGV[6]) end

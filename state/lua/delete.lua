@@ -39,7 +39,7 @@ for i = 6, #ARGV do
   if it then
     local touched = {}
     if it.word == 'window' then
-      settle(meta, KEYS[k + 1], KEYS[k + 4], body, refs, off, shared)
+      settle(meta, KEYS[k + 1], KEYS[k + 4], body, refs, {off}, shared)
       redis.call('ZREM', KEYS[k + 3], off)
       if it.unit.fifo then settle_ordered(KEYS[k + 5], off, it.d.group, touched) else leave(KEYS[k + 5], KEYS[k + 6], off, it.d) end
     else

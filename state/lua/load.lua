@@ -55,10 +55,10 @@ for i = 1, tag_count do
   tag.cursor, tag.first = unit.cursor, unit.cursor
   tag.ahead_count = redis.call('SCARD', tag.ahead)
   tag.ahead_first, tag.open, tag.delays = tag.ahead_count, redis.call('ZCARD', tag.visible), 0
-  tag.open_first, tag.hungry = tag.open, hungry(unit, tag.visible, tag.groups, now)
+  tag.open_first, tag.hungry, tag.row = tag.open, hungry(unit, tag.visible, tag.groups, now), {}
   tags[i] = tag
 end
-local taken = 0
+local taken, added = 0, 0
 local function pass_ahead(tag)
   while tag.ahead_count > 0 and redis.call('SREM', tag.ahead, tag.cursor) == 1 do
     tag.ahead_count = tag.ahead_count - 1
@@ -74,15 +74,20 @@ end
 local function hold_body(tag, entry)
   if entry.due - now >= near_ms or not room(tag, entry) then return end
   if entry.held == nil and redis.call('HSETNX', body, entry.off, entry.packed) == 1 then
-    bodies, bytes = bodies + 1, bytes + entry.size
-    redis.call('HINCRBY', meta, 'bytes', entry.size)
+    bodies, bytes, added = bodies + 1, bytes + entry.size, added + entry.size
   else
     redis.call('HSET', refs, entry.off, tonumber(redis.call('HGET', refs, entry.off) or '1') + 1)
   end
   entry.held = true
 end
+-- Puts what was taken so far in line.
+local function show(tag)
+  if #tag.row > 0 then redis.call('ZADD', tag.visible, unpack(tag.row)) end
+  tag.row = {}
+end
 local function insert(tag, entry)
-  redis.call('ZADD', tag.visible, entry.due, entry.off)
+  tag.row[#tag.row + 1], tag.row[#tag.row + 2] = entry.due, entry.off
+  if entry.group ~= '' or #tag.row >= 1000 then show(tag) end
   if entry.due > now then tag.delays = tag.delays + redis.call('ZADD', tag.delayed, entry.due, entry.off) end
   if entry.group ~= '' then
     delivery_write(tag.delivery, entry.off, {nonce = 0, count = 0, first = 0, flag = 0, time = entry.due, group = entry.group})
@@ -160,8 +165,10 @@ if not fifo or f.seen >= 0 then
   end
 end
 local cursors, full = {}, {}
+if added > 0 then redis.call('HINCRBY', meta, 'bytes', added) end
 for i = 1, tag_count do
   local tag = tags[i]
+  show(tag)
   if scan_from >= 0 and tag.cursor >= scan_from and not tag.full and scan_next > tag.cursor then
     tag.cursor = scan_next
     pass_ahead(tag)

@@ -33,17 +33,18 @@ for i = 4, #ARGV do
   local k, unit = 6 + (i - 4) * 6, units[i]
   local visible, ahead, delayed, delivery, order = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], KEYS[k + 5]
   local shared = redis.call('EXISTS', refs) == 1
-  local touched = {}
+  local touched, gone = {}, {}
   for _, member in ipairs(redis.call('ZRANGE', visible, 0, -1)) do
     local off = tonumber(member)
     if off < below then
       local d = (unit.fifo or unit.fair) and delivery_read(delivery, off)
-      settle(meta, visible, delivery, body, refs, off, shared)
       if unit.fifo then settle_ordered(order, off, d.group, touched) else leave(order, KEYS[k + 6], off, d) end
       redis.call('ZREM', delayed, off)
-      count = count + 1
+      gone[#gone + 1] = off
     end
   end
+  settle(meta, visible, delivery, body, refs, gone, shared)
+  count = count + #gone
   for _, member in ipairs(redis.call('SMEMBERS', ahead)) do
     if tonumber(member) < below then redis.call('SREM', ahead, member) end
   end

@@ -30,12 +30,10 @@ local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, gr
 refused = refused or blocked(unit, meta, outbox)
 if refused then return refused end
 local now, tag, max = clock(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local lease_ms, queue_lease_ms = tonumber(ARGV[5]), tonumber(ARGV[6])
-local max_receive_count, retention_ms = tonumber(ARGV[7]), tonumber(ARGV[8])
+local lease_ms, queue_lease_ms, max_receive_count, retention_ms = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local move_ms, window_bytes, window_messages = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
 local shared = redis.call('EXISTS', refs) == 1
-local offsets, deadlines, lapsed, expired, lent, dying, touched = {}, {}, {}, {}, {}, {}, {}
-local REASON = {'killed', 'exhausted'}
+local offsets, deadlines, lapsed, expired, lent, dying, touched, REASON = {}, {}, {}, {}, {}, {}, {}, {'killed', 'exhausted'}
 -- Marks a message as dying; a second time (its mover was lost) `again` is until when that mover had it.
 local function die(off, d, packed)
   if not unit.fifo then leave(order, groups, off, d) end
@@ -64,8 +62,7 @@ local function lend(off, d, packed)
   offsets[#offsets + 1], deadlines[#deadlines + 1] = off, d.time
 end
 -- What becomes of a due message: it expires, dies (true) or is lent.
-local function consider(off, d)
-  local packed = redis.call('HGET', body, off)
+local function consider(off, d, packed)
   d = d or {nonce = 0, count = 0, first = 0, flag = 0, time = 0}
   if d.nonce ~= 0 and d.flag == 0 then lapsed[#lapsed + 1] = off end
   if d.flag ~= 1 and d.flag ~= 2 then
@@ -73,7 +70,7 @@ local function consider(off, d)
     local due = d.count == 0 and d.nonce == 0 and d.time > 0 and d.time or now
     if packed then due = select(2, struct.unpack('>I8I8', packed)) end
     if due + retention_ms <= now then
-      settle(meta, visible, delivery, body, refs, off, shared)
+      settle(meta, visible, delivery, body, refs, {off}, shared)
       if unit.fifo then settle_ordered(order, off, d.group, touched) else leave(order, groups, off, d) end
       expired[#expired + 1] = off
       return false
@@ -91,8 +88,11 @@ local function any_due()
   repeat
     local due = redis.call('ZRANGEBYSCORE', visible, '-inf', now, 'LIMIT', 0, max - #lent)
     local before = #lent
-    for _, off in ipairs(due) do consider(tonumber(off), delivery_read(delivery, off)) end
-    for i = before + 1, #lent do redis.call('ZADD', visible, lent[i][2].time, lent[i][1]) end
+    if #due > 0 then
+      local deliveries, bodies = redis.call('HMGET', delivery, unpack(due)), redis.call('HMGET', body, unpack(due))
+      for i, off in ipairs(due) do consider(tonumber(off), delivery_of(deliveries[i]), bodies[i]) end
+      hide(visible, lent, before)
+    end
     rounds = rounds + 1
   until #due == 0 or #lent >= max or rounds >= 10
 end
@@ -108,10 +108,10 @@ local function quiet_due()
       if d and d.group ~= '' and noisy(groups, d.group) then
         set_back(visible, order, groups, off, d.group, d.time)
       elseif #lent < max then
-        consider(off, d or nil)
+        consider(off, d or nil, redis.call('HGET', body, off))
       end
     end
-    for i = before + 1, #lent do redis.call('ZADD', visible, lent[i][2].time, lent[i][1]) end
+    hide(visible, lent, before)
     met = met + #due
   until #due == 0 or #lent >= max or met >= 1000
 end
@@ -120,7 +120,7 @@ local function noisy_due()
   local off, rounds = first_back(order, groups), 0
   while off and #lent < max and rounds < 500 do
     local before = #lent
-    consider(off, delivery_read(delivery, off))
+    consider(off, delivery_read(delivery, off), redis.call('HGET', body, off))
     if #lent > before then redis.call('ZADD', visible, lent[#lent][2].time, off) end
     off, rounds = first_back(order, groups), rounds + 1
   end
@@ -142,7 +142,7 @@ local function first_of(group)
   for _, member in ipairs(redis.call('ZRANGEBYLEX', order, low, high, 'LIMIT', 0, max - #lent + 10)) do
     local off = struct.unpack('>I8', member, 9)
     local d = delivery_read(delivery, off)
-    if not d or d.time > now or #lent >= max or consider(off, d) then return end
+    if not d or d.time > now or #lent >= max or consider(off, d, redis.call('HGET', body, off)) then return end
   end
 end
 if unit.fifo then
@@ -160,14 +160,17 @@ local nonce, out = 0, {}
 if #lent > 0 then
   nonce = journal(meta, outbox, now, 'leased', tag, offsets, deadlines)
   local full = tonumber(redis.call('HGET', meta, 'bytes') or '0') > window_bytes / 2 or redis.call('HLEN', body) > window_messages / 2
+  local row, dropped = {}, {}
   for _, l in ipairs(lent) do
     local off, d, packed = l[1], l[2], l[3]
     d.nonce = nonce
-    delivery_write(delivery, off, d)
-    if unit.fifo then redis.call('ZADD', visible, d.time, off) end
-    if full and packed and not (shared and redis.call('HEXISTS', refs, off) == 1) then drop_body(meta, body, refs, off, false) end
+    row[#row + 1], row[#row + 2] = off, delivery_packed(d)
+    if full and packed and not (shared and redis.call('HEXISTS', refs, off) == 1) then dropped[#dropped + 1] = off end
     for _, v in ipairs({off, d.count, d.first, d.time, packed or ''}) do out[#out + 1] = v end
   end
+  redis.call('HSET', delivery, unpack(row))
+  if unit.fifo then hide(visible, lent, 0) end
+  drop_bodies(meta, body, refs, dropped, false)
 end
 if unit.fifo then regroup_all(order, groups, delivery, touched, now) end
 if unit.fifo or unit.fair then seal_groups(meta, ARGV[3], order, groups) end

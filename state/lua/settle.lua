@@ -25,20 +25,20 @@ local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[7], 
 if refused then return refused end
 local now, tag = clock(ARGV[2]), tonumber(ARGV[3])
 local shared = redis.call('EXISTS', refs) == 1
-local words, settled, touched = {}, {}, {}
+local words, settled, done, touched = {}, {}, {}, {}
 for a = 7, #ARGV, 2 do
   local off = tonumber(ARGV[a])
   local d = delivery_read(delivery, off)
-  if d and d.nonce == tonumber(ARGV[a + 1]) and (d.flag ~= 0 or ARGV[4] == 'expired') then
-    settle(meta, visible, delivery, body, refs, off, shared)
+  if d and not done[off] and d.nonce == tonumber(ARGV[a + 1]) and (d.flag ~= 0 or ARGV[4] == 'expired') then
     if unit.fifo then settle_ordered(KEYS[7], off, d.group, touched) else leave(KEYS[7], KEYS[8], off, d) end
-    settled[#settled + 1] = off
+    settled[#settled + 1], done[off] = off, true
     words[#words + 1] = 'OK'
   else
     words[#words + 1] = 'STALE'
   end
 end
 if #settled > 0 then
+  settle(meta, visible, delivery, body, refs, settled, shared)
   journal(meta, outbox, now, ARGV[4], tag, settled)
   seal(meta, ARGV[3], visible, delivery)
   if unit.fifo and regroup_all(KEYS[7], KEYS[8], delivery, touched, now) then redis.call('PUBLISH', ARGV[5], ARGV[6]) end

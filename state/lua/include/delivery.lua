@@ -1,12 +1,19 @@
 -- A delivery is nonce, receive count, first receive (ms), flag, deadline or next visible time (ms), and in FIFO units the message's group (8 bytes).
 -- nonce 0 = not lent. flag: 0 none, 1 killed, 2 exhausted (both: to be moved to the dead-letter queue), 3 claimed by a task.
 local DELIVERY = '>I8I4I8I1I8'
-local function delivery_read(delivery, off)
-  local v = redis.call('HGET', delivery, off)
+local function delivery_of(v)
   if not v then return nil end
   local nonce, count, first, flag, time = struct.unpack(DELIVERY, v)
   return {nonce = nonce, count = count, first = first, flag = flag, time = time, group = string.sub(v, 30)}
 end
-local function delivery_write(delivery, off, d)
-  redis.call('HSET', delivery, off, struct.pack(DELIVERY, d.nonce, d.count, d.first, d.flag, d.time) .. (d.group or ''))
+local function delivery_read(delivery, off) return delivery_of(redis.call('HGET', delivery, off)) end
+local function delivery_packed(d)
+  return struct.pack(DELIVERY, d.nonce, d.count, d.first, d.flag, d.time) .. (d.group or '')
+end
+local function delivery_write(delivery, off, d) redis.call('HSET', delivery, off, delivery_packed(d)) end
+-- Of what is lent, rows {offset, delivery}, those behind the first `before` come again at their deadlines.
+local function hide(visible, lent, before)
+  local row = {}
+  for i = before + 1, #lent do row[#row + 1], row[#row + 2] = lent[i][2].time, lent[i][1] end
+  if #row > 0 then redis.call('ZADD', visible, unpack(row)) end
 end
