@@ -248,6 +248,24 @@ def _lose(stack: Services, unit: Unit, name: str, *, whole: bool) -> None:
             _lose_one(client, key)
 
 
+@pytest.mark.parametrize("verb", ["ack", "settle"])
+async def test_a_handle_that_is_named_twice_settles_once(store: Store, unit: Unit, verb: str) -> None:
+    await store.load(unit, 1, [0], [entry(0), entry(1)], now_ms=NOW)
+    options = {"lease_ms": None, "queue_lease_ms": 1000, "max_receive_count": 0, "retention_ms": 10**9, "move_ms": 1, "now_ms": NOW}
+    got = await store.receive(unit, 1, 0, max=2, **options)  # type: ignore[arg-type]
+    pairs = [(0, got.nonce), (0, got.nonce), (1, got.nonce)]
+    if verb == "ack":
+        words = (await store.ack(unit, 1, 0, pairs, now_ms=NOW)).words
+    else:
+        pairs = [(row.dying.offset, row.dying.nonce) for row in await store.kill(unit, 1, 0, pairs[1:], move_ms=1, now_ms=NOW)]
+        words = await store.settle(unit, 1, 0, "dead", [pairs[0], *pairs], now_ms=NOW)
+    assert words == ["ok", "stale", "ok"]
+    assert await store.leftovers(unit) == (0, 0, 0)
+    epoch = (await store.own(unit, "w", lease_ms=10_000)).number
+    ended = [e.offsets for e in await store.drain(unit, epoch, done_seq=0, max=100) if e.kind in ("acked", "dead")]
+    assert ended == [[0, 1]]
+
+
 @pytest.mark.parametrize("whole", [True, False], ids=["key", "member"])
 @pytest.mark.parametrize("name", ["visible:0", "delivery:0", "ahead:0", "delayed:0", "outbox", "origins", *FIFO_KEYS])
 async def test_a_lost_key_or_member_is_noticed_before_any_answer(store: Store, stack: Services, name: str, whole: bool) -> None:
