@@ -29,7 +29,7 @@ _HANDLE = Layout(">B6sHHHIQ")
 _TIME_BYTES = 6
 _TIME_OF_VERSION = {1: 0, 2: _TIME_BYTES}
 _HANDLE_CHARS = {(_HANDLE.size + time + _MAC_BYTES) // 3 * 4: version for version, time in _TIME_OF_VERSION.items()}
-_ADDRESS = Layout(">6sHQ")
+_PLACE = Layout(">6sH")
 
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 # The characters that only the plain alphabet has become one that the strict decoder refuses.
@@ -49,9 +49,18 @@ def _keyed(secret: bytes, purpose: bytes, size: int) -> blake2b:
     return blake2b(key=key, person=purpose, digest_size=size)
 
 
-def _digest(secret: bytes, address: bytes) -> int:
+@lru_cache(maxsize=4096)
+def _unit(secret: bytes, incarnation: bytes, partition: int) -> tuple[blake2b, str]:
+    """What ids of one partition have in common: a hasher to copy that has seen the address but for the offset, and the head of the text."""
     hasher = _keyed(secret, b"lw.id", 4).copy()
-    hasher.update(address)
+    hasher.update(_PLACE.pack(incarnation, partition))
+    head = incarnation.hex()
+    return hasher, f"{head[:8]}-{head[8:]}-8{partition:03x}-"
+
+
+def _digest(hasher: blake2b, offset: int) -> int:
+    hasher = hasher.copy()
+    hasher.update(offset.to_bytes(8, "big"))
     return int.from_bytes(hasher.digest(), "big") >> (32 - DIGEST_BITS)
 
 
@@ -75,10 +84,9 @@ class MessageId(Struct, frozen=True, gc=False):
         incarnation = bytes.fromhex(self.incarnation)
         if len(incarnation) != 6:
             raise ValueError(f"incarnation {self.incarnation!r} is not 12 hex digits")
-        digest = _digest(secret, _ADDRESS.pack(incarnation, self.partition, self.offset))
-        low = f"{2 << 62 | self.offset << DIGEST_BITS | digest:016x}"
-        head = incarnation.hex()
-        return f"{head[:8]}-{head[8:]}-8{self.partition:03x}-{low[:4]}-{low[4:]}"
+        hasher, head = _unit(secret, incarnation, self.partition)
+        low = f"{2 << 62 | self.offset << DIGEST_BITS | _digest(hasher, self.offset):016x}"
+        return f"{head}{low[:4]}-{low[4:]}"
 
     @classmethod
     def parse(cls, text: str, secret: bytes) -> MessageId:
@@ -94,7 +102,7 @@ class MessageId(Struct, frozen=True, gc=False):
         partition = int.from_bytes(raw[6:8], "big") & ((1 << PARTITION_BITS) - 1)
         low = int.from_bytes(raw[8:], "big") & ((1 << 62) - 1)
         offset = low >> DIGEST_BITS
-        if low & ((1 << DIGEST_BITS) - 1) != _digest(secret, _ADDRESS.pack(raw[:6], partition, offset)):
+        if low & ((1 << DIGEST_BITS) - 1) != _digest(_unit(secret, raw[:6], partition)[0], offset):
             raise BadIdentity("not a message id of this installation")
         return cls(raw[:6].hex(), partition, offset)
 

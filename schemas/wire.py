@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from msgspec import ValidationError, convert, to_builtins
 
+from schemas.pack import pack
 from schemas.records import (
     Attribute,
     BatchMark,
@@ -59,7 +60,6 @@ _PARSED = {number: parse_schema(json.loads(schema_text(number))) for number in s
 _NEWEST = {subject: schema_id(subject) for subject in _TYPES}
 _SUBJECTS = {kind: subject for subject, kind in _TYPES.items()}
 _MESSAGE_HEAD = _head(_NEWEST["message"])
-_MESSAGE_SCHEMA = _PARSED[_NEWEST["message"]]
 
 
 def _reading() -> dict[bytes, tuple[str, Any, Any]]:
@@ -76,14 +76,12 @@ _READING = _reading()
 
 def encode(record: AnyRecord) -> bytes:
     """`record` with the newest schema of its kind. Raises ValueError or TypeError if a field does not hold what it should."""
-    buffer = BytesIO()
     if type(record) is Message:
-        buffer.write(_MESSAGE_HEAD)
-        schemaless_writer(buffer, _MESSAGE_SCHEMA, _message_fields(record))
-    else:
-        number = _NEWEST[_SUBJECTS[type(record)]]
-        buffer.write(_head(number))
-        schemaless_writer(buffer, _PARSED[number], to_builtins(record, builtin_types=(bytes,)))
+        return pack(record, _MESSAGE_HEAD)
+    buffer = BytesIO()
+    number = _NEWEST[_SUBJECTS[type(record)]]
+    buffer.write(_head(number))
+    schemaless_writer(buffer, _PARSED[number], to_builtins(record, builtin_types=(bytes,)))
     return buffer.getvalue()
 
 
@@ -126,24 +124,6 @@ def _fields(data: bytes, subject: str, written: Any, newest: Any) -> Any:
     if buffer.tell() != len(data):
         raise UndecodableRecord(f"the {subject} record is followed by {len(data) - buffer.tell()} more bytes")
     return fields
-
-
-def _message_fields(message: Message) -> dict[str, Any]:
-    """By hand, not `to_builtins`: every send and every load comes through here. A test holds it to the schema."""
-    attributes = message.attributes
-    return {
-        "body": message.body,
-        "attributes": {name: {"type": a.type, "value": a.value} for name, a in attributes.items()} if attributes else attributes,
-        "delay_ms": message.delay_ms,
-        "lease_ms": message.lease_ms,
-        "sender": message.sender,
-        "origin": None if message.origin is None else to_builtins(message.origin),
-        "batch": None if message.batch is None else to_builtins(message.batch),
-        "group": message.group,
-        "dedup_id": message.dedup_id,
-        "priority": message.priority,
-        "body_is_text": message.body_is_text,
-    }
 
 
 def _message(fields: dict[str, Any]) -> Message:

@@ -25,12 +25,25 @@ _RESERVED = ("aws.", "amazon.")
 # The label's characters and length are the engine's.
 _DATA_TYPE = re.compile(r"(String|Number|Binary)(\.[A-Za-z0-9.]{1,200})?")
 _NUMBER = re.compile(r"[+-]?0*(?P<whole>\d*)(?:\.(?P<part>\d*))?(?:[eE](?P<exponent>[+-]?\d{1,4}))?")
-_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# What UTF-8 has beyond #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF.
+_CONTROLS = bytes(set(range(0x20)) - set(b"\t\n\r"))
+_LAST_TWO = ("\ufffe".encode(), "\uffff".encode())
 
 
-def legal(text: str) -> bool:
-    """Whether SQS allows every character of `text` in a message."""
-    return text.isprintable() or _ILLEGAL.search(text) is None
+def legal(text: bytes) -> bool:
+    """Whether SQS allows every character of `text`, which is UTF-8, in a message."""
+    if len(text.translate(None, _CONTROLS)) < len(text):
+        return False
+    return text.isascii() or not any(character in text for character in _LAST_TWO)
+
+
+def encoded(text: str) -> bytes | None:
+    """`text` in UTF-8; None when SQS does not allow a character of it in a message."""
+    try:
+        found = text.encode()
+    except UnicodeEncodeError:
+        return None
+    return found if legal(found) else None
 
 
 def incoming(given: Mapping[str, AttributeValue] | None) -> dict[str, Attribute]:
@@ -75,11 +88,12 @@ def _incoming(name: str, given: AttributeValue) -> Attribute:
     text = given.string_value
     if not text or given.binary_value is not None:
         raise invalid("MessageAttributes", name, f"{where} of type {found[1]} must contain a StringValue that is not empty, and no other.")
-    if not legal(text):
+    value = encoded(text)
+    if value is None:
         raise invalid("MessageAttributes", name, f"{where} has characters that SQS does not allow.")
     if found[1] == "Number" and not _is_number(text):
         raise invalid("MessageAttributes", text, f"{where} must be a number of up to {NUMBER_DIGITS} digits, from 10^-128 to 10^126.")
-    return Attribute(given.data_type, text.encode())
+    return Attribute(given.data_type, value)
 
 
 def _is_number(text: str) -> bool:

@@ -45,13 +45,14 @@ class _Ready:
         text = given.message_body
         if not text:
             raise missing("MessageBody")
-        if not attributes.legal(text):
+        body = attributes.encoded(text)
+        if body is None:
             raise SqsError(INVALID_CONTENTS, "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 and above.")
         delay_ms = milliseconds("DelaySeconds", given.delay_seconds, (0, call.limits.delay_s))
         self.user = attributes.incoming(given.message_attributes)
         self.system = attributes.incoming_system(given.message_system_attributes)
         entry = SendEntry(
-            text.encode(),
+            body,
             {**self.user, **self.system},
             delay_ms,
             group=given.message_group_id,
@@ -188,7 +189,7 @@ def _text(body: bytes) -> str:
     """A body as text; bytes that a native sender gave and that are no text of SQS, in base64."""
     try:
         text = body.decode()
-        if attributes.legal(text):
+        if attributes.legal(body):
             return text
     except UnicodeDecodeError:
         pass

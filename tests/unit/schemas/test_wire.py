@@ -7,8 +7,11 @@ import json
 import random
 from io import BytesIO
 
+import msgspec
 import pytest
-from fastavro import parse_schema, schemaless_reader
+from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from hypothesis import given
+from hypothesis import strategies as st
 
 from schemas.filters import Condition, Filter
 from schemas.records import (
@@ -25,10 +28,11 @@ from schemas.records import (
     TagRecord,
     TaskRecord,
 )
-from schemas.registry import schema_text
+from schemas.registry import schema_id, schema_text
 from schemas.vocabulary import EventKind, TaskStatus
 from schemas.wire import HEADER_NAME_CHARS, AnyRecord, UndecodableRecord, decode, decode_message, encode
 
+MESSAGE_SCHEMA = parse_schema(json.loads(schema_text(schema_id("message"))))
 SOME = Filter([Condition("color", "string", b"red"), Condition("size")], "OR")
 FULL = Message(
     body=b"\x00\xffbody",
@@ -85,6 +89,38 @@ def test_a_message_is_read_by_a_stock_avro_reader() -> None:
     assert isinstance(fields, dict)
     assert fields["body"] == FULL.body
     assert fields["batch"] == {"id": "b", "index": 2, "size": 3}
+
+
+LONGS = st.integers(-(2**63), 2**63 - 1)
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=70)
+MESSAGES = st.builds(
+    Message,
+    body=st.binary(max_size=200),
+    attributes=st.dictionaries(TEXTS, st.builds(Attribute, TEXTS, st.binary(max_size=70)), max_size=3),
+    delay_ms=LONGS,
+    lease_ms=st.none() | LONGS,
+    sender=TEXTS,
+    origin=st.none() | st.builds(Origin, *[TEXTS] * 6, *[LONGS] * 4),
+    batch=st.none() | st.builds(BatchMark, TEXTS, st.integers(0, 99), st.integers(1, 100)),
+    group=st.none() | TEXTS,
+    dedup_id=st.none() | TEXTS,
+    priority=st.integers(1, 8),
+    body_is_text=st.booleans(),
+)
+
+
+@given(MESSAGES)
+def test_a_message_is_packed_as_the_library_packs_it(message: Message) -> None:
+    data, expected = encode(message), BytesIO()
+    schemaless_writer(expected, MESSAGE_SCHEMA, msgspec.to_builtins(message, builtin_types=(bytes,)))
+    assert data[5:] == expected.getvalue()
+    assert decode(data) == message
+
+
+@pytest.mark.parametrize("wrong", [Message("text"), Message(b"", delay_ms=2**63), Message(b"", sender=b"bytes")])  # type: ignore[arg-type]
+def test_a_message_that_does_not_hold_what_it_should_is_not_packed(wrong: Message) -> None:
+    with pytest.raises((TypeError, ValueError, AttributeError)):
+        encode(wrong)
 
 
 @pytest.mark.parametrize("message", [r for r in RECORDS if isinstance(r, Message)])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
-from facade.sqs.attributes import incoming, legal, wanted
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from facade.sqs.attributes import encoded, incoming, wanted
 from facade.sqs.errors import SqsError
 from facade.sqs.shapes import AttributeValue
 from schemas.records import Attribute
@@ -35,12 +39,18 @@ def test_what_is_no_number_of_sqs_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "plain", "a\tb\r\n", "\ud7ff\ue000\ufffd\U0010ffff"])
 def test_characters_of_sqs_are_legal(text: str) -> None:
-    assert legal(text)
+    assert encoded(text) == text.encode()
 
 
 @pytest.mark.parametrize("text", ["\x00", "\x1f", "a\x0b", "\ufffe", "\uffff", "\ud800"])
 def test_other_characters_are_not(text: str) -> None:
-    assert not legal(text)
+    assert encoded(text) is None
+
+
+@given(st.text(st.characters(codec=None) | st.sampled_from("\x00\x0b\x1f\t\ufffd\ufffe\uffff\ud800"), max_size=20))
+def test_exactly_the_characters_of_sqs_are_legal(text: str) -> None:
+    allowed = re.fullmatch("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*", text)
+    assert (encoded(text) is not None) == (allowed is not None)
 
 
 @pytest.mark.parametrize(
