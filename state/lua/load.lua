@@ -80,14 +80,9 @@ local function hold_body(tag, entry)
   end
   entry.held = true
 end
--- Puts what was taken so far in line.
-local function show(tag)
-  if #tag.row > 0 then redis.call('ZADD', tag.visible, unpack(tag.row)) end
-  tag.row = {}
-end
 local function insert(tag, entry)
   tag.row[#tag.row + 1], tag.row[#tag.row + 2] = entry.due, entry.off
-  if entry.group ~= '' or #tag.row >= 1000 then show(tag) end
+  if entry.group ~= '' or #tag.row >= 1000 then show(tag.visible, tag.row) tag.row = {} end
   if entry.due > now then tag.delays = tag.delays + redis.call('ZADD', tag.delayed, entry.due, entry.off) end
   if entry.group ~= '' then
     delivery_write(tag.delivery, entry.off, {nonce = 0, count = 0, first = 0, flag = 0, time = entry.due, group = entry.group})
@@ -132,14 +127,8 @@ local function set_aside_everywhere(entry)
     if entry.off > tag.cursor then set_aside(tag, entry, false) end
   end
 end
--- Which copy of a move counts must be the same after a rebuild, so it is the first in the log: one that comes early is left to the loader.
-local function early_copy(entry)
-  if entry.move_key == '' or scan_from >= 0 then return false end
-  for i = 1, tag_count do if tags[i].cursor >= entry.off then return false end end
-  return true
-end
 local function process(entry)
-  if early_copy(entry) then return end
+  if early_copy(entry, tags, scan_from) then return end
   if fifo and not turn(f, entry) then return end
   if entry.repeats then set_aside_everywhere(entry) end
   if entry.move_key ~= '' then first_copy(meta, outbox, origins, now, tonumber(tags[1].id), entry) end
@@ -168,7 +157,7 @@ local cursors, full = {}, {}
 if added > 0 then redis.call('HINCRBY', meta, 'bytes', added) end
 for i = 1, tag_count do
   local tag = tags[i]
-  show(tag)
+  show(tag.visible, tag.row)
   if scan_from >= 0 and tag.cursor >= scan_from and not tag.full and scan_next > tag.cursor then
     tag.cursor = scan_next
     pass_ahead(tag)

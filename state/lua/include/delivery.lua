@@ -11,9 +11,13 @@ local function delivery_packed(d)
   return struct.pack(DELIVERY, d.nonce, d.count, d.first, d.flag, d.time) .. (d.group or '')
 end
 local function delivery_write(delivery, off, d) redis.call('HSET', delivery, off, delivery_packed(d)) end
+-- Puts messages in line: row is visible time, offset, and so on.
+local function show(visible, row)
+  if #row > 0 then redis.call('ZADD', visible, unpack(row)) end
+end
 -- Of what is lent, rows {offset, delivery}, those behind the first `before` come again at their deadlines.
 local function hide(visible, lent, before)
   local row = {}
   for i = before + 1, #lent do row[#row + 1], row[#row + 2] = lent[i][2].time, lent[i][1] end
-  if #row > 0 then redis.call('ZADD', visible, unpack(row)) end
+  show(visible, row)
 end

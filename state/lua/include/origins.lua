@@ -11,3 +11,9 @@ local function first_copy(meta, outbox, origins, now, tag, entry)
     journal(meta, outbox, now, 'copied', tag, {entry.off}, nil, entry.move_key)
   end
 end
+-- Which copy of a move counts must be the same after a rebuild, so it is the first in the log: one that comes early is left to the loader.
+local function early_copy(entry, tags, scan_from)
+  if entry.move_key == '' or scan_from >= 0 then return false end
+  for _, tag in ipairs(tags) do if tag.cursor >= entry.off then return false end end
+  return true
+end
