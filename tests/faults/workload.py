@@ -18,6 +18,7 @@ from tests.faults.queues import LEASE_MS, QUEUES
 
 # Longer than the 30 s after which a letter is taken from a mover that was lost.
 TASKS_S = 60.0
+KEEPS_S = 300.0
 
 
 class Workload:
@@ -34,6 +35,7 @@ class Workload:
         self._died: dict[str, int] = {}
         self._tasks: list[str] = []
         self._worked: dict[tuple[str, str], float] = {}
+        self._began = 0.0
         self.errors: list[BaseException] = []
         self.queues = QUEUES
 
@@ -53,6 +55,7 @@ class Workload:
 
     def start(self) -> None:
         """Starts all clients; returns at once."""
+        self._began = time.monotonic()
         self._sending.set()
         self._receiving.set()
         senders = [self._sender("plain", 20, 0.04), self._sender("durable", 10, 0.04), self._sender("tagged", 10, 0.04)]
@@ -223,7 +226,9 @@ class Workload:
         return rest.uniform(0.1, 0.6)
 
     def _keeper(self, client: Client, rest: random.Random) -> float:
-        """Leaves messages behind in every state for the count at rest."""
+        """Leaves messages behind in every state for the count at rest; a soak must not grow by them for ever."""
+        if time.monotonic() - self._began > KEEPS_S:
+            return 1.0
         long_ms = 3_600_000
         client.send("still", [{"uid": client.uid("still"), "delay_ms": rest.choice((0, 0, long_ms))} for _ in range(5)])
         lent = client.receive("still", max=3, wait_ms=0, lease_ms=long_ms)
