@@ -40,7 +40,7 @@ CLOCK_MARGIN_MS = 60_000
 
 
 class Core:
-    """Shared parts. `recover` rebuilds a queue's state and is set by the engine; `touched` tells the loaders of traffic."""
+    """Shared parts. The engine sets `recover`, which rebuilds a queue, and `recover_soon`; `touched` tells the loaders of traffic."""
 
     def __init__(self, settings: Settings, log: Log, connection: Connection, store: Store, control: Control) -> None:
         self.settings = settings
@@ -50,6 +50,7 @@ class Core:
         self.control = control
         self.secret = settings.secret.encode()
         self.recover: Callable[[Queue], Awaitable[None]] = _no_recovery
+        self.recover_soon: Callable[[Queue], None] = lambda queue: None
         self.touched: Callable[[Queue, int], None] = lambda queue, partition: None
         self.nudge: Callable[[Queue, int, Received | Probed], None] = lambda queue, partition, seen: None
         self.journaled: Callable[[Queue, int, int], Awaitable[None]] = _not_journaled

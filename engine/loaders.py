@@ -158,7 +158,7 @@ class Loaders:
             self.owned[unit] = Loader(self._core, queue, unit.partition, owned.number)
             self._looked.pop(unit.incarnation, None)
         if owned.generation is None:
-            await self._core.recover(queue)
+            self._core.recover_soon(queue)
 
     async def _give_up(self, unit: Unit) -> None:
         loader = self.owned.get(unit)
@@ -203,8 +203,7 @@ class Loaders:
                 # Maybe it was a rebuild of our own that took a new epoch: ask at the next tick who owns it.
                 self._ask_again.pop(loader.unit, None)
         except StateLost:
-            with contextlib.suppress(Unavailable):
-                await self._core.recover(loader.queue)
+            self._core.recover_soon(loader.queue)
         except (StateError, LogUnavailable) as error:
             logger.debug("action=load queue=%s partition=%d error=%s", loader.queue.name, loader.partition, error)
 

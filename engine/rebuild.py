@@ -12,7 +12,7 @@ import contextlib
 import logging
 
 from engine.core import Core, now_ms
-from engine.errors import QueueNotFound, Rebuilding
+from engine.errors import EngineError, QueueNotFound, Rebuilding
 from engine.failpoints import reached
 from engine.fifo import group_digest
 from engine.history import UnitHistory
@@ -42,12 +42,17 @@ class Rebuilder:
         self._core = core
         self._snapshots = snapshots
         self._worker = worker
+        # By incarnation: who waits for a queue, and which queues the next round is to rebuild.
         self._pending: dict[str, asyncio.Future[None]] = {}
+        self._asked: set[str] = set()
         self._task: asyncio.Task[None] | None = None
+        self._waits: set[asyncio.Task[None]] = set()
+        self._soon: dict[str, asyncio.Task[None]] = {}
         core.recover = self.recover
+        core.recover_soon = self.recover_soon
 
     async def stop(self) -> None:
-        await end(self._task)
+        await end(self._task, *self._waits, *self._soon.values())
 
     async def recover(self, queue: Queue) -> None:
         """Returns when the queue's state serves again. Raises Rebuilding when that takes over 8 s, QueueNotFound."""
@@ -58,12 +63,25 @@ class Rebuilder:
         future = self._pending.get(queue.incarnation)
         if future is None:
             future = self._pending[queue.incarnation] = asyncio.get_running_loop().create_future()
+            self._asked.add(queue.incarnation)
             if self._task is None or self._task.done():
                 self._task = asyncio.create_task(self._run())
         try:
             await asyncio.wait_for(asyncio.shield(future), PATIENCE_S)
         except TimeoutError:
             raise Rebuilding(f"the state of queue {queue.name!r} is being rebuilt from Kafka") from None
+
+    def recover_soon(self, queue: Queue) -> None:
+        """As `recover`, for loops that have to go on for other queues: their leases must be renewed, their outboxes drained."""
+        if queue.incarnation not in self._soon:
+            task = self._soon[queue.incarnation] = asyncio.create_task(self._recover_alone(queue))
+            task.add_done_callback(lambda _: self._soon.pop(queue.incarnation, None))
+
+    async def _recover_alone(self, queue: Queue) -> None:
+        try:
+            await self.recover(queue)
+        except (EngineError, StateError) as error:
+            logger.debug("action=recover queue=%s error=%s", queue.name, error)
 
     async def trust(self) -> None:
         """Redis that was started again may have an older state: a new generation makes every unit of it lost, then it is trusted."""
@@ -79,27 +97,47 @@ class Rebuilder:
 
     async def _run(self) -> None:
         await asyncio.sleep(0.01)
-        while self._pending:
-            batch = dict(self._pending)
-            queues = [q for inc in batch if (q := self._core.control.by_incarnation.get(inc))]
-            error: Exception | None = None
+        while self._asked:
+            asked, self._asked = self._asked, set()
+            queues = [q for inc in asked if (q := self._core.control.by_incarnation.get(inc))]
             try:
-                await self._rebuild(queues)
+                others = await self._rebuild(queues)
             except Exception as caught:  # the waiters must hear of it; they ask again
                 logger.warning("action=rebuild error=%s", caught)
-                error = Rebuilding(f"a rebuild failed: {caught}")
                 await asyncio.sleep(0.2)
-            for incarnation, future in batch.items():
-                self._pending.pop(incarnation, None)
-                if not future.done():
-                    if error is None:
-                        future.set_result(None)
-                    else:
-                        future.set_exception(error)
-                        future.exception()
+                for incarnation in asked:
+                    self._end(incarnation, Rebuilding(f"a rebuild failed: {caught}"))
+                continue
+            for incarnation in asked:
+                # Not here: two workers that wait for each other's units would both keep from rebuilding those that are asked for next.
+                wait = asyncio.create_task(self._end_after(incarnation, [unit for unit in others if unit.incarnation == incarnation]))
+                self._waits.add(wait)
+                wait.add_done_callback(self._waits.discard)
 
-    async def _rebuild(self, queues: list[Queue]) -> None:
-        """Owns the units that lost their state, reads their journal once, writes their state, lets them serve."""
+    async def _end_after(self, incarnation: str, units: list[Unit]) -> None:
+        """Tells who waits for a queue when other workers have rebuilt these units of it."""
+        try:
+            await asyncio.gather(*(self._wait_for(unit) for unit in units))
+        except Rebuilding as error:
+            self._end(incarnation, error)
+        else:
+            self._end(incarnation, None)
+
+    def _end(self, incarnation: str, error: Exception | None) -> None:
+        future = self._pending.pop(incarnation, None)
+        if future is None or future.done():
+            return
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
+            future.exception()
+
+    async def _rebuild(self, queues: list[Queue]) -> list[Unit]:
+        """Owns the units that lost their state, reads their journal once, writes their state, lets them serve.
+
+        Returns those that another worker rebuilds.
+        """
         mine: dict[Unit, tuple[Queue, int]] = {}
         others: list[Unit] = []
         older: set[Unit] = set()
@@ -124,8 +162,7 @@ class Rebuilder:
             finally:
                 self._core.rebuilding.difference_update(mine)
                 await end(keeper)
-        for unit in others:
-            await self._wait_for(unit)
+        return others
 
     async def _keep(self, units: list[Unit]) -> None:
         """Renews our leases (a long journal must not be read for nothing); a unit taken by another meanwhile is fenced by its epoch."""

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import random
 import secrets
+import time
 import warnings
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -64,6 +65,32 @@ async def messy_queue(engine: Engine) -> tuple[list[str], dict[str, Any]]:
     # What was released may have been lent again since.
     leased = {b: d for b, d in leased.items() if (await engine.peek(BY, "q", d.id, None)).receive_count == d.receive_count}
     return sorted(open_bodies), leased
+
+
+async def test_a_queue_that_another_worker_does_not_get_done_holds_up_no_other(engine: Engine, stack: Services) -> None:
+    """Two workers that waited for each other's units in turn needed 7 s; meanwhile neither renewed leases nor drained its other queues."""
+    for name in ("a", "b"):
+        await engine.create_queue(BY, name, QueueSettings(partitions=1))
+        await send(engine, name, "m")
+    await drained(engine)
+    unit, store = engine.core.control.queues["a"].units[0], engine.core.store
+    ours = False
+    while not ours:  # our own loaders may be faster
+        wipe(stack, engine)
+        ours = (await store.own(unit, "another worker", lease_ms=6_000)).ours
+    waiting = asyncio.create_task(receive(engine, "a"))
+    await asyncio.sleep(0.3)
+    began = time.monotonic()
+    await ack(engine, "b", await receive(engine, "b", wait_ms=3000))
+    assert time.monotonic() - began < 2
+    other = engine.core.control.queues["b"].units[0]
+
+    async def journaled() -> bool:
+        return await store.undrained(other) == 0
+
+    await eventually(journaled, within_s=2)
+    assert not waiting.done()
+    assert [d.message.body for d in await waiting] == [b"m"]
 
 
 @pytest.mark.parametrize("snapshots", [False, True], ids=["journal alone", "with snapshots"])
