@@ -8,12 +8,15 @@ operation.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from facade.operation import Answer, Call, Example, Operation
 
@@ -62,41 +65,67 @@ class EngineAlarms(Collector):
         yield family
 
 
+class _Verb:
+    """Requests of one verb: how many ended with each status, how many fell between each two buckets, and their seconds together."""
+
+    __slots__ = ("between", "ended", "seconds")
+
+    def __init__(self) -> None:
+        self.ended: dict[int, int] = {}
+        self.between = [0] * (len(BUCKETS) + 1)
+        self.seconds = 0.0
+
+
+class Requests(Collector):
+    """The counts of requests. The library's own counters take a lock each and search their buckets one by one, at every request."""
+
+    def __init__(self) -> None:
+        self.verbs: dict[str, _Verb] = {}
+        self.in_progress = 0
+
+    def describe(self) -> list[Metric]:
+        """Nothing, as `EngineCounts`."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Requests by verb and status, their time by verb, receives in progress."""
+        requests = CounterMetricFamily("leaseway_requests", "Requests answered.", labels=["verb", "status"])
+        seconds = HistogramMetricFamily("leaseway_request_seconds", "Time from the request's head to its reply.", labels=["verb"])
+        for name, verb in self.verbs.items():
+            for status, number in verb.ended.items():
+                requests.add_metric([name, str(status)], number)
+            ends = [*map(floatToGoString, BUCKETS), "+Inf"]
+            seconds.add_metric([name], list(zip(ends, accumulate(verb.between), strict=True)), verb.seconds)
+        yield requests
+        yield seconds
+        yield GaugeMetricFamily("leaseway_receives_in_progress", "Receives being served: nearly all are waiting.", value=self.in_progress)
+
+
 class Metrics:
-    """Counts requests by verb and status, their time by verb, and long polls that wait."""
+    """Counts requests by verb and status, their time by verb, and long polls that wait. Belongs to one event loop."""
 
     def __init__(self, counts: Callable[[], Mapping[str, float]], alarms: Callable[[], Sequence[Alarm]] = tuple) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
-        self._requests = Counter("leaseway_requests", "Requests answered.", ["verb", "status"], registry=self._registry)
-        self._seconds = Histogram(
-            "leaseway_request_seconds",
-            "Time from the request's head to its reply.",
-            ["verb"],
-            buckets=BUCKETS,
-            registry=self._registry,
-        )
-        self._waiting = Gauge("leaseway_receives_in_progress", "Receives being served: nearly all are waiting.", registry=self._registry)
-        self._registry.register(EngineCounts(counts))
-        self._registry.register(EngineAlarms(alarms))
-        # Looking up a labelled child costs more than counting, so each pair is looked up once.
-        self._cells: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self._requests = Requests()
+        for collector in (self._requests, EngineCounts(counts), EngineAlarms(alarms)):
+            self._registry.register(collector)
 
     def observe(self, verb: str, status: int, seconds: float) -> None:
         """Counts one request. `verb` and `status` must come from small sets: each pair is a time series."""
-        cell = self._cells.get((verb, status))
+        cell = self._requests.verbs.get(verb)
         if cell is None:
-            cell = self._requests.labels(verb, str(status)), self._seconds.labels(verb)
-            self._cells[verb, status] = cell
-        cell[0].inc()
-        cell[1].observe(seconds)
+            cell = self._requests.verbs[verb] = _Verb()
+        cell.ended[status] = cell.ended.get(status, 0) + 1
+        cell.between[bisect_left(BUCKETS, seconds)] += 1
+        cell.seconds += seconds
 
     def receive_begins(self) -> None:
         """A receive is in progress; pair with `receive_ends`."""
-        self._waiting.inc()
+        self._requests.in_progress += 1
 
     def receive_ends(self) -> None:
         """A receive has ended."""
-        self._waiting.dec()
+        self._requests.in_progress -= 1
 
     def text(self) -> bytes:
         """All metrics in Prometheus' text format."""

@@ -16,6 +16,7 @@ import uvicorn
 
 from engine.config import Settings
 from facade.stack.ports import reuse_port_socket
+from facade.stack.protocol import Protocol
 from facade.stack.safety import refuse_unsafe
 
 APP = "facade.app:create_app"
@@ -50,7 +51,7 @@ def run(settings: Settings, ready_file: Path | None) -> int:
     config = uvicorn.Config(
         _app(settings),
         loop="uvloop",
-        http="httptools",
+        http=Protocol,
         ws="none",
         lifespan="on",
         log_config=None,
