@@ -124,13 +124,16 @@ class Up:
         return "".join(self.lines)
 
     def wait_ready(self, seconds: float = 60) -> float:
-        """Wait for GET /ready to be 200; how many seconds that took (also in `ready_s`). Fails when the process ends first."""
+        """Wait until the stack says that it is ready; how many seconds that took (also in `ready_s`). Fails when the process ends first.
+
+        GET /ready is 200 before: of one worker, while others may still be starting. One that is killed then ends the stack.
+        """
         began = time.monotonic()
         while time.monotonic() - began < seconds:
             if self.process.poll() is not None:
                 self._reader.join()
                 raise AssertionError(f"leaseway up ended with {self.process.returncode}: {self.text}")
-            if self.status("/ready") == 200:
+            if "ready after" in self.text and self.status("/ready") == 200:
                 self.ready_s = time.monotonic() - began
                 return self.ready_s
             time.sleep(0.05)
