@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
+from engine.acks import Acks
 from engine.core import MOVE_MS, Core, now_ms
 from engine.errors import InvalidHandle, InvalidValue, NotAllowedOnQueue
 from engine.limits import MAX_BATCH, MAX_DELAY_MS, MAX_LEASE_MS, check_range
@@ -31,6 +32,7 @@ class Leases:
     def __init__(self, core: Core, move_dead: MoveDead) -> None:
         self._core = core
         self._move_dead = move_dead
+        self._acks = Acks(core)
 
     def _parse(self, queue: Queue, texts: Sequence[str]) -> list[Handle]:
         check_range("handles", len(texts), 1, MAX_BATCH)
@@ -83,11 +85,10 @@ class Leases:
         5 s: the messages are settled, but a loss of Redis might forget it.
         """
         handles = self._parse(queue, texts)
-        store = self._core.store
         written: list[tuple[int, int]] = []
 
         async def call(unit: Unit, g: int, tag: int, indexes: list[int]) -> list[str]:
-            acked = await store.ack(unit, g, tag, [(handles[i].offset, handles[i].nonce) for i in indexes], late=late)
+            acked = await self._acks.ack(queue, unit, tag, [(handles[i].offset, handles[i].nonce) for i in indexes], late=late)
             if acked.seq:
                 written.append((unit.partition, acked.seq))
             return acked.words

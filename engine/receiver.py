@@ -1,59 +1,30 @@
 """receive: which partitions to ask, how to wait, whom to wake.
 
-A `_Line` is the queue of waiters for one tag, with what is known of each partition: when something there may be due. A short
-poll asks every partition before it says "nothing". A long poll that found nothing waits in line until a wake-up (a load
-here or elsewhere), the next visible time, or its deadline; one pump per line serves the waiters in turn, so a wake-up
-wakes one of them.
-Neighbours: `loader.py` brings what is in Kafka only; `mover.py` takes what is dying. Must not know HTTP.
-Longer than 250 lines: sweeps, waiters and the pump change one state, the `_Line`.
+A short poll asks every partition before it says "nothing". A long poll stands in the line of its tag until there is something: a
+wake-up (a load here or elsewhere), the next visible time, or its deadline. One pump per line serves the waiters in turn, with one call
+to the window for as many as it can: what comes while a call is under way is asked for together. What the line knows of its partitions
+is kept true by wake-ups; every few seconds all are asked anew.
+Neighbours: `line.py` keeps waiters; `loader.py` brings what is in Kafka only; `mover.py` takes what is dying. Must not know HTTP.
 """
 
 from __future__ import annotations
 
 import asyncio
-import collections
 import contextlib
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from engine.core import MOVE_MS, Core
+from engine.core import Core
 from engine.deliveries import Deliveries
 from engine.errors import EngineError, Unavailable
 from engine.limits import MAX_LEASE_MS, MAX_WAIT_MS, check_range
+from engine.line import MOST, Line, Waiter
 from engine.queue import Queue
+from engine.sweep import Lent, Sweeper
 from engine.verbs import Delivery
 from schemas.records import TagRecord
-from state.replies import Dying, Received
+from state.replies import Dying
 from state.wake import Wake
-
-FOREVER = float("inf")
-# Wake-ups may be lost (they are not stored): a line with waiters looks at everything again this often.
-LOOK_AGAIN_S = 5.0
-
-
-class _Waiter:
-    __slots__ = ("lease_ms", "max", "served")
-
-    def __init__(self, max: int, lease_ms: int | None, served: asyncio.Future[list[Delivery]]) -> None:
-        self.max = max
-        self.lease_ms = lease_ms
-        self.served = served
-
-
-class _Line:
-    """Waiters of one tag of a queue, in order of arrival, and when each partition may have something (loop time)."""
-
-    __slots__ = ("again", "due", "pumping", "tag", "timer", "turn", "waiters")
-
-    def __init__(self, tag: int, partitions: int) -> None:
-        self.tag = tag
-        self.due = [0.0] * partitions
-        self.waiters: collections.deque[_Waiter] = collections.deque()
-        self.pumping = False
-        self.again = False
-        self.timer: asyncio.TimerHandle | None = None
-        self.turn = 0
-
 
 Move = Callable[[Queue, TagRecord, int, Sequence[Dying]], Coroutine[Any, Any, None]]
 Refresh = Callable[[Queue], Coroutine[Any, Any, bool]]
@@ -64,12 +35,13 @@ class Receiver:
 
     def __init__(self, core: Core, move: Move, refresh: Refresh) -> None:
         self._core = core
-        self._move = move
+        self._sweeper = Sweeper(core, lambda *dying: self._start(move(*dying)))
         self._refresh = refresh
         self._deliveries = Deliveries(core)
-        self._lines: dict[str, dict[int, _Line]] = {}
+        self._lines: dict[str, dict[int, Line]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._wake = Wake(core.settings.redis_url, core.settings.topic_prefix, self.woken)
+        self._wake = Wake(core.settings.redis_url, core.settings.topic_prefix, core.store.name, self.woken)
+        self._stopping = False
         self.waiting = 0
         core.control.gone.append(self._gone)
 
@@ -77,13 +49,11 @@ class Receiver:
         await self._wake.start()
 
     async def stop(self) -> None:
+        self._stopping = True
         for lines in self._lines.values():
             for line in lines.values():
-                if line.timer is not None:
-                    line.timer.cancel()
-                for waiter in line.waiters:
-                    if not waiter.served.done():
-                        waiter.served.set_result([])
+                line.stop_timer()
+                line.drop()
         await self._wake.stop()
         while self._tasks:
             await asyncio.wait(self._tasks)
@@ -98,7 +68,7 @@ class Receiver:
             for p in range(len(line.due)) if partition < 0 else (partition,):
                 if p < len(line.due):
                     line.due[p] = 0.0
-            if line.waiters:
+            if line.waiters or line.pumping:
                 self._pump_soon(incarnation, line)
 
     async def receive(self, queue: Queue, tag: TagRecord, max: int | None, wait_ms: int | None, lease_ms: int | None) -> list[Delivery]:
@@ -113,21 +83,26 @@ class Receiver:
         count = min(max or record.max_receive_messages, record.max_receive_messages)
         wait_s = (record.receive_wait_ms if wait_ms is None else wait_ms) / 1000
         line = self._line(queue, tag)
-        lent = await self._kept(queue, tag, self._now(queue, tag, line, count, lease_ms))
-        if lent or wait_s <= 0:
-            return lent
-        return await self._wait(queue, tag, line, _Waiter(count, lease_ms, asyncio.get_running_loop().create_future()), wait_s)
+        if wait_s <= 0:
+            return await self._kept(queue, tag, self._now(queue, tag, line, count, lease_ms))
+        return await self._wait(queue, tag, line, Waiter(count, lease_ms, asyncio.get_running_loop().create_future()), wait_s)
 
-    async def _now(self, queue: Queue, tag: TagRecord, line: _Line, count: int, lease_ms: int | None) -> list[Delivery]:
+    async def _now(self, queue: Queue, tag: TagRecord, line: Line, count: int, lease_ms: int | None) -> list[Delivery]:
         """What is due: in the window, else in Kafka beyond it."""
         try:
-            lent = await self._sweep(queue, tag, line, count, lease_ms, everywhere=True)
+            lent = await self._sweeper.sweep(queue, tag, line, count, lease_ms, everywhere=True)
             if not lent and await self._refresh(queue):
-                lent = await self._sweep(queue, tag, line, count, lease_ms, everywhere=True)
-            return lent
+                lent = await self._sweeper.sweep(queue, tag, line, count, lease_ms, everywhere=True)
+            return await self._delivered(queue, tag, lent, lease_ms)
         except Unavailable:
             line.due = [0.0] * len(line.due)  # nothing was learnt
             raise
+
+    async def _delivered(self, queue: Queue, tag: TagRecord, lent: Lent, lease_ms: int | None) -> list[Delivery]:
+        deliveries: list[Delivery] = []
+        for partition, received in lent:
+            deliveries += await self._deliveries.of(queue, tag, partition, received, lease_ms)
+        return deliveries
 
     async def _kept(self, queue: Queue, tag: TagRecord, work: Coroutine[Any, Any, list[Delivery]]) -> list[Delivery]:
         """Finishes `work` also when the caller is cancelled meanwhile, and then gives back what it has lent."""
@@ -142,19 +117,22 @@ class Receiver:
         with contextlib.suppress(EngineError):
             await self._deliveries.give_back(queue, tag, await task)
 
-    def _line(self, queue: Queue, tag: TagRecord) -> _Line:
+    def _line(self, queue: Queue, tag: TagRecord) -> Line:
         lines = self._lines.setdefault(queue.incarnation, {})
         line = lines.get(tag.id)
         if line is None:
-            line = lines[tag.id] = _Line(tag.id, queue.record.partitions)
+            line = lines[tag.id] = Line(tag.id, queue.record.partitions)
         return line
 
-    async def _wait(self, queue: Queue, tag: TagRecord, line: _Line, waiter: _Waiter, wait_s: float) -> list[Delivery]:
+    async def _wait(self, queue: Queue, tag: TagRecord, line: Line, waiter: Waiter, wait_s: float) -> list[Delivery]:
         line.waiters.append(waiter)
         self.waiting += 1
         try:
             await self._wake.want(queue.incarnation)
-            self._pump_soon(queue.incarnation, line)
+            if line.next_look() <= asyncio.get_running_loop().time():
+                self._pump_soon(queue.incarnation, line)
+            elif line.timer is None and not line.pumping:
+                self._set_timer(queue.incarnation, line)
             with contextlib.suppress(TimeoutError):
                 return await asyncio.wait_for(asyncio.shield(waiter.served), wait_s)
             line.waiters.remove(waiter) if waiter in line.waiters else None
@@ -174,138 +152,109 @@ class Receiver:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _pump_soon(self, incarnation: str, line: _Line) -> None:
+    def _pump_soon(self, incarnation: str, line: Line) -> None:
         if line.pumping:
             line.again = True
             return
         line.pumping = True
         self._start(self._pump(incarnation, line))
 
-    async def _pump(self, incarnation: str, line: _Line) -> None:
+    async def _pump(self, incarnation: str, line: Line) -> None:
         """Serves waiters in turn until nothing more is due; then sets the timer for what comes next."""
+        loop = asyncio.get_running_loop()
         try:
-            while line.waiters:
+            while line.waiters and not self._stopping:
                 line.again = False
                 queue = self._core.control.by_incarnation.get(incarnation)
                 tag = next((t for t in queue.tags if t.id == line.tag), None) if queue else None
                 if queue is None or tag is None:
-                    self._drop(line)
+                    line.drop()
                     return
-                waiter = line.waiters[0]
-                lent = await self._sweep(queue, tag, line, waiter.max, waiter.lease_ms, everywhere=False)
-                if lent:
-                    self._serve(queue, tag, line, lent)
-                elif not line.again:
+                if not await self._serve_some(queue, tag, line) and not line.again:
                     break
         except Unavailable:
-            line.due = [asyncio.get_running_loop().time() + 0.2] * len(line.due)
+            line.due = [loop.time() + 0.2] * len(line.due)
         finally:
             line.pumping = False
+            if self._stopping:
+                line.drop()
             self._set_timer(incarnation, line)
 
-    def _serve(self, queue: Queue, tag: TagRecord, line: _Line, lent: list[Delivery]) -> None:
-        """Gives what was lent for the first waiter to who is first now (that one may have gone), and the rest to those behind.
+    async def _serve_some(self, queue: Queue, tag: TagRecord, line: Line) -> bool:
+        """One call for the first waiters (FIFO: for the first, two receivers must not share a group); whether it lent something."""
+        waiters = line.take(alone=queue.record.fifo)
+        if not waiters:
+            return False
+        stale = line.stale(asyncio.get_running_loop().time())
+        try:
+            wanted = min(sum(waiter.max for waiter in waiters), MOST)
+            lent = await self._sweeper.sweep(queue, tag, line, wanted, waiters[0].lease_ms, everywhere=stale, callers=len(waiters))
+        except BaseException as error:
+            if isinstance(error, Unavailable):
+                _refuse_new(waiters, error)
+            line.put_back(waiters)
+            raise
+        left = sum(len(received.leased) for _, received in lent)
+        served = []
+        for waiter in waiters:
+            waiter.new = waiter.new and left > 0
+            if left > 0:
+                served.append(waiter)
+                left -= waiter.max
+        line.put_back(waiters[len(served) :])
+        if served:
+            # Bodies may have to come from Kafka: the next waiters need not wait for that.
+            self._start(self._serve(queue, tag, line, lent, served))
+        elif stale:
+            self._start(self._look_beyond(queue))
+        return bool(served)
+
+    async def _look_beyond(self, queue: Queue) -> None:
+        """What Kafka has beyond the window is loaded, and a load wakes the line."""
+        await self._refresh(queue)
+
+    async def _serve(self, queue: Queue, tag: TagRecord, line: Line, lent: Lent, waiters: list[Waiter]) -> None:
+        """Gives what was lent for `waiters` to them; what is left, for one of them has gone, to those behind.
 
         Not so in a FIFO queue: two receivers must not share a group.
         """
-        while line.waiters:
-            waiter = line.waiters.popleft()
-            if not waiter.served.done():
-                waiter.served.set_result(lent[: waiter.max])
-                lent = lent[waiter.max :]
-                if not lent:
-                    return
-                if queue.record.fifo:
-                    break
-        self._start(self._deliveries.give_back(queue, tag, lent))
+        lease_ms = waiters[0].lease_ms
+        try:
+            deliveries = await self._delivered(queue, tag, lent, lease_ms)
+        except Unavailable as error:
+            _refuse_new(waiters, error)
+            deliveries = []
+        line.put_back(waiters)
+        while deliveries and (behind := line.take(alone=True)):
+            (waiter,) = behind
+            if waiter.lease_ms != lease_ms or (queue.record.fifo and waiter not in waiters):
+                line.put_back(behind)
+                break
+            waiter.served.set_result(deliveries[: waiter.max])
+            deliveries = deliveries[waiter.max :]
+            if queue.record.fifo:
+                break
+        if deliveries:
+            await self._deliveries.give_back(queue, tag, deliveries)
+        if line.waiters and line.next_look() <= asyncio.get_running_loop().time():
+            self._pump_soon(queue.incarnation, line)
 
-    def _drop(self, line: _Line) -> None:
-        while line.waiters:
-            waiter = line.waiters.popleft()
-            if not waiter.served.done():
-                waiter.served.set_result([])
-
-    def _set_timer(self, incarnation: str, line: _Line) -> None:
-        if line.timer is not None:
-            line.timer.cancel()
-            line.timer = None
-        if not line.waiters:
-            return
-        loop = asyncio.get_running_loop()
-        now = loop.time()
-        soonest = min(line.due)
-        if soonest > now + LOOK_AGAIN_S:
-            line.timer = loop.call_at(now + LOOK_AGAIN_S, self.woken, incarnation, -1)
-        else:
-            line.timer = loop.call_at(max(soonest, now + 0.001), self._pump_soon, incarnation, line)
-
-    async def _sweep(
-        self, queue: Queue, tag: TagRecord, line: _Line, max: int, lease_ms: int | None, *, everywhere: bool
-    ) -> list[Delivery]:
-        """Asks partitions that may have something; with `everywhere`, those that seem to have nothing too before it gives up."""
-        loop = asyncio.get_running_loop()
-        partitions = len(line.due)
-        line.turn = (line.turn + 1) % partitions
-        order = [(line.turn + i) % partitions for i in range(partitions)]
-        lent: list[Delivery] = []
-        asked = set()
-        for p in order:
-            if line.due[p] <= loop.time():
-                asked.add(p)
-                lent += await self._receive_one(queue, tag, line, p, max - len(lent), lease_ms)
-                if len(lent) >= max:
-                    return lent
-        rest = [p for p in order if p not in asked]
-        if lent or not everywhere or not rest:
-            return lent
-        for p in rest:
-            line.due[p] = FOREVER  # before the question: a wake-up that comes meanwhile must not be forgotten
-        looks = await asyncio.gather(*(self._probe(queue, tag, p) for p in rest))
-        for p, wait_ms in zip(rest, looks, strict=True):
-            if wait_ms is not None:
-                line.due[p] = min(line.due[p], loop.time() + wait_ms / 1000)
-            if wait_ms == 0 and len(lent) < max:
-                lent += await self._receive_one(queue, tag, line, p, max - len(lent), lease_ms)
-        return lent
-
-    async def _probe(self, queue: Queue, tag: TagRecord, partition: int) -> int | None:
-        probed = await self._core.on_state(queue, lambda g: self._core.store.probe(queue.units[partition], g, tag.id))
-        self._core.nudge(queue, partition, probed)
-        return probed.wait_ms
-
-    async def _receive_one(
-        self, queue: Queue, tag: TagRecord, line: _Line, partition: int, max: int, lease_ms: int | None
-    ) -> list[Delivery]:
-        record = queue.record
-        policy = record.redrive_policy
-        dead_letters = policy is not None and policy.dead_letter_queue in self._core.control.queues
-        line.due[partition] = FOREVER
-        received: Received = await self._core.on_state(
-            queue,
-            lambda g: self._core.store.receive(
-                queue.units[partition],
-                g,
-                tag.id,
-                max=max,
-                lease_ms=lease_ms,
-                queue_lease_ms=record.lease_ms,
-                max_receive_count=policy.max_receive_count if policy is not None and dead_letters else 0,
-                retention_ms=record.retention_ms,
-                move_ms=MOVE_MS,
-            ),
-        )
-        self._core.touched(queue, partition)
-        self._core.nudge(queue, partition, received)
-        if received.wait_ms is not None:
-            line.due[partition] = min(line.due[partition], asyncio.get_running_loop().time() + received.wait_ms / 1000)
-        if received.dying:
-            self._start(self._move(queue, tag, partition, received.dying))
-        return await self._deliveries.of(queue, tag, partition, received, lease_ms)
+    def _set_timer(self, incarnation: str, line: Line) -> None:
+        line.stop_timer()
+        if line.waiters:
+            loop = asyncio.get_running_loop()
+            line.timer = loop.call_at(max(line.next_look(), loop.time() + 0.001), self._pump_soon, incarnation, line)
 
     def _gone(self, queue: Queue) -> None:
         for line in self._lines.pop(queue.incarnation, {}).values():
-            self._drop(line)
-            if line.timer is not None:
-                line.timer.cancel()
+            line.stop_timer()
+            line.drop()
         with contextlib.suppress(RuntimeError):
             self._start(self._wake.forget(queue.incarnation))
+
+
+def _refuse_new(waiters: Sequence[Waiter], error: Unavailable) -> None:
+    """Who has only come is told at once that nobody can serve; who was waiting goes on."""
+    for waiter in waiters:
+        if waiter.new and not waiter.served.done():
+            waiter.served.set_exception(error)

@@ -62,8 +62,13 @@ class TagKeys:
 
 
 def wake_channel(prefix: str, incarnation: str) -> str:
-    """Channel of a queue's wake-ups; the payload is a partition number."""
+    """Channel of a queue's wake-ups; the payload is a partition number, after a load with who loaded (`wake_up`)."""
     return f"{prefix}:wake:{incarnation}"
+
+
+def wake_up(partition: int, name: str) -> str:
+    """Payload of a wake-up that the worker of that name need not hear."""
+    return f"{partition} {name}"
 
 
 def lock_key(prefix: str, name: str) -> str:

@@ -10,6 +10,7 @@ Longer than 250 lines: a method per script, so that the contract test finds each
 from __future__ import annotations
 
 import asyncio
+import secrets
 import struct
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -21,7 +22,7 @@ import msgspec
 from schemas.records import OpenDelivery
 from state.connection import Argument, Connection
 from state.errors import Fenced, OutboxFull, StateLost, StateUnavailable
-from state.keys import Unit, UnitKeys, wake_channel
+from state.keys import Unit, UnitKeys, wake_channel, wake_up
 from state.replies import (
     Acked,
     Claimed,
@@ -68,6 +69,8 @@ class Store:
         self._scripts = read_scripts()
         self._keys: dict[Unit, UnitKeys] = {}
         self.calls = 0
+        # Stands in the wake-ups of loads: who loads wakes those who wait in the same worker by itself.
+        self.name = secrets.token_hex(4)
         # The life of the Redis server whose state is the true one; scripts on another one answer StateLost. None = not asked.
         self.trusted_run_id: str | None = None
 
@@ -125,7 +128,7 @@ class Store:
             names += keys.tag(tag).all()
         scan_from, scan_next = scan or (-1, -1)
         arguments: list[Argument] = [
-            generation, epoch, now_ms, wake_channel(self._prefix, unit.incarnation), unit.partition,
+            generation, epoch, now_ms, wake_channel(self._prefix, unit.incarnation), wake_up(unit.partition, self.name),
             w.messages, w.bytes, w.max_open, w.near_ms, scan_from, scan_next, int(prime), len(tags), *tags,
         ]  # fmt: skip
         for e in entries:

@@ -21,11 +21,15 @@ logger = logging.getLogger(__name__)
 
 
 class Wake:
-    """A subscriber. `heard(incarnation, partition)` is called on the loop; partition -1 when a subscription begins: look at all."""
+    """A subscriber. `heard(incarnation, partition)` is called on the loop; partition -1 when a subscription begins: look at all.
 
-    def __init__(self, url: str, prefix: str, heard: Callable[[str, int], None]) -> None:
+    Wake-ups that name this worker (`name`) are left out.
+    """
+
+    def __init__(self, url: str, prefix: str, name: str, heard: Callable[[str, int], None]) -> None:
         self._url = url
         self._prefix = prefix
+        self._name = name
         self._heard = heard
         self._wanted: set[str] = set()
         self._task: asyncio.Task[None] | None = None
@@ -80,7 +84,9 @@ class Wake:
         async for message in subscriber.listen():
             incarnation = message["channel"].decode().rpartition(":")[2]
             if message["type"] == "message":
-                self._heard(incarnation, int(message["data"]))
+                partition, _, name = message["data"].decode().partition(" ")
+                if name != self._name:
+                    self._heard(incarnation, int(partition))
             elif message["type"] == "subscribe":
                 # What was published before Redis had the subscription was not heard.
                 self._heard(incarnation, -1)

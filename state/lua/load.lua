@@ -12,7 +12,7 @@
 -- ARGV 2 epoch: of the loader, 0 = write-through
 -- ARGV 3 now: ms, 0 = Redis' clock
 -- ARGV 4 channel: wake-ups go there
--- ARGV 5 partition: the payload of a wake-up
+-- ARGV 5 payload: of a wake-up, the partition and who loads
 -- ARGV 6 window_messages: bodies
 -- ARGV 7 window_bytes: bytes of bodies
 -- ARGV 8 max_open: messages a tag may have open, with bodies or without
@@ -30,7 +30,7 @@
 -- INCLUDE clock journal delivery guard groups fair hungry dedup turn origins
 local meta, body, refs, outbox, origins, dedup, ids, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 if ARGV[2] ~= '0' and redis.call('HGET', meta, 'epoch') ~= ARGV[2] then return {'FENCED'} end
-local now, channel, partition = clock(ARGV[3]), ARGV[4], ARGV[5]
+local now, channel, payload = clock(ARGV[3]), ARGV[4], ARGV[5]
 local window_messages, window_bytes = tonumber(ARGV[6]), tonumber(ARGV[7])
 local max_open, near_ms = tonumber(ARGV[8]), tonumber(ARGV[9])
 local scan_from, scan_next, tag_count = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[13])
@@ -175,5 +175,5 @@ if fifo and f.seen >= 0 then
   if scan_from >= 0 and f.seen >= scan_from and scan_next > f.seen then f.seen = scan_next end
   redis.call('HSET', meta, 'seen', f.seen, 'dedups', redis.call('HLEN', dedup))
 end
-if taken > 0 then redis.call('PUBLISH', channel, partition) end
+if taken > 0 then redis.call('PUBLISH', channel, payload) end
 return {'OK', cursors, full, taken, f.seen, f.repeats}

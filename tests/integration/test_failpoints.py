@@ -30,7 +30,7 @@ MOVE_MS = 800
 @pytest.fixture(autouse=True)
 def disarmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing is armed before and after; a lost mover is waited for 0.8 s, not 30."""
-    for module in ("core", "mover", "receiver", "leases", "tasks"):
+    for module in ("core", "mover", "sweep", "leases", "tasks"):
         monkeypatch.setattr(f"engine.{module}.MOVE_MS", MOVE_MS)
     yield
     disarm()

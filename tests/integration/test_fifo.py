@@ -13,7 +13,7 @@ import redis
 
 from engine.engine import Engine
 from engine.errors import InvalidValue, NotAllowedOnQueue
-from engine.receiver import Receiver
+from engine.sweep import Lent, Sweeper
 from engine.verbs import Delivery, QueueSettings, SendEntry, Sent
 from schemas.records import Message, RedrivePolicy
 from schemas.wire import encode
@@ -126,9 +126,9 @@ async def test_what_was_lent_for_a_waiter_that_left_is_not_shared_among_others(e
     await put(engine, "q", "a", "0")
     got = await receive(engine, "q")
     await put(engine, "q", "a", "1", "2", "3", "4")
-    sweep = Receiver._sweep
+    sweep = Sweeper.sweep
 
-    async def slow(self: Receiver, *args: Any, everywhere: bool) -> list[Delivery]:
+    async def slow(self: Sweeper, *args: Any, everywhere: bool) -> Lent:
         lent = await sweep(self, *args, everywhere=everywhere)
         await asyncio.sleep(0.0 if everywhere else 0.6)
         return lent
@@ -137,7 +137,7 @@ async def test_what_was_lent_for_a_waiter_that_left_is_not_shared_among_others(e
     await asyncio.sleep(0.1)
     others = [asyncio.create_task(receive(engine, "q", max=2, wait_ms=3000)) for _ in range(2)]
     await asyncio.sleep(0.4)
-    monkeypatch.setattr(Receiver, "_sweep", slow)
+    monkeypatch.setattr(Sweeper, "sweep", slow)
     await ack(engine, "q", got)
     assert texts(await leaves) == []
     monkeypatch.undo()

@@ -19,7 +19,7 @@ from engine.errors import (
     NotAllowedOnQueue,
     QueueNotFound,
 )
-from engine.receiver import Receiver
+from engine.sweep import Sweeper
 from engine.verbs import ExtendEntry, QueueSettings, SendEntry
 from schemas.records import Attribute, RedrivePolicy
 from state.replies import Received
@@ -322,14 +322,15 @@ async def test_what_a_gone_receiver_gives_back_wakes_the_next_at_once(engine: En
 async def test_a_wake_up_during_a_look_is_not_forgotten(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     await engine.create_queue(BY, "q", QueueSettings(partitions=2))
     assert await receive(engine, "q") == []
-    probe = Receiver._probe
+    monkeypatch.setattr("engine.line.LOOK_AGAIN_S", 0.0)  # so that a long poll looks at every partition, too
+    probe = Sweeper._probe
 
-    async def slow(self: Receiver, *given: Any) -> int | None:
+    async def slow(self: Sweeper, *given: Any) -> int | None:
         answer = await probe(self, *given)
         await asyncio.sleep(0.3)
         return answer
 
-    monkeypatch.setattr(Receiver, "_probe", slow)
+    monkeypatch.setattr(Sweeper, "_probe", slow)
     waiting = asyncio.create_task(receive(engine, "q", wait_ms=4000))
     await asyncio.sleep(0.15)
     await send(engine, "q", "m")

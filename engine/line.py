@@ -1,0 +1,84 @@
+"""Who waits for messages of a tag, in order of arrival, and what is known of its partitions.
+
+Neighbours: `receiver.py` fills and serves lines. Must not know Redis, Kafka or HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+from collections.abc import Iterable
+
+from engine.verbs import Delivery
+
+FOREVER = float("inf")
+# Wake-ups may be lost (they are not stored): a line with waiters looks at everything again this often.
+LOOK_AGAIN_S = 5.0
+# What one call to the window may lend.
+MOST = 100
+
+
+class Waiter:
+    """A receive that waits for up to `max` messages. `new`: nobody has looked for it yet, so it may still be told that nobody can."""
+
+    __slots__ = ("lease_ms", "max", "new", "served")
+
+    def __init__(self, max: int, lease_ms: int | None, served: asyncio.Future[list[Delivery]]) -> None:
+        self.max = max
+        self.lease_ms = lease_ms
+        self.served = served
+        self.new = True
+
+
+class Line:
+    """Waiters of one tag of a queue, when each partition may have something, and when all were looked at last (loop times)."""
+
+    __slots__ = ("again", "due", "looked_at", "pumping", "tag", "timer", "turn", "waiters")
+
+    def __init__(self, tag: int, partitions: int) -> None:
+        self.tag = tag
+        self.due = [0.0] * partitions
+        self.looked_at = -FOREVER
+        self.waiters: collections.deque[Waiter] = collections.deque()
+        self.pumping = False
+        self.again = False
+        self.timer: asyncio.TimerHandle | None = None
+        self.turn = 0
+
+    def stale(self, now: float) -> bool:
+        """Whether it is time to ask every partition."""
+        return self.looked_at + LOOK_AGAIN_S <= now
+
+    def next_look(self) -> float:
+        """When there is something to ask."""
+        return min(*self.due, self.looked_at + LOOK_AGAIN_S)
+
+    def take(self, *, alone: bool) -> list[Waiter]:
+        """The first waiters, as many as one call can serve: all of one lease, and MOST messages; `alone`: the first one."""
+        taken: list[Waiter] = []
+        wanted = 0
+        while self.waiters:
+            waiter = self.waiters[0]
+            if not waiter.served.done():
+                if taken and (alone or waiter.lease_ms != taken[0].lease_ms or wanted + waiter.max > MOST):
+                    break
+                taken.append(waiter)
+                wanted += waiter.max
+            self.waiters.popleft()
+        return taken
+
+    def put_back(self, waiters: Iterable[Waiter]) -> None:
+        """To the front, in their order; who has gone is left out."""
+        self.waiters.extendleft(reversed([waiter for waiter in waiters if not waiter.served.done()]))
+
+    def drop(self) -> None:
+        """Everybody is told that there is nothing."""
+        while self.waiters:
+            waiter = self.waiters.popleft()
+            if not waiter.served.done():
+                waiter.served.set_result([])
+
+    def stop_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None

@@ -1,0 +1,131 @@
+"""What comes at the same time is asked for with one call to the window, and each caller gets what it would have got alone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from engine.engine import Engine
+from engine.errors import StoreUnavailable
+from engine.verbs import QueueSettings, SendEntry
+from state.errors import StateUnavailable
+from state.store import Store
+from tests.integration.drive import BY, receive, send
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[Any]]:
+    """`calls(verb)`: the answers of the window to that verb from now on."""
+
+    def of(verb: str) -> list[Any]:
+        answers: list[Any] = []
+        real = getattr(Store, verb)
+
+        async def counted(*given: Any, **named: Any) -> Any:
+            answers.append(await real(*given, **named))
+            return answers[-1]
+
+        monkeypatch.setattr(Store, verb, counted)
+        return answers
+
+    return of
+
+
+async def waiters(engine: Engine, number: int, **given: Any) -> list[asyncio.Task[Any]]:
+    tasks = [asyncio.create_task(receive(engine, "q", wait_ms=4000, **given)) for _ in range(number)]
+    await asyncio.sleep(0.2)
+    return tasks
+
+
+async def test_all_who_wait_are_served_by_one_call(engine: Engine, calls: Callable[[str], list[Any]]) -> None:
+    await engine.create_queue(BY, "q", QueueSettings())
+    *tasks, last = await waiters(engine, 9, max=1)
+    answers = calls("receive")
+    await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(8)])
+    got = [await task for task in tasks]
+    await asyncio.sleep(0.2)
+    assert not last.done()
+    last.cancel()
+    assert [len(one) for one in got] == [1] * 8
+    assert {one[0].message.body for one in got} == {b"%d" % n for n in range(8)}
+    # Not once more for the last one either, though Redis told us, too, of what we had loaded ourselves.
+    assert len(answers) == 1 and len(answers[0].leased) == 8
+
+
+async def test_who_asks_for_another_lease_gets_it(engine: Engine) -> None:
+    await engine.create_queue(BY, "q", QueueSettings())
+    short, long = await waiters(engine, 1, max=1, lease_ms=2000), await waiters(engine, 1, max=1, lease_ms=90_000)
+    before_ms = time.time() * 1000
+    await engine.send(BY, "q", [SendEntry(b"a"), SendEntry(b"b")])
+    for task, lease_ms in ((short[0], 2000), (long[0], 90_000)):
+        (one,) = await task
+        assert lease_ms - 100 < one.next_visible_at_ms - before_ms < lease_ms + 1500
+
+
+async def test_a_waiter_that_wants_more_than_there_is_leaves_the_rest_in_line(engine: Engine) -> None:
+    await engine.create_queue(BY, "q", QueueSettings())
+    tasks = await waiters(engine, 3, max=10)
+    await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(12)])
+    assert sorted([len(await tasks[0]), len(await tasks[1])]) == [2, 10]
+    await send(engine, "q", "last")
+    assert [one.message.body for one in await tasks[2]] == [b"last"]
+
+
+async def test_acks_of_many_callers_are_one_call(engine: Engine, calls: Callable[[str], list[Any]]) -> None:
+    await engine.create_queue(BY, "q", QueueSettings())
+    await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(20)])
+    got = await receive(engine, "q", max=20)
+    await engine.ack(BY, "q", [got[0].handle])
+    answers = calls("ack")
+    words = await asyncio.gather(*(engine.ack(BY, "q", [one.handle]) for one in (*got, got[19])))
+    assert [one[0].status for one in words] == ["stale", *["ok"] * 19, "stale"]
+    assert [one[0].handle for one in words] == [one.handle for one in (*got, got[19])]
+    assert len(answers) == 1
+
+
+async def test_an_acker_that_goes_away_takes_nobody_along(engine: Engine) -> None:
+    await engine.create_queue(BY, "q", QueueSettings())
+    await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(3)])
+    got = await receive(engine, "q", max=3)
+    tasks = [asyncio.create_task(engine.ack(BY, "q", [one.handle])) for one in got]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    assert [(await task)[0].status for task in tasks[1:]] == ["ok", "ok"]
+    with pytest.raises(asyncio.CancelledError):
+        await tasks[0]
+
+
+async def test_a_long_poll_on_a_line_that_was_looked_at_asks_nothing(engine: Engine, calls: Callable[[str], list[Any]]) -> None:
+    await engine.create_queue(BY, "q", QueueSettings())
+    assert await receive(engine, "q", wait_ms=300) == []
+    looks, receives = calls("probe"), calls("receive")
+    began = time.monotonic()
+    assert await receive(engine, "q", wait_ms=300) == []
+    assert time.monotonic() - began > 0.29
+    # Loaders look at the window of queues with traffic, too: at most ten times a second at each of four partitions.
+    assert not receives
+    assert len(looks) <= 16
+
+
+async def test_who_comes_when_redis_is_away_is_told_and_who_waits_goes_on(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await engine.create_queue(BY, "q", QueueSettings())
+    (old,) = await waiters(engine, 1)
+    real = Store.receive
+
+    async def away(*given: Any, **named: Any) -> Any:
+        raise StateUnavailable("away")
+
+    monkeypatch.setattr(Store, "receive", away)
+    engine.core.woken("", -1)
+    for queue in engine.core.control.by_incarnation:
+        engine.core.woken(queue, -1)
+    with pytest.raises(StoreUnavailable):
+        await receive(engine, "q", wait_ms=4000)
+    assert not old.done()
+    monkeypatch.setattr(Store, "receive", real)
+    await send(engine, "q", "m")
+    assert [one.message.body for one in await old] == [b"m"]
