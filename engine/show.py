@@ -17,7 +17,7 @@ from schemas.records import TagRecord, TaskRecord
 
 
 async def tag_infos(core: Core, queue: Queue, tags: Sequence[TagRecord]) -> list[TagInfo]:
-    """Tags with their counts, exact for the window; `stored` counts what Kafka has beyond it. Raises Unavailable."""
+    """Tags with their counts, exact for the window; `stored` counts what Kafka has beyond it, in whatever state. Raises Unavailable."""
     ids = [tag.id for tag in tags]
     looks = asyncio.gather(*(core.on_state(queue, lambda g, u=unit: core.store.info(u, g, ids)) for unit in queue.units))  # type: ignore[misc]
     parts = [(queue.topic, p) for p in range(len(queue.units))]
@@ -25,6 +25,10 @@ async def tag_infos(core: Core, queue: Queue, tags: Sequence[TagRecord]) -> list
     with contextlib.suppress(LogUnavailable):
         ends = await core.log.end_offsets(parts)
     units = await looks
+    for (_, p), rows in zip(parts, units, strict=True):
+        if any(row.cursor < ends.get((queue.topic, p), 0) for row in rows):
+            # Loaded now, also when nobody uses the queue: after a loss of Redis `stored` hides what is delayed or leased.
+            core.touched(queue, p)
     infos = []
     for index, tag in enumerate(tags):
         rows = [unit[index] for unit in units]

@@ -19,6 +19,7 @@ from tests.faults.queues import LEASE_MS, QUEUES
 # Longer than the 30 s after which a letter is taken from a mover that was lost.
 TASKS_S = 60.0
 KEEPS_S = 300.0
+LOADS_S = 3.0
 
 
 class Workload:
@@ -123,8 +124,11 @@ class Workload:
         client.write(Line("note", time.monotonic_ns(), verb="redrive", args={"ended": len(self._tasks) - len(running), "stuck": running}))
 
     def looks(self) -> None:
-        """Writes down the counts of all queues."""
+        """Writes down the counts of all queues. One that nobody uses is loaded when somebody asks for it."""
         client = self.client()
+        for name in self.queues:
+            client.ask("GET", f"/v1/queues/{name}")
+        time.sleep(LOADS_S)
         for name in self.queues:
             while not client.look(name, empty=name != "still"):
                 time.sleep(0.5)

@@ -67,6 +67,22 @@ async def messy_queue(engine: Engine) -> tuple[list[str], dict[str, Any]]:
     return sorted(open_bodies), leased
 
 
+async def test_counts_of_a_queue_that_nobody_uses_are_true_after_a_loss_when_asked_for_again(engine: Engine, stack: Services) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=600_000))
+    await send(engine, "q", *"abcdef")
+    await send(engine, "q", *"gh", delay_ms=3_600_000)
+    assert len(await receive(engine, "q", max=4)) == 4
+    await drained(engine)
+    engine._loaders._forget(engine.core.control.queues["q"].units[0])
+    wipe(stack, engine)
+
+    async def true() -> bool:
+        (tag,) = (await engine.get_queue(BY, "q")).tags
+        return (tag.ready, tag.delayed, tag.leased, tag.stored) == (2, 2, 4, 0)
+
+    await eventually(true)
+
+
 async def test_a_queue_that_another_worker_does_not_get_done_holds_up_no_other(engine: Engine, stack: Services) -> None:
     """Two workers that waited for each other's units in turn needed 7 s; meanwhile neither renewed leases nor drained its other queues."""
     for name in ("a", "b"):
