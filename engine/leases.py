@@ -32,7 +32,7 @@ class Leases:
     def __init__(self, core: Core, move_dead: MoveDead) -> None:
         self._core = core
         self._move_dead = move_dead
-        self._acks = Acks(core)
+        self._acks = Acks(core.store)
 
     def _parse(self, queue: Queue, texts: Sequence[str]) -> list[Handle]:
         check_range("handles", len(texts), 1, MAX_BATCH)
@@ -88,7 +88,7 @@ class Leases:
         written: list[tuple[int, int]] = []
 
         async def call(unit: Unit, g: int, tag: int, indexes: list[int]) -> list[str]:
-            acked = await self._acks.ack(queue, unit, tag, [(handles[i].offset, handles[i].nonce) for i in indexes], late=late)
+            acked = await self._acks.ack(unit, g, tag, [(handles[i].offset, handles[i].nonce) for i in indexes], late=late)
             if acked.seq:
                 written.append((unit.partition, acked.seq))
             return acked.words

@@ -39,7 +39,7 @@ class Receiver:
         self._refresh = refresh
         self._deliveries = Deliveries(core)
         self._lines: dict[str, dict[int, Line]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._wake = Wake(core.settings.redis_url, core.settings.topic_prefix, core.store.name, self.woken)
         self._stopping = False
         self.waiting = 0
@@ -135,7 +135,6 @@ class Receiver:
                 self._set_timer(queue.incarnation, line)
             with contextlib.suppress(TimeoutError):
                 return await asyncio.wait_for(asyncio.shield(waiter.served), wait_s)
-            line.waiters.remove(waiter) if waiter in line.waiters else None
             return waiter.served.result() if waiter.served.done() else []
         except asyncio.CancelledError:
             if waiter.served.done() and not waiter.served.cancelled():
@@ -147,7 +146,7 @@ class Receiver:
             with contextlib.suppress(ValueError):
                 line.waiters.remove(waiter)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -206,12 +205,8 @@ class Receiver:
             # Bodies may have to come from Kafka: the next waiters need not wait for that.
             self._start(self._serve(queue, tag, line, lent, served))
         elif stale:
-            self._start(self._look_beyond(queue))
+            self._start(self._refresh(queue))  # what Kafka has beyond the window is loaded, and a load wakes the line
         return bool(served)
-
-    async def _look_beyond(self, queue: Queue) -> None:
-        """What Kafka has beyond the window is loaded, and a load wakes the line."""
-        await self._refresh(queue)
 
     async def _serve(self, queue: Queue, tag: TagRecord, line: Line, lent: Lent, waiters: list[Waiter]) -> None:
         """Gives what was lent for `waiters` to them; what is left, for one of them has gone, to those behind.

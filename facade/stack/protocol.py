@@ -31,6 +31,10 @@ class Together:
             held, self._held = self._held, []
             self._transport.writelines(held)
 
+    def is_closing(self) -> bool:
+        """As the transport's. uvicorn asks after every reply: no reason to send sooner."""
+        return self._transport.is_closing()
+
     def __getattr__(self, name: str) -> Any:
         # Closing, asking for the size of the buffer, and so on: what was written before counts.
         self._flush()
