@@ -163,9 +163,9 @@ class Loader:
         topic = self.queue.topic
         return await self._core.log.fetch(topic, self.partition, start, CHUNK_RECORDS * times, min(CHUNK_BYTES, self._room) * times)
 
-    def behind(self) -> bool:
-        """Whether the log has more than the window of some tag has taken (FIFO: or than was put in order)."""
-        return min(self.cursors.values(), default=0) < self.end or (self.queue.record.fifo and self.seen < self.end)
+    def behind(self, end: int) -> bool:
+        """Whether the window of some tag has not taken all records before `end` (FIFO: or not put them in order)."""
+        return min(self.cursors.values(), default=0) < end or (self.queue.record.fifo and self.seen < end)
 
     async def _before(self, start: int) -> int:
         """FIFO: the offset from which it can be known whether messages from `start` on repeat others."""

@@ -32,6 +32,8 @@ ENDS_S = 0.1
 RENEW_S = LEASE_MS / 3000
 IDLE_S = 10.0
 FLOORS_S = 5.0
+# While senders load what they send, the log is always ahead of the window by what is on its way: not to be read again for that.
+GRACE_S = 0.03
 # How long an empty answer may wait for Kafka.
 REFRESH_S = 2.0
 
@@ -262,7 +264,7 @@ class Loaders:
             self._load_if_short(loader)
 
     def _load_if_short(self, loader: Loader) -> None:
-        known = loader.cursors.keys() == set(loader.queue.tag_ids) and not loader.behind()
+        known = loader.cursors.keys() == set(loader.queue.tag_ids) and not loader.behind(loader.end)
         if known or loader.unit in self._loads:
             return
         task = asyncio.create_task(self._guard(loader, lambda: self._catch_up(loader)))
@@ -271,8 +273,12 @@ class Loaders:
 
     async def _catch_up(self, loader: Loader) -> None:
         """Loads until the window is full or has everything."""
+        end, before = loader.end, loader.cursors
         await loader.look()
-        if not loader.behind():
+        if loader.behind(end) and before and loader.cursors != before:
+            await asyncio.sleep(GRACE_S)
+            await loader.look()
+        if not loader.behind(end):
             return
         while await loader.load():
             self._core.count("loaded_chunks_total")

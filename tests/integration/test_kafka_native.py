@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 import time
 from typing import Any
@@ -37,8 +38,6 @@ async def test_a_native_record_is_received_as_a_message_by_the_first_short_poll(
 
 
 async def test_a_native_record_wakes_a_long_poll(engine: Engine, stack: Any) -> None:
-    import asyncio
-
     await engine.create_queue(BY, "q", QueueSettings())
     waiter = asyncio.create_task(receive(engine, "q", wait_ms=5000))
     await asyncio.sleep(0.5)
@@ -46,6 +45,36 @@ async def test_a_native_record_wakes_a_long_poll(engine: Engine, stack: Any) -> 
     await asyncio.to_thread(produce, stack, engine, "q", b"raw")
     assert [d.message.body for d in await waiter] == [b"raw"]
     assert time.perf_counter() - began < 1.0
+
+
+async def test_what_senders_load_is_not_read_from_kafka_again_and_native_records_come_in_between(engine: Engine, stack: Any) -> None:
+    await engine.create_queue(BY, "q", QueueSettings())
+    got: list[bytes] = []
+    end = time.monotonic() + 3
+
+    async def sends() -> int:
+        sent = 0
+        while time.monotonic() < end:
+            await engine.send(BY, "q", [SendEntry(b"sent")] * 5)
+            sent += 5
+        return sent
+
+    async def receives() -> None:
+        while (lent := await receive(engine, "q", max=100, wait_ms=500)) or time.monotonic() < end:
+            got.extend(delivery.message.body for delivery in lent)
+            await ack(engine, "q", lent)
+
+    senders, receiver = [asyncio.create_task(sends()) for _ in range(16)], asyncio.create_task(receives())
+    await asyncio.sleep(1.5)
+    assert engine.counts().get("loaded_chunks_total", 0) <= 1
+    began = time.perf_counter()
+    await asyncio.to_thread(produce, stack, engine, "q", b"native")
+    while b"native" not in got:
+        await asyncio.sleep(0.01)
+        assert time.perf_counter() - began < 1.0
+    sent = sum([await task for task in senders])
+    await receiver
+    assert len(got) == sent + 1
 
 
 async def test_odd_native_records_are_messages_and_unreadable_ones_are_parked(engine: Engine, stack: Any) -> None:

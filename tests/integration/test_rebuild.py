@@ -425,7 +425,7 @@ async def test_what_lies_beyond_the_cursor_after_a_rebuild_is_loaded_without_new
 
 async def _known_to_the_end(engine: Engine) -> bool:
     loaders = list(engine._loaders.owned.values())
-    return bool(loaders) and all(loader.cursors and not loader.behind() and loader.end == 20 for loader in loaders)
+    return bool(loaders) and all(loader.cursors and not loader.behind(loader.end) and loader.end == 20 for loader in loaders)
 
 
 async def test_a_slower_drain_does_not_take_back_what_a_faster_one_has_noted(engine: Engine) -> None:
