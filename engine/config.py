@@ -31,7 +31,7 @@ class Settings:
     """One field per setting; the variable is `LEASEWAY_` + the name in capitals."""
 
     kafka_bootstrap: str = _setting("127.0.0.1:9092", "Kafka's bootstrap servers, host:port[,host:port].")
-    redis_url: str = _setting("redis://127.0.0.1:6379/0", "Redis: redis://[:password@]host:port/db.")
+    redis_url: str = _setting("redis://127.0.0.1:6379/0", "Redis: redis://[:password@]host:port/db, or unix:///path?db=n.")
     host: str = _setting("127.0.0.1", "Address the facade listens on.")
     port: int = _setting(9400, "Port the facade listens on, 1-65535.")
     topic_prefix: str = _setting("lw", "First part of every topic and Redis key.")

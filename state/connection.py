@@ -11,7 +11,7 @@ import contextlib
 import logging
 import re
 from typing import Any, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import hiredis
 
@@ -103,10 +103,11 @@ class Connection:
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        self.host = parts.hostname or "127.0.0.1"
-        self.port = parts.port or 6379
+        self._socket = unquote(parts.path) if parts.scheme == "unix" else None
+        self._host = parts.hostname or "127.0.0.1"
+        self._port = parts.port or 6379
         self.password = unquote(parts.password) if parts.password else None
-        self.database = int(parts.path.strip("/") or 0)
+        self.database = int(parse_qs(parts.query).get("db", ["0"])[0] if self._socket else parts.path.strip("/") or 0)
         self.run_id = ""
         self._wire: _Wire | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -134,8 +135,13 @@ class Connection:
         Raises StateUnavailable (from here or from the future) when there is no connection; then the outcome is unknown.
         """
         if self._wire is None:
-            raise StateUnavailable(f"no connection to Redis at {self.host}:{self.port}")
+            raise StateUnavailable(f"no connection to Redis at {self.place}")
         return self._wire.call(arguments)
+
+    @property
+    def place(self) -> str:
+        """Where Redis is, for people."""
+        return self._socket or f"{self._host}:{self._port}"
 
     @property
     def connected(self) -> bool:
@@ -148,7 +154,7 @@ class Connection:
                 wire = await self._connect()
             except (OSError, TimeoutError, StateUnavailable) as error:
                 if failures == 0:
-                    logger.warning("action=connect part=redis host=%s port=%d error=%s", self.host, self.port, error)
+                    logger.warning("action=connect part=redis at=%s error=%s", self.place, error)
                 await asyncio.sleep(RECONNECT_S[min(failures, len(RECONNECT_S) - 1)])
                 failures += 1
                 continue
@@ -172,7 +178,11 @@ class Connection:
 
     async def _connect(self) -> _Wire:
         loop = asyncio.get_running_loop()
-        _, wire = await asyncio.wait_for(loop.create_connection(_Wire, self.host, self.port), CONNECT_S)
+        async with asyncio.timeout(CONNECT_S):
+            if self._socket:
+                _, wire = await loop.create_unix_connection(_Wire, self._socket)
+            else:
+                _, wire = await loop.create_connection(_Wire, self._host, self._port)
         try:
             async with asyncio.timeout(CONNECT_S):
                 await self._greet(wire)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from engine.config import Settings
 from facade.stack import broker, redis_server, workers
@@ -97,7 +98,9 @@ class Stack:
         self._say(welcome(self._settings, self._folder.path))
 
     def _worker_programs(self) -> list[Program]:
-        return workers.programs(self._settings, self._worker_count, self._folder.logs, self._folder.logs, self._environment)
+        socket = redis_server.socket_path(self._folder.path)
+        settings = dataclasses.replace(self._settings, redis_url=f"unix://{quote(str(socket))}?db=0") if socket else self._settings
+        return workers.programs(settings, self._worker_count, self._folder.logs, self._folder.logs, self._environment)
 
     async def _wait_ready(self) -> None:
         end = time.monotonic() + READY_S

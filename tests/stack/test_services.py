@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import redis
+import redis.asyncio
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from facade.stack.redis_server import SOCKET_PATH_BYTES, options, socket_path
+from state.connection import Connection
+from state.errors import StateUnavailable
 from tests.services import Services, running_services
 
 
@@ -89,3 +97,39 @@ def test_redis_refuses_to_evict_and_keeps_its_data_over_kill_9(own: Services) ->
             except redis.ConnectionError:
                 assert time.monotonic() < end
                 time.sleep(0.05)
+
+
+async def test_redis_is_reached_by_its_socket_too_also_after_kill_9(own: Services) -> None:
+    path = socket_path(own.folder)
+    assert path is not None
+    url = f"unix://{quote(str(path))}?db=1"
+    connection = Connection(url)
+    await connection.start()
+    try:
+        assert await connection.call("SET", "by", "socket") == b"OK"
+        async with redis.asyncio.Redis.from_url(url) as client:
+            assert await client.get("by") == b"socket"
+        with redis.Redis.from_url(own.redis_url) as client:
+            assert client.get("by") is None  # another database
+        old = own.redis_pid
+        os.kill(old, signal.SIGKILL)
+        wait_for_new_pid(own, "redis_pid", old)
+        end = time.monotonic() + 20
+        kept = None
+        while kept != b"socket":
+            assert time.monotonic() < end
+            with contextlib.suppress(StateUnavailable):
+                kept = await connection.call("GET", "by")
+            await asyncio.sleep(0.02)
+    finally:
+        await connection.stop()
+    with pytest.raises(StateUnavailable, match=f"no connection to Redis at {path}$"):
+        connection.call("PING")
+
+
+def test_a_folder_too_deep_for_a_socket_has_none(tmp_path: Path) -> None:
+    deep = tmp_path / ("x" * SOCKET_PATH_BYTES)
+    assert socket_path(deep) is None
+    assert not [name for name in options(deep, 1) if name.startswith("unix")]
+    fits = Path("/" + "x" * (SOCKET_PATH_BYTES - len("//redis/redis.sock")))
+    assert len(str(socket_path(fits))) == SOCKET_PATH_BYTES
