@@ -1,4 +1,4 @@
-"""CI's seeds: the whole service hurt at random for a while, every promise checked on the history. About two minutes in all.
+"""CI's seeds: the whole service hurt at random for a while, every promise checked on the history. Two minutes in all.
 
 Bounds are on what is right, never on speed: a slow machine sends less and recovers later. More: `make faults`, docs/reliability.md.
 """
@@ -20,7 +20,7 @@ LIVE_WITHIN_S = 150.0
 def test_every_promise_holds_while_the_service_is_hurt(programs: None, tmp_path: Path, seed: int) -> None:
     order = Order(
         seed=seed,
-        seconds=20,
+        seconds=40,
         fault=",".join(f for f in DEFAULT if f not in OPEN),
         live_s=LIVE_WITHIN_S,
         keep=tmp_path,
