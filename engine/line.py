@@ -29,6 +29,11 @@ class Waiter:
         self.served = served
         self.new = True
 
+    def give_up(self) -> None:
+        """Its time is over: it is told that there is nothing, unless it has been served."""
+        if not self.served.done():
+            self.served.set_result([])
+
 
 class Line:
     """Waiters of one tag of a queue, when each partition may have something, and when all were looked at last (loop times)."""

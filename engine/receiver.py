@@ -125,22 +125,23 @@ class Receiver:
         return line
 
     async def _wait(self, queue: Queue, tag: TagRecord, line: Line, waiter: Waiter, wait_s: float) -> list[Delivery]:
+        loop = asyncio.get_running_loop()
         line.waiters.append(waiter)
         self.waiting += 1
+        timer = loop.call_later(wait_s, waiter.give_up)
         try:
             await self._wake.want(queue.incarnation)
-            if line.next_look() <= asyncio.get_running_loop().time():
+            if line.next_look() <= loop.time():
                 self._pump_soon(queue.incarnation, line)
             elif line.timer is None and not line.pumping:
                 self._set_timer(queue.incarnation, line)
-            with contextlib.suppress(TimeoutError):
-                return await asyncio.wait_for(asyncio.shield(waiter.served), wait_s)
-            return waiter.served.result() if waiter.served.done() else []
+            return await waiter.served
         except asyncio.CancelledError:
-            if waiter.served.done() and not waiter.served.cancelled():
+            if waiter.served.done() and not waiter.served.cancelled() and waiter.served.exception() is None:
                 self._start(self._deliveries.give_back(queue, tag, waiter.served.result()))
             raise
         finally:
+            timer.cancel()
             self.waiting -= 1
             waiter.served.cancel()
             with contextlib.suppress(ValueError):
