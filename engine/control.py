@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from engine.config import Settings
 from engine.errors import LogUnavailable, QueueInUse, QueueNotFound, StoreUnavailable
-from engine.log import Log, Record, TopicSpec
+from engine.log import MAX_RECORD_BYTES, Log, Record, TopicSpec
 from engine.queue import Queue
 from schemas.records import GenerationRecord, KeyRecord, QueueRecord, TaskRecord
 from schemas.wire import UndecodableRecord, decode, encode
@@ -93,7 +93,9 @@ class Control:
             [
                 TopicSpec(self.topic, 1, s.replication_factor, compact),
                 TopicSpec(self.journal_topic, s.journal_partitions, s.replication_factor, {"retention.ms": JOURNAL_KEEP_MS, **common}),
-                TopicSpec(self.snapshot_topic, s.journal_partitions, s.replication_factor, compact),
+                TopicSpec(
+                    self.snapshot_topic, s.journal_partitions, s.replication_factor, {"max.message.bytes": str(MAX_RECORD_BYTES), **compact}
+                ),
             ]
         )
 

@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Callable, Sequence
 
 from engine.core import Core, now_ms
-from engine.errors import EngineError
+from engine.errors import EngineError, MessageTooLarge
 from engine.history import UnitHistory
 from engine.log import Record
 from schemas.records import JournalRecord, PositionRecord, SnapshotRecord
@@ -28,8 +28,6 @@ logger = logging.getLogger(__name__)
 
 ROUND_S = 10.0
 HOLD_MS = 30_000
-# A snapshot that would be larger is left out; the one before it stays good, and the position stays with it.
-MAX_BYTES = 3_500_000
 POSITION = b"position"
 
 
@@ -176,16 +174,22 @@ class Snapshots:
                 await core.log.append(topic, partition, None, key=key)
                 del folded.units[unit]
             elif unit in folded.changed:
-                value = encode(folded.units[unit].snapshot(unit.incarnation, unit.partition, now_ms()))
-                if len(value) > MAX_BYTES:
+                # In a thread: a quarter of a million open deliveries take half a second.
+                value = await asyncio.to_thread(_encoded, folded.units[unit], unit)
+                try:
+                    await core.log.append(topic, partition, value, key=key)
+                    core.count("snapshots_total")
+                except MessageTooLarge:
+                    # The one before it stays good, and the position stays with it.
                     logger.warning("action=snapshot unit=%s bytes=%d outcome=too large", key.decode(), len(value))
                     whole = False
-                    continue
-                await core.log.append(topic, partition, value, key=key)
-                core.count("snapshots_total")
         folded.changed.clear()
         if whole:
             await core.log.append(topic, partition, encode(PositionRecord(folded.offset, now_ms())), key=POSITION)
+
+
+def _encoded(history: UnitHistory, unit: Unit) -> bytes:
+    return encode(history.snapshot(unit.incarnation, unit.partition, now_ms()))
 
 
 def _apply_all(records: Sequence[Record], apply: Callable[[Record], None]) -> None:

@@ -13,7 +13,8 @@ _TRUE, _FALSE = b"\x01", b"\x00"
 _SMALL = tuple(bytes((number << 1,)) for number in range(64))
 
 
-def _long(value: int) -> bytes:
+def long(value: int) -> bytes:
+    """A long of Avro: zigzag, seven bits a byte. Raises ValueError if it has more than 64 bits."""
     if 0 <= value < 64:
         return _SMALL[value]
     if not -(1 << 63) <= value < 1 << 63:
@@ -28,26 +29,27 @@ def _long(value: int) -> bytes:
 
 
 def _data(value: bytes) -> bytes:
-    return _long(len(value)) + value
+    return long(len(value)) + value
 
 
-def _text(value: str) -> bytes:
+def text(value: str) -> bytes:
+    """A string of Avro: its bytes behind their number."""
     return _data(value.encode())
 
 
 def _attributes(attributes: dict[str, Attribute]) -> bytes:
-    entries = [_text(name) + _text(attribute.type) + _data(attribute.value) for name, attribute in attributes.items()]
-    return b"".join((_long(len(entries)), *entries, _NONE))
+    entries = [text(name) + text(attribute.type) + _data(attribute.value) for name, attribute in attributes.items()]
+    return b"".join((long(len(entries)), *entries, _NONE))
 
 
 def _origin(origin: Origin) -> bytes:
     texts = (origin.from_id, origin.from_tag, origin.original_id, origin.original_queue, origin.original_tag, origin.reason)
     numbers = (origin.receive_count, origin.first_received_at_ms, origin.original_sent_at_ms, origin.moved_at_ms)
-    return b"".join((_SOME, *map(_text, texts), *map(_long, numbers)))
+    return b"".join((_SOME, *map(text, texts), *map(long, numbers)))
 
 
 def _batch(batch: BatchMark) -> bytes:
-    return _SOME + _text(batch.id) + _long(batch.index) + _long(batch.size)
+    return _SOME + text(batch.id) + long(batch.index) + long(batch.size)
 
 
 def pack(message: Message, head: bytes) -> bytes:
@@ -55,17 +57,17 @@ def pack(message: Message, head: bytes) -> bytes:
     return b"".join(
         (
             head,
-            _long(len(message.body)),
+            long(len(message.body)),
             message.body,
             _attributes(message.attributes) if message.attributes else _NONE,
-            _long(message.delay_ms),
-            _NONE if message.lease_ms is None else _SOME + _long(message.lease_ms),
-            _text(message.sender),
+            long(message.delay_ms),
+            _NONE if message.lease_ms is None else _SOME + long(message.lease_ms),
+            text(message.sender),
             _NONE if message.origin is None else _origin(message.origin),
             _NONE if message.batch is None else _batch(message.batch),
-            _NONE if message.group is None else _SOME + _text(message.group),
-            _NONE if message.dedup_id is None else _SOME + _text(message.dedup_id),
-            _long(message.priority),
+            _NONE if message.group is None else _SOME + text(message.group),
+            _NONE if message.dedup_id is None else _SOME + text(message.dedup_id),
+            long(message.priority),
             _TRUE if message.body_is_text else _FALSE,
         )
     )

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from msgspec import ValidationError, convert, to_builtins
 
+from schemas.blocks import pack_snapshot
 from schemas.pack import pack
 from schemas.records import (
     Attribute,
@@ -56,10 +57,16 @@ def _head(id: int) -> bytes:
     return b"\x00" + id.to_bytes(4, "big")
 
 
+def _field(record: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(field["type"] for field in record["fields"] if field["name"] == name)
+
+
 _PARSED = {number: parse_schema(json.loads(schema_text(number))) for number in schema_ids()}
 _NEWEST = {subject: schema_id(subject) for subject in _TYPES}
 _SUBJECTS = {kind: subject for subject, kind in _TYPES.items()}
 _MESSAGE_HEAD = _head(_NEWEST["message"])
+_SNAPSHOT_HEAD = _head(_NEWEST["snapshot"])
+_DELIVERIES = parse_schema(_field(_field(json.loads(schema_text(_NEWEST["snapshot"])), "tags")["items"], "deliveries"))
 
 
 def _reading() -> dict[bytes, tuple[str, Any, Any]]:
@@ -78,6 +85,8 @@ def encode(record: AnyRecord) -> bytes:
     """`record` with the newest schema of its kind. Raises ValueError or TypeError if a field does not hold what it should."""
     if type(record) is Message:
         return pack(record, _MESSAGE_HEAD)
+    if type(record) is SnapshotRecord:
+        return pack_snapshot(record, _SNAPSHOT_HEAD, _DELIVERIES)
     buffer = BytesIO()
     number = _NEWEST[_SUBJECTS[type(record)]]
     buffer.write(_head(number))

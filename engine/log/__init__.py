@@ -5,6 +5,6 @@ the engine. Nothing here knows queues, tags or what a value means.
 """
 
 from engine.log.log import Log
-from engine.log.shapes import Appended, Chunk, Headers, Record, TopicSpec, Unit
+from engine.log.shapes import MAX_RECORD_BYTES, Appended, Chunk, Headers, Record, TopicSpec, Unit
 
-__all__ = ["Appended", "Chunk", "Headers", "Log", "Record", "TopicSpec", "Unit"]
+__all__ = ["MAX_RECORD_BYTES", "Appended", "Chunk", "Headers", "Log", "Record", "TopicSpec", "Unit"]

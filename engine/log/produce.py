@@ -17,9 +17,8 @@ from typing import Any, TypeAlias, cast
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from engine.log.faults import FATAL, QUEUE_FULL, STOPPED, UNKNOWN, client_logger, engine_error, error_of, logger, note
-from engine.log.shapes import Appended, Headers
+from engine.log.shapes import MAX_RECORD_BYTES, Appended, Headers
 
-MAX_RECORD_BYTES = 4 * 1024 * 1024
 _QUEUE_RECORDS = 100_000
 _QUEUE_KIB = 128 * 1024
 _POLL_S = 0.2

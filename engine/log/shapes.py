@@ -11,6 +11,8 @@ from msgspec import Struct
 
 Unit: TypeAlias = tuple[str, int]  # topic, partition
 Headers: TypeAlias = list[tuple[str, bytes | None]]
+# The largest record that we ever append, a snapshot. What a topic takes is for the broker to say: 4 MiB unless it is told otherwise.
+MAX_RECORD_BYTES = 16 * 1024 * 1024
 
 
 class Record(Struct, frozen=True, gc=False):

@@ -20,7 +20,7 @@ from engine.errors import LogUnavailable, Rebuilding
 from engine.history import TagHistory, UnitHistory
 from engine.loader import LEASE_MS
 from engine.verbs import QueueSettings, SendEntry
-from schemas.records import JournalEntry, JournalRecord, Message, Origin
+from schemas.records import JournalEntry, JournalRecord, Message, OpenDelivery, Origin
 from schemas.wire import decode, encode
 from state.errors import StateLost
 from tests.integration.conftest import MakeEngine
@@ -224,6 +224,30 @@ async def test_snapshots_are_what_a_scan_from_the_beginning_gives(engine: Engine
             mine = history.snapshot(unit.incarnation, unit.partition, 0)
             assert mine == scratch[(unit.incarnation, unit.partition)].snapshot(unit.incarnation, unit.partition, 0)
             assert decode(encode(mine)) == mine
+
+
+async def test_a_snapshot_of_half_a_million_deliveries_is_written_and_one_that_is_too_large_leaves_the_one_before(engine: Engine) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(engine, "q", "a")
+    await receive(engine, "q")
+    await drained(engine)
+    snapshots, (unit,) = engine._snapshots, engine.core.control.queues["q"].units
+    await snapshots.run_once()
+    partition, folded = next((p, f) for p, f in snapshots._folded.items() if unit in f.units)
+
+    async def read_back(size: int) -> int:
+        rows = {n: OpenDelivery(n, 1_000_000 + n, 1, 1_795_313_164_012, 0, 1_795_313_164_012 + n) for n in range(size)}
+        folded.units[unit].tag(0).deliveries = rows
+        folded.changed.add(unit)
+        await snapshots._write(partition, folded)
+        back = (await snapshots.read(partition)).units[unit].tag(0).deliveries
+        assert back == {n: rows[n] for n in range(len(back))}
+        return len(back)
+
+    assert await read_back(500_000) == 500_000
+    position = await snapshots.read(partition)
+    assert await read_back(900_000) == 500_000
+    assert (await snapshots.read(partition)).offset == position.offset
 
 
 async def test_a_deleted_queue_leaves_no_snapshot(engine: Engine) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import threading
 from io import BytesIO
 
 import msgspec
@@ -22,10 +23,13 @@ from schemas.records import (
     JournalRecord,
     KeyRecord,
     Message,
+    OpenDelivery,
     Origin,
     QueueRecord,
     RedrivePolicy,
+    SnapshotRecord,
     TagRecord,
+    TagSnapshot,
     TaskRecord,
 )
 from schemas.registry import schema_id, schema_text
@@ -33,6 +37,7 @@ from schemas.vocabulary import EventKind, TaskStatus
 from schemas.wire import HEADER_NAME_CHARS, AnyRecord, UndecodableRecord, decode, decode_message, encode
 
 MESSAGE_SCHEMA = parse_schema(json.loads(schema_text(schema_id("message"))))
+SNAPSHOT_SCHEMA = parse_schema(json.loads(schema_text(schema_id("snapshot"))))
 SOME = Filter([Condition("color", "string", b"red"), Condition("size")], "OR")
 FULL = Message(
     body=b"\x00\xffbody",
@@ -115,6 +120,52 @@ def test_a_message_is_packed_as_the_library_packs_it(message: Message) -> None:
     schemaless_writer(expected, MESSAGE_SCHEMA, msgspec.to_builtins(message, builtin_types=(bytes,)))
     assert data[5:] == expected.getvalue()
     assert decode(data) == message
+
+
+DELIVERIES = st.builds(OpenDelivery, LONGS, LONGS, st.integers(0, 2**31 - 1), LONGS, st.integers(0, 3), LONGS)
+SNAPSHOTS = st.builds(
+    SnapshotRecord,
+    TEXTS,
+    TEXTS,
+    st.integers(0, 2**31 - 1),
+    LONGS,
+    LONGS,
+    st.lists(
+        st.builds(TagSnapshot, st.integers(0, 99), LONGS, st.lists(LONGS), st.lists(LONGS), st.lists(DELIVERIES)),
+        max_size=3,
+    ),
+    st.lists(TEXTS),
+    st.lists(LONGS),
+)
+
+
+@given(SNAPSHOTS)
+def test_a_snapshot_is_packed_as_the_library_packs_it(snapshot: SnapshotRecord) -> None:
+    data, expected = encode(snapshot), BytesIO()
+    schemaless_writer(expected, SNAPSHOT_SCHEMA, msgspec.to_builtins(snapshot))
+    assert data[5:] == expected.getvalue()
+    assert decode(data) == snapshot
+
+
+def test_a_large_snapshot_lets_other_threads_run_while_it_is_packed() -> None:
+    rows = [OpenDelivery(n, n + 1, 1, 1_795_313_164_012, 0, 1_795_313_164_012 + n) for n in range(100_000)]
+    snapshot = SnapshotRecord(
+        "q", "0123456789ab", 0, 5, 6, [TagSnapshot(0, 7, [*range(9_000)], [1] * 9_000, rows)], ["a" * 24] * 5_000, [8] * 5_000
+    )
+    ticks, over = 0, threading.Event()
+
+    def tick() -> None:
+        nonlocal ticks
+        while not over.wait(0.0005):
+            ticks += 1
+
+    other = threading.Thread(target=tick)
+    other.start()
+    data = encode(snapshot)
+    over.set()
+    other.join()
+    assert ticks >= 10  # as one, it lets the other thread run two or three times
+    assert decode(data) == snapshot
 
 
 @pytest.mark.parametrize("wrong", [Message("text"), Message(b"", delay_ms=2**63), Message(b"", sender=b"bytes")])  # type: ignore[arg-type]
