@@ -27,13 +27,13 @@ async def tag_infos(core: Core, queue: Queue, tags: Sequence[TagRecord]) -> list
     units = await looks
     for (_, p), rows in zip(parts, units, strict=True):
         if any(row.cursor < ends.get((queue.topic, p), 0) for row in rows):
-            # Loaded now, also when nobody uses the queue: after a loss of Redis `stored` hides what is delayed or leased.
+            # Loaded now, also when nobody uses the queue: after a loss of Redis `stored` hides what is delayed.
             core.touched(queue, p)
     infos = []
     for index, tag in enumerate(tags):
         rows = [unit[index] for unit in units]
         ready, delayed, leased = sum(r.ready for r in rows), sum(r.delayed for r in rows), sum(r.leased for r in rows)
-        stored = sum(max(0, ends.get(part, 0) - row.cursor) for part, row in zip(parts, rows, strict=True))
+        stored = sum(max(0, ends.get(part, 0) - row.cursor - row.ahead) for part, row in zip(parts, rows, strict=True))
         infos.append(
             TagInfo(
                 name=tag.name,

@@ -141,13 +141,14 @@ class State(Struct, frozen=True):
 
 
 class TagCounts(Struct, frozen=True):
-    """Exact counts of one tag's window in one unit."""
+    """Exact counts of one tag's window in one unit; `ahead` is how many at or above the cursor were taken already, open or settled."""
 
     ready: int
     delayed: int
     leased: int
     cursor: int
     floor: int
+    ahead: int
 
 
 class TagDump(Struct, frozen=True):

@@ -329,13 +329,13 @@ class Store:
         return [State(out[i].decode(), out[i + 1], out[i + 2] or None, out[i + 3] or None) for i in range(0, len(out), 4)]
 
     async def info(self, unit: Unit, generation: int, tags: Sequence[int], *, now_ms: int = 0) -> list[TagCounts]:
-        """Exact counts of the window, cursor and floor per tag. Raises StateLost."""
+        """Exact counts of the window, cursor, floor and what was taken ahead of the cursor, per tag. Raises StateLost."""
         keys = self._unit(unit)
         names = [keys.meta, keys.outbox]
         for tag in tags:
             names += (keys.tag(tag).visible, keys.tag(tag).delayed, keys.tag(tag).delivery)
         _, out = await self._run("info", names, (generation, now_ms, *tags))
-        return [TagCounts(*out[i : i + 5]) for i in range(0, len(out), 5)]
+        return [TagCounts(*out[i : i + 6]) for i in range(0, len(out), 6)]
 
     async def dump(self, unit: Unit, generation: int, tags: Sequence[int]) -> Dump:
         """One moment of a unit under `tags`. Holds Redis up for about 2 us per open message. Raises StateLost."""

@@ -1,15 +1,15 @@
 -- info: exact counts of what each tag has open in the window, and its cursor. Remembers the floor, and journals it when it has risen.
--- KEYS 1 meta hash: generation, seq, fifo, c:<tag> cursors, f:<tag> floors, n:<tag>, d:<tag>
+-- KEYS 1 meta hash: generation, seq, fifo, c:<tag> cursors, f:<tag> floors, n:<tag>, a:<tag>, d:<tag>
 -- KEYS 2 outbox list: journal entries
 -- KEYS + per tag: visible zset, delayed zset, delivery hash
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV + tag ids
--- OUT {status, {ready, delayed, leased, cursor, floor per tag}}
+-- OUT {status, {ready, delayed, leased, cursor, floor, taken ahead of the cursor, per tag}}
 -- STATUS OK LOST
 -- INV floor <= every open offset of its tag; it never falls
 -- COST O(tags x min(open, 2000 + steps of the floor))
--- VERSION 2
+-- VERSION 3
 -- INCLUDE clock journal guard
 local meta, outbox = KEYS[1], KEYS[2]
 local now = clock(ARGV[2])
@@ -43,6 +43,7 @@ for i = 3, #ARGV do
   local open = redis.call('ZCARD', visible)
   local ready = redis.call('ZCOUNT', visible, '-inf', now)
   local waiting = redis.call('ZCARD', delayed)
-  for _, v in ipairs({ready, waiting, open - ready - waiting, cursor, floor_of(ARGV[i], visible, cursor, open)}) do out[#out + 1] = v end
+  local floor = floor_of(ARGV[i], visible, cursor, open)
+  for _, v in ipairs({ready, waiting, open - ready - waiting, cursor, floor, tonumber(unit.ahead or '0')}) do out[#out + 1] = v end
 end
 return {'OK', out}

@@ -132,6 +132,21 @@ async def test_a_wiped_queue_is_as_it_was(engine: Engine, stack: Services, snaps
     assert sorted(await drain(engine, "q", patience_ms=500)) == left
 
 
+async def test_a_short_poll_right_after_a_loss_finds_what_is_there_and_the_counts_are_true_at_once(engine: Engine, stack: Services) -> None:
+    open_bodies, _ = await messy_queue(engine)
+    await drained(engine)
+    before = (await engine.get_queue(BY, "q")).tags[0]
+    for _ in range(3):
+        wipe(stack, engine)
+        got = await receive(engine, "q", max=5, wait_ms=0, lease_ms=1)
+        assert len(got) == 5
+        await drained(engine)
+        wipe(stack, engine)
+        after = (await engine.get_queue(BY, "q")).tags[0]
+        assert after.backlog == before.backlog
+        assert after.ready + after.delayed + after.leased + after.stored == after.backlog == len(open_bodies) + 1
+
+
 async def _stored(engine: Engine, count: int) -> bool:
     return (await engine.get_queue(BY, "q")).tags[0].stored == count
 
