@@ -29,6 +29,7 @@ TICK_S = 0.05
 DRAIN_S = 0.15
 QUIET_DRAIN_S = 0.5
 ENDS_S = 0.1
+QUIET_LOOK_S = 0.5
 RENEW_S = LEASE_MS / 3000
 IDLE_S = 10.0
 FLOORS_S = 5.0
@@ -49,6 +50,7 @@ class Loaders:
         self._touched: dict[Unit, float] = {}
         self._ask_again: dict[Unit, float] = {}
         self._looked: dict[str, float] = {}
+        self._looked_at_all = 0.0
         self._looking: dict[str, asyncio.Task[bool]] = {}
         self._loads: dict[Unit, asyncio.Task[None]] = {}
         self._floors: dict[tuple[str, int, int], int] = {}
@@ -210,10 +212,14 @@ class Loaders:
             logger.debug("action=load queue=%s partition=%d error=%s", loader.queue.name, loader.partition, error)
 
     async def _look_all(self) -> None:
-        """Looks at the ends of the log for queues with traffic, all in one request."""
+        """Looks at the ends of the log for queues with traffic, all in one request; every QUIET_LOOK_S for the rest (as `_drain_all`)."""
         now = asyncio.get_running_loop().time()
         queues = {u.incarnation: q for u in self.owned if (q := self._core.control.by_incarnation.get(u.incarnation))}
-        busy = [q for q in queues.values() if self._waits(q) or any(now - self._touched.get(u, 0) < 2 for u in q.units)]
+        if now - self._looked_at_all > QUIET_LOOK_S:
+            self._looked_at_all = now
+            busy = list(queues.values())
+        else:
+            busy = [q for q in queues.values() if self._waits(q) or any(now - self._touched.get(u, 0) < 2 for u in q.units)]
         if busy:
             await self._look(busy)
 

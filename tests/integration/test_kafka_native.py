@@ -47,6 +47,25 @@ async def test_a_native_record_wakes_a_long_poll(engine: Engine, stack: Any) -> 
     assert time.perf_counter() - began < 1.0
 
 
+async def test_a_native_record_wakes_a_long_poll_at_a_worker_that_is_not_the_owner(make_engine: MakeEngine, stack: Any) -> None:
+    owner, other = await make_engine(), await make_engine()
+    await owner.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(owner, "q", "first")
+    await ack(owner, "q", await receive(owner, "q"))
+
+    async def owned() -> bool:
+        return len(owner._loaders.owned) == 1
+
+    await eventually(owned)
+    waiter = asyncio.create_task(receive(other, "q", wait_ms=8000))
+    await asyncio.sleep(3)  # the owner has no traffic of its own, but is not idle for so long that it gives the unit up
+    assert await owned()
+    began = time.perf_counter()
+    await asyncio.to_thread(produce, stack, other, "q", b"raw")
+    assert [d.message.body for d in await waiter] == [b"raw"]
+    assert time.perf_counter() - began < 1.5
+
+
 async def test_what_senders_load_is_not_read_from_kafka_again_and_native_records_come_in_between(engine: Engine, stack: Any) -> None:
     await engine.create_queue(BY, "q", QueueSettings())
     got: list[bytes] = []
