@@ -30,6 +30,8 @@ DRAIN_S = 0.15
 QUIET_DRAIN_S = 0.5
 ENDS_S = 0.1
 QUIET_LOOK_S = 0.5
+# A little more than that: how often a tick is waited for what another worker is to load.
+ELSEWHERE_TRIES = 14
 RENEW_S = LEASE_MS / 3000
 IDLE_S = 10.0
 FLOORS_S = 5.0
@@ -250,10 +252,26 @@ class Loaders:
             loads = [task for unit in queue.units if (task := self._loads.get(unit))]
             if loads:
                 await asyncio.wait(loads, timeout=2)
-            return self._core.counts.get("loaded_chunks_total", 0) > before
+            elsewhere = [unit for unit in queue.units if unit not in self.owned]
+            loaded = bool(elsewhere) and await self._loaded_elsewhere(queue, elsewhere)
+            return loaded or self._core.counts.get("loaded_chunks_total", 0) > before
         except (StateError, Unavailable) as error:
             logger.debug("action=refresh queue=%s error=%s", queue.name, error)
             return False
+
+    async def _loaded_elsewhere(self, queue: Queue, units: list[Unit]) -> bool:
+        """Waits until the owners of units, other workers, have loaded what an empty window lacks: after a loss, or what came natively."""
+        ends = await self._core.log.end_offsets([(queue.topic, unit.partition) for unit in units])
+        lacking = waited = False
+        for _ in range(ELSEWHERE_TRIES):
+            probes = await asyncio.gather(*(self._core.store.probe(u, self._core.control.generation, queue.tag_ids[0]) for u in units))
+            ahead = zip(units, probes, strict=True)
+            lacking = any(look.bodies == 0 and look.cursor < ends.get((queue.topic, unit.partition), 0) for unit, look in ahead)
+            if not lacking:
+                break
+            waited = True
+            await asyncio.sleep(TICK_S)
+        return waited and not lacking
 
     async def _look(self, queues: Iterable[Queue]) -> None:
         loaders = [loader for q in queues for unit in q.units if (loader := self.owned.get(unit))]

@@ -66,6 +66,29 @@ async def test_a_native_record_wakes_a_long_poll_at_a_worker_that_is_not_the_own
     assert time.perf_counter() - began < 1.5
 
 
+async def test_a_short_poll_waits_for_what_another_worker_is_to_load(make_engine: MakeEngine, stack: Any) -> None:
+    owner, other = await make_engine(), await make_engine()
+    await owner.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(owner, "q", "first")
+    await ack(owner, "q", await receive(owner, "q"))
+
+    async def owned() -> bool:
+        return len(owner._loaders.owned) == 1
+
+    await eventually(owned)
+    await asyncio.sleep(2.2)  # the owner looks twice a second now
+    for n in range(5):
+        await asyncio.to_thread(produce, stack, other, "q", b"%d" % n)
+        got = await receive(other, "q", wait_ms=0)
+        assert [d.message.body for d in got] == [b"%d" % n]
+        await ack(other, "q", got)
+        await asyncio.sleep(0.12)  # Kafka is asked once in 100 ms
+    assert await owned()
+    began = time.perf_counter()
+    assert await receive(other, "q", wait_ms=0) == []
+    assert time.perf_counter() - began < 0.3
+
+
 async def test_what_senders_load_is_not_read_from_kafka_again_and_native_records_come_in_between(engine: Engine, stack: Any) -> None:
     await engine.create_queue(BY, "q", QueueSettings())
     got: list[bytes] = []
