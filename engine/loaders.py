@@ -262,16 +262,13 @@ class Loaders:
     async def _loaded_elsewhere(self, queue: Queue, units: list[Unit]) -> bool:
         """Waits until the owners of units, other workers, have loaded what an empty window lacks: after a loss, or what came natively."""
         ends = await self._core.log.end_offsets([(queue.topic, unit.partition) for unit in units])
-        lacking = waited = False
-        for _ in range(ELSEWHERE_TRIES):
+        for waits in range(ELSEWHERE_TRIES):
             probes = await asyncio.gather(*(self._core.store.probe(u, self._core.control.generation, queue.tag_ids[0]) for u in units))
-            ahead = zip(units, probes, strict=True)
-            lacking = any(look.bodies == 0 and look.cursor < ends.get((queue.topic, unit.partition), 0) for unit, look in ahead)
-            if not lacking:
-                break
-            waited = True
+            looks = zip(units, probes, strict=True)
+            if not any(look.bodies == 0 and look.cursor < ends.get((queue.topic, unit.partition), 0) for unit, look in looks):
+                return waits > 0
             await asyncio.sleep(TICK_S)
-        return waited and not lacking
+        return False
 
     async def _look(self, queues: Iterable[Queue]) -> None:
         loaders = [loader for q in queues for unit in q.units if (loader := self.owned.get(unit))]

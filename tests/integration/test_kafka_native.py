@@ -47,7 +47,8 @@ async def test_a_native_record_wakes_a_long_poll(engine: Engine, stack: Any) -> 
     assert time.perf_counter() - began < 1.0
 
 
-async def test_a_native_record_wakes_a_long_poll_at_a_worker_that_is_not_the_owner(make_engine: MakeEngine, stack: Any) -> None:
+async def owner_and_other(make_engine: MakeEngine) -> tuple[Engine, Engine]:
+    """Two workers; the first owns the only unit of queue "q", which is empty."""
     owner, other = await make_engine(), await make_engine()
     await owner.create_queue(BY, "q", QueueSettings(partitions=1))
     await send(owner, "q", "first")
@@ -57,9 +58,14 @@ async def test_a_native_record_wakes_a_long_poll_at_a_worker_that_is_not_the_own
         return len(owner._loaders.owned) == 1
 
     await eventually(owned)
+    return owner, other
+
+
+async def test_a_native_record_wakes_a_long_poll_at_a_worker_that_is_not_the_owner(make_engine: MakeEngine, stack: Any) -> None:
+    owner, other = await owner_and_other(make_engine)
     waiter = asyncio.create_task(receive(other, "q", wait_ms=8000))
     await asyncio.sleep(3)  # the owner has no traffic of its own, but is not idle for so long that it gives the unit up
-    assert await owned()
+    assert len(owner._loaders.owned) == 1
     began = time.perf_counter()
     await asyncio.to_thread(produce, stack, other, "q", b"raw")
     assert [d.message.body for d in await waiter] == [b"raw"]
@@ -67,15 +73,7 @@ async def test_a_native_record_wakes_a_long_poll_at_a_worker_that_is_not_the_own
 
 
 async def test_a_short_poll_waits_for_what_another_worker_is_to_load(make_engine: MakeEngine, stack: Any) -> None:
-    owner, other = await make_engine(), await make_engine()
-    await owner.create_queue(BY, "q", QueueSettings(partitions=1))
-    await send(owner, "q", "first")
-    await ack(owner, "q", await receive(owner, "q"))
-
-    async def owned() -> bool:
-        return len(owner._loaders.owned) == 1
-
-    await eventually(owned)
+    owner, other = await owner_and_other(make_engine)
     await asyncio.sleep(2.2)  # the owner looks twice a second now
     for n in range(5):
         await asyncio.to_thread(produce, stack, other, "q", b"%d" % n)
@@ -83,7 +81,7 @@ async def test_a_short_poll_waits_for_what_another_worker_is_to_load(make_engine
         assert [d.message.body for d in got] == [b"%d" % n]
         await ack(other, "q", got)
         await asyncio.sleep(0.12)  # Kafka is asked once in 100 ms
-    assert await owned()
+    assert len(owner._loaders.owned) == 1
     began = time.perf_counter()
     assert await receive(other, "q", wait_ms=0) == []
     assert time.perf_counter() - began < 0.3
