@@ -1,4 +1,5 @@
-"""Acks of concurrent callers on one unit and tag, settled by one call: while one is under way, what comes is asked for together.
+"""Acks of concurrent callers on one unit and tag, settled by one call: while one is under way, what comes is asked for together; while
+there are many, a call lingers for more (`linger.py`).
 
 Neighbours: `leases.py` parses handles and answers. Must not know callers.
 """
@@ -10,6 +11,7 @@ import collections
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from engine.linger import LINGER_S, lingers, shared
 from state.keys import Unit
 from state.replies import Acked
 from state.store import Store
@@ -48,11 +50,17 @@ class Acks:
         return await done
 
     async def _settle(self, key: _Key, waiting: collections.deque[_Asked]) -> None:
-        while waiting:
+        last = 0
+        while waiting or last:
+            if lingers(last, sum(len(pairs) for pairs, _ in waiting)):
+                await asyncio.sleep(LINGER_S)
+            if not waiting:
+                break
             some, size = [], 0
             while waiting and size + len(waiting[0][0]) <= MOST:
                 some.append(waiting.popleft())
                 size += len(some[-1][0])
+            last = shared(size, len(some))
             try:
                 await self._call(key, some)
             except Exception as error:  # the callers must hear of it, whatever it is

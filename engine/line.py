@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import itertools
 from collections.abc import Iterable
 
 from engine.verbs import Delivery
@@ -38,7 +39,7 @@ class Waiter:
 class Line:
     """Waiters of one tag of a queue, when each partition may have something, and when all were looked at last (loop times)."""
 
-    __slots__ = ("again", "due", "looked_at", "pumping", "tag", "timer", "turn", "waiters")
+    __slots__ = ("again", "due", "last", "looked_at", "pumping", "tag", "timer", "turn", "waiters")
 
     def __init__(self, tag: int, partitions: int) -> None:
         self.tag = tag
@@ -49,6 +50,11 @@ class Line:
         self.again = False
         self.timer: asyncio.TimerHandle | None = None
         self.turn = 0
+        self.last = 0  # messages of the last call, if several shared them
+
+    def wanted(self) -> int:
+        """Messages that the waiters of the next call would take, about."""
+        return sum(waiter.max for waiter in itertools.islice(self.waiters, MOST))
 
     def stale(self, now: float) -> bool:
         """Whether it is time to ask every partition."""

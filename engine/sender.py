@@ -1,9 +1,9 @@
 """send: Kafka has the messages before the answer, and the window has them too when Redis is up.
 
 Concurrent sends to a queue are committed in groups: one produce to one partition, one load of the window. A group starts at
-once when fewer than two are under way, so an idle queue waits for nothing and a busy one fills its groups by itself. While other
-queues are in use, one that has more to send than a group has one small group under way, and rests for twice as long as that took: a
-flood takes a third of this worker's time at most.
+once when fewer than two are under way, so an idle queue waits for nothing. A busy one has one under way, which lingers for those
+who were answered just now (`linger.py`). While other queues are in use, one that has more to send than a group has one small group
+under way, and rests for twice as long as that took: a flood takes a third of this worker's time at most.
 Neighbours: `engine.py` calls `send`; `core.write_through` loads. Must not know HTTP.
 """
 
@@ -22,6 +22,7 @@ from engine.errors import LogUnavailable, Overloaded, QueueNotFound
 from engine.failpoints import reached
 from engine.fifo import check_entries, partition_of, sequence_number
 from engine.limits import check_send
+from engine.linger import LINGER_S, lingers, many, shared
 from engine.log import Appended
 from engine.queue import Queue
 from engine.verbs import SendEntry, Sent
@@ -54,15 +55,40 @@ class _Item:
 class _Group:
     """Sends of one queue (FIFO: of one partition) that wait for the next commit."""
 
-    __slots__ = ("fixed", "queue", "size", "turn", "under_way", "waiting")
+    __slots__ = ("fixed", "last", "queue", "records", "size", "starting", "turn", "under_way", "waiting")
 
     def __init__(self, queue: Queue, partition: int | None) -> None:
         self.queue = queue
         self.waiting: collections.deque[_Item] = collections.deque()
-        self.size = 0
+        self.records = self.size = 0
+        self.last = 0
         self.under_way = 0
+        self.starting = False  # one of those under way has not taken what waits yet
         self.fixed = partition is not None
         self.turn = secrets.randbelow(queue.record.partitions) if partition is None else partition
+
+    def add(self, item: _Item) -> None:
+        self.waiting.append(item)
+        self.records += len(item.messages)
+        self.size += item.size
+
+    def take(self, most: int) -> list[_Item]:
+        """The next group: whole sends, until there are `most` records or GROUP_BYTES."""
+        items: list[_Item] = []
+        records, size = self.records, self.size
+        while self.waiting and records - self.records < most and size - self.size < GROUP_BYTES:
+            item = self.waiting.popleft()
+            items.append(item)
+            self.records -= len(item.messages)
+            self.size -= item.size
+        self.last = shared(records - self.records, len(items))
+        return items
+
+    def next_partition(self) -> int:
+        """Sends of a standard queue go to its partitions in turn."""
+        if not self.fixed:
+            self.turn = (self.turn + 1) % self.queue.record.partitions
+        return self.turn
 
 
 class Sender:
@@ -127,47 +153,45 @@ class Sender:
         if len(group.waiting) >= WAITING_SENDS or group.size >= WAITING_BYTES:
             raise Overloaded(f"too many sends to queue {queue.name!r} are waiting for Kafka")
         item = _Item(messages, size, asyncio.get_running_loop().create_future())
-        group.waiting.append(item)
-        group.size += item.size
-        if group.under_way < GROUPS_UNDER_WAY and len(group.waiting) == 1:
-            asyncio.get_running_loop().call_soon(self._commit_next, group)
+        group.add(item)
+        self._begin(group)
         return await item.done
 
-    def _commit_next(self, group: _Group) -> None:
-        loop = asyncio.get_running_loop()
-        shared = self._core.crowd.shared(group.queue.incarnation, loop.time())
-        groups, most = (1, SHARED_RECORDS) if shared else (GROUPS_UNDER_WAY, GROUP_RECORDS)
-        while group.waiting and group.under_way < groups:
-            items, records, size = [], 0, 0
-            while group.waiting and records < most and size < GROUP_BYTES:
-                item = group.waiting.popleft()
-                items.append(item)
-                records += len(item.messages)
-                size += item.size
-            group.size -= size
-            group.under_way += 1
-            if not group.fixed:
-                group.turn = (group.turn + 1) % group.queue.record.partitions
-            task = loop.create_task(self._commit(group, group.turn, items))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+    def _shared(self, group: _Group) -> bool:
+        return self._core.crowd.shared(group.queue.incarnation, asyncio.get_running_loop().time())
 
-    async def _commit(self, group: _Group, partition: int, items: list[_Item]) -> None:
-        """Stores and answers a group; then the next one's turn comes, at once or after a rest."""
+    def _begin(self, group: _Group) -> None:
+        """Starts the next group's task if somebody waits and one more may be under way."""
+        if not group.waiting or group.starting or group.under_way >= GROUPS_UNDER_WAY:
+            return
+        if group.under_way and (many(group.last, group.records) or self._shared(group)):
+            return
+        group.under_way += 1
+        group.starting = True
+        task = asyncio.get_running_loop().create_task(self._commit(group))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _commit(self, group: _Group) -> None:
+        """Takes, stores and answers a group; then the next one's turn comes, at once or after a rest."""
+        # At least one turn of the loop: what was read from the sockets together goes together.
+        await asyncio.sleep(LINGER_S if lingers(group.last, group.records) else 0)
         loop = asyncio.get_running_loop()
         began = loop.time()
+        items = group.take(SHARED_RECORDS if self._shared(group) else GROUP_RECORDS)
+        group.starting = False
+        self._begin(group)
         try:
-            await self._store(group.queue, partition, items)
-            ended = loop.time()
-            if group.waiting and self._core.crowd.shared(group.queue.incarnation, ended):
-                await asyncio.sleep(REST * (ended - began))
+            await self._store(group.queue, group.next_partition(), items)
+            if group.waiting and self._shared(group):
+                await asyncio.sleep(REST * (loop.time() - began))
         except Exception as error:  # the waiters must hear of it, whatever it is
             for item in items:
                 if not item.done.done():
                     item.done.set_exception(error)
         finally:
             group.under_way -= 1
-            self._commit_next(group)
+            self._begin(group)
 
     async def _store(self, queue: Queue, partition: int, items: list[_Item]) -> None:
         # Encoded with their group: what waits costs the event loop little.

@@ -5,6 +5,7 @@ Neighbours: `workers` starts it; `facade.app` makes the app. It must not know th
 
 from __future__ import annotations
 
+import gc
 import importlib
 import logging
 import os
@@ -23,6 +24,8 @@ APP = "facade.app:create_app"
 # Requests in hand get this long at a stop; a long poll that is cut leaves a lease that lapses.
 GRACE_S = 5
 KEEP_ALIVE_S = 75
+# Objects made and not yet freed between two looks for cycles.
+GARBAGE_AFTER = 20_000
 
 
 class Server(uvicorn.Server):
@@ -35,6 +38,11 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """As uvicorn's: start the app, then listen."""
         await super().startup(sockets)
+        # What was imported and set up lives as long as the process: the collector need not look at it again and again. Requests leave
+        # no cycles behind, so it need not look often either: with Python's own 700 it took 5% of the CPU under load.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(GARBAGE_AFTER)
         if self.started and self._ready_file:
             self._ready_file.write_text(str(os.getpid()))
 
@@ -56,6 +64,7 @@ def run(settings: Settings, ready_file: Path | None) -> int:
         lifespan="on",
         log_config=None,
         access_log=False,
+        proxy_headers=False,  # nothing here asks who the client is or by which scheme it came
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,

@@ -65,7 +65,9 @@ async def test_what_kafka_deleted_before_it_was_loaded_expires_by_name(make_engi
     lost = {str(n) for n in range(5, 300)} - set(got)
     assert len(got) == len(set(got))
     assert await expired_in_journal(engine) == sorted(map(int, lost))
-    assert engine.counts()["lost_to_retention_total"] == len(lost) >= 200 - cursor
+    # The window may have taken more than `cursor` says, in place of what was acked.
+    assert engine.counts()["lost_to_retention_total"] == len(lost) > 100
+    assert all(cursor <= int(n) < 200 for n in lost)
     assert any("action=expire" in r.getMessage() for r in caplog.records)
     info = (await engine.get_queue(BY, "q")).tags[0]
     assert info.backlog == 0

@@ -129,3 +129,82 @@ async def test_who_comes_when_redis_is_away_is_told_and_who_waits_goes_on(engine
     monkeypatch.setattr(Store, "receive", real)
     await send(engine, "q", "m")
     assert [one.message.body for one in await old] == [b"m"]
+
+
+async def clients(number: int, times: int, one: Callable[[int], Any]) -> None:
+    """`number` clients that each call `one` `times` times; what they do with an answer takes each another time, far less than a linger."""
+
+    async def client(n: int) -> None:
+        for _ in range(times):
+            await one(n)
+            for _ in range(n):
+                await asyncio.sleep(0)
+
+    await asyncio.gather(*(client(n) for n in range(number)))
+
+
+@pytest.fixture
+def long_linger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long enough for the slowest machine; what is judged is who waits for whom."""
+    for module in ("sender", "acks", "receiver"):
+        monkeypatch.setattr(f"engine.{module}.LINGER_S", 0.03)
+
+
+@pytest.mark.usefixtures("long_linger")
+async def test_many_senders_share_groups_of_nearly_all_of_them(engine: Engine, calls: Callable[[str], list[Any]]) -> None:
+    await engine.create_queue(BY, "q", QueueSettings())
+    groups = calls("load")
+    await clients(32, 20, lambda n: engine.send(BY, "q", [SendEntry(b"%d" % n)]))
+    # 640 sends: 20 groups if each had everybody; without a linger 64.
+    assert len(groups) <= 32
+
+
+@pytest.mark.usefixtures("long_linger")
+async def test_many_ackers_share_calls_of_nearly_all_of_them(engine: Engine, calls: Callable[[str], list[Any]]) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    handles = []
+    for _ in range(7):
+        await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(100)])
+        handles += [one.handle for one in await receive(engine, "q", max=100)]
+    answers = calls("ack")
+    await clients(32, 20, lambda _: engine.ack(BY, "q", [handles.pop()]))
+    assert len(answers) <= 40
+
+
+@pytest.mark.usefixtures("long_linger")
+async def test_many_receivers_share_calls_of_nearly_all_of_them(engine: Engine, calls: Callable[[str], list[Any]]) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    for _ in range(7):
+        await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(100)])
+    answers = calls("receive")
+    await clients(32, 20, lambda _: receive(engine, "q", max=1, wait_ms=2000))
+    assert sum(len(answer.leased) for answer in answers) == 640
+    assert len(answers) <= 40
+
+
+async def test_nobody_who_is_alone_waits_for_company(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    lingered: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        if seconds:
+            lingered.append(seconds)
+
+    await engine.create_queue(BY, "q", QueueSettings())
+    for module in ("sender", "acks", "receiver"):
+        monkeypatch.setattr(f"engine.{module}.asyncio", _Asyncio(sleep))
+    for many in (100, 1, 10, 1):
+        await engine.send(BY, "q", [SendEntry(b"m") for _ in range(many)])
+        got = await receive(engine, "q", max=100, wait_ms=1000)
+        assert len(got) == many
+        await engine.ack(BY, "q", [one.handle for one in got])
+    assert lingered == []
+
+
+class _Asyncio:
+    """asyncio with another sleep."""
+
+    def __init__(self, sleep: Callable[[float], Any]) -> None:
+        self.sleep = sleep
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(asyncio, name)
