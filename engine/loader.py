@@ -70,14 +70,17 @@ class Loader:
         self.full: set[int] = set()
 
     async def drain(self) -> int:
-        """Moves the outbox to the journal, in order; returns how many entries. Raises Fenced, LogUnavailable."""
+        """Moves what the outbox has now to the journal, in order; returns how many entries. Raises Fenced, LogUnavailable.
+
+        What comes meanwhile is left for the next time unless there is much of it: under load there would be no end of small writes.
+        """
         async with self._draining:
             moved = 0
             while True:
                 entries = await self._core.store.drain(self.unit, self.epoch, done_seq=self._done_seq, max=DRAIN_ENTRIES)
                 self._done_seq = 0
                 self.waiting_since_ms = entries[0].at_ms if entries else 0
-                if not entries:
+                if not entries or (moved > 0 and len(entries) < DRAIN_ENTRIES):
                     return moved
                 for piece in _pieces(entries):
                     await self._append(piece)

@@ -26,7 +26,7 @@ from state.replies import MAX_OPEN, Probed, Received
 logger = logging.getLogger(__name__)
 
 TICK_S = 0.05
-DRAIN_S = 0.15
+DRAIN_S = 0.1
 QUIET_DRAIN_S = 0.5
 ENDS_S = 0.1
 QUIET_LOOK_S = 0.5
@@ -74,7 +74,8 @@ class Loaders:
         self._tasks = []
         for loader in list(self.owned.values()):
             with contextlib.suppress(StateError, Unavailable):
-                await loader.drain()
+                while await loader.drain():
+                    pass
                 await self._core.store.disown(loader.unit, loader.epoch)
         self.owned.clear()
 

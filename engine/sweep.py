@@ -15,6 +15,10 @@ from engine.queue import Queue
 from schemas.records import TagRecord
 from state.replies import Dying, Received
 
+# What a partition is asked for at least, when several are asked at once: a call that lends five costs little more than one that lends one.
+# Much more, and a quiet partition would wait for its turn behind busy ones while consumers come in waves.
+SHARE = 5
+
 # What partitions have lent, each as its call answered.
 Lent: TypeAlias = list[tuple[int, Received]]
 Move: TypeAlias = Callable[[Queue, TagRecord, int, Sequence[Dying]], None]
@@ -32,25 +36,22 @@ class Sweeper:
     ) -> Lent:
         """Asks partitions that may have something; with `everywhere`, those that seem to have nothing too before it gives up.
 
-        For several callers as many partitions are asked at once, each for its share, as if each caller had asked one.
+        In turn, so that a quiet partition is not behind a busy one: for several callers as few as may do, then all others at once.
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
         partitions = len(line.due)
         order = [(line.turn + 1 + i) % partitions for i in range(partitions)]
-        line.turn = (line.turn + callers) % partitions
+        few = -(-max // SHARE)
+        line.turn = (line.turn + few) % partitions
         lent: Lent = []
+        asked: set[int] = set()
         left = max
-        asked = {p for p in order if line.due[p] <= began}
-        first = [p for p in order if p in asked][:callers]
-        if len(first) > 1:
-            shares = [max // len(first) + (n < max % len(first)) for n in range(len(first))]
-            asks = (self._receive_one(queue, tag, line, p, share, lease_ms, lent) for p, share in zip(first, shares, strict=True))
-            for outcome in await asyncio.gather(*asks, return_exceptions=True):
-                if isinstance(outcome, int):
-                    left -= outcome
-                elif not lent:
-                    raise outcome
+        for most in (few, partitions) if callers > 1 else ():
+            some = [p for p in order if line.due[p] <= began and p not in asked][:most]
+            asked.update(some)
+            if left > 0 and some:
+                left -= await self._receive_some(queue, tag, line, some, left, lease_ms, lent)
         for p in order:
             if left > 0 and line.due[p] <= loop.time():
                 asked.add(p)
@@ -68,6 +69,20 @@ class Sweeper:
                 left -= await self._receive_one(queue, tag, line, p, left, lease_ms, lent)
         line.looked_at = began
         return lent
+
+    async def _receive_some(
+        self, queue: Queue, tag: TagRecord, line: Line, partitions: Sequence[int], max: int, lease_ms: int | None, lent: Lent
+    ) -> int:
+        """Asks partitions at once, each for its share; fails only when none has lent."""
+        if len(partitions) == 1:
+            return await self._receive_one(queue, tag, line, partitions[0], max, lease_ms, lent)
+        shares = [max // len(partitions) + (n < max % len(partitions)) for n in range(len(partitions))]
+        asks = (self._receive_one(queue, tag, line, p, share, lease_ms, lent) for p, share in zip(partitions, shares, strict=True) if share)
+        outcomes = await asyncio.gather(*asks, return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException) and not lent:
+                raise outcome
+        return sum(outcome for outcome in outcomes if isinstance(outcome, int))
 
     async def _probe(self, queue: Queue, tag: TagRecord, partition: int) -> int | None:
         probed = await self._core.on_state(queue, lambda g: self._core.store.probe(queue.units[partition], g, tag.id))

@@ -11,10 +11,13 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import StoreUnavailable
+from engine.loader import Loader
 from engine.verbs import QueueSettings, SendEntry
+from state.ending import end
 from state.errors import StateUnavailable
+from state.replies import Entry
 from state.store import Store
-from tests.integration.drive import BY, receive, send
+from tests.integration.drive import BY, eventually, receive, send
 
 
 @pytest.fixture
@@ -208,3 +211,36 @@ class _Asyncio:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(asyncio, name)
+
+
+async def test_what_comes_while_the_journal_is_written_goes_with_the_next_write(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(20)])
+    handles = [one.handle for one in await receive(engine, "q", max=20)]
+
+    async def owned() -> bool:
+        return bool(engine._loaders.owned)
+
+    await eventually(owned)
+    await end(*engine._loaders._tasks)  # nobody else drains
+    (loader,) = engine._loaders.owned.values()
+    await engine.ack(BY, "q", [handles.pop()])
+    while await loader.drain():
+        pass
+    written: list[int] = []
+    real = Loader._append
+
+    async def meanwhile(self: Loader, entries: list[Entry]) -> None:
+        written.append(len(entries))
+        await real(self, entries)
+        if handles:
+            await engine.ack(BY, "q", [handles.pop()])
+
+    monkeypatch.setattr(Loader, "_append", meanwhile)
+    await engine.ack(BY, "q", [handles.pop()])
+    assert await loader.drain() == 1
+    assert written == [1]
+    assert await loader.drain() == 1
+    handles.clear()
+    assert await loader.drain() == 1
+    assert await loader.drain() == 0
