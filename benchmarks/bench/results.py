@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from benchmarks.bench.bars import bars
 from benchmarks.bench.generator import Sample
 from benchmarks.bench.plan import Cell
 
@@ -80,6 +81,15 @@ def _ratios(outcome: Outcome) -> list[str]:
     return ["## Leaseway (best number of workers) against each: ratio of medians", "", *_table(["cell", *others], rows)]
 
 
+def _bars(outcome: Outcome) -> list[str]:
+    ours = [peer for peer in outcome.peers if peer.startswith(OURS)]
+    rows = []
+    for bar in bars(ours, outcome.median):
+        reached = "-" if bar.reached is None else f"{bar.reached:.2f}x"
+        rows.append([bar.what, f"{'<=' if bar.most else '>='} {bar.bound:g}x", reached, bar.verdict])
+    return ["## The bars, with the best number of workers", "", *_table(["what", "bar", "reached", ""], rows)]
+
+
 def _latencies(outcome: Outcome) -> list[str]:
     rows = []
     for cell in (cell for cell in outcome.cells if cell.rate):
@@ -140,5 +150,5 @@ def page(outcome: Outcome) -> str:
         "![rates](results.svg)",
         "",
     ]
-    parts = (_rates, _ratios, _latencies, _costs, _substrate, _not_counted)
+    parts = (_bars, _rates, _ratios, _latencies, _costs, _substrate, _not_counted)
     return "\n".join([*lines, *(line for part in parts for line in part(outcome))])

@@ -1,0 +1,95 @@
+"""The bars that Leaseway is to clear, each beside what a bench reached.
+
+Neighbours: `results` prints the table. It must not know how anything was run. The bars are ratios of medians of the same bench, of
+whichever number of workers was best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from benchmarks.bench.generator import Sample
+from benchmarks.bench.plan import KIB, Cell
+
+IN_MEMORY = "elasticmq"
+PIPELINES = tuple(Cell("pipeline", batch, each) for batch in (1, 10) for each in (8, 32))
+# Peer -> at least this many times its rate in PIPELINES: singly 8+8, 32+32, in tens 8+8, 32+32.
+RATES = {
+    IN_MEMORY: (0.8, 1.2, 1.1, 1.5),
+    "elasticmq-h2": (1.25, 2.0, 3.5, 4.5),
+    "localstack": (6.0, 8.0, 6.0, 8.0),
+    "ministack": (6.0, 8.0, 6.0, 8.0),
+    "moto": (6.0, 8.0, 6.0, 8.0),
+}
+# At most this many times ElasticMQ's time from send to receipt at 500 messages a second.
+LATENCIES = {"p50_ms": 2.5, "p99_ms": 2.0, "p99_9_ms": 1.0}
+# At most this many times ElasticMQ's CPU a message in PIPELINES.
+COSTS = (1.0, 1.0, 0.7, 0.7)
+
+Figure: TypeAlias = Callable[[Sample], float]
+# The median of a figure of a peer in a cell, None when no round counts.
+Median: TypeAlias = Callable[[str, Cell, Figure], float | None]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """`reached` None = a side was not measured; `most` = the figure may be no larger, else no smaller."""
+
+    what: str
+    bound: float
+    reached: float | None
+    most: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """For people."""
+        if self.reached is None:
+            return "not measured"
+        return "met" if (self.reached <= self.bound if self.most else self.reached >= self.bound) else "missed"
+
+
+def _rate(sample: Sample) -> float:
+    return sample.rate
+
+
+def _cpu(sample: Sample) -> float:
+    return float(sample.phase["server_cpu_s_per_1000"])
+
+
+def bars(ours: Sequence[str], median: Median) -> Iterator[Bar]:
+    """Every bar, in the order of the page; `ours`: the peers that are Leaseway."""
+
+    def our(cell: Cell, figure: Figure, best: Callable[[list[float]], float]) -> float | None:
+        numbers = [number for peer in ours if (number := median(peer, cell, figure)) is not None]
+        return best(numbers) if numbers else None
+
+    for peer, bounds in RATES.items():
+        for cell, bound in zip(PIPELINES, bounds, strict=True):
+            yield Bar(f"{cell.name}: rate over {peer}'s", bound, _over(our(cell, _rate, max), median(peer, cell, _rate)))
+    for batch in (1, 10):
+        large = Cell("pipeline", batch, 8, 64 * KIB)
+        yield Bar(f"{large.name}: rate over {IN_MEMORY}'s", 2.0, _over(our(large, _rate, max), median(IN_MEMORY, large, _rate)))
+    for each in (8, 32):
+        hundreds, tens = (Cell("pipeline", batch, each, api="native") for batch in (100, 10))
+        yield Bar(f"{hundreds.name}: rate over our own in tens", 2.0, _over(our(hundreds, _rate, max), our(tens, _rate, max)))
+    slow = Cell("latency", 1, 8, rate=500)
+    for kind, bound in LATENCIES.items():
+        figure = _end_to_end(kind)
+        name = kind.removesuffix("_ms").replace("_", ".")
+        yield Bar(
+            f"{slow.name}: {name} over {IN_MEMORY}'s", bound, _over(our(slow, figure, min), median(IN_MEMORY, slow, figure)), most=True
+        )
+    for cell, bound in zip(PIPELINES, COSTS, strict=True):
+        yield Bar(
+            f"{cell.name}: CPU a message over {IN_MEMORY}'s", bound, _over(our(cell, _cpu, min), median(IN_MEMORY, cell, _cpu)), most=True
+        )
+
+
+def _over(mine: float | None, theirs: float | None) -> float | None:
+    return mine / theirs if mine and theirs else None
+
+
+def _end_to_end(kind: str) -> Figure:
+    return lambda sample: float(sample.phase["end_to_end"][kind])
