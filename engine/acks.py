@@ -11,7 +11,7 @@ import collections
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from engine.linger import LINGER_S, lingers, shared
+from engine.linger import LINGER_S, company, lingers
 from state.keys import Unit
 from state.replies import Acked
 from state.store import Store
@@ -60,7 +60,7 @@ class Acks:
             while waiting and size + len(waiting[0][0]) <= MOST:
                 some.append(waiting.popleft())
                 size += len(some[-1][0])
-            last = shared(size, len(some))
+            last = company(size, len(some))
             try:
                 await self._call(key, some)
             except Exception as error:  # the callers must hear of it, whatever it is

@@ -11,7 +11,7 @@ MANY = 16
 LINGER_S = 0.001
 
 
-def shared(size: int, callers: int) -> int:
+def company(size: int, callers: int) -> int:
     """What to keep of a group of `size` messages as the last one: who is alone has no company to wait for."""
     return size if callers > 1 else 0
 
@@ -23,4 +23,4 @@ def many(last: int, waiting: int) -> bool:
 
 def lingers(last: int, waiting: int) -> bool:
     """Whether a group should wait for LINGER_S: much is done at once, and those of the last group are not back yet."""
-    return waiting <= last and last + waiting >= MANY
+    return waiting <= last and many(last, waiting)

@@ -2,7 +2,8 @@
 
 A unit is taken up when this worker touches it (a send, a receive, a waiter) and nobody owns it; it is given up after
 IDLE_S of silence. So an idle queue costs nothing, and a crashed owner is replaced by whoever is asked next.
-Neighbours: `loader.py` does the work for one unit; `rebuild.py` for lost state. Must not know verbs.
+Neighbours: `loader.py` does the work for one unit; `floors.py` tells Kafka's tools; `rebuild.py` for lost state. Must not know verbs.
+Longer than 250 lines: taking, draining, looking, loading and giving up are one rhythm over the same owned units.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from engine.core import Core, now_ms
 from engine.errors import LogUnavailable, Unavailable
+from engine.floors import Floors
 from engine.loader import LEASE_MS, REBUILD_LEASE_MS, Loader
-from engine.queue import Queue, group_name
+from engine.queue import Queue
 from state.ending import end
 from state.errors import Fenced, StateError, StateLost
 from state.keys import Unit
@@ -55,7 +57,7 @@ class Loaders:
         self._looked_at_all = 0.0
         self._looking: dict[str, asyncio.Task[bool]] = {}
         self._loads: dict[Unit, asyncio.Task[None]] = {}
-        self._floors: dict[tuple[str, int, int], int] = {}
+        self._floors = Floors(core)
         self._tasks: list[asyncio.Task[None]] = []
         core.touched = self.touch
         core.nudge = self.nudge
@@ -220,11 +222,11 @@ class Loaders:
         queues = {u.incarnation: q for u in self.owned if (q := self._core.control.by_incarnation.get(u.incarnation))}
         if now - self._looked_at_all > QUIET_LOOK_S:
             self._looked_at_all = now
-            busy = list(queues.values())
+            due = list(queues.values())
         else:
-            busy = [q for q in queues.values() if self._waits(q) or any(now - self._touched.get(u, 0) < 2 for u in q.units)]
-        if busy:
-            await self._look(busy)
+            due = [q for q in queues.values() if self._waits(q) or any(now - self._touched.get(u, 0) < 2 for u in q.units)]
+        if due:
+            await self._look(due)
 
     async def refresh(self, queue: Queue) -> bool:
         """Before an empty answer: whether Kafka had more than the window, and some of it is in the window now.
@@ -306,22 +308,10 @@ class Loaders:
             self._core.count("loaded_chunks_total")
 
     async def _show_floors(self) -> None:
-        """Commits floors as offsets of consumer groups, so that Kafka's own tools show the lag of each tag."""
-        groups: dict[str, dict[tuple[str, int], int]] = {}
-        for loader in list(self.owned.values()):
-            queue, prefix = loader.queue, self._core.settings.topic_prefix
-            with contextlib.suppress(StateError):
-                counts = await self._core.store.info(loader.unit, self._core.control.generation, queue.tag_ids)
-                for tag, count in zip(queue.tags, counts, strict=True):
-                    key = (queue.incarnation, loader.partition, tag.id)
-                    if self._floors.get(key) != count.floor:
-                        self._floors[key] = count.floor
-                        groups.setdefault(group_name(prefix, queue.name, tag.name), {})[(queue.topic, loader.partition)] = count.floor
-        for group, offsets in groups.items():
-            await self._core.log.commit_group_offsets(group, offsets)
+        await self._floors.show(list(self.owned.values()))
 
     def _gone(self, queue: Queue) -> None:
         for unit in queue.units:
             self._forget(unit)
         self._looked.pop(queue.incarnation, None)
-        self._floors = {key: floor for key, floor in self._floors.items() if key[0] != queue.incarnation}
+        self._floors.forget(queue.incarnation)

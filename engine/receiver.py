@@ -3,8 +3,7 @@
 A short poll asks every partition before it says "nothing". A long poll stands in the line of its tag until there is something: a
 wake-up (a load here or elsewhere), the next visible time, or its deadline. One pump per line serves the waiters in turn, with one call
 to the window for as many as it can: what comes while a call is under way is asked for together, and while there are many it lingers
-for more (`linger.py`). What the line knows of its partitions
-is kept true by wake-ups; every few seconds all are asked anew.
+for more (`linger.py`). What the line knows of its partitions is kept true by wake-ups; every few seconds all are asked anew.
 Neighbours: `line.py` keeps waiters; `loader.py` brings what is in Kafka only; `mover.py` takes what is dying. Must not know HTTP.
 """
 
@@ -20,7 +19,7 @@ from engine.deliveries import Deliveries
 from engine.errors import EngineError, Unavailable
 from engine.limits import MAX_LEASE_MS, MAX_WAIT_MS, check_range
 from engine.line import MOST, Line, Waiter
-from engine.linger import LINGER_S, lingers, shared
+from engine.linger import LINGER_S, company, lingers
 from engine.queue import Queue
 from engine.sweep import Lent, Sweeper
 from engine.verbs import Delivery
@@ -199,7 +198,7 @@ class Receiver:
             line.put_back(waiters)
             raise
         left = sum(len(received.leased) for _, received in lent)
-        line.last = shared(left, len(waiters))
+        line.last = company(left, len(waiters))
         served = []
         for waiter in waiters:
             waiter.new = waiter.new and left > 0

@@ -22,7 +22,7 @@ from engine.errors import LogUnavailable, Overloaded, QueueNotFound
 from engine.failpoints import reached
 from engine.fifo import check_entries, partition_of, sequence_number
 from engine.limits import check_send
-from engine.linger import LINGER_S, lingers, many, shared
+from engine.linger import LINGER_S, company, lingers, many
 from engine.log import Appended
 from engine.queue import Queue
 from engine.verbs import SendEntry, Sent
@@ -81,7 +81,7 @@ class _Group:
             items.append(item)
             self.records -= len(item.messages)
             self.size -= item.size
-        self.last = shared(records - self.records, len(items))
+        self.last = company(records - self.records, len(items))
         return items
 
     def next_partition(self) -> int:

@@ -22,8 +22,9 @@ from benchmarks.bench import substrate
 from benchmarks.bench.chart import svg
 from benchmarks.bench.fetch import CACHE, Absent, load_generator
 from benchmarks.bench.generator import Generator
+from benchmarks.bench.outcome import Outcome
 from benchmarks.bench.plan import MODES, cells
-from benchmarks.bench.results import Outcome, page
+from benchmarks.bench.results import page
 from benchmarks.bench.servers import PEERS, Peer, Server
 from facade.stack.errors import StackError
 

@@ -6,11 +6,11 @@ whichever number of workers was best.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from benchmarks.bench.generator import Sample
+from benchmarks.bench.outcome import Figure, Outcome
 from benchmarks.bench.plan import KIB, Cell
 
 IN_MEMORY = "elasticmq"
@@ -27,10 +27,6 @@ RATES = {
 LATENCIES = {"p50_ms": 2.5, "p99_ms": 2.0, "p99_9_ms": 1.0}
 # At most this many times ElasticMQ's CPU a message in PIPELINES.
 COSTS = (1.0, 1.0, 0.7, 0.7)
-
-Figure: TypeAlias = Callable[[Sample], float]
-# The median of a figure of a peer in a cell, None when no round counts.
-Median: TypeAlias = Callable[[str, Cell, Figure], float | None]
 
 
 @dataclass(frozen=True)
@@ -50,46 +46,36 @@ class Bar:
         return "met" if (self.reached <= self.bound if self.most else self.reached >= self.bound) else "missed"
 
 
-def _rate(sample: Sample) -> float:
-    return sample.rate
-
-
 def _cpu(sample: Sample) -> float:
     return float(sample.phase["server_cpu_s_per_1000"])
 
 
-def bars(ours: Sequence[str], median: Median) -> Iterator[Bar]:
-    """Every bar, in the order of the page; `ours`: the peers that are Leaseway."""
+def _end_to_end(kind: str) -> Figure:
+    return lambda sample: float(sample.phase["end_to_end"][kind])
 
-    def our(cell: Cell, figure: Figure, best: Callable[[list[float]], float]) -> float | None:
-        numbers = [number for peer in ours if (number := median(peer, cell, figure)) is not None]
-        return best(numbers) if numbers else None
 
+def bars(found: Outcome) -> Iterator[Bar]:
+    """Every bar, in the order of the page."""
     for peer, bounds in RATES.items():
         for cell, bound in zip(PIPELINES, bounds, strict=True):
-            yield Bar(f"{cell.name}: rate over {peer}'s", bound, _over(our(cell, _rate, max), median(peer, cell, _rate)))
+            yield Bar(f"{cell.name}: rate over {peer}'s", bound, _over(found.ours(cell), found.median(peer, cell)))
     for batch in (1, 10):
         large = Cell("pipeline", batch, 8, 64 * KIB)
-        yield Bar(f"{large.name}: rate over {IN_MEMORY}'s", 2.0, _over(our(large, _rate, max), median(IN_MEMORY, large, _rate)))
+        yield Bar(f"{large.name}: rate over {IN_MEMORY}'s", 2.0, _over(found.ours(large), found.median(IN_MEMORY, large)))
     for each in (8, 32):
         hundreds, tens = (Cell("pipeline", batch, each, api="native") for batch in (100, 10))
-        yield Bar(f"{hundreds.name}: rate over our own in tens", 2.0, _over(our(hundreds, _rate, max), our(tens, _rate, max)))
+        yield Bar(f"{hundreds.name}: rate over our own in tens", 2.0, _over(found.ours(hundreds), found.ours(tens)))
     slow = Cell("latency", 1, 8, rate=500)
     for kind, bound in LATENCIES.items():
-        figure = _end_to_end(kind)
-        name = kind.removesuffix("_ms").replace("_", ".")
-        yield Bar(
-            f"{slow.name}: {name} over {IN_MEMORY}'s", bound, _over(our(slow, figure, min), median(IN_MEMORY, slow, figure)), most=True
-        )
+        what = f"{slow.name}: {kind.removesuffix('_ms').replace('_', '.')} over {IN_MEMORY}'s"
+        yield Bar(what, bound, _least(found, slow, _end_to_end(kind)), most=True)
     for cell, bound in zip(PIPELINES, COSTS, strict=True):
-        yield Bar(
-            f"{cell.name}: CPU a message over {IN_MEMORY}'s", bound, _over(our(cell, _cpu, min), median(IN_MEMORY, cell, _cpu)), most=True
-        )
+        yield Bar(f"{cell.name}: CPU a message over {IN_MEMORY}'s", bound, _least(found, cell, _cpu), most=True)
+
+
+def _least(found: Outcome, cell: Cell, figure: Figure) -> float | None:
+    return _over(found.ours(cell, figure, min), found.median(IN_MEMORY, cell, figure))
 
 
 def _over(mine: float | None, theirs: float | None) -> float | None:
     return mine / theirs if mine and theirs else None
-
-
-def _end_to_end(kind: str) -> Figure:
-    return lambda sample: float(sample.phase["end_to_end"][kind])

@@ -1,13 +1,13 @@
 """results.svg: the rates as bars, one group a cell, each group on a scale of its own.
 
-Neighbours: `results.Outcome` has the medians. It must not know how anything was run.
+Neighbours: `outcome` has the medians. It must not know how anything was run.
 """
 
 from __future__ import annotations
 
 from html import escape
 
-from benchmarks.bench.results import OURS, Outcome
+from benchmarks.bench.outcome import OURS, Outcome
 
 WIDTH, LABEL, BAR, GAP, HEAD = 900, 150, 16, 4, 26
 _OURS, _THEIRS = "#0b6e99", "#b8bec6"

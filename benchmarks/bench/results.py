@@ -7,47 +7,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from benchmarks.bench.bars import bars
 from benchmarks.bench.generator import Sample
+from benchmarks.bench.outcome import OURS, Outcome
 from benchmarks.bench.plan import Cell
 
-OURS = "leaseway-"
 YARDSTICK = "bare-asgi"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A whole bench: `notes` say what was absent, `substrate` name -> per second, of each round."""
-
-    machine: str
-    rounds: int
-    samples: Sequence[Sample]
-    substrate: Sequence[dict[str, float]]
-    notes: Sequence[str]
-
-    @property
-    def peers(self) -> list[str]:
-        return list(dict.fromkeys(sample.peer for sample in self.samples))
-
-    @property
-    def cells(self) -> list[Cell]:
-        return list(dict.fromkeys(sample.cell for sample in self.samples))
-
-    def good(self, peer: str, cell: Cell) -> list[Sample]:
-        """The samples that count."""
-        return [sample for sample in self.samples if sample.peer == peer and sample.cell == cell and not sample.fault]
-
-    def median(self, peer: str, cell: Cell, figure: Callable[[Sample], float] = lambda sample: sample.rate) -> float | None:
-        """The median of a figure; None when no round counts."""
-        numbers = [figure(sample) for sample in self.good(peer, cell)]
-        return statistics.median(numbers) if numbers else None
-
-    def ours(self, cell: Cell) -> float | None:
-        """Our rate with the best number of workers."""
-        rates = [rate for peer in self.peers if peer.startswith(OURS) and (rate := self.median(peer, cell)) is not None]
-        return max(rates, default=None)
 
 
 def _table(head: Iterable[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -82,9 +48,8 @@ def _ratios(outcome: Outcome) -> list[str]:
 
 
 def _bars(outcome: Outcome) -> list[str]:
-    ours = [peer for peer in outcome.peers if peer.startswith(OURS)]
     rows = []
-    for bar in bars(ours, outcome.median):
+    for bar in bars(outcome):
         reached = "-" if bar.reached is None else f"{bar.reached:.2f}x"
         rows.append([bar.what, f"{'<=' if bar.most else '>='} {bar.bound:g}x", reached, bar.verdict])
     return ["## The bars, with the best number of workers", "", *_table(["what", "bar", "reached", ""], rows)]

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from benchmarks.bench.bars import Bar, bars
 from benchmarks.bench.generator import Sample
-from benchmarks.bench.plan import Cell
+from benchmarks.bench.outcome import Outcome
+from benchmarks.bench.plan import MODES, Cell, cells
 
 
 def found(rates: dict[str, float], cpu: dict[str, float], p50: dict[str, float]) -> dict[str, Bar]:
     """The bars when each peer has one rate, one CPU figure and one time, in every cell alike."""
 
-    def median(peer: str, cell: Cell, figure: Any) -> float | None:
-        if peer not in rates:
-            return None
-        phase = {"msgs_per_s": rates[peer], "server_cpu_s_per_1000": cpu[peer]}
-        return float(
-            figure(Sample(peer, cell, {**phase, "end_to_end": dict.fromkeys(("p50_ms", "p99_ms", "p99_9_ms"), p50[peer])}, {}, ""))
-        )
+    def sample(peer: str, cell: Cell) -> Sample:
+        times = dict.fromkeys(("p50_ms", "p99_ms", "p99_9_ms"), p50[peer])
+        return Sample(peer, cell, {"msgs_per_s": rates[peer], "server_cpu_s_per_1000": cpu[peer], "end_to_end": times}, {}, "")
 
-    return {bar.what: bar for bar in bars(["leaseway-1", "leaseway-2"], median)}
+    outcome = Outcome("here", 1, [sample(peer, cell) for peer in rates for cell in cells(MODES)], [], [])
+    return {bar.what: bar for bar in bars(outcome)}
 
 
 def test_the_best_number_of_workers_counts_and_the_larger_side_depends_on_the_figure() -> None:
