@@ -3,7 +3,8 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# A distribution's Python is built with profile-guided optimisation, one of pyenv mostly is not: 1.1x the messages a second (docs/performance.md).
+PYTHON ?= $(shell for one in /usr/bin/python3.11 python3.11 python3; do $$one -c 'import ensurepip' 2>/dev/null && command -v $$one && break; done)
 PORT ?= 9400
 DATA ?= .data
 SEEDS ?= 1 2 3 4
@@ -29,6 +30,7 @@ setup: $(JARS_STAMP) $(CLIENTS_STAMP) ## make .venv from the lock and fetch the 
 # setuptools first, from the lock too: source packages are then built with it, not with whatever the registry has newest.
 $(VENV_STAMP):
 	@echo "setup: .venv from requirements.lock"
+	@test -x $(BIN)/python || test -n "$(PYTHON)" || { echo "setup: no Python with ensurepip here (Debian: python3.11 and python3.11-venv)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@mkdir -p .cache
 	@awk '/^setuptools==/ {on = 1} on {print} on && !/\\$$/ {exit}' requirements.lock > .cache/build.lock
