@@ -26,13 +26,14 @@ _RESERVED = ("aws.", "amazon.")
 _DATA_TYPE = re.compile(r"(String|Number|Binary)(\.[A-Za-z0-9.]{1,200})?")
 _NUMBER = re.compile(r"[+-]?0*(?P<whole>\d*)(?:\.(?P<part>\d*))?(?:[eE](?P<exponent>[+-]?\d{1,4}))?")
 # What UTF-8 has beyond #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF.
-_CONTROLS = bytes(set(range(0x20)) - set(b"\t\n\r"))
+_CONTROLS = set(range(0x20)) - set(b"\t\n\r")
+_MARKED = bytes(0x7F if byte in _CONTROLS else byte for byte in range(256))  # a table that changes them only: half the time of deleting
 _LAST_TWO = ("\ufffe".encode(), "\uffff".encode())
 
 
 def legal(text: bytes) -> bool:
     """Whether SQS allows every character of `text`, which is UTF-8, in a message."""
-    if len(text.translate(None, _CONTROLS)) < len(text):
+    if text.translate(_MARKED) != text:
         return False
     return text.isascii() or not any(character in text for character in _LAST_TWO)
 
