@@ -73,7 +73,7 @@ def _started(stack: contextlib.ExitStack, names: tuple[str, ...], folder: Path, 
 def _measure(options: argparse.Namespace, generator: Generator, running: list[tuple[Peer, Server]]) -> list[dict[str, float]]:
     for peer, server in running:
         print(f"warming {peer.name}", flush=True)
-        generator.warm(peer, server, WARM_S if options.seconds >= 3 else options.seconds)
+        generator.warm(peer, server, WARM_S if options.seconds >= 2 else options.seconds)
     below: list[dict[str, float]] = []
     for turn in range(options.rounds):
         for cell in cells(options.modes):
