@@ -73,4 +73,7 @@ def page(results: Sequence[Result], why: Why) -> str:
         "![figures by step](scale.svg)",
         "",
     ]
-    return "\n".join([*lines, *(line for result in results for line in _section(result, why))]).rstrip("\n") + "\n"
+    sections = [line for result in results for line in _section(result, why)]
+    if absent := [name for name in DIMENSIONS if name not in {result.dimension for result in results}]:
+        sections += [f"Not measured yet: {', '.join(absent)}."]
+    return "\n".join([*lines, *sections]).rstrip("\n") + "\n"

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.bench.fetch import CACHE
 from benchmarks.scale.readings import Result
 
-FOLDER = CACHE.parent / "scale"
+# In the repository: the page can be written again, and one dimension measured again, on another machine too.
+FOLDER = Path(__file__).parent / "results"
 
 
 def write(result: Result, folder: Path = FOLDER) -> None:

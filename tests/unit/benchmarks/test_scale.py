@@ -124,6 +124,7 @@ def test_page_has_a_section_for_each_dimension_and_a_heading_for_each_of_several
     assert headings == ["## Queues, per message", "### Queues, one busy", "### Queues, all busy", "## Backlog, per message"]
     assert "- At 5,000,000: not measured: no disk." in text
     assert "There." in text
+    assert text.endswith("\nNot measured yet: partitions, tags, in-flight, delayed.\n")
     assert "![figures by step](scale.svg)" in text
 
 
