@@ -57,7 +57,7 @@ class Reader:
         self.stopping = False
         self._held: deque[Message] = deque()
         self._known: set[Unit] = set()
-        self._consumer = Consumer({**config, **READ_CONFIG, "error_cb": note}, logger=client_logger)
+        self._consumer = Consumer({**READ_CONFIG, **config, "error_cb": note}, logger=client_logger)
 
     def stands_at(self, unit: Unit, offset: int) -> bool:
         """Whether a fetch at that place goes on without a new assignment."""

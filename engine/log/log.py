@@ -38,6 +38,11 @@ def _client_config(bootstrap: str, client_id: str) -> dict[str, Any]:
     }
 
 
+# Who waits at the end of a partition asks the broker this often, and hears of a record at once all the same. Asked every 10 ms, as by
+# readers that must be free for another place soon, an idle worker cost the broker 100 requests a second.
+TAIL_WAIT_MS = 500
+
+
 class Log:
     """The log. Belongs to one event loop; every method is safe for concurrent tasks of that loop.
 
@@ -52,6 +57,7 @@ class Log:
         self._admin = Admin(config, self._threads, self._offsets)
         self._appender = Appender(config, send_timeout_ms, self._threads)
         self._readers = Readers(config, self._offsets.end_of)
+        self._tails = Readers({**config, "fetch.wait.max.ms": TAIL_WAIT_MS}, self._offsets.end_of)
         self._stopped = False
 
     async def start(self) -> None:
@@ -62,13 +68,14 @@ class Log:
         self._admin.start()
         self._appender.start()
         self._readers.start()
+        self._tails.start()
 
     async def stop(self) -> None:
         """Delivers what was appended (within the send time-out; the rest fails), lets fetches end, joins threads. Idempotent."""
         if self._stopped:
             return
         self._stopped = True
-        await self._readers.stop()
+        await asyncio.gather(self._readers.stop(), self._tails.stop())
         await self._appender.stop()
         self._admin.stop()
         self._offsets.stop()
@@ -98,11 +105,12 @@ class Log:
         """Up to `max_records` and about `max_bytes` (at least one record) from `offset` on.
 
         At the end of the log it returns at once with `at_end`, or waits up to `wait_ms` ms for a record; a waiting fetch
-        holds one of 8 readers, so tail few partitions that way. It may return fewer records than there are: go on at
+        holds one of 8 readers of its own kind, so tail few partitions that way. It may return fewer records than there are: go on at
         `next_offset`, which is fastest. An offset below the log's start is moved up (`truncated`); one beyond its end gives an
         empty chunk whose `next_offset` is that end. Raises LogUnavailable if there is no such partition or no answer in 5 s.
         """
-        return await self._readers.fetch((topic, partition), offset, max_records, max_bytes, wait_ms)
+        readers = self._tails if wait_ms else self._readers
+        return await readers.fetch((topic, partition), offset, max_records, max_bytes, wait_ms)
 
     async def end_offsets(self, parts: Sequence[Unit]) -> dict[Unit, int]:
         """The offset after the last record of each of `parts` (topic, partition); a missing partition is absent. One request."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import re
 import secrets
 import threading
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -161,6 +164,25 @@ async def test_a_waiting_fetch_gets_the_next_record_or_nothing_in_time(log: Log,
     began = time.monotonic()
     assert values(await waiting) == [b"x"]
     assert time.monotonic() - began < 0.2
+
+
+def client_wakes() -> int:
+    """How often threads of Kafka's clients in this process have gone to sleep so far."""
+    wakes = 0
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):
+            if (task / "comm").read_text().startswith("rdk:broker"):
+                wakes += int(re.findall(r"^voluntary_ctxt_switches:\s+(\d+)", (task / "status").read_text(), re.MULTILINE)[0])
+    return wakes
+
+
+async def test_a_fetch_that_waits_leaves_the_broker_alone(log: Log, topic: str) -> None:
+    await log.fetch(topic, 0, 0, 10, MIB, wait_ms=500)
+    before = client_wakes()
+
+    assert await log.fetch(topic, 0, 0, 10, MIB, wait_ms=2000) == Chunk([], 0, True)
+
+    assert client_wakes() - before < 60  # 170 and more if it asked every 10 ms
 
 
 async def test_a_cancelled_fetch_leaves_its_reader_usable(log: Log, topic: str) -> None:
