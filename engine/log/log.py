@@ -19,6 +19,9 @@ from engine.log.shapes import Appended, Chunk, Headers, Record, TopicSpec, Unit
 
 __all__ = ["Appended", "Chunk", "Headers", "Log", "Record", "TopicSpec", "Unit"]
 
+# Who waits at the end of a partition asks the broker this often, and hears of a record at once all the same. Asked every 10 ms, as by
+# readers that must be free for another place soon, an idle worker cost the broker 100 requests a second.
+TAIL_WAIT_MS = 500
 _ADMIN_THREADS = 8
 
 
@@ -36,11 +39,6 @@ def _client_config(bootstrap: str, client_id: str) -> dict[str, Any]:
         "log.connection.close": False,
         "log_level": 4,  # warnings and worse
     }
-
-
-# Who waits at the end of a partition asks the broker this often, and hears of a record at once all the same. Asked every 10 ms, as by
-# readers that must be free for another place soon, an idle worker cost the broker 100 requests a second.
-TAIL_WAIT_MS = 500
 
 
 class Log:
