@@ -10,10 +10,10 @@ import asyncio
 import binascii
 from base64 import b64decode
 from collections.abc import Coroutine, Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
-from starlette.types import Receive, Send
+from starlette.types import Receive, Scope, Send
 
 from engine.errors import NotAuthenticated, Overloaded
 from facade.problem import ProblemError
@@ -23,7 +23,9 @@ HELD_BYTES = 256 * 1024 * 1024  # of all requests in hand, so that many large on
 HELD_REQUESTS = 25_000  # in hand at once, long polls too; each costs some KiB whatever its body
 KEY_ID_CHARACTERS = 128
 WATCH_AFTER_S = 0.02  # a receive that finds messages at once pays for no watcher
-
+# The scope's extension by which our own server gives a `Whole`.
+WHOLE = "leaseway.whole"
+_NO_EXTENSIONS: Mapping[str, Any] = {}
 
 _T = TypeVar("_T")
 
@@ -38,6 +40,22 @@ class Response(Struct, frozen=True):
     status: int
     headers: list[tuple[bytes, bytes]]
     body: bytes
+
+
+class Whole(Protocol):
+    """What our own server can do besides ASGI's messages: a request and its reply in one step each."""
+
+    def whole_body(self) -> bytes | None:
+        """The body of the request, if all of it is there and none was received; it counts as received."""
+
+    def reply(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        """The whole reply; `headers` state its length unless `status` has no body. Nothing happens when the client has gone."""
+
+
+def whole_of(scope: Scope) -> Whole | None:
+    """Our server, if it is that."""
+    whole: Whole | None = scope.get("extensions", _NO_EXTENSIONS).get(WHOLE)
+    return whole
 
 
 class Intake:
@@ -57,28 +75,40 @@ class Intake:
             raise self._too_large()
         if self.requests >= self._held_requests:
             raise Overloaded("Too many requests are in hand.")
-        chunks: list[bytes] = []
-        size = 0
         self.requests += 1
+        body, size, more = b"", 0, True
+        chunks: list[bytes] = []
         try:
-            while True:
+            while more:
                 event = await receive()
                 if event["type"] == "http.disconnect":
                     raise ClientGone
-                chunk = event.get("body", b"")
-                size += len(chunk)
-                self.held += len(chunk)
+                body, more = event.get("body", b""), event.get("more_body", False)
+                size += len(body)
+                self.held += len(body)
                 if size > self._body_bytes:
                     raise self._too_large()
                 if self.held > self._held_bytes:
                     raise Overloaded("Too many bytes of requests are being read.")
-                chunks.append(chunk)
-                if not event.get("more_body", False):
-                    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+                if more or chunks:
+                    chunks.append(body)
+            return b"".join(chunks) if chunks else body
         except BaseException:
             self.held -= size
             self.requests -= 1
             raise
+
+    def taken(self, whole: Whole | None) -> bytes | None:
+        """The whole body, if it is there already and small enough to be counted without more questions; else `read` it."""
+        if whole is None or self.requests >= self._held_requests or self.held > self._held_bytes // 2:
+            return None
+        body = whole.whole_body()
+        if body is not None:
+            if len(body) > self._body_bytes:
+                raise self._too_large()
+            self.requests += 1
+            self.held += len(body)
+        return body
 
     def release(self, body: bytes) -> None:
         """The request of `body` is done with."""
@@ -164,7 +194,11 @@ async def unless_gone(call: Coroutine[Any, Any, _T], receive: Receive) -> _T:
             watcher.cancel()
 
 
-async def reply(send: Send, response: Response) -> None:
-    """Sends a whole response."""
+async def reply(scope: Scope, send: Send, response: Response) -> None:
+    """Sends a whole response: in one step where the server can take it so."""
+    whole = whole_of(scope)
+    if whole is not None:
+        whole.reply(response.status, response.headers, response.body)
+        return
     await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
     await send({"type": "http.response.body", "body": response.body})

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope
 
 from engine.errors import EngineError
 from engine.verbs import Principal
-from facade.asgi import ClientGone, Intake, Response, check_media_type, credentials, unless_gone
+from facade.asgi import ClientGone, Intake, Response, check_media_type, credentials, unless_gone, whole_of
 from facade.decode import decode_json, decode_query
 from facade.metrics import Metrics
 from facade.operation import JSON, Answer, Call, Operation
@@ -100,7 +100,9 @@ class Handler:
             if not rule.pattern.fullmatch(path[name]):
                 raise ProblemError("invalid_value", f"{name} must be {rule.about}.", field=name, limit=rule.about, given=path[name])
         query = None if operation.query is None else decode_query(operation.query, scope["query_string"])
-        body = await self._intake.read(headers, receive)
+        body = self._intake.taken(whole_of(scope))
+        if body is None:
+            body = await self._intake.read(headers, receive)
         try:
             call = operation.run(self._engine, Call(by, path, query, self._decoded(headers, body)))
             if operation.long_poll:

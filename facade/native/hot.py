@@ -32,6 +32,6 @@ class HotPath:
                 if handler is not None and queue:
                     response = await handler.respond(scope, receive, {"queue": queue})
                     if response is not GONE:
-                        await reply(send, response)
+                        await reply(scope, send, response)
                     return
         await self._rest(scope, receive, send)

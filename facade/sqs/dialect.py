@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from engine.config import Settings
 from engine.errors import EngineError, NotAuthenticated, Unavailable
 from engine.verbs import Principal
-from facade.asgi import ClientGone, Intake, reply, unless_gone
+from facade.asgi import ClientGone, Intake, reply, unless_gone, whole_of
 from facade.metrics import Metrics
 from facade.problem import ProblemError
 from facade.sqs import signature
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 log = logging.getLogger("leaseway.facade")
+# Names that clients call this worker by, kept with what follows from them; of more none is kept.
+HOSTS = 1000
 _OWN_PAGES = (None, b"same-origin", b"none")
 
 
@@ -54,20 +56,21 @@ class SqsDialect:
         self._metrics = metrics
         self._settings = settings
         self._limits = LIMITS[settings.sqs_limits]
+        self._open = settings.auth == "open"
+        self._cool_down_s = settings.sqs_cool_down_s
         self._rest = rest
+        self._places: dict[bytes, Place] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        spoken = protocol_of(scope) if scope["type"] == "http" else None
+        headers = dict(scope["headers"]) if scope["type"] == "http" else {}
+        spoken = protocol_of(scope, headers) if scope["type"] == "http" else None
         if spoken is None:
             await self._rest(scope, receive, send)
-        else:
-            await self._serve(spoken, scope, receive, send)
-
-    async def _serve(self, spoken: Spoken, scope: Scope, receive: Receive, send: Send) -> None:
+            return
         started = perf_counter()
         asked = _Asked()
         try:
-            content = await self._answer(spoken, asked, scope, receive)
+            content = await self._answer(spoken, asked, scope, headers, receive)
             response = spoken.output(asked.name, content)
         except ClientGone:
             self._metrics.observe(asked.metric, 499, perf_counter() - started)
@@ -84,19 +87,19 @@ class SqsDialect:
             log.exception("sqs %s failed", asked.name)
             response = spoken.error(SqsError(INTERNAL_FAILURE, "An internal error occurred."))
         self._metrics.observe(asked.metric, response.status, perf_counter() - started)
-        await reply(send, response)
+        await reply(scope, send, response)
 
-    async def _answer(self, spoken: Spoken, asked: _Asked, scope: Scope, receive: Receive) -> Struct:
-        headers: Mapping[bytes, bytes] = dict(scope["headers"])
-        body = await self._intake.read(headers, receive)
+    async def _answer(self, spoken: Spoken, asked: _Asked, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive) -> Struct:
+        body = self._intake.taken(whole_of(scope))
+        if body is None:
+            body = await self._intake.read(headers, receive)
         try:
             _refuse_pages(spoken, headers)
-            by = self._principal(scope, body)
+            by = self._principal(scope, headers, body)
             asked.name = spoken.action(body)
             action = _action(spoken, asked.name)
-            place = Place(_base(scope, headers), self._settings.sqs_account, self._settings.sqs_region)
             given = spoken.input(asked.name, action, body)
-            call = action.run(self._engine, Call(by, place, self._limits, self._settings.sqs_cool_down_s, given))
+            call = action.run(self._engine, Call(by, self._place(scope, headers), self._limits, self._cool_down_s, given))
             if not action.long_poll:
                 return await call
             self._metrics.receive_begins()
@@ -107,10 +110,27 @@ class SqsDialect:
         finally:
             self._intake.release(body)
 
-    def _principal(self, scope: Scope, body: bytes) -> Principal:
+    def _place(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Place:
+        """What the queue URLs of the answer begin with: scheme and host as the client called us, so that it can reach them."""
+        host = headers.get(b"host")
+        if not host:
+            return self._place_of(_own_base(scope))
+        place = self._places.get(host)
+        if place is None:
+            place = self._place_of(f"{scope['scheme']}://{host.decode('latin-1')}")
+            if len(self._places) < HOSTS:
+                self._places[host] = place
+        return place
+
+    def _place_of(self, base: str) -> Place:
+        return Place(base, self._settings.sqs_account, self._settings.sqs_region)
+
+    def _principal(self, scope: Scope, headers: Mapping[bytes, bytes], body: bytes) -> Principal:
         """Who asks. Open mode believes the key id, required mode the signature. Raises SqsError."""
-        if self._settings.auth == "open":
-            return self._engine.authenticate(signature.claimed_key_id(scope["headers"], scope.get("query_string", b"")), None)
+        if self._open:
+            return self._engine.authenticate(
+                signature.claimed_key_id(headers.get(b"authorization", b""), scope.get("query_string", b"")), None
+            )
         path = scope.get("raw_path") or scope["path"].encode("latin-1")
         claim = signature.claim_of(signature.Asked(scope["method"], path, scope["query_string"], scope["headers"]))
         if claim is None:
@@ -159,10 +179,6 @@ def _action(spoken: Spoken, name: str) -> Action:
     raise SqsError(spoken.unknown, f"There is no action {name[:100]}.")
 
 
-def _base(scope: Scope, headers: Mapping[bytes, bytes]) -> str:
-    """Scheme and host as the client called us, so that it can reach the queue URLs it gets."""
-    host = headers.get(b"host")
-    if host:
-        return f"{scope['scheme']}://{host.decode('latin-1')}"
+def _own_base(scope: Scope) -> str:
     name, port = scope.get("server") or ("127.0.0.1", None)
     return f"{scope['scheme']}://{name}" + (f":{port}" if port else "")

@@ -7,6 +7,8 @@ is written once. Neighbours: `dialect` asks `protocol_of` first. This module mus
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from itertools import count
 from random import getrandbits
 from typing import Any, Final, Protocol
 
@@ -50,17 +52,14 @@ class Spoken(Protocol):
         """A refusal."""
 
 
-def protocol_of(scope: Scope) -> Spoken | None:
-    """How an HTTP request speaks SQS; None = it does not. Looks at the head alone."""
+def protocol_of(scope: Scope, headers: Mapping[bytes, bytes]) -> Spoken | None:
+    """How an HTTP request speaks SQS; None = it does not. Looks at the head alone: `headers` are those of `scope`."""
     if scope["method"] == "POST":
-        form = signed = False
-        for name, value in scope["headers"]:
-            if name == b"x-amz-target" and value.startswith(_TARGET):
-                return Json(value[len(_TARGET) :].decode("latin-1"))
-            if name == b"content-type":
-                form = value.partition(b";")[0].strip().lower() == _FORM
-            elif name == b"authorization":
-                signed = value.startswith(_SIGNED)
+        target = headers.get(b"x-amz-target")
+        if target is not None and target.startswith(_TARGET):
+            return Json(target[len(_TARGET) :].decode("latin-1"))
+        form = headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == _FORM
+        signed = headers.get(b"authorization", b"").startswith(_SIGNED)
         mine = form and (signed or _OWN_PATH.fullmatch(scope["path"]) or _SIGNED in scope["query_string"])
     elif scope["method"] == "GET":
         path, query = scope["path"], scope["query_string"]
@@ -70,10 +69,13 @@ def protocol_of(scope: Scope) -> Spoken | None:
     return Query(scope["path"], scope["query_string"]) if mine else None
 
 
+# A UUID of version 4 for the head of each reply. Nothing relies on it being hard to guess: what is drawn once for the process and a number.
+_OF_PROCESS: Final = f"{getrandbits(32):08x}-{getrandbits(16):04x}-4{getrandbits(12):03x}-a{getrandbits(12):03x}-"
+_NUMBERS: Final = count()
+
+
 def _request_id() -> str:
-    """A UUID of version 4 for the reply's head. Nothing relies on it, so it need not be hard to guess; `uuid4` takes four times as long."""
-    digits = f"{getrandbits(128):032x}"
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
+    return _OF_PROCESS + f"{next(_NUMBERS):012x}"
 
 
 def _response(status: int, media_type: tuple[bytes, bytes], request_id: str, body: bytes, *more: tuple[bytes, bytes]) -> Response:

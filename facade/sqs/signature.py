@@ -107,11 +107,13 @@ def claim_of(asked: Asked) -> Claim | None:
     return Claim(key_id, day, region, at, at_text, signed, parts["Signature"], _canonical(asked, headers, signed), payload, expires)
 
 
-def claimed_key_id(headers: Iterable[tuple[bytes, bytes]], query: bytes) -> str | None:
+def claimed_key_id(authorization: bytes, query: bytes) -> str | None:
     """The key id that a request names, believed by open mode; None when it names none."""
-    stated = next((value for name, value in headers if name == b"authorization"), b"")
-    found = _CLAIMED.match(stated) or (_CLAIMED_IN_QUERY.search(query) if b"X-Amz-Credential" in query else None)
-    return None if found is None else unquote_to_bytes(found[1]).decode("latin-1")
+    found = _CLAIMED.match(authorization) or (_CLAIMED_IN_QUERY.search(query) if b"X-Amz-Credential" in query else None)
+    if found is None:
+        return None
+    key_id = found[1]
+    return (unquote_to_bytes(key_id) if b"%" in key_id else key_id).decode("latin-1")
 
 
 def _incomplete(message: str) -> SqsError:

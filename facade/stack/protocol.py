@@ -1,48 +1,289 @@
-"""uvicorn's HTTP protocol, writing once where it writes twice.
+"""HTTP/1.1 on one connection: requests parsed by llhttp (httptools), each given to the ASGI app, replies in order.
 
-uvicorn writes the head and the body of a reply apart, and uvloop makes a system call of each: the second wakes the client once more.
-Neighbours: `worker` hands it to uvicorn. It must not know HTTP.
+In place of uvicorn's protocol, which takes four times as many steps of the interpreter for a request; uvicorn's server makes it and
+ends it (`worker`). An app of ours may take and give whole bodies by the scope's extension WHOLE. Neighbours: `exchange` is one request
+and its reply. It must not know any path.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import collections
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import httptools
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr
+
+from facade.asgi import WHOLE
+from facade.stack.exchange import Exchange, head, log
+
+if TYPE_CHECKING:
+    from uvicorn.config import Config
+    from uvicorn.server import ServerState
+
+# Of a body that the app has not asked for; then the client has to wait.
+HELD_BYTES = 64 * 1024
+# Of a head that comes in several reads.
+HEAD_BYTES = 64 * 1024
+_CLOSE = (b"connection", b"close")
+_ASGI = {"version": "3.0", "spec_version": "2.3"}
 
 
-class Together:
-    """A transport that sends what one tick of the loop writes in one write, before anything else is done with it."""
+class Protocol(asyncio.Protocol):
+    """A connection. Its loop calls it, and the exchanges that it has begun."""
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._held: list[bytes] = []
+    def __init__(
+        self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        self.loop = _loop or asyncio.get_running_loop()
+        self.tasks: set[asyncio.Task[None] | None] = server_state.tasks  # type: ignore[assignment]
+        self._app = config.loaded_app
+        self._patience_s = config.timeout_keep_alive
+        self._server = server_state
+        self._app_state = app_state
+        self._extensions = {WHOLE: self}
+        self._parser: Any = httptools.HttpRequestParser(self)
+        # A client that says "close" and pipelines more is answered what it asked first.
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._transport: asyncio.Transport = None  # type: ignore[assignment]
+        self._here: tuple[str, int | None] | None = None
+        self._there: tuple[str, int] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._idle_since = self.loop.time()
+        self._url = b""
+        self._parts: tuple[bytes, str, bytes, bytes] = (b"", "", b"", b"")  # of the last URL: itself, path, raw path, query
+        self._headers: list[tuple[bytes, bytes]] | None = None  # while a head is being read
+        self._head_bytes = 0
+        self._continues = False
+        self._reading: Exchange | None = None  # its body comes, or has come
+        self._running: Exchange | None = None  # the app answers it
+        self._behind: collections.deque[Exchange] = collections.deque()  # asked before those before them were answered
+        self.paused = False
+        self._drain: asyncio.Future[None] | None = None  # while the client reads too slowly
+        self._dated: tuple[list[tuple[bytes, bytes]], bytes] = ([], b"")
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]
+        self._here, self._there = get_local_addr(self._transport), get_remote_addr(self._transport)
+        self._server.connections.add(self)  # type: ignore[arg-type]
+        self._timer = self.loop.call_later(self._patience_s, self._look)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._server.connections.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._running is not None:
+            self._running.gone = True
+            self._running.wake()
+        self._behind.clear()
+        self.resume_writing()
+        self._extensions.clear()
+        self._parser = None
+
+    def data_received(self, data: bytes) -> None:
+        within = self._headers is not None
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # Answered as if the client had not offered it; what comes after the head is in another protocol or in none.
+            if self._reading is not None:
+                self._reading.keep_alive = False
+        except httptools.HttpParserError as error:
+            log.info("a request that cannot be read: %s", error)
+            self._refuse(400, b"The request is not HTTP/1.1.")
+        else:
+            if within and self._headers is not None:
+                self._head_bytes += len(data)
+                if self._head_bytes > HEAD_BYTES:
+                    self._refuse(431, b"The head of a request may have %d bytes." % HEAD_BYTES)
+
+    def pause_writing(self) -> None:
+        self._drain = self._drain or self.loop.create_future()
+
+    def resume_writing(self) -> None:
+        drain, self._drain = self._drain, None
+        if drain is not None:
+            drain.set_result(None)
+        self._next()
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        self._url = b""
+        self._headers = []
+        self._head_bytes = 0
+        self._continues = False
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        name = name.lower()
+        if name == b"expect":
+            self._continues = value.lower() == b"100-continue"
+        self._headers.append((name, value))  # type: ignore[union-attr]
+
+    def on_headers_complete(self) -> None:
+        parser = self._parser
+        if self._url != self._parts[0]:
+            self._parts = _split(self._url)
+        version = parser.get_http_version()
+        _, path, raw_path, query = self._parts
+        scope = {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": version,
+            "method": parser.get_method().decode("ascii"),
+            "scheme": "http",
+            "path": path,
+            "raw_path": raw_path,
+            "query_string": query,
+            "root_path": "",
+            "headers": self._headers,
+            "server": self._here,
+            "client": self._there,
+            "state": self._app_state.copy(),
+            "extensions": self._extensions,
+        }
+        self._headers = None
+        keep_alive = version != "1.0" and parser.should_keep_alive()
+        self._reading = exchange = Exchange(self, scope, keep_alive=keep_alive, continues=self._continues)
+        if self._running is None and not self._behind and self._drain is None:
+            self._run(exchange)
+        else:
+            self._behind.append(exchange)
+            self.pace()
+
+    def on_body(self, body: bytes) -> None:
+        exchange = self._reading
+        if exchange is None or exchange.ended:  # answered already: the rest is let go
+            return
+        exchange.chunks.append(body)
+        exchange.held = held = exchange.held + len(body)
+        if exchange.waiters:
+            exchange.wake()
+        if held > HELD_BYTES:
+            self.pace()
+
+    def on_message_complete(self) -> None:
+        exchange = self._reading
+        if exchange is not None:
+            exchange.more_body = False
+            if exchange.waiters:
+                exchange.wake()
+
+    # What exchanges, the app and uvicorn's server call.
+
+    def whole_body(self) -> bytes | None:
+        """See `facade.asgi.Whole`."""
+        return None if self._running is None else self._running.whole_body()
+
+    def reply(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
+        """See `facade.asgi.Whole`: answers the request whose turn it is. Raises ValueError for a header of more than one line."""
+        exchange = self._running
+        if exchange is None or exchange.gone or exchange.started:
+            return
+        lines = [head(status, headers), self.date()]
+        exchange.started = True
+        if own := self.own_headers(exchange):
+            lines.append(b"%b: %b\r\n" % own[0])
+        lines.append(b"\r\n")
+        if body and exchange.scope["method"] != "HEAD":
+            lines.append(body)
+        self._transport.write(b"".join(lines))
+        self.end(exchange)
+
+    def own_headers(self, exchange: Exchange) -> list[tuple[bytes, bytes]]:
+        """What a connection adds to a reply. A client that still waits for "100 Continue" may send its body or not: nobody can tell."""
+        if exchange.continues:
+            exchange.keep_alive = False
+        return [] if exchange.keep_alive else [_CLOSE]
+
+    def date(self) -> bytes:
+        """The headers that uvicorn's server renews once a second, as lines."""
+        given = self._server.default_headers
+        if given is not self._dated[0]:
+            self._dated = (given, b"".join([b"%b: %b\r\n" % header for header in given]))
+        return self._dated[1]
 
     def write(self, data: bytes) -> None:
-        """Sends `data` at the end of this tick."""
-        if not self._held:
-            self._loop.call_soon(self._flush)
-        self._held.append(data)
+        if data:
+            self._transport.write(data)
 
-    def _flush(self) -> None:
-        if self._held:
-            held, self._held = self._held, []
-            self._transport.writelines(held)
+    def end(self, exchange: Exchange) -> None:
+        """The reply is whole: the next request's turn."""
+        exchange.ended = True
+        if exchange.waiters:
+            exchange.wake()
+        self._server.total_requests += 1
+        self._running = None
+        if not exchange.keep_alive:
+            self.close()
+            return
+        self._idle_since = self.loop.time()
+        if self._behind or self.paused:
+            self._next()
 
-    def is_closing(self) -> bool:
-        """As the transport's. uvicorn asks after every reply: no reason to send sooner."""
-        return self._transport.is_closing()
+    def pace(self) -> None:
+        """Lets the client send, or not: not while it has asked for what comes later, or sends more than the app takes."""
+        exchange = self._reading
+        full = bool(self._behind) or (exchange is not None and not exchange.ended and exchange.held > HELD_BYTES)
+        if full is not self.paused and not self._transport.is_closing():
+            self.paused = full
+            if full:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
 
-    def __getattr__(self, name: str) -> Any:
-        # Closing, asking for the size of the buffer, and so on: what was written before counts.
-        self._flush()
-        return getattr(self._transport, name)
+    async def drained(self) -> None:
+        """Returns when the client has read enough of what was written."""
+        while self._drain is not None:
+            await asyncio.shield(self._drain)
+
+    def close(self) -> None:
+        """Ends the connection when what was written has left."""
+        self._transport.close()
+
+    def shutdown(self) -> None:
+        """uvicorn's server ends: what is being answered is the last."""
+        if self._running is None:
+            self.close()
+        else:
+            self._running.keep_alive = False
+
+    def _run(self, exchange: Exchange) -> None:
+        self._running = exchange
+        exchange.task = self.loop.create_task(exchange.run(self._app))
+        self.tasks.add(exchange.task)
+
+    def _next(self) -> None:
+        if self._behind and self._running is None and self._drain is None and not self._transport.is_closing():
+            self._run(self._behind.popleft())
+        self.pace()
+
+    def _look(self) -> None:
+        """Closes a connection on which nothing was asked for a while, not even in part."""
+        left_s = self._patience_s if self._running is not None else self._idle_since + self._patience_s - self.loop.time()
+        if left_s <= 0:
+            self.close()
+        else:
+            self._timer = self.loop.call_later(left_s, self._look)
+
+    def _refuse(self, status: int, text: bytes) -> None:
+        """Says what is wrong unless the reply to an earlier request is still to come, and closes."""
+        if self._running is None:
+            headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(text)), _CLOSE]
+            self.write(b"".join((head(status, headers), self.date(), b"\r\n", text)))
+        self.close()
 
 
-class Protocol(HttpToolsProtocol):
-    """As uvicorn's."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(Together(transport, self.loop))  # type: ignore[arg-type]
+def _split(url: bytes) -> tuple[bytes, str, bytes, bytes]:
+    """A request's URL, and its path, raw path and query. Raises HttpParserInvalidURLError or UnicodeDecodeError."""
+    parsed = httptools.parse_url(url)
+    raw_path: bytes = parsed.path or b"/"
+    path = raw_path.decode("ascii")
+    return url, unquote(path) if "%" in path else path, raw_path, parsed.query or b""

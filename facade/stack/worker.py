@@ -66,6 +66,7 @@ def run(settings: Settings, ready_file: Path | None) -> int:
         access_log=False,
         proxy_headers=False,  # nothing here asks who the client is or by which scheme it came
         server_header=False,
+        interface="asgi3",
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )

@@ -1,47 +1,412 @@
-"""A reply leaves in one write."""
+"""HTTP as our server speaks it, over real sockets to small ASGI apps: replies in order, bodies whole, clients that do it wrong."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
 
-from facade.stack.protocol import Together
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
+from facade.asgi import Response, reply, whole_of
+from facade.stack.protocol import HEAD_BYTES, HELD_BYTES, Protocol
 
-class Recorder:
-    """What reaches the socket, in order."""
-
-    def __init__(self) -> None:
-        self.done: list[Any] = []
-
-    def writelines(self, held: list[bytes]) -> None:
-        self.done.append(b"".join(held))
-
-    def close(self) -> None:
-        self.done.append("close")
-
-    def is_closing(self) -> bool:
-        return "close" in self.done
+DATE = (b"date", b"Sun, 22 Nov 2026 12:00:00 GMT")
 
 
-async def test_what_one_tick_writes_is_one_write() -> None:
-    socket = Recorder()
-    together = Together(cast(asyncio.Transport, socket), asyncio.get_running_loop())
-    together.write(b"head")
-    together.write(b"body")
-    assert socket.done == []
-    await asyncio.sleep(0)
-    together.write(b"next")
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    assert socket.done == [b"headbody", b"next"]
+class Client:
+    """A connection to the server."""
+
+    def __init__(self, state: ServerState, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.state = state
+        self.reader = reader
+        self.writer = writer
+
+    def says(self, *lines: str, body: bytes = b"") -> None:
+        self.writer.write("".join(f"{line}\r\n" for line in lines).encode() + b"\r\n" + body)
+
+    @property
+    def connection(self) -> Any:
+        """The server's end."""
+        (one,) = self.state.connections
+        return one
+
+    async def hears(self) -> tuple[str, dict[str, str], bytes]:
+        """Status line, headers and body of the next reply."""
+        async with asyncio.timeout(5):
+            first, *rest = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")[:-2]
+            headers = dict(line.split(": ", 1) for line in rest)
+            if headers.get("transfer-encoding") != "chunked":
+                return first, headers, await self.reader.readexactly(int(headers.get("content-length", 0)))
+            body = b""
+            while size := int(await self.reader.readline(), 16):
+                body += (await self.reader.readexactly(size + 2))[:-2]
+            await self.reader.readexactly(2)
+            return first, headers, body
+
+    async def ended(self) -> bool:
+        """Whether the server closes, and says nothing before."""
+        async with asyncio.timeout(5):
+            return await self.reader.read() == b""
 
 
-async def test_what_was_written_leaves_before_the_end() -> None:
-    socket = Recorder()
-    together = Together(cast(asyncio.Transport, socket), asyncio.get_running_loop())
-    together.write(b"last")
-    together.close()
-    await asyncio.sleep(0)
-    assert socket.done == [b"last", "close"]
-    assert together.is_closing()
+@contextlib.asynccontextmanager
+async def serving(app: Any, patience_s: int = 5) -> AsyncIterator[Client]:
+    config = uvicorn.Config(
+        app,
+        http=Protocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        timeout_keep_alive=patience_s,
+        interface="asgi3",
+        proxy_headers=False,
+    )
+    config.load()
+    state = ServerState()
+    state.default_headers = [DATE]
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Protocol(config, state, {"of": "lifespan"}), "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    try:
+        yield Client(state, reader, writer)
+    finally:
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        server.close()
+        for task in list(state.tasks):
+            task.cancel()
+        await asyncio.sleep(0)
+
+
+async def body_of(receive: Any) -> bytes:
+    body, more = b"", True
+    while more:
+        event = await receive()
+        assert event["type"] == "http.request"
+        body, more = body + event["body"], event["more_body"]
+    return body
+
+
+async def echo(scope: Any, receive: Any, send: Any) -> None:
+    """Says what it was asked, by plain messages."""
+    said = f"{scope['method']} {scope['path']} {scope['query_string'].decode()} {scope['http_version']} ".encode() + await body_of(receive)
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(said))]})
+    await send({"type": "http.response.body", "body": said})
+
+
+async def whole(scope: Any, receive: Any, send: Any) -> None:
+    """The same by whole bodies where they are there, as the hot path does."""
+    server = whole_of(scope)
+    assert server is not None
+    body = server.whole_body()
+    if body is None:
+        body = b"(in pieces) " + await body_of(receive)
+    said = b"%b %b" % (scope["path"].encode(), body)
+    await reply(scope, send, Response(200, [(b"content-length", b"%d" % len(said))], said))
+
+
+APPS = pytest.mark.parametrize("app", [echo, whole])
+
+
+async def test_a_request_and_its_reply() -> None:
+    async with serving(echo) as client:
+        client.says("POST /a%20b/%C3%A4?x=1&y=%20 HTTP/1.1", "Host: x", "Content-Length: 5", body=b"hello")
+        assert await client.hears() == (
+            "HTTP/1.1 200 OK",
+            {"content-length": "32", "date": DATE[1].decode()},
+            "POST /a b/ä x=1&y=%20 1.1 hello".encode(),
+        )
+        assert client.state.total_requests == 1
+
+
+async def test_the_scope_is_that_of_asgi() -> None:
+    found: dict[str, Any] = {}
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        found.update(scope)
+        await echo(scope, receive, send)
+
+    async with serving(app) as client:
+        client.says("GET http://h/a%2Fb HTTP/1.1", "Host: x", "X-Twice: 1", "x-twice: 2")
+        await client.hears()
+        assert found["headers"] == [(b"host", b"x"), (b"x-twice", b"1"), (b"x-twice", b"2")]
+        assert (found["type"], found["scheme"], found["root_path"], found["state"]) == ("http", "http", "", {"of": "lifespan"})
+        assert (found["path"], found["raw_path"], found["query_string"]) == ("/a/b", b"/a%2Fb", b"")
+        assert found["server"][1] == client.writer.get_extra_info("peername")[1]
+        assert found["client"] == client.writer.get_extra_info("sockname")
+
+
+@APPS
+async def test_many_requests_at_once_are_answered_in_order(app: Any) -> None:
+    async with serving(app) as client:
+        for number in range(50):
+            client.says(f"POST /{number} HTTP/1.1", "Content-Length: 3", body=b"%03d" % number)
+        for number in range(50):
+            assert (await client.hears())[2].endswith(b"%03d" % number)
+
+
+@APPS
+async def test_a_large_body_comes_whole(app: Any) -> None:
+    body = bytes(range(256)) * 4096
+    async with serving(app) as client:
+        client.says("POST /large HTTP/1.1", f"Content-Length: {len(body)}", body=body)
+        assert (await client.hears())[2].endswith(body)
+
+
+@APPS
+async def test_a_body_in_chunks_comes_whole(app: Any) -> None:
+    async with serving(app) as client:
+        client.says("POST / HTTP/1.1", "Transfer-Encoding: chunked", body=b"4\r\nfour\r\n")
+        await asyncio.sleep(0.02)
+        client.writer.write(b"5\r\n,five\r\n0\r\n\r\n")
+        assert (await client.hears())[2].endswith(b"four,five")
+
+
+async def test_who_sends_more_than_is_taken_has_to_wait() -> None:
+    taking = asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await taking.wait()
+        await echo(scope, receive, send)
+
+    async with serving(app) as client:
+        client.says("POST / HTTP/1.1", "Content-Length: 20000000", body=b"x" * 20_000_000)
+        await asyncio.sleep(0.1)
+        assert HELD_BYTES < client.connection._reading.held < HELD_BYTES + 300_000
+        taking.set()
+        assert len((await client.hears())[2]) == 20_000_000 + len("POST /  1.1 ")
+
+
+async def test_who_reads_too_slowly_makes_the_app_wait() -> None:
+    sent = 0
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal sent
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(150):
+            await send({"type": "http.response.body", "body": b"x" * 100_000, "more_body": True})
+            sent += 1
+        await send({"type": "http.response.body"})
+
+    async with serving(app) as client:
+        client.says("GET / HTTP/1.1")
+        await asyncio.sleep(0.2)
+        assert 0 < sent < 150
+        assert len((await client.hears())[2]) == 15_000_000
+
+
+@pytest.mark.parametrize(("version", "given", "kept"), [("1.1", None, True), ("1.1", "close", False), ("1.0", None, False)])
+@APPS
+async def test_a_connection_is_kept_when_the_client_wants_it(app: Any, version: str, given: str | None, kept: bool) -> None:
+    async with serving(app) as client:
+        client.says(f"GET / HTTP/{version}", *([f"Connection: {given}"] if given else []))
+        assert (await client.hears())[1].get("connection") == (None if kept else "close")
+        if not kept:
+            assert await client.ended()
+
+
+async def test_a_reply_of_no_stated_length_is_chunked_or_ends_with_the_connection() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200})
+        await send({"type": "http.response.body", "body": b"some", "more_body": True})
+        await send({"type": "http.response.body", "body": b" more"})
+
+    async with serving(app) as client:
+        client.says("GET / HTTP/1.1")
+        assert (await client.hears())[1:] == ({"date": DATE[1].decode(), "transfer-encoding": "chunked"}, b"some more")
+        client.says("GET / HTTP/1.0")
+        assert "transfer-encoding" not in (await client.hears())[1]
+        assert await client.reader.read() == b"some more"
+
+
+@APPS
+async def test_the_reply_to_head_has_no_body(app: Any) -> None:
+    async with serving(app) as client:
+        client.says("HEAD /some HTTP/1.1")
+        client.says("GET /more HTTP/1.1")
+        head = await client.reader.readuntil(b"\r\n\r\n")
+        assert b"content-length: 0" not in head
+        status, _, body = await client.hears()
+        assert (status, b"/more" in body) == ("HTTP/1.1 200 OK", True)
+
+
+async def test_a_client_that_waits_to_be_told_to_continue_is_told() -> None:
+    async with serving(echo) as client:
+        client.says("POST / HTTP/1.1", "Expect: 100-continue", "Content-Length: 4")
+        assert await client.reader.readexactly(25) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.writer.write(b"body")
+        assert (await client.hears())[2].endswith(b"body")
+
+
+async def test_a_client_that_was_not_told_to_continue_is_not_asked_again() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await reply(scope, send, Response(413, [(b"content-length", b"0")], b""))
+
+    async with serving(app) as client:
+        client.says("POST / HTTP/1.1", "Expect: 100-continue", "Content-Length: 4")
+        status, headers, _ = await client.hears()
+        assert (status, headers["connection"]) == ("HTTP/1.1 413 Request Entity Too Large", "close")
+        assert await client.ended()
+
+
+async def test_the_rest_of_a_body_that_nobody_wants_is_let_go() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await reply(scope, send, Response(200, [(b"content-length", b"2")], b"no"))
+
+    async with serving(app) as client:
+        client.says("POST / HTTP/1.1", "Content-Length: 5000001", body=b"x" * 5_000_000)
+        await asyncio.sleep(0.1)
+        assert sum(len(chunk) for chunk in client.connection._reading.chunks) < 1_000_000
+        client.writer.write(b"x")
+        client.says("POST / HTTP/1.1", "Content-Length: 1", body=b"x")
+        assert [(await client.hears())[2] for _ in range(2)] == [b"no", b"no"]
+
+
+@pytest.mark.parametrize(
+    "said", [b"\x16\x03\x01", b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", b"GET /\xc3 HTTP/1.1\r\n\r\n"]
+)
+async def test_what_is_not_http_gets_a_400_and_the_end(said: bytes) -> None:
+    async with serving(echo) as client:
+        client.writer.write(said)
+        status, headers, body = await client.hears()
+        assert (status, headers["connection"], body) == ("HTTP/1.1 400 Bad Request", "close", b"The request is not HTTP/1.1.")
+        assert await client.ended()
+
+
+async def test_a_head_without_an_end_gets_a_431() -> None:
+    async with serving(echo) as client:
+        client.writer.write(b"GET / HTTP/1.1\r\n")
+        for _ in range(HEAD_BYTES // 5_000 + 2):
+            await asyncio.sleep(0.002)
+            client.writer.write(b"a: " + b"x" * 5_000 + b"\r\n")
+        assert (await client.hears())[0] == "HTTP/1.1 431 Request Header Fields Too Large"
+
+
+async def test_an_offer_of_another_protocol_is_answered_in_this_one_which_ends() -> None:
+    async with serving(echo) as client:
+        client.says("GET / HTTP/1.1", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAM")
+        assert (await client.hears())[0] == "HTTP/1.1 200 OK"
+        assert await client.ended()
+
+
+@pytest.mark.parametrize("patience_s", [1])
+async def test_an_idle_connection_is_closed_and_one_in_use_is_not(patience_s: int) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(1.5)
+        await echo(scope, receive, send)
+
+    async with serving(app, patience_s) as client:
+        client.says("GET / HTTP/1.1")
+        assert (await client.hears())[0] == "HTTP/1.1 200 OK"
+        began = asyncio.get_running_loop().time()
+        client.writer.write(b"GET / HTT")  # half a request is none
+        assert await client.ended()
+        assert 0.8 < asyncio.get_running_loop().time() - began < 2.5
+
+
+async def test_the_app_hears_that_its_client_has_gone() -> None:
+    heard = asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await body_of(receive)
+        assert await receive() == {"type": "http.disconnect"}
+        heard.set()
+        await reply(scope, send, Response(200, [(b"content-length", b"0")], b""))
+
+    async with serving(app) as client:
+        client.says("GET / HTTP/1.1")
+        await asyncio.sleep(0.02)
+        client.writer.close()
+        await asyncio.wait_for(heard.wait(), 2)
+        assert not client.state.connections
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_an_app_that_fails_is_answered_for(late: bool, caplog: pytest.LogCaptureFixture) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if late:
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9")]})
+            await send({"type": "http.response.body", "body": b"some", "more_body": True})
+        raise RuntimeError("on purpose")
+
+    async with serving(app) as client:
+        client.says("GET / HTTP/1.1")
+        if late:
+            assert (await client.reader.read()).endswith(b"\r\n\r\nsome")
+        else:
+            status, headers, body = await client.hears()
+            assert (status, headers["connection"], body) == ("HTTP/1.1 500 Internal Server Error", "close", b"Internal Server Error")
+            assert await client.ended()
+    assert "on purpose" in caplog.text
+
+
+@pytest.mark.parametrize("said", [[], [{"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"3")]}]])
+async def test_an_app_that_says_too_little_is_answered_for(said: list[Any], caplog: pytest.LogCaptureFixture) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        for message in said:
+            await send(message)
+
+    async with serving(app) as client:
+        client.says("GET / HTTP/1.1")
+        if not said:
+            assert (await client.hears())[0] == "HTTP/1.1 500 Internal Server Error"
+        assert await client.ended()
+    assert "before its reply was whole" in caplog.text
+
+
+@pytest.mark.parametrize("value", [b"a\r\nb: c", b"a\nb", b"a\rb"])
+@pytest.mark.parametrize("by_messages", [False, True])
+async def test_a_header_has_one_line(value: bytes, by_messages: bool, caplog: pytest.LogCaptureFixture) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"x", value), (b"content-length", b"0")]
+        if by_messages:
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+        else:
+            await reply(scope, send, Response(200, headers, b""))
+
+    async with serving(app) as client:
+        client.says("GET / HTTP/1.1")
+        assert (await client.hears())[0] == "HTTP/1.1 500 Internal Server Error"
+    assert "line break" in caplog.text
+
+
+@pytest.mark.parametrize("length", [b"3", b"5"])
+async def test_a_body_is_as_long_as_its_head_says(length: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+        await send({"type": "http.response.body", "body": b"four"})
+
+    async with serving(app) as client:
+        client.says("GET / HTTP/1.1")
+        assert await client.ended()
+    assert "not as long" in caplog.text
+
+
+async def test_at_the_end_what_is_being_answered_is_the_last() -> None:
+    going = asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await going.wait()
+        await echo(scope, receive, send)
+
+    async with serving(app) as client:
+        client.says("GET / HTTP/1.1")
+        await asyncio.sleep(0.02)
+        client.connection.shutdown()
+        going.set()
+        assert (await client.hears())[1]["connection"] == "close"
+        assert await client.ended()
+        assert not client.state.tasks
+
+
+async def test_an_idle_connection_ends_at_once_when_the_server_does() -> None:
+    async with serving(echo) as client:
+        client.says("GET / HTTP/1.1")
+        await client.hears()
+        client.connection.shutdown()
+        assert await client.ended()

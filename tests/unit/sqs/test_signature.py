@@ -78,7 +78,7 @@ def test_a_presigned_query_fits_its_secret_alone(method: str) -> None:
     asked = signed("/000000000000/orders?Action=ReceiveMessage", method, b"", {"Accept": "x"}, SigV4QueryAuth, expires=60)
     claim = read(asked)
 
-    assert (claim.expires_s, claimed_key_id(asked.headers, asked.query)) == (60, "shop")
+    assert (claim.expires_s, claimed_key_id(b"", asked.query)) == (60, "shop")
     assert claim.fits(SECRET, b"")
     assert not claim.fits("another", b"")
 
