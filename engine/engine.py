@@ -131,6 +131,13 @@ class Engine:
         self._access.authorise(by, verb, queue)
         return queue
 
+    def _known(self, by: Principal, verb: Verb, name: str) -> Queue | None:
+        """As `_queue`, without waiting; None = this worker may not have heard of it."""
+        queue = self.core.control.queues.get(name)
+        if queue is not None:
+            self._access.authorise(by, verb, queue)
+        return queue
+
     async def _may_send_to(self, by: Principal, policy: RedrivePolicy | None) -> None:
         """A policy sends messages to its dead-letter queue, so who sets it must be allowed to."""
         if policy is not None and policy.dead_letter_queue in self.core.control.queues:
@@ -222,7 +229,8 @@ class Engine:
 
     async def send(self, by: Principal, queue: str, entries: list[SendEntry]) -> list[Sent]:
         """Sends 1-100 messages, all or none; Kafka has them when this returns. Raises MessageTooLarge, LogUnavailable."""
-        return await self._sender.send(await self._queue(by, Verb.SEND, queue), by.id, entries)
+        found = self._known(by, Verb.SEND, queue) or await self._queue(by, Verb.SEND, queue)
+        return await self._sender.send(found, by.id, entries)
 
     async def receive(
         self,
@@ -238,7 +246,7 @@ class Engine:
 
         `attempt` names a receive of a FIFO queue: repeated, it is answered as before (engine/attempts.py); others ignore it.
         """
-        found = await self._queue(by, Verb.RECEIVE, queue)
+        found = self._known(by, Verb.RECEIVE, queue) or await self._queue(by, Verb.RECEIVE, queue)
         at = found.tag(tag)
         if attempt is not None and found.record.fifo:
             again = await self._attempts.again(found, at, by.id, attempt, lease_ms)
@@ -253,7 +261,8 @@ class Engine:
 
     async def ack(self, by: Principal, queue: str, handles: list[str], *, late: bool = True) -> list[EntryResult]:
         """Settles messages. `late`: a handle whose lease has lapsed counts until the message is delivered again."""
-        return await self._leases.ack(await self._queue(by, Verb.ACK, queue), handles, late=late)
+        found = self._known(by, Verb.ACK, queue) or await self._queue(by, Verb.ACK, queue)
+        return await self._leases.ack(found, handles, late=late)
 
     async def settled(self, by: Principal, queue: str, handles: list[str]) -> list[bool]:
         """Whether the message of each handle is settled under its tag: what makes a stale handle one that did its work before."""

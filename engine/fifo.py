@@ -61,14 +61,15 @@ def check_fifo_settings(settings: QueueSettings, fifo: bool) -> None:
         )
 
 
-def check_entries(record: QueueRecord, entries: Sequence[SendEntry]) -> list[SendEntry]:
+def check_entries(record: QueueRecord, entries: Sequence[SendEntry]) -> Sequence[SendEntry]:
     """The entries with their deduplication ids. Raises InvalidValue naming what a queue of this kind needs or refuses."""
     if not record.fifo:
         for entry in entries:
-            _check_id("group", entry.group)
+            if entry.group is not None:
+                _check_id("group", entry.group)
             if entry.dedup_id is not None:
                 raise InvalidValue("dedup_id is for FIFO queues only", field="dedup_id", limit="a FIFO queue", given=entry.dedup_id)
-        return list(entries)
+        return entries
     if record.dedup_scope == "group" and len({entry.group for entry in entries}) > 1:
         raise InvalidValue(
             "the messages of a batch must be of one group where dedup_scope is group, for their partitions differ", field="group", limit=1

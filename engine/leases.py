@@ -60,23 +60,25 @@ class Leases:
         groups: dict[tuple[int, int], list[int]] = {}
         for index, handle in enumerate(handles):
             groups.setdefault((handle.partition, handle.tag), []).append(index)
+        asked = [(indexes, self._ask(queue, *at, indexes, call)) for at, indexes in groups.items()]
+        if len(asked) == 1 and asked[0][1] is not None:
+            return await asked[0][1]
         results: list[T] = [missing] * len(handles)
-
-        async def one(partition: int, tag: int, indexes: list[int]) -> None:
-            if tag not in queue.tag_ids or partition >= len(queue.units):
-                return
-            unit = queue.units[partition]
-            self._core.touched(queue, partition)
-            words = await self._core.on_state(queue, lambda g: call(unit, g, tag, indexes))
-            for index, word in zip(indexes, words, strict=True):
-                results[index] = word
-
-        if len(groups) == 1:
-            ((partition, tag), indexes) = next(iter(groups.items()))
-            await one(partition, tag, indexes)
-        else:
-            await asyncio.gather(*(one(p, t, indexes) for (p, t), indexes in groups.items()))
+        some = [(indexes, answer) for indexes, answer in asked if answer is not None]
+        for (indexes, _), answers in zip(some, await asyncio.gather(*(answer for _, answer in some)), strict=True):
+            for index, answer in zip(indexes, answers, strict=True):
+                results[index] = answer
         return results
+
+    def _ask(
+        self, queue: Queue, partition: int, tag: int, indexes: list[int], call: Callable[[Unit, int, int, list[int]], Awaitable[list[T]]]
+    ) -> Coroutine[Any, Any, list[T]] | None:
+        """The call for one unit and tag; None = the queue no longer has them."""
+        if tag not in queue.tag_ids or partition >= len(queue.units):
+            return None
+        unit = queue.units[partition]
+        self._core.touched(queue, partition)
+        return self._core.on_state(queue, lambda g: call(unit, g, tag, indexes))
 
     async def ack(self, queue: Queue, texts: Sequence[str], *, late: bool = True) -> list[EntryResult]:
         """Settles messages. `late`: a handle whose lease has lapsed counts until the message is delivered again.

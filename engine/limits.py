@@ -149,8 +149,9 @@ def check_attributes(attributes: Mapping[str, Attribute]) -> None:
 def message_bytes(entry: SendEntry) -> int:
     """Size as limits count it: body, and name, type and value of each attribute, in encoded bytes."""
     size = len(entry.body)
-    for name, attribute in entry.attributes.items():
-        size += len(name.encode()) + len(attribute.type.encode()) + len(attribute.value)
+    if entry.attributes:
+        for name, attribute in entry.attributes.items():
+            size += len(name.encode()) + len(attribute.type.encode()) + len(attribute.value)
     return size
 
 
@@ -159,8 +160,10 @@ def check_send(entries: Sequence[SendEntry], max_message_bytes: int) -> int:
     check_range("messages", len(entries), 1, MAX_BATCH)
     total = 0
     for entry in entries:
-        check_range("delay_ms", entry.delay_ms, 0, MAX_DELAY_MS)
-        check_range("lease_ms", entry.lease_ms, 0, MAX_LEASE_MS)
+        if entry.delay_ms is not None:
+            check_range("delay_ms", entry.delay_ms, 0, MAX_DELAY_MS)
+        if entry.lease_ms is not None:
+            check_range("lease_ms", entry.lease_ms, 0, MAX_LEASE_MS)
         if entry.attributes:
             check_attributes(entry.attributes)
         size = message_bytes(entry)

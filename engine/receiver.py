@@ -145,7 +145,7 @@ class Receiver:
             timer.cancel()
             self.waiting -= 1
             waiter.served.cancel()
-            with contextlib.suppress(ValueError):
+            if waiter in line.waiters:
                 line.waiters.remove(waiter)
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> None:

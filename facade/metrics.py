@@ -115,7 +115,10 @@ class Metrics:
         cell = self._requests.verbs.get(verb)
         if cell is None:
             cell = self._requests.verbs[verb] = _Verb()
-        cell.ended[status] = cell.ended.get(status, 0) + 1
+        try:
+            cell.ended[status] += 1
+        except KeyError:
+            cell.ended[status] = 1
         cell.between[bisect_left(BUCKETS, seconds)] += 1
         cell.seconds += seconds
 
