@@ -1,6 +1,7 @@
-"""Appends: an idempotent producer (acks=all) and the thread that collects its delivery reports.
+"""Appends: an idempotent producer (acks=all) and what collects its delivery reports.
 
-All bookkeeping of a batch is done on the event loop; the thread only gathers reports and wakes the loop once per poll.
+The event loop polls the producer when there is something (`events`); a thread does so while the producer ends, and for a client that
+cannot tell: it only gathers reports and wakes the loop once per poll. All bookkeeping of a batch is done on the event loop.
 Neighbours: `log` gives work, `faults` maps errors. This module must not know what is appended.
 """
 
@@ -16,6 +17,7 @@ from typing import Any, TypeAlias, cast
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from engine.log.events import ReportEvents
 from engine.log.faults import FATAL, QUEUE_FULL, STOPPED, UNKNOWN, client_logger, engine_error, error_of, logger, note
 from engine.log.shapes import MAX_RECORD_BYTES, Appended, Headers
 
@@ -47,16 +49,22 @@ _Report: TypeAlias = tuple[_Job, int, Appended | KafkaError]
 
 
 class _Line:
-    """One producer and its poll thread. `broken` is set when the client has given itself up for good."""
+    """One producer and who polls it. `broken` is set when the client has given itself up for good. Made and closed on the event loop."""
 
-    def __init__(self, config: dict[str, Any], deliver: Callable[[list[_Report]], None]) -> None:
+    def __init__(self, config: dict[str, Any], loop: asyncio.AbstractEventLoop, resolve: Callable[[list[_Report]], None]) -> None:
         self.broken = False
         self._reports: list[_Report] = []
-        self._deliver = deliver
+        self._loop = loop
+        self._resolve = resolve
         self._close_by: float | None = None
         self.producer = Producer({**config, "error_cb": self._on_error}, logger=client_logger)
         self._thread = threading.Thread(target=self._run, name="lw-log-produce", daemon=True)
-        self._thread.start()
+        self._events = ReportEvents(self.producer) if ReportEvents.known() else None
+        if self._events is None:
+            self._thread.start()
+        else:
+            loop.add_reader(self._events.fileno(), self._collect)
+            loop.call_soon(self._collect)  # what came before it could tell
 
     def _on_error(self, error: KafkaError) -> None:
         note(error)
@@ -65,11 +73,21 @@ class _Line:
             self.broken = True
 
     def report(self, job: _Job, index: int, error: KafkaError | None, message: Message) -> None:
-        """Delivery callback, called within `poll` in the thread."""
+        """Delivery callback, called within `poll`."""
         if error is not None:
             self._reports.append((job, index, error))
             return
         self._reports.append((job, index, Appended(message.partition() or 0, message.offset() or 0, message.timestamp()[1])))
+
+    def _collect(self) -> None:
+        """Called on the loop when the client has something to report."""
+        if self._events is None:  # closed: the thread collects
+            return
+        self._events.clear()
+        self.producer.poll(0)
+        if self._reports:
+            reports, self._reports = self._reports, []
+            self._resolve(reports)
 
     def _run(self) -> None:
         while self._close_by is None or (len(self.producer) > 0 and time.monotonic() < self._close_by):
@@ -82,17 +100,27 @@ class _Line:
         self._hand_over()
 
     def _hand_over(self) -> None:
-        if self._reports:
-            reports, self._reports = self._reports, []
-            self._deliver(reports)
+        """Called in the thread: one wake-up of the loop for all reports of a poll."""
+        if not self._reports:
+            return
+        reports, self._reports = self._reports, []
+        try:
+            self._loop.call_soon_threadsafe(self._resolve, reports)
+        except RuntimeError:  # the loop is closed; nobody waits for these any more
+            logger.debug("%d delivery reports came after the loop was closed", len(reports))
 
     def close(self, within_s: float) -> None:
-        """Asks the thread to deliver what is queued for at most `within_s`, give up the rest, and end."""
+        """Has the thread deliver what is queued for at most `within_s`, give up the rest, and end."""
         self._close_by = time.monotonic() + within_s
+        if self._events is not None:
+            self._loop.remove_reader(self._events.fileno())
+            self._events.close()
+            self._events = None
+            self._thread.start()
 
     @property
     def alive(self) -> bool:
-        """Whether its thread still runs."""
+        """Whether its thread still runs; after `close`."""
         return self._thread.is_alive()
 
     def join(self) -> None:
@@ -131,7 +159,7 @@ class Appender:
         """Starts the producer; Kafka need not be there. Idempotent."""
         if self._line is None:
             self._loop = asyncio.get_running_loop()
-            self._line = _Line(self._config, self._deliver)
+            self._line = _Line(self._config, self._loop, self._resolve)
 
     async def stop(self) -> None:
         """Delivers what is queued (within the send time-out), fails the rest, ends the threads. Idempotent."""
@@ -206,15 +234,8 @@ class Appender:
     def _replace(self, line: _Line) -> _Line:
         line.close(0)  # a broken producer delivers nothing more: what it holds fails now
         self._old = [*(old for old in self._old if old.alive), line]
-        self._line = _Line(self._config, self._deliver)
+        self._line = _Line(self._config, self._running(), self._resolve)
         return self._line
-
-    def _deliver(self, reports: list[_Report]) -> None:
-        """Called in the poll thread: one wake-up of the loop for all reports of a poll."""
-        try:
-            self._running().call_soon_threadsafe(self._resolve, reports)
-        except RuntimeError:  # the loop is closed; nobody waits for these any more
-            logger.debug("%d delivery reports came after the loop was closed", len(reports))
 
     def _resolve(self, reports: Sequence[_Report]) -> None:
         for job, index, result in reports:
