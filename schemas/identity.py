@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable
 from functools import lru_cache
 from hashlib import blake2b
 from hmac import compare_digest
 from struct import Struct as Layout
+from struct import error as LayoutError
 
 from msgspec import Struct
 
@@ -21,15 +23,20 @@ PARTITION_BITS = 12
 OFFSET_BITS = 40
 DIGEST_BITS = 22
 
-_MAC_BYTES = 8
-# version, incarnation, partition, tag, offset (48 bits as 16 + 32), nonce. With the MAC 33 bytes: a multiple of three, so
-# that base64 has no spare bits and each handle has exactly one spelling.
-_HANDLE = Layout(">B6sHHHIQ")
-# Version 2 has, before the MAC, when the delivery began: 6 bytes, again a multiple of three in all.
-_TIME_BYTES = 6
-_TIME_OF_VERSION = {1: 0, 2: _TIME_BYTES}
-_HANDLE_CHARS = {(_HANDLE.size + time + _MAC_BYTES) // 3 * 4: version for version, time in _TIME_OF_VERSION.items()}
+_DIGEST_BYTES = 4
+_SPARE_BITS = 8 * _DIGEST_BYTES - DIGEST_BITS
+_VARIANT = 2 << 62
 _PLACE = Layout(">6sH")
+
+_MAC_BYTES = 8
+_NONCE_BYTES = 8
+_OFFSET_BYTES = 6
+# Version, incarnation, partition, tag; behind it offset, nonce, when the delivery began (version 1: nothing) and the MAC. In all 33 or
+# 39 bytes: a multiple of three, so that base64 has no spare bits and each handle has exactly one spelling.
+_HEAD = Layout(">B6sHH")
+_TIME_BYTES = {1: 0, 2: 6}
+_LAYOUTS = {version: Layout(f"{_HEAD.format}{_OFFSET_BYTES}sQ{time}s{_MAC_BYTES}s") for version, time in _TIME_BYTES.items()}
+_OF_CHARS = {layout.size // 3 * 4: (version, layout.unpack) for version, layout in _LAYOUTS.items()}
 
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 # The characters that only the plain alphabet has become one that the strict decoder refuses.
@@ -41,33 +48,70 @@ class BadIdentity(ValueError):
 
 
 @lru_cache(maxsize=16)
-def _keyed(secret: bytes, purpose: bytes, size: int) -> blake2b:
-    """A hasher to copy: keying one costs more than the digest itself."""
+def _keyed(secret: bytes, purpose: bytes, size: int) -> Callable[[], blake2b]:
+    """What makes hashers with this key: a copy costs less than keying one."""
     if not secret:
         raise ValueError("the secret must not be empty")
     key = secret if len(secret) <= blake2b.MAX_KEY_SIZE else blake2b(secret).digest()
-    return blake2b(key=key, person=purpose, digest_size=size)
+    return blake2b(key=key, person=purpose, digest_size=size).copy
+
+
+def _incarnation(text: str) -> bytes:
+    incarnation = bytes.fromhex(text)
+    if len(incarnation) != 6:
+        raise ValueError(f"incarnation {text!r} is not 12 hex digits")
+    return incarnation
 
 
 @lru_cache(maxsize=4096)
-def _unit(secret: bytes, incarnation: bytes, partition: int) -> tuple[blake2b, str]:
-    """What ids of one partition have in common: a hasher to copy that has seen the address but for the offset, and the head of the text."""
-    hasher = _keyed(secret, b"lw.id", 4).copy()
-    hasher.update(_PLACE.pack(incarnation, partition))
-    head = incarnation.hex()
-    return hasher, f"{head[:8]}-{head[8:]}-8{partition:03x}-"
+def ids_of(secret: bytes, incarnation: str, partition: int) -> Callable[[int], str]:
+    """What gives an offset of this partition its id. Both raise ValueError for a part out of its range (a fault of the caller)."""
+    if partition >> PARTITION_BITS:
+        raise ValueError(f"partition {partition} does not fit into a message id")
+    place = _PLACE.pack(_incarnation(incarnation), partition)
+    seen = _keyed(secret, b"lw.id", _DIGEST_BYTES)()
+    seen.update(place)
+    copy = seen.copy
+    head = f"{place[:4].hex()}-{place[4:6].hex()}-8{partition:03x}-"
+
+    def text(offset: int) -> str:
+        if offset >> OFFSET_BITS:
+            raise ValueError(f"offset {offset} does not fit into a message id")
+        hasher = copy()
+        hasher.update(offset.to_bytes(8))
+        return head + (_VARIANT | offset << DIGEST_BITS | int.from_bytes(hasher.digest()) >> _SPARE_BITS).to_bytes(8).hex("-", 6)
+
+    return text
 
 
-def _digest(hasher: blake2b, offset: int) -> int:
-    hasher = hasher.copy()
-    hasher.update(offset.to_bytes(8, "big"))
-    return int.from_bytes(hasher.digest(), "big") >> (32 - DIGEST_BITS)
+@lru_cache(maxsize=4096)
+def _handle_head(secret: bytes, version: int, incarnation: str, partition: int, tag: int) -> tuple[bytes, Callable[[], blake2b]]:
+    """What handles of one partition and tag begin with, and what makes hashers that have seen it."""
+    head = _HEAD.pack(version, _incarnation(incarnation), partition, tag)
+    seen = _keyed(secret, b"lw.handle", _MAC_BYTES)()
+    seen.update(head)
+    return head, seen.copy
 
 
-def _mac(secret: bytes, payload: bytes) -> bytes:
-    hasher = _keyed(secret, b"lw.handle", _MAC_BYTES).copy()
-    hasher.update(payload)
-    return hasher.digest()
+def handles_of(secret: bytes, incarnation: str, partition: int, tag: int, nonce: int, lent_at_ms: int) -> Callable[[int], str]:
+    """What gives an offset its handle, for all that one receive has lent. Both raise ValueError for a part out of its range (our fault)."""
+    version = 2 if lent_at_ms else 1
+    try:
+        head, copy = _handle_head(secret, version, incarnation, partition, tag)
+        tail = nonce.to_bytes(_NONCE_BYTES) + lent_at_ms.to_bytes(_TIME_BYTES[version])
+    except (LayoutError, OverflowError) as fault:
+        raise ValueError(f"partition {partition}, tag {tag}, nonce {nonce}, time {lent_at_ms}: one does not fit into a handle") from fault
+
+    def text(offset: int) -> str:
+        try:
+            rest = offset.to_bytes(_OFFSET_BYTES) + tail
+        except OverflowError as fault:
+            raise ValueError(f"offset {offset} does not fit into a handle") from fault
+        hasher = copy()
+        hasher.update(rest)
+        return b2a_base64(head + rest + hasher.digest(), newline=False).translate(_TO_URL).decode()
+
+    return text
 
 
 class MessageId(Struct, frozen=True, gc=False):
@@ -79,14 +123,7 @@ class MessageId(Struct, frozen=True, gc=False):
 
     def text(self, secret: bytes) -> str:
         """The id as a UUID of version 8. Raises ValueError if a part is out of its range (a fault of the caller)."""
-        if self.partition >> PARTITION_BITS or self.offset >> OFFSET_BITS:
-            raise ValueError(f"{self} does not fit into a message id")
-        incarnation = bytes.fromhex(self.incarnation)
-        if len(incarnation) != 6:
-            raise ValueError(f"incarnation {self.incarnation!r} is not 12 hex digits")
-        hasher, head = _unit(secret, incarnation, self.partition)
-        low = f"{2 << 62 | self.offset << DIGEST_BITS | _digest(hasher, self.offset):016x}"
-        return f"{head}{low[:4]}-{low[4:]}"
+        return ids_of(secret, self.incarnation, self.partition)(self.offset)
 
     @classmethod
     def parse(cls, text: str, secret: bytes) -> MessageId:
@@ -99,12 +136,11 @@ class MessageId(Struct, frozen=True, gc=False):
             raise BadIdentity("not a UUID") from None
         if len(raw) != 16 or raw[6] >> 4 != 8 or raw[8] >> 6 != 2:
             raise BadIdentity("not a UUID of version 8")
-        partition = int.from_bytes(raw[6:8], "big") & ((1 << PARTITION_BITS) - 1)
-        low = int.from_bytes(raw[8:], "big") & ((1 << 62) - 1)
-        offset = low >> DIGEST_BITS
-        if low & ((1 << DIGEST_BITS) - 1) != _digest(_unit(secret, raw[:6], partition)[0], offset):
+        partition = int.from_bytes(raw[6:8]) & ((1 << PARTITION_BITS) - 1)
+        found = cls(raw[:6].hex(), partition, int.from_bytes(raw[8:]) >> DIGEST_BITS & ((1 << OFFSET_BITS) - 1))
+        if found.text(secret) != text.lower():
             raise BadIdentity("not a message id of this installation")
-        return cls(raw[:6].hex(), partition, offset)
+        return found
 
 
 class Handle(Struct, frozen=True, gc=False):
@@ -122,35 +158,25 @@ class Handle(Struct, frozen=True, gc=False):
 
     def text(self, secret: bytes) -> str:
         """The handle: 52 URL-safe characters, without a time 44. Raises ValueError if a part is out of its range (our fault)."""
-        incarnation = bytes.fromhex(self.incarnation)
-        if len(incarnation) != 6:
-            raise ValueError(f"incarnation {self.incarnation!r} is not 12 hex digits")
-        offset = self.offset
-        try:
-            version = 2 if self.lent_at_ms else 1
-            payload = _HANDLE.pack(version, incarnation, self.partition, self.tag, offset >> 32, offset & 0xFFFFFFFF, self.nonce)
-            payload += self.lent_at_ms.to_bytes(_TIME_OF_VERSION[version], "big")
-        except Exception as fault:  # struct.error, which is no ValueError
-            raise ValueError(f"{self} does not fit into a handle") from fault
-        return b2a_base64(payload + _mac(secret, payload), newline=False).translate(_TO_URL).decode("ascii")
+        return handles_of(secret, self.incarnation, self.partition, self.tag, self.nonce, self.lent_at_ms)(self.offset)
 
     @classmethod
     def parse(cls, text: str, secret: bytes) -> Handle:
         """The delivery in `text`. Raises BadIdentity if it is malformed, altered or made with another secret."""
-        version = _HANDLE_CHARS.get(len(text))
-        if version is None:
+        form = _OF_CHARS.get(len(text))
+        if form is None:
             raise BadIdentity("not a handle: wrong length")
         try:
-            raw = a2b_base64(text.encode("ascii").translate(_FROM_URL), strict_mode=True)
+            raw = a2b_base64(text.encode().translate(_FROM_URL), strict_mode=True)
+            version, incarnation, partition, tag, offset, nonce, lent_at_ms, mac = form[1](raw)
         except (UnicodeEncodeError, Base64Error):
             raise BadIdentity("not a handle: not URL-safe base64") from None
-        payload, mac = raw[:-_MAC_BYTES], raw[-_MAC_BYTES:]
-        if len(payload) != _HANDLE.size + _TIME_OF_VERSION[version]:
-            raise BadIdentity("not a handle: wrong length")
-        if payload[0] != version:
-            raise BadIdentity(f"not a handle: version {payload[0]} of another length")
-        if not compare_digest(mac, _mac(secret, payload)):
+        except LayoutError:
+            raise BadIdentity("not a handle: wrong length") from None
+        if version != form[0]:
+            raise BadIdentity(f"not a handle: version {version} of another length")
+        hasher = _keyed(secret, b"lw.handle", _MAC_BYTES)()
+        hasher.update(raw[:-_MAC_BYTES])
+        if not compare_digest(mac, hasher.digest()):
             raise BadIdentity("not a handle of this installation")
-        _, incarnation, partition, tag, high, low, nonce = _HANDLE.unpack_from(payload)
-        lent_at_ms = int.from_bytes(payload[_HANDLE.size :], "big")
-        return cls(incarnation.hex(), partition, tag, high << 32 | low, nonce, lent_at_ms)
+        return cls(incarnation.hex(), partition, tag, int.from_bytes(offset), nonce, int.from_bytes(lent_at_ms))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from hashlib import blake2b
 from uuid import UUID
 
 import pytest
 
-from schemas.identity import BadIdentity, Handle, MessageId
+from schemas.identity import BadIdentity, Handle, MessageId, handles_of, ids_of
 
 SECRET = b"a secret of this installation"
 OTHER = b"a secret of another installation"
@@ -44,6 +46,40 @@ def test_the_texts_of_known_identities_never_change() -> None:
     assert IDS[1].text(SECRET) == KNOWN_ID
     assert HANDLES[1].text(SECRET) == KNOWN_HANDLE
     assert HANDLES[3].text(SECRET) == KNOWN_HANDLE_WITH_TIME
+
+
+def test_what_makes_the_ids_of_a_partition_makes_each_as_if_alone() -> None:
+    offsets = [0, 1, 123_456, 2**26, 2**40 - 1, 123_456]
+    texts = [*map(ids_of(SECRET, "0123456789ab", 3), offsets)]
+
+    assert texts[2] == texts[5] == KNOWN_ID
+    assert [MessageId.parse(text, SECRET).offset for text in texts] == offsets
+    with pytest.raises(ValueError, match="does not fit"):
+        ids_of(SECRET, "0123456789ab", 3)(2**40)
+
+
+def test_what_makes_the_handles_of_a_receive_makes_each_as_if_alone() -> None:
+    offsets = [0, 1, 123_456, 2**32, 2**48 - 1, 123_456]
+    timed = [*map(handles_of(SECRET, "0123456789ab", 3, 2, 99, 1_767_225_600_000), offsets)]
+    without = [*map(handles_of(SECRET, "0123456789ab", 3, 2, 99, 0), offsets)]
+
+    assert timed[2] == timed[5] == KNOWN_HANDLE_WITH_TIME
+    assert without[2] == without[5] == KNOWN_HANDLE
+    assert [Handle.parse(text, SECRET) for text in timed] == [Handle("0123456789ab", 3, 2, o, 99, 1_767_225_600_000) for o in offsets]
+    assert [Handle.parse(text, SECRET) for text in without] == [Handle("0123456789ab", 3, 2, o, 99) for o in offsets]
+
+
+@pytest.mark.parametrize("known", [KNOWN_HANDLE, KNOWN_HANDLE_WITH_TIME])
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_a_handle_of_another_version_is_refused_though_its_mac_is_right(known: str, version: int) -> None:
+    raw = urlsafe_b64decode(known)
+    payload = bytes([version]) + raw[1:-8]
+    text = urlsafe_b64encode(payload + blake2b(payload, key=SECRET, person=b"lw.handle", digest_size=8).digest()).decode()
+    if version == raw[0]:
+        assert text == known
+    else:
+        with pytest.raises(BadIdentity, match=f"version {version} of another length"):
+            Handle.parse(text, SECRET)
 
 
 def test_a_message_id_is_a_uuid_of_version_8_in_either_case() -> None:
