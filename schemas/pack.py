@@ -1,22 +1,19 @@
-"""The Avro binary of a message by hand: every send comes through here, and takes a fifth of the library's time (1.1 us, not 5.7).
+"""The Avro binary of a message by hand: every send comes through here, and takes an eighth of the library's time (0.7 us, not 5.7).
 
-Reading by hand would be 2.3 us, not 4.5: not worth its lines. Neighbours: `wire` calls it and has the other records; a test holds it to
-the library and the schema. Must not know topics.
+Neighbours: `wire` calls it and has the other records; a test holds it to the library and the schema. Must not know topics.
 """
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 from schemas.records import Attribute, BatchMark, Message, Origin
 
 _NONE, _SOME = b"\x00", b"\x02"  # The branch of a union [null, something].
 _TRUE, _FALSE = b"\x01", b"\x00"
-_SMALL = tuple(bytes((number << 1,)) for number in range(64))
 
 
-def long(value: int) -> bytes:
-    """A long of Avro: zigzag, seven bits a byte. Raises ValueError if it has more than 64 bits."""
-    if 0 <= value < 64:
-        return _SMALL[value]
+def _packed(value: int) -> bytes:
     if not -(1 << 63) <= value < 1 << 63:
         raise ValueError(f"{value} is no long")
     left = (value << 1) ^ (value >> 63)
@@ -26,6 +23,16 @@ def long(value: int) -> bytes:
         left >>= 7
     packed.append(left)
     return bytes(packed)
+
+
+# Most lengths and counts; 13 bits are what zigzag gets into two bytes.
+_FEW_BITS = 13
+_FEW = tuple(map(_packed, range(1 << _FEW_BITS)))
+
+
+def long(value: int) -> bytes:
+    """A long of Avro: zigzag, seven bits a byte. Raises ValueError if it has more than 64 bits."""
+    return _packed(value) if value >> _FEW_BITS else _FEW[value]
 
 
 def _data(value: bytes) -> bytes:
@@ -48,26 +55,45 @@ def _origin(origin: Origin) -> bytes:
     return b"".join((_SOME, *map(text, texts), *map(long, numbers)))
 
 
+@lru_cache(maxsize=256)
+def _batch_id(id: str) -> bytes:
+    return _SOME + text(id)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _place(index: int, size: int) -> bytes:
+    return long(index) + long(size)
+
+
 def _batch(batch: BatchMark) -> bytes:
-    return _SOME + text(batch.id) + long(batch.index) + long(batch.size)
+    return _batch_id(batch.id) + _place(batch.index, batch.size)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _sending(delay_ms: int, lease_ms: int | None, sender: str) -> bytes:
+    """What the messages of a sender mostly share."""
+    return long(delay_ms) + (_NONE if lease_ms is None else _SOME + long(lease_ms)) + text(sender)
+
+
+@lru_cache(maxsize=32, typed=True)
+def _end(priority: int, body_is_text: bool) -> bytes:
+    return long(priority) + (_TRUE if body_is_text else _FALSE)
 
 
 def pack(message: Message, head: bytes) -> bytes:
     """`head` and the message. Raises ValueError, TypeError or AttributeError if a field does not hold what it should."""
+    body, batch = message.body, message.batch
     return b"".join(
         (
             head,
-            long(len(message.body)),
-            message.body,
+            long(len(body)),
+            body,
             _attributes(message.attributes) if message.attributes else _NONE,
-            long(message.delay_ms),
-            _NONE if message.lease_ms is None else _SOME + long(message.lease_ms),
-            text(message.sender),
+            _sending(message.delay_ms, message.lease_ms, message.sender),
             _NONE if message.origin is None else _origin(message.origin),
-            _NONE if message.batch is None else _batch(message.batch),
+            _NONE if batch is None else _batch(batch),
             _NONE if message.group is None else _SOME + text(message.group),
             _NONE if message.dedup_id is None else _SOME + text(message.dedup_id),
-            long(message.priority),
-            _TRUE if message.body_is_text else _FALSE,
+            _end(message.priority, message.body_is_text),
         )
     )

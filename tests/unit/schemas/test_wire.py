@@ -122,6 +122,14 @@ def test_a_message_is_packed_as_the_library_packs_it(message: Message) -> None:
     assert decode(data) == message
 
 
+@pytest.mark.parametrize("size", [0, 63, 64, 8191, 8192, 1_048_576])
+def test_lengths_and_numbers_of_any_size_are_packed_as_the_library_packs_them(size: int) -> None:
+    for delay_ms in (size, -size, -size - 1):
+        message, expected = Message(b"x" * size, delay_ms=delay_ms), BytesIO()
+        schemaless_writer(expected, MESSAGE_SCHEMA, msgspec.to_builtins(message, builtin_types=(bytes,)))
+        assert encode(message)[5:] == expected.getvalue()
+
+
 DELIVERIES = st.builds(OpenDelivery, LONGS, LONGS, st.integers(0, 2**31 - 1), LONGS, st.integers(0, 3), LONGS)
 SNAPSHOTS = st.builds(
     SnapshotRecord,
@@ -168,8 +176,19 @@ def test_a_large_snapshot_lets_other_threads_run_while_it_is_packed() -> None:
     assert decode(data) == snapshot
 
 
-@pytest.mark.parametrize("wrong", [Message("text"), Message(b"", delay_ms=2**63), Message(b"", sender=b"bytes")])  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Message("text"),  # type: ignore[arg-type]
+        Message(b"", delay_ms=2**63),
+        Message(b"", sender=b"bytes"),  # type: ignore[arg-type]
+        Message(b"", delay_ms=0.0),  # type: ignore[arg-type]
+        Message(b"", priority=8.0),  # type: ignore[arg-type]
+        Message(b"", batch=BatchMark("b", 0, 1.0)),  # type: ignore[arg-type]
+    ],
+)
 def test_a_message_that_does_not_hold_what_it_should_is_not_packed(wrong: Message) -> None:
+    encode(Message(b"", batch=BatchMark("b", 0, 1)))  # equal to some of them: 1.0 == 1
     with pytest.raises((TypeError, ValueError, AttributeError)):
         encode(wrong)
 
