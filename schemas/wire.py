@@ -31,6 +31,7 @@ from schemas.records import (
     TaskRecord,
 )
 from schemas.registry import schema_id, schema_ids, schema_name, schema_text
+from schemas.unpack import unpack
 
 AnyRecord: TypeAlias = Message | JournalRecord | QueueRecord | KeyRecord | TaskRecord | GenerationRecord | SnapshotRecord | PositionRecord
 
@@ -65,6 +66,7 @@ _PARSED = {number: parse_schema(json.loads(schema_text(number))) for number in s
 _NEWEST = {subject: schema_id(subject) for subject in _TYPES}
 _SUBJECTS = {kind: subject for subject, kind in _TYPES.items()}
 _MESSAGE_HEAD = _head(_NEWEST["message"])
+_NEWEST_MESSAGE = _PARSED[_NEWEST["message"]]
 _SNAPSHOT_HEAD = _head(_NEWEST["snapshot"])
 _DELIVERIES = parse_schema(_field(_field(json.loads(schema_text(_NEWEST["snapshot"])), "tags")["items"], "deliveries"))
 
@@ -117,6 +119,8 @@ def decode_message(value: bytes | None, headers: Sequence[tuple[str, bytes | Non
     attributes. Raises UndecodableRecord only for a value that names one and can't be read in full.
     """
     if value is not None:
+        if value.startswith(_MESSAGE_HEAD) and (message := unpack(value, _newest_message)) is not None:
+            return message
         known = _READING.get(value[:_HEAD_BYTES])
         if known is not None and known[0] == "message":
             return _message(_fields(value, *known))
@@ -133,6 +137,10 @@ def _fields(data: bytes, subject: str, written: Any, newest: Any) -> Any:
     if buffer.tell() != len(data):
         raise UndecodableRecord(f"the {subject} record is followed by {len(data) - buffer.tell()} more bytes")
     return fields
+
+
+def _newest_message(data: bytes) -> Message:
+    return _message(_fields(data, "message", _NEWEST_MESSAGE, None))
 
 
 def _message(fields: dict[str, Any]) -> Message:
