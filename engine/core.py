@@ -21,7 +21,7 @@ from engine.fifo import dedup_digest, group_digest
 from engine.log import Log, Record
 from engine.queue import Queue
 from schemas.filters import matches
-from schemas.identity import MessageId
+from schemas.identity import ids_of
 from schemas.records import Message
 from state.connection import Connection
 from state.errors import OutboxFull, StateLost, StateUnavailable
@@ -85,19 +85,22 @@ class Core:
         raise Rebuilding(f"the state of queue {queue.name!r} was lost again while it was rebuilt")
 
     def message_id(self, queue: Queue, partition: int, offset: int) -> str:
-        return MessageId(queue.incarnation, partition, offset).text(self.secret)
+        return ids_of(self.secret, queue.incarnation, partition)(offset)
 
     def load_entry(self, queue: Queue, offset: int, sent_at_ms: int, message: Message, value: bytes) -> LoadEntry:
         """A record as the window takes it: due time, and which tags want it (in the order of `queue.tags`)."""
+        record = queue.record
         # A record without a sender came from a Kafka-native producer: the queue's own delay holds for it.
-        delay_ms = message.delay_ms if message.sender else queue.record.delay_ms
-        mask = "".join("1" if tag.filter is None or matches(tag.filter, message.attributes) else "0" for tag in queue.tags)
+        delay_ms = message.delay_ms if message.sender else record.delay_ms
+        mask = queue.mask
+        if mask is None:
+            mask = "".join("1" if matches(tag.filter, message.attributes) else "0" for tag in queue.tags)
         packed = pack_body(sent_at_ms, sent_at_ms + delay_ms, message.lease_ms, value)
-        origin = message.origin
-        move_key = move_key_of(origin.from_id, origin.from_tag) if origin is not None else ""
-        if not queue.record.fifo:
-            return LoadEntry(offset, packed, mask, move_key, group=group_digest(message.group) if message.group else b"")
-        return LoadEntry(offset, packed, mask, move_key, "", group_digest(message.group), dedup_digest(queue.record, message))
+        origin, group = message.origin, message.group
+        move_key = "" if origin is None else move_key_of(origin.from_id, origin.from_tag)
+        if record.fifo:
+            return LoadEntry(offset, packed, mask, move_key, "", group_digest(group), dedup_digest(record, message))
+        return LoadEntry(offset, packed, mask, move_key, "", group_digest(group) if group else b"")
 
     async def write_through(self, queue: Queue, partition: int, entries: Sequence[LoadEntry]) -> dict[int, int]:
         """Puts records that Kafka has into the window at once. Where that fails the loader brings them later.

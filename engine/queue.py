@@ -15,23 +15,19 @@ DEFAULT_TAG = "default"
 class Queue:
     """One life of a queue: record, topic, units, tags."""
 
-    __slots__ = ("by_name", "record", "tag_ids", "tags", "topic", "units")
+    __slots__ = ("by_name", "incarnation", "mask", "name", "record", "tag_ids", "tags", "topic", "units")
 
     def __init__(self, record: QueueRecord, prefix: str) -> None:
         self.record = record
+        self.name = record.name
+        self.incarnation = record.incarnation
         self.topic = queue_topic(prefix, record.name)
         self.units = [Unit(record.incarnation, p) for p in range(record.partitions)]
         self.tags = record.tags
         self.tag_ids = [tag.id for tag in record.tags]
         self.by_name = {tag.name: tag for tag in record.tags}
-
-    @property
-    def name(self) -> str:
-        return self.record.name
-
-    @property
-    def incarnation(self) -> str:
-        return self.record.incarnation
+        # Of every message; None = it depends on the message, for a tag has a filter.
+        self.mask = "1" * len(record.tags) if all(tag.filter is None for tag in record.tags) else None
 
     def tag(self, name: str | None) -> TagRecord:
         """The tag of that name, None = the default tag. Raises TagNotFound."""

@@ -1,0 +1,99 @@
+"""A message on its way into the window and out of it: which tags want it, and what is delivered of what was lent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from engine import deliveries
+from engine.core import Core
+from engine.deliveries import Deliveries
+from engine.log import Record
+from engine.queue import Queue
+from schemas.filters import Condition, Filter
+from schemas.identity import Handle, MessageId
+from schemas.records import Attribute, Message, QueueRecord, TagRecord
+from schemas.wire import encode
+from state.replies import Leased, LoadEntry, Received
+from state.store import pack_body
+
+SECRET = b"secret"
+DEFAULT = TagRecord(0, "default", 1, 0, [0, 0])
+RED = TagRecord(1, "red", 1, 0, [0, 0], Filter([Condition("color", "string", b"red")]))
+ALL = TagRecord(2, "all", 1, 0, [0, 0])
+RECORD = QueueRecord("orders", "0123456789ab", "alice", 1, 2, 2, 7_000, 30_000, 7, 8, 9, 10, [DEFAULT], 1)
+COLORED = Message(b"body", {"color": Attribute("string", b"red")}, sender="alice")
+
+
+def a_core() -> Core:
+    core = Core.__new__(Core)
+    core.secret = SECRET
+    return core
+
+
+def entry(tags: list[TagRecord], message: Message, *, fifo: bool = False) -> LoadEntry:
+    return a_core().load_entry(Queue(replace(RECORD, tags=tags, fifo=fifo), "lw"), 5, 1_000, message, b"value")
+
+
+@pytest.mark.parametrize(
+    ("tags", "message", "mask"),
+    [
+        ([DEFAULT], Message(b""), "1"),
+        ([DEFAULT, ALL], Message(b""), "11"),
+        ([DEFAULT, RED, ALL], Message(b""), "101"),
+        ([DEFAULT, RED, ALL], COLORED, "111"),
+        ([RED], Message(b""), "0"),
+    ],
+)
+def test_a_message_goes_to_the_tags_that_want_it(tags: list[TagRecord], message: Message, mask: str) -> None:
+    assert entry(tags, message).mask == mask
+
+
+def test_the_delay_of_the_queue_holds_for_a_record_without_a_sender() -> None:
+    assert entry([DEFAULT], Message(b"", delay_ms=3, lease_ms=9)).packed == pack_body(1_000, 8_000, 9, b"value")
+    assert entry([DEFAULT], Message(b"", delay_ms=3, sender="a")).packed == pack_body(1_000, 1_003, None, b"value")
+
+
+def test_groups_have_digests_and_in_a_fifo_queue_none_is_one_too() -> None:
+    assert (entry([DEFAULT], Message(b"")).group, entry([DEFAULT], Message(b"", group="g")).dedup) == (b"", b"")
+    assert len(entry([DEFAULT], Message(b"", group="g")).group) == 8
+    assert len(entry([DEFAULT], Message(b""), fifo=True).group) == 8
+    assert len(entry([DEFAULT], Message(b"", group="g", dedup_id="d"), fifo=True).dedup) == 12
+
+
+async def test_what_was_lent_is_delivered_in_order_from_the_window_or_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue, core = Queue(RECORD, "lw"), a_core()
+    packed = {offset: pack_body(offset * 10, 0, None, encode(Message(b"%d" % offset, sender="a"))) for offset in (3, 9)}
+    lent = [Leased(offset, 2, 50, 60 + offset, packed.get(offset, b"")) for offset in (3, 4, 5, 6, 9)]
+    received = Received(now_ms=1_767_225_600_000, nonce=77, wait_ms=None, cursor=9, open=5, hungry=False, leased=lent, dying=[])
+    ended: list[tuple[int, int]] = []
+
+    async def read_offsets(queue: Queue, partition: int, offsets: Sequence[int]) -> dict[int, Record]:
+        assert [*offsets] == [4, 5, 6]
+        return {4: Record(queue.topic, 1, 4, 44, None, b"native", [("color", b"red")])}
+
+    async def gone(core: Core, queue: Queue, partition: int, offsets: Sequence[int]) -> set[int]:
+        assert [*offsets] == [5, 6]
+        return {5}
+
+    async def expire(core: Core, queue: Queue, tag: TagRecord, partition: int, held: Sequence[tuple[int, int]]) -> None:
+        ended.extend(held)
+
+    monkeypatch.setattr(core, "read_offsets", read_offsets)
+    monkeypatch.setattr(deliveries, "gone", gone)
+    monkeypatch.setattr(deliveries, "expire", expire)
+    found = await Deliveries(core).of(queue, RED, 1, received, 30_000)
+
+    assert ended == [(5, 77)]
+    assert [(d.offset, d.message.body, d.sent_at_ms, d.next_visible_at_ms) for d in found] == [
+        (3, b"3", 30, 63),
+        (4, b"native", 44, 64),
+        (9, b"9", 90, 69),
+    ]
+    assert found[1].message.attributes == {"color": Attribute("string", b"red")}
+    for d in found:
+        assert (d.receive_count, d.first_received_at_ms, d.partition, d.sequence_number) == (2, 50, 1, "")
+        assert MessageId.parse(d.id, SECRET) == MessageId("0123456789ab", 1, d.offset)
+        assert Handle.parse(d.handle, SECRET) == Handle("0123456789ab", 1, 1, d.offset, 77, 1_767_225_600_000)
