@@ -6,7 +6,7 @@ Neighbours: `receiver.py` lends. Must not know who waits.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -30,14 +30,29 @@ class Deliveries:
     def __init__(self, core: Core) -> None:
         self._core = core
 
+    def at_hand(self, queue: Queue, tag: TagRecord, lent: Sequence[tuple[int, Received]]) -> list[Delivery] | None:
+        """What receives of partitions have lent, if the window had every body; None = ask `of`, for each."""
+        for _, received in lent:
+            for leased in received.leased:
+                if not leased.packed:
+                    return None
+        if len(lent) == 1:
+            return self._made(queue, tag, *lent[0], {})
+        return [delivery for partition, received in lent for delivery in self._made(queue, tag, partition, received, {})]
+
     async def of(self, queue: Queue, tag: TagRecord, partition: int, received: Received, lease_ms: int | None) -> list[Delivery]:
         """What a receive has lent for `lease_ms`, with bodies (from Kafka where the window had none). Raises Unavailable."""
         missing = [leased.offset for leased in received.leased if not leased.packed]
         records = await self._read(queue, tag, partition, received, missing) if missing else {}
+        lent = self._made(queue, tag, partition, received, records)
+        return lent if lease_ms is not None or not missing else await self._own_leases(queue, tag, partition, received, lent, set(missing))
+
+    def _made(self, queue: Queue, tag: TagRecord, partition: int, received: Received, records: Mapping[int, Record]) -> list[Delivery]:
+        """Deliveries of what was lent, with bodies from the window, else of `records`; what neither has is left out."""
         secret, incarnation, fifo = self._core.secret, queue.incarnation, queue.record.fifo
         id_of = ids_of(secret, incarnation, partition)
         handle_of = handles_of(secret, incarnation, partition, tag.id, received.nonce, received.now_ms)
-        lent = []
+        made = []
         for leased in received.leased:
             offset, packed = leased.offset, leased.packed
             if packed:
@@ -47,7 +62,7 @@ class Deliveries:
                 message, sent_at_ms = decode_message(record.value, record.headers), record.timestamp_ms
             else:
                 continue
-            lent.append(
+            made.append(
                 Delivery(
                     id_of(offset),
                     handle_of(offset),
@@ -61,7 +76,7 @@ class Deliveries:
                     sequence_number(offset) if fifo else "",
                 )
             )
-        return lent if lease_ms is not None or not missing else await self._own_leases(queue, tag, partition, received, lent, set(missing))
+        return made
 
     async def _read(self, queue: Queue, tag: TagRecord, partition: int, received: Received, missing: list[int]) -> dict[int, Record]:
         """The records that the window had no bodies of; one that is gone for good is expired."""

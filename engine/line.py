@@ -82,6 +82,24 @@ class Line:
         """To the front, in their order; who has gone is left out."""
         self.waiters.extendleft(reversed([waiter for waiter in waiters if not waiter.served.done()]))
 
+    def hand_out(self, waiters: list[Waiter], deliveries: list[Delivery], *, fifo: bool) -> list[Delivery]:
+        """Serves `waiters`; what is left, for one of them has gone, to those behind. Returns what nobody takes.
+
+        Not to those behind in a FIFO queue: two receivers must not share a group.
+        """
+        lease_ms = waiters[0].lease_ms
+        self.put_back(waiters)
+        while deliveries and (behind := self.take(alone=True)):
+            (waiter,) = behind
+            if waiter.lease_ms != lease_ms or (fifo and waiter not in waiters):
+                self.put_back(behind)
+                break
+            waiter.served.set_result(deliveries[: waiter.max])
+            deliveries = deliveries[waiter.max :]
+            if fifo:
+                break
+        return deliveries
+
     def drop(self) -> None:
         """Everybody is told that there is nothing."""
         while self.waiters:

@@ -207,35 +207,25 @@ class Receiver:
                 left -= waiter.max
         line.put_back(waiters[len(served) :])
         if served:
-            # Bodies may have to come from Kafka: the next waiters need not wait for that.
-            self._start(self._serve(queue, tag, line, lent, served))
+            deliveries = self._deliveries.at_hand(queue, tag, lent)
+            if deliveries is None:
+                # Bodies have to come from Kafka: the next waiters need not wait for that.
+                self._start(self._serve(queue, tag, line, lent, served))
+            elif left_over := line.hand_out(served, deliveries, fifo=queue.record.fifo):
+                self._start(self._deliveries.give_back(queue, tag, left_over))
         elif stale:
             self._start(self._refresh(queue))  # what Kafka has beyond the window is loaded, and a load wakes the line
         return bool(served)
 
     async def _serve(self, queue: Queue, tag: TagRecord, line: Line, lent: Lent, waiters: list[Waiter]) -> None:
-        """Gives what was lent for `waiters` to them; what is left, for one of them has gone, to those behind.
-
-        Not so in a FIFO queue: two receivers must not share a group.
-        """
-        lease_ms = waiters[0].lease_ms
+        """Gives what was lent for `waiters` to them when its bodies have come from Kafka."""
         try:
-            deliveries = await self._delivered(queue, tag, lent, lease_ms)
+            deliveries = await self._delivered(queue, tag, lent, waiters[0].lease_ms)
         except Unavailable as error:
             _refuse_new(waiters, error)
             deliveries = []
-        line.put_back(waiters)
-        while deliveries and (behind := line.take(alone=True)):
-            (waiter,) = behind
-            if waiter.lease_ms != lease_ms or (queue.record.fifo and waiter not in waiters):
-                line.put_back(behind)
-                break
-            waiter.served.set_result(deliveries[: waiter.max])
-            deliveries = deliveries[waiter.max :]
-            if queue.record.fifo:
-                break
-        if deliveries:
-            await self._deliveries.give_back(queue, tag, deliveries)
+        if left_over := line.hand_out(waiters, deliveries, fifo=queue.record.fifo):
+            await self._deliveries.give_back(queue, tag, left_over)
         if line.waiters and line.next_look() <= asyncio.get_running_loop().time():
             self._pump_soon(queue.incarnation, line)
 

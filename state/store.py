@@ -50,6 +50,8 @@ _DELIVERY = struct.Struct(">QIQBQ")
 _WORDS = msgspec.msgpack.Decoder(list[str])
 HEADER_BYTES = _HEADER.size
 
+# The first word of a reply of ours that says no.
+_REFUSED: dict[bytes, type[StateLost | OutboxFull | Fenced]] = {b"LOST": StateLost, b"FULL": OutboxFull, b"FENCED": Fenced}
 # A Redis that says one of these will take the command later.
 REFUSALS = ("OOM", "READONLY", "LOADING", "MISCONF", "BUSY", "MASTERDOWN", "CLUSTERDOWN")
 
@@ -86,23 +88,27 @@ class Store:
         if self._connection.run_id != self.trusted_run_id and self.trusted_run_id is not None:
             raise StateLost(f"{name}: Redis was started again")
         reply = await self._connection.call("EVALSHA", script.sha, len(keys), *keys, *arguments)
-        if isinstance(reply, hiredis.ReplyError) and str(reply).startswith("NOSCRIPT"):
+        if type(reply) is hiredis.ReplyError:
+            reply = await self._again(name, reply, keys, arguments)
+        lost = _REFUSED.get(reply[0])
+        if lost is not None:
+            raise lost(name)
+        return reply  # type: ignore[no-any-return]
+
+    async def _again(self, name: str, error: hiredis.ReplyError, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
+        """The reply after the script was loaded, if that was all that was wrong."""
+        reply: Any = error
+        if str(error).startswith("NOSCRIPT"):
+            script = self._scripts[name]
             await self._connection.call("SCRIPT", "LOAD", script.source)
             reply = await self._connection.call("EVALSHA", script.sha, len(keys), *keys, *arguments)
-        if isinstance(reply, hiredis.ReplyError):
-            text = str(reply)
-            # Redis 6.2 puts the refusal of a write inside a script behind "ERR Error running script ... -".
-            if text.split(" ", 1)[0] in REFUSALS or any(f" -{word} " in text for word in REFUSALS):
-                raise StateUnavailable(f"Redis refused {name}: {text}")
-            raise RuntimeError(f"{name}.lua failed: {text}")
-        status = reply[0]
-        if status == b"LOST":
-            raise StateLost(name)
-        if status == b"FULL":
-            raise OutboxFull(name)
-        if status == b"FENCED":
-            raise Fenced(name)
-        return reply  # type: ignore[no-any-return]
+        if not isinstance(reply, hiredis.ReplyError):
+            return reply
+        text = str(reply)
+        # Redis 6.2 puts the refusal of a write inside a script behind "ERR Error running script ... -".
+        if text.split(" ", 1)[0] in REFUSALS or any(f" -{word} " in text for word in REFUSALS):
+            raise StateUnavailable(f"Redis refused {name}: {text}")
+        raise RuntimeError(f"{name}.lua failed: {text}")
 
     async def load(
         self,
