@@ -165,6 +165,11 @@ class Engine:
             names = [n for n in names if queues[n].record.owner == by.id]
         return names[:limit], names[limit - 1] if len(names) > limit else None
 
+    def known(self, name: str) -> QueueRecord | None:
+        """As `record`, without waiting; None = this worker may not have heard of it."""
+        queue = self.core.control.queues.get(name)
+        return None if queue is None else queue.record
+
     async def record(self, name: str) -> QueueRecord:
         """What this worker knows of a queue; Redis is not asked. For dialects in which a verb means something else in a FIFO queue.
 

@@ -8,8 +8,8 @@ Neighbours: `errors` says what becomes of a status. This module must not know HT
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.errors import EngineError, InvalidHandle, InvalidValue
 from engine.verbs import EntryResult, ExtendEntry
@@ -26,16 +26,18 @@ from schemas.vocabulary import EntryStatus
 if TYPE_CHECKING:
     from engine.engine import Engine
 
-_Ask = Callable[[Sequence[ExtendEntry]], Coroutine[Any, Any, list[EntryResult]]]
+_Wish = TypeVar("_Wish")  # what the engine gets for a handle: of a delete the handle itself
+_Ask = Callable[[list[_Wish]], Coroutine[Any, Any, list[EntryResult]]]
+_Read = Callable[[HandleEntry | OfHandle], _Wish]
 _Outcomes = Mapping[str, Shape | None]
 
 
-def _deleting(engine: Engine, call: Call) -> _Ask:
+def _deleting(engine: Engine, call: Call) -> _Ask[str]:
     queue = of_url(call.body.queue_url).queue
 
-    async def ask(entries: Sequence[ExtendEntry]) -> list[EntryResult]:
-        fifo = (await engine.record(queue)).fifo
-        results = await engine.ack(call.by, queue, [entry.handle for entry in entries], late=not fifo)
+    async def ask(handles: list[str]) -> list[EntryResult]:
+        fifo = (engine.known(queue) or await engine.record(queue)).fifo
+        results = await engine.ack(call.by, queue, handles, late=not fifo)
         return await _told_apart(engine, call, queue, results) if fifo else results
 
     return ask
@@ -50,28 +52,33 @@ async def _told_apart(engine: Engine, call: Call, queue: str, results: list[Entr
     return [result if settled.get(result.handle, True) else EntryResult(result.handle, EntryStatus.LAPSED) for result in results]
 
 
-def _changing(engine: Engine, call: Call) -> _Ask:
+def _changing(engine: Engine, call: Call) -> _Ask[ExtendEntry]:
     queue = of_url(call.body.queue_url).queue
 
-    async def ask(entries: Sequence[ExtendEntry]) -> list[EntryResult]:
-        fifo = (await engine.record(queue)).fifo
-        return await engine.extend(call.by, queue, list(entries), late=not fifo)
+    async def ask(entries: list[ExtendEntry]) -> list[EntryResult]:
+        fifo = (engine.known(queue) or await engine.record(queue)).fifo
+        return await engine.extend(call.by, queue, entries, late=not fifo)
 
     return ask
 
 
-def _wish(given: HandleEntry | OfHandle, outcomes: _Outcomes) -> ExtendEntry:
-    """What an entry asks for; of a delete only the handle counts. Raises SqsError."""
-    if not given.receipt_handle:
+def _handle(given: HandleEntry | OfHandle) -> str:
+    """The handle of an entry. Raises SqsError."""
+    handle = given.receipt_handle
+    if not handle:
         raise missing("ReceiptHandle")
-    if len(given.receipt_handle) > HANDLE_CHARACTERS:
+    if len(handle) > HANDLE_CHARACTERS:
         raise SqsError(INVALID_HANDLE, f"A receipt handle may have {HANDLE_CHARACTERS} characters.")
-    if outcomes is DELETED:
-        return ExtendEntry(given.receipt_handle, 0)
+    return handle
+
+
+def _extension(given: HandleEntry | OfHandle) -> ExtendEntry:
+    """What an entry asks for. Raises SqsError."""
+    handle = _handle(given)
     if given.visibility_timeout is None:
         raise missing("VisibilityTimeout")
     lease_ms = milliseconds("VisibilityTimeout", given.visibility_timeout, VISIBILITY_SECONDS) or 0
-    return ExtendEntry(given.receipt_handle, lease_ms, VISIBILITY_SECONDS[1])
+    return ExtendEntry(handle, lease_ms, VISIBILITY_SECONDS[1])
 
 
 def _refusal(result: EntryResult, outcomes: _Outcomes) -> SqsError | None:
@@ -83,44 +90,46 @@ def _refusal(result: EntryResult, outcomes: _Outcomes) -> SqsError | None:
     return SqsError(shape, f"Value {result.handle[:100]} for parameter ReceiptHandle is invalid. Reason: {reason}")
 
 
-async def _one(ask: _Ask, given: OfHandle, outcomes: _Outcomes) -> Output:
-    (result,) = await ask([_wish(given, outcomes)])
+async def _one(ask: _Ask[_Wish], wish: _Wish, outcomes: _Outcomes) -> Output:
+    (result,) = await ask([wish])
     refusal = _refusal(result, outcomes)
     if refusal is not None:
         raise refusal
     return DONE
 
 
-async def _many(ask: _Ask, given: Mapping[str, HandleEntry], outcomes: _Outcomes) -> DoneBatchReply:
-    wishes: dict[str, ExtendEntry] = {}
+async def _many(ask: _Ask[_Wish], read: _Read[_Wish], given: Mapping[str, HandleEntry], outcomes: _Outcomes) -> DoneBatchReply:
+    # The engine wants each handle once; in SQS it may stand twice, and then the last word holds.
+    wishes: dict[str, _Wish] = {}
+    handles: dict[str, str] = {}
     bad: list[FailedReply] = []
     for entry_id, entry in given.items():
         try:
-            wishes[entry_id] = _wish(entry, outcomes)
+            wish = read(entry)
         except SqsError as error:
             bad.append(failed(entry_id, error))
-    # The engine wants each handle once; in SQS it may stand twice, and then the last word holds.
-    refusals = await _ask_all(ask, {wish.handle: wish for wish in wishes.values()}, outcomes) if wishes else {}
-    good: list[DoneReply] = []
-    for entry_id, wish in wishes.items():
-        refusal = refusals[wish.handle]
-        if refusal is None:
-            good.append(DoneReply(id=entry_id))
-        else:
-            bad.append(failed(entry_id, refusal))
-    return DoneBatchReply(successful=good or None, failed=bad or None)
+            continue
+        handles[entry_id] = handle = entry.receipt_handle or ""
+        wishes[handle] = wish
+    refusals = await _ask_all(ask, wishes, outcomes) if wishes else {}
+    if refusals:
+        bad += [failed(entry_id, refusals[handle]) for entry_id, handle in handles.items() if handle in refusals]
+        handles = {entry_id: handle for entry_id, handle in handles.items() if handle not in refusals}
+    return DoneBatchReply(list(map(DoneReply, handles)) or None, bad or None)
 
 
-async def _ask_all(ask: _Ask, wishes: Mapping[str, ExtendEntry], outcomes: _Outcomes) -> dict[str, SqsError | None]:
-    """What becomes of each handle; None = done."""
+async def _ask_all(ask: _Ask[_Wish], wishes: Mapping[str, _Wish], outcomes: _Outcomes) -> dict[str, SqsError]:
+    """What is refused, by handle."""
     try:
         results = await ask(list(wishes.values()))
     except (InvalidHandle, InvalidValue):
-        return {handle: await _alone(ask, wish, outcomes) for handle, wish in wishes.items()}
-    return {result.handle: _refusal(result, outcomes) for result in results}
+        alone = [(handle, await _alone(ask, wish, outcomes)) for handle, wish in wishes.items()]
+    else:
+        alone = [(result.handle, _refusal(result, outcomes)) for result in results if outcomes[result.status] is not None]
+    return {handle: refusal for handle, refusal in alone if refusal is not None}
 
 
-async def _alone(ask: _Ask, wish: ExtendEntry, outcomes: _Outcomes) -> SqsError | None:
+async def _alone(ask: _Ask[_Wish], wish: _Wish, outcomes: _Outcomes) -> SqsError | None:
     try:
         (result,) = await ask([wish])
     except EngineError as error:
@@ -130,19 +139,19 @@ async def _alone(ask: _Ask, wish: ExtendEntry, outcomes: _Outcomes) -> SqsError 
 
 async def delete_message(engine: Engine, call: Call) -> Output:
     """Settle a message. A handle that is no longer good is silently fine."""
-    return await _one(_deleting(engine, call), call.body, DELETED)
+    return await _one(_deleting(engine, call), _handle(call.body), DELETED)
 
 
 async def delete_message_batch(engine: Engine, call: Call) -> DoneBatchReply:
     """Settle some messages."""
-    return await _many(_deleting(engine, call), by_id(call.body.entries, call.limits.batch), DELETED)
+    return await _many(_deleting(engine, call), _handle, by_id(call.body.entries, call.limits.batch), DELETED)
 
 
 async def change_message_visibility(engine: Engine, call: Call) -> Output:
     """Give a lease a new length from now; 0 = receivable at once."""
-    return await _one(_changing(engine, call), call.body, CHANGED)
+    return await _one(_changing(engine, call), _extension(call.body), CHANGED)
 
 
 async def change_message_visibility_batch(engine: Engine, call: Call) -> DoneBatchReply:
     """Give some leases new lengths."""
-    return await _many(_changing(engine, call), by_id(call.body.entries, call.limits.batch), CHANGED)
+    return await _many(_changing(engine, call), _extension, by_id(call.body.entries, call.limits.batch), CHANGED)

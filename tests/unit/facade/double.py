@@ -86,6 +86,10 @@ class RecordingEngine:
     def alarms(self) -> list[Alarm]:
         return [Alarm("retention_near", "orders", 7.0)]
 
+    def known(self, name: str) -> QueueRecord | None:
+        """What a worker that has just started knows."""
+        return None
+
     async def record(self, name: str) -> QueueRecord:
         """Not a call: what a worker knows by itself."""
         return RECORD
