@@ -31,11 +31,8 @@ _MARKED = bytes(0x7F if byte in _CONTROLS else byte for byte in range(256))  # a
 _LAST_TWO = ("\ufffe".encode(), "\uffff".encode())
 
 
-def legal(text: bytes) -> bool:
-    """Whether SQS allows every character of `text`, which is UTF-8, in a message."""
-    if text.translate(_MARKED) != text:
-        return False
-    return text.isascii() or not any(character in text for character in _LAST_TWO)
+def _has_last(text: bytes) -> bool:
+    return any(character in text for character in _LAST_TWO)
 
 
 def encoded(text: str) -> bytes | None:
@@ -44,7 +41,16 @@ def encoded(text: str) -> bytes | None:
         found = text.encode()
     except UnicodeEncodeError:
         return None
-    return found if legal(found) else None
+    return found if found.translate(_MARKED) == found and (found.isascii() or not _has_last(found)) else None
+
+
+def decoded(body: bytes) -> str | None:
+    """The text of which `body` is the UTF-8; None when it is none, or has a character that SQS does not allow in a message."""
+    try:
+        found = body.decode()
+    except UnicodeDecodeError:
+        return None
+    return found if body.translate(_MARKED) == body and (body.isascii() or not _has_last(body)) else None
 
 
 def incoming(given: Mapping[str, AttributeValue] | None) -> dict[str, Attribute]:
@@ -153,6 +159,12 @@ def trace_header(attributes: Mapping[str, Attribute]) -> str | None:
     return stored_text(attributes, _STORED_TRACE_HEADER)
 
 
-def as_system(stored: Mapping[str, Attribute]) -> list[tuple[str, str, bytes]]:
-    """System attributes under SQS's own names, for the MD5."""
-    return [(TRACE_HEADER, attribute.type, attribute.value) for attribute in stored.values()]
+def of_user(stored: Mapping[str, Attribute]) -> list[tuple[str, str, bytes]]:
+    """What the user gave of the attributes to send, for the MD5."""
+    return [one for one in triples(stored) if one[0] != _STORED_TRACE_HEADER]
+
+
+def of_system(stored: Mapping[str, Attribute]) -> list[tuple[str, str, bytes]]:
+    """The system attributes among those to send, under SQS's own names, for the MD5."""
+    found = stored.get(_STORED_TRACE_HEADER)
+    return [] if found is None else [(TRACE_HEADER, found.type, found.value)]

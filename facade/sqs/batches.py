@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from facade.sqs.errors import EMPTY_BATCH, IDS_NOT_DISTINCT, INVALID_ENTRY_ID, TOO_MANY_ENTRIES, SqsError, missing
 from facade.sqs.replies import FailedReply
 
-_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_legal = re.compile(r"[A-Za-z0-9_-]{1,80}").fullmatch
 
 
 class Entry(Protocol):
@@ -33,13 +33,14 @@ def by_id(entries: Sequence[_E] | None, most: int) -> dict[str, _E]:
         raise SqsError(TOO_MANY_ENTRIES, f"Maximum number of entries per request are {most}. You have sent {len(entries)}.")
     found: dict[str, _E] = {}
     for entry in entries:
-        if not entry.id:
+        entry_id = entry.id
+        if not entry_id:
             raise missing("Entries.Id")
-        if not _ID.fullmatch(entry.id):
+        if not _legal(entry_id):
             raise SqsError(INVALID_ENTRY_ID, "A batch entry id can only contain alphanumeric characters, hyphens and underscores, 1 to 80.")
-        if entry.id in found:
-            raise SqsError(IDS_NOT_DISTINCT, f"Id {entry.id} repeated.")
-        found[entry.id] = entry
+        if entry_id in found:
+            raise SqsError(IDS_NOT_DISTINCT, f"Id {entry_id} repeated.")
+        found[entry_id] = entry
     return found
 
 

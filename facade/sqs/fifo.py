@@ -7,7 +7,7 @@ Neighbours: `settings` reads and shows attributes by this, `messages` sends. Thi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final
 
 from msgspec import structs
 
@@ -80,8 +80,6 @@ def fitted(record: QueueRecord, entry: SendEntry) -> SendEntry:
             raise missing("MessageGroupId")
         if entry.delay_ms == 0:  # here it says no more than that the queue's delay holds
             entry = structs.replace(entry, delay_ms=None)
-    elif entry.group is None and entry.dedup_id is None:
-        return entry
     try:
         return check_entries(record, [entry])[0]
     except InvalidValue as error:
@@ -100,21 +98,11 @@ def check_batch(record: QueueRecord, entries: Mapping[str, Any]) -> None:
             raise SqsError(INVALID_PARAMETER, f"Entry {entry_id} has none: {reason}.")
 
 
-class Ready(Protocol):
-    """A message that may be sent."""
-
-    @property
-    def entry(self) -> SendEntry: ...
-
-
-_R = TypeVar("_R", bound=Ready)
-
-
-def parts(record: QueueRecord, ready: Mapping[str, _R]) -> list[dict[str, _R]]:
+def parts(record: QueueRecord, ready: Mapping[str, SendEntry]) -> list[Mapping[str, SendEntry]]:
     """What of a batch can be one send, in the order of its entries: groups in different partitions are sent apart."""
     if not record.fifo or record.dedup_scope == "queue":
-        return [dict(ready)]
-    found: dict[str | None, dict[str, _R]] = {}
-    for entry_id, one in ready.items():
-        found.setdefault(one.entry.group, {})[entry_id] = one
+        return [ready]
+    found: dict[str | None, dict[str, SendEntry]] = {}
+    for entry_id, entry in ready.items():
+        found.setdefault(entry.group, {})[entry_id] = entry
     return list(found.values())

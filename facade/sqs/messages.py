@@ -8,14 +8,16 @@ from __future__ import annotations
 import asyncio
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from itertools import starmap
+from typing import TYPE_CHECKING, Final
 
 from engine.errors import EngineError, MessageTooLarge
 from engine.limits import message_bytes
 from engine.verbs import Delivery, SendEntry, Sent
-from facade.sqs import attributes, digests, fifo
+from facade.sqs import attributes, fifo
 from facade.sqs.batches import by_id, failed
 from facade.sqs.call import Call
+from facade.sqs.digests import of_attributes, of_body
 from facade.sqs.errors import BATCH_TOO_LONG, INVALID_CONTENTS, SqsError, invalid, missing, sqs_error
 from facade.sqs.limits import ATTEMPT_CHARACTERS, VISIBILITY_SECONDS
 from facade.sqs.names import Place, of_url
@@ -25,6 +27,8 @@ from schemas.records import Attribute, Origin, QueueRecord
 
 if TYPE_CHECKING:
     from engine.engine import Engine
+
+_NOTHING: Final[frozenset[str]] = frozenset()
 
 
 def milliseconds(parameter: str, given: int | None, allowed: tuple[int, int]) -> int | None:
@@ -36,48 +40,36 @@ def milliseconds(parameter: str, given: int | None, allowed: tuple[int, int]) ->
     return given * 1000
 
 
-class _Ready:
-    """A message that has passed every check of this dialect: what the engine gets, and its attributes apart for the MD5s."""
+def _entry(given: Outgoing, call: Call, record: QueueRecord) -> SendEntry:
+    """What the engine gets: a message that has passed every check of this dialect. Raises SqsError, for the message alone."""
+    text, delay_s = given.message_body, given.delay_seconds
+    if not text:
+        raise missing("MessageBody")
+    body = attributes.encoded(text)
+    if body is None:
+        raise SqsError(INVALID_CONTENTS, "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 and above.")
+    delay_ms = None if delay_s is None else milliseconds("DelaySeconds", delay_s, (0, call.limits.delay_s))
+    user, system = given.message_attributes, given.message_system_attributes
+    stored = {**attributes.incoming(user), **attributes.incoming_system(system)} if user or system else {}
+    group, dedup_id = given.message_group_id, given.message_deduplication_id
+    if group is None and dedup_id is None and not record.fifo:
+        return SendEntry(body, stored, delay_ms)
+    return fifo.fitted(record, SendEntry(body, stored, delay_ms, group=group, dedup_id=dedup_id))
 
-    __slots__ = ("entry", "system", "user")
 
-    def __init__(self, given: Outgoing, call: Call, record: QueueRecord) -> None:
-        text = given.message_body
-        if not text:
-            raise missing("MessageBody")
-        body = attributes.encoded(text)
-        if body is None:
-            raise SqsError(INVALID_CONTENTS, "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 and above.")
-        delay_ms = milliseconds("DelaySeconds", given.delay_seconds, (0, call.limits.delay_s))
-        self.user = attributes.incoming(given.message_attributes)
-        self.system = attributes.incoming_system(given.message_system_attributes)
-        entry = SendEntry(
-            body,
-            {**self.user, **self.system},
-            delay_ms,
-            group=given.message_group_id,
-            dedup_id=given.message_deduplication_id,
-        )
-        self.entry = fifo.fitted(record, entry)
-
-    def reply(self, sent: Sent, id: str | None = None) -> SentReply:
-        """What the sender is told."""
-        return SentReply(
-            id=id,
-            message_id=sent.id,
-            md5_of_message_body=sent.body_md5,
-            md5_of_message_attributes=digests.of_attributes(attributes.triples(self.user)) if self.user else None,
-            md5_of_message_system_attributes=digests.of_attributes(attributes.as_system(self.system)) if self.system else None,
-            sequence_number=sent.sequence_number or None,
-        )
+def _reply(entry: SendEntry, sent: Sent, id: str | None = None) -> SentReply:
+    """What the sender is told."""
+    stored = entry.attributes
+    user, system = (of_attributes(attributes.of_user(stored)), of_attributes(attributes.of_system(stored))) if stored else (None, None)
+    return SentReply(sent.id, sent.body_md5, user, system, sent.sequence_number or None, id)
 
 
 async def send_message(engine: Engine, call: Call) -> SentReply:
     """Send one message. To a tag: the queue gets it, so every tag that wants it does."""
-    at = of_url(call.body.queue_url)
-    ready = _Ready(call.body, call, await engine.record(at.queue))
-    (sent,) = await engine.send(call.by, at.queue, [ready.entry])
-    return ready.reply(sent)
+    queue = of_url(call.body.queue_url).queue
+    entry = _entry(call.body, call, engine.known(queue) or await engine.record(queue))
+    (sent,) = await engine.send(call.by, queue, [entry])
+    return _reply(entry, sent)
 
 
 async def send_message_batch(engine: Engine, call: Call) -> SentBatchReply:
@@ -87,7 +79,8 @@ async def send_message_batch(engine: Engine, call: Call) -> SentBatchReply:
     """
     at = of_url(call.body.queue_url)
     entries: Mapping[str, Outgoing] = by_id(call.body.entries, call.limits.batch)
-    record = await engine.record(at.queue)  # that there is no such queue is an error of the request, whatever the entries are
+    # That there is no such queue is an error of the request, whatever the entries are.
+    record = engine.known(at.queue) or await engine.record(at.queue)
     fifo.check_batch(record, entries)
     ready, bad, size = _sorted(entries, call, record)
     if size > call.limits.batch_bytes:
@@ -100,34 +93,35 @@ async def send_message_batch(engine: Engine, call: Call) -> SentBatchReply:
     return SentBatchReply(successful=good or None, failed=bad or None)
 
 
-def _sorted(entries: Mapping[str, Outgoing], call: Call, record: QueueRecord) -> tuple[dict[str, _Ready], list[FailedReply], int]:
+def _sorted(entries: Mapping[str, Outgoing], call: Call, record: QueueRecord) -> tuple[dict[str, SendEntry], list[FailedReply], int]:
     """The entries that may be sent, those that fail alone, and the bytes of all that could be read."""
-    ready: dict[str, _Ready] = {}
+    ready: dict[str, SendEntry] = {}
     bad: list[FailedReply] = []
     total, limit = 0, record.max_message_bytes
-    for entry_id, entry in entries.items():
+    for entry_id, given in entries.items():
         try:
-            one = _Ready(entry, call, record)
+            entry = _entry(given, call, record)
         except SqsError as error:
             bad.append(failed(entry_id, error))
             continue
-        size = message_bytes(one.entry)
+        size = message_bytes(entry) if entry.attributes else len(entry.body)
         total += size
         if size <= limit:
-            ready[entry_id] = one
+            ready[entry_id] = entry
         else:
             large = MessageTooLarge(f"a message may have {limit} bytes (body and attributes), given {size}", field="body", limit=limit)
             bad.append(failed(entry_id, sqs_error(large)))
     return ready, bad, total
 
 
-async def _send(engine: Engine, call: Call, queue: str, ready: Mapping[str, _Ready]) -> list[SentReply]:
-    sent = await engine.send(call.by, queue, [one.entry for one in ready.values()])
-    return [one.reply(done, entry_id) for (entry_id, one), done in zip(ready.items(), sent, strict=True)]
+async def _send(engine: Engine, call: Call, queue: str, ready: Mapping[str, SendEntry]) -> list[SentReply]:
+    entries = list(ready.values())
+    sent = await engine.send(call.by, queue, entries)
+    return list(starmap(_reply, zip(entries, sent, ready, strict=True)))
 
 
 async def _send_parts(
-    engine: Engine, call: Call, queue: str, parts: Sequence[Mapping[str, _Ready]], bad: list[FailedReply]
+    engine: Engine, call: Call, queue: str, parts: Sequence[Mapping[str, SendEntry]], bad: list[FailedReply]
 ) -> list[SentReply]:
     """Sends the parts side by side; what fails is added to `bad`. When all fail, the request does."""
     done = await asyncio.gather(*(_send(engine, call, queue, part) for part in parts), return_exceptions=True)
@@ -157,23 +151,30 @@ async def receive_message(engine: Engine, call: Call) -> ReceiveReply:
     deliveries = await engine.receive(call.by, at.queue, at.tag, most, wait_ms, lease_ms, attempt)
     if not deliveries:
         return ReceiveReply()
-    system = frozenset((*(given.attribute_names or ()), *(given.message_system_attribute_names or ())))
-    names = given.message_attribute_names
-    return ReceiveReply(messages=[_message(delivery, system, names, call.place) for delivery in deliveries])
+    asked, more = given.attribute_names, given.message_system_attribute_names
+    system = frozenset((*(asked or ()), *(more or ()))) if asked or more else _NOTHING
+    names, place = given.message_attribute_names, call.place
+    return ReceiveReply([_message(delivery, system, names, place) for delivery in deliveries])
 
 
 def _message(delivery: Delivery, system: frozenset[str], names: list[str] | None, place: Place) -> MessageReply:
-    message, letter = delivery.message, _dead_letter(delivery)
-    text = _text(message.body)
-    shown = attributes.wanted(message.attributes, names) if names else {}
+    body, stored = delivery.message.body, delivery.message.attributes
+    text = attributes.decoded(body)
+    if text is None:  # bytes that a native sender gave and that are no text of SQS
+        body = b64encode(body)
+        text = body.decode()
+    if not stored and not system:
+        return MessageReply(delivery.id, delivery.handle, of_body(body), text)
+    letter = _dead_letter(delivery)
+    shown = attributes.wanted(stored, names)
     return MessageReply(
-        message_id=delivery.id if letter is None else letter.original_id,
-        receipt_handle=delivery.handle,
-        md5_of_body=digests.of_body(text.encode()),
-        body=text,
-        attributes=_system_attributes(delivery, system, place) or None if system else None,
-        md5_of_message_attributes=digests.of_attributes(attributes.triples(shown)) if shown else None,
-        message_attributes={name: attributes.attribute_reply(one) for name, one in shown.items()} or None,
+        delivery.id if letter is None else letter.original_id,
+        delivery.handle,
+        of_body(body),
+        text,
+        _system_attributes(delivery, system, place) or None if system else None,
+        of_attributes(attributes.triples(shown)) if shown else None,
+        {name: attributes.attribute_reply(one) for name, one in shown.items()} or None,
     )
 
 
@@ -183,17 +184,6 @@ def _dead_letter(delivery: Delivery) -> Origin | None:
     It keeps the time too, but in a FIFO queue; there the id stands for that of its deduplication as well.
     """
     return delivery.message.origin if attributes.SOURCE_QUEUE in delivery.message.attributes else None
-
-
-def _text(body: bytes) -> str:
-    """A body as text; bytes that a native sender gave and that are no text of SQS, in base64."""
-    try:
-        text = body.decode()
-        if attributes.legal(body):
-            return text
-    except UnicodeDecodeError:
-        pass
-    return b64encode(body).decode()
 
 
 def _system_attributes(delivery: Delivery, asked: frozenset[str], place: Place) -> dict[str, str]:
