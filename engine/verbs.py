@@ -78,7 +78,7 @@ class QueueInfo(Struct, frozen=True):
     purged_at_ms: int = 0
 
 
-class SendEntry(Struct, frozen=True):
+class SendEntry(Struct, frozen=True, gc=False):
     """One message to send. None = the queue's setting."""
 
     body: bytes
@@ -90,7 +90,7 @@ class SendEntry(Struct, frozen=True):
     dedup_id: str | None = None  # needed in a FIFO queue without content_dedup, refused in others
 
 
-class Sent(Struct, frozen=True):
+class Sent(Struct, frozen=True, gc=False):
     """A message that Kafka has. FIFO: one that repeats an earlier one has that one's id and sequence number."""
 
     id: str
@@ -99,7 +99,7 @@ class Sent(Struct, frozen=True):
     sequence_number: str = ""  # FIFO only: 20 digits, growing within a group
 
 
-class Delivery(Struct, frozen=True):
+class Delivery(Struct, frozen=True, gc=False):
     """A message lent to the caller until `next_visible_at_ms`."""
 
     id: str
@@ -114,7 +114,7 @@ class Delivery(Struct, frozen=True):
     sequence_number: str = ""  # FIFO only
 
 
-class EntryResult(Struct, frozen=True):
+class EntryResult(Struct, frozen=True, gc=False):
     """What became of one handle: `status` is an EntryStatus word; `next_visible_at_ms` after extend and release."""
 
     handle: str
@@ -122,7 +122,7 @@ class EntryResult(Struct, frozen=True):
     next_visible_at_ms: int | None = None
 
 
-class ExtendEntry(Struct, frozen=True):
+class ExtendEntry(Struct, frozen=True, gc=False):
     """A handle and its new lease, counted from now. 0-43200000 ms; 0 = receivable at once.
 
     `in_all_s`: the lease may end so many seconds after the delivery began, in whole seconds; None = the bound from now is enough.
@@ -155,7 +155,7 @@ class Page(Struct, frozen=True):
     next: str | None
 
 
-class Principal(Struct, frozen=True):
+class Principal(Struct, frozen=True, gc=False):
     """Who asks. `id` is what grants name; an administrator may do everything."""
 
     id: str

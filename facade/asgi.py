@@ -34,7 +34,7 @@ class ClientGone(Exception):
     """The client has closed the connection; nobody reads an answer."""
 
 
-class Response(Struct, frozen=True):
+class Response(Struct, frozen=True, gc=False):
     """A whole reply, encoded."""
 
     status: int

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 
-class Call(Struct, frozen=True):
+class Call(Struct, frozen=True, gc=False):
     """Who asks; `body` is the action's input; `place` names queues; `cool_down_s` 0 = no waiting after a purge or a deletion."""
 
     by: Principal

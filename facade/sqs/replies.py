@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from facade.sqs.shapes import wire
 
 
-class Output(Struct, frozen=True, rename=wire, omit_defaults=True):
+class Output(Struct, frozen=True, rename=wire, omit_defaults=True, gc=False):
     """Of every action; by itself the reply that says no more than that it is done."""
 
 

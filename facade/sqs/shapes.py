@@ -14,7 +14,7 @@ def wire(name: str) -> str:
     return "".join("MD5" if part == "md5" else part.capitalize() for part in name.split("_"))
 
 
-class Input(Struct, frozen=True, rename=wire):
+class Input(Struct, frozen=True, rename=wire, gc=False):
     """Of every action."""
 
 
@@ -48,7 +48,7 @@ class SetQueueAttributes(OfQueue, frozen=True):
     attributes: dict[str, str] | None = None
 
 
-class AttributeValue(Struct, frozen=True, rename=wire):
+class AttributeValue(Struct, frozen=True, rename=wire, gc=False):
     """A message attribute. The list values are reserved by SQS."""
 
     data_type: str | None = None
@@ -61,7 +61,7 @@ class AttributeValue(Struct, frozen=True, rename=wire):
 Attributes = dict[str, AttributeValue]
 
 
-class Outgoing(Struct, frozen=True, rename=wire):
+class Outgoing(Struct, frozen=True, rename=wire, gc=False):
     """A message to send, alone or in a batch; `id` in a batch only."""
 
     id: str | None = None
@@ -91,7 +91,7 @@ class ReceiveMessage(OfQueue, frozen=True):
     receive_request_attempt_id: str | None = None
 
 
-class HandleEntry(Struct, frozen=True, rename=wire):
+class HandleEntry(Struct, frozen=True, rename=wire, gc=False):
     """An entry of a batch of deletes or visibility changes."""
 
     id: str | None = None
