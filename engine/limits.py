@@ -166,7 +166,7 @@ def check_send(entries: Sequence[SendEntry], max_message_bytes: int) -> int:
             check_range("lease_ms", entry.lease_ms, 0, MAX_LEASE_MS)
         if entry.attributes:
             check_attributes(entry.attributes)
-        size = message_bytes(entry)
+        size = message_bytes(entry) if entry.attributes else len(entry.body)
         if size > max_message_bytes:
             raise MessageTooLarge(
                 f"a message may have {max_message_bytes} bytes (body and attributes), given {size}",

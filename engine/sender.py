@@ -14,6 +14,7 @@ import collections
 import hashlib
 import secrets
 from collections.abc import Sequence
+from typing import cast
 
 import msgspec
 
@@ -26,6 +27,7 @@ from engine.linger import LINGER_S, company, lingers, many
 from engine.log import Appended
 from engine.queue import Queue
 from engine.verbs import SendEntry, Sent
+from schemas.identity import ids_of
 from schemas.records import BatchMark, Message
 from schemas.wire import encode
 from state.replies import LoadEntry
@@ -39,6 +41,9 @@ REST = 2.0
 # What may wait for its turn in one queue here; a send beyond that is refused, nothing of it is stored.
 WAITING_SENDS = 2_000
 WAITING_BYTES = 32_000_000
+
+
+_APPENDED = {Appended}
 
 
 class _Item:
@@ -115,36 +120,25 @@ class Sender:
         FIFO: they come after all that were answered before in their groups; one that repeats an earlier one is answered as that.
         Raises InvalidValue, MessageTooLarge, Overloaded (nothing was stored), LogUnavailable (the outcome is unknown).
         """
-        size = check_send(entries, queue.record.max_message_bytes)
-        entries = check_entries(queue.record, entries)
-        batch_id = secrets.token_hex(8) if len(entries) > 1 else ""
-        messages = [
-            Message(
-                body=entry.body,
-                attributes=entry.attributes,
-                delay_ms=queue.record.delay_ms if entry.delay_ms is None else entry.delay_ms,
-                lease_ms=entry.lease_ms,
-                sender=sender,
-                batch=BatchMark(batch_id, index, len(entries)) if batch_id else None,
-                body_is_text=entry.body_is_text,
-                group=entry.group,
-                dedup_id=entry.dedup_id,
-            )
-            for index, entry in enumerate(entries)
-        ]
+        record = queue.record
+        size = check_send(entries, record.max_message_bytes)
+        entries = check_entries(record, entries)
+        messages = _messages(entries, sender, record.delay_ms)
         appended = await self._append(queue, messages, size)
+        id_of = ids_of(self._core.secret, queue.incarnation, appended[0].partition)  # a send is in one partition
+        fifo, md5 = record.fifo, hashlib.md5
         return [
             Sent(
-                self._core.message_id(queue, a.partition, a.offset),
-                hashlib.md5(entry.body, usedforsecurity=False).hexdigest(),
+                id_of(a.offset),
+                md5(entry.body, usedforsecurity=False).hexdigest(),
                 a.timestamp_ms,
-                sequence_number(a.offset) if queue.record.fifo else "",
+                sequence_number(a.offset) if fifo else "",
             )
             for a, entry in zip(appended, entries, strict=True)
         ]
 
-    async def _append(self, queue: Queue, messages: list[Message], size: int) -> list[Appended]:
-        """Commits the messages of one send in the queue's next group. Raises LogUnavailable, Overloaded (nothing was stored)."""
+    def _append(self, queue: Queue, messages: list[Message], size: int) -> asyncio.Future[list[Appended]]:
+        """Commits the messages of one send in the queue's next group. Raises Overloaded (nothing was stored); LogUnavailable later."""
         partition = partition_of(queue.record, messages[0].group or "") if queue.record.fifo else None
         group = self._groups.get((queue.incarnation, partition))
         if group is None:
@@ -152,10 +146,10 @@ class Sender:
         group.queue = queue
         if len(group.waiting) >= WAITING_SENDS or group.size >= WAITING_BYTES:
             raise Overloaded(f"too many sends to queue {queue.name!r} are waiting for Kafka")
-        item = _Item(messages, size, asyncio.get_running_loop().create_future())
-        group.add(item)
+        done: asyncio.Future[list[Appended]] = asyncio.get_running_loop().create_future()
+        group.add(_Item(messages, size, done))
         self._begin(group)
-        return await item.done
+        return done
 
     def _shared(self, group: _Group) -> bool:
         return self._core.crowd.shared(group.queue.incarnation, asyncio.get_running_loop().time())
@@ -202,14 +196,14 @@ class Sender:
         reached("send.appended")
         entries: list[LoadEntry] = []
         settled: list[tuple[_Item, list[Appended] | Exception]] = []
-        at = 0
+        load_entry, at = self._core.load_entry, 0
         for item in items:
             end = at + len(item.messages)
             outcome = _outcome(results[at:end])
             settled.append((item, outcome))
             if not isinstance(outcome, Exception):
                 rows = zip(outcome, item.messages, values[at:end], strict=True)
-                entries += [self._core.load_entry(queue, a.offset, a.timestamp_ms, m, v) for a, m, v in rows]
+                entries += [load_entry(queue, a.offset, a.timestamp_ms, m, v) for a, m, v in rows]
             at = end
         reached("send.before_load")
         repeats = await self._core.write_through(queue, partition, entries) if entries else {}
@@ -232,13 +226,32 @@ class Sender:
             item.done.set_exception(outcome)
 
 
-def _outcome(results: Sequence[Appended | Exception]) -> list[Appended] | Exception:
+def _messages(entries: Sequence[SendEntry], sender: str, delay_ms: int) -> list[Message]:
+    """The entries of one send as they are kept; `delay_ms` is that of the queue."""
+    size = len(entries)
+    batch_id = secrets.token_hex(8) if size > 1 else ""
+    return [
+        Message(
+            entry.body,
+            entry.attributes,
+            delay_ms if entry.delay_ms is None else entry.delay_ms,
+            entry.lease_ms,
+            sender,
+            None,
+            BatchMark(batch_id, index, size) if batch_id else None,
+            entry.group,
+            entry.dedup_id,
+            body_is_text=entry.body_is_text,
+        )
+        for index, entry in enumerate(entries)
+    ]
+
+
+def _outcome(results: list[Appended | Exception]) -> list[Appended] | Exception:
     """All or none: the first failure is the failure of the batch; so is a batch that took too long to be shown."""
-    appended: list[Appended] = []
-    for result in results:
-        if isinstance(result, Exception):
-            return result
-        appended.append(result)
+    if set(map(type, results)) != _APPENDED:
+        return next(result for result in results if isinstance(result, Exception))
+    appended = cast("list[Appended]", results)
     if appended[-1].timestamp_ms - appended[0].timestamp_ms > BATCH_SPAN_MS:
         return LogUnavailable("the batch took longer than 30 s to be written; it will not be shown")
     return appended
