@@ -52,7 +52,7 @@ class Acks:
     async def _settle(self, key: _Key, waiting: collections.deque[_Asked]) -> None:
         last = 0
         while waiting or last:
-            if lingers(last, sum(len(pairs) for pairs, _ in waiting)):
+            if last and lingers(last, sum(len(pairs) for pairs, _ in waiting)):
                 await asyncio.sleep(LINGER_S)
             if not waiting:
                 break
@@ -71,7 +71,8 @@ class Acks:
 
     async def _call(self, key: _Key, some: Sequence[_Asked]) -> None:
         unit, generation, tag, late = key
-        acked = await self._store.ack(unit, generation, tag, [pair for pairs, _ in some for pair in pairs], late=late)
+        pairs = some[0][0] if len(some) == 1 else [pair for mine, _ in some for pair in mine]
+        acked = await self._store.ack(unit, generation, tag, pairs, late=late)
         at = 0
         for mine, done in some:
             if not done.done():

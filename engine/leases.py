@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from itertools import starmap
 from typing import Any, TypeVar
 
 from engine.acks import Acks
@@ -38,31 +39,34 @@ class Leases:
         check_range("handles", len(texts), 1, MAX_BATCH)
         if len(set(texts)) != len(texts):
             raise InvalidValue("handles must be distinct", field="handles", given=len(texts))
-        handles = []
-        for text in texts:
-            try:
-                handle = Handle.parse(text, self._core.secret)
-            except BadIdentity as error:
-                raise InvalidHandle(f"not a receipt handle: {error}", field="handles", given=text[:100]) from None
-            if handle.incarnation != queue.incarnation:
-                raise InvalidHandle(f"this handle is not of queue {queue.name!r}", field="handles", given=text[:100])
-            handles.append(handle)
+        handles: list[Handle] = []
+        parse, secret, incarnation, text = Handle.parse, self._core.secret, queue.incarnation, ""
+        try:
+            for text in texts:
+                handle = parse(text, secret)
+                if handle.incarnation != incarnation:
+                    raise InvalidHandle(f"this handle is not of queue {queue.name!r}", field="handles", given=text[:100])
+                handles.append(handle)
+        except BadIdentity as error:
+            raise InvalidHandle(f"not a receipt handle: {error}", field="handles", given=text[:100]) from None
         return handles
 
     async def _each(
         self,
         queue: Queue,
         handles: Sequence[Handle],
-        call: Callable[[Unit, int, int, list[int]], Awaitable[list[T]]],
+        call: Callable[[Unit, int, int, Sequence[int]], Awaitable[list[T]]],
         missing: T,
     ) -> list[T]:
         """Runs `call(unit, generation, tag, indexes)` once per unit and tag; results in the order of `handles`."""
-        groups: dict[tuple[int, int], list[int]] = {}
+        places = dict.fromkeys([(handle.partition, handle.tag) for handle in handles])
+        if len(places) == 1:
+            alone = self._ask(queue, *next(iter(places)), range(len(handles)), call)
+            return [missing] * len(handles) if alone is None else await alone
+        groups: dict[tuple[int, int], list[int]] = {place: [] for place in places}
         for index, handle in enumerate(handles):
-            groups.setdefault((handle.partition, handle.tag), []).append(index)
+            groups[handle.partition, handle.tag].append(index)
         asked = [(indexes, self._ask(queue, *at, indexes, call)) for at, indexes in groups.items()]
-        if len(asked) == 1 and asked[0][1] is not None:
-            return await asked[0][1]
         results: list[T] = [missing] * len(handles)
         some = [(indexes, answer) for indexes, answer in asked if answer is not None]
         for (indexes, _), answers in zip(some, await asyncio.gather(*(answer for _, answer in some)), strict=True):
@@ -71,7 +75,12 @@ class Leases:
         return results
 
     def _ask(
-        self, queue: Queue, partition: int, tag: int, indexes: list[int], call: Callable[[Unit, int, int, list[int]], Awaitable[list[T]]]
+        self,
+        queue: Queue,
+        partition: int,
+        tag: int,
+        indexes: Sequence[int],
+        call: Callable[[Unit, int, int, Sequence[int]], Awaitable[list[T]]],
     ) -> Coroutine[Any, Any, list[T]] | None:
         """The call for one unit and tag; None = the queue no longer has them."""
         if tag not in queue.tag_ids or partition >= len(queue.units):
@@ -87,10 +96,12 @@ class Leases:
         5 s: the messages are settled, but a loss of Redis might forget it.
         """
         handles = self._parse(queue, texts)
+        pairs = [(handle.offset, handle.nonce) for handle in handles]
         written: list[tuple[int, int]] = []
 
-        async def call(unit: Unit, g: int, tag: int, indexes: list[int]) -> list[str]:
-            acked = await self._acks.ack(unit, g, tag, [(handles[i].offset, handles[i].nonce) for i in indexes], late=late)
+        async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[str]:
+            mine = pairs if len(indexes) == len(pairs) else [pairs[i] for i in indexes]
+            acked = await self._acks.ack(unit, g, tag, mine, late=late)
             if acked.seq:
                 written.append((unit.partition, acked.seq))
             return acked.words
@@ -101,14 +112,14 @@ class Leases:
             await asyncio.gather(*(self._core.journaled(queue, partition, seq) for partition, seq in written))
         if queue.record.fifo:
             self._woken(queue, handles)
-        return [EntryResult(text, word) for text, word in zip(texts, words, strict=True)]
+        return list(starmap(EntryResult, zip(texts, words, strict=True)))
 
     async def settled(self, queue: Queue, texts: Sequence[str]) -> list[bool]:
         """Whether the message of each handle is settled under the handle's tag; also when the tag is gone."""
         handles = self._parse(queue, texts)
         store = self._core.store
 
-        async def call(unit: Unit, g: int, tag: int, indexes: list[int]) -> list[bool]:
+        async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[bool]:
             states = await store.states(unit, g, tag, [handles[i].offset for i in indexes])
             return [state.state == MessageState.SETTLED for state in states]
 
@@ -128,7 +139,7 @@ class Leases:
             _check_in_all(entry, handle)
         store = self._core.store
 
-        async def call(unit: Unit, g: int, tag: int, indexes: list[int]) -> list[tuple[str, int]]:
+        async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[tuple[str, int]]:
             rows = [(handles[i].offset, handles[i].nonce, entries[i].lease_ms) for i in indexes]
             return [(e.status, e.time_ms) for e in await store.extend(unit, g, tag, rows, late=late)]
 
@@ -141,7 +152,7 @@ class Leases:
         check_range("delay_ms", delay_ms, 0, MAX_DELAY_MS)
         store = self._core.store
 
-        async def call(unit: Unit, g: int, tag: int, indexes: list[int]) -> list[tuple[str, int]]:
+        async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[tuple[str, int]]:
             pairs = [(handles[i].offset, handles[i].nonce) for i in indexes]
             return [(e.status, e.time_ms) for e in await store.release(unit, g, tag, pairs, delay_ms=delay_ms, late=late)]
 
@@ -165,7 +176,7 @@ class Leases:
             )
         store = self._core.store
 
-        async def call(unit: Unit, g: int, tag: int, indexes: list[int]) -> list[str]:
+        async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[str]:
             pairs = [(handles[i].offset, handles[i].nonce) for i in indexes]
             killed = await store.kill(unit, g, tag, pairs, move_ms=MOVE_MS, late=late)
             dying = [k.dying for k in killed if k.status == EntryStatus.OK]
