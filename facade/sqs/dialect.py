@@ -8,10 +8,10 @@ any action.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -19,12 +19,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from engine.config import Settings
 from engine.errors import EngineError, NotAuthenticated, Unavailable
 from engine.verbs import Principal
-from facade.asgi import ClientGone, Intake, reply, unless_gone, whole_of
+from facade.asgi import ClientGone, Intake, Response, reply, unless_gone, whole_of
 from facade.metrics import Metrics
 from facade.problem import ProblemError
 from facade.sqs import signature
 from facade.sqs.actions import ACTIONS
-from facade.sqs.call import Action, Call
+from facade.sqs.call import Call
 from facade.sqs.errors import (
     ACCESS_DENIED,
     INTERNAL_FAILURE,
@@ -69,57 +69,60 @@ class SqsDialect:
             return
         started = perf_counter()
         asked = _Asked()
+        whole = whole_of(scope)
         try:
-            content = await self._answer(spoken, asked, scope, headers, receive)
+            body = self._intake.taken(whole)
+            if body is None:
+                body = await self._intake.read(headers, receive)
+            try:
+                content = await self._begun(spoken, asked, scope, headers, body, receive)
+            finally:
+                self._intake.release(body)
             response = spoken.output(asked.name, content)
         except ClientGone:
             self._metrics.observe(asked.metric, 499, perf_counter() - started)
             return
-        except SqsError as error:
-            response = spoken.error(error)
-        except EngineError as error:
-            response = spoken.error(_engine_failure(asked, error))
-            if isinstance(error, Unavailable):
-                response.headers.append((b"retry-after", b"%d" % error.retry_after_s))
-        except ProblemError as error:  # of the intake: the body is larger than any request may be
-            response = spoken.error(SqsError(INVALID_PARAMETER, str(error)))
-        except Exception:
-            log.exception("sqs %s failed", asked.name)
-            response = spoken.error(SqsError(INTERNAL_FAILURE, "An internal error occurred."))
+        except Exception as error:
+            response = _failure(spoken, asked, error)
         self._metrics.observe(asked.metric, response.status, perf_counter() - started)
-        await reply(scope, send, response)
+        if whole is None:
+            await reply(scope, send, response)
+        else:
+            whole.reply(response.status, response.headers, response.body)
 
-    async def _answer(self, spoken: Spoken, asked: _Asked, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive) -> Struct:
-        body = self._intake.taken(whole_of(scope))
-        if body is None:
-            body = await self._intake.read(headers, receive)
+    def _begun(
+        self, spoken: Spoken, asked: _Asked, scope: Scope, headers: Mapping[bytes, bytes], body: bytes, receive: Receive
+    ) -> Coroutine[Any, Any, Struct]:
+        """What answers the request, to be awaited. Raises what refuses it before that."""
+        site = headers.get(b"sec-fetch-site")
+        if site is not None or spoken.simple:
+            _refuse_pages(spoken, site, headers)
+        by = self._principal(scope, headers, body)
+        asked.name = name = spoken.action(body)
+        action = ACTIONS.get(name)
+        if action is None:
+            raise SqsError(spoken.unknown, f"There is no action {name[:100]}.")
+        asked.metric = f"sqs.{name}"
+        given = spoken.input(name, action, body)
+        place = self._places.get(headers.get(b"host", b"")) or self._place(scope, headers)
+        call = action.run(self._engine, Call(by, place, self._limits, self._cool_down_s, given))
+        return self._polled(call, receive) if action.long_poll else call
+
+    async def _polled(self, call: Coroutine[Any, Any, Struct], receive: Receive) -> Struct:
+        self._metrics.receive_begins()
         try:
-            _refuse_pages(spoken, headers)
-            by = self._principal(scope, headers, body)
-            asked.name = spoken.action(body)
-            action = _action(spoken, asked.name)
-            given = spoken.input(asked.name, action, body)
-            call = action.run(self._engine, Call(by, self._place(scope, headers), self._limits, self._cool_down_s, given))
-            if not action.long_poll:
-                return await call
-            self._metrics.receive_begins()
-            try:
-                return await unless_gone(call, receive)
-            finally:
-                self._metrics.receive_ends()
+            return await unless_gone(call, receive)
         finally:
-            self._intake.release(body)
+            self._metrics.receive_ends()
 
     def _place(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Place:
         """What the queue URLs of the answer begin with: scheme and host as the client called us, so that it can reach them."""
         host = headers.get(b"host")
         if not host:
             return self._place_of(_own_base(scope))
-        place = self._places.get(host)
-        if place is None:
-            place = self._place_of(f"{scope['scheme']}://{host.decode('latin-1')}")
-            if len(self._places) < HOSTS:
-                self._places[host] = place
+        place = self._place_of(f"{scope['scheme']}://{host.decode('latin-1')}")
+        if len(self._places) < HOSTS:
+            self._places[host] = place
         return place
 
     def _place_of(self, base: str) -> Place:
@@ -145,17 +148,28 @@ class SqsDialect:
 
 
 class _Asked:
-    """What a request has turned out to ask for; empty until its body was read."""
+    """What a request has turned out to ask for; `name` is empty until its body was read, `metric` is a name out of a small set."""
 
-    __slots__ = ("name",)
+    __slots__ = ("metric", "name")
 
     def __init__(self) -> None:
         self.name = ""
+        self.metric = "sqs.other"
 
-    @property
-    def metric(self) -> str:
-        """A name out of a small set."""
-        return f"sqs.{self.name}" if self.name in ACTIONS else "sqs.other"
+
+def _failure(spoken: Spoken, asked: _Asked, error: Exception) -> Response:
+    """The answer to a request that failed."""
+    if isinstance(error, SqsError):
+        return spoken.error(error)
+    if isinstance(error, EngineError):
+        response = spoken.error(_engine_failure(asked, error))
+        if isinstance(error, Unavailable):
+            response.headers.append((b"retry-after", b"%d" % error.retry_after_s))
+        return response
+    if isinstance(error, ProblemError):  # of the intake: the body is larger than any request may be
+        return spoken.error(SqsError(INVALID_PARAMETER, str(error)))
+    log.error("sqs %s failed", asked.name, exc_info=error)
+    return spoken.error(SqsError(INTERNAL_FAILURE, "An internal error occurred."))
 
 
 def _engine_failure(asked: _Asked, error: EngineError) -> SqsError:
@@ -165,18 +179,10 @@ def _engine_failure(asked: _Asked, error: EngineError) -> SqsError:
     return found
 
 
-def _refuse_pages(spoken: Spoken, headers: Mapping[bytes, bytes]) -> None:
+def _refuse_pages(spoken: Spoken, site: bytes | None, headers: Mapping[bytes, bytes]) -> None:
     """In open mode the browser of somebody on this machine is all that stands between us and any page they look at."""
-    site = headers.get(b"sec-fetch-site")
     if site == b"cross-site" or (spoken.simple and (site not in _OWN_PAGES or b"origin" in headers)):
         raise SqsError(ACCESS_DENIED, "A page of another site may not change anything here.")
-
-
-def _action(spoken: Spoken, name: str) -> Action:
-    action = ACTIONS.get(name)
-    if action is not None:
-        return action
-    raise SqsError(spoken.unknown, f"There is no action {name[:100]}.")
 
 
 def _own_base(scope: Scope) -> str:

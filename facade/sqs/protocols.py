@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import count
 from random import getrandbits
 from typing import Any, Final, Protocol
@@ -57,7 +58,7 @@ def protocol_of(scope: Scope, headers: Mapping[bytes, bytes]) -> Spoken | None:
     if scope["method"] == "POST":
         target = headers.get(b"x-amz-target")
         if target is not None and target.startswith(_TARGET):
-            return Json(target[len(_TARGET) :].decode("latin-1"))
+            return _json(target)
         form = headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == _FORM
         signed = headers.get(b"authorization", b"").startswith(_SIGNED)
         mine = form and (signed or _OWN_PATH.fullmatch(scope["path"]) or _SIGNED in scope["query_string"])
@@ -70,17 +71,16 @@ def protocol_of(scope: Scope, headers: Mapping[bytes, bytes]) -> Spoken | None:
 
 
 # A UUID of version 4 for the head of each reply. Nothing relies on it being hard to guess: what is drawn once for the process and a number.
-_OF_PROCESS: Final = f"{getrandbits(32):08x}-{getrandbits(16):04x}-4{getrandbits(12):03x}-a{getrandbits(12):03x}-"
+_OF_PROCESS: Final = f"{getrandbits(32):08x}-{getrandbits(16):04x}-4{getrandbits(12):03x}-a{getrandbits(12):03x}-".encode()
 _NUMBERS: Final = count()
 
 
-def _request_id() -> str:
-    return _OF_PROCESS + f"{next(_NUMBERS):012x}"
+def _request_id() -> bytes:
+    return b"%b%012x" % (_OF_PROCESS, next(_NUMBERS))
 
 
-def _response(status: int, media_type: tuple[bytes, bytes], request_id: str, body: bytes, *more: tuple[bytes, bytes]) -> Response:
-    head = [media_type, (b"x-amzn-requestid", request_id.encode("ascii")), *more, (b"content-length", b"%d" % len(body))]
-    return Response(status, head, body)
+def _response(status: int, media_type: tuple[bytes, bytes], request_id: bytes, body: bytes, *more: tuple[bytes, bytes]) -> Response:
+    return Response(status, [media_type, (b"x-amzn-requestid", request_id), *more, (b"content-length", b"%d" % len(body))], body)
 
 
 def _fault(error: SqsError) -> str:
@@ -106,13 +106,19 @@ class Json:
             raise SqsError(SERIALIZATION, f"The body can't be read: {error}") from None
 
     def output(self, name: str, content: Struct) -> Response:
-        return _response(200, _JSON_TYPE, _request_id(), _encode(content))
+        body = _encode(content)
+        return Response(200, [_JSON_TYPE, (b"x-amzn-requestid", _request_id()), (b"content-length", b"%d" % len(body))], body)
 
     def error(self, error: SqsError) -> Response:
         shape = error.shape
         body = _encode({"__type": shape.type, "message": error.message.encode("utf-8", "replace").decode()})
         code = (b"x-amzn-query-error", f"{shape.code};{_fault(error)}".encode("ascii"))
         return _response(shape.status, _JSON_TYPE, _request_id(), body, code)
+
+
+@lru_cache(maxsize=256)
+def _json(target: bytes) -> Json:
+    return Json(target[len(_TARGET) :].decode("latin-1"))
 
 
 class Query:
@@ -146,9 +152,9 @@ class Query:
 
     def output(self, name: str, content: Struct) -> Response:
         request_id = _request_id()
-        return _response(200, _XML_TYPE, request_id, xml.reply(name, content, request_id))
+        return _response(200, _XML_TYPE, request_id, xml.reply(name, content, request_id.decode()))
 
     def error(self, error: SqsError) -> Response:
         request_id = _request_id()
-        body = xml.error(_fault(error), error.shape.code, error.message, request_id)
+        body = xml.error(_fault(error), error.shape.code, error.message, request_id.decode())
         return _response(error.shape.status, _XML_TYPE, request_id, body)
