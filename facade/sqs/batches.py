@@ -31,17 +31,22 @@ def by_id(entries: Sequence[_E] | None, most: int) -> dict[str, _E]:
         raise SqsError(EMPTY_BATCH, "There should be at least one entry in the request.")
     if len(entries) > most:
         raise SqsError(TOO_MANY_ENTRIES, f"Maximum number of entries per request are {most}. You have sent {len(entries)}.")
-    found: dict[str, _E] = {}
-    for entry in entries:
-        entry_id = entry.id
+    ids = [entry.id or "" for entry in entries]
+    if not all(map(_legal, ids)) or len(set(ids)) != len(ids):
+        raise _fault(ids)
+    return dict(zip(ids, entries, strict=True))
+
+
+def _fault(ids: Sequence[str]) -> SqsError:
+    """What is wrong with the first of `ids` that is wrong."""
+    for at, entry_id in enumerate(ids):
         if not entry_id:
-            raise missing("Entries.Id")
+            return missing("Entries.Id")
         if not _legal(entry_id):
-            raise SqsError(INVALID_ENTRY_ID, "A batch entry id can only contain alphanumeric characters, hyphens and underscores, 1 to 80.")
-        if entry_id in found:
-            raise SqsError(IDS_NOT_DISTINCT, f"Id {entry_id} repeated.")
-        found[entry_id] = entry
-    return found
+            break
+        if entry_id in ids[:at]:
+            return SqsError(IDS_NOT_DISTINCT, f"Id {entry_id} repeated.")
+    return SqsError(INVALID_ENTRY_ID, "A batch entry id can only contain alphanumeric characters, hyphens and underscores, 1 to 80.")
 
 
 def failed(id: str, error: SqsError) -> FailedReply:

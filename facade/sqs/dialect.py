@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("leaseway.facade")
 # Names that clients call this worker by, kept with what follows from them; of more none is kept.
 HOSTS = 1000
+# Names out of a small set.
+_METRICS = {name: f"sqs.{name}" for name in ACTIONS}
 _OWN_PAGES = (None, b"same-origin", b"none")
 
 
@@ -62,47 +64,40 @@ class SqsDialect:
         self._places: dict[bytes, Place] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = dict(scope["headers"]) if scope["type"] == "http" else {}
-        spoken = protocol_of(scope, headers) if scope["type"] == "http" else None
-        if spoken is None:
+        if scope["type"] != "http" or (spoken := protocol_of(scope, headers := dict(scope["headers"]))) is None:
             await self._rest(scope, receive, send)
             return
         started = perf_counter()
-        asked = _Asked()
-        whole = whole_of(scope)
+        name, whole = "", whole_of(scope)
         try:
             body = self._intake.taken(whole)
             if body is None:
                 body = await self._intake.read(headers, receive)
             try:
-                content = await self._begun(spoken, asked, scope, headers, body, receive)
+                by = self._principal(spoken, scope, headers, body)
+                name = spoken.action(body)
+                content = await self._begun(spoken, name, by, scope, headers, body, receive)
             finally:
                 self._intake.release(body)
-            response = spoken.output(asked.name, content)
+            response = spoken.output(name, content)
         except ClientGone:
-            self._metrics.observe(asked.metric, 499, perf_counter() - started)
+            self._metrics.observe(_METRICS.get(name, "sqs.other"), 499, perf_counter() - started)
             return
         except Exception as error:
-            response = _failure(spoken, asked, error)
-        self._metrics.observe(asked.metric, response.status, perf_counter() - started)
+            response = _failure(spoken, name, error)
+        self._metrics.observe(_METRICS.get(name, "sqs.other"), response.status, perf_counter() - started)
         if whole is None:
             await reply(scope, send, response)
         else:
             whole.reply(response.status, response.headers, response.body)
 
     def _begun(
-        self, spoken: Spoken, asked: _Asked, scope: Scope, headers: Mapping[bytes, bytes], body: bytes, receive: Receive
+        self, spoken: Spoken, name: str, by: Principal, scope: Scope, headers: Mapping[bytes, bytes], body: bytes, receive: Receive
     ) -> Coroutine[Any, Any, Struct]:
-        """What answers the request, to be awaited. Raises what refuses it before that."""
-        site = headers.get(b"sec-fetch-site")
-        if site is not None or spoken.simple:
-            _refuse_pages(spoken, site, headers)
-        by = self._principal(scope, headers, body)
-        asked.name = name = spoken.action(body)
+        """What does the action `name`, to be awaited. Raises SqsError for what refuses it before that."""
         action = ACTIONS.get(name)
         if action is None:
             raise SqsError(spoken.unknown, f"There is no action {name[:100]}.")
-        asked.metric = f"sqs.{name}"
         given = spoken.input(name, action, body)
         place = self._places.get(headers.get(b"host", b"")) or self._place(scope, headers)
         call = action.run(self._engine, Call(by, place, self._limits, self._cool_down_s, given))
@@ -128,8 +123,11 @@ class SqsDialect:
     def _place_of(self, base: str) -> Place:
         return Place(base, self._settings.sqs_account, self._settings.sqs_region)
 
-    def _principal(self, scope: Scope, headers: Mapping[bytes, bytes], body: bytes) -> Principal:
-        """Who asks. Open mode believes the key id, required mode the signature. Raises SqsError."""
+    def _principal(self, spoken: Spoken, scope: Scope, headers: Mapping[bytes, bytes], body: bytes) -> Principal:
+        """Who asks. Open mode believes the key id, required mode the signature. Raises SqsError, for a page of another site too."""
+        site = headers.get(b"sec-fetch-site")
+        if site is not None or spoken.simple:
+            _refuse_pages(spoken, site, headers)
         if self._open:
             return self._engine.authenticate(
                 signature.claimed_key_id(headers.get(b"authorization", b""), scope.get("query_string", b"")), None
@@ -147,35 +145,25 @@ class SqsDialect:
             raise SqsError(SIGNATURE_DOES_NOT_MATCH, "The signature is not that of this request and this key's secret.") from None
 
 
-class _Asked:
-    """What a request has turned out to ask for; `name` is empty until its body was read, `metric` is a name out of a small set."""
-
-    __slots__ = ("metric", "name")
-
-    def __init__(self) -> None:
-        self.name = ""
-        self.metric = "sqs.other"
-
-
-def _failure(spoken: Spoken, asked: _Asked, error: Exception) -> Response:
-    """The answer to a request that failed."""
+def _failure(spoken: Spoken, name: str, error: Exception) -> Response:
+    """The answer to a request that failed; `name` is empty until its body was read."""
     if isinstance(error, SqsError):
         return spoken.error(error)
     if isinstance(error, EngineError):
-        response = spoken.error(_engine_failure(asked, error))
+        response = spoken.error(_engine_failure(name, error))
         if isinstance(error, Unavailable):
             response.headers.append((b"retry-after", b"%d" % error.retry_after_s))
         return response
     if isinstance(error, ProblemError):  # of the intake: the body is larger than any request may be
         return spoken.error(SqsError(INVALID_PARAMETER, str(error)))
-    log.error("sqs %s failed", asked.name, exc_info=error)
+    log.error("sqs %s failed", name, exc_info=error)
     return spoken.error(SqsError(INTERNAL_FAILURE, "An internal error occurred."))
 
 
-def _engine_failure(asked: _Asked, error: EngineError) -> SqsError:
+def _engine_failure(name: str, error: EngineError) -> SqsError:
     found = sqs_error(error)
     if found.shape is INTERNAL_FAILURE:
-        log.error("sqs %s failed", asked.name, exc_info=error)
+        log.error("sqs %s failed", name, exc_info=error)
     return found
 
 
