@@ -32,8 +32,8 @@ class Acks:
         self._waiting: dict[_Key, collections.deque[_Asked]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def ack(self, unit: Unit, generation: int, tag: int, pairs: Pairs, *, late: bool) -> Acked:
-        """As `Store.ack`, and raises what that does; `seq` is that of the journal entry of the whole call.
+    def ack(self, unit: Unit, generation: int, tag: int, pairs: Pairs, *, late: bool) -> asyncio.Future[Acked]:
+        """To be awaited as `Store.ack`, and raises what that does; `seq` is that of the journal entry of the whole call.
 
         A caller that is cancelled has acked nevertheless, or has not: as when its answer is lost.
         """
@@ -47,7 +47,7 @@ class Acks:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         waiting.append((pairs, done))
-        return await done
+        return done
 
     async def _settle(self, key: _Key, waiting: collections.deque[_Asked]) -> None:
         last = 0

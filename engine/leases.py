@@ -24,6 +24,7 @@ from state.keys import Unit
 from state.replies import Dying
 
 T = TypeVar("T")
+_Call = Callable[[Unit, int, int, Sequence[int]], Awaitable[list[T]]]
 MoveDead = Callable[[Queue, TagRecord, int, Sequence[Dying]], Coroutine[Any, Any, list[bool]]]
 
 
@@ -51,21 +52,19 @@ class Leases:
             raise InvalidHandle(f"not a receipt handle: {error}", field="handles", given=text[:100]) from None
         return handles
 
-    async def _each(
-        self,
-        queue: Queue,
-        handles: Sequence[Handle],
-        call: Callable[[Unit, int, int, Sequence[int]], Awaitable[list[T]]],
-        missing: T,
-    ) -> list[T]:
+    def _each(self, queue: Queue, handles: Sequence[Handle], call: _Call[T], missing: T) -> Awaitable[list[T]]:
         """Runs `call(unit, generation, tag, indexes)` once per unit and tag; results in the order of `handles`."""
         places = dict.fromkeys([(handle.partition, handle.tag) for handle in handles])
         if len(places) == 1:
             alone = self._ask(queue, *next(iter(places)), range(len(handles)), call)
-            return [missing] * len(handles) if alone is None else await alone
-        groups: dict[tuple[int, int], list[int]] = {place: [] for place in places}
+            if alone is not None:
+                return alone
+        return self._apart(queue, handles, call, missing)
+
+    async def _apart(self, queue: Queue, handles: Sequence[Handle], call: _Call[T], missing: T) -> list[T]:
+        groups: dict[tuple[int, int], list[int]] = {}
         for index, handle in enumerate(handles):
-            groups[handle.partition, handle.tag].append(index)
+            groups.setdefault((handle.partition, handle.tag), []).append(index)
         asked = [(indexes, self._ask(queue, *at, indexes, call)) for at, indexes in groups.items()]
         results: list[T] = [missing] * len(handles)
         some = [(indexes, answer) for indexes, answer in asked if answer is not None]
@@ -74,14 +73,7 @@ class Leases:
                 results[index] = answer
         return results
 
-    def _ask(
-        self,
-        queue: Queue,
-        partition: int,
-        tag: int,
-        indexes: Sequence[int],
-        call: Callable[[Unit, int, int, Sequence[int]], Awaitable[list[T]]],
-    ) -> Coroutine[Any, Any, list[T]] | None:
+    def _ask(self, queue: Queue, partition: int, tag: int, indexes: Sequence[int], call: _Call[T]) -> Coroutine[Any, Any, list[T]] | None:
         """The call for one unit and tag; None = the queue no longer has them."""
         if tag not in queue.tag_ids or partition >= len(queue.units):
             return None

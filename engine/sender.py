@@ -80,13 +80,15 @@ class _Group:
     def take(self, most: int) -> list[_Item]:
         """The next group: whole sends, until there are `most` records or GROUP_BYTES."""
         items: list[_Item] = []
-        records, size = self.records, self.size
-        while self.waiting and records - self.records < most and size - self.size < GROUP_BYTES:
-            item = self.waiting.popleft()
+        waiting, records, size = self.waiting, 0, 0
+        while waiting and records < most and size < GROUP_BYTES:
+            item = waiting.popleft()
             items.append(item)
-            self.records -= len(item.messages)
-            self.size -= item.size
-        self.last = company(records - self.records, len(items))
+            records += len(item.messages)
+            size += item.size
+        self.records -= records
+        self.size -= size
+        self.last = company(records, len(items))
         return items
 
     def next_partition(self) -> int:
@@ -209,16 +211,17 @@ class Sender:
         repeats = await self._core.write_through(queue, partition, entries) if entries else {}
         reached("send.before_answer")
         for item, outcome in settled:
-            if repeats and not isinstance(outcome, Exception):
+            if item.done.done():
+                continue
+            if isinstance(outcome, Exception):
+                self._refuse(queue, item, outcome)
+                continue
+            if repeats:
                 outcome = [msgspec.structs.replace(a, offset=repeats.get(a.offset, a.offset)) for a in outcome]
-            self._answer(queue, item, outcome)
-
-    def _answer(self, queue: Queue, item: _Item, outcome: list[Appended] | Exception) -> None:
-        if item.done.done():
-            return
-        if not isinstance(outcome, Exception):
             item.done.set_result(outcome)
-        elif queue.incarnation not in self._core.control.by_incarnation:
+
+    def _refuse(self, queue: Queue, item: _Item, outcome: Exception) -> None:
+        if queue.incarnation not in self._core.control.by_incarnation:
             item.done.set_exception(QueueNotFound(f"queue {queue.name!r} was deleted", field="queue", given=queue.name))
         else:
             if isinstance(outcome, LogUnavailable):
