@@ -60,6 +60,8 @@ class Core:
         self.rebuilding: set[Unit] = set()
         self.rebuilt: Callable[[Unit], None] = lambda unit: None
         self.crowd = Crowd()
+        # Incarnation -> when messages were lent here last (loop time).
+        self.lent_at: dict[str, float] = {}
         self.counts: dict[str, float] = {}
         # (kind, queue) -> how many; there while it lasts. See engine/watch.py.
         self.alarms: dict[tuple[str, str], float] = {}

@@ -9,6 +9,9 @@ from __future__ import annotations
 # Messages at once: eight clients that send singly are not many, eight that send tens are.
 MANY = 16
 LINGER_S = 0.001
+# Of the time that the last group of sends took, while its queue is received from; and at most so long.
+SEND_PART = 0.5
+SEND_LINGER_S = 0.02
 
 
 def company(size: int, callers: int) -> int:
@@ -24,3 +27,12 @@ def many(last: int, waiting: int) -> bool:
 def lingers(last: int, waiting: int) -> bool:
     """Whether a group should wait for LINGER_S: much is done at once, and those of the last group are not back yet."""
     return waiting <= last and many(last, waiting)
+
+
+def send_linger_s(took_s: float) -> float:
+    """How long a group of sends waits while messages of its queue are received here too, if it `lingers`; the last one took `took_s`.
+
+    A message is sent in one request, and received and acked in two. When all take as long, senders are ahead for ever, and what waits is
+    more and more: each message then costs Redis a half more, and comes after seconds. Whoever only sends is not held up.
+    """
+    return min(max(LINGER_S, took_s * SEND_PART), SEND_LINGER_S)

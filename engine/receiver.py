@@ -207,6 +207,7 @@ class Receiver:
                 left -= waiter.max
         line.put_back(waiters[len(served) :])
         if served:
+            self._core.lent_at[queue.incarnation] = asyncio.get_running_loop().time()
             deliveries = self._deliveries.at_hand(queue, tag, lent)
             if deliveries is None:
                 # Bodies have to come from Kafka: the next waiters need not wait for that.
@@ -236,6 +237,7 @@ class Receiver:
             line.timer = loop.call_at(max(line.next_look(), loop.time() + 0.001), self._pump_soon, incarnation, line)
 
     def _gone(self, queue: Queue) -> None:
+        self._core.lent_at.pop(queue.incarnation, None)
         for line in self._lines.pop(queue.incarnation, {}).values():
             line.stop_timer()
             line.drop()

@@ -2,15 +2,14 @@
 
 Concurrent sends to a queue are committed in groups: one produce to one partition, one load of the window. A group starts at
 once when fewer than two are under way, so an idle queue waits for nothing. A busy one has one under way, which lingers for those
-who were answered just now (`linger.py`). While other queues are in use, one that has more to send than a group has one small group
-under way, and rests for twice as long as that took: a flood takes a third of this worker's time at most.
-Neighbours: `engine.py` calls `send`; `core.write_through` loads. Must not know HTTP.
+who were answered just now, and longer while its messages are received (`linger.py`). While other queues are in use, one that has more to
+send than a group has one small group under way, and rests for twice as long as that took: a flood takes a third of this worker's time.
+Neighbours: `engine.py` calls `send`; `groups.py` has what waits; `core.write_through` loads. Must not know HTTP.
 """
 
 from __future__ import annotations
 
 import asyncio
-import collections
 import hashlib
 import secrets
 from collections.abc import Sequence
@@ -19,11 +18,13 @@ from typing import cast
 import msgspec
 
 from engine.core import BATCH_SPAN_MS, Core
+from engine.crowd import RECENT_S
 from engine.errors import LogUnavailable, Overloaded, QueueNotFound
 from engine.failpoints import reached
 from engine.fifo import check_entries, partition_of, sequence_number
+from engine.groups import Group, Item
 from engine.limits import check_send
-from engine.linger import LINGER_S, company, lingers, many
+from engine.linger import LINGER_S, lingers, many, send_linger_s
 from engine.log import Appended
 from engine.queue import Queue
 from engine.verbs import SendEntry, Sent
@@ -34,7 +35,6 @@ from state.replies import LoadEntry
 
 GROUPS_UNDER_WAY = 2
 GROUP_RECORDS = 500
-GROUP_BYTES = 2_000_000
 # The same while other queues are in use: a group holds them up for as long as it is encoded, loaded and answered.
 SHARED_RECORDS = 50
 REST = 2.0
@@ -46,64 +46,12 @@ WAITING_BYTES = 32_000_000
 _APPENDED = {Appended}
 
 
-class _Item:
-    """The messages of one send and who waits for them."""
-
-    __slots__ = ("done", "messages", "size")
-
-    def __init__(self, messages: list[Message], size: int, done: asyncio.Future[list[Appended]]) -> None:
-        self.messages = messages
-        self.size = size
-        self.done = done
-
-
-class _Group:
-    """Sends of one queue (FIFO: of one partition) that wait for the next commit."""
-
-    __slots__ = ("fixed", "last", "queue", "records", "size", "starting", "turn", "under_way", "waiting")
-
-    def __init__(self, queue: Queue, partition: int | None) -> None:
-        self.queue = queue
-        self.waiting: collections.deque[_Item] = collections.deque()
-        self.records = self.size = 0
-        self.last = 0
-        self.under_way = 0
-        self.starting = False  # one of those under way has not taken what waits yet
-        self.fixed = partition is not None
-        self.turn = secrets.randbelow(queue.record.partitions) if partition is None else partition
-
-    def add(self, item: _Item) -> None:
-        self.waiting.append(item)
-        self.records += len(item.messages)
-        self.size += item.size
-
-    def take(self, most: int) -> list[_Item]:
-        """The next group: whole sends, until there are `most` records or GROUP_BYTES."""
-        items: list[_Item] = []
-        waiting, records, size = self.waiting, 0, 0
-        while waiting and records < most and size < GROUP_BYTES:
-            item = waiting.popleft()
-            items.append(item)
-            records += len(item.messages)
-            size += item.size
-        self.records -= records
-        self.size -= size
-        self.last = company(records, len(items))
-        return items
-
-    def next_partition(self) -> int:
-        """Sends of a standard queue go to its partitions in turn."""
-        if not self.fixed:
-            self.turn = (self.turn + 1) % self.queue.record.partitions
-        return self.turn
-
-
 class Sender:
     """Sends of this worker. Any number of tasks may send at once."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._groups: dict[tuple[str, int | None], _Group] = {}
+        self._groups: dict[tuple[str, int | None], Group] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         core.control.gone.append(self._gone)
 
@@ -144,19 +92,19 @@ class Sender:
         partition = partition_of(queue.record, messages[0].group or "") if queue.record.fifo else None
         group = self._groups.get((queue.incarnation, partition))
         if group is None:
-            group = self._groups[queue.incarnation, partition] = _Group(queue, partition)
+            group = self._groups[queue.incarnation, partition] = Group(queue, partition)
         group.queue = queue
         if len(group.waiting) >= WAITING_SENDS or group.size >= WAITING_BYTES:
             raise Overloaded(f"too many sends to queue {queue.name!r} are waiting for Kafka")
         done: asyncio.Future[list[Appended]] = asyncio.get_running_loop().create_future()
-        group.add(_Item(messages, size, done))
+        group.add(Item(messages, size, done))
         self._begin(group)
         return done
 
-    def _shared(self, group: _Group) -> bool:
+    def _shared(self, group: Group) -> bool:
         return self._core.crowd.shared(group.queue.incarnation, asyncio.get_running_loop().time())
 
-    def _begin(self, group: _Group) -> None:
+    def _begin(self, group: Group) -> None:
         """Starts the next group's task if somebody waits and one more may be under way."""
         if not group.waiting or group.starting or group.under_way >= GROUPS_UNDER_WAY:
             return
@@ -168,19 +116,24 @@ class Sender:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _commit(self, group: _Group) -> None:
+    def _linger_s(self, group: Group, now: float) -> float:
+        received = now - self._core.lent_at.get(group.queue.incarnation, float("-inf")) < RECENT_S
+        return send_linger_s(group.took_s) if received else LINGER_S
+
+    async def _commit(self, group: Group) -> None:
         """Takes, stores and answers a group; then the next one's turn comes, at once or after a rest."""
         # At least one turn of the loop: what was read from the sockets together goes together.
-        await asyncio.sleep(LINGER_S if lingers(group.last, group.records) else 0)
         loop = asyncio.get_running_loop()
+        await asyncio.sleep(self._linger_s(group, loop.time()) if lingers(group.last, group.records) else 0)
         began = loop.time()
         items = group.take(SHARED_RECORDS if self._shared(group) else GROUP_RECORDS)
         group.starting = False
         self._begin(group)
         try:
             await self._store(group.queue, group.next_partition(), items)
+            group.took_s = loop.time() - began
             if group.waiting and self._shared(group):
-                await asyncio.sleep(REST * (loop.time() - began))
+                await asyncio.sleep(REST * group.took_s)
         except Exception as error:  # the waiters must hear of it, whatever it is
             for item in items:
                 if not item.done.done():
@@ -189,7 +142,7 @@ class Sender:
             group.under_way -= 1
             self._begin(group)
 
-    async def _store(self, queue: Queue, partition: int, items: list[_Item]) -> None:
+    async def _store(self, queue: Queue, partition: int, items: list[Item]) -> None:
         # Encoded with their group: what waits costs the event loop little.
         values: list[bytes] = []
         for item in items:
@@ -197,7 +150,7 @@ class Sender:
         results = await self._core.log.append_many(queue.topic, partition, values)
         reached("send.appended")
         entries: list[LoadEntry] = []
-        settled: list[tuple[_Item, list[Appended] | Exception]] = []
+        settled: list[tuple[Item, list[Appended] | Exception]] = []
         load_entry, at = self._core.load_entry, 0
         for item in items:
             end = at + len(item.messages)
@@ -220,7 +173,7 @@ class Sender:
                 outcome = [msgspec.structs.replace(a, offset=repeats.get(a.offset, a.offset)) for a in outcome]
             item.done.set_result(outcome)
 
-    def _refuse(self, queue: Queue, item: _Item, outcome: Exception) -> None:
+    def _refuse(self, queue: Queue, item: Item, outcome: Exception) -> None:
         if queue.incarnation not in self._core.control.by_incarnation:
             item.done.set_exception(QueueNotFound(f"queue {queue.name!r} was deleted", field="queue", given=queue.name))
         else:

@@ -162,6 +162,22 @@ async def test_many_senders_share_groups_of_nearly_all_of_them(engine: Engine, c
     assert len(groups) <= 32
 
 
+async def test_senders_leave_time_to_those_who_receive_and_wait_for_nobody_else(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.linger.SEND_PART", 1e6)
+    monkeypatch.setattr("engine.linger.SEND_LINGER_S", 0.2)
+    await engine.create_queue(BY, "q", QueueSettings())
+
+    async def took_s() -> float:
+        began = time.monotonic()
+        await clients(32, 4, lambda n: engine.send(BY, "q", [SendEntry(b"%d" % n)]))
+        return time.monotonic() - began
+
+    alone = await took_s()
+    assert len(await receive(engine, "q", max=1, wait_ms=1000)) == 1
+    # At least two of the groups, the second and the third, come while much is done at once.
+    assert alone < 0.2 and await took_s() > 0.4
+
+
 @pytest.mark.usefixtures("long_linger")
 async def test_many_ackers_share_calls_of_nearly_all_of_them(engine: Engine, calls: Callable[[str], list[Any]]) -> None:
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
