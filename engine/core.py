@@ -99,8 +99,6 @@ class Core:
             mask = "".join("1" if matches(tag.filter, message.attributes) else "0" for tag in queue.tags)
         packed = pack_body(sent_at_ms, sent_at_ms + delay_ms, message.lease_ms, value)
         origin, group = message.origin, message.group
-        if origin is None and group is None and not record.fifo:
-            return LoadEntry(offset, packed, mask)
         move_key = "" if origin is None else move_key_of(origin.from_id, origin.from_tag)
         if record.fifo:
             return LoadEntry(offset, packed, mask, move_key, "", group_digest(group), dedup_digest(record, message))

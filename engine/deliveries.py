@@ -36,8 +36,6 @@ class Deliveries:
             for leased in received.leased:
                 if not leased.packed:
                     return None
-        if len(lent) == 1:
-            return self._made(queue, tag, *lent[0], {})
         return [delivery for partition, received in lent for delivery in self._made(queue, tag, partition, received, {})]
 
     async def of(self, queue: Queue, tag: TagRecord, partition: int, received: Received, lease_ms: int | None) -> list[Delivery]:

@@ -127,8 +127,10 @@ class Engine:
         await self.core.log.stop()
 
     async def _queue(self, by: Principal, verb: Verb, name: str) -> Queue:
-        queue = self.core.control.queues.get(name) or await self.core.control.queue(name)
-        self._access.authorise(by, verb, queue)
+        queue = self._known(by, verb, name)
+        if queue is None:
+            queue = await self.core.control.queue(name)
+            self._access.authorise(by, verb, queue)
         return queue
 
     def _known(self, by: Principal, verb: Verb, name: str) -> Queue | None:
@@ -175,7 +177,7 @@ class Engine:
 
         Nobody is authorised by it: the verb that follows does that. Raises QueueNotFound.
         """
-        return (self.core.control.queues.get(name) or await self.core.control.queue(name)).record
+        return self.known(name) or (await self.core.control.queue(name)).record
 
     async def get_queue(self, by: Principal, name: str) -> QueueInfo:
         return await queue_info(self.core, await self._queue(by, Verb.GET_QUEUE, name))

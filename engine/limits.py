@@ -149,9 +149,8 @@ def check_attributes(attributes: Mapping[str, Attribute]) -> None:
 def message_bytes(entry: SendEntry) -> int:
     """Size as limits count it: body, and name, type and value of each attribute, in encoded bytes."""
     size = len(entry.body)
-    if entry.attributes:
-        for name, attribute in entry.attributes.items():
-            size += len(name.encode()) + len(attribute.type.encode()) + len(attribute.value)
+    for name, attribute in entry.attributes.items():
+        size += len(name.encode()) + len(attribute.type.encode()) + len(attribute.value)
     return size
 
 

@@ -33,6 +33,6 @@ def send_linger_s(took_s: float) -> float:
     """How long a group of sends waits while messages of its queue are received here too, if it `lingers`; the last one took `took_s`.
 
     A message is sent in one request, and received and acked in two. When all take as long, senders are ahead for ever, and what waits is
-    more and more: each message then costs Redis a half more, and comes after seconds. Whoever only sends is not held up.
+    more and more: each message then costs Redis a quarter more, and comes after seconds. Whoever only sends is not held up.
     """
     return min(max(LINGER_S, took_s * SEND_PART), SEND_LINGER_S)

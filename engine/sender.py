@@ -41,8 +41,6 @@ REST = 2.0
 # What may wait for its turn in one queue here; a send beyond that is refused, nothing of it is stored.
 WAITING_SENDS = 2_000
 WAITING_BYTES = 32_000_000
-
-
 _APPENDED = {Appended}
 
 
@@ -122,8 +120,8 @@ class Sender:
 
     async def _commit(self, group: Group) -> None:
         """Takes, stores and answers a group; then the next one's turn comes, at once or after a rest."""
-        # At least one turn of the loop: what was read from the sockets together goes together.
         loop = asyncio.get_running_loop()
+        # At least one turn of the loop: what was read from the sockets together goes together.
         await asyncio.sleep(self._linger_s(group, loop.time()) if lingers(group.last, group.records) else 0)
         began = loop.time()
         items = group.take(SHARED_RECORDS if self._shared(group) else GROUP_RECORDS)

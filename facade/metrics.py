@@ -107,15 +107,14 @@ class Metrics:
     def __init__(self, counts: Callable[[], Mapping[str, float]], alarms: Callable[[], Sequence[Alarm]] = tuple) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
         self._requests = Requests()
-        self._verbs = self._requests.verbs
         for collector in (self._requests, EngineCounts(counts), EngineAlarms(alarms)):
             self._registry.register(collector)
 
     def observe(self, verb: str, status: int, seconds: float) -> None:
         """Counts one request. `verb` and `status` must come from small sets: each pair is a time series."""
-        cell = self._verbs.get(verb)
+        cell = self._requests.verbs.get(verb)
         if cell is None:
-            cell = self._verbs[verb] = _Verb()
+            cell = self._requests.verbs[verb] = _Verb()
         try:
             cell.ended[status] += 1
         except KeyError:

@@ -79,8 +79,8 @@ def _request_id() -> bytes:
     return b"%b%012x" % (_OF_PROCESS, next(_NUMBERS))
 
 
-def _response(status: int, media_type: tuple[bytes, bytes], request_id: bytes, body: bytes, *more: tuple[bytes, bytes]) -> Response:
-    return Response(status, [media_type, (b"x-amzn-requestid", request_id), *more, (b"content-length", b"%d" % len(body))], body)
+def _response(status: int, media_type: tuple[bytes, bytes], request_id: bytes, body: bytes) -> Response:
+    return Response(status, [media_type, (b"x-amzn-requestid", request_id), (b"content-length", b"%d" % len(body))], body)
 
 
 def _fault(error: SqsError) -> str:
@@ -106,14 +106,14 @@ class Json:
             raise SqsError(SERIALIZATION, f"The body can't be read: {error}") from None
 
     def output(self, name: str, content: Struct) -> Response:
-        body = _encode(content)
-        return Response(200, [_JSON_TYPE, (b"x-amzn-requestid", _request_id()), (b"content-length", b"%d" % len(body))], body)
+        return _response(200, _JSON_TYPE, _request_id(), _encode(content))
 
     def error(self, error: SqsError) -> Response:
         shape = error.shape
         body = _encode({"__type": shape.type, "message": error.message.encode("utf-8", "replace").decode()})
-        code = (b"x-amzn-query-error", f"{shape.code};{_fault(error)}".encode("ascii"))
-        return _response(shape.status, _JSON_TYPE, _request_id(), body, code)
+        response = _response(shape.status, _JSON_TYPE, _request_id(), body)
+        response.headers.append((b"x-amzn-query-error", f"{shape.code};{_fault(error)}".encode("ascii")))
+        return response
 
 
 @lru_cache(maxsize=256)

@@ -22,13 +22,18 @@ _FAILED = ([(b"content-type", b"text/plain; charset=utf-8"), (b"content-length",
 _NO_BODY = frozenset((204, 304))
 
 
-def head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Status line and header lines, without the empty line at the end. Raises ValueError for a header of more than one line."""
+def status_line(status: int) -> bytes:
+    """The first line of a reply."""
+    return _STATUS.get(status) or b"HTTP/1.1 %d \r\n" % status
+
+
+def header_lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """A line for each header. Raises ValueError for one of more than one line."""
     lines = [_LINE % header for header in headers]
     text = b"".join(lines)
     if text.count(b"\n") != len(lines) or text.count(b"\r") != len(lines):
         raise ValueError("a header of the reply has a line break in it")
-    return (_STATUS.get(status) or b"HTTP/1.1 %d \r\n" % status) + text
+    return text
 
 
 class Exchange:
@@ -131,13 +136,15 @@ class Exchange:
             self.keep_alive = False
         else:
             headers += self.connection.own_headers(self)
-        if b"content-length" in named:
-            self.left = 0 if bare else int(named[b"content-length"])
-        elif not bare and self.scope["http_version"] != "1.0":  # such a client reads until the end
+        if bare:
+            self.left = 0
+        elif b"content-length" in named:
+            self.left = int(named[b"content-length"])
+        elif self.scope["http_version"] != "1.0":  # such a client reads until the end
             self.chunked = True
             if b"transfer-encoding" not in named:
                 headers.append((b"transfer-encoding", b"chunked"))
-        self.pending = head(status, headers) + self.connection.date() + b"\r\n"
+        self.pending = self.connection.message(status, headers, b"")
         self.started = True
 
     def _body(self, body: bytes, *, more: bool) -> None:

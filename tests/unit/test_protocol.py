@@ -110,6 +110,16 @@ async def whole(scope: Any, receive: Any, send: Any) -> None:
     await reply(scope, send, Response(200, [(b"content-length", b"%d" % len(said))], said))
 
 
+def held_up(going: asyncio.Event) -> Any:
+    """An app that echoes, but not before `going`."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await going.wait()
+        await echo(scope, receive, send)
+
+    return app
+
+
 APPS = pytest.mark.parametrize("app", [echo, whole])
 
 
@@ -169,12 +179,7 @@ async def test_a_body_in_chunks_comes_whole(app: Any) -> None:
 
 async def test_who_sends_more_than_is_taken_has_to_wait() -> None:
     taking = asyncio.Event()
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        await taking.wait()
-        await echo(scope, receive, send)
-
-    async with serving(app) as client:
+    async with serving(held_up(taking)) as client:
         client.says("POST / HTTP/1.1", "Content-Length: 20000000", body=b"x" * 20_000_000)
         await asyncio.sleep(0.1)
         assert HELD_BYTES < client.connection._reading.held < HELD_BYTES + 300_000
@@ -252,6 +257,28 @@ async def test_a_client_that_was_not_told_to_continue_is_not_asked_again() -> No
         status, headers, _ = await client.hears()
         assert (status, headers["connection"]) == ("HTTP/1.1 413 Request Entity Too Large", "close")
         assert await client.ended()
+
+
+@APPS
+async def test_a_client_that_sends_its_body_without_being_told_keeps_its_connection(app: Any) -> None:
+    async with serving(app) as client:
+        client.says("POST / HTTP/1.1", "Expect: 100-continue", "Content-Length: 4", body=b"body")
+        if app is echo:  # it asks for the body, so the client is told
+            assert await client.reader.readexactly(25) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        _, headers, said = await client.hears()
+        assert (headers.get("connection"), said[-4:]) == (None, b"body")
+
+
+@pytest.mark.parametrize("status", [204, 304])
+async def test_a_reply_that_may_have_no_body_gets_none(status: int, caplog: pytest.LogCaptureFixture) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": status})
+        await send({"type": "http.response.body", "body": b"would be read as the next reply"})
+
+    async with serving(app) as client:
+        client.says("GET / HTTP/1.1")
+        assert await client.ended()
+    assert "not as long" in caplog.text
 
 
 async def test_the_rest_of_a_body_that_nobody_wants_is_let_go() -> None:
@@ -389,12 +416,7 @@ async def test_a_body_is_as_long_as_its_head_says(length: bytes, caplog: pytest.
 
 async def test_at_the_end_what_is_being_answered_is_the_last() -> None:
     going = asyncio.Event()
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        await going.wait()
-        await echo(scope, receive, send)
-
-    async with serving(app) as client:
+    async with serving(held_up(going)) as client:
         client.says("GET / HTTP/1.1")
         await asyncio.sleep(0.02)
         client.connection.shutdown()
