@@ -35,7 +35,8 @@ QUIET_LOOK_S = 0.5
 # A little more than that: how often a tick is waited for what another worker is to load.
 ELSEWHERE_TRIES = 14
 RENEW_S = LEASE_MS / 3000
-IDLE_S = 10.0
+# To own a unit costs three calls to Redis a second, to give it up and to take it up again five.
+IDLE_S = 3.0
 FLOORS_S = 5.0
 # While senders load what they send, the log is always ahead of the window by what is on its way: not to be read again for that.
 GRACE_S = 0.03
@@ -189,11 +190,14 @@ class Loaders:
             task.cancel()
 
     async def _drain_all(self) -> None:
-        """Drains units with traffic here every DRAIN_S; the rest (another worker may have traffic on them) every QUIET_DRAIN_S."""
+        """Drains units with traffic here every DRAIN_S, for the last time when that is DRAIN_S ago and all of it is in the outbox.
+
+        The rest (another worker may have traffic on them) every QUIET_DRAIN_S.
+        """
         now = asyncio.get_running_loop().time()
         due = []
         for loader in self.owned.values():
-            if now - self._touched.get(loader.unit, 0) < 1 or now - loader.drained_at > QUIET_DRAIN_S:
+            if loader.drained_at < self._touched.get(loader.unit, 0) + DRAIN_S or now - loader.drained_at > QUIET_DRAIN_S:
                 loader.drained_at = now
                 due.append(loader)
         await asyncio.gather(*(self._guard(loader, loader.drain) for loader in due))
