@@ -126,6 +126,10 @@ class UnitHistory:
         """(key, offset of the first copy) of the newest moves, as many as Redis remembers."""
         return sorted(self.moves.items(), key=lambda move: move[1])[-MOVES:]
 
+    def size(self) -> int:
+        """How many messages a snapshot of it would name, a run of settled ones by each."""
+        return len(self.moves) + sum(len(tag.deliveries) + len(tag.settled) for tag in self.tags.values())
+
     def snapshot(self, incarnation: str, partition: int, at_ms: int) -> SnapshotRecord:
         tags = [history.snapshot(tag) for tag, history in sorted(self.tags.items())]
         moves = self.newest_moves()

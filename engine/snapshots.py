@@ -27,17 +27,28 @@ from state.lock import keep
 logger = logging.getLogger(__name__)
 
 ROUND_S = 10.0
+# Snapshots of a journal partition are due when half as many messages changed as they hold, as Redis rewrites its file: a rebuild then reads
+# half as much again at most, and who holds a million leases does not encode them all every round. Few, or old ones, are always due.
+FEW = 10_000
+OLD_MS = 600_000
 HOLD_MS = 30_000
 POSITION = b"position"
 
 
 class Folded:
-    """A journal partition folded up to `offset`; `changed` since the last snapshots."""
+    """A journal partition folded up to `offset`. Since the last snapshots, of `at_ms`: units `changed`, by entries of `noted` messages."""
 
     def __init__(self) -> None:
         self.units: dict[Unit, UnitHistory] = {}
         self.changed: set[Unit] = set()
         self.offset = 0
+        self.noted = 0
+        self.at_ms = 0
+
+    def due(self) -> bool:
+        """Whether snapshots of what changed are worth their cost."""
+        size = sum(self.units[unit].size() for unit in self.changed)
+        return size <= FEW or 2 * self.noted >= size or now_ms() - self.at_ms >= OLD_MS
 
 
 class Snapshots:
@@ -80,7 +91,8 @@ class Snapshots:
                 folded = self._folded[partition] = await self.read(partition)
             else:
                 await self._fold(partition, folded)
-            await self._write(partition, folded)
+            if folded.due():
+                await self._write(partition, folded)
 
     async def read(self, partition: int) -> Folded:
         """A journal partition folded to its end: snapshots first, then what came after them. Raises LogUnavailable."""
@@ -103,7 +115,7 @@ class Snapshots:
             if isinstance(value, SnapshotRecord):
                 folded.units[Unit(value.incarnation, value.partition)] = UnitHistory.of(value)
             elif isinstance(value, PositionRecord):
-                folded.offset = value.journal_offset
+                folded.offset, folded.at_ms = value.journal_offset, value.at_ms
             unreadable = unreadable or (value is None and bool(record.value))
         if unreadable:
             # The position counts on every snapshot: without one of them, the journal is read from its beginning.
@@ -117,6 +129,7 @@ class Snapshots:
                 unit = Unit(value.incarnation, value.partition)
                 if folded.units.setdefault(unit, UnitHistory()).apply(value):
                     folded.changed.add(unit)
+                    folded.noted += sum(len(entry.offsets) for entry in value.entries)
 
         await self._check_gap(partition, folded.offset)
         folded.offset = await self.scan(self._core.control.journal_topic, partition, folded.offset, apply)
@@ -184,8 +197,9 @@ class Snapshots:
                     logger.warning("action=snapshot unit=%s bytes=%d outcome=too large", key.decode(), len(value))
                     whole = False
         folded.changed.clear()
+        folded.noted, folded.at_ms = 0, now_ms()
         if whole:
-            await core.log.append(topic, partition, encode(PositionRecord(folded.offset, now_ms())), key=POSITION)
+            await core.log.append(topic, partition, encode(PositionRecord(folded.offset, folded.at_ms)), key=POSITION)
 
 
 def _encoded(history: UnitHistory, unit: Unit) -> bytes:

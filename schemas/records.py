@@ -173,7 +173,7 @@ class TaskRecord(Struct, frozen=True):
     chosen: list[list[int]] | None = None
 
 
-class OpenDelivery(Struct, frozen=True):
+class OpenDelivery(Struct, frozen=True, gc=False):
     """An open message in a snapshot; nonce 0 = not lent; flag 0 none, 1 killed, 2 exhausted, 3 claimed."""
 
     offset: int
