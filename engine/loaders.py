@@ -35,9 +35,9 @@ QUIET_LOOK_S = 0.5
 # A little more than that: how often a tick is waited for what another worker is to load.
 ELSEWHERE_TRIES = 14
 RENEW_S = LEASE_MS / 3000
-# To own a unit costs three calls to Redis a second, to give it up and to take it up again five.
-IDLE_S = 3.0
 FLOORS_S = 5.0
+# To own a unit costs three calls to Redis a second, to give it up and to take it up again five; but its last floor is to be shown first.
+IDLE_S = FLOORS_S + 1.0
 # While senders load what they send, the log is always ahead of the window by what is on its way: not to be read again for that.
 GRACE_S = 0.03
 # How long an empty answer may wait for Kafka.

@@ -41,7 +41,7 @@ WHY: dict[str, dict[str, str]] = {
         "CPU ms: all": _ALONE,
         "CPU ms: kafka": "each produce request has the ten messages of one send, not of up to eight. Kafka's CPU is some 0.6 ms a request.",
         "CPU ms: redis": "each call is for the ten messages of one caller (Redis commands, below).",
-        "Redis commands": "the same; and until a unit is given up (3 s), its journal is asked for twice a second and its lease renewed.",
+        "Redis commands": "the same; and until a unit is given up, its journal is asked for twice a second and its lease renewed.",
         "Redis MiB": "2 KiB of cursors and counts for each queue.",
     },
     "backlog": {
