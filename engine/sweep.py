@@ -97,20 +97,24 @@ class Sweeper:
         policy = record.redrive_policy
         dead_letters = policy is not None and policy.dead_letter_queue in self._core.control.queues
         line.due[partition] = FOREVER
-        received: Received = await self._core.on_state(
-            queue,
-            lambda g: self._core.store.receive(
-                queue.units[partition],
-                g,
-                tag.id,
-                max=max,
-                lease_ms=lease_ms,
-                queue_lease_ms=record.lease_ms,
-                max_receive_count=policy.max_receive_count if policy is not None and dead_letters else 0,
-                retention_ms=record.retention_ms,
-                move_ms=MOVE_MS,
-            ),
-        )
+        try:
+            received: Received = await self._core.on_state(
+                queue,
+                lambda g: self._core.store.receive(
+                    queue.units[partition],
+                    g,
+                    tag.id,
+                    max=max,
+                    lease_ms=lease_ms,
+                    queue_lease_ms=record.lease_ms,
+                    max_receive_count=policy.max_receive_count if policy is not None and dead_letters else 0,
+                    retention_ms=record.retention_ms,
+                    move_ms=MOVE_MS,
+                ),
+            )
+        except BaseException:
+            line.due[partition] = 0.0  # nothing was learnt: others may have lent, and then nobody hears of this
+            raise
         self._core.touched(queue, partition)
         self._core.nudge(queue, partition, received)
         if received.wait_ms is not None:
