@@ -12,7 +12,7 @@ import zlib
 
 import msgspec
 
-from engine.batches import begins_inside_a_batch, gather
+from engine.batches import gather
 from engine.core import CLOCK_MARGIN_MS, Core, now_ms
 from engine.errors import LogUnavailable
 from engine.failpoints import reached
@@ -32,8 +32,6 @@ REBUILD_LEASE_MS = 10_000
 CHUNK_RECORDS = 1_000
 CHUNK_BYTES = 2_000_000
 DRAIN_ENTRIES = 500
-# How far before the cursor the first record of a batch may be that the window took in part.
-LOOK_BACK = 1_000
 # Entries of one journal record hold at most so many offsets together, so that a record stays small.
 DRAIN_OFFSETS = 50_000
 
@@ -138,19 +136,11 @@ class Loader:
                 start = await self._before(start) if prime else min(start, self.seen)
             if start >= self.end and not prime:
                 return False
-            chunk = await self._fetch(start, 1)
+            chunk = await self._fetch(start)
             if chunk.truncated:
                 await expire_unloaded(self._core, queue, self.partition, chunk.records[0].offset if chunk.records else chunk.next_offset)
-            if begins_inside_a_batch(chunk):
-                chunk = await self._fetch(max(0, start - LOOK_BACK), 1)
-            if chunk.at_end:
-                self.end = max(self.end, chunk.next_offset)
-            ordered, early, scan_next = gather(self._core, queue, chunk)
-            if scan_next <= start and not chunk.at_end:
-                # A batch that fills the chunk, with others in between: see more of it at once.
-                chunk = await self._fetch(max(0, start - LOOK_BACK), 8)
-                ordered, early, scan_next = gather(self._core, queue, chunk)
-            ordered = [entry for entry in ordered if entry.offset >= start]
+            self.end = max(self.end, chunk.next_offset)
+            ordered, early, scan_next = await gather(self._core, queue, chunk, self._fetch)
             tags = queue.tag_ids if queue.record.fifo else open_tags
             taken = await self._load(tags, self._masked(tags, ordered), (start, max(start, scan_next)), prime)
             if early:
@@ -162,9 +152,8 @@ class Loader:
             self.stalled = scan_next <= start
             return not self.stalled
 
-    async def _fetch(self, start: int, times: int) -> Chunk:
-        topic = self.queue.topic
-        return await self._core.log.fetch(topic, self.partition, start, CHUNK_RECORDS * times, min(CHUNK_BYTES, self._room) * times)
+    async def _fetch(self, start: int) -> Chunk:
+        return await self._core.log.fetch(self.queue.topic, self.partition, start, CHUNK_RECORDS, min(CHUNK_BYTES, self._room))
 
     def behind(self, end: int) -> bool:
         """Whether the window of some tag has not taken all records before `end` (FIFO: or not put them in order)."""
@@ -173,7 +162,7 @@ class Loader:
     async def _before(self, start: int) -> int:
         """FIFO: the offset from which it can be known whether messages from `start` on repeat others."""
         part = (self.queue.topic, self.partition)
-        records = (await self._fetch(start, 1)).records if start < self.end else []
+        records = (await self._fetch(start)).records if start < self.end else []
         at = records[0].timestamp_ms if records else now_ms()
         found = (await self._core.log.offsets_at([part], at - DEDUP_MS - CLOCK_MARGIN_MS)).get(part)
         if found is None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from engine.core import MOVE_MS, Core
+from engine.errors import Unavailable
 from engine.line import FOREVER, Line
 from engine.queue import Queue
 from schemas.records import TagRecord
@@ -55,7 +56,7 @@ class Sweeper:
         for p in order:
             if left > 0 and line.due[p] <= loop.time():
                 asked.add(p)
-                left -= await self._receive_one(queue, tag, line, p, left, lease_ms, lent)
+                left -= await self._receive_some(queue, tag, line, [p], left, lease_ms, lent)
         if lent or not everywhere:
             return lent
         rest = [p for p in order if p not in asked]
@@ -66,16 +67,21 @@ class Sweeper:
             if wait_ms is not None:
                 line.due[p] = min(line.due[p], loop.time() + wait_ms / 1000)
             if wait_ms == 0 and left > 0:
-                left -= await self._receive_one(queue, tag, line, p, left, lease_ms, lent)
+                left -= await self._receive_some(queue, tag, line, [p], left, lease_ms, lent)
         line.looked_at = began
         return lent
 
     async def _receive_some(
         self, queue: Queue, tag: TagRecord, line: Line, partitions: Sequence[int], max: int, lease_ms: int | None, lent: Lent
     ) -> int:
-        """Asks partitions at once, each for its share; fails only when none has lent."""
+        """Asks partitions at once, each for its share; fails only when none has lent, these or others before."""
         if len(partitions) == 1:
-            return await self._receive_one(queue, tag, line, partitions[0], max, lease_ms, lent)
+            try:
+                return await self._receive_one(queue, tag, line, partitions[0], max, lease_ms, lent)
+            except Unavailable:
+                if not lent:
+                    raise
+                return 0
         shares = [max // len(partitions) + (n < max % len(partitions)) for n in range(len(partitions))]
         asks = (self._receive_one(queue, tag, line, p, share, lease_ms, lent) for p, share in zip(partitions, shares, strict=True) if share)
         outcomes = await asyncio.gather(*asks, return_exceptions=True)

@@ -12,15 +12,15 @@ Neighbours: `compare.py` compares, `snapshots.py` folds, `doctor.py` asks. Must 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from engine.batches import gather
 from engine.compare import NOT_OPEN, NOT_SETTLED, Difference, Findings, compare
 from engine.core import Core
 from engine.history import TagHistory, UnitHistory
-from engine.loader import LEASE_MS, LOOK_BACK, Loader, journal_partition
-from engine.log import Record
+from engine.loader import CHUNK_BYTES, CHUNK_RECORDS, LEASE_MS, Loader, journal_partition
+from engine.log import Chunk, Record
 from engine.queue import Queue
 from engine.snapshots import Folded, Snapshots
 from schemas.records import JournalRecord, Message
@@ -200,8 +200,11 @@ class Verifier:
 
     async def _is_torn(self, cut: Cut, offset: int) -> bool:
         """Whether the record is of an atomic batch that is never shown: judged as the loader does, with what is around it."""
-        chunk = await self._core.log.fetch(cut.queue.topic, cut.partition, max(0, offset - LOOK_BACK), 2 * LOOK_BACK, 64_000_000)
-        ordered, early, _ = gather(self._core, cut.queue, chunk)
+
+        def fetch(start: int) -> Awaitable[Chunk]:
+            return self._core.log.fetch(cut.queue.topic, cut.partition, start, CHUNK_RECORDS, CHUNK_BYTES)
+
+        ordered, early, _ = await gather(self._core, cut.queue, await fetch(offset), fetch)
         return any(entry.offset == offset and not entry.packed for entry in (*ordered, *early))
 
 

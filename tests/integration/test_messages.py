@@ -19,9 +19,11 @@ from engine.errors import (
     NotAllowedOnQueue,
     QueueNotFound,
 )
+from engine.line import Line
 from engine.sweep import Sweeper
 from engine.verbs import ExtendEntry, QueueSettings, SendEntry
 from schemas.records import Attribute, RedrivePolicy
+from state.errors import StateUnavailable
 from state.replies import Received
 from state.wake import Wake
 from tests.integration.conftest import MakeEngine
@@ -337,3 +339,27 @@ async def test_a_wake_up_during_a_look_is_not_forgotten(engine: Engine, monkeypa
     started = time.monotonic()
     assert len(await waiting) == 1
     assert time.monotonic() - started < 1.5
+
+
+@pytest.mark.parametrize("callers", [1, 2])
+async def test_a_partition_that_fails_beside_others_that_lent_is_asked_again_next_time(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, callers: int
+) -> None:
+    """What the others lent is delivered, so nobody hears of the failure: it must not look as if that partition had nothing."""
+    await engine.create_queue(BY, "q", QueueSettings(partitions=2))
+    await send(engine, "q", *map(str, range(8)))
+    queue, receive_of = engine.core.control.queues["q"], engine.core.store.receive
+
+    async def failing(unit: Any, *given: Any, **named: Any) -> Received:
+        if unit.partition == 1:
+            raise StateUnavailable("as if Redis had not answered")
+        return await receive_of(unit, *given, **named)
+
+    line, sweeper = Line(queue.tags[0].id, 2), Sweeper(engine.core, lambda *dying: None)
+    line.turn = 1  # the partition that answers is the first
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.core.store, "receive", failing)
+        lent = await sweeper.sweep(queue, queue.tags[0], line, 10, None, everywhere=False, callers=callers)
+    assert [partition for partition, _ in lent] == [0]
+    lent = await sweeper.sweep(queue, queue.tags[0], line, 10, None, everywhere=False, callers=callers)
+    assert [partition for partition, _ in lent] == [1]

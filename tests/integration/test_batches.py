@@ -1,0 +1,72 @@
+"""Atomic batches on their way from Kafka into the window: windows that stop inside one, others' records in between, senders that died."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import engine.batches
+from engine.engine import Engine
+from engine.verbs import QueueSettings, SendEntry
+from schemas.records import BatchMark, Message
+from schemas.wire import encode
+from tests.integration.conftest import MakeEngine
+from tests.integration.drive import BY, drain
+
+
+def part(batch: str, index: int, size: int, body: bytes = b"") -> bytes:
+    return encode(Message(body or f"{batch}{index}".encode(), sender="tester", batch=BatchMark(batch, index, size)))
+
+
+def single(body: bytes) -> bytes:
+    return encode(Message(body, sender="tester"))
+
+
+async def append(engine: Engine, values: list[bytes]) -> None:
+    """Appends records to the only partition of queue "q", in order, as another program would."""
+    for at in range(0, len(values), 500):
+        await asyncio.gather(*(engine.core.log.append(f"{engine.settings.topic_prefix}.q.q", 0, value) for value in values[at : at + 500]))
+
+
+@pytest.fixture
+async def small(make_engine: MakeEngine) -> Engine:
+    """An engine whose window stops inside of batches, and its queue "q" of one partition."""
+    engine = await make_engine(window_messages=130)
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    return engine
+
+
+async def test_the_rest_of_a_batch_comes_also_far_behind_the_start_of_the_log(small: Engine) -> None:
+    """What a fetch returns at once is less than what is asked for: the head of the batch must not be looked for in vain."""
+    for start in range(0, 2000, 100):
+        await small.send(BY, "q", [SendEntry(b"%d" % n + b"." * 1000) for n in range(start, start + 100)])
+    assert sorted(int(body.rstrip(".")) for body in await drain(small, "q")) == list(range(2000))
+
+
+async def test_the_head_of_a_batch_is_found_behind_more_records_of_others_than_a_chunk_has(small: Engine) -> None:
+    singles = [single(b"s%d" % n) for n in range(1500)]
+    head, tail = [part("b", n, 60) for n in range(30)], [part("b", n, 60) for n in range(30, 60)]
+    await append(small, [*head, *singles, *tail])
+    got = await drain(small, "q")
+    assert sorted(got) == sorted([*(f"b{n}" for n in range(60)), *(f"s{n}" for n in range(1500))])
+
+
+async def test_a_batch_of_more_bytes_than_a_chunk_comes_whole(make_engine: MakeEngine) -> None:
+    engine = await make_engine(window_messages=16, window_bytes=2_000_000)
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1, max_message_bytes=1_048_576))
+    await engine.send(BY, "q", [SendEntry(b"%d" % n + b"." * 39_000) for n in range(100)])
+    assert sorted(int(body.rstrip(".")) for body in await drain(engine, "q")) == list(range(100))
+
+
+async def test_a_torn_batch_holds_up_no_log_that_is_longer_than_what_is_looked_at(small: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sender died, others went on fast: within 30 s more came than a loader looks at together."""
+    monkeypatch.setattr(engine.batches, "LOOK_AHEAD", 50)
+    monkeypatch.setattr(engine.batches, "BATCH_SPAN_MS", 2000)
+    monkeypatch.setattr(engine.batches, "CLOCK_MARGIN_MS", 200)
+    await append(small, [part("torn", n, 10) for n in range(5)])
+    await append(small, [single(b"s%d" % n) for n in range(1500)])
+    got = await drain(small, "q", patience_ms=3500)
+    assert sorted(got) == sorted(f"s{n}" for n in range(1500))
+    status = (await small.get_queue(BY, "q")).tags[0]
+    assert (status.stored, status.ready) == (0, 0), "the cursor has passed the torn batch"
