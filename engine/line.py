@@ -17,6 +17,9 @@ FOREVER = float("inf")
 LOOK_AGAIN_S = 5.0
 # What one call to the window may lend.
 MOST = 100
+# Waiters who want so much that a call serves one of them are served by calls to several partitions at once: one after the other they would
+# wait for each other. Not more of them: who is answered together comes back together.
+AT_ONCE = 4
 
 
 class Waiter:
@@ -39,7 +42,7 @@ class Waiter:
 class Line:
     """Waiters of one tag of a queue, when each partition may have something, and when all were looked at last (loop times)."""
 
-    __slots__ = ("again", "due", "last", "looked_at", "pumping", "tag", "timer", "turn", "waiters")
+    __slots__ = ("again", "due", "last", "looked_at", "most", "pumping", "tag", "timer", "turn", "waiters")
 
     def __init__(self, tag: int, partitions: int) -> None:
         self.tag = tag
@@ -50,10 +53,11 @@ class Line:
         self.again = False
         self.timer: asyncio.TimerHandle | None = None
         self.turn = 0
-        self.last = 0  # messages of the last call, if several shared them
+        self.most = MOST * min(partitions, AT_ONCE)
+        self.last = 0  # messages of the last calls, if several shared them
 
     def wanted(self) -> int:
-        """Messages that the waiters of the next call would take, about."""
+        """Messages that the waiters of the next calls would take, about."""
         return sum(waiter.max for waiter in itertools.islice(self.waiters, MOST))
 
     def stale(self, now: float) -> bool:
@@ -65,13 +69,14 @@ class Line:
         return min(*self.due, self.looked_at + LOOK_AGAIN_S)
 
     def take(self, *, alone: bool) -> list[Waiter]:
-        """The first waiters, as many as one call can serve: all of one lease, and MOST messages; `alone`: the first one."""
+        """The first waiters: all of one lease, and MOST messages, or AT_ONCE waiters and `most` messages; `alone`: the first one."""
         taken: list[Waiter] = []
         wanted = 0
         while self.waiters:
             waiter = self.waiters[0]
             if not waiter.served.done():
-                if taken and (alone or waiter.lease_ms != taken[0].lease_ms or wanted + waiter.max > MOST):
+                most = self.most if len(taken) < AT_ONCE else MOST
+                if taken and (alone or waiter.lease_ms != taken[0].lease_ms or wanted + waiter.max > most):
                     break
                 taken.append(waiter)
                 wanted += waiter.max

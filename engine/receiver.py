@@ -18,7 +18,7 @@ from engine.core import Core
 from engine.deliveries import Deliveries
 from engine.errors import EngineError, Unavailable
 from engine.limits import MAX_LEASE_MS, MAX_WAIT_MS, check_range
-from engine.line import MOST, Line, Waiter
+from engine.line import Line, Waiter
 from engine.linger import LINGER_S, company, lingers
 from engine.queue import Queue
 from engine.sweep import Lent, Sweeper
@@ -190,7 +190,7 @@ class Receiver:
             return False
         stale = line.stale(asyncio.get_running_loop().time())
         try:
-            wanted = min(sum(waiter.max for waiter in waiters), MOST)
+            wanted = min(sum(waiter.max for waiter in waiters), line.most)
             lent = await self._sweeper.sweep(queue, tag, line, wanted, waiters[0].lease_ms, everywhere=stale, callers=len(waiters))
         except BaseException as error:
             if isinstance(error, Unavailable):

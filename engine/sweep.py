@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from engine.core import MOVE_MS, Core
 from engine.errors import Unavailable
-from engine.line import FOREVER, Line
+from engine.line import FOREVER, MOST, Line
 from engine.queue import Queue
 from schemas.records import TagRecord
 from state.replies import Dying, Received
@@ -110,7 +110,7 @@ class Sweeper:
                     queue.units[partition],
                     g,
                     tag.id,
-                    max=max,
+                    max=min(max, MOST),
                     lease_ms=lease_ms,
                     queue_lease_ms=record.lease_ms,
                     max_receive_count=policy.max_receive_count if policy is not None and dead_letters else 0,

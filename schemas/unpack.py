@@ -14,15 +14,16 @@ from struct import error as LayoutError
 
 from msgspec.structs import replace
 
+from schemas.pack import long
 from schemas.records import BatchMark, Message
 
 _HEAD_BYTES = 5
 _NONE = b"\x00"
 # The last bytes of a message with a mark: there is one and its id has 16 bytes, the id, index, size; group and what follows it.
-_MARKED = Layout(">H16sBB4s")
-_MARKED_AT = -_MARKED.size
+# From 64 on, a number has two bytes; the first of them has its highest bit set, which no other byte at these places has.
+_MARKED = (Layout(">H16sBB4s"), Layout(">H16sBH4s"), Layout(">H16sHH4s"))
 _MARK = 0x0220
-_SMALL = {number << 1: number for number in range(64)}
+_NUMBERS = {int.from_bytes(long(number)): number for number in range(128)}
 # Of a message without: no origin, mark, group, deduplication id; then priority and whether the body is text, one byte each.
 _PLAIN = _NONE * 4
 
@@ -44,11 +45,12 @@ def unpack(data: bytes, library: Callable[[bytes], Message]) -> Message | None:
         if data[end]:  # attributes
             return None
         if data[-5]:
-            kind, name, index, count, last = _MARKED.unpack_from(data, _MARKED_AT)
+            marked = _MARKED[0 if data[-6] < 128 else 1 if data[-8] < 128 else 2]
+            kind, name, index, count, last = marked.unpack_from(data, -marked.size)
             if kind != _MARK:
                 return None
-            mark = BatchMark(name.decode(), _SMALL[index], _SMALL[count])
-            behind = data[end:_MARKED_AT] + _NONE + last
+            mark = BatchMark(name.decode(), _NUMBERS[index], _NUMBERS[count])
+            behind = data[end : -marked.size] + _NONE + last
         else:
             behind = data[end:]
     except (LookupError, LayoutError, UnicodeDecodeError):

@@ -191,6 +191,8 @@ LOOKALIKES = {
     "a number in more bytes than it needs": [
         HEAD + START + b"\0\x80\0\0\0\x10\1",
         HEAD + START + b"\0\x80" + MARK.encode() + b"\2\4\0\0\x10\1",
+        HEAD + START + b"\0" + MARK.encode() + b"\2\x84\0\0\0\x10\1",
+        HEAD + START + b"\0" + MARK.encode() + b"\x82\0\xc8\1\0\0\x10\1",
     ],
     "a mark of nothing": [encode(Message(b"", batch=BatchMark("b", 0, 0)))],
     "an index below nothing": [encode(Message(b"")), encode(Message(b"", batch=BatchMark(MARK[2:], -1, 2)))],
@@ -205,7 +207,10 @@ def test_what_looks_like_a_common_message_is_what_the_library_reads(records: lis
         assert outcome(lambda data=data: decode_message(data, None)) == outcome(lambda data=data: decode(data))  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("batch", [None, BatchMark("0123456789abcdef", 3, 10), BatchMark("fedcba9876543210", 63, 63)])
+@pytest.mark.parametrize(
+    "batch",
+    [None, *(BatchMark("0123456789abcdef", *numbers) for numbers in [(3, 10), (63, 63), (63, 64), (64, 100), (99, 100), (127, 127)])],
+)
 @pytest.mark.parametrize("size", [0, 63, 64, 8191])
 def test_a_common_message_is_read_without_the_library_once_one_like_it_was(
     batch: BatchMark | None, size: int, monkeypatch: pytest.MonkeyPatch
