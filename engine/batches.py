@@ -30,7 +30,9 @@ CLOCK_MARGIN_MS = 10_000
 LOOK_AHEAD = 8_000
 LOOK_AHEAD_BYTES = 16_000_000
 # A batch that others' records lie in has begun before its place tells: it is looked for so many times as far back, and again.
+# The first time no further back than LOOK_BACK: a place may be forged.
 WIDER = 8
+LOOK_BACK = 1_000
 
 # Reads records from an offset on: at least one, if there is one.
 Fetch: TypeAlias = Callable[[int], Awaitable[Chunk]]
@@ -69,8 +71,9 @@ class _Batches:
         self._at_end = chunk.at_end
 
     def headless(self) -> tuple[int, int]:
-        """What is before the chunk of batches that it has records of: how many records at least, and since when (ms). (0, 0) = nothing."""
-        heads = [(min(batch.seen), batch.last_ms - BATCH_SPAN_MS) for batch in self._of.values() if 0 not in batch.seen]
+        """What is before the chunk of batches that it has records of: how many records, about, and since when (ms). (0, 0) = nothing."""
+        headless = [batch for batch in self._of.values() if 0 not in batch.seen]
+        heads = [(min(max(1, min(batch.seen)), LOOK_BACK), batch.last_ms - BATCH_SPAN_MS) for batch in headless]
         return (max(lacks for lacks, _ in heads), min(since for _, since in heads)) if heads else (0, 0)
 
     def whole(self, mark: BatchMark) -> bool | None:

@@ -70,3 +70,10 @@ async def test_a_torn_batch_holds_up_no_log_that_is_longer_than_what_is_looked_a
     assert sorted(got) == sorted(f"s{n}" for n in range(1500))
     status = (await small.get_queue(BY, "q")).tags[0]
     assert (status.stored, status.ready) == (0, 0), "the cursor has passed the torn batch"
+
+
+@pytest.mark.parametrize("index", [-1, 7, 1 << 40])
+async def test_a_forged_place_in_a_batch_holds_up_nothing(small: Engine, index: int) -> None:
+    await append(small, [single(b"before"), part("forged", index, 3), part("forged", index, 0), single(b"after")])
+    async with asyncio.timeout(10):
+        assert sorted(await drain(small, "q", patience_ms=500)) == ["after", "before"]
