@@ -175,8 +175,10 @@ class Receiver:
                     return
                 if not await self._serve_some(queue, tag, line) and not line.again:
                     break
-        except Unavailable:
+        except Exception as error:
             line.due = [loop.time() + 0.2] * len(line.due)
+            if not isinstance(error, Unavailable):
+                raise
         finally:
             line.pumping = False
             if self._stopping:

@@ -363,3 +363,20 @@ async def test_a_partition_that_fails_beside_others_that_lent_is_asked_again_nex
     assert [partition for partition, _ in lent] == [0]
     lent = await sweeper.sweep(queue, queue.tags[0], line, 10, None, everywhere=False, callers=callers)
     assert [partition for partition, _ in lent] == [1]
+
+
+async def test_a_look_that_fails_by_a_bug_is_not_repeated_all_the_time(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    asked = 0
+
+    async def failing(*given: Any, **named: Any) -> Received:
+        nonlocal asked
+        asked += 1
+        raise RuntimeError("receive.lua failed: WRONGTYPE")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.core.store, "receive", failing)
+        assert await receive(engine, "q", wait_ms=1000) == []
+    assert 1 <= asked < 12
+    await send(engine, "q", "m")
+    assert len(await receive(engine, "q", wait_ms=1000)) == 1
