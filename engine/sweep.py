@@ -56,7 +56,11 @@ class Sweeper:
         for p in order:
             if left > 0 and line.due[p] <= loop.time():
                 asked.add(p)
-                left -= await self._receive_some(queue, tag, line, [p], left, lease_ms, lent)
+                try:
+                    left -= await self._receive_one(queue, tag, line, p, left, lease_ms, lent)
+                except Unavailable:
+                    if not lent:
+                        raise
         if lent or not everywhere:
             return lent
         rest = [p for p in order if p not in asked]
