@@ -15,8 +15,8 @@ from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, drain
 
 
-def part(batch: str, index: int, size: int, body: bytes = b"") -> bytes:
-    return encode(Message(body or f"{batch}{index}".encode(), sender="tester", batch=BatchMark(batch, index, size)))
+def part(batch: str, index: int, size: int) -> bytes:
+    return encode(Message(f"{batch}{index}".encode(), sender="tester", batch=BatchMark(batch, index, size)))
 
 
 def single(body: bytes) -> bytes:
