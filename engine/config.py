@@ -45,6 +45,7 @@ class Settings:
     journal_partitions: int = _setting(4, "Partitions of the journal when it is first made, 1-64.")
     window_messages: int = _setting(8000, "Bodies a unit's window holds per tag, 10-1000000.")
     window_bytes: int = _setting(6_000_000, "Bytes of bodies a unit's window holds per tag, 65536-1000000000.")
+    kept_bytes: int = _setting(64_000_000, "Bytes of sent messages a worker keeps in memory while it is alone, 0-10000000000; 0 = none.")
     send_timeout_ms: int = _setting(10_000, "How long a send waits for Kafka before it fails with 503, 1000-60000 ms.")
     failpoints: str = _setting("", "For tests only: where to fail on purpose, see engine/failpoints.py.")
     sqs_account: str = _setting("000000000000", "Account of queue URLs and ARNs of SQS, 12 digits; clients may name any.")
@@ -61,6 +62,7 @@ class Settings:
             "journal_partitions": (1, 64),
             "window_messages": (10, 1_000_000),
             "window_bytes": (65_536, 1_000_000_000),
+            "kept_bytes": (0, 10_000_000_000),
             "send_timeout_ms": (1000, 60_000),
             "sqs_cool_down_s": (0, 60),
         }

@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from engine.bodies import Bodies
 from engine.config import Settings
 from engine.control import Control
 from engine.crowd import Crowd
@@ -60,6 +61,8 @@ class Core:
         self.rebuilding: set[Unit] = set()
         self.rebuilt: Callable[[Unit], None] = lambda unit: None
         self.crowd = Crowd()
+        self.bodies = Bodies(settings.kept_bytes)
+        control.gone.append(self.bodies.gone)
         # Incarnation -> when messages were lent here last (loop time).
         self.lent_at: dict[str, float] = {}
         self.counts: dict[str, float] = {}
@@ -90,7 +93,10 @@ class Core:
         return ids_of(self.secret, queue.incarnation, partition)(offset)
 
     def load_entry(self, queue: Queue, offset: int, sent_at_ms: int, message: Message, value: bytes) -> LoadEntry:
-        """A record as the window takes it: due time, and which tags want it (in the order of `queue.tags`)."""
+        """A record as the window takes it: due time, and which tags want it (in the order of `queue.tags`).
+
+        `value` may be b"": the window is to have it without its body.
+        """
         record = queue.record
         # A record without a sender came from a Kafka-native producer: the queue's own delay holds for it.
         delay_ms = message.delay_ms if message.sender else record.delay_ms
@@ -116,13 +122,22 @@ class Core:
             loaded = await self.store.load(unit, self.control.generation, queue.tag_ids, entries)
         except (StateLost, StateUnavailable):
             self.count("write_through_failed_total")
+            self._forget(unit, entries)
             return {}
         self.woken(queue.incarnation, partition)
-        if not loaded.taken and max(loaded.cursors, default=0) > entries[-1].offset + 1:
-            await self._check_length(queue, partition, max(loaded.cursors))
+        last = entries[-1].offset + entries[-1].count
+        if not loaded.taken:
+            self._forget(unit, entries)
+            if max(loaded.cursors, default=0) > last:
+                await self._check_length(queue, partition, max(loaded.cursors))
         if queue.record.fifo and loaded.taken < len(queue.tag_ids) * (len(entries) - len(loaded.repeats)):
             return {**loaded.repeats, **await self._repeats(unit, entries)}
         return loaded.repeats
+
+    def _forget(self, unit: Unit, entries: Sequence[LoadEntry]) -> None:
+        """The window has not taken these: the loader will bring them, with their bodies."""
+        for entry in entries:
+            self.bodies.forget(unit, range(entry.offset, entry.offset + entry.count))
 
     async def _repeats(self, unit: Unit, entries: Sequence[LoadEntry]) -> dict[int, int]:
         """FIFO: what repeats what among records that were early, or came by the loader before; waits a second for those before them."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from engine.bodies import Kept
 from engine.core import Core
 from engine.errors import EngineError
 from engine.fifo import sequence_number
@@ -19,9 +20,12 @@ from engine.retention import expire, gone
 from engine.verbs import Delivery
 from schemas.identity import Handle, handles_of, ids_of
 from schemas.records import TagRecord
+from schemas.vocabulary import EventKind
 from schemas.wire import decode_message
 from state.replies import Received
 from state.store import HEADER_BYTES
+
+_NOTHING: Mapping[int, Kept] = {}
 
 
 class Deliveries:
@@ -31,18 +35,20 @@ class Deliveries:
         self._core = core
 
     def at_hand(self, queue: Queue, tag: TagRecord, lent: Sequence[tuple[int, Received]]) -> list[Delivery] | None:
-        """What receives of partitions have lent, if the window had every body; None = ask `of`, for each."""
-        for _, received in lent:
+        """What receives of partitions have lent, if its bodies are in the window or kept here; None = ask `of`, for each."""
+        for partition, received in lent:
+            kept = self._core.bodies.of.get(queue.units[partition], _NOTHING)
             for leased in received.leased:
-                if not leased.packed:
+                if not leased.packed and (leased.offset not in kept or leased.count > 1):
                     return None
         return [delivery for partition, received in lent for delivery in self._made(queue, tag, partition, received, {})]
 
     async def of(self, queue: Queue, tag: TagRecord, partition: int, received: Received, lease_ms: int | None) -> list[Delivery]:
-        """What a receive has lent for `lease_ms`, with bodies (from Kafka where the window had none). Raises Unavailable."""
-        missing = [leased.offset for leased in received.leased if not leased.packed]
+        """What a receive has lent for `lease_ms`, with bodies (from Kafka where neither window nor worker has them). Raises Unavailable."""
+        kept = self._core.bodies.of.get(queue.units[partition], _NOTHING)
+        missing = [leased.offset for leased in received.leased if not leased.packed and leased.offset not in kept]
         records = await self._read(queue, tag, partition, received, missing) if missing else {}
-        lent = self._made(queue, tag, partition, received, records)
+        lent = await self._in_time(queue, tag, partition, received, self._made(queue, tag, partition, received, records))
         return lent if lease_ms is not None or not missing else await self._own_leases(queue, tag, partition, received, lent, set(missing))
 
     def _made(self, queue: Queue, tag: TagRecord, partition: int, received: Received, records: Mapping[int, Record]) -> list[Delivery]:
@@ -50,11 +56,14 @@ class Deliveries:
         secret, incarnation, fifo = self._core.secret, queue.incarnation, queue.record.fifo
         id_of = ids_of(secret, incarnation, partition)
         handle_of = handles_of(secret, incarnation, partition, tag.id, received.nonce, received.now_ms)
+        kept = self._core.bodies.of.get(queue.units[partition], _NOTHING)
         made = []
         for leased in received.leased:
-            offset, packed = leased.offset, leased.packed
+            offset, packed, digest = leased.offset, leased.packed, ""
             if packed:
                 message, sent_at_ms = decode_message(packed[HEADER_BYTES:], None), int.from_bytes(packed[:8])
+            elif (own := kept.get(offset)) is not None:
+                message, sent_at_ms, digest = own.message, own.sent_at_ms, own.digest
             elif offset in records:
                 record = records[offset]
                 message, sent_at_ms = decode_message(record.value, record.headers), record.timestamp_ms
@@ -72,6 +81,7 @@ class Deliveries:
                     partition,
                     offset,
                     sequence_number(offset) if fifo else "",
+                    digest,
                 )
             )
         return made
@@ -85,6 +95,22 @@ class Deliveries:
             over = await gone(self._core, queue, partition, absent)
             await expire(self._core, queue, tag, partition, [(offset, received.nonce) for offset in absent if offset in over])
         return records
+
+    async def _in_time(self, queue: Queue, tag: TagRecord, partition: int, received: Received, lent: list[Delivery]) -> list[Delivery]:
+        """Those within their retention; the others are expired. Without a body the window knows this only of a first delivery."""
+        record = queue.record
+        since = received.now_ms - record.retention_ms
+        again = {leased.offset for leased in received.leased if leased.count > 1 and not leased.packed}
+        late = {
+            d.offset
+            for d in (lent if again else ())
+            if d.offset in again and d.sent_at_ms + (d.message.delay_ms if d.message.sender else record.delay_ms) <= since
+        }
+        if not late:
+            return lent
+        unit, kind, pairs = queue.units[partition], EventKind.EXPIRED.value, [(offset, received.nonce) for offset in late]
+        await self._core.on_state(queue, lambda g: self._core.store.settle(unit, g, tag.id, kind, pairs))
+        return [d for d in lent if d.offset not in late]
 
     async def _own_leases(
         self, queue: Queue, tag: TagRecord, partition: int, received: Received, lent: list[Delivery], missing: set[int]

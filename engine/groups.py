@@ -18,12 +18,13 @@ GROUP_BYTES = 2_000_000
 
 
 class Item:
-    """The messages of one send and who waits for them."""
+    """The messages of one send, the hex MD5 of each body, and who waits for them."""
 
-    __slots__ = ("done", "messages", "size")
+    __slots__ = ("digests", "done", "messages", "size")
 
-    def __init__(self, messages: list[Message], size: int, done: asyncio.Future[list[Appended]]) -> None:
+    def __init__(self, messages: list[Message], digests: list[str], size: int, done: asyncio.Future[list[Appended]]) -> None:
         self.messages = messages
+        self.digests = digests
         self.size = size
         self.done = done
 

@@ -96,6 +96,7 @@ class Leases:
             acked = await self._acks.ack(unit, g, tag, mine, late=late)
             if acked.seq:
                 written.append((unit.partition, acked.seq))
+                self._core.bodies.settle(unit, mine)
             return acked.words
 
         words = await self._each(queue, handles, call, EntryStatus.STALE.value)

@@ -40,6 +40,8 @@ FLOORS_S = 5.0
 IDLE_S = FLOORS_S + 1.0
 # While senders load what they send, the log is always ahead of the window by what is on its way: not to be read again for that.
 GRACE_S = 0.03
+# How often it is asked whether another worker is there.
+COUNT_S = 1.0
 # How long an empty answer may wait for Kafka.
 REFRESH_S = 2.0
 
@@ -68,7 +70,13 @@ class Loaders:
 
     async def start(self) -> None:
         if not self._tasks:
-            jobs = ((self._own_all, TICK_S), (self._drain_all, DRAIN_S), (self._look_all, ENDS_S), (self._show_floors, FLOORS_S))
+            jobs = (
+                (self._own_all, TICK_S),
+                (self._drain_all, DRAIN_S),
+                (self._look_all, ENDS_S),
+                (self._show_floors, FLOORS_S),
+                (self._count_workers, COUNT_S),
+            )
             self._tasks = [asyncio.create_task(self._every(job, period)) for job, period in jobs]
 
     async def stop(self) -> None:
@@ -310,6 +318,9 @@ class Loaders:
             return
         while await loader.load():
             self._core.count("loaded_chunks_total")
+
+    async def _count_workers(self) -> None:
+        self._core.bodies.alone = await self._core.store.workers() == 1
 
     async def _show_floors(self) -> None:
         await self._floors.show(list(self.owned.values()))

@@ -19,6 +19,7 @@ import msgspec
 
 from engine.core import BATCH_SPAN_MS, Core
 from engine.crowd import RECENT_S
+from engine.entries import Row, entries_of
 from engine.errors import LogUnavailable, Overloaded, QueueNotFound
 from engine.failpoints import reached
 from engine.fifo import check_entries, partition_of, sequence_number
@@ -31,7 +32,6 @@ from engine.verbs import SendEntry, Sent
 from schemas.identity import ids_of
 from schemas.records import BatchMark, Message
 from schemas.wire import encode
-from state.replies import LoadEntry
 
 GROUPS_UNDER_WAY = 2
 GROUP_RECORDS = 500
@@ -72,20 +72,16 @@ class Sender:
         size = check_send(entries, record.max_message_bytes)
         entries = check_entries(record, entries)
         messages = _messages(entries, sender, record.delay_ms)
-        appended = await self._append(queue, messages, size)
+        digests = [hashlib.md5(entry.body, usedforsecurity=False).hexdigest() for entry in entries]
+        appended = await self._append(queue, messages, digests, size)
         id_of = ids_of(self._core.secret, queue.incarnation, appended[0].partition)  # a send is in one partition
-        fifo, md5 = record.fifo, hashlib.md5
+        fifo = record.fifo
         return [
-            Sent(
-                id_of(a.offset),
-                md5(entry.body, usedforsecurity=False).hexdigest(),
-                a.timestamp_ms,
-                sequence_number(a.offset) if fifo else "",
-            )
-            for a, entry in zip(appended, entries, strict=True)
+            Sent(id_of(a.offset), digest, a.timestamp_ms, sequence_number(a.offset) if fifo else "")
+            for a, digest in zip(appended, digests, strict=True)
         ]
 
-    def _append(self, queue: Queue, messages: list[Message], size: int) -> asyncio.Future[list[Appended]]:
+    def _append(self, queue: Queue, messages: list[Message], digests: list[str], size: int) -> asyncio.Future[list[Appended]]:
         """Commits the messages of one send in the queue's next group. Raises Overloaded (nothing was stored); LogUnavailable later."""
         partition = partition_of(queue.record, messages[0].group or "") if queue.record.fifo else None
         group = self._groups.get((queue.incarnation, partition))
@@ -95,7 +91,7 @@ class Sender:
         if len(group.waiting) >= WAITING_SENDS or group.size >= WAITING_BYTES:
             raise Overloaded(f"too many sends to queue {queue.name!r} are waiting for Kafka")
         done: asyncio.Future[list[Appended]] = asyncio.get_running_loop().create_future()
-        group.add(Item(messages, size, done))
+        group.add(Item(messages, digests, size, done))
         self._begin(group)
         return done
 
@@ -147,17 +143,17 @@ class Sender:
             values.extend(map(encode, item.messages))
         results = await self._core.log.append_many(queue.topic, partition, values)
         reached("send.appended")
-        entries: list[LoadEntry] = []
+        rows: list[Row] = []
         settled: list[tuple[Item, list[Appended] | Exception]] = []
-        load_entry, at = self._core.load_entry, 0
+        at = 0
         for item in items:
             end = at + len(item.messages)
             outcome = _outcome(results[at:end])
             settled.append((item, outcome))
             if not isinstance(outcome, Exception):
-                rows = zip(outcome, item.messages, values[at:end], strict=True)
-                entries += [load_entry(queue, a.offset, a.timestamp_ms, m, v) for a, m, v in rows]
+                rows += zip(outcome, item.messages, values[at:end], item.digests, strict=True)
             at = end
+        entries = entries_of(self._core, queue, partition, rows, sum(map(len, values))) if rows else []
         reached("send.before_load")
         repeats = await self._core.write_through(queue, partition, entries) if entries else {}
         reached("send.before_answer")

@@ -112,6 +112,7 @@ class Delivery(Struct, frozen=True, gc=False):
     partition: int
     offset: int
     sequence_number: str = ""  # FIFO only
+    body_md5: str = ""  # hex; "" = this worker does not know it
 
 
 class EntryResult(Struct, frozen=True, gc=False):

@@ -25,6 +25,7 @@ class Window(Struct, frozen=True):
 class LoadEntry(Struct, frozen=True):
     """A record for the window. `packed` by `store.pack_body`, empty = skipped for `reason`; `mask` has a 1 per tag that wants it.
 
+    `count`: so many records from `offset` on are alike in all of this, and without bodies (FIFO: 1).
     `group` are 8 bytes that stand for the message's group, empty = none; FIFO: `dedup` those of its deduplication id.
     """
 
@@ -35,6 +36,7 @@ class LoadEntry(Struct, frozen=True):
     reason: str = ""
     group: bytes = b""
     dedup: bytes = b""
+    count: int = 1
 
 
 class Loaded(Struct, frozen=True):

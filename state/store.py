@@ -57,7 +57,10 @@ REFUSALS = ("OOM", "READONLY", "LOADING", "MISCONF", "BUSY", "MASTERDOWN", "CLUS
 
 
 def pack_body(sent_at_ms: int, due_ms: int, lease_ms: int | None, record: bytes) -> bytes:
-    """What the window keeps of a record: sent, due, own lease (None = the queue's), then the record as it is in Kafka."""
+    """What the window keeps of a record: sent, due, own lease (None = the queue's), then the record as it is in Kafka.
+
+    With `record` b"" it keeps no body, so nothing of an own lease either.
+    """
     return _HEADER.pack(sent_at_ms, due_ms, -1 if lease_ms is None else lease_ms) + record
 
 
@@ -110,6 +113,11 @@ class Store:
             raise StateUnavailable(f"Redis refused {name}: {text}")
         raise RuntimeError(f"{name}.lua failed: {text}")
 
+    async def workers(self) -> int:
+        """How many workers listen for wake-ups, this one included. Raises StateUnavailable."""
+        _, listeners = await self._connection.call("PUBSUB", "NUMSUB", wake_channel(self._prefix, ""))
+        return int(listeners)
+
     async def load(
         self,
         unit: Unit,
@@ -138,7 +146,7 @@ class Store:
             w.messages, w.bytes, w.max_open, w.near_ms, scan_from, scan_next, int(prime), len(tags), *tags,
         ]  # fmt: skip
         for e in entries:
-            arguments += (e.offset, e.packed, e.mask, e.move_key, e.reason, e.group, e.dedup)
+            arguments += (e.offset, e.packed, e.mask, e.move_key, e.reason, e.group, e.dedup, e.count)
         _, cursors, full, taken, seen, repeats = await self._run("load", names, arguments)
         return Loaded(cursors, [bool(f) for f in full], taken, seen, dict(zip(repeats[::2], repeats[1::2], strict=True)))
 
@@ -165,7 +173,10 @@ class Store:
             (generation, now_ms, tag, max, -1 if lease_ms is None else lease_ms, queue_lease_ms, max_receive_count,
              retention_ms, move_ms, self._window.bytes, self._window.messages),
         )  # fmt: skip
-        _, now, nonce, wait_ms, cursor, open_count, hungry, lent, dying = reply
+        _, now, nonce, wait_ms, cursor, open_count, hungry, lent, dying, deadline_ms, fresh = reply
+        leased = [Leased(*lent[i : i + 5]) for i in range(0, len(lent), 5)] if lent else []
+        if fresh:
+            leased += [Leased(offset, 1, now, deadline_ms, b"") for offset in fresh]
         return Received(
             now_ms=now,
             nonce=nonce,
@@ -173,11 +184,13 @@ class Store:
             cursor=cursor,
             open=open_count,
             hungry=bool(hungry),
-            leased=[Leased(*lent[i : i + 5]) for i in range(0, len(lent), 5)],
+            leased=leased,
             dying=[
                 Dying(o, count, first, own, again, reason.decode(), body)
                 for o, count, first, own, again, reason, body in (dying[i : i + 7] for i in range(0, len(dying), 7))
-            ],
+            ]
+            if dying
+            else [],
         )
 
     async def probe(self, unit: Unit, generation: int, tag: int, *, now_ms: int = 0) -> Probed:
@@ -200,7 +213,7 @@ class Store:
         for pair in pairs:
             arguments += pair
         _, words, seq = await self._run("ack", names, arguments)
-        return Acked([word.decode().lower() for word in words], seq)
+        return Acked([word.decode().lower() for word in words] or ["ok"] * len(pairs), seq)
 
     async def extend(
         self,

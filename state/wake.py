@@ -76,7 +76,7 @@ class Wake:
             await asyncio.sleep(0.2)
 
     async def _listen(self, subscriber: redis.asyncio.client.PubSub) -> None:
-        await subscriber.subscribe(f"{self._prefix}:wake:")
+        await subscriber.subscribe(wake_channel(self._prefix, ""))  # every worker's: `store.workers` counts them
         self._subscriber = subscriber
         wanted = list(self._wanted)
         if wanted:

@@ -160,17 +160,19 @@ async def receive_message(engine: Engine, call: Call) -> ReceiveReply:
 def _message(delivery: Delivery, system: frozenset[str], names: list[str] | None, place: Place) -> MessageReply:
     body, stored = delivery.message.body, delivery.message.attributes
     text = attributes.decoded(body)
+    digest = delivery.body_md5
     if text is None:  # bytes that a native sender gave and that are no text of SQS
         body = b64encode(body)
-        text = body.decode()
+        text, digest = body.decode(), ""
+    digest = digest or of_body(body)
     if not stored and not system:
-        return MessageReply(delivery.id, delivery.handle, of_body(body), text)
+        return MessageReply(delivery.id, delivery.handle, digest, text)
     letter = _dead_letter(delivery)
     shown = attributes.wanted(stored, names)
     return MessageReply(
         delivery.id if letter is None else letter.original_id,
         delivery.handle,
-        of_body(body),
+        digest,
         text,
         _system_attributes(delivery, system, place) or None if system else None,
         of_attributes(attributes.triples(shown)) if shown else None,

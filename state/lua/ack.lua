@@ -14,7 +14,7 @@
 -- ARGV 5 channel: wake-ups go there (a group that is free again)
 -- ARGV 6 partition: the payload of a wake-up
 -- ARGV + per handle: offset, nonce
--- OUT {status, {a status word per handle}, seq of the journal entry or 0}
+-- OUT {status, {a status word per handle, or none: each is OK}, seq of the journal entry or 0}
 -- STATUS OK STALE LAPSED FULL LOST
 -- INV a handle settles its message at most once
 -- COST O(handles log open)
@@ -26,7 +26,7 @@ refused = refused or blocked(unit, meta, outbox)
 if refused then return refused end
 local now, tag, late = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
 local shared = redis.call('EXISTS', refs) == 1
-local words, acked, done, touched, asked = {}, {}, {}, {}, {}
+local words, acked, done, touched, asked, all = {}, {}, {}, {}, {}, true
 for a = 7, #ARGV, 2 do asked[#asked + 1] = ARGV[a] end
 for i, packed in ipairs(redis.call('HMGET', delivery, unpack(asked))) do
   local off, d = tonumber(asked[i]), delivery_of(packed)
@@ -39,7 +39,7 @@ for i, packed in ipairs(redis.call('HMGET', delivery, unpack(asked))) do
     if unit.fifo then settle_ordered(KEYS[7], off, d.group, touched) else leave(KEYS[7], KEYS[8], off, d) end
     acked[#acked + 1], done[off] = off, true
   end
-  words[#words + 1] = word
+  words[#words + 1], all = word, all and word == 'OK'
 end
 local seq = 0
 if #acked > 0 then
@@ -49,4 +49,4 @@ if #acked > 0 then
   if unit.fifo and regroup_all(KEYS[7], KEYS[8], delivery, touched, now) then redis.call('PUBLISH', ARGV[5], ARGV[6]) end
   if unit.fifo or unit.fair then seal_groups(meta, ARGV[3], KEYS[7], KEYS[8]) end
 end
-return {'OK', words, seq}
+return {'OK', all and {} or words, seq}

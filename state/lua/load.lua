@@ -21,7 +21,7 @@
 -- ARGV 11 scan_next: offset up to which that holds
 -- ARGV 12 prime: 1 = the scan begins so long before the cursors that dedup is complete there
 -- ARGV 13 tag_count
--- ARGV + tag ids, then per entry: offset, header and record ('' = skipped), mask (one 0 or 1 per tag), move key or '', skip reason or '', group (8 bytes or ''), dedup id or ''
+-- ARGV + tag ids, then per entry: offset, header and record ('' = skipped; a header alone is kept without a body), mask (one 0 or 1 per tag), move key or '', skip reason or '', group (8 bytes or ''), dedup id or '', count (more than 1: so many from offset on, header alone, not FIFO)
 -- OUT {status, {cursor per tag}, {1 per tag whose window is full}, taken, seen (-1 = not known), {offset, offset of the message it repeats ...}}
 -- STATUS OK FENCED LOST
 -- INV an offset below the cursor or in ahead is never taken again; a cursor never passes a record it did not take
@@ -44,7 +44,7 @@ if bodies == 0 and m[2] ~= '0' then redis.call('HSET', meta, 'bytes', 0) end
 local fifo = m[4] == '1'
 local f = {seen = tonumber(m[3] or '-1'), dedup = dedup, ids = ids, pending = pending, scan_from = scan_from, repeats = {}, tags = table.concat(ARGV, ',', 14, 13 + tag_count)}
 local share = math.floor(window_messages / 8)
-local EARLY = 1000
+local EARLY, HEADER = 1000, 24
 local tags = {}
 for i = 1, tag_count do
   local k, id = 8 + (i - 1) * 6, ARGV[13 + i]
@@ -66,13 +66,13 @@ local function pass_ahead(tag)
   end
 end
 local function room(tag, entry)
-  return entry.held or tag.open < share or (bodies < window_messages and bytes + entry.size <= window_bytes)
+  return entry.held or entry.bare or tag.open < share or (bodies < window_messages and bytes + entry.size <= window_bytes)
 end
 local function fits(tag, entry)
   return tag.open < max_open and (entry.due - now >= near_ms or tag.hungry or room(tag, entry))
 end
 local function hold_body(tag, entry)
-  if entry.due - now >= near_ms or not room(tag, entry) then return end
+  if entry.bare or entry.due - now >= near_ms or not room(tag, entry) then return end
   if entry.held == nil and redis.call('HSETNX', body, entry.off, entry.packed) == 1 then
     bodies, bytes, added = bodies + 1, bytes + entry.size, added + entry.size
   else
@@ -138,14 +138,17 @@ local function process(entry)
 end
 if fifo and f.seen < 0 and ARGV[12] == '1' then f.seen = scan_from end
 if not fifo or f.seen >= 0 then
-  for a = 13 + tag_count + 1, #ARGV, 7 do
+  for a = 13 + tag_count + 1, #ARGV, 8 do
     local entry = {off = tonumber(ARGV[a]), packed = ARGV[a + 1], mask = ARGV[a + 2], move_key = ARGV[a + 3], reason = ARGV[a + 4], group = ARGV[a + 5], dedup = ARGV[a + 6]}
     entry.size = #entry.packed
     if entry.size > 0 then
-      local _, due = struct.unpack('>I8I8', entry.packed)
-      entry.due = due
+      entry.due, entry.bare = select(2, struct.unpack('>I8I8', entry.packed)), entry.size == HEADER
     end
     process(entry)
+    for off = entry.off + 1, entry.off + ARGV[a + 7] - 1 do
+      entry.off = off
+      process(entry)
+    end
   end
   local late = fifo and turn_next(f)
   while late do

@@ -18,7 +18,7 @@
 -- ARGV 9 move_ms: how long a dying message waits for its mover
 -- ARGV 10 window_bytes: above half of it a leased message gives up its body
 -- ARGV 11 window_messages: above half of as many bodies too
--- OUT {status, now, nonce, ms to the next visible time or -1, cursor, open, hungry: 1 or 0, {offset, count, first ms, deadline ms, body ...}, {offset, count, first ms, nonce, again ms or 0, reason, body ...}}; the second list is dying: the caller moves it
+-- OUT {status, now, nonce, ms to the next visible time or -1, cursor, open, hungry: 1 or 0, {offset, count, first ms, deadline ms, body ...}, {offset, count, first ms, nonce, again ms or 0, reason, body ...}}; the second list is dying: the caller moves it; then a deadline and the offsets that are lent until it for the first time, without bodies
 -- STATUS OK FULL LOST
 -- INV a message is lent to one caller at a time; each delivery adds one to its count; nonce is the seq of its entry; a group with a lent message lends nothing
 -- COST O(max log open); fair: and O(1000) of what is set back for the first time
@@ -32,8 +32,11 @@ if refused then return refused end
 local now, tag, max = clock(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local lease_ms, queue_lease_ms, max_receive_count, retention_ms = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local move_ms, window_bytes, window_messages = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
-local shared = redis.call('EXISTS', refs) == 1
-local offsets, deadlines, lapsed, expired, lent, dying, touched, REASON = {}, {}, {}, {}, {}, {}, {}, {'killed', 'exhausted'}
+local held = redis.call('HLEN', body)
+local shared = held > 0 and redis.call('EXISTS', refs) == 1
+-- Whether something may be beyond its retention.
+local aged = #redis.call('ZRANGEBYSCORE', visible, '-inf', now - retention_ms, 'LIMIT', 0, 1) > 0
+local offsets, deadlines, lapsed, expired, lent, fresh, dying, touched, REASON = {}, {}, {}, {}, {}, {}, {}, {}, {'killed', 'exhausted'}
 -- Marks a message as dying; a second time (its mover was lost) `again` is until when that mover had it.
 local function die(off, d, packed)
   if not unit.fifo then leave(order, groups, off, d) end
@@ -65,16 +68,11 @@ end
 local function consider(off, d, packed)
   d = d or {nonce = 0, count = 0, first = 0, flag = 0, time = 0}
   if d.nonce ~= 0 and d.flag == 0 then lapsed[#lapsed + 1] = off end
-  if d.flag ~= 1 and d.flag ~= 2 then
-    -- Without a body: what was never lent is visible since it was due; of the rest Kafka decides.
-    local due = d.count == 0 and d.nonce == 0 and d.time > 0 and d.time or now
-    if packed then due = select(2, struct.unpack('>I8I8', packed)) end
-    if due + retention_ms <= now then
-      settle(meta, visible, delivery, body, refs, {off}, shared)
-      if unit.fifo then settle_ordered(order, off, d.group, touched) else leave(order, groups, off, d) end
-      expired[#expired + 1] = off
-      return false
-    end
+  if d.flag ~= 1 and d.flag ~= 2 and due_of(visible, off, d, packed, aged) + retention_ms <= now then
+    settle(meta, visible, delivery, body, refs, {off}, shared)
+    if unit.fifo then settle_ordered(order, off, d.group, touched) else leave(order, groups, off, d) end
+    expired[#expired + 1] = off
+    return false
   end
   if max_receive_count > 0 and (d.flag == 1 or d.flag == 2 or d.count >= max_receive_count) then
     die(off, d, packed)
@@ -83,18 +81,27 @@ local function consider(off, d, packed)
   lend(off, d, packed)
   return false
 end
+local fresh_until = now + math.max(lease_ms < 0 and queue_lease_ms or lease_ms, 1)
 local function any_due()
   local rounds = 0
   repeat
-    local due = redis.call('ZRANGEBYSCORE', visible, '-inf', now, 'LIMIT', 0, max - #lent)
-    local before = #lent
+    local due = redis.call('ZRANGEBYSCORE', visible, '-inf', now, 'LIMIT', 0, max - #lent - #fresh)
+    local before, row = #lent, {}
     if #due > 0 then
-      local deliveries, bodies = redis.call('HMGET', delivery, unpack(due)), redis.call('HMGET', body, unpack(due))
-      for i, off in ipairs(due) do consider(tonumber(off), delivery_of(deliveries[i]), bodies[i]) end
+      local deliveries, bodies = redis.call('HMGET', delivery, unpack(due)), held > 0 and redis.call('HMGET', body, unpack(due)) or {}
+      for i, member in ipairs(due) do
+        local off = tonumber(member)
+        if deliveries[i] or bodies[i] or aged then
+          consider(off, delivery_of(deliveries[i]), bodies[i])
+        else
+          fresh[#fresh + 1], row[#row + 1], row[#row + 2] = off, fresh_until, member
+        end
+      end
       hide(visible, lent, before)
+      show(visible, row)
     end
     rounds = rounds + 1
-  until #due == 0 or #lent >= max or rounds >= 10
+  until #due == 0 or #lent + #fresh >= max or rounds >= 10
 end
 -- Fair: what is due of quiet groups, or of none, by time. What is met of noisy ones is set back.
 local function quiet_due()
@@ -157,9 +164,10 @@ end
 if #lapsed > 0 then journal(meta, outbox, now, 'lapsed', tag, lapsed) end
 if #expired > 0 then journal(meta, outbox, now, 'expired', tag, expired) end
 local nonce, out = 0, {}
-if #lent > 0 then
+if #lent + #fresh > 0 then
+  for _, off in ipairs(fresh) do offsets[#offsets + 1], deadlines[#deadlines + 1] = off, fresh_until end
   nonce = journal(meta, outbox, now, 'leased', tag, offsets, deadlines)
-  local full = tonumber(redis.call('HGET', meta, 'bytes') or '0') > window_bytes / 2 or redis.call('HLEN', body) > window_messages / 2
+  local full = tonumber(redis.call('HGET', meta, 'bytes') or '0') > window_bytes / 2 or held > window_messages / 2
   local row, dropped = {}, {}
   for _, l in ipairs(lent) do
     local off, d, packed = l[1], l[2], l[3]
@@ -168,14 +176,16 @@ if #lent > 0 then
     if full and packed and not (shared and redis.call('HEXISTS', refs, off) == 1) then dropped[#dropped + 1] = off end
     for _, v in ipairs({off, d.count, d.first, d.time, packed or ''}) do out[#out + 1] = v end
   end
+  local first = delivery_packed({nonce = nonce, count = 1, first = now, flag = 0, time = fresh_until})
+  for _, off in ipairs(fresh) do row[#row + 1], row[#row + 2] = off, first end
   redis.call('HSET', delivery, unpack(row))
   if unit.fifo then hide(visible, lent, 0) end
   drop_bodies(meta, body, refs, dropped, false)
 end
 if unit.fifo then regroup_all(order, groups, delivery, touched, now) end
 if unit.fifo or unit.fair then seal_groups(meta, ARGV[3], order, groups) end
-if #lent + #dying + #expired > 0 then seal(meta, ARGV[3], visible, delivery) end
+if #lent + #fresh + #dying + #expired > 0 then seal(meta, ARGV[3], visible, delivery) end
 local head = redis.call('ZRANGE', unit.fifo and groups or visible, 0, 0, 'WITHSCORES')
 local wait = -1
 if head[2] then wait = math.max(0, tonumber(head[2]) - now) end
-return {'OK', now, nonce, wait, unit.cursor, redis.call('ZCARD', visible), hungry(unit, visible, groups, now) and 1 or 0, out, dying}
+return {'OK', now, nonce, wait, unit.cursor, redis.call('ZCARD', visible), hungry(unit, visible, groups, now) and 1 or 0, out, dying, fresh_until, fresh}

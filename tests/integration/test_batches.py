@@ -53,7 +53,7 @@ async def test_the_head_of_a_batch_is_found_behind_more_records_of_others_than_a
 
 
 async def test_a_batch_of_more_bytes_than_a_chunk_comes_whole(make_engine: MakeEngine) -> None:
-    engine = await make_engine(window_messages=16, window_bytes=2_000_000)
+    engine = await make_engine(window_messages=16, window_bytes=2_000_000, kept_bytes=0)
     await engine.create_queue(BY, "q", QueueSettings(partitions=1, max_message_bytes=1_048_576))
     await engine.send(BY, "q", [SendEntry(b"%d" % n + b"." * 39_000) for n in range(100)])
     assert sorted(int(body.rstrip(".")) for body in await drain(engine, "q")) == list(range(100))

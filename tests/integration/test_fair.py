@@ -94,7 +94,7 @@ async def test_what_was_set_back_is_ready_and_comes_in_turn_when_its_group_is_qu
 
 async def test_a_fair_queue_survives_the_loss_of_redis(make_engine: MakeEngine, stack: Services) -> None:
     """What is in flight is counted anew, from then on; groups of what is loaded are known."""
-    engine = await make_engine(window_messages=100)
+    engine = await make_engine(window_messages=100, kept_bytes=0)
     await engine.create_queue(BY, "q", ONE)
     await put(engine, "a", [str(n) for n in range(300)])
     held = await receive(engine, "q", max=50)

@@ -222,7 +222,7 @@ async def test_a_tag_made_later_sees_no_repeats(engine: Engine) -> None:
 @pytest.mark.parametrize("window", [200, 10])
 async def test_a_purge_forgets_ids_and_order_goes_on(make_engine: MakeEngine, window: int) -> None:
     """With a window of 10 most of what is purged was never loaded."""
-    engine = await make_engine(window_messages=window)
+    engine = await make_engine(window_messages=window, kept_bytes=0)
     await engine.create_queue(BY, "q", FIFO)
     old = await put(engine, "q", "a", *(str(n) for n in range(40)))
     await engine.purge(BY, "q")
@@ -233,7 +233,7 @@ async def test_a_purge_forgets_ids_and_order_goes_on(make_engine: MakeEngine, wi
 
 async def test_a_backlog_of_a_shut_group_does_not_hide_what_is_behind_it(make_engine: MakeEngine, stack: Services) -> None:
     """20,000 messages of one group, of which the first is lent; the window holds 500 bodies."""
-    engine = await make_engine(window_messages=500)
+    engine = await make_engine(window_messages=500, kept_bytes=0)
     await engine.create_queue(BY, "q", FIFO)
     await put(engine, "q", "shut", "first")
     (first,) = await receive(engine, "q", max=1)
@@ -258,7 +258,7 @@ async def test_a_backlog_of_a_shut_group_does_not_hide_what_is_behind_it(make_en
 
 async def test_a_message_of_a_backlog_keeps_its_own_lease(make_engine: MakeEngine) -> None:
     """Also where the window had no room for its body."""
-    engine = await make_engine(window_messages=10)
+    engine = await make_engine(window_messages=10, kept_bytes=0)
     await engine.create_queue(BY, "q", FIFO)
     await put(engine, "q", "shut", *(str(n) for n in range(30)))
     assert texts(await receive(engine, "q", max=1)) == ["0"]

@@ -182,7 +182,7 @@ async def test_a_torn_batch_is_never_shown_and_a_late_whole_one_is(make_engine: 
 
 
 async def test_a_window_that_stopped_inside_a_batch_shows_the_rest_later(make_engine: MakeEngine) -> None:
-    engine = await make_engine(window_messages=16, window_bytes=65_536)
+    engine = await make_engine(window_messages=16, window_bytes=65_536, kept_bytes=0)
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
     for start in range(0, 300, 60):
         await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(start, start + 60)])

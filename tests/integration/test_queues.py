@@ -116,7 +116,7 @@ async def test_20_tags_each_get_every_matching_message_and_a_late_one_replays_al
 
 
 async def test_a_slow_tag_does_not_stop_the_others(make_engine: MakeEngine) -> None:
-    engine = await make_engine(window_messages=100, window_bytes=65_536)
+    engine = await make_engine(window_messages=100, window_bytes=65_536, kept_bytes=0)
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
     await engine.create_tag(BY, "q", "slow", 0, None, {})
     for start in range(0, 800, 100):

@@ -23,7 +23,7 @@ from tests.integration.test_rebuild import drained, wipe
 from tests.services import Services
 
 # Bodies that don't fit into the window: the rest is stored, or open without its body.
-SMALL = {"window_messages": 10, "window_bytes": 65_536}
+SMALL = {"window_messages": 10, "window_bytes": 65_536, "kept_bytes": 0}
 
 
 async def sent_many(engine: Engine, count: int, settings: QueueSettings, size: int = 0) -> None:

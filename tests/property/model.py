@@ -16,6 +16,7 @@ class Message:
     lease: int | None
     wanted: set[int]
     group: str | None = None
+    bare: bool = False  # no body is kept in the window
 
 
 @dataclass
@@ -62,7 +63,9 @@ class Model:
         lend, dying, expired = [], [], []
         for offset in self.due(number):
             m = self.tags[number].open[offset]
-            if m.flag not in (1, 2) and self.messages[offset].due + retention <= self.now:
+            message = self.messages[offset]
+            due = m.first if message.bare and m.count else message.due
+            if m.flag not in (1, 2) and due + retention <= self.now:
                 expired.append(offset)
             elif max_count and (m.flag in (1, 2) or m.count >= max_count):
                 dying.append(offset)

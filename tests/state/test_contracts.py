@@ -67,7 +67,7 @@ def test_a_store_method_of_the_same_name_runs_the_script_with_as_many_keys(scrip
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
 def test_a_script_is_small_and_touches_only_keys_it_was_given(script: Script) -> None:
     body = body_of(script)
-    assert len(body.splitlines()) <= 150
+    assert len(body.splitlines()) <= 170
     assert not re.search(r"redis\.call\('(KEYS|SCAN|FLUSHALL|FLUSHDB|RANDOMKEY)'", body)
     assert ":{" not in body, "a script builds a key"
 

@@ -21,3 +21,11 @@ local function hide(visible, lent, before)
   for i = before + 1, #lent do row[#row + 1], row[#row + 2] = lent[i][2].time, lent[i][1] end
   show(visible, row)
 end
+-- When a message was due. Without a body: what was never lent is visible since then (`aged`: it may be long ago, else now will do), what was
+-- lent was due by its first time.
+local function due_of(visible, off, d, packed, aged)
+  if packed then return select(2, struct.unpack('>I8I8', packed)) end
+  if d.first > 0 then return d.first end
+  if d.count > 0 or d.nonce ~= 0 then return math.huge end
+  return d.time > 0 and d.time or aged and tonumber(redis.call('ZSCORE', visible, off)) or math.huge
+end

@@ -1,5 +1,6 @@
 -- Forgets what a tag holds of bodies: the last holder drops one. refs has an entry only while two or more tags hold a body.
 local function drop_bodies(meta, body, refs, offsets, shared)
+  if redis.call('EXISTS', body) == 0 then return end
   local held, size = {}, 0
   for _, off in ipairs(offsets) do
     local holders = shared and tonumber(redis.call('HGET', refs, off) or '0') or 0

@@ -1,0 +1,67 @@
+"""Records that were just written, as the window takes them.
+
+Messages of this worker's own senders are kept here where they may be (`bodies.py`), and those of them that are alike but for their
+offsets are one entry: a group of a hundred sends is then some ten arguments for the script, not seven hundred.
+Neighbours: `sender.py` has written them; `core.load_entry` says what the window needs of one. Must not know how they travel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from engine.bodies import OVERHEAD_BYTES, Kept, Together
+from engine.core import Core
+from engine.log import Appended
+from engine.queue import Queue
+from schemas.records import Message
+from state.replies import LoadEntry
+
+# Where it is in Kafka, the message, its record, and the hex MD5 of its body.
+Row: TypeAlias = tuple[Appended, Message, bytes, str]
+
+
+def entries_of(core: Core, queue: Queue, partition: int, rows: Sequence[Row], size: int) -> list[LoadEntry]:
+    """Entries for records of a partition, in the order of `rows`, `size` bytes in all.
+
+    The bodies of some are kept in `core.bodies` from now on.
+    """
+    together = core.bodies.together(queue.units[partition], size, len(rows))
+    if together is None:
+        return [core.load_entry(queue, at.offset, at.timestamp_ms, message, value) for at, message, value, _ in rows]
+    entries, kept = _apart(core, queue, rows, together)
+    if kept:
+        core.bodies.keep(kept)
+    return entries
+
+
+def _apart(core: Core, queue: Queue, rows: Sequence[Row], together: Together) -> tuple[list[LoadEntry], list[Kept]]:
+    """Entries without bodies, but for messages with leases of their own, which the window must know; and what is kept of them."""
+    entries: list[LoadEntry] = []
+    kept: list[Kept] = []
+    # What the messages of a run share, and where the next of them would be; their number.
+    run: tuple[int, int, int] | None = None
+    count = 1
+    plain = queue.mask is not None and not queue.record.fifo
+    for at, message, value, digest in rows:
+        alike = (at.offset, at.timestamp_ms, message.delay_ms)
+        if alike == run and message.lease_ms is None and message.group is None:
+            count += 1
+        else:
+            if count > 1:
+                entries[-1] = msgspec.structs.replace(entries[-1], count=count)
+                count = 1
+            own = message.lease_ms is not None
+            entries.append(core.load_entry(queue, at.offset, at.timestamp_ms, message, value if own else b""))
+            if own:
+                run = None
+                continue
+        run = (at.offset + 1, at.timestamp_ms, message.delay_ms) if plain and message.group is None else None
+        tags = entries[-1].mask.count("1")
+        if tags:
+            kept.append(Kept(at.offset, message, at.timestamp_ms, digest, len(value) + OVERHEAD_BYTES, tags, together))
+    if count > 1:
+        entries[-1] = msgspec.structs.replace(entries[-1], count=count)
+    return entries, kept

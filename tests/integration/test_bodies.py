@@ -1,0 +1,151 @@
+"""A worker that is alone keeps the bodies of what it sends; with another worker, after a restart or a loss they come from Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from engine.core import Core
+from engine.deliveries import Deliveries
+from engine.engine import Engine
+from engine.verbs import QueueSettings, SendEntry
+from schemas.records import Attribute
+from tests.integration.conftest import MakeEngine
+from tests.integration.drive import BY, ack, drain, eventually, receive, send
+from tests.integration.test_rebuild import wipe
+from tests.services import Services
+
+
+async def knows(engine: Engine, *, alone: bool) -> None:
+    """Returns when the worker has seen that it is, or is not, the only one."""
+
+    async def seen() -> bool:
+        return engine.core.bodies.alone is alone
+
+    await eventually(seen, within_s=5)
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The offsets that are read from Kafka for deliveries."""
+    found: list[int] = []
+    real = Core.read_offsets
+
+    async def counted(self: Core, queue: Any, partition: int, offsets: Any) -> Any:
+        found.extend(offsets)
+        return await real(self, queue, partition, offsets)
+
+    monkeypatch.setattr(Core, "read_offsets", counted)
+    return found
+
+
+async def in_window(engine: Engine) -> int:
+    """How many bodies the window has of queue q."""
+    units = engine.core.control.queues["q"].units
+    return sum([(await engine.core.store.leftovers(unit))[0] for unit in units])
+
+
+async def test_what_a_worker_alone_sends_does_not_go_to_redis_and_back(engine: Engine, reads: list[int]) -> None:
+    await engine.create_queue(BY, "q", QueueSettings())
+    await knows(engine, alone=True)
+    texts = [f"{n}" for n in range(40)]
+    attribute = {"a": Attribute("string", b"1")}
+    await engine.send(BY, "q", [SendEntry(text.encode()) for text in texts[:20]])
+    await asyncio.gather(*(engine.send(BY, "q", [SendEntry(text.encode(), attribute)]) for text in texts[20:]))
+    assert await in_window(engine) == 0
+    got = await receive(engine, "q", max=100, wait_ms=2000)
+    again = await receive(engine, "q", max=100, wait_ms=500)
+    assert sorted(d.message.body.decode() for d in (*got, *again)) == sorted(texts)
+    assert {d.message.attributes.get("a") for d in (*got, *again)} == {None, attribute["a"]}
+    assert all(d.body_md5 for d in (*got, *again)) and engine.core.bodies.bytes > 0
+    await ack(engine, "q", [*got, *again])
+    assert (reads, engine.core.bodies.bytes) == ([], 0)
+
+
+async def test_a_message_that_comes_again_and_one_with_a_lease_of_its_own(engine: Engine, reads: list[int]) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await knows(engine, alone=True)
+    await send(engine, "q", "again")
+    await send(engine, "q", "own", lease_ms=90_000)
+    await send(engine, "q", "late", delay_ms=700)
+    first = await receive(engine, "q", lease_ms=None)
+    leases = {d.message.body: d.next_visible_at_ms - d.first_received_at_ms for d in first}
+    assert leases == {b"again": 30_000, b"own": 90_000}
+    await engine.release(BY, "q", [d.handle for d in first])
+    got: list[Any] = []
+    while len(got) < 3:
+        got += await receive(engine, "q", wait_ms=2000)
+    assert sorted((d.message.body, d.receive_count) for d in got) == [(b"again", 2), (b"late", 1), (b"own", 2)]
+    assert reads == []
+
+
+async def test_another_worker_reads_from_kafka_what_the_first_has_kept(make_engine: MakeEngine, reads: list[int]) -> None:
+    first = await make_engine()
+    await first.create_queue(BY, "q", QueueSettings(partitions=2))
+    await knows(first, alone=True)
+    await first.send(BY, "q", [SendEntry(b"kept %d" % n) for n in range(30)])
+    second = await make_engine()
+    got = await receive(second, "q", max=100, wait_ms=2000)
+    assert sorted(d.message.body for d in got) == sorted(b"kept %d" % n for n in range(30)) and len(reads) == 30
+    await ack(second, "q", got)
+    await knows(first, alone=False)
+    await knows(second, alone=False)
+    await first.send(BY, "q", [SendEntry(b"there")])
+    assert await in_window(first) == 1
+    assert [d.message.body for d in await receive(second, "q", wait_ms=2000)] == [b"there"] and len(reads) == 30
+    await second.stop()
+    await knows(first, alone=True)
+
+
+async def test_nothing_is_lost_with_the_worker_or_with_redis(make_engine: MakeEngine, stack: Services) -> None:
+    first = await make_engine()
+    await first.create_queue(BY, "q", QueueSettings(partitions=2))
+    await knows(first, alone=True)
+    await first.send(BY, "q", [SendEntry(b"a%d" % n) for n in range(50)])
+    wipe(stack, first)
+    await first.send(BY, "q", [SendEntry(b"b%d" % n) for n in range(50)])
+    await first.stop()
+    second = await make_engine()
+    assert sorted(await drain(second, "q", patience_ms=8000)) == sorted(f"{batch}{n}" for batch in "ab" for n in range(50))
+
+
+async def test_of_several_tags_each_gets_the_body(engine: Engine, reads: list[int]) -> None:
+    await engine.create_queue(BY, "q", QueueSettings())
+    await engine.create_tag(BY, "q", "audit", -1, None, {})
+    await knows(engine, alone=True)
+    await send(engine, "q", "a", "b", "c")
+    for tag in (None, "audit"):
+        assert sorted(await drain(engine, "q", tag)) == ["a", "b", "c"]
+    assert (reads, engine.core.bodies.bytes) == ([], 0)
+
+
+async def test_bodies_that_do_not_fit_go_into_the_window(make_engine: MakeEngine, reads: list[int]) -> None:
+    engine = await make_engine(kept_bytes=20_000)
+    await engine.create_queue(BY, "q", QueueSettings())
+    await knows(engine, alone=True)
+    for n in range(10):
+        await engine.send(BY, "q", [SendEntry(b"%d" % n + b"." * 5000)])
+    assert engine.core.bodies.bytes <= 20_000 and await in_window(engine) == 7
+    assert sorted(text[0] for text in await drain(engine, "q")) == [str(n) for n in range(10)] and reads == []
+
+
+async def test_what_is_over_comes_no_second_time(engine: Engine) -> None:
+    """The window does not know when a message without a body was due, once it was lent."""
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=60_000))
+    await knows(engine, alone=True)
+    await send(engine, "q", "old", "young")
+    old, young = sorted(await receive(engine, "q", max=2, lease_ms=1), key=lambda d: d.message.body)
+    await asyncio.sleep(0.05)
+    queue, store, generation = engine.core.control.queues["q"], engine.core.store, engine.core.control.generation
+    (unit,), tag = queue.units, queue.tags[0]
+    received = await store.receive(
+        unit, generation, tag.id, max=2, lease_ms=None, queue_lease_ms=30_000, max_receive_count=0, retention_ms=60_000, move_ms=1
+    )
+    engine.core.bodies.of[unit][young.offset].sent_at_ms += 1_000
+    then = replace(received, now_ms=old.sent_at_ms + 60_000)
+    assert [d.message.body for d in await Deliveries(engine.core).of(queue, tag, 0, then, None)] == [b"young"]
+    states = await store.states(unit, generation, tag.id, [old.offset, young.offset])
+    assert [state.state for state in states] == ["settled", "leased"]
