@@ -2,7 +2,7 @@
 
 Only while no other worker listens for wake-ups: of such a message the window then has what its scripts need (`store.HEADER_BYTES`), and
 whoever finds no body, there or here, reads it from Kafka. So what is kept may be forgotten at any time: it is a matter of speed alone.
-Neighbours: `sender` keeps, `deliveries` looks up, `leases` settles, `loaders` counts the workers. Must not know Redis or Kafka.
+Neighbours: `entries` keeps, `deliveries` and `mover` look up, `leases` settles, `loaders` counts the workers. Must not know Redis or Kafka.
 """
 
 from __future__ import annotations
@@ -56,6 +56,14 @@ class Bodies:
         self._most_bytes = most_bytes
         self.of: dict[Unit, dict[int, Kept]] = {}
         self._sent: collections.deque[Together] = collections.deque()
+
+    def count(self, workers: int) -> None:
+        """So many workers are there, this one included. What is old is forgotten when there are others: they may have acked it."""
+        self.alone = workers == 1
+        old = asyncio.get_running_loop().time() - OLD_S
+        while not self.alone and self._sent and self._sent[0].at < old:
+            first = self._sent.popleft()
+            self.forget(first.unit, first.offsets)
 
     def together(self, unit: Unit, size: int, messages: int) -> Together | None:
         """For so many messages of one send or group of sends, `size` bytes together; None = they may not be kept.

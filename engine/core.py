@@ -56,6 +56,7 @@ class Core:
         self.nudge: Callable[[Queue, int, Received | Probed], None] = lambda queue, partition, seen: None
         self.journaled: Callable[[Queue, int, int], Awaitable[None]] = _not_journaled
         self.woken: Callable[[str, int], None] = lambda incarnation, partition: None
+        self.stopped: Callable[[Queue], int] = lambda queue: 0
         self.suspect: Callable[[Queue], None] = lambda queue: None
         # Units that this worker is rebuilding: its loaders must not shorten their leases meanwhile, nor give them up as idle.
         self.rebuilding: set[Unit] = set()

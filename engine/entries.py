@@ -40,28 +40,21 @@ def entries_of(core: Core, queue: Queue, partition: int, rows: Sequence[Row], si
 def _apart(core: Core, queue: Queue, rows: Sequence[Row], together: Together) -> tuple[list[LoadEntry], list[Kept]]:
     """Entries without bodies, but for messages with leases of their own, which the window must know; and what is kept of them."""
     entries: list[LoadEntry] = []
+    counts: list[int] = []
     kept: list[Kept] = []
-    # What the messages of a run share, and where the next of them would be; their number.
-    run: tuple[int, int, int] | None = None
-    count = 1
     plain = queue.mask is not None and not queue.record.fifo
+    # Where, when and for how long delayed a message is that goes with the last entry.
+    fits: tuple[int, int, int] | None = None
     for at, message, value, digest in rows:
-        alike = (at.offset, at.timestamp_ms, message.delay_ms)
-        if alike == run and message.lease_ms is None and message.group is None:
-            count += 1
+        own, grouped = message.lease_ms is not None, message.group is not None
+        if fits == (at.offset, at.timestamp_ms, message.delay_ms) and not own and not grouped:
+            counts[-1] += 1
         else:
-            if count > 1:
-                entries[-1] = msgspec.structs.replace(entries[-1], count=count)
-                count = 1
-            own = message.lease_ms is not None
             entries.append(core.load_entry(queue, at.offset, at.timestamp_ms, message, value if own else b""))
-            if own:
-                run = None
-                continue
-        run = (at.offset + 1, at.timestamp_ms, message.delay_ms) if plain and message.group is None else None
+            counts.append(1)
+        fits = (at.offset + 1, at.timestamp_ms, message.delay_ms) if plain and not own and not grouped else None
         tags = entries[-1].mask.count("1")
-        if tags:
+        if tags and not own:
             kept.append(Kept(at.offset, message, at.timestamp_ms, digest, len(value) + OVERHEAD_BYTES, tags, together))
-    if count > 1:
-        entries[-1] = msgspec.structs.replace(entries[-1], count=count)
-    return entries, kept
+    runs = zip(entries, counts, strict=True)
+    return [entry if count == 1 else msgspec.structs.replace(entry, count=count) for entry, count in runs], kept

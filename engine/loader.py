@@ -56,6 +56,10 @@ class Loader:
         self.epoch = epoch
         self.end = 0
         self.stalled = False
+        # The offset that loading does not get beyond, and since when (loop time).
+        self.held: tuple[int, float] | None = None
+        # Not before (loop time): what holds it is read again and again.
+        self.rest_until = 0.0
         self.drained_at = 0.0
         # When the oldest entry that the journal is known to lack was made (ms), 0 = it lacked none at the last look.
         self.waiting_since_ms = 0
@@ -135,6 +139,7 @@ class Loader:
             if queue.record.fifo and open_tags:
                 start = await self._before(start) if prime else min(start, self.seen)
             if start >= self.end and not prime:
+                self.held = None
                 return False
             chunk = await self._fetch(start)
             if chunk.truncated:
@@ -149,8 +154,15 @@ class Loader:
             if taken:
                 self._core.woken(queue.incarnation, self.partition)
             # A torn or unfinished batch holds the cursors: look again later, not at once.
-            self.stalled = scan_next <= start
+            self._got_to(start, scan_next)
             return not self.stalled
+
+    def _got_to(self, start: int, scan_next: int) -> None:
+        self.stalled = scan_next <= start
+        if not self.stalled:
+            self.held = None
+        elif self.held is None or self.held[0] != start:
+            self.held = (start, asyncio.get_running_loop().time())
 
     async def _fetch(self, start: int) -> Chunk:
         return await self._core.log.fetch(self.queue.topic, self.partition, start, CHUNK_RECORDS, min(CHUNK_BYTES, self._room))

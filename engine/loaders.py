@@ -42,6 +42,10 @@ IDLE_S = FLOORS_S + 1.0
 GRACE_S = 0.03
 # How often it is asked whether another worker is there.
 COUNT_S = 1.0
+# A loader that a batch holds up reads on to what decides, up to 30 s of log: it rests so many times as long as that took, REST_S at most.
+REST, REST_S = 9.0, 1.0
+# A batch holds it up for 40 s at most. What does so for longer needs somebody's attention.
+STOPPED_S = 60.0
 # How long an empty answer may wait for Kafka.
 REFRESH_S = 2.0
 
@@ -66,6 +70,7 @@ class Loaders:
         core.nudge = self.nudge
         core.journaled = self.journaled
         core.rebuilt = self.rebuilt
+        core.stopped = self.stopped
         core.control.gone.append(self._gone)
 
     async def start(self) -> None:
@@ -109,6 +114,12 @@ class Loaders:
         if loader is not None:
             loader.cursors = {}
             loader.seen = -1
+
+    def stopped(self, queue: Queue) -> int:
+        """Partitions owned here in which nothing was loaded for STOPPED_S though Kafka has more and the window has room."""
+        before = asyncio.get_running_loop().time() - STOPPED_S
+        loaders = [loader for unit in queue.units if (loader := self.owned.get(unit))]
+        return sum(loader.held is not None and loader.held[1] < before for loader in loaders)
 
     async def journaled(self, queue: Queue, partition: int, seq: int) -> None:
         """Returns when the journal has entry `seq` of a unit.
@@ -301,7 +312,7 @@ class Loaders:
 
     def _load_if_short(self, loader: Loader) -> None:
         known = loader.cursors.keys() == set(loader.queue.tag_ids) and not loader.behind(loader.end)
-        if known or loader.unit in self._loads:
+        if known or loader.unit in self._loads or asyncio.get_running_loop().time() < loader.rest_until:
             return
         task = asyncio.create_task(self._guard(loader, lambda: self._catch_up(loader)))
         self._loads[loader.unit] = task
@@ -316,11 +327,26 @@ class Loaders:
             await loader.look()
         if not loader.behind(end):
             return
-        while await loader.load():
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            if not await loader.load():
+                break
             self._core.count("loaded_chunks_total")
+        if loader.stalled:
+            loader.rest_until = loop.time() + min(REST * (loop.time() - began), REST_S)
 
     async def _count_workers(self) -> None:
-        self._core.bodies.alone = await self._core.store.workers() == 1
+        """What follows from how many workers there are; one that has come just now may have missed wake-ups."""
+        store, before = self._core.store, self._core.store.heard
+        try:
+            workers = await store.workers()
+        except StateError:
+            workers = 0  # not known
+        self._core.bodies.count(workers)
+        store.heard = workers != 1
+        if store.heard and not before:
+            await store.wake({unit.incarnation for unit in self._touched})
 
     async def _show_floors(self) -> None:
         await self._floors.show(list(self.owned.values()))

@@ -64,7 +64,8 @@ class Mover:
         return done
 
     async def _hold(self, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]) -> list[Held | None]:
-        missing = [d.offset for d in dying if not d.packed]
+        kept = self._core.bodies.of.get(queue.units[partition], {})
+        missing = [d.offset for d in dying if not d.packed and d.offset not in kept]
         records = await self._core.read_offsets(queue, partition, missing) if missing else {}
         if len(records) < len(missing):
             over = await gone(self._core, queue, partition, [offset for offset in missing if offset not in records])
@@ -74,6 +75,8 @@ class Mover:
             try:
                 if d.packed:
                     message, sent_at_ms = decode_message(d.packed[HEADER_BYTES:], None), int.from_bytes(d.packed[:8])
+                elif (own := kept.get(d.offset)) is not None:
+                    message, sent_at_ms = own.message, own.sent_at_ms
                 else:
                     record = records[d.offset]
                     message, sent_at_ms = decode_message(record.value, record.headers), record.timestamp_ms

@@ -35,6 +35,7 @@ KINDS = {
     "retention_near": "open or stored messages, at most, that are older than 90% of their queue's retention",
     "retention_passed": "open messages, at most, that Kafka no longer has: only the window does",
     "topic_missing": "partitions of the queue that Kafka does not have",
+    "load_stopped": "partitions of which nothing was loaded for a minute though Kafka has more",
 }
 
 
@@ -98,7 +99,7 @@ class Watch:
         for queue in queues:
             mine = [(queue.topic, p) for p in range(len(queue.units))]
             missing = sum(part not in starts or part not in ends for part in mine)
-            alarms: dict[str, float] = {"topic_missing": missing}
+            alarms: dict[str, float] = {"topic_missing": missing, "load_stopped": self._core.stopped(queue)}
             try:
                 if missing:
                     self._core.suspect(queue)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -76,6 +76,8 @@ class Store:
         self.calls = 0
         # Stands in the wake-ups of loads: who loads wakes those who wait in the same worker by itself.
         self.name = secrets.token_hex(4)
+        # Whether another worker may listen for wake-ups: to nobody none is sent.
+        self.heard = True
         # The life of the Redis server whose state is the true one; scripts on another one answer StateLost. None = not asked.
         self.trusted_run_id: str | None = None
 
@@ -115,8 +117,13 @@ class Store:
 
     async def workers(self) -> int:
         """How many workers listen for wake-ups, this one included. Raises StateUnavailable."""
-        _, listeners = await self._connection.call("PUBSUB", "NUMSUB", wake_channel(self._prefix, ""))
+        _, listeners = await self._ask("PUBSUB", "NUMSUB", wake_channel(self._prefix, ""))
         return int(listeners)
+
+    async def wake(self, incarnations: Iterable[str]) -> None:
+        """Tells all who wait for these queues to look at every partition. Raises StateUnavailable."""
+        for incarnation in incarnations:
+            await self._ask("PUBLISH", wake_channel(self._prefix, incarnation), wake_up(-1, self.name))
 
     async def load(
         self,
@@ -141,8 +148,9 @@ class Store:
         for tag in tags:
             names += keys.tag(tag).all()
         scan_from, scan_next = scan or (-1, -1)
+        channel = wake_channel(self._prefix, unit.incarnation) if self.heard else ""
         arguments: list[Argument] = [
-            generation, epoch, now_ms, wake_channel(self._prefix, unit.incarnation), wake_up(unit.partition, self.name),
+            generation, epoch, now_ms, channel, wake_up(unit.partition, self.name),
             w.messages, w.bytes, w.max_open, w.near_ms, scan_from, scan_next, int(prime), len(tags), *tags,
         ]  # fmt: skip
         for e in entries:
@@ -177,6 +185,8 @@ class Store:
         leased = [Leased(*lent[i : i + 5]) for i in range(0, len(lent), 5)] if lent else []
         if fresh:
             leased += [Leased(offset, 1, now, deadline_ms, b"") for offset in fresh]
+            if lent:
+                leased.sort(key=lambda one: one.offset)
         return Received(
             now_ms=now,
             nonce=nonce,

@@ -25,7 +25,6 @@ local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[7], 
 refused = refused or blocked(unit, meta, outbox)
 if refused then return refused end
 local now, tag, late = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
-local shared = redis.call('EXISTS', refs) == 1
 local words, acked, done, touched, asked, all = {}, {}, {}, {}, {}, true
 for a = 7, #ARGV, 2 do asked[#asked + 1] = ARGV[a] end
 for i, packed in ipairs(redis.call('HMGET', delivery, unpack(asked))) do
@@ -43,7 +42,7 @@ for i, packed in ipairs(redis.call('HMGET', delivery, unpack(asked))) do
 end
 local seq = 0
 if #acked > 0 then
-  settle(meta, visible, delivery, body, refs, acked, shared)
+  settle(meta, visible, delivery, body, refs, acked)
   seq = journal(meta, outbox, now, 'acked', tag, acked)
   seal(meta, ARGV[3], visible, delivery)
   if unit.fifo and regroup_all(KEYS[7], KEYS[8], delivery, touched, now) then redis.call('PUBLISH', ARGV[5], ARGV[6]) end

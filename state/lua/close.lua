@@ -19,8 +19,7 @@
 local meta, visible, delivery, body, refs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local tag = ARGV[1]
 redis.call('HDEL', meta, 'c:' .. tag, 'f:' .. tag, 'n:' .. tag, 'g:' .. tag, 'a:' .. tag, 'd:' .. tag)
-local shared = redis.call('EXISTS', refs) == 1
-settle(meta, visible, delivery, body, refs, redis.call('ZRANGE', visible, 0, tonumber(ARGV[2]) - 1), shared)
+settle(meta, visible, delivery, body, refs, redis.call('ZRANGE', visible, 0, tonumber(ARGV[2]) - 1))
 local left = redis.call('ZCARD', visible)
 if left == 0 then redis.call('DEL', delivery, KEYS[6], KEYS[7], KEYS[8], KEYS[9]) end
 return {'OK', left}

@@ -18,7 +18,6 @@
 -- INCLUDE clock journal delivery guard groups fair settle
 local meta, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local now, off = clock(ARGV[2]), tonumber(ARGV[5])
-local shared = redis.call('EXISTS', refs) == 1
 local open = {}
 for i = 6, #ARGV do
   local k = 4 + (i - 6) * 6
@@ -39,7 +38,7 @@ for i = 6, #ARGV do
   if it then
     local touched = {}
     if it.word == 'window' then
-      settle(meta, KEYS[k + 1], KEYS[k + 4], body, refs, {off}, shared)
+      settle(meta, KEYS[k + 1], KEYS[k + 4], body, refs, {off})
       redis.call('ZREM', KEYS[k + 3], off)
       if it.unit.fifo then settle_ordered(KEYS[k + 5], off, it.d.group, touched) else leave(KEYS[k + 5], KEYS[k + 6], off, it.d) end
     else

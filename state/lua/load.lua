@@ -11,7 +11,7 @@
 -- ARGV 1 generation
 -- ARGV 2 epoch: of the loader, 0 = write-through
 -- ARGV 3 now: ms, 0 = Redis' clock
--- ARGV 4 channel: wake-ups go there
+-- ARGV 4 channel: wake-ups go there; '' = nobody else listens
 -- ARGV 5 payload: of a wake-up, the partition and who loads
 -- ARGV 6 window_messages: bodies
 -- ARGV 7 window_bytes: bytes of bodies
@@ -178,5 +178,5 @@ if fifo and f.seen >= 0 then
   if scan_from >= 0 and f.seen >= scan_from and scan_next > f.seen then f.seen = scan_next end
   redis.call('HSET', meta, 'seen', f.seen, 'dedups', redis.call('HLEN', dedup))
 end
-if taken > 0 then redis.call('PUBLISH', channel, payload) end
+if taken > 0 and channel ~= '' then redis.call('PUBLISH', channel, payload) end
 return {'OK', cursors, full, taken, f.seen, f.repeats}

@@ -32,7 +32,6 @@ local count = 0
 for i = 4, #ARGV do
   local k, unit = 6 + (i - 4) * 6, units[i]
   local visible, ahead, delayed, delivery, order = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], KEYS[k + 5]
-  local shared = redis.call('EXISTS', refs) == 1
   local touched, gone = {}, {}
   for _, member in ipairs(redis.call('ZRANGE', visible, 0, -1)) do
     local off = tonumber(member)
@@ -43,7 +42,7 @@ for i = 4, #ARGV do
       gone[#gone + 1] = off
     end
   end
-  settle(meta, visible, delivery, body, refs, gone, shared)
+  settle(meta, visible, delivery, body, refs, gone)
   count = count + #gone
   for _, member in ipairs(redis.call('SMEMBERS', ahead)) do
     if tonumber(member) < below then redis.call('SREM', ahead, member) end

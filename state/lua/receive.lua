@@ -69,7 +69,7 @@ local function consider(off, d, packed)
   d = d or {nonce = 0, count = 0, first = 0, flag = 0, time = 0}
   if d.nonce ~= 0 and d.flag == 0 then lapsed[#lapsed + 1] = off end
   if d.flag ~= 1 and d.flag ~= 2 and due_of(visible, off, d, packed, aged) + retention_ms <= now then
-    settle(meta, visible, delivery, body, refs, {off}, shared)
+    settle(meta, visible, delivery, body, refs, {off})
     if unit.fifo then settle_ordered(order, off, d.group, touched) else leave(order, groups, off, d) end
     expired[#expired + 1] = off
     return false
@@ -85,7 +85,8 @@ local fresh_until = now + math.max(lease_ms < 0 and queue_lease_ms or lease_ms, 
 local function any_due()
   local rounds = 0
   repeat
-    local due = redis.call('ZRANGEBYSCORE', visible, '-inf', now, 'LIMIT', 0, max - #lent - #fresh)
+    local asked = max - #lent - #fresh
+    local due = redis.call('ZRANGEBYSCORE', visible, '-inf', now, 'LIMIT', 0, asked)
     local before, row = #lent, {}
     if #due > 0 then
       local deliveries, bodies = redis.call('HMGET', delivery, unpack(due)), held > 0 and redis.call('HMGET', body, unpack(due)) or {}
@@ -101,7 +102,7 @@ local function any_due()
       show(visible, row)
     end
     rounds = rounds + 1
-  until #due == 0 or #lent + #fresh >= max or rounds >= 10
+  until #due < asked or #lent + #fresh >= max or rounds >= 10
 end
 -- Fair: what is due of quiet groups, or of none, by time. What is met of noisy ones is set back.
 local function quiet_due()
@@ -167,7 +168,7 @@ local nonce, out = 0, {}
 if #lent + #fresh > 0 then
   for _, off in ipairs(fresh) do offsets[#offsets + 1], deadlines[#deadlines + 1] = off, fresh_until end
   nonce = journal(meta, outbox, now, 'leased', tag, offsets, deadlines)
-  local full = tonumber(redis.call('HGET', meta, 'bytes') or '0') > window_bytes / 2 or held > window_messages / 2
+  local full = held > window_messages / 2 or held > 0 and tonumber(redis.call('HGET', meta, 'bytes') or '0') > window_bytes / 2
   local row, dropped = {}, {}
   for _, l in ipairs(lent) do
     local off, d, packed = l[1], l[2], l[3]
@@ -180,7 +181,7 @@ if #lent + #fresh > 0 then
   for _, off in ipairs(fresh) do row[#row + 1], row[#row + 2] = off, first end
   redis.call('HSET', delivery, unpack(row))
   if unit.fifo then hide(visible, lent, 0) end
-  drop_bodies(meta, body, refs, dropped, false)
+  drop_bodies(meta, body, refs, dropped)
 end
 if unit.fifo then regroup_all(order, groups, delivery, touched, now) end
 if unit.fifo or unit.fair then seal_groups(meta, ARGV[3], order, groups) end

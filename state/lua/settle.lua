@@ -24,7 +24,6 @@ local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], K
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[7], KEYS[8])
 if refused then return refused end
 local now, tag = clock(ARGV[2]), tonumber(ARGV[3])
-local shared = redis.call('EXISTS', refs) == 1
 local words, settled, done, touched = {}, {}, {}, {}
 for a = 7, #ARGV, 2 do
   local off = tonumber(ARGV[a])
@@ -38,7 +37,7 @@ for a = 7, #ARGV, 2 do
   end
 end
 if #settled > 0 then
-  settle(meta, visible, delivery, body, refs, settled, shared)
+  settle(meta, visible, delivery, body, refs, settled)
   journal(meta, outbox, now, ARGV[4], tag, settled)
   seal(meta, ARGV[3], visible, delivery)
   if unit.fifo and regroup_all(KEYS[7], KEYS[8], delivery, touched, now) then redis.call('PUBLISH', ARGV[5], ARGV[6]) end

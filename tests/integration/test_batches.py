@@ -7,10 +7,18 @@ import asyncio
 import pytest
 
 import engine.batches
+import engine.loader
+import engine.loaders
+from engine.batches import Fetch
+from engine.core import Core
 from engine.engine import Engine
+from engine.log import Chunk
+from engine.queue import Queue
 from engine.verbs import QueueSettings, SendEntry
+from engine.watch import Watch
 from schemas.records import BatchMark, Message
 from schemas.wire import encode
+from state.replies import LoadEntry
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, drain
 
@@ -32,7 +40,7 @@ async def append(engine: Engine, values: list[bytes]) -> None:
 @pytest.fixture
 async def small(make_engine: MakeEngine) -> Engine:
     """An engine whose window stops inside of batches, and its queue "q" of one partition."""
-    engine = await make_engine(window_messages=130)
+    engine = await make_engine(window_messages=130, kept_bytes=0)
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
     return engine
 
@@ -77,3 +85,23 @@ async def test_a_forged_place_in_a_batch_holds_up_nothing(small: Engine, index: 
     await append(small, [single(b"before"), part("forged", index, 3), part("forged", index, 0), single(b"after")])
     async with asyncio.timeout(10):
         assert sorted(await drain(small, "q", patience_ms=500)) == ["after", "before"]
+
+
+async def test_a_partition_that_does_not_get_on_is_looked_at_less_often_and_told(small: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, real = [0], engine.batches.gather
+
+    async def stuck(core: Core, queue: Queue, chunk: Chunk, fetch: Fetch) -> tuple[list[LoadEntry], list[LoadEntry], int]:
+        looks[0] += 1
+        await asyncio.sleep(0.05)
+        return [], [], chunk.records[0].offset
+
+    monkeypatch.setattr(engine.loader, "gather", stuck)
+    monkeypatch.setattr(engine.loaders, "STOPPED_S", 0.5)
+    await append(small, [single(b"held")])
+    assert await drain(small, "q") == [] and looks[0] <= 5
+    await Watch(small.core).run_once()
+    assert [(alarm.kind, alarm.queue, alarm.number) for alarm in small.alarms()] == [("load_stopped", "q", 1)]
+    monkeypatch.setattr(engine.loader, "gather", real)
+    assert await drain(small, "q") == ["held"]
+    await Watch(small.core).run_once()
+    assert small.alarms() == []

@@ -12,7 +12,7 @@ from engine.core import Core
 from engine.deliveries import Deliveries
 from engine.engine import Engine
 from engine.verbs import QueueSettings, SendEntry
-from schemas.records import Attribute
+from schemas.records import Attribute, RedrivePolicy
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, eventually, receive, send
 from tests.integration.test_rebuild import wipe
@@ -82,6 +82,17 @@ async def test_a_message_that_comes_again_and_one_with_a_lease_of_its_own(engine
     assert reads == []
 
 
+async def test_a_dead_letter_is_moved_without_a_look_at_kafka(engine: Engine, reads: list[int]) -> None:
+    await engine.create_queue(BY, "dlq", QueueSettings(partitions=1))
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1, redrive_policy=RedrivePolicy("dlq", 9)))
+    await knows(engine, alone=True)
+    await send(engine, "q", "bad")
+    await engine.kill(BY, "q", [d.handle for d in await receive(engine, "q")])
+    (letter,) = await receive(engine, "dlq", wait_ms=2000)
+    assert letter.message.body == b"bad" and letter.message.origin is not None and letter.message.origin.original_sent_at_ms > 0
+    assert reads == []
+
+
 async def test_another_worker_reads_from_kafka_what_the_first_has_kept(make_engine: MakeEngine, reads: list[int]) -> None:
     first = await make_engine()
     await first.create_queue(BY, "q", QueueSettings(partitions=2))
@@ -98,6 +109,18 @@ async def test_another_worker_reads_from_kafka_what_the_first_has_kept(make_engi
     assert [d.message.body for d in await receive(second, "q", wait_ms=2000)] == [b"there"] and len(reads) == 30
     await second.stop()
     await knows(first, alone=True)
+
+
+async def test_a_worker_that_comes_is_told_what_it_may_have_missed(make_engine: MakeEngine) -> None:
+    first, second = await make_engine(), await make_engine()
+    await first.create_queue(BY, "q", QueueSettings())
+    await knows(first, alone=False)
+    waiter = asyncio.create_task(receive(second, "q", wait_ms=20_000))
+    await asyncio.sleep(0.5)
+    first.core.store.heard = False  # as if it had not seen the other one yet: it wakes nobody but those who wait here
+    await send(first, "q", "missed")
+    async with asyncio.timeout(3):
+        assert [d.message.body for d in await waiter] == [b"missed"]
 
 
 async def test_nothing_is_lost_with_the_worker_or_with_redis(make_engine: MakeEngine, stack: Services) -> None:

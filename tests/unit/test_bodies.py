@@ -65,6 +65,18 @@ async def test_the_old_gives_way_to_the_new(monkeypatch: pytest.MonkeyPatch) -> 
     assert keep(bodies, OTHER, 5, 6) and not bodies.of.get(UNIT, {}) and bodies.bytes == 3 * SIZE
 
 
+async def test_the_old_is_forgotten_when_others_may_have_acked_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    bodies, loop = alone(9), asyncio.get_running_loop()
+    assert keep(bodies, UNIT, 1)
+    began = loop.time()
+    monkeypatch.setattr(loop, "time", lambda: began + OLD_S + 1)
+    assert keep(bodies, UNIT, 2)
+    bodies.count(1)
+    assert keep(bodies, UNIT, 3) and sorted(bodies.of[UNIT]) == [1, 2, 3]
+    bodies.count(2)
+    assert not keep(bodies, UNIT, 4) and sorted(bodies.of[UNIT]) == [2, 3]
+
+
 async def test_an_offset_that_comes_again_is_counted_once() -> None:
     bodies = alone(3)
     assert keep(bodies, UNIT, 1) and keep(bodies, UNIT, 1)

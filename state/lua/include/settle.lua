@@ -1,7 +1,7 @@
 -- Forgets what a tag holds of bodies: the last holder drops one. refs has an entry only while two or more tags hold a body.
-local function drop_bodies(meta, body, refs, offsets, shared)
-  if redis.call('EXISTS', body) == 0 then return end
-  local held, size = {}, 0
+local function drop_bodies(meta, body, refs, offsets)
+  if redis.call('EXISTS', body, refs) == 0 then return end
+  local held, size, shared = {}, 0, redis.call('EXISTS', refs) == 1
   for _, off in ipairs(offsets) do
     local holders = shared and tonumber(redis.call('HGET', refs, off) or '0') or 0
     if holders > 2 then
@@ -18,12 +18,12 @@ local function drop_bodies(meta, body, refs, offsets, shared)
   redis.call('HINCRBY', meta, 'bytes', -size)
 end
 -- Removes open messages from a tag for good, each offset named once. The caller journals why, seals, and regroups the groups it has touched.
-local function settle(meta, visible, delivery, body, refs, offsets, shared)
+local function settle(meta, visible, delivery, body, refs, offsets)
   for first = 1, #offsets, 1000 do
     local some = {unpack(offsets, first, math.min(first + 999, #offsets))}
     redis.call('ZREM', visible, unpack(some))
     redis.call('HDEL', delivery, unpack(some))
-    drop_bodies(meta, body, refs, some, shared)
+    drop_bodies(meta, body, refs, some)
   end
 end
 -- The same in a FIFO unit: `touched` collects the groups.
