@@ -12,7 +12,7 @@ import httpx
 from tests.acceptance.schemathesis_hooks import QUEUES
 from tests.conftest import StartUp
 
-BUDGET_S = 30
+BUDGET_S = 20
 HOOKS = "tests.acceptance.schemathesis_hooks"
 ROOT = Path(__file__).parents[2]
 

@@ -41,7 +41,7 @@ LIVE_WITHIN_S = 60.0
 class Order:
     """What to run. `fault`: a name, `all` (each once and again, shuffled), or `mix` (at random). `live_s`: bound of the recovery.
 
-    `least`: so many faults are struck, also when that takes longer than `seconds` on a full machine.
+    `least`: so many faults are struck, also when that takes longer than `seconds` on a full machine. `workers`: 1 keeps bodies to itself.
     """
 
     seed: int = 1
@@ -53,6 +53,7 @@ class Order:
     live_s: float = LIVE_WITHIN_S
     keep: Path | None = None
     least: int = 2
+    workers: int = 2
 
 
 def faults_of(order: Order, rest: random.Random) -> Iterator[str]:
@@ -82,7 +83,7 @@ def hurt(order: Order, data: Path, history: Path) -> dict[str, Any]:
     """Runs the service, its clients and the faults; what the history does not tell."""
     rest = random.Random(order.seed)
     recorder = Recorder(history)
-    stack = Stack(data, 2)
+    stack = Stack(data, order.workers)
     try:
         stack.start()
         workload = Workload(recorder, stack.endpoint, rest)
@@ -115,13 +116,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--fault", default="mix", help="mix (default), all, or names with commas: " + ", ".join(FAULTS))
+    parser.add_argument("--workers", type=int, default=2, help="facade workers; one alone keeps the bodies of what it sends")
     parser.add_argument("--soak", type=float, metavar="MINUTES", help="so long instead of --seconds, with a fault every 20-60 s")
     parser.add_argument("--history", type=Path, help="keep the history in this file")
     parser.add_argument("--report", type=Path, help="write the report to this file")
     parser.add_argument("--keep", type=Path, help="keep data and logs in this new folder")
     parser.add_argument("--pending", action="store_true", help="with the faults that are not noticed yet")
     given = parser.parse_args()
-    order = Order(given.seed, given.seconds, given.fault, given.history, given.pending, keep=given.keep)
+    order = Order(given.seed, given.seconds, given.fault, given.history, given.pending, keep=given.keep, workers=given.workers)
     if given.keep:
         given.keep.mkdir(parents=True)
     if given.soak:
