@@ -23,7 +23,7 @@ from state.replies import LoadEntry, Window
 from state.store import Store, pack_body
 from tests.property.model import Message, Model, Tag
 
-RUNS = int(os.environ.get("LEASEWAY_PROPERTY_RUNS", "300"))
+RUNS = int(os.environ.get("LEASEWAY_PROPERTY_RUNS", "500"))
 SEED = int(os.environ.get("LEASEWAY_PROPERTY_SEED", "20261121"))
 STEPS = 40
 GENERATION = 7
