@@ -8,7 +8,6 @@ Neighbours: `entries` keeps, `deliveries` and `mover` look up, `leases` settles,
 from __future__ import annotations
 
 import asyncio
-import collections
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
@@ -21,19 +20,15 @@ from state.keys import Unit
 OVERHEAD_BYTES = 500
 # What was not acked for so long gives way to what is sent now.
 OLD_S = 30.0
-
-
-class Together(Struct):
-    """Messages that were sent together: when (loop time), their offsets in a unit, and how many of them are still kept."""
-
-    at: float
-    unit: Unit
-    offsets: list[int]
-    left: int = 0
+# How often what is old is looked for, at most.
+LOOK_S = 1.0
 
 
 class Kept(Struct):
-    """A message: its offset, when it was sent, hex MD5 of its body, bytes that it takes, and how many tags have not acked it."""
+    """A message: its offset, when it was sent, hex MD5 of its body, bytes that it takes, and how many tags have not acked it.
+
+    `at`: since when it is kept (loop time).
+    """
 
     offset: int
     message: Message
@@ -41,7 +36,7 @@ class Kept(Struct):
     digest: str
     size: int
     tags: int
-    together: Together
+    at: float
 
 
 class Bodies:
@@ -53,43 +48,43 @@ class Bodies:
     def __init__(self, most_bytes: int) -> None:
         self.alone = False
         self.bytes = 0
-        self._most_bytes = most_bytes
         self.of: dict[Unit, dict[int, Kept]] = {}
-        self._sent: collections.deque[Together] = collections.deque()
+        self._most_bytes = most_bytes
+        self._look_at = 0.0
 
     def count(self, workers: int) -> None:
         """So many workers are there, this one included. What is old is forgotten when there are others: they may have acked it."""
         self.alone = workers == 1
-        old = asyncio.get_running_loop().time() - OLD_S
-        while not self.alone and self._sent and self._sent[0].at < old:
-            first = self._sent.popleft()
-            self.forget(first.unit, first.offsets)
-
-    def together(self, unit: Unit, size: int, messages: int) -> Together | None:
-        """For so many messages of one send or group of sends, `size` bytes together; None = they may not be kept.
-
-        What is old is forgotten for them.
-        """
         if not self.alone:
-            return None
-        now, most = asyncio.get_running_loop().time(), self._most_bytes - size - messages * OVERHEAD_BYTES
-        while self._sent and (not self._sent[0].left or (self.bytes > most and self._sent[0].at < now - OLD_S)):
-            first = self._sent.popleft()
-            self.forget(first.unit, first.offsets)
-        return Together(now, unit, []) if self.bytes <= most else None
+            self._forget_old(asyncio.get_running_loop().time())
 
-    def keep(self, messages: Sequence[Kept]) -> None:
-        """Keeps messages that some tag wants, all of one `together`."""
-        together = messages[0].together
-        kept = self.of.setdefault(together.unit, {})
+    def have_room(self, size: int, messages: int, now: float) -> bool:
+        """Whether so many messages, `size` bytes together, may be kept; what is old is forgotten for them. `now`: loop time."""
+        if not self.alone:
+            return False
+        most = self._most_bytes - size - messages * OVERHEAD_BYTES
+        if self.bytes > most and now >= self._look_at:
+            self._look_at = now + LOOK_S
+            self._forget_old(now)
+        return self.bytes <= most
+
+    def _forget_old(self, now: float) -> None:
+        for unit, kept in self.of.items():
+            old = []
+            for offset, one in kept.items():
+                if one.at > now - OLD_S:
+                    break  # they are in the order in which they came
+                old.append(offset)
+            self.forget(unit, old)
+
+    def keep(self, unit: Unit, messages: Sequence[Kept]) -> None:
+        """Keeps messages of a unit that some tag wants."""
+        kept = self.of.setdefault(unit, {})
         for one in messages:
             if one.offset in kept:
-                self.forget(together.unit, (one.offset,))
+                self.forget(unit, (one.offset,))
             kept[one.offset] = one
             self.bytes += one.size
-            together.offsets.append(one.offset)
-        together.left = len(together.offsets)
-        self._sent.append(together)
 
     def settle(self, unit: Unit, pairs: Iterable[tuple[int, int]]) -> None:
         """A tag has done with these (offset, nonce)."""
@@ -101,7 +96,6 @@ class Bodies:
                 if one.tags <= 0:
                     del kept[offset]
                     self.bytes -= one.size
-                    one.together.left -= 1
 
     def gone(self, queue: Queue) -> None:
         """A queue is no more: nothing of it is kept."""
@@ -116,4 +110,3 @@ class Bodies:
             one = kept.pop(offset, None)
             if one is not None:
                 self.bytes -= one.size
-                one.together.left -= 1

@@ -7,12 +7,13 @@ Neighbours: `sender.py` has written them; `core.load_entry` says what the window
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
 
-from engine.bodies import OVERHEAD_BYTES, Kept, Together
+from engine.bodies import OVERHEAD_BYTES, Kept
 from engine.core import Core
 from engine.log import Appended
 from engine.queue import Queue
@@ -28,16 +29,16 @@ def entries_of(core: Core, queue: Queue, partition: int, rows: Sequence[Row], si
 
     The bodies of some are kept in `core.bodies` from now on.
     """
-    together = core.bodies.together(queue.units[partition], size, len(rows))
-    if together is None:
+    now = asyncio.get_running_loop().time()
+    if not core.bodies.have_room(size, len(rows), now):
         return [core.load_entry(queue, at.offset, at.timestamp_ms, message, value) for at, message, value, _ in rows]
-    entries, kept = _apart(core, queue, rows, together)
+    entries, kept = _apart(core, queue, rows, now)
     if kept:
-        core.bodies.keep(kept)
+        core.bodies.keep(queue.units[partition], kept)
     return entries
 
 
-def _apart(core: Core, queue: Queue, rows: Sequence[Row], together: Together) -> tuple[list[LoadEntry], list[Kept]]:
+def _apart(core: Core, queue: Queue, rows: Sequence[Row], now: float) -> tuple[list[LoadEntry], list[Kept]]:
     """Entries without bodies, but for messages with leases of their own, which the window must know; and what is kept of them."""
     entries: list[LoadEntry] = []
     counts: list[int] = []
@@ -55,6 +56,6 @@ def _apart(core: Core, queue: Queue, rows: Sequence[Row], together: Together) ->
         fits = (at.offset + 1, at.timestamp_ms, message.delay_ms) if plain and not own and not grouped else None
         tags = entries[-1].mask.count("1")
         if tags and not own:
-            kept.append(Kept(at.offset, message, at.timestamp_ms, digest, len(value) + OVERHEAD_BYTES, tags, together))
+            kept.append(Kept(at.offset, message, at.timestamp_ms, digest, len(value) + OVERHEAD_BYTES, tags, now))
     runs = zip(entries, counts, strict=True)
     return [entry if count == 1 else msgspec.structs.replace(entry, count=count) for entry, count in runs], kept

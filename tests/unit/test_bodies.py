@@ -16,10 +16,10 @@ SIZE = 100 + OVERHEAD_BYTES
 
 def keep(bodies: Bodies, unit: Unit, *offsets: int, tags: int = 1) -> bool:
     """Keeps messages of 100 bytes; False = there was no room."""
-    together = bodies.together(unit, 100 * len(offsets), len(offsets))
-    if together is None:
+    now = asyncio.get_running_loop().time()
+    if not bodies.have_room(100 * len(offsets), len(offsets), now):
         return False
-    bodies.keep([Kept(offset, Message(b"%d" % offset), 1_000, "md5", SIZE, tags, together) for offset in offsets])
+    bodies.keep(unit, [Kept(offset, Message(b"%d" % offset), 1_000, "md5", SIZE, tags, now) for offset in offsets])
     return True
 
 
@@ -58,11 +58,14 @@ async def test_what_does_not_fit_is_not_kept_until_there_is_room() -> None:
 
 async def test_the_old_gives_way_to_the_new(monkeypatch: pytest.MonkeyPatch) -> None:
     bodies, loop = alone(3), asyncio.get_running_loop()
-    assert keep(bodies, UNIT, 1) and keep(bodies, UNIT, 2, 3)
     began = loop.time()
+    assert keep(bodies, UNIT, 1)
+    monkeypatch.setattr(loop, "time", lambda: began + 10)
+    assert keep(bodies, OTHER, 2, 3) and not keep(bodies, UNIT, 4)
     monkeypatch.setattr(loop, "time", lambda: began + OLD_S + 1)
-    assert keep(bodies, OTHER, 4) and sorted(bodies.of.get(UNIT, {})) == [2, 3]
-    assert keep(bodies, OTHER, 5, 6) and not bodies.of.get(UNIT, {}) and bodies.bytes == 3 * SIZE
+    assert keep(bodies, UNIT, 4) and (list(bodies.of[UNIT]), list(bodies.of[OTHER])) == ([4], [2, 3])
+    monkeypatch.setattr(loop, "time", lambda: began + OLD_S + 11)
+    assert keep(bodies, UNIT, 5, 6) and not bodies.of[OTHER] and bodies.bytes == 3 * SIZE
 
 
 async def test_the_old_is_forgotten_when_others_may_have_acked_it(monkeypatch: pytest.MonkeyPatch) -> None:
