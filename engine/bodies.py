@@ -1,7 +1,7 @@
 """Messages that this worker has just sent, kept until they are acked, so that their bodies need not go to Redis and back.
 
-Only while no other worker listens for wake-ups: of such a message the window then has what its scripts need (`store.HEADER_BYTES`), and
-whoever finds no body, there or here, reads it from Kafka. So what is kept may be forgotten at any time: it is a matter of speed alone.
+Only while no other worker listens for wake-ups. The window then has such a message without its body, and whoever finds none, there or
+here, reads it from Kafka. So what is kept may be forgotten at any time: it is a matter of speed alone.
 Neighbours: `entries` keeps, `deliveries` and `mover` look up, `leases` settles, `loaders` counts the workers. Must not know Redis or Kafka.
 """
 

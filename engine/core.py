@@ -99,12 +99,10 @@ class Core:
         `value` may be b"": the window is to have it without its body.
         """
         record = queue.record
-        # A record without a sender came from a Kafka-native producer: the queue's own delay holds for it.
-        delay_ms = message.delay_ms if message.sender else record.delay_ms
         mask = queue.mask
         if mask is None:
             mask = "".join("1" if matches(tag.filter, message.attributes) else "0" for tag in queue.tags)
-        packed = pack_body(sent_at_ms, sent_at_ms + delay_ms, message.lease_ms, value)
+        packed = pack_body(sent_at_ms, sent_at_ms + delay_of(queue, message), message.lease_ms, value)
         origin, group = message.origin, message.group
         move_key = "" if origin is None else move_key_of(origin.from_id, origin.from_tag)
         if record.fifo:
@@ -174,6 +172,11 @@ class Core:
             done = bisect.bisect_left(wanted, chunk.next_offset)
             at = max(at + 1, min(done, last + 1))
         return found
+
+
+def delay_of(queue: Queue, message: Message) -> int:
+    """How long after it was sent a message is due, in ms. Without a sender it is Kafka-native: the queue's own delay holds."""
+    return message.delay_ms if message.sender else queue.record.delay_ms
 
 
 def move_key_of(from_id: str, from_tag: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from engine.bodies import Kept
-from engine.core import Core
+from engine.core import Core, delay_of
 from engine.errors import EngineError
 from engine.fifo import sequence_number
 from engine.log import Record
@@ -98,14 +98,9 @@ class Deliveries:
 
     async def _in_time(self, queue: Queue, tag: TagRecord, partition: int, received: Received, lent: list[Delivery]) -> list[Delivery]:
         """Those within their retention; the others are expired. Without a body the window knows this only of a first delivery."""
-        record = queue.record
-        since = received.now_ms - record.retention_ms
+        since = received.now_ms - queue.record.retention_ms
         again = {leased.offset for leased in received.leased if leased.count > 1 and not leased.packed}
-        late = {
-            d.offset
-            for d in (lent if again else ())
-            if d.offset in again and d.sent_at_ms + (d.message.delay_ms if d.message.sender else record.delay_ms) <= since
-        }
+        late = {d.offset for d in lent if d.offset in again and d.sent_at_ms + delay_of(queue, d.message) <= since}
         if not late:
             return lent
         unit, kind, pairs = queue.units[partition], EventKind.EXPIRED.value, [(offset, received.nonce) for offset in late]

@@ -338,14 +338,14 @@ class Loaders:
 
     async def _count_workers(self) -> None:
         """What follows from how many workers there are; one that has come just now may have missed wake-ups."""
-        store, before = self._core.store, self._core.store.heard
+        store, before = self._core.store, self._core.store.alone
         try:
             workers = await store.workers()
         except StateError:
             workers = 0  # not known
         self._core.bodies.count(workers)
-        store.heard = workers != 1
-        if store.heard and not before:
+        store.alone = workers == 1
+        if before and not store.alone:
             await store.wake({unit.incarnation for unit in self._touched})
 
     async def _show_floors(self) -> None:

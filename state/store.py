@@ -76,8 +76,8 @@ class Store:
         self.calls = 0
         # Stands in the wake-ups of loads: who loads wakes those who wait in the same worker by itself.
         self.name = secrets.token_hex(4)
-        # Whether another worker may listen for wake-ups: to nobody none is sent.
-        self.heard = True
+        # Whether this worker is known to be the only one that listens for wake-ups: then loads send none.
+        self.alone = False
         # The life of the Redis server whose state is the true one; scripts on another one answer StateLost. None = not asked.
         self.trusted_run_id: str | None = None
 
@@ -148,7 +148,7 @@ class Store:
         for tag in tags:
             names += keys.tag(tag).all()
         scan_from, scan_next = scan or (-1, -1)
-        channel = wake_channel(self._prefix, unit.incarnation) if self.heard else ""
+        channel = "" if self.alone else wake_channel(self._prefix, unit.incarnation)
         arguments: list[Argument] = [
             generation, epoch, now_ms, channel, wake_up(unit.partition, self.name),
             w.messages, w.bytes, w.max_open, w.near_ms, scan_from, scan_next, int(prime), len(tags), *tags,

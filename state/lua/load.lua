@@ -44,6 +44,7 @@ if bodies == 0 and m[2] ~= '0' then redis.call('HSET', meta, 'bytes', 0) end
 local fifo = m[4] == '1'
 local f = {seen = tonumber(m[3] or '-1'), dedup = dedup, ids = ids, pending = pending, scan_from = scan_from, repeats = {}, tags = table.concat(ARGV, ',', 14, 13 + tag_count)}
 local share = math.floor(window_messages / 8)
+-- HEADER: bytes of the header, as store.HEADER_BYTES.
 local EARLY, HEADER = 1000, 24
 local tags = {}
 for i = 1, tag_count do

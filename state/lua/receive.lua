@@ -33,7 +33,6 @@ local now, tag, max = clock(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local lease_ms, queue_lease_ms, max_receive_count, retention_ms = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local move_ms, window_bytes, window_messages = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
 local held = redis.call('HLEN', body)
-local shared = held > 0 and redis.call('EXISTS', refs) == 1
 -- Whether something may be beyond its retention.
 local aged = #redis.call('ZRANGEBYSCORE', visible, '-inf', now - retention_ms, 'LIMIT', 0, 1) > 0
 local offsets, deadlines, lapsed, expired, lent, fresh, dying, touched, REASON = {}, {}, {}, {}, {}, {}, {}, {}, {'killed', 'exhausted'}
@@ -169,6 +168,7 @@ if #lent + #fresh > 0 then
   for _, off in ipairs(fresh) do offsets[#offsets + 1], deadlines[#deadlines + 1] = off, fresh_until end
   nonce = journal(meta, outbox, now, 'leased', tag, offsets, deadlines)
   local full = held > window_messages / 2 or held > 0 and tonumber(redis.call('HGET', meta, 'bytes') or '0') > window_bytes / 2
+  local shared = full and redis.call('EXISTS', refs) == 1
   local row, dropped = {}, {}
   for _, l in ipairs(lent) do
     local off, d, packed = l[1], l[2], l[3]
