@@ -55,8 +55,8 @@ up: setup ## start Kafka, Redis and the facade; Ctrl-C stops all (DATA=folder, P
 demo: setup ## stream a real data set through a queue and show what went where
 	@exec $(BIN)/leaseway demo
 
-test: setup lint types ## set-up, lint, types, import contracts, all tests
-	$(BIN)/python -m pytest
+test: setup lint types ## set-up, lint, types, import contracts, all tests, in two processes
+	$(BIN)/python -m tests.halves
 
 faults: setup ## hurt a running service by every fault for 10 minutes and check every promise (SEEDS="1 2 3 4")
 	@mkdir -p .cache/faults
