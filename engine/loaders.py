@@ -338,13 +338,13 @@ class Loaders:
 
     async def _count_workers(self) -> None:
         """What follows from how many workers there are; one that has come just now may have missed wake-ups."""
-        store, before = self._core.store, self._core.store.alone
+        store, bodies = self._core.store, self._core.bodies
         try:
             workers = await store.workers()
         except StateError:
             workers = 0  # not known
-        self._core.bodies.count(workers)
-        store.alone = workers == 1
+        bodies.count(workers)
+        before, store.alone = store.alone, bodies.alone
         if before and not store.alone:
             await store.wake({unit.incarnation for unit in self._touched})
 

@@ -1,6 +1,6 @@
 """All tests, in two processes side by side: `python -m tests.halves`, which `make test` calls.
 
-The second one has tests that wait more than they work and that no bound of time holds; it saves some four minutes. Its output comes
+The second one has those that are right or wrong at any speed, for each slows the other down. Its output comes
 after that of the first. Options for both: PYTEST_ADDOPTS. Neighbours: none; it must not know any test.
 """
 
