@@ -1,131 +1,29 @@
-"""Appends: an idempotent producer (acks=all) and what collects its delivery reports.
+"""Appends: an idempotent producer (acks=all), and what becomes of a job that fails or is late.
 
-The event loop polls the producer when there is something (`events`); a thread does so while the producer ends, and for a client that
-cannot tell: it only gathers reports and wakes the loop once per poll. All bookkeeping of a batch is done on the event loop.
-Neighbours: `log` gives work, `faults` maps errors. This module must not know what is appended.
+Time is kept here, not by Kafka's client. When a record of the client's runs out of time, the client takes a new epoch and sends again,
+under that epoch, all that it has no answer for; the broker then stores twice what it had stored already. So the client's records have no
+end. A job that is late fails here (its outcome is unknown), what comes then goes by a new producer, and the old one has as long again
+to deliver the rest.
+Neighbours: `log` gives work, `producer` has the client, `faults` maps errors. This module must not know what is appended.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException
 
-from engine.log.events import ReportEvents
-from engine.log.faults import FATAL, QUEUE_FULL, STOPPED, UNKNOWN, client_logger, engine_error, error_of, logger, note
+from engine.log.faults import MSG_TIMED_OUT, QUEUE_FULL, STOPPED, UNKNOWN, engine_error, error_of, logger
+from engine.log.producer import Job, PolledProducer, Report
 from engine.log.shapes import MAX_RECORD_BYTES, Appended, Headers
 
 _QUEUE_RECORDS = 100_000
 _QUEUE_KIB = 128 * 1024
-_POLL_S = 0.2
 _METADATA_S = 1.0
-
-
-class _Job:
-    """Values for one partition and the future of their results, in order. Touched by the loop's thread only."""
-
-    __slots__ = ("future", "headers", "key", "left", "partition", "repeated", "results", "single", "topic", "values")
-
-    def __init__(self, topic: str, partition: int, values: Sequence[bytes | None], future: asyncio.Future[Any], single: bool) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.values = values
-        self.future = future
-        self.single = single
-        self.key: bytes | None = None
-        self.headers: Headers | None = None
-        self.results: list[Appended | KafkaError | None] = [None] * len(values)
-        self.left = len(values)
-        self.repeated = False
-
-
-_Report: TypeAlias = tuple[_Job, int, Appended | KafkaError]
-
-
-class _Line:
-    """One producer and who polls it. `broken` is set when the client has given itself up for good. Made and closed on the event loop."""
-
-    def __init__(self, config: dict[str, Any], loop: asyncio.AbstractEventLoop, resolve: Callable[[list[_Report]], None]) -> None:
-        self.broken = False
-        self._reports: list[_Report] = []
-        self._loop = loop
-        self._resolve = resolve
-        self._close_by: float | None = None
-        self.producer = Producer({**config, "error_cb": self._on_error}, logger=client_logger)
-        self._thread = threading.Thread(target=self._run, name="lw-log-produce", daemon=True)
-        self._events = ReportEvents(self.producer) if ReportEvents.known() else None
-        if self._events is None:
-            self._thread.start()
-        else:
-            loop.add_reader(self._events.fileno(), self._collect)
-            loop.call_soon(self._collect)  # what came before it could tell
-
-    def _on_error(self, error: KafkaError) -> None:
-        note(error)
-        if error.fatal() or error.code() == FATAL:
-            logger.warning("the producer has failed for good and is replaced: %s", error)
-            self.broken = True
-
-    def report(self, job: _Job, index: int, error: KafkaError | None, message: Message) -> None:
-        """Delivery callback, called within `poll`."""
-        if error is not None:
-            self._reports.append((job, index, error))
-            return
-        self._reports.append((job, index, Appended(message.partition() or 0, message.offset() or 0, message.timestamp()[1])))
-
-    def _collect(self) -> None:
-        """Called on the loop when the client has something to report."""
-        if self._events is None:  # closed: the thread collects
-            return
-        self._events.clear()
-        self.producer.poll(0)
-        if self._reports:
-            reports, self._reports = self._reports, []
-            self._resolve(reports)
-
-    def _run(self) -> None:
-        while self._close_by is None or (len(self.producer) > 0 and time.monotonic() < self._close_by):
-            self.producer.poll(_POLL_S if self._close_by is None else 0.02)
-            self._hand_over()
-        self.producer.purge()
-        give_up = time.monotonic() + 1
-        while len(self.producer) > 0 and time.monotonic() < give_up:
-            self.producer.poll(0.02)
-        self._hand_over()
-
-    def _hand_over(self) -> None:
-        """Called in the thread: one wake-up of the loop for all reports of a poll."""
-        if not self._reports:
-            return
-        reports, self._reports = self._reports, []
-        try:
-            self._loop.call_soon_threadsafe(self._resolve, reports)
-        except RuntimeError:  # the loop is closed; nobody waits for these any more
-            logger.debug("%d delivery reports came after the loop was closed", len(reports))
-
-    def close(self, within_s: float) -> None:
-        """Has the thread deliver what is queued for at most `within_s`, give up the rest, and end."""
-        self._close_by = time.monotonic() + within_s
-        if self._events is not None:
-            self._loop.remove_reader(self._events.fileno())
-            self._events.close()
-            self._events = None
-            self._thread.start()
-
-    @property
-    def alive(self) -> bool:
-        """Whether its thread still runs; after `close`."""
-        return self._thread.is_alive()
-
-    def join(self) -> None:
-        """Waits for the thread; call `close` first."""
-        self._thread.join()
 
 
 class Appender:
@@ -139,7 +37,7 @@ class Appender:
             "linger.ms": 0,
             "batch.size": 1024 * 1024,
             "compression.type": "none",
-            "message.timeout.ms": send_timeout_ms,
+            "message.timeout.ms": 0,  # never; see above
             "message.max.bytes": MAX_RECORD_BYTES,
             "queue.buffering.max.messages": _QUEUE_RECORDS,
             "queue.buffering.max.kbytes": _QUEUE_KIB,
@@ -151,36 +49,41 @@ class Appender:
         self._timeout_s = send_timeout_ms / 1000
         self._threads = threads
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._line: _Line | None = None
-        self._old: list[_Line] = []
+        self._producer: PolledProducer | None = None
+        self._old: list[PolledProducer] = []
+        # Jobs that the client has, oldest first, and when (loop time) they are late.
+        self._late_at: dict[Job, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
         self._repeats: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         """Starts the producer; Kafka need not be there. Idempotent."""
-        if self._line is None:
+        if self._producer is None:
             self._loop = asyncio.get_running_loop()
-            self._line = _Line(self._config, self._loop, self._resolve)
+            self._producer = PolledProducer(self._config, self._loop, self._resolve)
 
     async def stop(self) -> None:
         """Delivers what is queued (within the send time-out), fails the rest, ends the threads. Idempotent."""
-        line, self._line = self._line, None
-        if line is None:
+        producer, self._producer = self._producer, None
+        if producer is None:
             return
         for repeat in list(self._repeats):
             await repeat
-        lines, self._old = [*self._old, line], []
-        for each in lines:
+        producers, self._old = [*self._old, producer], []
+        for each in producers:
             each.close(self._timeout_s)
-        for each in lines:
+        for each in producers:
             await asyncio.get_running_loop().run_in_executor(self._threads, each.join)
         await asyncio.sleep(0)  # what the threads handed over last is resolved now
+        if self._timer is not None:
+            self._timer.cancel()
 
     def append(
         self, topic: str, partition: int, value: bytes | None, key: bytes | None, headers: Headers | None
     ) -> asyncio.Future[Appended]:
         """See `Log.append`."""
         future: asyncio.Future[Appended] = self._running().create_future()
-        job = _Job(topic, partition, (value,), future, single=True)
+        job = Job(topic, partition, (value,), future, single=True)
         job.key, job.headers = key, headers
         self._send(job, [0])
         return future
@@ -189,7 +92,7 @@ class Appender:
         """See `Log.append_many`."""
         future: asyncio.Future[list[Appended | Exception]] = self._running().create_future()
         if values:
-            self._send(_Job(topic, partition, values, future, single=False), range(len(values)))
+            self._send(Job(topic, partition, values, future, single=False), range(len(values)))
         else:
             future.set_result([])
         return future
@@ -199,30 +102,34 @@ class Appender:
             raise RuntimeError("the log has not been started")
         return self._loop
 
-    def _send(self, job: _Job, indexes: Sequence[int]) -> None:
-        line = self._line
-        if line is None:
+    def _send(self, job: Job, indexes: Sequence[int]) -> None:
+        producer = self._producer
+        if producer is None:
             self._resolve([(job, i, KafkaError(STOPPED, "the log is stopped")) for i in indexes])
             return
-        if line.broken:
-            line = self._replace(line)
+        if producer.broken:
+            producer = self._replace(producer, within_s=0)  # it delivers nothing more: what it holds fails now
+        job.producer = producer
+        self._late_at[job] = self._running().time() + self._timeout_s
+        if self._timer is None:
+            self._timer = self._running().call_later(self._timeout_s, self._fail_late)
         if job.single:
-            refused = self._produce(line, job)
+            refused = self._produce(producer, job)
         else:
-            batch: list[dict[str, Any]] = [{"value": job.values[i], "callback": partial(line.report, job, i)} for i in indexes]
-            line.producer.produce_batch(job.topic, batch, partition=job.partition)
+            batch: list[dict[str, Any]] = [{"value": job.values[i], "callback": partial(producer.report, job, i)} for i in indexes]
+            producer.client.produce_batch(job.topic, batch, partition=job.partition)
             refused = [(job, i, entry["_error"]) for i, entry in zip(indexes, batch, strict=True) if "_error" in entry]
         if refused:
             self._resolve(refused)
 
-    def _produce(self, line: _Line, job: _Job) -> list[_Report]:
+    def _produce(self, producer: PolledProducer, job: Job) -> list[Report]:
         try:
-            line.producer.produce(
+            producer.client.produce(
                 job.topic,
                 value=job.values[0],
                 key=job.key,
                 partition=job.partition,
-                on_delivery=partial(line.report, job, 0),
+                on_delivery=partial(producer.report, job, 0),
                 headers=cast("Any", job.headers or None),  # list is invariant
             )
         except BufferError:
@@ -231,25 +138,42 @@ class Appender:
             return [(job, 0, error_of(fault))]
         return []
 
-    def _replace(self, line: _Line) -> _Line:
-        line.close(0)  # a broken producer delivers nothing more: what it holds fails now
-        self._old = [*(old for old in self._old if old.alive), line]
-        self._line = _Line(self._config, self._running(), self._resolve)
-        return self._line
+    def _replace(self, old: PolledProducer, within_s: float) -> PolledProducer:
+        """Sends by a new producer from now on; the old one has `within_s` to deliver what it has."""
+        old.close(within_s)
+        self._old = [*(each for each in self._old if each.alive), old]
+        self._producer = PolledProducer(self._config, self._running(), self._resolve)
+        return self._producer
 
-    def _resolve(self, reports: Sequence[_Report]) -> None:
+    def _fail_late(self) -> None:
+        """Fails what is late; called when the oldest job was, or would have been."""
+        now = self._running().time()
+        late = [job for job, at in self._late_at.items() if at <= now]
+        if self._producer is not None and any(job.producer is self._producer for job in late):
+            self._replace(self._producer, self._timeout_s)
+        for job in late:
+            del self._late_at[job]
+            # What is reported of it later finds nothing left.
+            job.left, job.repeated = 0, True
+            job.results = [KafkaError(MSG_TIMED_OUT, "no answer in time") if r is None else r for r in job.results]
+            self._settle(job)
+        oldest = next(iter(self._late_at.values()), None)
+        self._timer = None if oldest is None else self._running().call_at(oldest, self._fail_late)
+
+    def _resolve(self, reports: Sequence[Report]) -> None:
         for job, index, result in reports:
             job.results[index] = result
             job.left -= 1
             if not job.left:
+                self._late_at.pop(job, None)
                 self._settle(job)
 
-    def _settle(self, job: _Job) -> None:
+    def _settle(self, job: Job) -> None:
         unknown = [i for i, result in enumerate(job.results) if isinstance(result, KafkaError) and result.code() in UNKNOWN]
-        if unknown and not job.repeated and self._line is not None:
+        if unknown and not job.repeated and self._producer is not None:
             # The topic may be new, or deleted and made again, and the client's memory old: ask the broker, send once more.
             job.repeated, job.left = True, len(unknown)
-            repeat = self._running().create_task(self._repeat(self._line, job, unknown))
+            repeat = self._running().create_task(self._repeat(self._producer, job, unknown))
             self._repeats.add(repeat)
             repeat.add_done_callback(self._repeats.discard)
             return
@@ -263,8 +187,8 @@ class Appender:
         else:
             job.future.set_result(results[0])
 
-    async def _repeat(self, line: _Line, job: _Job, indexes: list[int]) -> None:
-        ask = partial(line.producer.list_topics, job.topic, _METADATA_S)
+    async def _repeat(self, producer: PolledProducer, job: Job, indexes: list[int]) -> None:
+        ask = partial(producer.client.list_topics, job.topic, _METADATA_S)
         try:
             await self._running().run_in_executor(self._threads, ask)
         except (KafkaException, RuntimeError) as fault:

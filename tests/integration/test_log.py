@@ -279,12 +279,12 @@ async def test_a_topic_made_again_after_failed_appends_is_written_within_a_secon
 
 async def test_a_producer_that_failed_for_good_is_replaced(log: Log, topic: str) -> None:
     await log.append(topic, 0, b"a")
-    line = log._appender._line
-    assert line is not None
-    line.broken = True  # librdkafka can't be made to fail for good from here
+    producer = log._appender._producer
+    assert producer is not None
+    producer.broken = True  # librdkafka can't be made to fail for good from here
 
     assert (await log.append(topic, 0, b"b")).offset == 1
-    assert log._appender._line is not line
+    assert log._appender._producer is not producer
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from engine.errors import LogUnavailable
-from engine.log import Log, TopicSpec
+from engine.log import Appended, Log, TopicSpec
 from facade.stack import broker
 from tests.services import Services
 
@@ -99,3 +99,32 @@ async def test_a_killed_broker_loses_nothing_acknowledged_and_is_used_again_with
         assert traffic.read == [r.value for r in kept][: len(traffic.read)]
         assert (await log.end_offsets([(topic, 0)]))[topic, 0] == len(kept)
         await log.delete_topics([topic])
+
+
+async def test_what_was_sent_beside_a_send_that_ran_out_of_time_is_stored_once(stack: Services) -> None:
+    """The broker stands still, has taken both off the wire, and works them off after the first was given up."""
+    topic = f"log-{secrets.token_hex(6)}"
+    log = Log(stack.bootstrap, send_timeout_ms=2000)
+    await log.start()
+    await log.create_topics([TopicSpec(topic, 2, 1, {})])
+    await asyncio.gather(log.append(topic, 0, b"first"), log.append(topic, 1, b"first"))
+    async with asyncio.timeout(60):
+        os.kill(stack.kafka_pid, signal.SIGSTOP)
+        try:
+            late = asyncio.ensure_future(log.append_many(topic, 0, [b"late"]))
+            await asyncio.sleep(1.5)
+            beside = asyncio.ensure_future(log.append_many(topic, 1, [b"beside"]))
+            [given_up] = await late
+            await asyncio.sleep(0.3)
+        finally:
+            os.kill(stack.kafka_pid, signal.SIGCONT)
+        assert isinstance(given_up, LogUnavailable)
+        [stored] = await beside
+        assert isinstance(stored, Appended)
+        [after] = await log.append_many(topic, 1, [b"after"])
+        assert isinstance(after, Appended)
+
+        values = [r.value for r in (await log.fetch(topic, 1, 0, 1_000, 1 << 20)).records]
+        assert values == [b"first", b"beside", b"after"]
+    await log.delete_topics([topic])
+    await log.stop()
