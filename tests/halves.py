@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SECOND = ("tests/unit", "tests/state", "tests/property", "tests/conformance", "tests/faults")
+SECOND = ("tests/unit", "tests/state", "tests/property", "tests/conformance", "tests/faults", "tests/spark")
 PYTEST = (sys.executable, "-m", "pytest")
 
 

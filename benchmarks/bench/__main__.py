@@ -29,7 +29,6 @@ from benchmarks.bench.servers import PEERS, Peer, Server
 from facade.stack.errors import StackError
 
 HERE = Path(__file__).parent.parent
-WARM_S = 6.0
 
 
 def _words(known: tuple[str, ...]) -> type:
@@ -73,7 +72,7 @@ def _started(stack: contextlib.ExitStack, names: tuple[str, ...], folder: Path, 
 def _measure(options: argparse.Namespace, generator: Generator, running: list[tuple[Peer, Server]]) -> list[dict[str, float]]:
     for peer, server in running:
         print(f"warming {peer.name}", flush=True)
-        generator.warm(peer, server, WARM_S if options.seconds >= 2 else options.seconds)
+        print(f"warm after {generator.warm(peer, server)} runs", flush=True)
     below: list[dict[str, float]] = []
     for turn in range(options.rounds):
         for cell in cells(options.modes):

@@ -99,7 +99,9 @@ def _trouble(log: Path) -> Callable[[], str]:
     return since
 
 
-def _leaseway(workers: int) -> Callable[[Path], contextlib.AbstractContextManager[Server]]:
+def leaseway(workers: int) -> Callable[[Path], contextlib.AbstractContextManager[Server]]:
+    """Starts `leaseway up` with so many workers in a folder."""
+
     @contextlib.contextmanager
     def start(folder: Path) -> Iterator[Server]:
         up = Up(folder / "data", "--workers", str(workers))
@@ -169,8 +171,8 @@ def _bare(folder: Path) -> contextlib.AbstractContextManager[Server]:
 PEERS = {
     peer.name: peer
     for peer in (
-        Peer("leaseway-1", _leaseway(1), (1000, 5000), native=True),
-        Peer("leaseway-2", _leaseway(2), (1000, 5000), native=True),
+        Peer("leaseway-1", leaseway(1), (1000, 5000), native=True),
+        Peer("leaseway-2", leaseway(2), (1000, 5000), native=True),
         Peer("elasticmq", _elasticmq(durable=False), (2000, 8000)),
         Peer("elasticmq-h2", _elasticmq(durable=True), (1000, 3000)),
         Peer("moto", _moto, (40, 30)),
