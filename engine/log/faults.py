@@ -14,7 +14,6 @@ from engine.errors import EngineError, LogUnavailable, MessageTooLarge, Overload
 
 # The client's own codes, public though they start with an underscore; here alone, so that they have usual names elsewhere.
 FATAL: int = KafkaError._FATAL  # noqa: SLF001
-MSG_TIMED_OUT: int = KafkaError._MSG_TIMED_OUT  # noqa: SLF001
 NO_LEADER: int = KafkaError._NOENT  # noqa: SLF001
 NO_SUCH_OFFSET: int = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001
 PARTITION_EOF: int = KafkaError._PARTITION_EOF  # noqa: SLF001

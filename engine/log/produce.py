@@ -2,8 +2,8 @@
 
 Time is kept here, not by Kafka's client. When a record of the client's runs out of time, the client takes a new epoch and sends again,
 under that epoch, all that it has no answer for; the broker then stores twice what it had stored already. So the client's records have no
-end. A job that is late fails here (its outcome is unknown), what comes then goes by a new producer, and the old one has as long again
-to deliver the rest.
+end: once a job is late its producer is given up with all that it has, whose outcome is unknown, and what comes then goes by a new one.
+Nothing is sent after it has failed: a record of a queue, or a snapshot, would come behind the newer one that replaced it.
 Neighbours: `log` gives work, `producer` has the client, `faults` maps errors. This module must not know what is appended.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from confluent_kafka import KafkaError, KafkaException
 
-from engine.log.faults import MSG_TIMED_OUT, QUEUE_FULL, STOPPED, UNKNOWN, engine_error, error_of, logger
+from engine.log.faults import QUEUE_FULL, STOPPED, UNKNOWN, engine_error, error_of, logger
 from engine.log.producer import Job, PolledProducer, Report
 from engine.log.shapes import MAX_RECORD_BYTES, Appended, Headers
 
@@ -108,11 +108,11 @@ class Appender:
             self._resolve([(job, i, KafkaError(STOPPED, "the log is stopped")) for i in indexes])
             return
         if producer.broken:
-            producer = self._replace(producer, within_s=0)  # it delivers nothing more: what it holds fails now
+            producer = self._replace(producer)
         job.producer = producer
         self._late_at[job] = self._running().time() + self._timeout_s
         if self._timer is None:
-            self._timer = self._running().call_later(self._timeout_s, self._fail_late)
+            self._timer = self._running().call_later(self._timeout_s, self._look)
         if job.single:
             refused = self._produce(producer, job)
         else:
@@ -138,27 +138,26 @@ class Appender:
             return [(job, 0, error_of(fault))]
         return []
 
-    def _replace(self, old: PolledProducer, within_s: float) -> PolledProducer:
-        """Sends by a new producer from now on; the old one has `within_s` to deliver what it has."""
-        old.close(within_s)
+    def _replace(self, old: PolledProducer) -> PolledProducer:
+        """Sends by a new producer from now on; what the old one has fails."""
+        old.close(0)
         self._old = [*(each for each in self._old if each.alive), old]
         self._producer = PolledProducer(self._config, self._running(), self._resolve)
         return self._producer
 
-    def _fail_late(self) -> None:
-        """Fails what is late; called when the oldest job was, or would have been."""
+    def _look(self) -> None:
+        """Gives the producer up if its oldest job is late; called when that would be."""
+        self._timer = None
+        oldest = next(iter(self._late_at.items()), None)
+        if oldest is None:
+            return
+        job, late_at = oldest
         now = self._running().time()
-        late = [job for job, at in self._late_at.items() if at <= now]
-        if self._producer is not None and any(job.producer is self._producer for job in late):
-            self._replace(self._producer, self._timeout_s)
-        for job in late:
-            del self._late_at[job]
-            # What is reported of it later finds nothing left.
-            job.left, job.repeated = 0, True
-            job.results = [KafkaError(MSG_TIMED_OUT, "no answer in time") if r is None else r for r in job.results]
-            self._settle(job)
-        oldest = next(iter(self._late_at.values()), None)
-        self._timer = None if oldest is None else self._running().call_at(oldest, self._fail_late)
+        if late_at <= now and job.producer is self._producer is not None:
+            logger.warning("no answer of Kafka in %g s: the producer is replaced", self._timeout_s)
+            self._replace(self._producer)
+        # Late and not of this producer: it was given up a moment ago and will be reported.
+        self._timer = self._running().call_at(max(late_at, now + 1), self._look)
 
     def _resolve(self, reports: Sequence[Report]) -> None:
         for job, index, result in reports:
