@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import state.store
 from schemas.vocabulary import EntryStatus, EventKind, MessageState, Reason
 from state.scripts import FOLDER, BadScript, Script, read_script, read_scripts
 
@@ -83,6 +84,22 @@ def test_kinds_and_reasons_in_scripts_are_in_the_vocabulary() -> None:
     states = set(re.findall(r"'(ready|delayed|leased|settled|stored)'", body_of(SCRIPTS["states"])))
     assert states == set(MessageState)
     assert {word.lower() for word in SCRIPTS["ack"].status} - {"lost", "full"} <= set(EntryStatus)
+
+
+def test_numbers_that_scripts_share_with_the_store_are_the_same() -> None:
+    """A comment "-- NAME: what it is, as store.OTHER." stands above the `local` line that gives NAME."""
+    shared = 0
+    for path in sorted(FOLDER.rglob("*.lua")):
+        text = path.read_text()
+        for name, other in re.findall(r"^-- ([A-Z_]+): .* as store\.([A-Z_]+)\.$", text, re.M):
+            given = dict(
+                pair
+                for names, values in re.findall(r"^local ([A-Z_, ]+) = ([0-9, ]+)$", text, re.M)
+                for pair in zip(names.split(", "), values.split(", "), strict=True)
+            )
+            assert int(given[name]) == getattr(state.store, other), f"{path.name}: {name}"
+            shared += 1
+    assert shared >= 1
 
 
 def test_the_readme_names_every_key_pattern() -> None:
