@@ -8,6 +8,7 @@ import secrets
 import signal
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -111,6 +112,9 @@ async def test_what_was_sent_beside_a_send_that_ran_out_of_time_is_stored_once(s
     async with asyncio.timeout(60):
         os.kill(stack.kafka_pid, signal.SIGSTOP)
         try:
+            while Path(f"/proc/{stack.kafka_pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.1)  # its threads stop one after the other
             began = time.monotonic()
             late = asyncio.ensure_future(log.append_many(topic, 0, [b"late"]))
             await asyncio.sleep(1.5)
