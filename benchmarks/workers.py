@@ -54,7 +54,7 @@ def measure(most: int, share: float, rounds: int, seconds: float) -> dict[tuple[
     with tempfile.TemporaryDirectory(prefix="leaseway-workers-") as folder, contextlib.ExitStack() as stack:
         running: list[tuple[int, Peer, Server]] = []
         for count in range(1, most + 1):
-            peer = Peer(f"leaseway-{count}", leaseway(count), (round(400 * count), round(1500 * count)))
+            peer = Peer(f"leaseway-{count}", leaseway(count), (400 * count, 1500 * count))
             own = Path(folder) / peer.name
             own.mkdir()
             server = stack.enter_context(peer.start(own))

@@ -51,7 +51,7 @@ class Appender:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._producer: PolledProducer | None = None
         self._old: list[PolledProducer] = []
-        # Jobs that the client has, oldest first, and when (loop time) they are late.
+        # Jobs that the producer has, oldest first, and when (loop time) they are late.
         self._late_at: dict[Job, float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._repeats: set[asyncio.Task[None]] = set()
@@ -77,6 +77,7 @@ class Appender:
         await asyncio.sleep(0)  # what the threads handed over last is resolved now
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
 
     def append(
         self, topic: str, partition: int, value: bytes | None, key: bytes | None, headers: Headers | None
@@ -109,7 +110,6 @@ class Appender:
             return
         if producer.broken:
             producer = self._replace(producer)
-        job.producer = producer
         self._late_at[job] = self._running().time() + self._timeout_s
         if self._timer is None:
             self._timer = self._running().call_later(self._timeout_s, self._look)
@@ -141,6 +141,7 @@ class Appender:
     def _replace(self, old: PolledProducer) -> PolledProducer:
         """Sends by a new producer from now on; what the old one has fails."""
         old.close(0)
+        self._late_at.clear()
         self._old = [*(each for each in self._old if each.alive), old]
         self._producer = PolledProducer(self._config, self._running(), self._resolve)
         return self._producer
@@ -148,16 +149,14 @@ class Appender:
     def _look(self) -> None:
         """Gives the producer up if its oldest job is late; called when that would be."""
         self._timer = None
-        oldest = next(iter(self._late_at.items()), None)
-        if oldest is None:
+        late_at = next(iter(self._late_at.values()), None)
+        if late_at is None or self._producer is None:
             return
-        job, late_at = oldest
-        now = self._running().time()
-        if late_at <= now and job.producer is self._producer is not None:
+        if late_at <= self._running().time():
             logger.warning("no answer of Kafka in %g s: the producer is replaced", self._timeout_s)
             self._replace(self._producer)
-        # Late and not of this producer: it was given up a moment ago and will be reported.
-        self._timer = self._running().call_at(max(late_at, now + 1), self._look)
+        else:
+            self._timer = self._running().call_at(late_at, self._look)
 
     def _resolve(self, reports: Sequence[Report]) -> None:
         for job, index, result in reports:

@@ -25,7 +25,7 @@ _POLL_S = 0.2
 class Job:
     """Values for one partition and the future of their results, in order; `left` have none yet. Touched by the loop's thread only."""
 
-    __slots__ = ("future", "headers", "key", "left", "partition", "producer", "repeated", "results", "single", "topic", "values")
+    __slots__ = ("future", "headers", "key", "left", "partition", "repeated", "results", "single", "topic", "values")
 
     def __init__(self, topic: str, partition: int, values: Sequence[bytes | None], future: asyncio.Future[Any], single: bool) -> None:
         self.topic = topic
@@ -38,7 +38,6 @@ class Job:
         self.results: list[Appended | KafkaError | None] = [None] * len(values)
         self.left = len(values)
         self.repeated = False
-        self.producer: PolledProducer | None = None
 
 
 Report: TypeAlias = tuple[Job, int, Appended | KafkaError]
