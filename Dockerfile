@@ -1,4 +1,4 @@
-# One image for the facade and for Spark jobs: the locked requirements, the package, the connector jars of Spark.
+# One image for the facade and for Spark jobs: their locked requirements, the package, the connector jars of Spark.
 FROM python:3.11-slim-bookworm
 
 RUN apt-get update \
@@ -9,18 +9,18 @@ WORKDIR /opt/leaseway
 ENV LW_JARS=/opt/leaseway/jars PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1
 
 # The requirements before the code: they change rarely, and pyspark takes a minute.
-COPY requirements.lock ./
-RUN awk '/^setuptools==/ {on = 1} on {print} on && !/\\$/ {exit}' requirements.lock > build.lock \
+COPY requirements requirements
+RUN awk '/^setuptools==/ {on = 1} on {print} on && !/\\$/ {exit}' requirements/spark.lock > build.lock \
  && pip install --require-hashes -r build.lock \
- && pip install --no-build-isolation --use-pep517 --require-hashes -r requirements.lock
+ && pip install --no-build-isolation --use-pep517 --require-hashes -r requirements/spark.lock
 
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE ./
 COPY schemas schemas
 COPY state state
 COPY engine engine
 COPY facade facade
 COPY spark spark
-RUN pip install --no-deps --no-build-isolation . && leaseway jars
+RUN pip install --no-deps --no-build-isolation . && leaseway jars spark
 
 RUN useradd --system leaseway && mkdir /reports && chown leaseway /reports
 USER leaseway

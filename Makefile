@@ -13,47 +13,63 @@ export LW_JARS ?= $(CURDIR)/.cache/jars
 BIN := .venv/bin
 # A stamp's name has the check sum of what it stands for, so a changed lock or ivy.xml is a missing stamp.
 sum = $(firstword $(shell cat $(1) | cksum))
-VENV_STAMP := .venv/.setup-$(call sum,requirements.lock pyproject.toml)
-# Clients of other services, for the tests: each lock in a folder of its own, and programs of the JavaScript world.
+# What the service needs; what Spark jobs need beside it; the demo's data set; what the tests and checks need beside both.
+RUN_STAMP := .venv/.run-$(call sum,requirements/run.lock pyproject.toml)
+SPARK_STAMP := .venv/.spark-$(call sum,requirements/spark.lock)
+DEMO_STAMP := .venv/.demo-$(call sum,requirements/demo.lock)
+TEST_STAMP := .venv/.test-$(call sum,requirements/test.lock)
+BROKER_JARS := $(LW_JARS)/.make-broker-$(call sum,facade/stack/ivy.xml)
+SPARK_JARS := $(LW_JARS)/.make-spark-$(call sum,facade/stack/ivy.xml)
+# Clients of other services, for the tests: each lock in a folder of its own, and programs of the JavaScript and Go worlds.
 CLIENT_LOCKS := $(wildcard tests/conformance/*/*.lock)
+CLIENT_SOURCES := tests/conformance/sqs/celery.lock:kombu
 CLIENT_PROGRAMS := tests/conformance/sqs/clients/consumer
-CLIENTS_STAMP := .cache/.clients-$(call sum,$(CLIENT_LOCKS) tests/node.lock tests/browser/fetch.py $(wildcard $(CLIENT_PROGRAMS:%=%/*)))
-JARS_STAMP := $(LW_JARS)/.make-$(call sum,facade/stack/ivy.xml)
+GO_PROGRAMS := tests/conformance/sqs/clients/watermill
+CLIENTS_STAMP := .cache/.clients-$(call sum,Makefile $(CLIENT_LOCKS) tests/node.lock tests/browser/fetch.py \
+  $(wildcard $(CLIENT_PROGRAMS:%=%/*) $(GO_PROGRAMS:%=%/*)))
 
-.PHONY: help setup up demo test faults bench bench-scale bench-quick lint types fmt lock docs spark-zip
+.PHONY: help setup up spark demo test faults bench bench-scale bench-quick lint types fmt lock docs spark-zip
 
 help: ## print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
 
-setup: $(JARS_STAMP) $(CLIENTS_STAMP) ## make .venv from the lock and fetch the jars; nothing to do = under a second
+up: $(RUN_STAMP) $(BROKER_JARS) ## start Kafka, Redis and the facade; Ctrl-C stops all (DATA=folder, PORT=number)
+	@exec $(BIN)/leaseway up --data $(DATA) --port $(PORT)
+
+spark: $(SPARK_STAMP) $(SPARK_JARS) ## install what `leaseway report`, `sql`, `live`, `redrive` and `spark` need
+
+demo: $(RUN_STAMP) $(BROKER_JARS) $(DEMO_STAMP) ## stream a real data set through a queue and show what went where
+	@exec $(BIN)/leaseway demo
+
+setup: spark $(BROKER_JARS) $(DEMO_STAMP) $(TEST_STAMP) $(CLIENTS_STAMP) ## all of it, also what the tests need; nothing to do = under a second
 
 # setuptools first, from the lock too: source packages are then built with it, not with whatever the registry has newest.
-$(VENV_STAMP):
-	@echo "setup: .venv from requirements.lock"
+$(RUN_STAMP):
+	@echo "setup: .venv from requirements/run.lock"
 	@test -x $(BIN)/python || test -n "$(PYTHON)" || { echo "setup: no Python with ensurepip here (Debian: python3.11 and python3.11-venv)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@mkdir -p .cache
-	@awk '/^setuptools==/ {on = 1} on {print} on && !/\\$$/ {exit}' requirements.lock > .cache/build.lock
+	@awk '/^setuptools==/ {on = 1} on {print} on && !/\\$$/ {exit}' requirements/run.lock > .cache/build.lock
 	@$(call twice,$(BIN)/python -m pip install -q --require-hashes -r .cache/build.lock)
-	@$(call twice,$(BIN)/python -m pip install -q --no-build-isolation --use-pep517 --require-hashes -r requirements.lock)
+	@$(call install,run)
 	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
-	@rm -f .venv/.setup-* && touch $@
+	@rm -f .venv/.run-* .venv/.setup-* && touch $@
 
-$(JARS_STAMP): $(VENV_STAMP)
-	@test -f $@ || $(BIN)/leaseway jars
-	@rm -f $(LW_JARS)/.make-* && touch $@
+$(SPARK_STAMP) $(DEMO_STAMP) $(TEST_STAMP): .venv/.%: $(RUN_STAMP)
+	@echo "setup: requirements/$(firstword $(subst -, ,$*)).lock"
+	@$(call install,$(firstword $(subst -, ,$*)))
+	@rm -f .venv/.$(firstword $(subst -, ,$*))-* && touch $@
 
-# The tests fetch what is missing here too, so a registry that does not answer now stops nobody from starting the service.
-$(CLIENTS_STAMP): $(VENV_STAMP)
+$(BROKER_JARS) $(SPARK_JARS): $(LW_JARS)/.make-%: $(RUN_STAMP)
+	@test -f $@ || $(BIN)/leaseway jars $(firstword $(subst -, ,$*))
+	@rm -f $(LW_JARS)/.make-$(firstword $(subst -, ,$*))-* && touch $@
+
+# The tests fetch what is missing here too, so a registry that does not answer now stops nobody.
+$(CLIENTS_STAMP): $(TEST_STAMP)
 	@mkdir -p .cache && rm -f .cache/.clients-*
-	@$(BIN)/python -m tests.clients $(CLIENT_LOCKS) && $(BIN)/python -m tests.node $(CLIENT_PROGRAMS) && $(BIN)/python -m tests.browser.fetch \
+	@$(BIN)/python -m tests.clients $(CLIENT_LOCKS) $(CLIENT_SOURCES) && $(BIN)/python -m tests.node $(CLIENT_PROGRAMS) \
+	  && $(BIN)/python -m tests.browser.fetch && $(BIN)/python -m tests.golang $(GO_PROGRAMS) \
 	  && touch $@ || echo "setup: some clients for the tests are missing"
-
-up: setup ## start Kafka, Redis and the facade; Ctrl-C stops all (DATA=folder, PORT=number)
-	@exec $(BIN)/leaseway up --data $(DATA) --port $(PORT)
-
-demo: setup ## stream a real data set through a queue and show what went where
-	@exec $(BIN)/leaseway demo
 
 test: setup lint types ## set-up, lint, types, import contracts, all tests, in two processes
 	$(BIN)/python -m tests.halves
@@ -88,16 +104,24 @@ fmt: setup ## format, and fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The largest first: the others are parts of it at the same versions. The demo reads one file of its package and imports none.
 lock: setup ## pin the requirements of pyproject.toml again, with hashes and without addresses
-	$(BIN)/uv pip compile pyproject.toml --extra dev --generate-hashes --universal --python-version 3.11 --upgrade \
-	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate -q -o requirements.lock
+	@$(call compile,--extra dev --extra spark --upgrade pyproject.toml,test)
+	@$(call compile,--extra spark -c requirements/test.lock pyproject.toml,spark)
+	@$(call compile,-c requirements/test.lock pyproject.toml,run)
+	@echo vega-datasets | $(call compile,--no-deps -,demo)
 
-spark-zip: setup ## write spark/ and schemas/ as dist/leaseway-spark.zip, for --py-files of your own Spark
+spark-zip: $(RUN_STAMP) ## write spark/ and schemas/ as dist/leaseway-spark.zip, for --py-files of your own Spark
 	@mkdir -p dist && $(BIN)/leaseway spark-zip dist/leaseway-spark.zip
 
-docs: setup ## write the generated pages
+docs: $(RUN_STAMP) ## write the generated pages
 	$(BIN)/leaseway config --markdown > docs/config.md
 	$(BIN)/leaseway config --example > .env.example
 
+compile = $(BIN)/uv pip compile $(1) --generate-hashes --universal --python-version 3.11 \
+  --no-emit-index-url --no-emit-find-links --no-header --no-annotate -q -o requirements/$(2).lock
+# The demo's lock is one package without those that it asks for.
+install = $(call twice,$(BIN)/python -m pip install -q $(if $(filter demo,$(1)),--no-deps) --no-build-isolation --use-pep517 \
+  --require-hashes -r requirements/$(1).lock)
 # A fetch may fail once for no reason of ours.
 twice = $(1) || { echo "setup: failed, trying once more"; sleep 3; $(1); }

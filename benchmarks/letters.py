@@ -1,9 +1,10 @@
 """Causes planted among dead letters: does each come out as one cluster, and how long does that take?
 
-    python -m benchmarks.letters [--letters 20000]
+    python -m benchmarks.letters [--letters 5000] [--queue mixed]
 
-Five causes of 40 to 8 % of nine tenths of the letters, noise for the rest, and half as many messages that succeeded; no Kafka. Purity is
-the share of the letters in clusters that are of their cluster's main cause; `held` the share of a cause that one cluster holds.
+Starts `leaseway up` in a temporary folder, sends as many good messages as bad ones through it, and has the bad ones killed. Of nine
+tenths of them there are five causes, in five formats (`mixed`) or all in JSON (`orders`); the rest is noise. Purity is the share of the
+letters in clusters that are of their cluster's main cause; `held` the share of a cause that one cluster holds.
 """
 
 from __future__ import annotations
@@ -13,28 +14,53 @@ import json
 import os
 import tempfile
 import time
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from facade.stack.spark_submit import connectors
 from spark.clusters import letter_clusters, with_cluster
+from spark.letters import succeeded_of
+from spark.log import Log
 from spark.session import session
-from tests.spark.planted import found, planted
+from spark.stage import kept
+from spark.tables import Tables
+from tests.services import Up
+from tests.spark.planted import CAUSES, plant
+from tests.spark.purity import found_of
+
+
+def planted(spark_session: SparkSession, folder: Path, queue: str, letters: int) -> tuple[DataFrame, DataFrame]:
+    """DEAD_LETTERS of a service in `folder`, with their `cause`, and MESSAGES that succeeded; the service has ended."""
+    up = Up(folder / "up", "--workers", "1")
+    try:
+        up.wait_ready(120)
+        causes = spark_session.createDataFrame(list(plant(up.endpoint, queue, letters).items()), "original_id string, cause string")
+        # Outboxes are drained within 200 ms.
+        time.sleep(1)
+        tables = Tables(spark_session, Log(up.run["kafka"]["bootstrap"]))
+        dead = kept(tables.dead_letters().where(F.col("source_queue") == queue).join(causes, on="original_id"), f"{folder}/letters")
+        good = succeeded_of(tables.messages(), tables.journal()).where(F.col("queue") == queue)
+        return dead, kept(good, f"{folder}/good")
+    finally:
+        up.close()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--letters", type=int, default=20_000)
+    parser.add_argument("--letters", type=int, default=5_000)
+    parser.add_argument("--queue", choices=tuple(CAUSES), default="mixed")
     options = parser.parse_args()
     spark_session = session("planted causes", "local[2]", {"spark.jars": ",".join(map(str, connectors()))})
     spark_session.sparkContext.setLogLevel("ERROR")
     with tempfile.TemporaryDirectory() as folder:
-        for name, frame in zip(("letters", "good"), planted(spark_session, options.letters), strict=True):
-            frame.write.parquet(f"{folder}/{name}")
-        letters, good = (spark_session.read.parquet(f"{folder}/{name}") for name in ("letters", "good"))
+        letters, good = planted(spark_session, Path(folder), options.queue, options.letters)
         began = time.monotonic()
         clustered = with_cluster(letters, good).persist()
         rows = letter_clusters(clustered).orderBy("cluster").collect()
         took = time.monotonic() - began
-        purity, held = found(clustered)
+        purity, held = found_of(clustered)
     sizes = {row["cluster"]: [row["letters"], " ".join(row["apart"][0][:2]) if row["apart"] else ""] for row in rows}
     load = os.getloadavg()[0]
     found_ = {

@@ -51,7 +51,8 @@ def report(bootstrap: str, prefix: str, folder: Path) -> dict[str, Any]:
     if job.returncode:
         raise SystemExit(f"the report ended with {job.returncode}")
     spent = {"wall_s": round(time.monotonic() - began, 1), "cpu_s": round(cpu_s, 1), "most_mib": most_mib}
-    summary = json.loads((out / "summary.json").read_text())
+    [written] = out.glob("*/summary.json")
+    summary = json.loads(written.read_text())
     counted = {row["measure"]: row["messages"] for row in summary["totals"]}
     return {**spent, "seconds": summary["seconds"], "counted": counted, **_stages(events)}
 

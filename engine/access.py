@@ -74,20 +74,20 @@ class Access:
         check_name("key_id", key_id)
         check_name("principal", principal)
         control = self._core.control
-        async with control.change(f"key/{key_id}"):
+        async with control.change(f"key/{key_id}") as change:
             if key_id in control.keys or key_id == self._core.settings.admin_key_id:
                 raise InvalidValue(f"key id {key_id!r} is taken", field="key_id", given=key_id)
             secret = secrets.token_urlsafe(30)
-            await control.write(f"key/{key_id}", KeyRecord(key_id, secret, principal, admin, now_ms()))
+            await change.write(f"key/{key_id}", KeyRecord(key_id, secret, principal, admin, now_ms()))
         return key_id, secret
 
     async def delete_key(self, key_id: str) -> None:
         """Raises KeyNotFound."""
         control = self._core.control
-        async with control.change(f"key/{key_id}"):
+        async with control.change(f"key/{key_id}") as change:
             if key_id not in control.keys:
                 raise KeyNotFound(f"there is no key {key_id!r}", field="key_id", given=key_id)
-            await control.write(f"key/{key_id}", None)
+            await change.write(f"key/{key_id}", None)
 
     def list_keys(self) -> list[KeyRecord]:
         """All keys, their secrets blank."""

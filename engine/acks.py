@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from engine.linger import LINGER_S, company, lingers
+from state.background import Background
 from state.keys import Unit
 from state.replies import Acked
 from state.store import Store
@@ -30,7 +31,7 @@ class Acks:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._waiting: dict[_Key, collections.deque[_Asked]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
 
     def ack(self, unit: Unit, generation: int, tag: int, pairs: Pairs, *, late: bool) -> asyncio.Future[Acked]:
         """To be awaited as `Store.ack`, and raises what that does; `seq` is that of the journal entry of the whole call.
@@ -43,9 +44,7 @@ class Acks:
         waiting = self._waiting.get(key)
         if waiting is None:
             waiting = self._waiting[key] = collections.deque()
-            task = loop.create_task(self._settle(key, waiting))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._background.start(self._settle(key, waiting), "ack")
         waiting.append((pairs, done))
         return done
 

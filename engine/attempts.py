@@ -66,7 +66,7 @@ class Attempts:
             self._kept.pop(key, None)
             return []
         answer = [
-            msgspec.structs.replace(one, next_visible_at_ms=result.next_visible_at_ms or one.next_visible_at_ms)
+            msgspec.structs.replace(one, next_visible_at_ms=result.next_visible_at_ms or one.next_visible_at_ms, repeated=True)
             for one, result in zip(whole, results, strict=True)
         ]
         self._kept[key] = (end, [msgspec.structs.replace(one, message=_NO_BODY) for one in answer])

@@ -13,7 +13,7 @@ import msgspec
 from engine.core import Core
 from engine.errors import InvalidValue, MessageLeased, MessageNotFound
 from engine.fifo import sequence_number
-from engine.limits import check_filter, check_range
+from engine.limits import check_asked, check_filter
 from engine.log import Record
 from engine.queue import Queue
 from engine.verbs import Page, Peeked
@@ -96,9 +96,9 @@ class Browse:
 
         Raises InvalidValue for a bad state, limit, window or `next`.
         """
-        check_range("limit", limit, 1, 1000)
-        check_range("from", from_ms, 0, 2**53)
-        check_range("to", to_ms, 0, 2**53)
+        check_asked("limit", limit)
+        check_asked("from", from_ms)
+        check_asked("to", to_ms)
         check_filter(filter)
         if state is not None and state not in set(MessageState):
             raise InvalidValue(f"state must be one of {', '.join(MessageState)}", field="state", limit=list(MessageState), given=state)

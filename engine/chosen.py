@@ -10,11 +10,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from engine.errors import InvalidValue
-from engine.limits import check_range
+from engine.limits import check_asked
 from engine.queue import Queue
 from schemas.identity import BadIdentity, MessageId
-
-MAX_IDS = 10_000  # of one task: its record is written once a second and read by every worker
 
 Offsets = list[list[int]]  # by partition, ascending
 
@@ -26,7 +24,7 @@ def chosen_offsets(queue: Queue, ids: Sequence[str], secret: bytes) -> Offsets:
 
     Raises InvalidValue: not an id, or of another queue or an earlier life of this one.
     """
-    check_range("ids", len(ids), 1, MAX_IDS)
+    check_asked("ids", len(ids))
     chosen: list[set[int]] = [set() for _ in queue.units]
     for text in ids:
         address = _address(text, secret)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
 from msgspec import Struct
 
 from engine.history import TagHistory
@@ -76,6 +77,9 @@ def _open(cut: TagDump, history: TagHistory, findings: Findings) -> None:
     """What Redis has open must not be settled, must be taken, and must have been delivered as the journal tells."""
     for offset in sorted(cut.open):
         at, here, there = cut.open[offset], cut.deliveries.get(offset), history.deliveries.get(offset)
+        if there is not None and not there.count and not there.flag and not there.nonce:
+            # Given back, and never delivered: Redis has nothing of it but when it is receivable.
+            here = here or msgspec.structs.replace(there, time_ms=at)
         if offset < history.floor or offset in history.settled:
             findings.add(offset, f"open ({said(here)})", "settled: it would be delivered again")
         elif offset >= cut.cursor and offset not in cut.ahead:

@@ -47,9 +47,12 @@ class Settings:
     window_bytes: int = _setting(6_000_000, "Bytes of bodies a unit's window holds per tag, 65536-1000000000.")
     kept_bytes: int = _setting(64_000_000, "Bytes of sent messages a worker keeps in memory while it is alone, 0-10000000000; 0 = none.")
     send_timeout_ms: int = _setting(10_000, "How long a send waits for Kafka before it fails with 503, 1000-60000 ms.")
+    trust_proxy: str = _setting("no", "yes: believe X-Forwarded-Proto, -Host and -Port, which a proxy before us must set or remove.")
+    start_wait_s: int = _setting(0, "How long `leaseway serve` waits at its start for a Kafka or Redis that does not answer, 0-86400 s.")
     failpoints: str = _setting("", "For tests only: where to fail on purpose, see engine/failpoints.py.")
     sqs_account: str = _setting("000000000000", "Account of queue URLs and ARNs of SQS, 12 digits; clients may name any.")
     sqs_region: str = _setting("us-east-1", "Region of ARNs of SQS; clients may name and sign for any.")
+    sqs_namespaces: str = _setting("", "What tells SQS queues of one name apart: account, region, account,region, or empty: nothing.")
     sqs_limits: str = _setting("aws", "Limits of SQS clients: aws, or wide (delay to 30 days, batches of 100, waits to 60 s).")
     sqs_cool_down_s: int = _setting(0, "How long SQS clients can't purge a queue again or reuse a deleted one's name, 0-60 s; AWS: 60.")
 
@@ -64,16 +67,23 @@ class Settings:
             "window_bytes": (65_536, 1_000_000_000),
             "kept_bytes": (0, 10_000_000_000),
             "send_timeout_ms": (1000, 60_000),
+            "start_wait_s": (0, 86_400),
             "sqs_cool_down_s": (0, 60),
         }
         for name, (low, high) in ranges.items():
             given = getattr(self, name)
             if not low <= given <= high:
                 raise BadSetting(f"{PREFIX}{name.upper()} must be {low} to {high}, given {given}")
-        words = {"auth": ("open", "required"), "sqs_limits": ("aws", "wide")}
+        words = {
+            "auth": ("open", "required"),
+            "trust_proxy": ("no", "yes"),
+            "sqs_namespaces": ("", "account", "region", "account,region"),
+            "sqs_limits": ("aws", "wide"),
+        }
         for name, allowed in words.items():
             if getattr(self, name) not in allowed:
-                raise BadSetting(f"{PREFIX}{name.upper()} must be {' or '.join(allowed)}, given {getattr(self, name)!r}")
+                about = " or ".join(word or "empty" for word in allowed)
+                raise BadSetting(f"{PREFIX}{name.upper()} must be {about}, given {getattr(self, name)!r}")
         if re.fullmatch(r"[0-9]{12}", self.sqs_account) is None:
             raise BadSetting(f"{PREFIX}SQS_ACCOUNT must be 12 digits, given {self.sqs_account!r}")
         if re.fullmatch(r"[a-z0-9-]{1,40}", self.sqs_region) is None:

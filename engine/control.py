@@ -1,8 +1,10 @@
 """The control topic, materialised: queues, keys, tasks, generation. Every worker has all of it in memory.
 
 A write returns when this worker has applied it; another worker applies it within milliseconds, or at once by `sync`.
-Changes of one name are made under a lock (`change`), for a compacted topic keeps the last writer's record.
-Neighbours: `queues.py`, `tasks.py`, `keys.py` write; everyone reads. Must not know verbs.
+Changes of one name are made under a lock (`change`), so that they come one after the other; what a worker writes that has lost
+the lock meanwhile does not count (`precedence.py`).
+Neighbours: `queues.py`, `tasks.py`, `access.py` write; everyone reads. Must not know verbs.
+Longer than 250 lines: the records in memory and the right to change them are one thing to all who use it.
 """
 
 from __future__ import annotations
@@ -15,15 +17,18 @@ from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
 from engine.config import Settings
-from engine.errors import LogUnavailable, QueueInUse, QueueNotFound, StoreUnavailable
+from engine.errors import EngineError, LogUnavailable, QueueInUse, QueueNotFound, StoreUnavailable
+from engine.failpoints import reached
 from engine.log import MAX_RECORD_BYTES, Log, Record, TopicSpec
+from engine.precedence import Precedence
 from engine.queue import Queue
 from schemas.records import GenerationRecord, KeyRecord, QueueRecord, TaskRecord
 from schemas.wire import UndecodableRecord, decode, encode
+from state.background import Background
 from state.connection import Connection
 from state.ending import end
-from state.errors import StateUnavailable
-from state.lock import LockBusy, lock
+from state.errors import StateError
+from state.lock import Hold, LockBusy, lock
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +36,51 @@ logger = logging.getLogger(__name__)
 JOURNAL_KEEP_MS = str(30 * 86_400_000)
 
 REMEMBER_DELETED_MS = 60_000
+# A worker that stops is waited for so long before another may make the change that it was about to make.
+HOLD_MS = 10_000
+# Kafka must not compact a control record away before what came after it was found not to count, nor a snapshot under its reader.
+CONTROL_LAG_MS = 86_400_000
+SNAPSHOT_LAG_MS = 3_600_000
+# How long a start waits for the leader of a topic.
+LEADER_S = 20.0
+# How soon a repair that failed is tried again.
+REPAIR_S = 1.0
+# Of a control record: the offset up to which its writer had read the topic when it decided.
+SEEN = "lw-seen"
 
 _T = TypeVar("_T")
 
 ControlRecord = QueueRecord | KeyRecord | TaskRecord | GenerationRecord
+
+
+class Change:
+    """The right to change what is called `name`, from `Control.change`; for one task."""
+
+    def __init__(self, control: Control, name: str, hold: Hold, seen: int) -> None:
+        self._control = control
+        self._name = name
+        self._hold = hold
+        self._seen = seen
+
+    def check(self) -> None:
+        """Before each step that no reader can refuse, as to delete a topic. Raises QueueInUse when the right is lost."""
+        if not self._hold.is_valid:
+            raise QueueInUse(
+                f"the change of {self._name!r} took too long and was given up: another worker may be changing it",
+                field="name", given=self._name,
+            )  # fmt: skip
+
+    async def write(self, key: str, record: ControlRecord | None) -> None:
+        """Writes a record (None: a tombstone) and returns when it is applied here.
+
+        Raises LogUnavailable (the outcome is unknown), QueueInUse (another change came before: nothing was changed).
+        """
+        reached("change.before_write")
+        self.check()
+        offset = await self._control.append(key, None if record is None else encode(record), self._seen)
+        if offset is None:
+            raise QueueInUse(f"{self._name!r} was changed by another worker meanwhile", field="name", given=self._name)
+        self._seen = max(self._seen, offset + 1)
 
 
 class Control:
@@ -60,8 +106,12 @@ class Control:
         self.redis_run_id = ""
         self.gone: list[Callable[[Queue], None]] = []
         self._applied = 0
+        self._precedence = Precedence()
         self._moved = asyncio.Condition()
+        self._background = Background()
         self._tail: asyncio.Task[None] | None = None
+        self._repair: asyncio.Task[None] | None = None
+        self._refused = asyncio.Event()
         self._syncing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -69,35 +119,70 @@ class Control:
         await self._make_topics()
         # What the topic has counts, not what a setting says: entries of a unit must stay in one partition.
         self.journal_partitions = await self._log.partition_count(self.journal_topic) or self._settings.journal_partitions
-        ends = await self._log.end_offsets([(self.topic, 0)])
-        end = ends.get((self.topic, 0), 0)
-        while self._applied < end:
-            await self._read(wait_ms=200)
-        self._tail = asyncio.create_task(self._follow())
+        await self._read_all()
+        self._tail = self._background.keep(self._follow, "follow")
+        self._repair = self._background.keep(self._repair_all, "repair")
         if self.generation == 0:
-            async with self.change("generation"):
+            async with self.change("generation") as change:
                 if self.generation == 0:
-                    await self.write("generation", GenerationRecord(1, self._connection.run_id, 0))
+                    await change.write("generation", GenerationRecord(1, self._connection.run_id, 0))
+
+    async def _read_all(self) -> None:
+        """Reads to the end. A topic that was made a moment ago, also by another worker, has no leader yet: that is waited for."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + LEADER_S
+        while True:
+            try:
+                last = await self._end()
+                while self._applied < last:
+                    await self._read(wait_ms=200)
+                return
+            except LogUnavailable:
+                if loop.time() > until:
+                    raise
+                await asyncio.sleep(0.1)
+
+    async def _end(self) -> int:
+        part = (self.topic, 0)
+        found = (await self._log.end_offsets([part])).get(part)
+        if found is None:
+            raise LogUnavailable(f"the end of {self.topic} can't be read")
+        return found
 
     async def stop(self) -> None:
-        await end(self._tail, self._syncing)
-        self._tail = self._syncing = None
+        await end(self._tail, self._repair, self._syncing)
+        self._tail = self._repair = self._syncing = None
 
     async def _make_topics(self) -> None:
         s = self._settings
         replicas = {"min.insync.replicas": "2"} if s.replication_factor >= 3 else {}
         flush = {"flush.messages": str(s.flush_messages)} if s.flush_messages else {}
         common = {"message.timestamp.type": "LogAppendTime", "retention.bytes": "-1", **replicas, **flush}
+        lag = {self.topic: str(CONTROL_LAG_MS), self.snapshot_topic: str(SNAPSHOT_LAG_MS)}
         compact = {"cleanup.policy": "compact", "segment.ms": "3600000", **common}
-        await self._log.create_topics(
+        made = await self._log.create_topics(
             [
-                TopicSpec(self.topic, 1, s.replication_factor, compact),
+                TopicSpec(self.topic, 1, s.replication_factor, {**compact, "min.compaction.lag.ms": lag[self.topic]}),
                 TopicSpec(self.journal_topic, s.journal_partitions, s.replication_factor, {"retention.ms": JOURNAL_KEEP_MS, **common}),
                 TopicSpec(
-                    self.snapshot_topic, s.journal_partitions, s.replication_factor, {"max.message.bytes": str(MAX_RECORD_BYTES), **compact}
+                    self.snapshot_topic,
+                    s.journal_partitions,
+                    s.replication_factor,
+                    {
+                        "max.message.bytes": str(MAX_RECORD_BYTES),
+                        **compact,
+                        "min.compaction.lag.ms": lag[self.snapshot_topic],
+                    },
                 ),
             ]
         )
+        for topic, lag_ms in lag.items():
+            if made.get(topic) == "exists":
+                # Made by a version that did not ask for it, or by an administrator, who may not let us change it.
+                try:
+                    await self._log.set_topic_config(topic, {"min.compaction.lag.ms": lag_ms})
+                except LogUnavailable as error:
+                    logger.warning("action=set_topic_config topic=%s error=%s", topic, error)
 
     async def _follow(self) -> None:
         while True:
@@ -118,6 +203,11 @@ class Control:
 
     def _apply(self, record: Record) -> None:
         key = (record.key or b"").decode("utf-8", "replace")
+        seen = _seen_of(record)
+        if not self._precedence.offer(key, record.offset, seen, deletes=not record.value, at_ms=record.timestamp_ms):
+            logger.warning("action=refuse part=control offset=%d key=%s seen=%d", record.offset, key, seen)
+            self._refused.set()
+            return
         kind, _, name = key.partition("/")
         try:
             value = decode(record.value) if record.value else None
@@ -163,22 +253,50 @@ class Control:
             del self.deleted[oldest]
 
     @contextlib.asynccontextmanager
-    async def change(self, name: str) -> AsyncIterator[None]:
+    async def change(self, name: str) -> AsyncIterator[Change]:
         """Holds the right to change what is called `name`, with all records applied. Raises QueueInUse after 10 s."""
         try:
-            async with lock(self._connection, self._settings.topic_prefix, f"control:{name}", hold_ms=30_000, wait_s=10):
+            async with lock(self._connection, self._settings.topic_prefix, f"control:{name}", hold_ms=HOLD_MS, wait_s=10) as hold:
                 await self.sync()
-                yield
-        except StateUnavailable as error:
-            raise StoreUnavailable(f"{name!r} can't be changed without Redis: {error}") from error
+                yield Change(self, name, hold, self._applied)
         except LockBusy:
             raise QueueInUse(f"another change of {name!r} is under way", field="name", given=name) from None
+        except StateError as error:
+            raise StoreUnavailable(f"{name!r} can't be changed without Redis: {error}") from error
 
-    async def write(self, key: str, record: ControlRecord | None) -> None:
-        """Writes a record (None: a tombstone) and returns when it is applied here. Raises LogUnavailable."""
-        value = None if record is None else encode(record)
-        appended = await self._log.append(self.topic, 0, value, key=key.encode())
+    async def append(self, key: str, value: bytes | None, seen: int) -> int | None:
+        """Appends a record decided on when the topic was read up to `seen`; returns its offset when it is applied here.
+
+        None: it does not count, for somebody else's came before it. Only `Change` calls it. Raises LogUnavailable.
+        """
+        appended = await self._log.append(self.topic, 0, value, key=key.encode(), headers=[(SEEN, str(seen).encode())])
         await self._reach(appended.offset + 1)
+        return None if self._precedence.was_refused(appended.offset) else appended.offset
+
+    async def _repair_all(self) -> None:
+        """Writes again what counts where the last record of a key does not, until Kafka has it: compaction keeps the last one."""
+        while True:
+            await self._refused.wait()
+            self._refused.clear()
+            for key in list(self._precedence.overwritten):
+                try:
+                    await self._write_again(key)
+                except (EngineError, StateError) as error:
+                    logger.warning("action=write_again part=control key=%s error=%s", key, error)
+                    self._refused.set()
+            if self._refused.is_set():
+                await asyncio.sleep(REPAIR_S)
+
+    async def _write_again(self, key: str) -> None:
+        async with self.change(key.removeprefix("queue/")):
+            offset = self._precedence.overwritten.get(key)
+            if offset is None:
+                return
+            chunk = await self._log.fetch(self.topic, 0, offset, 1, 4_000_000)
+            if not chunk.records or chunk.records[0].offset != offset:
+                logger.error("action=write_again part=control key=%s offset=%d reason=Kafka no longer has it", key, offset)
+                return
+            await self.append(key, chunk.records[0].value, self._applied)
 
     async def _reach(self, offset: int) -> None:
         async with self._moved:
@@ -191,19 +309,18 @@ class Control:
     async def sync(self) -> None:
         """Returns when everything written before the call is applied. Concurrent calls share one look at Kafka."""
         if self._syncing is None or self._syncing.done():
-            self._syncing = asyncio.create_task(self._sync())
+            self._syncing = self._background.start(self._sync(), "sync", awaited=True)
             await asyncio.shield(self._syncing)
             return
         # The look under way may have begun before our caller's cause: wait for it, then look once more.
         with contextlib.suppress(LogUnavailable):
             await asyncio.shield(self._syncing)
         if self._syncing is None or self._syncing.done():
-            self._syncing = asyncio.create_task(self._sync())
+            self._syncing = self._background.start(self._sync(), "sync", awaited=True)
         await asyncio.shield(self._syncing)
 
     async def _sync(self) -> None:
-        ends = await self._log.end_offsets([(self.topic, 0)])
-        await self._reach(ends.get((self.topic, 0), 0))
+        await self._reach(await self._end())
 
     async def queue(self, name: str) -> Queue:
         """The queue of that name, looked up once more in Kafka when unknown here. Raises QueueNotFound."""
@@ -214,6 +331,14 @@ class Control:
         if queue is None:
             raise QueueNotFound(f"there is no queue {name!r}", field="queue", given=name)
         return queue
+
+
+def _seen_of(record: Record) -> int | None:
+    """What the writer of a record had seen; None = it does not say. What can't be read is as if it had seen nothing."""
+    found = next((value for name, value in record.headers or () if name == SEEN), None)
+    if found is None:
+        return None
+    return int(found) if found.isdigit() and len(found) < 20 else 0
 
 
 def _put(table: dict[str, _T], name: str, value: _T | None) -> None:

@@ -25,10 +25,10 @@ from schemas.filters import matches
 from schemas.identity import ids_of
 from schemas.records import Message
 from state.connection import Connection
-from state.errors import OutboxFull, StateLost, StateUnavailable
+from state.errors import OutboxFull, StateError, StateLost
 from state.keys import Unit
 from state.replies import LoadEntry, Probed, Received
-from state.store import Store, pack_body
+from state.store import Store, first_due, pack_body
 
 T = TypeVar("T")
 
@@ -55,9 +55,11 @@ class Core:
         self.touched: Callable[[Queue, int], None] = lambda queue, partition: None
         self.nudge: Callable[[Queue, int, Received | Probed], None] = lambda queue, partition, seen: None
         self.journaled: Callable[[Queue, int, int], Awaitable[None]] = _not_journaled
-        self.woken: Callable[[str, int], None] = lambda incarnation, partition: None
+        # (incarnation, partition, since when what is receivable there is visible: ms, 0 = not known).
+        self.woken: Callable[[str, int, int], None] = lambda incarnation, partition, head_ms: None
         self.stopped: Callable[[Queue], int] = lambda queue: 0
         self.suspect: Callable[[Queue], None] = lambda queue: None
+        self.keep: Callable[[Queue, int], Awaitable[None]] = _kept
         # Units that this worker is rebuilding: its loaders must not shorten their leases meanwhile, nor give them up as idle.
         self.rebuilding: set[Unit] = set()
         self.rebuilt: Callable[[Unit], None] = lambda unit: None
@@ -86,7 +88,7 @@ class Core:
                 await self.recover(queue)
             except OutboxFull:
                 raise Overloaded(f"the journal of queue {queue.name!r} is behind: is Kafka taking writes?") from None
-            except StateUnavailable as error:
+            except StateError as error:
                 raise StoreUnavailable(str(error)) from error
         raise Rebuilding(f"the state of queue {queue.name!r} was lost again while it was rebuilt")
 
@@ -119,11 +121,11 @@ class Core:
         self.touched(queue, partition)
         try:
             loaded = await self.store.load(unit, self.control.generation, queue.tag_ids, entries)
-        except (StateLost, StateUnavailable):
+        except StateError:
             self.count("write_through_failed_total")
             self._forget(unit, entries)
             return {}
-        self.woken(queue.incarnation, partition)
+        self.woken(queue.incarnation, partition, first_due(entries))
         last = entries[-1].offset + entries[-1].count
         if not loaded.taken:
             self._forget(unit, entries)
@@ -142,7 +144,7 @@ class Core:
         """FIFO: what repeats what among records that were early, or came by the loader before; waits a second for those before them."""
         known = [entry for entry in entries if entry.dedup]
         for _ in range(50 if known else 0):
-            with contextlib.suppress(StateUnavailable):
+            with contextlib.suppress(StateError):
                 seen, firsts = await self.store.dedup_firsts(unit, [entry.dedup for entry in known])
                 if seen > entries[-1].offset:
                     rows = zip(known, firsts, strict=True)
@@ -186,6 +188,10 @@ def move_key_of(from_id: str, from_tag: str) -> str:
 
 async def _not_journaled(queue: Queue, partition: int, seq: int) -> None:
     raise Rebuilding(f"nobody drains queue {queue.name!r}")
+
+
+async def _kept(queue: Queue, delay_ms: int) -> None:
+    """A part of an engine (`doctor.py`) stores nothing."""
 
 
 async def _no_recovery(queue: Queue) -> None:

@@ -7,8 +7,6 @@ Neighbours: `facade` builds one per worker. Must not know HTTP or a dialect. Lon
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Callable, Sequence
 
 from engine.access import Access
@@ -17,10 +15,10 @@ from engine.browse import Browse
 from engine.config import Settings
 from engine.control import Control
 from engine.core import Core
-from engine.errors import Overloaded, Unavailable
+from engine.errors import Overloaded
 from engine.failpoints import arm
 from engine.leases import Leases
-from engine.limits import MAX_LONG_POLLS, check_name, check_range
+from engine.limits import MAX_LONG_POLLS, check_asked, check_name
 from engine.loaders import Loaders
 from engine.log import Log
 from engine.mover import Mover
@@ -51,11 +49,11 @@ from engine.verbs import (
 )
 from engine.watch import Watch
 from schemas.filters import Filter
-from schemas.records import KeyRecord, QueueRecord, RedrivePolicy, TagRecord
+from schemas.records import KeyRecord, QueueRecord, RedrivePolicy
 from schemas.vocabulary import Verb
+from state.background import Background
 from state.connection import Connection
-from state.ending import end
-from state.replies import Dying, Window
+from state.replies import Window
 from state.store import Store
 
 
@@ -75,7 +73,7 @@ class Engine:
         self._sender = Sender(self.core)
         self._mover = Mover(self.core)
         self._loaders = Loaders(self.core, self._waits)
-        self._receiver = Receiver(self.core, self._move_dead, self._loaders.refresh)
+        self._receiver = Receiver(self.core, self._mover.move_dead, self._loaders.refresh)
         self.core.woken = self._receiver.woken
         self._snapshots = Snapshots(self.core)
         self._rebuilder = Rebuilder(self.core, self._loaders.worker, self._snapshots)
@@ -84,14 +82,10 @@ class Engine:
         self._browse = Browse(self.core)
         self._tasks = Tasks(self.core, self._mover)
         self._renewal = Renewal(self.core, self._queues)
-        self._watch = Watch(self.core)
-        self._finisher: asyncio.Task[None] | None = None
+        self._watch = Watch(self.core, self._queues.finish_deletions)
 
     def _waits(self, queue: Queue) -> bool:
         return self._receiver.waits(queue)
-
-    async def _move_dead(self, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]) -> None:
-        await self._mover.move_dead(queue, tag, partition, dying)
 
     async def start(self) -> None:
         """Connects, reads the control topic, starts services in order. Raises LogUnavailable when Kafka does not answer."""
@@ -105,20 +99,15 @@ class Engine:
         await self._tasks.start()
         await self._snapshots.start()
         await self._watch.start()
-        self._finisher = asyncio.create_task(self._finish())
-
-    async def _finish(self) -> None:
-        with contextlib.suppress(Unavailable):
-            await self._queues.finish_deletions()
 
     async def stop(self) -> None:
         """Ends waits, finishes sends, drains outboxes, closes: backwards."""
-        await end(self._finisher)
         await self._watch.stop()
         await self._renewal.stop()
         await self._snapshots.stop()
         await self._tasks.stop()
         await self._receiver.stop()
+        await self._mover.stop()
         await self._sender.stop()
         await self._loaders.stop()
         await self._rebuilder.stop()
@@ -160,7 +149,7 @@ class Engine:
     async def list_queues(self, by: Principal, prefix: str, limit: int, after: str | None) -> tuple[list[str], str | None]:
         """Names in order, and the `after` of the next page. Not an administrator: own queues only."""
         self._access.authorise(by, Verb.LIST_QUEUES)
-        check_range("limit", limit, 1, 1000)
+        check_asked("limit", limit)
         queues = self.core.control.queues
         names = [n for n in self.core.control.names if n.startswith(prefix) and (after is None or n > after)]
         if not by.admin:
@@ -249,7 +238,7 @@ class Engine:
         lease_ms: int | None,
         attempt: str | None = None,
     ) -> list[Delivery]:
-        """Lends up to `max` messages; waits up to `wait_ms` for the first. None = the queue's settings. Raises Overloaded.
+        """Lends up to `max` messages; waits up to `wait_ms` for the first. None = the queue's settings. Raises Overloaded, TooManyInFlight.
 
         `attempt` names a receive of a FIFO queue: repeated, it is answered as before (engine/attempts.py); others ignore it.
         """
@@ -265,6 +254,10 @@ class Engine:
         if attempt is not None and lent and found.record.fifo:
             self._attempts.keep(found, at, by.id, attempt, lent)
         return lent
+
+    def undelivered(self, lent: Sequence[Delivery]) -> None:
+        """No answer carried what one receive has lent: it is given back as if it had not been lent. Returns at once."""
+        self._receiver.undelivered(lent)
 
     async def ack(self, by: Principal, queue: str, handles: list[str], *, late: bool = True) -> list[EntryResult]:
         """Settles messages. `late`: a handle whose lease has lapsed counts until the message is delivered again."""
@@ -385,6 +378,7 @@ class Engine:
             "units_owned": len(self._loaders.owned),
             "queues": len(self.core.control.queues),
             "journal_lag_seconds": self._loaders.journal_lag_s(),
+            "background_failures_total": Background.failures,
         }
 
     def alarms(self) -> list[Alarm]:

@@ -2,7 +2,7 @@
 
 EngineError
     NotFound: QueueNotFound, TagNotFound, MessageNotFound, TaskNotFound, KeyNotFound
-    Conflict: QueueExists, TagExists, QueueInUse, MessageLeased, TaskEnded
+    Conflict: QueueExists, TagExists, QueueInUse, TooManyDelayed, TooManyInFlight, MessageLeased, TaskEnded
     Refused:  InvalidValue (MessageTooLarge), InvalidHandle, NotAllowedOnQueue
     Denied:   NotAuthenticated, NotAuthorised
     Unavailable: LogUnavailable, StoreUnavailable, Rebuilding, Overloaded
@@ -87,6 +87,12 @@ class QueueInUse(Conflict):
     code = "queue_in_use"
 
 
+class TooManyDelayed(Conflict):
+    """As many messages of a partition are delayed as may be: some have to become due first."""
+
+    code = "too_many_delayed"
+
+
 class MessageLeased(Conflict):
     """The message is leased to a consumer; it can be deleted with its handle only."""
 
@@ -97,6 +103,15 @@ class TaskEnded(Conflict):
     """The task has ended already."""
 
     code = "task_ended"
+
+
+class TooManyInFlight(Conflict):
+    """As many messages are in flight as may be: one has to be settled or released first."""
+
+    code = "too_many_in_flight"
+    # What a dialect may tell apart: whether the caller has waited for messages, and the kind of queue.
+    waited = False
+    fifo = False
 
 
 class Refused(EngineError):

@@ -20,6 +20,8 @@ from schemas.records import Message, QueueRecord
 
 DEDUP_MS = 300_000
 SCOPES = ("queue", "group")
+KINDS = ("standard", "FIFO")  # by whether a queue is FIFO
+FIRST_SEQUENCE_NUMBER = 10**19
 
 _ID = re.compile(r"[!-~]{1,128}\Z")
 
@@ -43,8 +45,8 @@ def dedup_digest(record: QueueRecord, message: Message) -> bytes:
 
 
 def sequence_number(offset: int) -> str:
-    """20 digits, growing within a group."""
-    return f"{offset:020d}"
+    """20 digits, growing within a group; the first is not zero, for clients take zero for none."""
+    return str(FIRST_SEQUENCE_NUMBER + offset)
 
 
 def check_fifo_settings(settings: QueueSettings, fifo: bool) -> None:

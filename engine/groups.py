@@ -15,6 +15,10 @@ from engine.queue import Queue
 from schemas.records import Message
 
 GROUP_BYTES = 2_000_000
+# A queue's sends stay in a partition until it has got so many records: who receives then finds what was sent one after the other in one
+# place, and in order. What is sent in groups of as many goes to another partition each time; so do messages of a fair queue's groups, for a
+# partition knows only of its own which group is noisy.
+RUN = 100
 
 
 class Item:
@@ -32,7 +36,7 @@ class Item:
 class Group:
     """Sends of one queue (FIFO: of one partition) that wait for the next commit."""
 
-    __slots__ = ("fixed", "last", "queue", "records", "size", "starting", "took_s", "turn", "under_way", "waiting")
+    __slots__ = ("fixed", "last", "queue", "records", "run", "size", "starting", "taken", "took_s", "turn", "under_way", "waiting")
 
     def __init__(self, queue: Queue, partition: int | None) -> None:
         self.queue = queue
@@ -43,6 +47,7 @@ class Group:
         self.under_way = 0
         self.starting = False  # one of those under way has not taken what waits yet
         self.fixed = partition is not None
+        self.run = self.taken = 0  # records that the partition whose turn it is has got, and of the last group
         self.turn = secrets.randbelow(queue.record.partitions) if partition is None else partition
 
     def add(self, item: Item) -> None:
@@ -61,11 +66,14 @@ class Group:
             size += item.size
         self.records -= records
         self.size -= size
+        self.taken = RUN if items and items[0].messages[0].group is not None else records
         self.last = company(records, len(items))
         return items
 
     def next_partition(self) -> int:
-        """Sends of a standard queue go to its partitions in turn."""
-        if not self.fixed:
+        """Where the last group goes: those of a standard queue to its partitions in turn, RUN records or more to each."""
+        if self.run >= RUN and not self.fixed:
             self.turn = (self.turn + 1) % self.queue.record.partitions
+            self.run = 0
+        self.run += self.taken
         return self.turn

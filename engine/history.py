@@ -8,11 +8,8 @@ Neighbours: `rebuild.py` writes it to Redis, `snapshots.py` to Kafka. Must not k
 from __future__ import annotations
 
 from schemas.records import JournalEntry, JournalRecord, OpenDelivery, SnapshotRecord, TagSnapshot
-from schemas.vocabulary import EventKind, Reason
+from schemas.vocabulary import BOUNDS, SETTLES, EventKind, Reason
 
-_SETTLES = {
-    EventKind.ACKED, EventKind.DEAD, EventKind.EXPIRED, EventKind.DELETED, EventKind.MOVED, EventKind.SKIPPED,
-}  # fmt: skip
 # Moves that a unit remembers (state/lua/include/origins.lua).
 MOVES = 20_000
 _FLAGS = {Reason.KILLED.value: 1, Reason.EXHAUSTED.value: 2}
@@ -31,9 +28,9 @@ class TagHistory:
     def apply(self, entry: JournalEntry) -> None:
         """Applies one entry; entries come in seq order."""
         kind = entry.kind
-        if kind in (EventKind.PURGED, EventKind.FLOOR):
+        if kind in BOUNDS:
             self.rise(entry.offsets[0])
-        elif kind in _SETTLES:
+        elif kind in SETTLES:
             self.settled.update(offset for offset in entry.offsets if offset >= self.floor)
             for offset in entry.offsets:
                 self.deliveries.pop(offset, None)
@@ -75,8 +72,11 @@ class TagHistory:
 
 
 def _next(old: OpenDelivery | None, offset: int, entry: JournalEntry, time: int) -> OpenDelivery:
-    """The delivery of a message after an entry of kind leased, extended, released, dying or claimed."""
+    """The delivery of a message after an entry of kind leased, returned, extended, released, dying or claimed."""
     before = old or OpenDelivery(offset, 0, 0, 0, 0, 0)
+    if entry.kind == EventKind.RETURNED:
+        count = max(0, before.count - 1)
+        return OpenDelivery(offset, 0, count, before.first_received_at_ms if count else 0, 0, time)
     if entry.kind == EventKind.LEASED:
         return OpenDelivery(offset, entry.seq, before.count + 1, before.first_received_at_ms or entry.at_ms, 0, time)
     nonce = {EventKind.EXTENDED: before.nonce, EventKind.RELEASED: 0}.get(EventKind(entry.kind), entry.seq)

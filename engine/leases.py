@@ -11,10 +11,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from itertools import starmap
 from typing import Any, TypeVar
 
+import msgspec
+
 from engine.acks import Acks
 from engine.core import MOVE_MS, Core, now_ms
 from engine.errors import InvalidHandle, InvalidValue, NotAllowedOnQueue
-from engine.limits import MAX_BATCH, MAX_DELAY_MS, MAX_LEASE_MS, check_range
+from engine.limits import check_asked
 from engine.queue import Queue
 from engine.verbs import EntryResult, ExtendEntry
 from schemas.identity import BadIdentity, Handle
@@ -25,7 +27,9 @@ from state.replies import Dying
 
 T = TypeVar("T")
 _Call = Callable[[Unit, int, int, Sequence[int]], Awaitable[list[T]]]
-MoveDead = Callable[[Queue, TagRecord, int, Sequence[Dying]], Coroutine[Any, Any, list[bool]]]
+# Of a handle that holds nothing any more: no queue has it.
+_NO_TAG = -1
+MoveDead = Callable[[Queue, TagRecord, int, Sequence[Dying]], Coroutine[Any, Any, None]]
 
 
 class Leases:
@@ -36,21 +40,34 @@ class Leases:
         self._move_dead = move_dead
         self._acks = Acks(core.store)
 
-    def _parse(self, queue: Queue, texts: Sequence[str]) -> list[Handle]:
-        check_range("handles", len(texts), 1, MAX_BATCH)
+    async def _parse(self, queue: Queue, texts: Sequence[str]) -> tuple[Queue, list[Handle]]:
+        """The handles, and the queue as it is now if one is of a life of it that this worker had not heard of.
+
+        One of a queue that is no more, or of a life that is over, is stale: it holds nothing. Raises InvalidHandle, InvalidValue.
+        """
+        check_asked("handles", len(texts))
         if len(set(texts)) != len(texts):
             raise InvalidValue("handles must be distinct", field="handles", given=len(texts))
         handles: list[Handle] = []
-        parse, secret, incarnation, text = Handle.parse, self._core.secret, queue.incarnation, ""
+        parse, secret, incarnation, text, others = Handle.parse, self._core.secret, queue.incarnation, "", False
         try:
             for text in texts:
                 handle = parse(text, secret)
-                if handle.incarnation != incarnation:
-                    raise InvalidHandle(f"this handle is not of queue {queue.name!r}", field="handles", given=text[:100])
+                others = others or handle.incarnation != incarnation
                 handles.append(handle)
         except BadIdentity as error:
-            raise InvalidHandle(f"not a receipt handle: {error}", field="handles", given=text[:100]) from None
-        return handles
+            raise InvalidHandle(f"not a receipt handle: {error}", field="handles", given=text) from None
+        return (queue, handles) if not others else await self._of_others(queue, texts, handles)
+
+    async def _of_others(self, queue: Queue, texts: Sequence[str], handles: Sequence[Handle]) -> tuple[Queue, list[Handle]]:
+        control = self._core.control
+        if any(handle.incarnation not in control.by_incarnation for handle in handles):
+            await control.sync()
+            queue = control.queues.get(queue.name, queue)
+        for handle, text in zip(handles, texts, strict=True):
+            if handle.incarnation != queue.incarnation and handle.incarnation in control.by_incarnation:
+                raise InvalidHandle(f"this handle is not of queue {queue.name!r}", field="handles", given=text)
+        return queue, [h if h.incarnation == queue.incarnation else msgspec.structs.replace(h, tag=_NO_TAG) for h in handles]
 
     def _each(self, queue: Queue, handles: Sequence[Handle], call: _Call[T], missing: T) -> Awaitable[list[T]]:
         """Runs `call(unit, generation, tag, indexes)` once per unit and tag; results in the order of `handles`."""
@@ -87,7 +104,7 @@ class Leases:
         With `durable_acks` the answer waits until the journal in Kafka has it. Raises LogUnavailable when that takes over
         5 s: the messages are settled, but a loss of Redis might forget it.
         """
-        handles = self._parse(queue, texts)
+        queue, handles = await self._parse(queue, texts)
         pairs = [(handle.offset, handle.nonce) for handle in handles]
         written: list[tuple[int, int]] = []
 
@@ -109,7 +126,7 @@ class Leases:
 
     async def settled(self, queue: Queue, texts: Sequence[str]) -> list[bool]:
         """Whether the message of each handle is settled under the handle's tag; also when the tag is gone."""
-        handles = self._parse(queue, texts)
+        queue, handles = await self._parse(queue, texts)
         store = self._core.store
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[bool]:
@@ -120,14 +137,14 @@ class Leases:
 
     def _woken(self, queue: Queue, handles: Sequence[Handle]) -> None:
         for partition in {handle.partition for handle in handles}:
-            self._core.woken(queue.incarnation, partition)
+            self._core.woken(queue.incarnation, partition, 0)
 
     async def extend(self, queue: Queue, entries: Sequence[ExtendEntry], *, late: bool = True) -> list[EntryResult]:
         """Counts each lease anew from now; 0 = receivable at once. Raises InvalidValue, which changes nothing."""
         texts = [entry.handle for entry in entries]
-        handles = self._parse(queue, texts)
+        queue, handles = await self._parse(queue, texts)
         for entry in entries:
-            check_range("lease_ms", entry.lease_ms, 0, MAX_LEASE_MS)
+            check_asked("lease_ms", entry.lease_ms)
         for entry, handle in zip(entries, handles, strict=True):
             _check_in_all(entry, handle)
         store = self._core.store
@@ -141,8 +158,8 @@ class Leases:
 
     async def release(self, queue: Queue, texts: Sequence[str], delay_ms: int, *, late: bool = True) -> list[EntryResult]:
         """Gives messages back, receivable after `delay_ms`; their counts stay."""
-        handles = self._parse(queue, texts)
-        check_range("delay_ms", delay_ms, 0, MAX_DELAY_MS)
+        queue, handles = await self._parse(queue, texts)
+        check_asked("delay_ms", delay_ms)
         store = self._core.store
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[tuple[str, int]]:
@@ -155,7 +172,7 @@ class Leases:
 
     async def kill(self, queue: Queue, texts: Sequence[str], *, late: bool = True) -> list[EntryResult]:
         """Sends messages to the dead-letter queue now. Raises NotAllowedOnQueue without a redrive policy that works."""
-        handles = self._parse(queue, texts)
+        queue, handles = await self._parse(queue, texts)
         policy = queue.record.redrive_policy
         if policy is None:
             raise NotAllowedOnQueue(

@@ -13,6 +13,7 @@ from engine.errors import InvalidValue, MessageTooLarge
 from engine.verbs import QueueSettings, SendEntry
 from schemas.filters import Filter
 from schemas.records import Attribute
+from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE
 
 DAY_MS = 86_400_000
 MAX_DELAY_MS = 30 * DAY_MS
@@ -20,6 +21,10 @@ MAX_LEASE_MS = 12 * 3_600_000
 MAX_WAIT_MS = 60_000
 # Of one worker; 10,000 of them were seen to cost what benchmarks/README.md says.
 MAX_LONG_POLLS = 20_000
+# Messages that may be lent of a queue under a tag at once, about: partitions and workers count for themselves.
+MAX_IN_FLIGHT = 120_000
+# Delayed messages of a partition under a tag. Of MAX_OPEN in state/replies.py, which counts what is ready too: the rest is for that.
+MAX_DELAYED = 150_000
 MAX_BATCH = 100
 MAX_BATCH_BYTES = 4_000_000
 MAX_TAGS = 20
@@ -29,7 +34,8 @@ MAX_LABELS = 50
 MAX_POLICY_BYTES = 8192
 MAX_GRANTS = 20
 MAX_SOURCES = 10
-RESERVED_ATTRIBUTE = "DLQ.sourceQueue"
+RESERVED_ATTRIBUTE = SOURCE_QUEUE_ATTRIBUTE
+A_DEAD_LETTER_QUEUE = "a dead-letter queue"  # what the source of a task must be
 
 RANGES: dict[str, tuple[int, int]] = {
     "partitions": (1, 64),
@@ -40,6 +46,24 @@ RANGES: dict[str, tuple[int, int]] = {
     "receive_wait_ms": (0, MAX_WAIT_MS),
     "max_receive_messages": (1, 100),
 }
+# What a request names beside settings. `limit` is of a page, `ids` and the others below count what may be in a list.
+ASKED: dict[str, tuple[int, int]] = {
+    "delay_ms": (0, MAX_DELAY_MS),
+    "lease_ms": (0, MAX_LEASE_MS),
+    "wait_ms": (0, MAX_WAIT_MS),
+    "max": (1, MAX_BATCH),
+    "max_receive_count": (1, MAX_RECEIVE_COUNT),
+    "rate": (0, 100_000),
+    "limit": (1, 1000),
+    "from": (0, 2**53),
+    "to": (0, 2**53),
+    "start_at_ms": (-(2**53), 2**53),
+    "messages": (1, MAX_BATCH),
+    "handles": (1, MAX_BATCH),
+    "ids": (1, 10_000),  # of one task: its record is written once a second and read by every worker
+    "filter.conditions": (1, 20),
+    "user_attributes": (0, 50),
+}
 DEFAULTS: dict[str, int] = {
     "delay_ms": 0,
     "lease_ms": 30_000,
@@ -49,8 +73,11 @@ DEFAULTS: dict[str, int] = {
     "max_receive_messages": 100,
 }
 
-_QUEUE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}\Z")
-_TAG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}\Z")
+# Names of queues have room for what tells apart queues of SQS with one name (facade/sqs/names.py); Kafka takes topics of 249 characters.
+MAX_NAME = 80
+MAX_QUEUE_NAME = 150
+_QUEUE_FIELDS = ("name", "target", "dead_letter_queue", "destination")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 _ATTRIBUTE_NAME = re.compile(r"[!-~]{1,256}\Z")
 _ATTRIBUTE_TYPE = re.compile(r"(?:string|number|binary)(?:\.[A-Za-z0-9.]{1,200})?\Z", re.IGNORECASE)
 
@@ -61,14 +88,19 @@ def check_range(field: str, given: int | None, low: int, high: int) -> None:
         raise InvalidValue(f"{field} must be {low} to {high}, given {given}", field=field, limit=[low, high], given=given)
 
 
+def check_asked(field: str, given: int | None) -> None:
+    """As `check_range`, with the range that ASKED has for `field`."""
+    check_range(field, given, *ASKED[field])
+
+
 def check_name(field: str, given: str) -> None:
-    """Queue and tag names: 1-80 letters, digits, '_', '-', '.', not beginning with '-' or '.'."""
-    pattern = _QUEUE_NAME if field != "tag" else _TAG_NAME
-    if pattern.match(given) is None:
+    """Names: 1-80 (queues: 1-150) letters, digits, '_', '-', '.', not beginning with '-' or '.'."""
+    limit = MAX_QUEUE_NAME if field in _QUEUE_FIELDS else MAX_NAME
+    if len(given) > limit or _NAME.match(given) is None:
         raise InvalidValue(
-            f"{field} must be 1 to 80 letters, digits, '_', '-' or '.', not beginning with '-' or '.', given {given[:100]!r}",
+            f"{field} must be 1 to {limit} letters, digits, '_', '-' or '.', not beginning with '-' or '.', given {given[:200]!r}",
             field=field,
-            limit=80,
+            limit=limit,
             given=given,
         )
 
@@ -78,7 +110,7 @@ def check_settings(settings: QueueSettings) -> None:
     for field, (low, high) in RANGES.items():
         check_range(field, getattr(settings, field), low, high)
     if settings.redrive_policy is not None:
-        check_range("max_receive_count", settings.redrive_policy.max_receive_count, 1, MAX_RECEIVE_COUNT)
+        check_asked("max_receive_count", settings.redrive_policy.max_receive_count)
         check_name("dead_letter_queue", settings.redrive_policy.dead_letter_queue)
     check_user_attributes(settings.user_attributes or {})
     check_labels(settings.labels or {})
@@ -89,7 +121,7 @@ def check_settings(settings: QueueSettings) -> None:
 
 def check_user_attributes(given: Mapping[str, str]) -> None:
     """Notes of the user on a queue or tag: up to 50, key 1-256 and value up to 1024 characters."""
-    check_range("user_attributes", len(given), 0, 50)
+    check_asked("user_attributes", len(given))
     for key, value in given.items():
         if not 1 <= len(key) <= 256 or len(value) > 1024:
             raise InvalidValue(
@@ -109,7 +141,7 @@ def check_filter(filter: Filter | None) -> None:
     """1-20 conditions with legal names and types."""
     if filter is None:
         return
-    check_range("filter.conditions", len(filter.conditions), 1, 20)
+    check_asked("filter.conditions", len(filter.conditions))
     for condition in filter.conditions:
         if _ATTRIBUTE_NAME.match(condition.name) is None:
             raise InvalidValue(
@@ -156,13 +188,13 @@ def message_bytes(entry: SendEntry) -> int:
 
 def check_send(entries: Sequence[SendEntry], max_message_bytes: int) -> int:
     """1-100 entries, each within the queue's limit, 4,000,000 bytes in all. Returns the bytes in all."""
-    check_range("messages", len(entries), 1, MAX_BATCH)
+    check_asked("messages", len(entries))
     total = 0
     for entry in entries:
         if entry.delay_ms is not None:
-            check_range("delay_ms", entry.delay_ms, 0, MAX_DELAY_MS)
+            check_asked("delay_ms", entry.delay_ms)
         if entry.lease_ms is not None:
-            check_range("lease_ms", entry.lease_ms, 0, MAX_LEASE_MS)
+            check_asked("lease_ms", entry.lease_ms)
         if entry.attributes:
             check_attributes(entry.attributes)
         size = message_bytes(entry) if entry.attributes else len(entry.body)

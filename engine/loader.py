@@ -17,6 +17,7 @@ from engine.core import CLOCK_MARGIN_MS, Core, now_ms
 from engine.errors import LogUnavailable
 from engine.failpoints import reached
 from engine.fifo import DEDUP_MS
+from engine.keeping import LEAST_DELAY_MS
 from engine.log import Chunk
 from engine.queue import Queue
 from engine.retention import expire_unloaded
@@ -24,6 +25,7 @@ from schemas.records import JournalEntry, JournalRecord
 from schemas.wire import encode
 from state.keys import Unit
 from state.replies import MAX_OPEN, Entry, LoadEntry, Probed
+from state.store import delay_of_body
 
 LEASE_MS = 3_000
 # A rebuild is not done again because Redis or the disk was slow for some seconds.
@@ -84,6 +86,7 @@ class Loader:
                 self.waiting_since_ms = entries[0].at_ms if entries else 0
                 if not entries or (moved > 0 and len(entries) < DRAIN_ENTRIES):
                     return moved
+                reached("drain.before_append")
                 for piece in _pieces(entries):
                     await self._append(piece)
                     reached("drain.appended")
@@ -117,12 +120,13 @@ class Loader:
     def _has_room(self, look: Probed) -> bool:
         """Whether reading on is worth it: a full window would be read for, and refuse, the same records again and again."""
         s = self._core.settings
-        if look.open >= MAX_OPEN:
+        kept = look.open - look.lent
+        if kept >= MAX_OPEN:
             return False
         if look.hungry:
             return True
         low = look.bodies * 4 <= s.window_messages * 3 and look.bytes * 4 <= s.window_bytes * 3
-        return low or look.open < s.window_messages // 16
+        return low or kept < s.window_messages // 16
 
     async def load(self) -> bool:
         """Reads one chunk for the tags that are furthest behind and have room; True when there may be more to do at once.
@@ -146,16 +150,23 @@ class Loader:
                 await expire_unloaded(self._core, queue, self.partition, chunk.records[0].offset if chunk.records else chunk.next_offset)
             self.end = max(self.end, chunk.next_offset)
             ordered, early, scan_next = await gather(self._core, queue, chunk, self._fetch)
+            await self._kept(queue, [*ordered, *early])
             tags = queue.tag_ids if queue.record.fifo else open_tags
             taken = await self._load(tags, self._masked(tags, ordered), (start, max(start, scan_next)), prime)
             if early:
                 generation, entries = self._core.control.generation, self._masked(tags, early)
                 taken += (await self._core.store.load(self.unit, generation, tags, entries, epoch=self.epoch)).taken
             if taken:
-                self._core.woken(queue.incarnation, self.partition)
+                self._core.woken(queue.incarnation, self.partition, 0)
             # A torn or unfinished batch holds the cursors: look again later, not at once.
             self._got_to(start, scan_next)
             return not self.stalled
+
+    async def _kept(self, queue: Queue, entries: list[LoadEntry]) -> None:
+        """A native producer's delay may be longer than the topic keeps messages for: nobody has asked before it was sent."""
+        longest = max((delay_of_body(entry.packed) for entry in entries if entry.packed), default=0)
+        if longest > LEAST_DELAY_MS:
+            await self._core.keep(queue, longest)
 
     def _got_to(self, start: int, scan_next: int) -> None:
         self.stalled = scan_next <= start

@@ -20,6 +20,7 @@ from engine.errors import LogUnavailable, Unavailable
 from engine.floors import Floors
 from engine.loader import LEASE_MS, REBUILD_LEASE_MS, Loader
 from engine.queue import Queue
+from state.background import Background
 from state.ending import end
 from state.errors import Fenced, StateError, StateLost
 from state.keys import Unit
@@ -65,6 +66,7 @@ class Loaders:
         self._looking: dict[str, asyncio.Task[bool]] = {}
         self._loads: dict[Unit, asyncio.Task[None]] = {}
         self._floors = Floors(core)
+        self._background = Background()
         self._tasks: list[asyncio.Task[None]] = []
         core.touched = self.touch
         core.nudge = self.nudge
@@ -82,7 +84,7 @@ class Loaders:
                 (self._show_floors, FLOORS_S),
                 (self._count_workers, COUNT_S),
             )
-            self._tasks = [asyncio.create_task(self._every(job, period)) for job, period in jobs]
+            self._tasks = [self._background.start(self._every(job, period), job.__name__) for job, period in jobs]
 
     async def stop(self) -> None:
         """Drains what is owned and gives it up."""
@@ -104,7 +106,8 @@ class Loaders:
     def nudge(self, queue: Queue, partition: int, seen: Received | Probed) -> None:
         """A receive saw the window of a unit: when it runs low, or nothing in it is free, load now, not at the next look."""
         loader = self.owned.get(queue.units[partition])
-        low = seen.open * 2 < self._core.settings.window_messages or (seen.hungry and seen.open < MAX_OPEN)
+        kept = seen.open - seen.lent
+        low = kept * 2 < self._core.settings.window_messages or (seen.hungry and kept < MAX_OPEN)
         if loader is not None and seen.cursor < loader.end and low and not loader.stalled:
             self._load_if_short(loader)
 
@@ -236,7 +239,7 @@ class Loaders:
                 self._ask_again.pop(loader.unit, None)
         except StateLost:
             self._core.recover_soon(loader.queue)
-        except (StateError, LogUnavailable) as error:
+        except (StateError, Unavailable) as error:
             logger.debug("action=load queue=%s partition=%d error=%s", loader.queue.name, loader.partition, error)
 
     async def _look_all(self) -> None:
@@ -263,7 +266,7 @@ class Loaders:
             return False
         looking = self._looking.get(queue.incarnation)
         if looking is None:
-            looking = self._looking[queue.incarnation] = asyncio.create_task(self._refresh(queue))
+            looking = self._looking[queue.incarnation] = self._background.start(self._refresh(queue), "refresh", awaited=True)
             looking.add_done_callback(lambda _: self._looking.pop(queue.incarnation, None))
         # Kafka may stand still: then the answer is what the window knows, and the look goes on for those who ask next.
         done, _ = await asyncio.wait({looking}, timeout=REFRESH_S)
@@ -314,7 +317,7 @@ class Loaders:
         known = loader.cursors.keys() == set(loader.queue.tag_ids) and not loader.behind(loader.end)
         if known or loader.unit in self._loads or asyncio.get_running_loop().time() < loader.rest_until:
             return
-        task = asyncio.create_task(self._guard(loader, lambda: self._catch_up(loader)))
+        task = self._background.start(self._guard(loader, lambda: self._catch_up(loader)), "load")
         self._loads[loader.unit] = task
         task.add_done_callback(lambda done: self._loads.pop(loader.unit, None) if self._loads.get(loader.unit) is done else None)
 

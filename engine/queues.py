@@ -1,7 +1,7 @@
 """Queues and tags: create, set, delete, purge, copy; redrive policies. Each change is one control record.
 
 Order of a creation: topic, control record, window; of a deletion: control record (deleting), topic, keys, tombstone. A crash in
-between leaves a creation that is made again, or a deletion that the next start finishes.
+between leaves a creation that is made again, or a deletion that `watch.py` has finished.
 Neighbours: `control.py` keeps the records. Must not know HTTP. Longer than 250 lines: all that changes a queue's record, under one lock.
 """
 
@@ -15,14 +15,14 @@ from typing import Any
 
 import msgspec
 
+from engine.control import Change
 from engine.core import Core, now_ms
-from engine.errors import NotAllowedOnQueue, QueueExists, QueueNotFound
+from engine.errors import EngineError, NotAllowedOnQueue, QueueExists, QueueNotFound
 from engine.failpoints import reached
-from engine.fifo import check_fifo_settings
+from engine.fifo import KINDS, check_fifo_settings
+from engine.keeping import FOR_EVER, Keeping, keep_ms
 from engine.limits import (
     DEFAULTS,
-    MAX_DELAY_MS,
-    MAX_LEASE_MS,
     check_name,
     check_settings,
 )
@@ -35,8 +35,6 @@ from state.errors import StateError
 
 logger = logging.getLogger(__name__)
 
-# Kafka keeps a record this much longer than its queue's retention says, for clocks and for slow loaders.
-RETENTION_MARGIN_MS = 3_600_000
 _FIFO_FIELDS = ("fifo", "content_dedup", "dedup_scope")
 _FIELDS = ("delay_ms", "lease_ms", "retention_ms", "max_message_bytes", "receive_wait_ms", "max_receive_messages")
 _COMPARED = ("partitions", "durable_acks", "user_attributes", "redrive_policy", "policy", "allowed_sources")
@@ -49,6 +47,7 @@ class Queues:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._keeping = Keeping(core)
 
     async def create(self, name: str, owner: str, settings: QueueSettings) -> tuple[Queue, bool]:
         """Makes a queue; an equal one that exists is fine (False). Raises InvalidValue, QueueExists, NotAllowedOnQueue."""
@@ -58,15 +57,15 @@ class Queues:
         control = self._core.control
         if (existing := control.queues.get(name)) is not None:
             return self._same(existing, settings), False
-        async with control.change(name):
+        async with control.change(name) as change:
             if (existing := control.queues.get(name)) is not None:
                 return self._same(existing, settings), False
             if (half := control.unfinished.get(name)) is not None:
-                await self._finish_delete(half)
+                await self._finish_delete(half, change)
             self._check_alike(name)
             self._check_policy(name, settings.redrive_policy, bool(settings.fifo))
             record = self._record(name, owner, settings)
-            return await self._make(record), True
+            return await self._make(record, change), True
 
     def _same(self, queue: Queue, settings: QueueSettings) -> Queue:
         """Raises QueueExists when what is named differs from what is."""
@@ -109,17 +108,18 @@ class Queues:
             **values,
         )
 
-    async def _make(self, record: QueueRecord) -> Queue:
+    async def _make(self, record: QueueRecord, change: Change) -> Queue:
         """Topic, control record, window."""
         core = self._core
         topic = queue_topic(core.settings.topic_prefix, record.name)
         spec = TopicSpec(topic, record.partitions, core.settings.replication_factor, self._topic_config(record))
+        change.check()
         made = await core.log.create_topics([spec])
         if made.get(topic) == "exists":
-            record = await self._adopt(spec, record)
+            record = await self._adopt(spec, record, change)
         record = msgspec.structs.replace(record, topic_id=await self._topic_id(topic))
         reached("create.topic_made")
-        await core.control.write(f"queue/{record.name}", record)
+        await change.write(f"queue/{record.name}", record)
         reached("create.record_written")
         queue = core.control.queues[record.name]
         await asyncio.gather(*(self._open(queue, p) for p in range(record.partitions)), return_exceptions=True)
@@ -133,15 +133,18 @@ class Queues:
             await asyncio.sleep(0.05)
         return ""
 
-    async def renew(self, record: QueueRecord, *, made: bool) -> Queue:
-        """A new life of a queue, over the topic as it is (`made`) or a new one; only while holding the right to change it."""
+    async def renew(self, record: QueueRecord, change: Change, *, made: bool) -> Queue:
+        """A new life of a queue, over the topic as it is (`made`) or a new one."""
         if made:
-            queue = await self.write(record)
+            topic = queue_topic(self._core.settings.topic_prefix, record.name)
+            change.check()
+            await self._core.log.set_topic_config(topic, await self._adopted(topic, record))
+            queue = await self.write(record, change)
             await asyncio.gather(*(self._open(queue, p) for p in range(record.partitions)))
             return queue
-        return await self._make(record)
+        return await self._make(record, change)
 
-    async def _adopt(self, spec: TopicSpec, record: QueueRecord) -> QueueRecord:
+    async def _adopt(self, spec: TopicSpec, record: QueueRecord, change: Change) -> QueueRecord:
         """A topic without a queue: left by a creation that died (empty: made anew), or a native producer's own (kept).
 
         Returns the record with the first offsets that the topic still has: what was deleted before is nobody's loss.
@@ -157,10 +160,12 @@ class Queues:
                     limit=count,
                     given=spec.partitions,
                 )
-            await log.set_topic_config(spec.name, spec.config)
+            change.check()
+            await log.set_topic_config(spec.name, await self._adopted(spec.name, record))
             starts = await log.start_offsets([(spec.name, p) for p in range(spec.partitions)])
             first = [starts.get((spec.name, p), 0) for p in range(spec.partitions)]
             return msgspec.structs.replace(record, tags=[msgspec.structs.replace(tag, start_offsets=first) for tag in record.tags])
+        change.check()
         await log.delete_topics([spec.name])
         for _ in range(50):
             if (await log.create_topics([spec])).get(spec.name) == "created":
@@ -168,12 +173,17 @@ class Queues:
             await asyncio.sleep(0.1)
         return record
 
+    async def _adopted(self, topic: str, record: QueueRecord) -> dict[str, str]:
+        """The settings of a topic that has records: it keeps them for no shorter time than it did."""
+        config, kept = self._topic_config(record), await self._keeping.kept_ms(topic)
+        shorter = kept != FOR_EVER and kept < int(config["retention.ms"])
+        return config if shorter else {**config, "retention.ms": str(kept)}
+
     def _topic_config(self, record: QueueRecord) -> dict[str, str]:
         s = self._core.settings
-        keep_ms = record.retention_ms + MAX_DELAY_MS + MAX_LEASE_MS + RETENTION_MARGIN_MS
         config = {
             "cleanup.policy": "delete",
-            "retention.ms": str(keep_ms),
+            "retention.ms": str(keep_ms(record.retention_ms, record.delay_ms)),
             "retention.bytes": "-1",
             "message.timestamp.type": "LogAppendTime",
         }
@@ -191,10 +201,10 @@ class Queues:
             # A unit that does not serve is rebuilt (from nothing) by its first use.
             logger.info("action=open queue=%s partition=%d error=%s", queue.name, partition, error)
 
-    async def write(self, record: QueueRecord) -> Queue:
-        """Writes a changed record; only while holding the right to change it."""
+    async def write(self, record: QueueRecord, change: Change) -> Queue:
+        """Writes a changed record."""
         record = msgspec.structs.replace(record, modified_at_ms=now_ms())
-        await self._core.control.write(f"queue/{record.name}", record)
+        await change.write(f"queue/{record.name}", record)
         return self._core.control.queues[record.name]
 
     def known(self, name: str) -> Queue:
@@ -210,7 +220,7 @@ class Queues:
         `edit` says what else to change from what is, while nobody else can change it; not the redrive policy.
         """
         check_settings(settings)
-        async with self._core.control.change(name):
+        async with self._core.control.change(name) as change:
             queue = self.known(name)
             old = queue.record
             if edit is not None:
@@ -224,9 +234,9 @@ class Queues:
                 self._check_policy(name, settings.redrive_policy, old.fifo)
             changes = {f: v for f in settings.__struct_fields__ if (v := getattr(settings, f)) is not None}
             record = msgspec.structs.replace(old, **changes)
-            if record.retention_ms != old.retention_ms:
-                await self._core.log.set_topic_config(self.known(name).topic, self._topic_config(record))
-            return await self.write(record)
+            change.check()
+            await self._keeping.change(queue, record)
+            return await self.write(record, change)
 
     async def _check_empty(self, queue: Queue) -> None:
         """The partition of a group depends on the scope: with messages left, those sent next would pass them."""
@@ -251,7 +261,9 @@ class Queues:
             return
         target = policy.dead_letter_queue
         if target == name:
-            raise NotAllowedOnQueue("a queue can't be its own dead-letter queue", field="dead_letter_queue", given=target)
+            raise NotAllowedOnQueue(
+                "a queue can't be its own dead-letter queue", field="dead_letter_queue", limit="another queue", given=target
+            )
         queue = self._core.control.queues.get(target)
         if queue is None:
             raise QueueNotFound(f"the dead-letter queue {target!r} does not exist", field="dead_letter_queue", given=target)
@@ -259,18 +271,28 @@ class Queues:
             raise NotAllowedOnQueue(
                 f"the dead-letter queue of a {_kind(fifo)} queue must be one too, {target!r} is a {_kind(queue.record.fifo)} queue",
                 field="dead_letter_queue",
+                limit=_kind(fifo),
                 given=target,
             )
         if queue.record.redrive_policy is not None:
             raise NotAllowedOnQueue(
-                f"{target!r} has a redrive policy, so it can't be a dead-letter queue", field="dead_letter_queue", given=target
+                f"{target!r} has a redrive policy, so it can't be a dead-letter queue",
+                field="dead_letter_queue",
+                limit="one without a redrive policy",
+                given=target,
             )
         if ANY not in queue.record.allowed_sources and name not in queue.record.allowed_sources:
-            raise NotAllowedOnQueue(f"{target!r} does not allow {name!r} as a source", field="dead_letter_queue", given=target)
+            raise NotAllowedOnQueue(
+                f"{target!r} does not allow {name!r} as a source",
+                field="dead_letter_queue",
+                limit="one that allows the queue as a source",
+                given=target,
+            )
         if self.sources(name):
             raise NotAllowedOnQueue(
                 f"{name!r} is the dead-letter queue of {', '.join(self.sources(name))}, so it can't have a redrive policy",
                 field="queue",
+                limit="one that is no dead-letter queue",
                 given=name,
             )
 
@@ -282,35 +304,39 @@ class Queues:
         """Sets or removes the redrive policy."""
         if policy is not None:
             check_settings(QueueSettings(redrive_policy=policy))
-        async with self._core.control.change(name):
+        async with self._core.control.change(name) as change:
             record = self.known(name).record
             self._check_policy(name, policy, record.fifo)
-            queue = await self.write(msgspec.structs.replace(record, redrive_policy=policy))
+            queue = await self.write(msgspec.structs.replace(record, redrive_policy=policy), change)
             return queue.record.redrive_policy
 
     async def delete(self, name: str) -> None:
         """Deletes queue, topic and state; nothing can be got back. Sources of a dead-letter queue lose their policy's effect."""
-        async with self._core.control.change(name):
+        async with self._core.control.change(name) as change:
             record = msgspec.structs.replace(self.known(name).record, deleting=True)
-            await self._core.control.write(f"queue/{name}", record)
+            await change.write(f"queue/{name}", record)
             reached("delete.record_written")
-            await self._finish_delete(record)
+            await self._finish_delete(record, change)
 
-    async def _finish_delete(self, record: QueueRecord) -> None:
+    async def _finish_delete(self, record: QueueRecord, change: Change) -> None:
         core, queue = self._core, Queue(record, self._core.settings.topic_prefix)
+        change.check()
         await core.log.delete_topics([queue.topic])
         reached("delete.topic_deleted")
         await core.store.forget(queue.units, queue.tag_ids)
         await core.log.delete_groups([group_name(core.settings.topic_prefix, record.name, tag.name) for tag in record.tags])
-        await core.control.write(f"queue/{record.name}", None)
+        await change.write(f"queue/{record.name}", None)
 
     async def finish_deletions(self) -> None:
-        """At start: deletions that a crash cut off."""
+        """Deletions that a crash, or a part that was away, has cut off. What can't be finished now is left for the next time."""
         for name in list(self._core.control.unfinished):
-            async with self._core.control.change(name):
-                record = self._core.control.unfinished.get(name)
-                if record is not None:
-                    await self._finish_delete(record)
+            try:
+                async with self._core.control.change(name) as change:
+                    record = self._core.control.unfinished.get(name)
+                    if record is not None:
+                        await self._finish_delete(record, change)
+            except EngineError as error:
+                logger.debug("action=finish_deletion queue=%s error=%s", name, error)
 
     async def purge(self, name: str) -> None:
         """Settles every message sent before the call under all tags, and deletes their records from Kafka."""
@@ -322,8 +348,8 @@ class Queues:
                 self._core.touched(queue, partition)
                 await self._purge_unit(queue, partition, ends[part])
         await self._core.log.delete_records({part: end for part, end in ends.items() if end > 0})
-        async with self._core.control.change(name):
-            await self.write(msgspec.structs.replace(self.known(name).record, purged_at_ms=now_ms()))
+        async with self._core.control.change(name) as change:
+            await self.write(msgspec.structs.replace(self.known(name).record, purged_at_ms=now_ms()), change)
 
     async def _purge_unit(self, queue: Queue, partition: int, below: int) -> None:
         unit = queue.units[partition]
@@ -333,11 +359,11 @@ class Queues:
         """Makes a queue with the settings, tags and policy of another; no messages are copied (EMQ copyQueue)."""
         source = (await self._core.control.queue(name)).record
         check_name("target", target)
-        async with self._core.control.change(target):
+        async with self._core.control.change(target) as change:
             if target in self._core.control.queues:
                 raise QueueExists(f"queue {target!r} exists", field="target", given=target)
             if (half := self._core.control.unfinished.get(target)) is not None:
-                await self._finish_delete(half)
+                await self._finish_delete(half, change)
             self._check_alike(target)
             at = now_ms()
             tags = [msgspec.structs.replace(t, created_at_ms=at, start_offsets=[0] * source.partitions) for t in source.tags]
@@ -345,7 +371,7 @@ class Queues:
                 source, name=target, incarnation=secrets.token_hex(6), owner=owner, created_at_ms=at, modified_at_ms=at, tags=tags
             )
             self._check_policy(target, record.redrive_policy, record.fifo)
-            return await self._make(record)
+            return await self._make(record, change)
 
 
 def _check_fixed(record: QueueRecord, settings: QueueSettings) -> None:
@@ -356,7 +382,7 @@ def _check_fixed(record: QueueRecord, settings: QueueSettings) -> None:
 
 
 def _kind(fifo: bool) -> str:
-    return "FIFO" if fifo else "standard"
+    return KINDS[fifo]
 
 
 def _merged(settings: QueueSettings, more: QueueSettings) -> QueueSettings:

@@ -16,11 +16,14 @@ from engine.errors import EngineError, QueueNotFound, Rebuilding
 from engine.failpoints import reached
 from engine.fifo import group_digest
 from engine.history import UnitHistory
-from engine.loader import LEASE_MS, REBUILD_LEASE_MS, Loader, journal_partition
+from engine.loader import LEASE_MS, REBUILD_LEASE_MS, Loader, journal_key, journal_partition
+from engine.log import Record
 from engine.queue import Queue
 from engine.snapshots import Snapshots
-from schemas.records import GenerationRecord
-from schemas.wire import UndecodableRecord, decode_message
+from schemas.records import GenerationRecord, JournalEntry, JournalRecord
+from schemas.vocabulary import EventKind, Reason
+from schemas.wire import AnyRecord, UndecodableRecord, decode_message, encode
+from state.background import Background
 from state.ending import end
 from state.errors import StateError
 from state.keys import Unit
@@ -35,6 +38,24 @@ SIDE_BY_SIDE = 8
 SEQ_GAP = 1_000_000
 
 
+class _Life:
+    """A new life of a unit: entries have higher numbers than `seq`. `adopted`: its state in Redis is kept as it is."""
+
+    __slots__ = ("adopted", "history", "seq")
+
+    def __init__(self, seq: int, history: UnitHistory, adopted: bool) -> None:
+        self.seq = seq
+        self.history = history
+        self.adopted = adopted
+
+    def apply(self, record: JournalRecord) -> None:
+        """What came after the journal was read, up to the entry that begins this life: Redis does not have it."""
+        before = self.history.last_seq
+        if any(before < entry.seq < self.seq for entry in record.entries):
+            self.adopted = False
+        self.history.apply(record)
+
+
 class Rebuilder:
     """Rebuilds queues, one scan of the journal for all that are asked for at a time."""
 
@@ -46,13 +67,13 @@ class Rebuilder:
         self._pending: dict[str, asyncio.Future[None]] = {}
         self._asked: set[str] = set()
         self._task: asyncio.Task[None] | None = None
-        self._waits: set[asyncio.Task[None]] = set()
+        self._background = Background()
         self._soon: dict[str, asyncio.Task[None]] = {}
         core.recover = self.recover
         core.recover_soon = self.recover_soon
 
     async def stop(self) -> None:
-        await end(self._task, *self._waits, *self._soon.values())
+        await self._background.stop()
 
     async def recover(self, queue: Queue) -> None:
         """Returns when the queue's state serves again. Raises Rebuilding when that takes over 8 s, QueueNotFound."""
@@ -65,7 +86,7 @@ class Rebuilder:
             future = self._pending[queue.incarnation] = asyncio.get_running_loop().create_future()
             self._asked.add(queue.incarnation)
             if self._task is None or self._task.done():
-                self._task = asyncio.create_task(self._run())
+                self._task = self._background.start(self._run(), "rebuild")
         try:
             await asyncio.wait_for(asyncio.shield(future), PATIENCE_S)
         except TimeoutError:
@@ -74,7 +95,7 @@ class Rebuilder:
     def recover_soon(self, queue: Queue) -> None:
         """As `recover`, for loops that have to go on for other queues: their leases must be renewed, their outboxes drained."""
         if queue.incarnation not in self._soon:
-            task = self._soon[queue.incarnation] = asyncio.create_task(self._recover_alone(queue))
+            task = self._soon[queue.incarnation] = self._background.start(self._recover_alone(queue), "recover")
             task.add_done_callback(lambda _: self._soon.pop(queue.incarnation, None))
 
     async def _recover_alone(self, queue: Queue) -> None:
@@ -88,10 +109,10 @@ class Rebuilder:
         control, run_id = self._core.control, self._core.connection.run_id
         if self._core.store.trusted_run_id == run_id:
             return
-        async with control.change("generation"):
+        async with control.change("generation") as change:
             if control.redis_run_id != run_id:
                 logger.warning("action=distrust part=redis generation=%d", control.generation + 1)
-                await control.write("generation", GenerationRecord(control.generation + 1, run_id, now_ms()))
+                await change.write("generation", GenerationRecord(control.generation + 1, run_id, now_ms()))
         if self._core.connection.run_id == run_id:
             self._core.store.trusted_run_id = run_id
 
@@ -110,9 +131,8 @@ class Rebuilder:
                 continue
             for incarnation in asked:
                 # Not here: two workers that wait for each other's units would both keep from rebuilding those that are asked for next.
-                wait = asyncio.create_task(self._end_after(incarnation, [unit for unit in others if unit.incarnation == incarnation]))
-                self._waits.add(wait)
-                wait.add_done_callback(self._waits.discard)
+                theirs = [unit for unit in others if unit.incarnation == incarnation]
+                self._background.start(self._end_after(incarnation, theirs), "await_rebuild")
 
     async def _end_after(self, incarnation: str, units: list[Unit]) -> None:
         """Tells who waits for a queue when other workers have rebuilt these units of it."""
@@ -122,6 +142,8 @@ class Rebuilder:
             self._end(incarnation, error)
         else:
             self._end(incarnation, None)
+        finally:
+            self._end(incarnation, Rebuilding("waiting for another worker's rebuild failed"))  # unless told by now
 
     def _end(self, incarnation: str, error: Exception | None) -> None:
         future = self._pending.pop(incarnation, None)
@@ -155,7 +177,7 @@ class Rebuilder:
                 else:
                     others.append(unit)
         if mine:
-            keeper = asyncio.create_task(self._keep(list(mine)))
+            keeper = self._background.keep(lambda: self._keep(list(mine)), "keep_units")
             self._core.rebuilding.update(mine)
             try:
                 await self._restore(queues, mine, older)
@@ -178,32 +200,59 @@ class Rebuilder:
         for unit, (queue, epoch) in mine.items():
             await Loader(self._core, queue, unit.partition, epoch).drain()
 
-        states = await self._read_journal(mine)
+        lives = await self._begin_lives(mine, older)
         reached("rebuild.read")
         for unit, (queue, epoch) in mine.items():
-            if unit in older and await self._core.store.last_seq(unit) >= states[unit].last_seq:
-                await self._adopt(queue, unit, epoch)
+            life = lives[unit]
+            if life.adopted:
+                await self._open(queue, unit, epoch, life.seq, [(tag.id, tag.start_offsets[unit.partition]) for tag in queue.tags])
             else:
                 self._core.count("rebuilds_total")
-                await self._write(queue, unit, epoch, states[unit])
+                await self._write(queue, unit, epoch, life)
             self._core.rebuilt(unit)
 
-    async def _read_journal(self, mine: dict[Unit, tuple[Queue, int]]) -> dict[Unit, UnitHistory]:
-        count = self._core.control.journal_partitions
+    async def _begin_lives(self, mine: dict[Unit, tuple[Queue, int]], older: set[Unit]) -> dict[Unit, _Life]:
+        """The state of units, after an entry in the journal that begins a new life of each.
+
+        An owner of before that was stopped may append what it had drained at any time: what comes before our entry counts for
+        every reader, what comes after it has a lower seq than that and counts for none.
+        """
+        count, journal = self._core.control.journal_partitions, self._core.control.journal_topic
         partitions = sorted({journal_partition(unit, count) for unit in mine})
         found = await asyncio.gather(*(self._snapshots.read(partition) for partition in partitions))
         folded = dict(zip(partitions, found, strict=True))
-        return {unit: folded[journal_partition(unit, count)].units.get(unit, UnitHistory()) for unit in mine}
+        lives: dict[Unit, _Life] = {}
+        for unit in mine:
+            history = folded[journal_partition(unit, count)].units.setdefault(unit, UnitHistory())
+            held = await self._core.store.last_seq(unit) if unit in older else -1
+            # Redis was started again and had lost nothing: its state has every entry of the journal, so it is the true one.
+            lives[unit] = _Life(_next_life(max(held, history.last_seq)), history, held >= history.last_seq)
+        reached("rebuild.before_append")
+        await asyncio.gather(*(self._append_life(mine[unit][0], unit, life.seq) for unit, life in lives.items()))
 
-    async def _adopt(self, queue: Queue, unit: Unit, epoch: int) -> None:
-        """State that has every entry of the journal is the true one: Redis was started again and had lost nothing."""
-        store = self._core.store
-        starts = [(tag.id, tag.start_offsets[unit.partition]) for tag in queue.tags]
-        seq = _next_life(await store.last_seq(unit))
-        await store.open(unit, self._core.control.generation, starts, fifo=queue.record.fifo, epoch=epoch, seq=seq)
+        def apply(record: Record, value: AnyRecord | None) -> None:
+            if isinstance(value, JournalRecord) and (life := lives.get(Unit(value.incarnation, value.partition))) is not None:
+                life.apply(value)
 
-    async def _write(self, queue: Queue, unit: Unit, epoch: int, history: UnitHistory) -> None:
-        store = self._core.store
+        for partition, fold in folded.items():
+            await self._snapshots.scan(journal, partition, fold.offset, apply)
+        if any(life.history.last_seq != life.seq for life in lives.values()):
+            raise Rebuilding("the journal went on while it was read")
+        return lives
+
+    async def _append_life(self, queue: Queue, unit: Unit, seq: int) -> None:
+        """An entry that says only which seq is used up (of nothing below offset 0 anything is open)."""
+        entry = JournalEntry(seq, now_ms(), EventKind.FLOOR.value, 0, [0], [], Reason.REBUILT.value)
+        record = JournalRecord(queue.name, unit.incarnation, unit.partition, [entry])
+        partition = journal_partition(unit, self._core.control.journal_partitions)
+        await self._core.log.append(self._core.control.journal_topic, partition, encode(record), key=journal_key(unit))
+
+    async def _open(self, queue: Queue, unit: Unit, epoch: int, seq: int, starts: list[tuple[int, int]]) -> None:
+        """Lets a unit serve; cursors that it has stay as they are."""
+        await self._core.store.open(unit, self._core.control.generation, starts, fifo=queue.record.fifo, epoch=epoch, seq=seq)
+
+    async def _write(self, queue: Queue, unit: Unit, epoch: int, life: _Life) -> None:
+        store, history = self._core.store, life.history
         await store.clear(unit, epoch, queue.tag_ids)
         moves = history.newest_moves()
         for at in range(0, len(moves), SLICE):
@@ -228,9 +277,8 @@ class Rebuilder:
                 )
                 reached("rebuild.restored")
             starts.append((tag.id, floor))
-        seq = _next_life(history.last_seq)
         reached("rebuild.before_open")
-        await store.open(unit, self._core.control.generation, starts, fifo=queue.record.fifo, epoch=epoch, seq=seq)
+        await self._open(queue, unit, epoch, life.seq, starts)
 
     async def _groups(self, queue: Queue, partition: int, offsets: list[int]) -> dict[int, bytes]:
         """The groups of open messages: the journal does not have them, so their records are read."""

@@ -16,14 +16,17 @@ from typing import Any
 
 from engine.core import Core
 from engine.deliveries import Deliveries
-from engine.errors import EngineError, Unavailable
-from engine.limits import MAX_LEASE_MS, MAX_WAIT_MS, check_range
+from engine.errors import EngineError, TooManyInFlight, Unavailable
+from engine.limits import check_asked
 from engine.line import Line, Waiter
 from engine.linger import LINGER_S, company, lingers
 from engine.queue import Queue
-from engine.sweep import Lent, Sweeper
+from engine.returns import REST_MS, Returns
+from engine.sweep import Lent, Sweeper, too_many
 from engine.verbs import Delivery
+from schemas.identity import Handle
 from schemas.records import TagRecord
+from state.background import Background
 from state.replies import Dying
 from state.wake import Wake
 
@@ -38,9 +41,10 @@ class Receiver:
         self._core = core
         self._sweeper = Sweeper(core, lambda *dying: self._start(move(*dying)))
         self._refresh = refresh
-        self._deliveries = Deliveries(core)
+        self._returns = Returns(core)
+        self._deliveries = Deliveries(core, self._returns, self._start)
         self._lines: dict[str, dict[int, Line]] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._background = Background()
         self._wake = Wake(core.settings.redis_url, core.settings.topic_prefix, core.store.name, self.woken)
         self._stopping = False
         self.waiting = 0
@@ -50,36 +54,37 @@ class Receiver:
         await self._wake.start()
 
     async def stop(self) -> None:
-        self._stopping = True
+        self._stopping = self._returns.stopping = True
         for lines in self._lines.values():
             for line in lines.values():
                 line.stop_timer()
                 line.drop()
         await self._wake.stop()
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._background.finished()
 
     def waits(self, queue: Queue) -> bool:
         """Whether somebody waits for messages of this queue here."""
         return any(line.waiters for line in self._lines.get(queue.incarnation, {}).values())
 
-    def woken(self, incarnation: str, partition: int) -> None:
-        """Something may be receivable in a partition (-1: in any) of a queue."""
+    def woken(self, incarnation: str, partition: int, head_ms: int = 0) -> None:
+        """Something may be receivable in a partition (-1: in any) of a queue, visible since `head_ms` (0 = not known)."""
         for line in self._lines.get(incarnation, {}).values():
+            now = asyncio.get_running_loop().time()
             for p in range(len(line.due)) if partition < 0 else (partition,):
                 if p < len(line.due):
-                    line.due[p] = 0.0
+                    line.wake(p, head_ms, now)
             if line.waiters or line.pumping:
                 self._pump_soon(incarnation, line)
 
     async def receive(self, queue: Queue, tag: TagRecord, max: int | None, wait_ms: int | None, lease_ms: int | None) -> list[Delivery]:
         """Lends 1 to `max` due messages, or none after `wait_ms`. None = the queue's setting.
 
-        A cancelled call has lent nothing that is not released again. Raises InvalidValue, Unavailable.
+        A cancelled call has lent nothing: what it had is given back, uncounted. Raises InvalidValue, Unavailable,
+        TooManyInFlight.
         """
-        check_range("max", max, 1, 100)
-        check_range("wait_ms", wait_ms, 0, MAX_WAIT_MS)
-        check_range("lease_ms", lease_ms, 0, MAX_LEASE_MS)
+        check_asked("max", max)
+        check_asked("wait_ms", wait_ms)
+        check_asked("lease_ms", lease_ms)
         record = queue.record
         count = min(max or record.max_receive_messages, record.max_receive_messages)
         wait_s = (record.receive_wait_ms if wait_ms is None else wait_ms) / 1000
@@ -94,20 +99,36 @@ class Receiver:
             lent = await self._sweeper.sweep(queue, tag, line, count, lease_ms, everywhere=True)
             if not lent and await self._refresh(queue):
                 lent = await self._sweeper.sweep(queue, tag, line, count, lease_ms, everywhere=True)
-            return await self._delivered(queue, tag, lent, lease_ms)
+            at_hand = self._deliveries.at_hand(queue, tag, lent)
+            if at_hand is not None:
+                return at_hand
+            deliveries, fault = await self._delivered(queue, tag, line, lent, lease_ms)
+            if fault is not None and not deliveries:
+                raise fault
+            return deliveries
         except Unavailable:
             line.due = [0.0] * len(line.due)  # nothing was learnt
             raise
 
-    async def _delivered(self, queue: Queue, tag: TagRecord, lent: Lent, lease_ms: int | None) -> list[Delivery]:
-        deliveries: list[Delivery] = []
-        for partition, received in lent:
-            deliveries += await self._deliveries.of(queue, tag, partition, received, lease_ms)
-        return deliveries
+    async def _delivered(
+        self, queue: Queue, tag: TagRecord, line: Line, lent: Lent, lease_ms: int | None
+    ) -> tuple[list[Delivery], Exception | None]:
+        """What of `lent` can be delivered, and why not all can: what can't is given back, and its partition rests."""
+        deliveries, faults = await self._deliveries.of(queue, tag, lent, lease_ms)
+        until = asyncio.get_running_loop().time() + REST_MS / 1000
+        line.rests.update(dict.fromkeys(faults, until))
+        return deliveries, next(iter(faults.values()), None)
+
+    def undelivered(self, lent: Sequence[Delivery]) -> None:
+        """No answer carried these, of one receive: they are given back, uncounted."""
+        handle = Handle.parse(lent[0].handle, self._core.secret)
+        queue = self._core.control.by_incarnation.get(handle.incarnation)
+        if queue is not None:
+            self._start(self._returns.give_back(queue, handle.tag, lent))
 
     async def _kept(self, queue: Queue, tag: TagRecord, work: Coroutine[Any, Any, list[Delivery]]) -> list[Delivery]:
         """Finishes `work` also when the caller is cancelled meanwhile, and then gives back what it has lent."""
-        task = asyncio.get_running_loop().create_task(work)
+        task = self._background.start(work, "receive", awaited=True)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -116,7 +137,7 @@ class Receiver:
 
     async def _return(self, queue: Queue, tag: TagRecord, task: asyncio.Task[list[Delivery]]) -> None:
         with contextlib.suppress(EngineError):
-            await self._deliveries.give_back(queue, tag, await task)
+            await self._returns.give_back(queue, tag.id, await task)
 
     def _line(self, queue: Queue, tag: TagRecord) -> Line:
         lines = self._lines.setdefault(queue.incarnation, {})
@@ -132,14 +153,17 @@ class Receiver:
         timer = loop.call_later(wait_s, waiter.give_up)
         try:
             await self._wake.want(queue.incarnation)
-            if line.next_look() <= loop.time():
+            if line.rests or line.next_look() <= loop.time():
                 self._pump_soon(queue.incarnation, line)
             elif line.timer is None and not line.pumping:
                 self._set_timer(queue.incarnation, line)
-            return await waiter.served
+            deliveries = await waiter.served
+            if not deliveries and line.over:
+                raise too_many(queue, line.over, waited=True)
+            return deliveries
         except asyncio.CancelledError:
             if waiter.served.done() and not waiter.served.cancelled() and waiter.served.exception() is None:
-                self._start(self._deliveries.give_back(queue, tag, waiter.served.result()))
+                self._start(self._returns.give_back(queue, tag.id, waiter.served.result()))
             raise
         finally:
             timer.cancel()
@@ -148,10 +172,8 @@ class Receiver:
             if waiter in line.waiters:
                 line.waiters.remove(waiter)
 
-    def _start(self, work: Coroutine[Any, Any, Any]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        return self._background.start(work, getattr(work, "__qualname__", "receive"))
 
     def _pump_soon(self, incarnation: str, line: Line) -> None:
         if line.pumping:
@@ -176,8 +198,8 @@ class Receiver:
                 if not await self._serve_some(queue, tag, line) and not line.again:
                     break
         except Exception as error:
-            line.due = [loop.time() + 0.2] * len(line.due)
-            if not isinstance(error, Unavailable):
+            line.pause(loop.time() + 0.2)
+            if not isinstance(error, Unavailable | TooManyInFlight):
                 raise
         finally:
             line.pumping = False
@@ -190,6 +212,8 @@ class Receiver:
         waiters = line.take(alone=queue.record.fifo)
         if not waiters:
             return False
+        for waiter in waiters:
+            waiter.busy = True
         stale = line.stale(asyncio.get_running_loop().time())
         try:
             wanted = min(sum(waiter.max for waiter in waiters), line.most)
@@ -198,6 +222,7 @@ class Receiver:
             if isinstance(error, Unavailable):
                 _refuse_new(waiters, error)
             line.put_back(waiters)
+            _rest(waiters)
             raise
         left = sum(len(received.leased) for _, received in lent)
         line.last = company(left, len(waiters))
@@ -208,6 +233,7 @@ class Receiver:
                 served.append(waiter)
                 left -= waiter.max
         line.put_back(waiters[len(served) :])
+        _rest(waiters[len(served) :])
         if served:
             self._core.lent_at[queue.incarnation] = asyncio.get_running_loop().time()
             deliveries = self._deliveries.at_hand(queue, tag, lent)
@@ -215,7 +241,7 @@ class Receiver:
                 # Bodies have to come from Kafka: the next waiters need not wait for that.
                 self._start(self._serve(queue, tag, line, lent, served))
             elif left_over := line.hand_out(served, deliveries, fifo=queue.record.fifo):
-                self._start(self._deliveries.give_back(queue, tag, left_over))
+                self._start(self._returns.give_back(queue, tag.id, left_over))
         elif stale:
             self._start(self._refresh(queue))  # what Kafka has beyond the window is loaded, and a load wakes the line
         return bool(served)
@@ -223,12 +249,14 @@ class Receiver:
     async def _serve(self, queue: Queue, tag: TagRecord, line: Line, lent: Lent, waiters: list[Waiter]) -> None:
         """Gives what was lent for `waiters` to them when its bodies have come from Kafka."""
         try:
-            deliveries = await self._delivered(queue, tag, lent, waiters[0].lease_ms)
-        except Unavailable as error:
-            _refuse_new(waiters, error)
-            deliveries = []
+            deliveries, fault = await self._delivered(queue, tag, line, lent, waiters[0].lease_ms)
+        except BaseException:
+            _rest(waiters)
+            raise
+        if fault is not None and not deliveries:
+            _refuse_new(waiters, fault)
         if left_over := line.hand_out(waiters, deliveries, fifo=queue.record.fifo):
-            await self._deliveries.give_back(queue, tag, left_over)
+            await self._returns.give_back(queue, tag.id, left_over)
         if line.waiters and line.next_look() <= asyncio.get_running_loop().time():
             self._pump_soon(queue.incarnation, line)
 
@@ -247,7 +275,12 @@ class Receiver:
             self._start(self._wake.forget(queue.incarnation))
 
 
-def _refuse_new(waiters: Sequence[Waiter], error: Unavailable) -> None:
+def _rest(waiters: Sequence[Waiter]) -> None:
+    for waiter in waiters:
+        waiter.rest()
+
+
+def _refuse_new(waiters: Sequence[Waiter], error: Exception) -> None:
     """Who has only come is told at once that nobody can serve; who was waiting goes on."""
     for waiter in waiters:
         if waiter.new and not waiter.served.done():

@@ -14,10 +14,12 @@ import secrets
 
 import msgspec
 
+from engine.control import Change
 from engine.core import Core
 from engine.errors import EngineError
 from engine.queue import Queue
 from engine.queues import Queues
+from state.background import Background
 from state.errors import StateError
 
 logger = logging.getLogger(__name__)
@@ -37,13 +39,11 @@ class Renewal:
         self._queues = queues
         self._asked: dict[str, float] = {}
         self._checking: set[str] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
         core.suspect = self.suspect
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._background.stop()
 
     def suspect(self, queue: Queue) -> None:
         """Something is odd with the topic of a queue: looks at it soon, at most once a second."""
@@ -51,9 +51,7 @@ class Renewal:
         if queue.name not in self._checking and now - self._asked.get(queue.name, -AGAIN_S) >= AGAIN_S:
             self._asked[queue.name] = now
             self._checking.add(queue.name)
-            task = asyncio.get_running_loop().create_task(self._check(queue))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._background.start(self._check(queue), "check")
 
     async def _check(self, queue: Queue) -> None:
         try:
@@ -77,11 +75,11 @@ class Renewal:
         core = self._core
         if odd is None:
             return False
-        async with core.control.change(queue.name):
+        async with core.control.change(queue.name) as change:
             now = core.control.by_incarnation.get(queue.incarnation)
             if now is None or await self._oddity(now) != odd:
                 return False
-            await self._renew(now, await core.log.partition_count(now.topic), await core.log.topic_id(now.topic))
+            await self._renew(now, await core.log.partition_count(now.topic), await core.log.topic_id(now.topic), change)
         return True
 
     async def _oddity(self, queue: Queue) -> str | None:
@@ -106,7 +104,7 @@ class Renewal:
         looks = [await core.on_state(queue, lambda g, u=unit: core.store.probe(u, g, tag)) for unit in queue.units]  # type: ignore[misc]
         return [look.cursor for look in looks]
 
-    async def _renew(self, queue: Queue, count: int | None, topic_id: str | None) -> None:
+    async def _renew(self, queue: Queue, count: int | None, topic_id: str | None, change: Change) -> None:
         core = self._core
         partitions = queue.record.partitions if count is None else count
         tags = [msgspec.structs.replace(tag, start_offsets=[0] * partitions) for tag in queue.tags]
@@ -120,7 +118,7 @@ class Renewal:
         )  # fmt: skip
         core.count("topics_lost_total")
         core.count("lost_with_topic_total", lost)
-        await self._queues.renew(record, made=count is not None)
+        await self._queues.renew(record, change, made=count is not None)
         await core.store.forget(queue.units, queue.tag_ids)
 
     async def _open(self, queue: Queue) -> int:

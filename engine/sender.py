@@ -19,11 +19,13 @@ import msgspec
 
 from engine.core import BATCH_SPAN_MS, Core
 from engine.crowd import RECENT_S
+from engine.delays import Delays
 from engine.entries import Row, entries_of
 from engine.errors import LogUnavailable, Overloaded, QueueNotFound
 from engine.failpoints import reached
 from engine.fifo import check_entries, partition_of, sequence_number
 from engine.groups import Group, Item
+from engine.keeping import LEAST_DELAY_MS
 from engine.limits import check_send
 from engine.linger import LINGER_S, lingers, many, send_linger_s
 from engine.log import Appended
@@ -32,6 +34,7 @@ from engine.verbs import SendEntry, Sent
 from schemas.identity import ids_of
 from schemas.records import BatchMark, Message
 from schemas.wire import encode
+from state.background import Background
 
 GROUPS_UNDER_WAY = 2
 GROUP_RECORDS = 500
@@ -50,7 +53,8 @@ class Sender:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._groups: dict[tuple[str, int | None], Group] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
+        self._delays = Delays(core)
         core.control.gone.append(self._gone)
 
     def _gone(self, queue: Queue) -> None:
@@ -59,20 +63,23 @@ class Sender:
 
     async def stop(self) -> None:
         """Returns when the commits under way have ended."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._background.finished()
 
     async def send(self, queue: Queue, sender: str, entries: Sequence[SendEntry]) -> list[Sent]:
         """Sends 1-100 messages, all or none. Returns when Kafka has them (acks=all).
 
         FIFO: they come after all that were answered before in their groups; one that repeats an earlier one is answered as that.
-        Raises InvalidValue, MessageTooLarge, Overloaded (nothing was stored), LogUnavailable (the outcome is unknown).
+        Raises InvalidValue, MessageTooLarge, TooManyDelayed, Overloaded (nothing was stored), LogUnavailable (the outcome is unknown).
         """
         record = queue.record
         size = check_send(entries, record.max_message_bytes)
         entries = check_entries(record, entries)
         messages = _messages(entries, sender, record.delay_ms)
         digests = [hashlib.md5(entry.body, usedforsecurity=False).hexdigest() for entry in entries]
+        if (longest := max([message.delay_ms for message in messages])) > LEAST_DELAY_MS:
+            await self._core.keep(queue, longest)
+        if longest:
+            await self._delays.check(queue, sum(message.delay_ms > 0 for message in messages))
         appended = await self._append(queue, messages, digests, size)
         id_of = ids_of(self._core.secret, queue.incarnation, appended[0].partition)  # a send is in one partition
         fifo = record.fifo
@@ -106,9 +113,7 @@ class Sender:
             return
         group.under_way += 1
         group.starting = True
-        task = asyncio.get_running_loop().create_task(self._commit(group))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._background.start(self._commit(group), "send")
 
     def _linger_s(self, group: Group, now: float) -> float:
         received = now - self._core.lent_at.get(group.queue.incarnation, float("-inf")) < RECENT_S

@@ -1,28 +1,33 @@
 """Snapshots of the journal, so that a rebuild reads its last seconds and not its days.
 
-Partition p of the snapshot topic belongs to partition p of the journal. One worker at a time (a lease in Redis) folds a journal
+Partition p of the snapshot topic belongs to partition p of the journal. One worker at a time (a lock in Redis) folds a journal
 partition in memory and writes a snapshot of each unit that changed, then the position up to which all snapshots hold.
 A crash in between repeats work: entries that a snapshot has already are known by their seq.
-Neighbours: `history.py` folds; `rebuild.py` asks `read`. Must not know verbs.
+
+A worker that takes the lock begins an **epoch**: it appends a mark, whose offset is the number of the epoch, and writes under
+keys of that epoch, each unit once before its first position. Readers take the highest epoch that has a position, whole, and
+nothing else. So a holder that was stopped and goes on after its successor replaces nothing, also not by Kafka's compaction.
+Neighbours: `history.py` folds; `rebuild.py` asks `read`. Must not know verbs. decisions/0009 says why.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Callable, Sequence
 
 from engine.core import Core, now_ms
 from engine.errors import EngineError, MessageTooLarge
+from engine.failpoints import reached
 from engine.history import UnitHistory
 from engine.log import Record
 from schemas.records import JournalRecord, PositionRecord, SnapshotRecord
 from schemas.wire import AnyRecord, UndecodableRecord, decode, encode
+from state.background import Background
 from state.ending import end
 from state.errors import StateError
 from state.keys import Unit
-from state.lock import keep
+from state.lock import Hold
 
 logger = logging.getLogger(__name__)
 
@@ -31,12 +36,21 @@ ROUND_S = 10.0
 # half as much again at most, and who holds a million leases does not encode them all every round. Few, or old ones, are always due.
 FEW = 10_000
 OLD_MS = 600_000
-HOLD_MS = 30_000
+HOLD_MS = 20_000
+# Appends on their way at a time: a snapshot may have 16 MiB.
+SIDE_BY_SIDE = 16
 POSITION = b"position"
+# The key of the mark that begins an epoch; it has no value.
+EPOCH = b"epoch"
+# Of snapshots that were written before there were epochs.
+NO_EPOCH = -1
 
 
 class Folded:
-    """A journal partition folded up to `offset`. Since the last snapshots, of `at_ms`: units `changed`, by entries of `noted` messages."""
+    """A journal partition folded up to `offset`. Since the last snapshots, of `at_ms`: units `changed`, by entries of `noted` messages.
+
+    `epoch`: of the snapshots that it began from. `replaced`: keys of earlier epochs, which nobody needs after the next position.
+    """
 
     def __init__(self) -> None:
         self.units: dict[Unit, UnitHistory] = {}
@@ -44,6 +58,15 @@ class Folded:
         self.offset = 0
         self.noted = 0
         self.at_ms = 0
+        self.epoch = NO_EPOCH
+        self.replaced: set[bytes] = set()
+
+    def begin(self, epoch: int) -> None:
+        """Everything is to be written again, under the keys of an epoch of our own."""
+        self.epoch, self.at_ms = epoch, 0
+        self.changed = set(self.units)
+        # A successor may have begun while we read.
+        self.replaced = {key for key in self.replaced if epoch_of(key) < epoch}
 
     def due(self) -> bool:
         """Whether snapshots of what changed are worth their cost."""
@@ -51,22 +74,38 @@ class Folded:
         return size <= FEW or 2 * self.noted >= size or now_ms() - self.at_ms >= OLD_MS
 
 
+class _Held:
+    """A journal partition that this worker writes the snapshots of: the lock, who renews it, and what is folded."""
+
+    def __init__(self, hold: Hold, keeper: asyncio.Task[None]) -> None:
+        self.hold = hold
+        self.keeper = keeper
+        self.folded = Folded()
+
+    async def stop(self) -> None:
+        await end(self.keeper)
+        await self.hold.give_up()
+
+
 class Snapshots:
     """Folds journal partitions. `run_once` may be called by tests; the loop calls it every 10 s."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._token = secrets.token_hex(8)
-        self._folded: dict[int, Folded] = {}
+        self._held: dict[int, _Held] = {}
+        self._background = Background()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         if self._task is None:
-            self._task = asyncio.create_task(self._loop())
+            self._task = self._background.keep(self._loop, "snapshot")
 
     async def stop(self) -> None:
+        """Ends the loop, and lets another worker go on at once."""
         await end(self._task)
         self._task = None
+        held, self._held = self._held, {}
+        await asyncio.gather(*(each.stop() for each in held.values()))
 
     async def _loop(self) -> None:
         while True:
@@ -80,19 +119,33 @@ class Snapshots:
 
     async def run_once(self) -> None:
         """One round over the partitions that this worker holds. Raises LogUnavailable, StateUnavailable."""
-        core = self._core
-        for partition in range(core.control.journal_partitions):
-            name = f"snapshot:{partition}"
-            if not await keep(core.connection, core.settings.topic_prefix, name, self._token, hold_ms=HOLD_MS):
-                self._folded.pop(partition, None)
-                continue
-            folded = self._folded.get(partition)
-            if folded is None:
-                folded = self._folded[partition] = await self.read(partition)
+        for partition in range(self._core.control.journal_partitions):
+            held = self._held.get(partition)
+            if held is not None and not held.hold.is_valid:
+                await self._held.pop(partition).stop()
+                held = None
+            if held is None:
+                held = await self._take(partition)
             else:
-                await self._fold(partition, folded)
-            if folded.due():
-                await self._write(partition, folded)
+                await self._fold(partition, held.folded)
+            if held is not None and held.folded.due():
+                await self._write(partition, held)
+
+    async def _take(self, partition: int) -> _Held | None:
+        """The partition, if nobody else has it: folded, and an epoch of its own begun. Another worker's later one ends ours."""
+        core = self._core
+        hold = Hold(core.connection, core.settings.topic_prefix, f"snapshot:{partition}", HOLD_MS)
+        if not await hold.take():
+            return None
+        held = self._held[partition] = _Held(hold, self._background.start(hold.keep(), "keep snapshot"))
+        try:
+            mark = await core.log.append(core.control.snapshot_topic, partition, None, key=EPOCH)
+            held.folded = await self.read(partition)
+        except BaseException:
+            await self._held.pop(partition).stop()
+            raise
+        held.folded.begin(mark.offset)
+        return held
 
     async def read(self, partition: int) -> Folded:
         """A journal partition folded to its end: snapshots first, then what came after them. Raises LogUnavailable."""
@@ -109,14 +162,21 @@ class Snapshots:
 
     def _of(self, newest: dict[bytes, Record]) -> Folded:
         folded = Folded()
+        epochs = [epoch_of(key) for key, record in newest.items() if record.value and key.startswith(POSITION)]
+        folded.epoch = max(epochs, default=NO_EPOCH)
         unreadable = False
-        for record in newest.values():
+        for key, record in newest.items():
+            if not record.value:
+                continue
+            folded.replaced.add(key)
+            if epoch_of(key) != folded.epoch:
+                continue
             value = self._decode(record)
             if isinstance(value, SnapshotRecord):
                 folded.units[Unit(value.incarnation, value.partition)] = UnitHistory.of(value)
             elif isinstance(value, PositionRecord):
                 folded.offset, folded.at_ms = value.journal_offset, value.at_ms
-            unreadable = unreadable or (value is None and bool(record.value))
+            unreadable = unreadable or value is None
         if unreadable:
             # The position counts on every snapshot: without one of them, the journal is read from its beginning.
             folded.offset = 0
@@ -175,31 +235,64 @@ class Snapshots:
             logger.error("action=park topic=%s partition=%d offset=%d error=%s", record.topic, record.partition, record.offset, error)
             return None
 
-    async def _write(self, partition: int, folded: Folded) -> None:
-        core, topic = self._core, self._core.control.snapshot_topic
+    async def _write(self, partition: int, held: _Held) -> None:
+        """Snapshots of what changed, then the position. Stops where the lock is lost: what is written then, nobody reads."""
+        core, topic, folded = self._core, self._core.control.snapshot_topic, held.folded
         if not folded.changed:
             return
         await core.control.sync()
-        whole = True
-        for unit in list(folded.units):
-            key = f"{unit.incarnation}/{unit.partition}".encode()
-            if unit.incarnation not in core.control.by_incarnation:
-                await core.log.append(topic, partition, None, key=key)
-                del folded.units[unit]
-            elif unit in folded.changed:
-                # In a thread: a quarter of a million open deliveries take half a second.
-                value = await asyncio.to_thread(_encoded, folded.units[unit], unit)
-                try:
-                    await core.log.append(topic, partition, value, key=key)
-                    core.count("snapshots_total")
-                except MessageTooLarge:
-                    # The one before it stays good, and the position stays with it.
-                    logger.warning("action=snapshot unit=%s bytes=%d outcome=too large", key.decode(), len(value))
-                    whole = False
-        folded.changed.clear()
+        gone = [unit for unit in folded.units if unit.incarnation not in core.control.by_incarnation]
+        for unit in gone:
+            folded.changed.discard(unit)
+            del folded.units[unit]
+            folded.replaced.add(snapshot_key(unit, folded.epoch))
+        changed = list(folded.changed)
+        for at in range(0, len(changed), SIDE_BY_SIDE):
+            if not held.hold.is_valid:
+                return
+            await asyncio.gather(*(self._write_unit(partition, folded, unit) for unit in changed[at : at + SIDE_BY_SIDE]))
         folded.noted, folded.at_ms = 0, now_ms()
-        if whole:
-            await core.log.append(topic, partition, encode(PositionRecord(folded.offset, folded.at_ms)), key=POSITION)
+        if not folded.changed and held.hold.is_valid:
+            reached("snapshot.before_position")
+            await core.log.append(topic, partition, encode(PositionRecord(folded.offset, folded.at_ms)), key=position_key(folded.epoch))
+            await self._drop_replaced(partition, folded)
+
+    async def _write_unit(self, partition: int, folded: Folded, unit: Unit) -> None:
+        # In a thread: a quarter of a million open deliveries take half a second.
+        value = await asyncio.to_thread(_encoded, folded.units[unit], unit)
+        key = snapshot_key(unit, folded.epoch)
+        reached("snapshot.before_append")
+        try:
+            await self._core.log.append(self._core.control.snapshot_topic, partition, value, key=key)
+        except MessageTooLarge:
+            # The one before it stays good, and the position stays with it.
+            logger.warning("action=snapshot unit=%s bytes=%d outcome=too large", key.decode(), len(value))
+        else:
+            self._core.count("snapshots_total")
+            folded.changed.discard(unit)
+
+    async def _drop_replaced(self, partition: int, folded: Folded) -> None:
+        """Deletes what earlier epochs wrote, and snapshots of queues that are gone: a later epoch's keys are none of ours."""
+        keys = list(folded.replaced)
+        for at in range(0, len(keys), SIDE_BY_SIDE):
+            some = keys[at : at + SIDE_BY_SIDE]
+            await asyncio.gather(*(self._core.log.append(self._core.control.snapshot_topic, partition, None, key=key) for key in some))
+            folded.replaced.difference_update(some)
+
+
+def snapshot_key(unit: Unit, epoch: int) -> bytes:
+    return f"{unit.incarnation}/{unit.partition}/{epoch}".encode()
+
+
+def position_key(epoch: int) -> bytes:
+    return POSITION + f"/{epoch}".encode()
+
+
+def epoch_of(key: bytes) -> int:
+    """The epoch in the key of a snapshot or a position; NO_EPOCH of what was written before there were any."""
+    parts = key.split(b"/")
+    named = len(parts) == 3 or (len(parts) == 2 and parts[0] == POSITION)
+    return int(parts[-1]) if named and parts[-1].isdigit() else NO_EPOCH
 
 
 def _encoded(history: UnitHistory, unit: Unit) -> bytes:

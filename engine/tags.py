@@ -9,7 +9,7 @@ import msgspec
 
 from engine.core import Core, now_ms
 from engine.errors import NotAllowedOnQueue, TagExists, TagNotFound
-from engine.limits import MAX_TAGS, check_filter, check_name, check_range, check_user_attributes
+from engine.limits import MAX_TAGS, check_asked, check_filter, check_name, check_range, check_user_attributes
 from engine.queue import DEFAULT_TAG, Queue, group_name
 from engine.queues import Queues
 from schemas.filters import Filter
@@ -28,10 +28,10 @@ class Tags:
     ) -> tuple[Queue, TagRecord, bool]:
         """Makes a tag that sees messages from `start_at_ms` on (0 oldest, negative now); an equal one is fine (False)."""
         check_name("tag", tag)
-        check_range("start_at_ms", start_at_ms, -(2**53), 2**53)
+        check_asked("start_at_ms", start_at_ms)
         check_filter(filter)
         check_user_attributes(user_attributes)
-        async with self._core.control.change(name):
+        async with self._core.control.change(name) as change:
             queue = self._queues.known(name)
             old = queue.by_name.get(tag)
             if old is not None:
@@ -47,7 +47,7 @@ class Tags:
             # The window knows the tag before any worker can load for it.
             for partition in range(len(queue.units)):
                 await self._open(queue, partition, (record.id, starts[partition]))
-            return await self._queues.write(changed), record, True
+            return await self._queues.write(changed, change), record, True
 
     async def _open(self, queue: Queue, partition: int, start: tuple[int, int]) -> None:
         await self._core.on_state(
@@ -69,12 +69,13 @@ class Tags:
         """Deletes a tag with its leases and counts. The default tag can't be deleted. Raises TagNotFound, NotAllowedOnQueue."""
         if tag == DEFAULT_TAG:
             raise NotAllowedOnQueue("the default tag can't be deleted", field="tag", given=tag)
-        async with self._core.control.change(name):
+        async with self._core.control.change(name) as change:
             queue = self._queues.known(name)
             record = queue.by_name.get(tag)
             if record is None:
                 raise TagNotFound(f"queue {name!r} has no tag {tag!r}", field="tag", given=tag)
-            await self._queues.write(msgspec.structs.replace(queue.record, tags=[t for t in queue.tags if t.id != record.id]))
+            await self._queues.write(msgspec.structs.replace(queue.record, tags=[t for t in queue.tags if t.id != record.id]), change)
+            # What a failure leaves is closed by `watch.py`.
             for unit in queue.units:
-                await self._core.store.close(unit, record.id)
+                await self._core.on_state(queue, lambda g, u=unit: self._core.store.close(u, record.id))  # type: ignore[misc]
             await self._core.log.delete_groups([group_name(self._core.settings.topic_prefix, name, tag)])

@@ -113,6 +113,7 @@ class Delivery(Struct, frozen=True, gc=False):
     offset: int
     sequence_number: str = ""  # FIFO only
     body_md5: str = ""  # hex; "" = this worker does not know it
+    repeated: bool = False  # an answer before this one carried it
 
 
 class EntryResult(Struct, frozen=True, gc=False):

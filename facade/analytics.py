@@ -13,11 +13,12 @@ import sys
 from importlib.resources import files
 
 from facade.checkup import settings_of
-from facade.stack.spark_submit import connectors
+from facade.stack.spark_submit import connectors, spark_home
 
 
 def run(job: str, given: argparse.Namespace) -> int:
-    """Runs a job in this process; its exit status. Raises StackError, BadSetting: no Java, no jars, no stack in --data."""
+    """Runs a job in this process; its exit status. Raises StackError, BadSetting: no PySpark, no jars, no stack in --data."""
+    spark_home()
     # Options of the JVM count only before it starts, and PySpark starts it: so they go by the environment.
     memory = os.environ.get("SPARK_DRIVER_MEMORY", "2g")
     jars = ",".join(map(str, connectors()))

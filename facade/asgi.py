@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import binascii
 from base64 import b64decode
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from engine.errors import NotAuthenticated, Overloaded
 from facade.problem import ProblemError
+from state.background import Background
 
 BODY_BYTES = 16 * 1024 * 1024  # of one request: 100 messages x 1 MiB x base64 would be 140 MB; who sends large ones sends fewer
 HELD_BYTES = 256 * 1024 * 1024  # of all requests in hand, so that many large ones are refused before memory ends
@@ -28,6 +29,7 @@ WHOLE = "leaseway.whole"
 _NO_EXTENSIONS: Mapping[str, Any] = {}
 
 _T = TypeVar("_T")
+_background = Background()
 
 
 class ClientGone(Exception):
@@ -35,11 +37,12 @@ class ClientGone(Exception):
 
 
 class Response(Struct, frozen=True, gc=False):
-    """A whole reply, encoded."""
+    """A whole reply, encoded. `unsent` is called when not one byte of it could be given to the client."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
     body: bytes
+    unsent: Callable[[], None] | None = None
 
 
 class Whole(Protocol):
@@ -48,8 +51,11 @@ class Whole(Protocol):
     def whole_body(self) -> bytes | None:
         """The body of the request, if all of it is there and none was received; it counts as received."""
 
-    def reply(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
-        """The whole reply; `headers` state its length unless `status` has no body. Nothing happens when the client has gone."""
+    def reply(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes, *, look: bool = False) -> bool:
+        """The whole reply; `headers` state its length unless `status` has no body. False = nothing was sent: the client has gone.
+
+        `look`: asks the socket too, whether the client has closed it and nobody has heard of that yet.
+        """
 
 
 def whole_of(scope: Scope) -> Whole | None:
@@ -178,7 +184,7 @@ async def unless_gone(call: Coroutine[Any, Any, _T], receive: Receive) -> _T:
 
     def begin() -> None:
         nonlocal watcher
-        watcher = loop.create_task(watch())
+        watcher = _background.start(watch(), "watch_client")
 
     timer = loop.call_later(WATCH_AFTER_S, begin)
     try:
@@ -194,11 +200,17 @@ async def unless_gone(call: Coroutine[Any, Any, _T], receive: Receive) -> _T:
             watcher.cancel()
 
 
-async def reply(scope: Scope, send: Send, response: Response) -> None:
-    """Sends a whole response: in one step where the server can take it so."""
-    whole = whole_of(scope)
+async def reply(whole: Whole | None, send: Send, response: Response) -> None:
+    """Sends a whole response, in one step if our server is there (`whole_of` the scope, asked before the client could go)."""
+    unsent = response.unsent
     if whole is not None:
-        whole.reply(response.status, response.headers, response.body)
+        if not whole.reply(response.status, response.headers, response.body, look=unsent is not None) and unsent is not None:
+            unsent()
         return
-    await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
+    try:
+        await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
+    except BaseException:
+        if unsent is not None:
+            unsent()
+        raise
     await send({"type": "http.response.body", "body": response.body})

@@ -44,13 +44,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def say(text: str) -> None:
-    """A line of the supervisor; lost when nobody reads any more."""
+    """A line of the supervisor; lost when nobody reads any more, or when it can't be written now (a full disk)."""
     try:
         print(f"leaseway: {text}", flush=True)
-    except OSError:
-        # `leaseway up | head`: a line without a reader must not keep the stack from being watched or stopped. Python flushes
-        # stdout once more at exit, so that goes nowhere too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        # A line without a reader (`leaseway up | head`) must not keep the stack from being watched or stopped. Python would
+        # flush it again with the next line and at exit, so it goes nowhere; later lines may have a place again.
+        kept = os.dup(sys.stdout.fileno())
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+            sys.stdout.flush()
+        if not isinstance(error, BrokenPipeError):
+            os.dup2(kept, sys.stdout.fileno())
+        os.close(kept)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -99,6 +105,22 @@ def _up_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("page-cache", "fsync"),
         help="when a send is answered: page-cache (the default: survives kill -9 of Kafka, not a power cut) or fsync",
     )
+    aside = parser.add_mutually_exclusive_group()
+    aside.add_argument(
+        "--rebuild-redis",
+        dest="aside",
+        action="store_const",
+        const=("redis",),
+        default=(),
+        help="set Redis' data aside and rebuild the state from Kafka: loses acks and leases of the last second before a crash",
+    )
+    aside.add_argument(
+        "--start-empty",
+        dest="aside",
+        action="store_const",
+        const=("kafka", "redis"),
+        help="set the data of Kafka and Redis aside and start without a queue",
+    )
     _listen_arguments(parser)
 
 
@@ -106,7 +128,7 @@ def _up(given: argparse.Namespace) -> int:
     from facade.stack.supervisor import Order, up
 
     flush = {None: None, "page-cache": 0, "fsync": 1}[given.durable]
-    up(Order(given.data, given.workers, {**_listen_settings(given), "flush_messages": flush}), say)
+    up(Order(given.data, given.workers, {**_listen_settings(given), "flush_messages": flush}, given.aside), say)
     return 0
 
 
@@ -145,10 +167,19 @@ def _config(given: argparse.Namespace) -> int:
     return 0
 
 
-def _jars(given: argparse.Namespace) -> int:
-    from facade.stack.jars import fetch
+def _jars_arguments(parser: argparse.ArgumentParser) -> None:
+    from facade.stack.jars import SETS
 
-    say(f"the jars are in {fetch(say)}")
+    about = "; ".join(f"{name}: {what}" for name, what in SETS.items())
+    parser.add_argument("sets", nargs="*", metavar="SET", help=f"{about} (default: broker)")
+
+
+def _jars(given: argparse.Namespace) -> int:
+    from facade.stack.jars import SETS, fetch
+
+    if unknown := [name for name in given.sets if name not in SETS]:
+        raise StackError(f"no set of jars is called {unknown[0]!r}; there are {' and '.join(SETS)}")
+    say(f"the jars are in {fetch(say, given.sets or ['broker'])}")
     return 0
 
 
@@ -213,10 +244,6 @@ def _rebuild(given: argparse.Namespace) -> int:
     return 0
 
 
-def _no_arguments(parser: argparse.ArgumentParser) -> None:
-    """Most commands have none."""
-
-
 COMMANDS = (
     Command("up", "start Kafka, Redis and the facade from one folder; Ctrl-C stops all", _up_arguments, _up),
     Command("serve", "start facade workers against an existing Kafka and Redis", _listen_arguments, _serve),
@@ -242,6 +269,6 @@ COMMANDS = (
     Command("verify", "compare the state in Redis with a rebuild from Kafka alone; 0 = no difference", _verify_arguments, _verify),
     Command("rebuild", "rebuild the state in Redis from Kafka, also while traffic runs", _rebuild_arguments, _rebuild),
     Command("config", "print all settings, their values and where they came from", _config_arguments, _config),
-    Command("jars", "fetch the pinned jars of Kafka and of Spark's connectors", _no_arguments, _jars),
+    Command("jars", "fetch the pinned jars of Kafka, or of Spark's connectors", _jars_arguments, _jars),
     Command("worker", None, _worker_arguments, _worker),
 )

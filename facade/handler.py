@@ -44,7 +44,7 @@ def encoded(answer: Answer) -> Response:
         headers = [media_type, (b"content-length", b"%d" % len(body))]
     if answer.headers:
         headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
-    return Response(answer.status, headers, body)
+    return Response(answer.status, headers, body, answer.unsent)
 
 
 def problem_answer(found: Problem, headers: tuple[tuple[str, str], ...] = ()) -> Answer:
@@ -66,7 +66,13 @@ class Handler:
         """The response to one request; `path` holds the parts that the path template names. Raises nothing but cancellation."""
         started = perf_counter()
         try:
-            response = encoded(await self._answer(scope, receive, path))
+            answer = await self._answer(scope, receive, path)
+            try:
+                response = encoded(answer)
+            except BaseException:
+                if answer.unsent is not None:
+                    answer.unsent()
+                raise
         except ClientGone:
             response = GONE
         except (EngineError, ProblemError) as error:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from facade.operation import Answer, Call, Example, Operation
 
@@ -23,21 +23,21 @@ READY_WITHIN_S = 3.0  # a part that hangs is not ready, and the one who asks mus
 class Live(Struct, frozen=True):
     """The process answers."""
 
-    status: str
+    status: Annotated[str, Meta(description="ok.")]
 
 
 class Ready(Struct, frozen=True):
     """Whether the worker can serve; `parts` says `ok` or what is wrong of each part."""
 
-    status: str
-    parts: dict[str, str]
+    status: Annotated[str, Meta(description="ok or unavailable.")]
+    parts: Annotated[dict[str, str], Meta(description="Of each part: ok, or what is wrong.")]
 
 
 class Health(Struct, frozen=True):
     """`ok` or `alarm`; `alarms` counts the queues by kind of alarm. /metrics names them."""
 
-    status: str
-    alarms: dict[str, int]
+    status: Annotated[str, Meta(description="ok or alarm.")]
+    alarms: Annotated[dict[str, int], Meta(description="How many queues need attention, by kind of alarm.")]
 
 
 async def live(engine: Engine, call: Call) -> Answer:

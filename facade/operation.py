@@ -33,12 +33,13 @@ class Call(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """What to answer: `content` is encoded as JSON unless it is bytes already; None = no body."""
+    """What to answer: `content` is encoded as JSON unless it is bytes already; None = no body. `unsent`: see `facade.asgi.Response`."""
 
     content: Any = None
     status: int = 200
     headers: tuple[tuple[str, str], ...] = ()
     media_type: str = JSON
+    unsent: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ way. This module must not know routes or shapes.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from engine import errors
 
@@ -42,8 +42,10 @@ STATUSES: dict[type[errors.EngineError], int] = {
     errors.QueueExists: 409,
     errors.TagExists: 409,
     errors.QueueInUse: 409,
+    errors.TooManyDelayed: 409,
     errors.MessageLeased: 409,
     errors.TaskEnded: 409,
+    errors.TooManyInFlight: 409,
     errors.Refused: 400,
     errors.InvalidValue: 400,
     errors.MessageTooLarge: 413,
@@ -94,14 +96,14 @@ CODES = _codes()
 class Problem(Struct, frozen=True, kw_only=True):
     """Problem details. `field`, `limit` and `given` are there when the problem is one value of the request."""
 
-    type: str
-    title: str
-    status: int
-    code: str
-    detail: str
-    field: str | UnsetType = UNSET
-    limit: Any = UNSET
-    given: Any = UNSET
+    type: Annotated[str, Meta(description="The place in /docs that tells of the code.")]
+    title: Annotated[str, Meta(description="The sentence of the code, which never changes.")]
+    status: Annotated[int, Meta(description="The HTTP status.")]
+    code: Annotated[str, Meta(description="What went wrong, for programs; stable.")]
+    detail: Annotated[str, Meta(description="What went wrong, for people.")]
+    field: Annotated[str, Meta(description="Which value of the request is wrong.")] | UnsetType = UNSET
+    limit: Annotated[Any, Meta(description="What would be right.")] = UNSET
+    given: Annotated[Any, Meta(description="What was given, at most 200 characters of it.")] = UNSET
 
 
 class ProblemError(Exception):

@@ -16,17 +16,21 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from facade import analytics
 from facade.stack.errors import StackError
+from spark.arguments import OUTCOMES
+from spark.progress import tell
 
 TASK_IDS = 10_000  # What one task may be given (engine/chosen.py).
 POLL_S = 0.25
 PATIENCE_S = 60.0  # A service that does not answer is asked again for so long.
 ANSWER_S = 30.0
+CLOCK_MARGIN_MS = 60_000  # How far the clocks of job and broker may differ.
 
 Say = Callable[[str], None]
 
@@ -42,9 +46,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     choice_arguments(parser)
 
 
+@dataclass
+class Outcome:
+    """What became of the letters that were chosen of one queue, as the tasks have counted them."""
+
+    queue: str
+    chosen: int = 0
+    moved: int = 0
+    failed: int = 0
+
+    @property
+    def others(self) -> int:
+        """Letters that were settled when a task came to them."""
+        return max(0, self.chosen - self.moved - self.failed)
+
+    def corrected(self, moved: int) -> Outcome:
+        """With what the journal says was moved: a task whose worker died has not counted its last moves."""
+        return Outcome(self.queue, self.chosen, min(max(self.moved, moved), self.chosen - self.failed), self.failed)
+
+
 def run(given: argparse.Namespace, say: Say) -> int:
     """0 all that was chosen is moved or was settled by others; 1 some could not be moved; 2 refused. Raises StackError."""
     service = Service(given.endpoint or _endpoint(given.data), given.key)
+    given.since_ms = int(time.time() * 1000) - CLOCK_MARGIN_MS
     with tempfile.TemporaryDirectory(prefix="leaseway-redrive-") as folder:
         given.out = Path(folder, "chosen")
         status = analytics.run("choose", given)
@@ -53,26 +77,42 @@ def run(given: argparse.Namespace, say: Say) -> int:
         queues = sorted(path for path in given.out.glob("queue=*") if path.is_dir())
         if not queues:
             say("no letter at rest is chosen")
+        if given.dry_run:
+            for path in queues:
+                say(f"{_queue_of(path)}: {sum(1 for _ in _addresses(path))} letters chosen, none moved: a dry run")
+            return 0
         done = [_redrive(service, path, given, say) for path in queues]
-    return 0 if all(done) else 1
+        if any(outcome.others for outcome in done):
+            done = _looked_up(done, given)
+    for one in done:
+        say(f"{one.queue}: {one.chosen} letters chosen, {one.moved} moved, {one.failed} failed, {one.others} settled by others")
+    return 1 if any(outcome.failed for outcome in done) else 0
 
 
-def _redrive(service: Service, folder: Path, given: argparse.Namespace, say: Say) -> bool:
-    """Moves what was chosen of one queue, a task at a time, so that the rate holds; whether none failed."""
-    queue, chosen, moved, failed = folder.name.partition("=")[2], 0, 0, 0
-    if given.dry_run:
-        say(f"{queue}: {sum(1 for _ in _addresses(folder))} letters chosen, none moved: a dry run")
-        return True
-    addresses = _addresses(folder)
+def _looked_up(done: list[Outcome], given: argparse.Namespace) -> list[Outcome]:
+    """The outcomes as the journal tells them; as the tasks do when it can't be read."""
+    if analytics.run("outcomes", given):
+        return done
+    found = json.loads((given.out / OUTCOMES).read_text())
+    return [outcome.corrected(found.get(outcome.queue, {}).get("moved", 0)) for outcome in done]
+
+
+def _redrive(service: Service, folder: Path, given: argparse.Namespace, say: Say) -> Outcome:
+    """Moves what was chosen of one queue, a task at a time, so that the rate holds."""
+    done, addresses = Outcome(_queue_of(folder)), _addresses(folder)
     while ids := list(itertools.islice(addresses, TASK_IDS)):
-        task = service.redrive(queue, ids, given.rate)
-        chosen, moved, failed = chosen + len(ids), moved + task["moved"], failed + task["failed"]
+        tell("redrive", f"{done.queue}: moving {len(ids):,} letters, {done.chosen:,} before")
+        task = service.redrive(done.queue, ids, given.rate)
+        done.chosen, done.moved, done.failed = done.chosen + len(ids), done.moved + task["moved"], done.failed + task["failed"]
         if task["status"] != "completed":
-            say(f"{queue}: task {task['id']} is {task['status']} {task['failure']}".rstrip())
-            failed += len(ids) - task["moved"] - task["failed"]
+            say(f"{done.queue}: task {task['id']} is {task['status']} {task['failure']}".rstrip())
+            done.failed += len(ids) - task["moved"] - task["failed"]
             break
-    say(f"{queue}: {chosen} letters chosen, {moved} moved, {failed} failed, {chosen - moved - failed} settled by others")
-    return failed == 0
+    return done
+
+
+def _queue_of(folder: Path) -> str:
+    return folder.name.partition("=")[2]
 
 
 def _addresses(folder: Path) -> Iterator[str]:

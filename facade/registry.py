@@ -6,9 +6,9 @@ Neighbours: `schemas.registry` has the schemas; errors have the registry's own f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from engine.verbs import Principal
 from facade.operation import Answer, Call, Example, Operation
@@ -25,26 +25,29 @@ _PAGE = 1000
 _LARGEST = 2**31 - 1
 
 
+_Schema = Annotated[str, Meta(description="The Avro schema, as JSON text.")]
+
+
 class RegistryError(Struct, frozen=True):
     """An error in the registry's form."""
 
-    error_code: int
-    message: str
+    error_code: Annotated[int, Meta(description="The registry's code: the status, and two digits at most.")]
+    message: Annotated[str, Meta(description="What went wrong, for people.")]
 
 
 class SchemaReply(Struct, frozen=True):
     """A schema as JSON text."""
 
-    schema: str
+    schema: _Schema
 
 
 class VersionReply(Struct, frozen=True):
     """A version of a subject."""
 
-    subject: str
-    version: int
-    id: int
-    schema: str
+    subject: Annotated[str, Meta(description="The subject's name.")]
+    version: Annotated[int, Meta(description="The version's number, from 1.")]
+    id: Annotated[int, Meta(description="The schema's id.")]
+    schema: _Schema
 
 
 def render(problem: Problem) -> Answer:

@@ -12,6 +12,8 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE
+
 
 class Typed(Protocol):
     """An attribute: a type word and its bytes."""
@@ -44,7 +46,10 @@ def _holds(condition: Condition, attributes: Mapping[str, Typed]) -> bool:
         return False
     if condition.type.lower() == "empty":
         return True
-    return attribute.type == condition.type and attribute.value == condition.value
+    # The type of the engine's own attribute was once `STRING`: letters and filters of then say so still.
+    of_engine = condition.name == SOURCE_QUEUE_ATTRIBUTE
+    alike = attribute.type == condition.type or (of_engine and attribute.type.lower() == condition.type.lower())
+    return alike and attribute.value == condition.value
 
 
 def matches(filter: Filter | None, attributes: Mapping[str, Typed]) -> bool:

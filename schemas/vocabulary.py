@@ -7,6 +7,10 @@ docs are tested equal to them. This module must not know who uses a word.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
+
+NATIVE_SENDER: Final = "native"  # Who sent a record that a Kafka-native producer wrote: the record itself names nobody.
+SOURCE_QUEUE_ATTRIBUTE: Final = "DLQ.sourceQueue"  # The engine gives it to each dead letter: the queue where it died.
 
 
 class MessageState(StrEnum):
@@ -14,7 +18,7 @@ class MessageState(StrEnum):
 
     DELAYED = "delayed"  # Not receivable before its time. Entered by a send or a release with a delay; left when the time comes.
     READY = "ready"  # Receivable now. Entered by a send, a release, a lapse or a due delay; left by a receive.
-    LEASED = "leased"  # Lent to one consumer until its deadline. Entered by a receive; left by ack, release, kill or lapse.
+    LEASED = "leased"  # Lent to one consumer until its deadline. Entered by a receive; left by ack, release, kill, lapse or return.
     SETTLED = "settled"  # Acked, dead, expired, purged, deleted or moved: never received again. The journal tells which.
     STORED = "stored"  # In Kafka beyond the window of the tag: will be ready when the window gets there.
 
@@ -33,10 +37,26 @@ class EventKind(StrEnum):
     PURGED = "purged"  # Settled by a purge: all offsets below offsets[0].
     DELETED = "deleted"  # Settled by id, without a receive.
     CLAIMED = "claimed"  # Held by a redrive task; times = until when. No delivery, counts nothing.
-    MOVED = "moved"  # Settled: a redrive task has sent it on.
+    MOVED = "moved"  # Settled: a redrive task has sent it on; reason = the task's id.
     SKIPPED = "skipped"  # Settled unseen: undecodable, torn batch, or the second copy of a move; reason says which.
     COPIED = "copied"  # The first copy of a move, whichever the window took first; reason = the move's key. Settles nothing.
     FLOOR = "floor"  # All offsets below offsets[0] are settled, each for a reason told before, or not wanted by the tag.
+    RETURNED = "returned"  # Given back by the worker: no answer carried the delivery, so it counts nothing; times = when receivable again.
+
+
+# What each kind does to a message, for whoever reads the journal; every kind is in one of these at least (a test says so).
+SETTLES: Final = frozenset((
+    EventKind.ACKED, EventKind.DEAD, EventKind.EXPIRED, EventKind.DELETED, EventKind.MOVED, EventKind.SKIPPED,
+))  # Each of its offsets, for good.  # fmt: skip
+BOUNDS: Final = frozenset((EventKind.PURGED, EventKind.FLOOR))  # Settles all offsets below offsets[0].
+LENDS: Final = frozenset((EventKind.LEASED,))  # Begins a delivery.
+PROLONGS: Final = frozenset((EventKind.EXTENDED,))  # Moves the deadline of the delivery.
+ENDS: Final = frozenset((
+    EventKind.RELEASED, EventKind.LAPSED, EventKind.ACKED, EventKind.DYING, EventKind.DEAD, EventKind.EXPIRED, EventKind.DELETED,
+    EventKind.CLAIMED, EventKind.MOVED,
+))  # Ends the delivery, or notices that it has ended.  # fmt: skip
+UNDOES: Final = frozenset((EventKind.RETURNED,))  # Given back by the worker, since no answer carried it: the delivery was none.
+NOTES: Final = frozenset((EventKind.COPIED, EventKind.FLOOR))  # Bookkeeping: nothing happened to a message when it was written.
 
 
 class EntryStatus(StrEnum):
@@ -49,7 +69,7 @@ class EntryStatus(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a message died or was skipped."""
+    """Why a message died or was skipped; why an entry is there that says nothing of messages."""
 
     EXHAUSTED = "exhausted"  # Received as often as the redrive policy allows.
     KILLED = "killed"  # A consumer said so.
@@ -57,6 +77,7 @@ class Reason(StrEnum):
     TORN_BATCH = "torn_batch"  # Part of an atomic batch that never became whole.
     DUPLICATE = "duplicate"  # Repeats a message that was sent to a FIFO queue at most five minutes before.
     DUPLICATE_MOVE = "duplicate_move"  # A second copy of the same move.
+    REBUILT = "rebuilt"  # Of a floor at 0: the unit begins a new life; entries with a lower seq that come later do not count.
 
 
 class TaskStatus(StrEnum):

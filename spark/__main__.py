@@ -1,4 +1,4 @@
-"""Runs a job: `python -m spark sql|report|live|choose ...`. `leaseway` does the same with the connectors' jars and the brokers it knows.
+"""Runs a job: `python -m spark sql|report|live|choose|outcomes ...`; `leaseway` does so with the connectors' jars and its own brokers.
 
 Neighbours: `arguments.py` has the options. Somebody's own Spark needs the connectors on its class path.
 """
@@ -11,8 +11,9 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from spark.arguments import choose_arguments, live_arguments, report_arguments, sql_arguments
-from spark.log import BadOption, log_of, moment
+from spark.arguments import choose_arguments, live_arguments, outcomes_arguments, report_arguments, sql_arguments
+from spark.log import BadOption, NoBroker, log_of, moment
+from spark.progress import tell
 
 _DAY = timedelta(days=1)
 
@@ -26,10 +27,11 @@ def run_sql(given: argparse.Namespace) -> int:
     from spark.sql_job import lines
     from spark.tables import Tables
 
-    span = span_of(given)
+    span, log = span_of(given), log_of(given)
     try:
-        with job("sql", given.master) as spark_session:
-            Tables(spark_session, log_of(given), span).create_views(given.query)
+        with job("sql", given.master, log) as spark_session:
+            views = Tables(spark_session, log, span).create_views(given.query)
+            tell("sql", f"asking {', '.join(views) or 'no view'}")
             for line in lines(spark_session.sql(given.query), given.format, given.limit):
                 sys.stdout.write(line + "\n")
     except (AnalysisException, ParseException) as error:
@@ -40,7 +42,7 @@ def run_sql(given: argparse.Namespace) -> int:
 
 def run_report(given: argparse.Namespace) -> int:
     """Writes the reports of the last day before now, or of the span that was given."""
-    from spark.report import PAGE, report
+    from spark.report import PAGE, folder_of, report
     from spark.session import job
 
     end = moment(given.end) if given.end else datetime.now(UTC)
@@ -48,10 +50,11 @@ def run_report(given: argparse.Namespace) -> int:
     oldest = moment(given.oldest) if given.oldest else None
     if begin >= end:
         raise BadOption("--from must be before --to")
-    given.out.mkdir(parents=True, exist_ok=True)
-    with job("report", given.master) as spark_session:
-        summary = report(spark_session, log_of(given), begin, end, given.out, oldest)
-    sys.stdout.write(f"{given.out / PAGE} (made in {summary['seconds']['all']} s)\n")
+    log, folder = log_of(given), given.out / folder_of(begin, end)
+    with job("report", given.master, log) as spark_session:
+        folder.mkdir(parents=True, exist_ok=True)
+        summary = report(spark_session, log, begin, end, folder, oldest)
+    sys.stdout.write(f"{folder / PAGE} (made in {summary['seconds']['all']} s)\n")
     return 0
 
 
@@ -63,7 +66,7 @@ def run_live(given: argparse.Namespace) -> int:
     log = log_of(given)
     topic = {None: f"{log.prefix}.rates", "none": None}.get(given.rates_topic, given.rates_topic)
     # Live ends its queries itself, also when it is interrupted.
-    with job("live", given.master) as spark_session, contextlib.suppress(KeyboardInterrupt):
+    with job("live", given.master, log) as spark_session, contextlib.suppress(KeyboardInterrupt):
         Live(spark_session, log, given.out, topic, given.batch_records).run(None if given.once else given.every)
     return 0
 
@@ -75,21 +78,43 @@ def run_choose(given: argparse.Namespace) -> int:
     return run_it(given)
 
 
+def run_outcomes(given: argparse.Namespace) -> int:
+    """Writes how chosen letters were settled; 0 done."""
+    from spark.choose import run_outcomes as run_it
+
+    return run_it(given)
+
+
 _JOBS = {
     "sql": (sql_arguments, run_sql),
     "report": (report_arguments, run_report),
     "live": (live_arguments, run_live),
     "choose": (choose_arguments, run_choose),
+    "outcomes": (outcomes_arguments, run_outcomes),
 }
+# By the command that people know.
+_SHOWN = {"choose": "redrive", "outcomes": "redrive"}
 
 
 def run(job: str, given: argparse.Namespace) -> int:
-    """Runs a job with options that are parsed; 0 done, 2 refused."""
+    """Runs a job with options that are parsed; 0 done, 1 Kafka failed meanwhile, 2 refused."""
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    from spark.source import kafka_failure
+
+    name = _SHOWN.get(job, job)
     try:
         return _JOBS[job][1](given)
-    except (BadOption, OSError) as error:
-        sys.stderr.write(f"leaseway {job}: {error}\n")
+    except (BadOption, NoBroker, OSError) as error:
+        tell(name, str(error))
         return 2
+    except (PySparkException, Py4JJavaError) as error:
+        failure = kafka_failure(error)
+        if failure is None:
+            raise
+        tell(name, f"Kafka failed: {failure}")
+        return 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from spark.log import log_arguments
 
+OUTCOMES = "outcomes.json"  # Below the folder of the addresses: {queue: {how: letters}}.
+
 
 def sql_arguments(parser: ArgumentParser) -> None:
     """Options of `sql`."""
@@ -19,7 +21,7 @@ def sql_arguments(parser: ArgumentParser) -> None:
 
 def report_arguments(parser: ArgumentParser) -> None:
     """Options of `report`."""
-    parser.add_argument("--out", type=Path, required=True, help="folder of the report, made when missing")
+    parser.add_argument("--out", type=Path, required=True, help="folder of reports, made when missing; each has its own folder there")
     parser.add_argument("--oldest", metavar="TIME", help="read the log from here on (default: all of it); backlog and counts begin there")
     _span_arguments(parser)
     _job_arguments(parser)
@@ -39,6 +41,13 @@ def choose_arguments(parser: ArgumentParser) -> None:
     """Options of `choose`."""
     parser.add_argument("--out", type=Path, required=True, help="folder of the addresses")
     choice_arguments(parser)
+
+
+def outcomes_arguments(parser: ArgumentParser) -> None:
+    """Options of `outcomes`."""
+    parser.add_argument("--out", type=Path, required=True, help="folder of the addresses; outcomes.json goes there too")
+    parser.add_argument("--since-ms", type=int, required=True, help="read the journal from here on, epoch milliseconds")
+    _job_arguments(parser)
 
 
 def choice_arguments(parser: ArgumentParser) -> None:

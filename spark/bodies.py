@@ -21,7 +21,8 @@ _PLACE = ["queue", "partition", "offset"]
 def letters_of(tables: Tables, staged: Staged, died: DataFrame) -> DataFrame:
     """DEAD_LETTERS among the staged messages `died`, with their bodies."""
     letters = died.where(F.col("origin.reason").isin("exhausted", "killed") & (F.col("status") == "shown"))
-    return dead_letters_of(_with_bodies(tables, staged, letters), staged.journal, staged.queues)
+    found = dead_letters_of(_with_bodies(tables, staged, letters), staged.journal_now, staged.runs, staged.queues)
+    return tables.not_settled_later(found)
 
 
 def succeeded_of_sources(tables: Tables, staged: Staged, letters: DataFrame) -> DataFrame:

@@ -1,23 +1,27 @@
-"""The job behind `leaseway redrive`: writes the addresses of the dead letters that an SQL condition chooses.
+"""The jobs behind `leaseway redrive`: which dead letters an SQL condition chooses, and how those were settled that no task has counted.
 
-The facade reads the files and starts redrive tasks; Spark never talks to it. Neighbours: `spark/__main__.py` runs the job,
-`facade/redrive.py` reads what it wrote. Must not know tasks.
+The facade reads the files and starts redrive tasks; Spark never talks to it. Neighbours: `spark/__main__.py` runs the jobs,
+`facade/redrive.py` reads what they wrote. Must not know tasks.
 """
 
 from __future__ import annotations
 
-import sys
+import json
 from argparse import Namespace
+from collections import defaultdict
 from pathlib import Path
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from spark.arguments import OUTCOMES
 from spark.log import log_of
+from spark.progress import tell
 from spark.session import job
-from spark.source import span_of
+from spark.source import Span, span_of
 from spark.tables import Tables
+from spark.transitions import settlements
 
 FILES = "queue=*/*.txt"  # Below the folder that `write_chosen` made; a line of a file is an address.
 
@@ -41,13 +45,35 @@ def write_chosen(chosen: DataFrame, out: Path) -> None:
 
 def run(given: Namespace) -> int:
     """Writes below `given.out` what `given.where` chooses; 0 done, 2 the condition is wrong (stderr says why)."""
-    span = span_of(given)
+    span, log = span_of(given), log_of(given)
     try:
-        with job("choose", given.master) as spark_session:
+        with job("redrive", given.master, log) as spark_session:
             # Those that the condition names: in a subquery it may ask others too.
-            Tables(spark_session, log_of(given), span).create_views(f"dead_letters {given.where}")
+            views = Tables(spark_session, log, span).create_views(f"dead_letters {given.where}")
+            tell("redrive", f"asking {', '.join(views)}")
             write_chosen(chosen_of(spark_session.table("dead_letters"), given.where, given.queue), given.out)
     except (AnalysisException, ParseException) as error:
-        sys.stderr.write(f"leaseway: --where: {error.getMessage() or error}\n")
+        tell("redrive", f"--where: {error.getMessage() or error}")
         return 2
+    return 0
+
+
+def outcomes_of(chosen: DataFrame, journal: DataFrame) -> DataFrame:
+    """How letters ended: queue, settled_how, letters. Reads queue and address of `chosen`, JOURNAL; those at rest give no row."""
+    settled = settlements(journal.where(F.col("tag_id") == 0))
+    known = settled.select(F.concat_ws("/", "incarnation", "partition", "offset").alias("address"), "settled_how")
+    return chosen.join(known, on="address").groupBy("queue", "settled_how").agg(F.count("*").alias("letters"))
+
+
+def run_outcomes(given: Namespace) -> int:
+    """Writes to `given.out`/OUTCOMES how the letters that are named there were settled since `given.since_ms`; 0 done."""
+    log = log_of(given)
+    with job("redrive", given.master, log) as spark_session:
+        tell("redrive", "asking the journal what became of the others")
+        chosen = spark_session.read.schema("address string, queue string").text(str(given.out))
+        journal = Tables(spark_session, log, Span(given.since_ms)).journal()
+        found: dict[str, dict[str, int]] = defaultdict(dict)
+        for row in outcomes_of(chosen, journal).collect():
+            found[row["queue"]][row["settled_how"]] = row["letters"]
+    (given.out / OUTCOMES).write_text(json.dumps(found), encoding="ascii")
     return 0

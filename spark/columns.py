@@ -60,7 +60,7 @@ MESSAGES = row(
     attributes=MapType(TEXT, ATTRIBUTE),
     delay_ms=LONG,
     lease_ms=LONG,  # Null = the queue's setting.
-    sender=TEXT,  # Principal; '' = native.
+    sender=TEXT,  # Principal; `native` = a Kafka-native producer, also of what the service has moved since.
     group=TEXT,
     dedup_id=TEXT,
     priority=INT,
@@ -80,10 +80,13 @@ JOURNAL = row(
     tag_id=INT,
     offset=LONG,
     until=TIME,  # The entry's time for this offset: deadline, or when receivable again; null = it has none.
-    reason=TEXT,  # A word of Reason or ''; the move key of kind `copied`.
+    reason=TEXT,  # A word of Reason or ''; the move key of kind `copied`, the task's id of kind `moved`.
     logged_at=TIME,  # Log-append time of the journal's record.
     leads=FLAG,  # True for the first offset of an entry: counting these counts entries, which are calls.
 )
+
+# How a delivery ends. Lapsed also when nobody has noticed; killed, and each that removed the message from under its holder.
+DELIVERY_ENDS = ("acked", "released", "lapsed", "killed", "purged", "expired", "deleted", "moved", "open")
 
 # One row per delivery (a message lent under a tag once). Key: incarnation, partition, tag_id, nonce, offset.
 DELIVERIES = row(
@@ -100,10 +103,10 @@ DELIVERIES = row(
     visible_at=TIME,  # When it became receivable for this delivery: due_at, then the release's time or the lapsed deadline.
     received_at=TIME,
     deadline_at=TIME,  # Last deadline, after extensions.
-    extensions=INT,  # How often the deadline was moved.
+    extensions=INT,  # How often the deadline was moved; to end the lease at once is a release and none.
     settled_at=TIME,  # When this delivery ended (a lapse: its deadline); null = open.
     again_at=TIME,  # Of a released one: when receivable again.
-    how=TEXT,  # acked | released | lapsed | killed | expired | deleted | purged | moved | open (nothing has ended it yet).
+    how=TEXT,  # A word of DELIVERY_ENDS. `open`: nothing has ended it, and its deadline is to come.
     wait_ms=LONG,  # received_at - visible_at, at least 0.
     lease_ms=LONG,  # settled_at - received_at; null = open.
     body_bytes=LONG,  # Of the message; null as sent_at.
@@ -137,7 +140,7 @@ DEAD_LETTERS = row(
     sender=TEXT,
     group=TEXT,
     priority=INT,
-    settled_how=TEXT,  # acked | moved (redriven) | deleted | expired | purged | dead; null = at rest.
+    settled_how=TEXT,  # acked | moved (redriven) | deleted | expired | purged | dead | settled (no longer told how); null = at rest.
     settled_at=TIME,
 )
 
@@ -182,10 +185,10 @@ TALLIES = row(
     minute=TIME,
     queue=TEXT,
     tag=TEXT,  # '' for what happens to a queue, not under a tag (sent, arrived).
-    principal=TEXT,  # Who sent it; '' = the log does not tell.
+    principal=TEXT,  # Who sent it (`native` = a Kafka-native producer); '' = the log does not tell.
     measure=TEXT,  # sent | arrived (moved here) | a word of EventKind.
-    requests=LONG,  # Calls as far as the log tells: entries of the journal; sends, an atomic batch being one.
-    messages=LONG,
+    requests=LONG,  # About: entries of the journal, which merge calls and split them; records sent singly, and atomic batches.
+    messages=LONG,  # Below 0: was taken for leased in a minute before, and given back undelivered.
     bytes=LONG,  # Of bodies; 0 for what the journal says.
 )
 
@@ -211,7 +214,7 @@ LIVES = row(
     due_at=TIME,
     body_bytes=LONG,
     settled_at=TIME,  # Null = open.
-    settled_how=TEXT,  # acked | dead | expired | deleted | moved | skipped | purged; null = open.
+    settled_how=TEXT,  # acked | dead | expired | deleted | moved | skipped | purged | settled (the log no longer tells how); null = open.
 )
 
 FRAMES = {

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from schemas.registry import schema_id, schema_text, version_id, versions
+from schemas.vocabulary import NATIVE_SENDER
 
 HEAD_BYTES = 5
 HEADER_NAME_CHARS = 256  # As in schemas/wire.py: a longer header name of a native record is cut.
@@ -54,7 +55,8 @@ def time_of(ms: Column) -> Column:
 
 
 def messages_of(records: DataFrame, topic_prefix: str) -> DataFrame:
-    """One row per record of the queues' topics: MESSAGES without `incarnation`, `due_at`; status `undecodable` or `shown`.
+    """One row per record of the queues' topics: MESSAGES without `incarnation`, `due_at`; status `undecodable` or `shown`; delay_ms
+    null where the queue's holds.
 
     Reads value, headers, topic, partition, offset, timestamp. A value without the head of a message schema of ours is a
     native producer's, as for the engine: its bytes are the body, its headers the attributes, also when the head is of a
@@ -65,6 +67,8 @@ def messages_of(records: DataFrame, topic_prefix: str) -> DataFrame:
     read = headed.withColumn("native", ~ours).withColumn("m", avro_fields("message"))
     broken = ~F.col("native") & F.col("m.body").isNull()
     body = F.when(F.col("native"), F.coalesce("value", F.lit(bytearray()))).otherwise(F.col("m.body"))
+    # Who writes to the topic without us names no sender: the queue's own delay holds, as in the engine.
+    named = F.coalesce(F.col("m.sender") != "", F.lit(False))
     shaped = read.withColumn("broken", broken).withColumn("body", body)
     return shaped.select(
         F.substring("topic", len(topic_prefix) + 1, 1000).alias("queue"),
@@ -78,9 +82,9 @@ def messages_of(records: DataFrame, topic_prefix: str) -> DataFrame:
         F.when(F.col("native") | F.col("m.body_is_text"), F.try_validate_utf8(F.col("body").cast("string"))).alias("body_text"),
         F.length("body").cast("long").alias("body_bytes"),
         F.when(F.col("native"), native_attributes("headers")).otherwise(F.col("m.attributes")).alias("attributes"),
-        F.coalesce("m.delay_ms", F.lit(0)).cast("long").alias("delay_ms"),
+        F.when(named, F.col("m.delay_ms")).alias("delay_ms"),
         "m.lease_ms",
-        F.coalesce("m.sender", F.lit("")).alias("sender"),
+        F.when(named, F.col("m.sender")).otherwise(NATIVE_SENDER).alias("sender"),
         "m.group",
         "m.dedup_id",
         F.coalesce("m.priority", F.lit(8)).alias("priority"),
@@ -136,7 +140,7 @@ def unread_of(records: DataFrame, subject: str) -> DataFrame:
     """
     headed = records.where(F.col("value").isNotNull()).withColumn("schema_id", head_id())
     known = F.coalesce(F.col("schema_id").isin(known_ids(subject)), F.lit(False))
-    sign = {"message": "body", "journal": "entries", "queue": "name"}[subject]
+    sign = {"message": "body", "journal": "entries", "queue": "name", "snapshot": "tags"}[subject]
     read = headed.withColumn("known", known).withColumn("sign", avro_fields(subject)[sign])
     claims = F.col("schema_id").isNotNull() | F.lit(subject != "message")
     reason = F.when(F.col("known") & F.col("sign").isNull(), "undecodable").when(~F.col("known") & claims, "unknown_schema")

@@ -8,62 +8,68 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from schemas.vocabulary import ENDS, LENDS, PROLONGS, UNDOES
 from spark.columns import DEAD_LETTERS, DELIVERIES
 from spark.decode import time_of
-from spark.transitions import purge_after, purges, settlements
+from spark.floors import with_forgotten
+from spark.transitions import given_back, purge_after, purges, settlements
 
 _KEY = ("incarnation", "partition", "tag_id", "offset")
 _DEATHS = ("exhausted", "killed")
-# What ends a delivery; `extended` moves its deadline, `dying` of an exhausted message only notices that it has lapsed.
-ENDS = ("lapsed", "released", "acked", "dying", "dead", "expired", "deleted", "moved", "claimed")
+# What the holder of the lease did, also late; any other end of a delivery finds a lease whose time may have been over before.
+_BY_HOLDER = ("acked", "released", "killed")
 
 
-def leases(journal: DataFrame) -> DataFrame:
+def leases(journal: DataFrame, as_of: Column | None = None) -> DataFrame:
     """One row per delivery, from the journal alone: DELIVERIES without what only the message tells (sent, first visible, wait).
 
-    Adds `before_at`, when the delivery before it made the message receivable (null = first delivery). Reads JOURNAL.
+    Adds `before_at`, when the delivery before it made the message receivable (null = first delivery). Reads JOURNAL. At `as_of`
+    a lease whose time is over has lapsed, though nobody has noticed; None = not before somebody does. Kinds that are in none of the
+    tables of `schemas.vocabulary` change no delivery.
     """
-    told = journal.where(F.col("kind").isin("leased", "extended", *ENDS))
+    lends, prolongs, undoes = ([str(kind) for kind in kinds] for kinds in (LENDS, PROLONGS, UNDOES))
+    ends = [*map(str, ENDS), *undoes]
+    told = journal.where(F.col("kind").isin(*lends, *prolongs, *ends))
     order = Window.partitionBy(*_KEY).orderBy("seq")
     through = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    lent = F.when(F.col("kind") == "leased", F.col("seq"))
-    numbered = told.withColumn("nonce", F.last(lent, ignorenulls=True).over(through)).where(F.col("nonce").isNotNull())
-    first = F.col("kind") == "leased"
-    extended = F.col("kind") == "extended"
-    end = F.when(F.col("kind").isin(*ENDS), F.struct("seq", "at", "kind", "reason", "until"))
-    rows = numbered.groupBy("queue", "tag", *_KEY, "nonce").agg(
+    first, moved = F.col("kind").isin(*lends), F.col("kind").isin(*prolongs)
+    numbered = told.withColumn("nonce", F.last(F.when(first, F.col("seq")), ignorenulls=True).over(through))
+    time = F.struct("seq", "at", "until")
+    rows = numbered.where(F.col("nonce").isNotNull()).groupBy("queue", "tag", *_KEY, "nonce").agg(
         F.max(F.when(first, F.col("at"))).alias("received_at"),
-        F.coalesce(F.max_by("until", F.when(extended, F.col("seq"))), F.max(F.when(first, F.col("until")))).alias("deadline_at"),
-        F.count(F.when(extended, 1)).cast("int").alias("extensions"),
-        F.min(end).alias("end"),
-    )
-    return _counted(_purged(_ended(rows), journal))
+        F.max(F.when(first | (moved & ~given_back()), time)).alias("time"),
+        F.max(F.when(given_back(), time)).alias("back"),
+        F.count(F.when(moved & ~given_back(), 1)).cast("int").alias("extensions"),
+        F.min(F.when(F.col("kind").isin(*ends), F.struct("seq", "at", "kind", "reason", "until"))).alias("end"),
+    )  # fmt: skip
+    delivered = rows.where(~F.coalesce(F.col("end.kind").isin(*undoes), F.lit(False)))
+    return _counted(_ended(_over(delivered), journal, as_of))
 
 
-def _ended(rows: DataFrame) -> DataFrame:
-    """Says how and when each delivery ended by itself."""
-    kind, reason = F.col("end.kind"), F.col("end.reason")
-    how = (
-        F.when((kind == "dying") & (reason == "killed"), "killed")
-        .when(kind.isin("dying", "lapsed", "claimed"), "lapsed")
-        .when(kind == "dead", "killed")
-        .otherwise(kind)
-    )
-    ended = rows.withColumn("how", how)
-    # A lapse is noticed late: the lease was over at its deadline.
-    at = F.when(F.col("how") == "lapsed", F.least("deadline_at", "end.at")).otherwise(F.col("end.at"))
-    again = F.when(F.col("how") == "released", F.col("end.until"))
-    return ended.withColumn("settled_at", at).withColumn("again_at", again)
+def _over(rows: DataFrame) -> DataFrame:
+    """Says when each lease was over by itself, and how: its holder gave it back at once, or its time came."""
+    back = F.when(F.col("back.seq") > F.col("time.seq"), F.col("back"))
+    timed = rows.withColumn("deadline_at", F.col("time.until")).withColumn("back", back)
+    over = timed.withColumn("over_at", F.coalesce("back.at", "deadline_at"))
+    return over.withColumn("over_how", F.when(F.col("back").isNotNull(), "released").otherwise("lapsed"))
 
 
-def _purged(rows: DataFrame, journal: DataFrame) -> DataFrame:
-    """Ends open deliveries that a purge has ended."""
+def _ended(rows: DataFrame, journal: DataFrame, as_of: Column | None) -> DataFrame:
+    """Says how and when each delivery ended: by its holder, by its time, by a purge, or by what else settled the message."""
     joined = rows.join(F.broadcast(purges(journal)), on=["incarnation", "partition", "tag_id"], how="left")
-    hit = joined.withColumn("purge", F.when(F.col("how").isNull(), purge_after(F.col("nonce"))))
-    # A lease that was over before the purge has lapsed, though nobody noticed.
-    ended = F.when(F.col("purge.at") >= F.col("deadline_at"), "lapsed").when(F.col("purge").isNotNull(), "purged")
-    at = F.coalesce("settled_at", F.least("purge.at", F.when(F.col("purge").isNotNull(), F.col("deadline_at"))))
-    return hit.withColumn("how", F.coalesce("how", ended, F.lit("open"))).withColumn("settled_at", at)
+    hit = joined.withColumn("purge", F.when(F.col("end").isNull(), purge_after(F.col("nonce"))))
+    kind, killed = F.col("end.kind"), F.col("end.reason") == "killed"
+    word = F.when((kind == "dying") & killed | (kind == "dead"), "killed").when(~kind.isin("dying", "lapsed", "claimed"), kind)
+    told = hit.withColumn("word", F.coalesce(word, F.when(F.col("purge").isNotNull(), "purged")))
+    at = F.coalesce("end.at", "purge.at")
+    # A lapse is noticed late, or not yet: the lease was over at its deadline.
+    passed = F.col("back").isNotNull() if as_of is None else F.col("over_at") <= as_of
+    noticed = F.when(F.col("word").isNotNull(), F.col("over_at") <= at).otherwise(F.col("end").isNotNull() | passed)
+    by_time = ~F.coalesce(F.col("word").isin(*_BY_HOLDER), F.lit(False)) & F.coalesce(noticed, F.lit(False))
+    ended = told.withColumn("how", F.when(by_time, F.col("over_how")).otherwise(F.coalesce("word", F.lit("open"))))
+    settled_at = F.when(by_time, F.least("over_at", at)).otherwise(at)
+    again_at = F.when(by_time, F.col("back.until")).when(F.col("word") == "released", F.col("end.until"))
+    return ended.withColumn("settled_at", settled_at).withColumn("again_at", again_at)
 
 
 def _counted(rows: DataFrame) -> DataFrame:
@@ -74,15 +80,16 @@ def _counted(rows: DataFrame) -> DataFrame:
     return counted.withColumn("lease_ms", F.unix_millis("settled_at") - F.unix_millis("received_at"))
 
 
-def deliveries_of(journal: DataFrame, messages: DataFrame) -> DataFrame:
-    """DELIVERIES: one row per delivery. `messages` needs queue, incarnation, partition, offset, sent_at, due_at, body_bytes.
+def deliveries_of(journal: DataFrame, messages: DataFrame, as_of: Column | None = None) -> DataFrame:
+    """DELIVERIES at `as_of` (see `leases`): one row per delivery. `messages` needs queue, incarnation, partition, offset, sent_at,
+    due_at, body_bytes.
 
     A delivery whose message is not in `messages` (retention, another range) has null sent_at; its first wait is null.
     """
     sent = messages.select(
         "queue", "incarnation", "partition", "offset", "sent_at", F.col("due_at").alias("first_visible_at"), "body_bytes"
     )
-    joined = leases(journal).join(sent, on=["queue", "incarnation", "partition", "offset"], how="left")
+    joined = leases(journal, as_of).join(sent, on=["queue", "incarnation", "partition", "offset"], how="left")
     return with_waits(joined).select(*DELIVERIES.names)
 
 
@@ -93,8 +100,8 @@ def with_waits(rows: DataFrame) -> DataFrame:
     return seen.withColumn("wait_ms", F.when(F.col("visible_at").isNotNull(), wait))
 
 
-def dead_letters_of(messages: DataFrame, journal: DataFrame, queues: DataFrame) -> DataFrame:
-    """DEAD_LETTERS: one row per first copy of a dead letter. Reads MESSAGES, JOURNAL, QUEUES.
+def dead_letters_of(messages: DataFrame, journal: DataFrame, runs: DataFrame, queues: DataFrame) -> DataFrame:
+    """DEAD_LETTERS: one row per first copy of a dead letter. Reads MESSAGES, JOURNAL, RUNS (see `floors.py`), QUEUES.
 
     Whether it is at rest is what the default tag of its queue says; a second copy of one move is what the journal has skipped.
     """
@@ -104,7 +111,10 @@ def dead_letters_of(messages: DataFrame, journal: DataFrame, queues: DataFrame) 
     joined = died.join(settled, on=["incarnation", "partition", "offset"], how="left")
     purged = joined.join(F.broadcast(purges(default).drop("tag_id")), on=["incarnation", "partition"], how="left")
     hit = purged.withColumn("purge", F.when(F.col("settled_how").isNull(), purge_after(F.lit(0))))
-    kept = hit.where(F.coalesce("settled_how", F.lit("")) != "skipped")
+    how = F.coalesce("settled_how", F.when(F.col("purge").isNotNull(), "purged"))
+    told = hit.withColumn("settled_how", how).withColumn("settled_at", F.coalesce("settled_at", "purge.at"))
+    known = with_forgotten(told.withColumn("tag_id", F.lit(0)), default, runs)
+    kept = known.where(F.coalesce("settled_how", F.lit("")) != "skipped")
     names = F.broadcast(queues.select(F.col("incarnation").alias("source_incarnation"), F.col("queue").alias("source_queue")))
     letters = kept.withColumn("source_incarnation", _incarnation_of(F.col("origin.from_id")))
     return letters.join(names, on="source_incarnation", how="left").select(*_letter_columns())
@@ -125,8 +135,6 @@ def _letter_columns() -> list[Column]:
         "first_received_at": time_of(F.col("origin.first_received_at_ms")),
         "receive_count": F.col("origin.receive_count"),
         "lived_ms": F.unix_millis("sent_at") - F.col("origin.original_sent_at_ms"),
-        "settled_how": F.coalesce("settled_how", F.when(F.col("purge").isNotNull(), "purged")),
-        "settled_at": F.coalesce("settled_at", "purge.at"),
     }
     return [made.get(name, F.col(name)).alias(name) for name in DEAD_LETTERS.names]
 

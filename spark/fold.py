@@ -10,15 +10,15 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from schemas.vocabulary import ENDS, LENDS, PROLONGS, UNDOES
 from spark.batches import SPAN_MS
 from spark.columns import BATCH_MARK, INT, JOURNAL, LONG, ORIGIN, TEXT, TIME, row
-from spark.deliveries import ENDS
 from spark.transitions import purge_after, purges
 
 _UNIT = ["incarnation", "partition"]
 _LEASE = ["incarnation", "partition", "tag_id", "offset"]
 _PART = ["queue", "partition"]
-_OF_LEASES = ("leased", "extended", "purged", *ENDS)
+_OF_LEASES = (*map(str, (*LENDS, *PROLONGS, *ENDS, *UNDOES)), "purged")
 
 SEQS = row(incarnation=TEXT, partition=INT, last_seq=LONG)
 # What tallies need of a message.

@@ -22,6 +22,7 @@ from spark.decode import entries_of, messages_of
 from spark.deliveries import leases
 from spark.fold import RECORDS, SEQS, decided, news, next_seqs, still_open, with_open_leases
 from spark.log import Log
+from spark.progress import tell
 from spark.reports.latency import lease_histogram
 from spark.source import make_topic, one_topic, queue_topics, stream, write_topic
 from spark.tables import Tables
@@ -118,9 +119,12 @@ class Live:
         shutil.rmtree(self._out / "states" / name / str(number - _STATES_KEPT), ignore_errors=True)
 
     def _tell(self, name: str, number: int) -> None:
+        path = str(self._out / f"tallies/stream={name}/batch={number}")
+        written = self._spark_session.read.schema(TALLIES).parquet(path)
+        whole = written.agg(F.coalesce(F.sum("messages"), F.lit(0)).alias("messages"), F.max("minute").alias("minute")).collect()[0]
+        until = "" if whole["minute"] is None else f", up to {whole['minute']:%Y-%m-%d %H:%M}"
+        tell("live", f"batch {number} of {name}: {whole['messages']:,} counted{until}")
         if self._rates_topic is not None:
-            path = str(self._out / f"tallies/stream={name}/batch={number}")
-            written = self._spark_session.read.schema(TALLIES).parquet(path)
             write_topic(rates(written, name, number), self._log, self._rates_topic)
 
 

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark.columns import LIVES
+from spark.floors import with_forgotten
 from spark.transitions import purge_after, purges, settlements, with_tag_names
 
 
@@ -36,16 +37,17 @@ def _holds(condition: Column) -> Column:
     return attribute.isNotNull() & ((F.lower(condition["type"]) == "empty") | F.coalesce(same, F.lit(False)))
 
 
-def lives_of(messages: DataFrame, journal: DataFrame, queues: DataFrame) -> DataFrame:
+def lives_of(messages: DataFrame, journal: DataFrame, runs: DataFrame, queues: DataFrame) -> DataFrame:
     """LIVES: one row per message that is shown and tag that wants it, and how it ended there.
 
-    `messages` needs queue, incarnation, partition, offset, sent_at, due_at, body_bytes, status, tag_ids. A record that the
-    window skipped (second copy of a move, repeated FIFO send) is a life that ended as `skipped`.
+    `messages` needs queue, incarnation, partition, offset, sent_at, due_at, body_bytes, status, tag_ids. `runs` (RUNS of snapshots)
+    tell of acks that the journal no longer has, and must be no younger than `journal`. A record that the window skipped (second copy of
+    a move, repeated FIFO send) is a life that ended as `skipped`.
     """
     shown = messages.where(F.col("status") == "shown").withColumn("tag_id", F.explode("tag_ids"))
     ended = shown.join(settlements(journal), on=["incarnation", "partition", "tag_id", "offset"], how="left")
     purged = ended.join(F.broadcast(purges(journal)), on=["incarnation", "partition", "tag_id"], how="left")
     hit = purged.withColumn("purge", F.when(F.col("settled_how").isNull(), purge_after(F.lit(0))))
     how = F.coalesce("settled_how", F.when(F.col("purge").isNotNull(), "purged"))
-    whole = hit.withColumn("settled_how", how).withColumn("settled_at", F.coalesce("settled_at", "purge.at"))
-    return with_tag_names(whole, queues).select(*LIVES.names)
+    told = hit.withColumn("settled_how", how).withColumn("settled_at", F.coalesce("settled_at", "purge.at"))
+    return with_tag_names(with_forgotten(told, journal, runs), queues).select(*LIVES.names)

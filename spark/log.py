@@ -5,15 +5,25 @@ Neighbours: `source.py` reads topics of a `Log`. Must not import PySpark: `lease
 
 from __future__ import annotations
 
+import re
+import socket
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+_CONNECT_S = 3.0
+# As Kafka's clients read it.
+_ADDRESS = re.compile(r"(?:.*?://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]{1,5})")
+
 
 class BadOption(ValueError):
     """An option of a job can't be used; the text says which and why."""
+
+
+class NoBroker(Exception):
+    """Kafka can't be reached; the text says where it was looked for, and why it can't."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +43,25 @@ class Log:
     def source_options(self) -> dict[str, str]:
         """The options of Spark's Kafka source and sink."""
         return {f"kafka.{name}": value for name, value in self.client_options.items()}
+
+
+def reach(log: Log) -> None:
+    """Looks whether any of the brokers takes a connection, before a job starts Spark. Raises NoBroker, BadOption.
+
+    Kafka's own client tries again for minutes; `source.answered` asks one that takes connections whether it answers too.
+    """
+    failure = ""
+    for address in filter(None, (part.strip() for part in log.bootstrap.split(","))):
+        match = _ADDRESS.fullmatch(address)
+        if match is None or int(match[2]) > 65_535:
+            raise BadOption(f"--bootstrap: {address!r} is not HOST:PORT")
+        try:
+            socket.create_connection((match[1], int(match[2])), _CONNECT_S).close()
+        except OSError as error:
+            failure = failure or str(error.strerror or error)
+        else:
+            return
+    raise NoBroker(f"no broker of {log.bootstrap} can be reached: {failure or 'no address is given'}")
 
 
 def log_arguments(parser: ArgumentParser) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +22,8 @@ from spark.letters import letter_ages, letter_bursts, letter_minutes, letter_sha
 from spark.log import Log, epoch_ms
 from spark.page.figures import figures_of
 from spark.page.page import page_of
+from spark.page.sections import REQUESTS
+from spark.progress import Stages
 from spark.reports.backlog import backlog, tag_lag
 from spark.reports.latency import latency, lease_histogram, slow_leases
 from spark.reports.metering import metering
@@ -38,6 +39,16 @@ PAGE = "report.html"
 MOST_CLUSTERED = 100_000
 _LETTER = ("queue", "partition", "offset", "address", "source_queue", "reason", "dead_at", "settled_how", "body_kind", "shape", "cluster")
 _STAGE = "staged"
+
+
+def folder_of(begin: datetime, end: datetime) -> str:
+    """The name of the folder of a report: its time, so that no report replaces that of another."""
+
+    def spelt(time: datetime) -> str:
+        utc = time.astimezone(UTC)
+        return f"{utc:%Y-%m-%dT%H%M%S}" + (f".{utc.microsecond // 1000:03d}" if utc.microsecond >= 1000 else "")
+
+    return f"{spelt(begin)}--{spelt(end)}"
 
 
 def tallies_of(staged: Staged, begin: datetime, end: datetime) -> DataFrame:
@@ -95,54 +106,36 @@ def report(
     The log is read from `oldest` on (None = all that Kafka has): backlog and receive counts at `begin` need what was before.
     What `out` holds of an earlier report is replaced. Not safe for two jobs with one `out`.
     """
-    clock = Clock()
+    stages = Stages("report")
     folder = out / _STAGE
     frames: dict[str, DataFrame] = {}
 
     def write(name: str, frame: DataFrame) -> DataFrame:
+        stages.begin(name, f"writing {name}")
         frames[name] = _write(frame, out / name, end)
-        clock.note(name)
         return frames[name]
 
     try:
         tables = Tables(spark_session, log, Span(epoch_ms(oldest) if oldest else None, epoch_ms(end)))
-        staged = stage(tables, str(folder))
-        clock.note("stage")
+        staged = stage(tables, str(folder), lambda name: stages.begin(name, f"reading {name}"))
         tallies = write("tallies", added(tallies_of(staged, begin, end)))
         for name, frame in reports_of(staged, tallies, begin, end).items():
             write(name, frame)
+        stages.begin("bodies", "reading bodies of dead letters")
         letters = kept(letters_of(tables, staged, between(staged.messages, "sent_at", begin, end)), f"{folder}/letters")
         succeeded = kept(succeeded_of_sources(tables, staged, letters), f"{folder}/succeeded")
-        clock.note("bodies")
         for name, frame in letter_reports_of(letters, succeeded, end):
             write(name, frame)
+        stages.begin("page", "writing the page")
         unread = unread_messages(staged.messages, f"{log.prefix}.q.").unionByName(tables.unread_events())
         summary = summary_of(frames, begin, end) | {"unread": _rows(unread)}
         shown = figures_of(frames, begin, end)
-        clock.note("page")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    summary |= {"seconds": clock.seconds()}
+    summary |= {"seconds": stages.seconds()}
     (out / SUMMARY).write_text(json.dumps(summary, indent=1, default=str) + "\n", encoding="utf-8")
     (out / PAGE).write_text(page_of(summary, shown), encoding="utf-8")
     return summary
-
-
-class Clock:
-    """How long each part took, in seconds."""
-
-    def __init__(self) -> None:
-        self._began = self._at = time.monotonic()
-        self._seconds: dict[str, float] = {}
-
-    def note(self, name: str) -> None:
-        """What was done since the last note has this name."""
-        now = time.monotonic()
-        self._seconds[name], self._at = round(now - self._at, 1), now
-
-    def seconds(self) -> dict[str, float]:
-        """All parts, and `all`."""
-        return {**self._seconds, "all": round(self._at - self._began, 1)}
 
 
 def written(spark_session: SparkSession, out: Path) -> dict[str, DataFrame]:
@@ -158,6 +151,7 @@ def summary_of(frames: Mapping[str, DataFrame], begin: datetime, end: datetime) 
         "from": begin.isoformat(),
         "to": end.isoformat(),
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "requests": REQUESTS,
         "totals": _rows(frames["tallies"].groupBy("measure").agg(*sums).orderBy("measure")),
         "queues": _rows(frames["tallies"].groupBy("queue", "tag", "measure").agg(*sums).orderBy("queue", "tag", "measure")),
         "latency": _rows(frames["latency_total"].drop("date").orderBy("queue", "tag", "measure")),

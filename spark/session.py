@@ -13,6 +13,10 @@ from collections.abc import Iterator, Mapping
 
 from pyspark.sql import SparkSession
 
+from spark.log import Log, reach
+from spark.progress import tell
+from spark.source import answered
+
 DRIVER_MEMORY = "2g"
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -51,11 +55,14 @@ def session(name: str, master: str | None = None, settings: Mapping[str, str] | 
 
 
 @contextlib.contextmanager
-def job(name: str, master: str | None) -> Iterator[SparkSession]:
-    """The session of one command, `leaseway NAME`: says errors alone, and ends with it."""
+def job(name: str, master: str | None, log: Log) -> Iterator[SparkSession]:
+    """The session of one command, `leaseway NAME`: says errors alone, and ends with it. Raises NoBroker, BadOption."""
+    reach(log)
+    tell(name, "starting Spark")
     made = session(f"leaseway {name}", master)
     made.sparkContext.setLogLevel("ERROR")
     try:
+        answered(made, log)
         yield made
     finally:
         made.stop()

@@ -8,6 +8,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE
+
 MOST_DEPTH = 4  # Key paths go so deep; what is below is one value.
 MOST_FIELDS = 200  # Of one body; the rest is not looked at.
 MOST_CHARS = 4000  # Of a text that is no JSON object.
@@ -41,8 +43,8 @@ def with_body(frame: DataFrame) -> DataFrame:
     """Adds to any frame with body, body_text, attributes what its bodies are made of; the grain stays.
 
     body_kind: json (an object) | text | binary | empty. fields: array of (path, type, value as text): the leaves of a JSON object,
-    `a.b` for b in a, and the attributes as `@name`; arrays are leaves. shape: "a: number, b.c: string" of a JSON object, sorted;
-    the masked text (at most 400 characters), or "binary 89504e47" with the first four bytes.
+    `a.b` for b in a, and the attributes that the sender gave as `@name`; arrays are leaves. shape: "a: number, b.c: string" of a JSON
+    object, sorted; the masked text (at most 400 characters), or "binary 89504e47" with the first four bytes.
     """
     # A null body_text means bytes; text that is no JSON, or has a key twice, parses to null.
     parsed = frame.withColumn("_object", F.try_parse_json("body_text").try_cast("map<string,variant>"))
@@ -74,7 +76,9 @@ def tokens() -> Column:
     characters); of a text `word ...` without a field. No token tells of a binary body but its first bytes.
     """
     said = F.transform("fields", lambda f: F.filter(_said_of(f), lambda token: token["what"].isNotNull()))
-    words = F.filter(F.split(masked(F.col("body_text")), r"[\s,;:=()\[\]{}]+"), lambda word: F.length(word) > 1)
+    # An element of XML is a word, with what it holds: `<zip>12345</zip><id>7</id>` is two.
+    text = F.regexp_replace(masked(F.col("body_text")), r"(</[^<>]*>|/>)<", "$1 <")
+    words = F.filter(F.split(text, r"[\s,;:=()\[\]{}]+"), lambda word: F.length(word) > 1)
     of_text = F.transform(F.array_distinct(words), lambda word: _token(F.lit(""), F.concat(F.lit("word "), word)))
     of_binary = F.array(_token(F.lit(""), F.col("shape")))
     of_body = F.when(F.col("body_kind") == "text", of_text).when(F.col("body_kind") == "binary", of_binary)
@@ -102,7 +106,9 @@ def _attribute_fields() -> Column:
         text = F.when(kind != "binary", entry["value"]["value"].cast("string"))
         return _field(F.concat(F.lit(ATTRIBUTE), entry["key"]), kind, text)
 
-    return F.coalesce(F.transform(F.map_entries("attributes"), field), _no_fields())
+    # What the engine adds to every letter tells of no cause, and would make all letters alike.
+    sent = F.filter(F.map_entries("attributes"), lambda entry: entry["key"] != SOURCE_QUEUE_ATTRIBUTE)
+    return F.coalesce(F.transform(sent, field), _no_fields())
 
 
 def _shape() -> Column:

@@ -5,21 +5,26 @@ Neighbours: `tables.py` decodes. Must not know what is in a record.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
-from spark.log import Log, epoch_ms, moment
+from spark.log import Log, NoBroker, epoch_ms, moment
 
 # A topic may be deleted, or retention move on, while a job reads: what is gone is not a failure of the job.
 _TASK_RECORDS = "250000"  # Of one task: a queue's large partition is read by several.
 _BOTH = {"failOnDataLoss": "false", "includeHeaders": "true"}
 Offsets = Mapping[str, Mapping[int, int]]
+# How long brokers may take to answer at all, and one of them before another is asked. 5 s were too few at a load of 25 on two cores.
+_ANSWER = {"default.api.timeout.ms": "20000", "request.timeout.ms": "7000"}
 
 
 @dataclass(frozen=True)
@@ -81,20 +86,53 @@ def stream(spark_session: SparkSession, log: Log, topics: Mapping[str, str], mos
     return spark_session.readStream.format("kafka").options(**log.source_options, **_BOTH, **topics, **options).load()
 
 
-def make_topic(spark_session: SparkSession, log: Log, topic: str) -> None:
-    """Makes a topic with the brokers' defaults unless it is there. Raises Py4JJavaError: not allowed, or no broker."""
+def answered(spark_session: SparkSession, log: Log) -> None:
+    """Looks whether the brokers answer, and let us in. Raises NoBroker."""
+    try:
+        with _admin(spark_session, log, _ANSWER) as admin:
+            admin.describeCluster().nodes().get()
+    except Py4JJavaError as error:
+        raise NoBroker(f"the brokers of {log.bootstrap} do not answer: {_reason(error)}") from None
+
+
+def kafka_failure(error: BaseException) -> str | None:
+    """What a Kafka client complained of, when that made the job fail: `TopicAuthorizationException: ...`; None = something else."""
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    while java is not None:
+        name = str(java.getClass().getName())
+        if name.startswith("org.apache.kafka."):
+            return f"{name.rpartition('.')[2]}: {java.getMessage()}"
+        java = java.getCause()
+    return None
+
+
+def _reason(error: Py4JJavaError) -> str:
+    return kafka_failure(error) or str(error.java_exception.getMessage())
+
+
+@contextlib.contextmanager
+def _admin(spark_session: SparkSession, log: Log, options: Mapping[str, str] = MappingProxyType({})) -> Iterator[Any]:
+    """Kafka's own admin client. Raises Py4JJavaError."""
     jvm: Any = spark_session._jvm  # noqa: SLF001 - PySpark has no other way to the client that its source brings
     properties = jvm.java.util.Properties()
-    for name, value in log.client_options.items():
+    for name, value in {**log.client_options, **options}.items():
         properties.setProperty(name, value)
     admin = jvm.org.apache.kafka.clients.admin.Admin.create(properties)
     try:
+        yield admin
+    finally:
+        # What did not answer is not waited for.
+        admin.close(jvm.java.time.Duration.ZERO)
+
+
+def make_topic(spark_session: SparkSession, log: Log, topic: str) -> None:
+    """Makes a topic with the brokers' defaults unless it is there. Raises Py4JJavaError: not allowed, or no broker."""
+    jvm: Any = spark_session._jvm  # noqa: SLF001 - as above
+    with _admin(spark_session, log) as admin:
         if not admin.listTopics().names().get().contains(topic):
             # The number of partitions and of replicas: the brokers'.
             new = jvm.org.apache.kafka.clients.admin.NewTopic(topic, jvm.java.util.Optional.empty(), jvm.java.util.Optional.empty())
             admin.createTopics(jvm.java.util.Collections.singleton(new)).all().get()
-    finally:
-        admin.close()
 
 
 def write_topic(frame: DataFrame, log: Log, topic: str) -> None:

@@ -6,6 +6,7 @@ bytes a message. Neighbours: `report.py` asks for it, `reports/` read what comes
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -13,6 +14,7 @@ from pyspark.sql import functions as F
 
 from spark.batches import judged
 from spark.deliveries import deliveries_of
+from spark.floors import runs_of_snapshots
 from spark.lives import lives_of, with_wanted_tags
 from spark.tables import Tables
 
@@ -25,24 +27,36 @@ SLIM = (
 
 @dataclass(frozen=True)
 class Staged:
-    """Frames over Parquet: QUEUES; MESSAGES without bodies; JOURNAL, DELIVERIES, LIVES."""
+    """Frames over Parquet, as of the end of the span: QUEUES; MESSAGES without bodies; JOURNAL, DELIVERIES, LIVES.
+
+    `journal_now` is JOURNAL as of now, and `runs` (see `floors.py`) are no younger.
+    """
 
     queues: DataFrame
     messages: DataFrame
     journal: DataFrame
+    journal_now: DataFrame
+    runs: DataFrame
     deliveries: DataFrame
     lives: DataFrame
 
 
-def stage(tables: Tables, folder: str) -> Staged:
-    """Writes the frames of `tables` below `folder` and gives them back, read from there."""
+def stage(tables: Tables, folder: str, begin: Callable[[str], None]) -> Staged:
+    """Writes the frames of `tables` below `folder` and gives them back, read from there; `begin` is told what is begun."""
+    begin("messages")
     queues = kept(tables.queues().coalesce(1), f"{folder}/queues")
     slim = with_wanted_tags(tables.unjudged_messages(), queues).select(*SLIM)
     messages = tables.within(judged(kept(slim, f"{folder}/messages"), F.current_timestamp()), "sent_at")
-    journal = kept(tables.journal(queues), f"{folder}/journal")
-    deliveries = kept(deliveries_of(journal, messages), f"{folder}/deliveries")
-    lives = kept(lives_of(messages, journal, queues), f"{folder}/lives")
-    return Staged(queues, messages, journal, deliveries, lives)
+    begin("journal")
+    # Before the journal, and that to its end: an ack that a snapshot has and the journal has not is then an old one.
+    runs = kept(runs_of_snapshots(tables.snapshots()), f"{folder}/runs")
+    journal_now = kept(tables.until_now().journal(queues), f"{folder}/journal")
+    journal = tables.until_end(journal_now, "logged_at")
+    begin("deliveries")
+    deliveries = kept(deliveries_of(journal, messages, tables.as_of()), f"{folder}/deliveries")
+    begin("lives")
+    lives = tables.not_settled_later(kept(lives_of(messages, journal_now, runs, queues), f"{folder}/lives"))
+    return Staged(queues, messages, journal, journal_now, runs, deliveries, lives)
 
 
 def kept(frame: DataFrame, path: str) -> DataFrame:

@@ -17,6 +17,7 @@ from spark.batches import SPAN_MS, judged, judged_stream
 from spark.columns import FRAMES, MESSAGES
 from spark.decode import avro_fields, entries_of, head_id, messages_of, plus_ms, time_of, unread_of
 from spark.deliveries import dead_letters_of, deliveries_of
+from spark.floors import newest_snapshots, runs_of_snapshots
 from spark.log import Log
 from spark.source import ALL, Span, one_topic, parts, queue_topics, read, stream
 from spark.transitions import journal_of, without_repeats
@@ -58,10 +59,10 @@ def _tag(tag: Column) -> Column:
 
 
 def with_queues(messages: DataFrame, queues: DataFrame) -> DataFrame:
-    """Adds incarnation and due_at to messages: the queue's own delay holds for native records. Columns as MESSAGES."""
+    """Adds incarnation, due_at, and the queue's own delay where a message has none. Columns as MESSAGES."""
     known = queues.select("queue", "incarnation", F.col("delay_ms").alias("queue_delay_ms"))
     joined = messages.join(F.broadcast(known), on="queue", how="left")
-    delay = F.when(F.col("sender") == "", F.coalesce("queue_delay_ms", F.lit(0))).otherwise(F.col("delay_ms"))
+    delay = F.coalesce("delay_ms", "queue_delay_ms", F.lit(0))
     timed = joined.withColumn("delay_ms", delay.cast("long")).withColumn("due_at", plus_ms(F.col("sent_at"), F.col("delay_ms")))
     return timed.select(*MESSAGES.names)
 
@@ -105,32 +106,47 @@ class Tables:
         entries = entries_of(read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.journal"), self.span))
         return journal_of(without_repeats(entries), self.queues() if queues is None else queues)
 
+    def snapshots(self) -> DataFrame:
+        """The newest snapshot of each unit, as of now whatever the span: records of Kafka."""
+        return newest_snapshots(read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.snapshot")))
+
+    def until_now(self) -> Tables:
+        """The same log from the beginning of the span on, without an end."""
+        return Tables(self.spark_session, self.log, Span(self.span.from_ms))
+
+    def as_of(self) -> Column:
+        """The moment of which the frames tell: the end of the span, or now when that is to come."""
+        now = F.current_timestamp()
+        return now if self.span.to_ms is None else F.least(now, F.timestamp_millis(F.lit(self.span.to_ms)))
+
     def deliveries(self) -> DataFrame:
         """DELIVERIES that began in the span, as far as the span tells."""
-        return deliveries_of(self.journal(), self.messages())
+        return deliveries_of(self.journal(), self.messages(), self.as_of())
 
     def dead_letters(self) -> DataFrame:
         """DEAD_LETTERS that were appended in the span; what became of them as of now."""
-        now, queues = Tables(self.spark_session, self.log, Span(self.span.from_ms)), self.queues()
-        return dead_letters_of(self.messages(), now.journal(queues), queues)
+        queues = self.queues()
+        return dead_letters_of(self.messages(), self.until_now().journal(queues), runs_of_snapshots(self.snapshots()), queues)
 
     def unread(self) -> DataFrame:
-        """UNREAD of queues' topics, journal and control topic."""
+        """UNREAD of queues' topics, journal, snapshots and control topic."""
         messages = read(self.spark_session, self.log, queue_topics(self.log), self.span)
         return unread_of(messages, "message").unionByName(self.unread_events())
 
     def unread_events(self) -> DataFrame:
-        """UNREAD of journal and control topic."""
+        """UNREAD of journal, snapshots and control topic."""
         journal = read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.journal"), self.span)
         control = read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.control"))
         of_queues = control.where(F.col("key").cast("string").startswith(_QUEUE_KEY))
-        return unread_of(journal, "journal").unionByName(unread_of(of_queues, "queue"))
+        unread = unread_of(journal, "journal").unionByName(unread_of(of_queues, "queue"))
+        return unread.unionByName(unread_of(self.snapshots(), "snapshot"))
 
-    def create_views(self, query: str | None = None) -> None:
-        """Makes the frames temporary views of the session, for SQL; with `query` only those whose names occur in it."""
-        for name in FRAMES:
-            if query is None or re.search(rf"\b{name}\b", query, re.IGNORECASE):
-                getattr(self, name)().createOrReplaceTempView(name)
+    def create_views(self, query: str | None = None) -> list[str]:
+        """Makes the frames temporary views of the session, for SQL; with `query` only those whose names occur in it. Their names."""
+        found = [name for name in FRAMES if query is None or re.search(rf"\b{name}\b", query, re.IGNORECASE)]
+        for name in found:
+            getattr(self, name)().createOrReplaceTempView(name)
+        return found
 
     def message_stream(self, lateness: str = LATENESS) -> DataFrame:
         """MESSAGES as a stream with a watermark on sent_at; records of atomic batches come when theirs is decided (30 s + lateness)."""
@@ -143,11 +159,22 @@ class Tables:
         timed = entries.withWatermark("logged_at", lateness)
         return journal_of(timed.dropDuplicatesWithinWatermark(["incarnation", "partition", "seq"]), self.queues())
 
+    def until_end(self, frame: DataFrame, time: str) -> DataFrame:
+        """The rows of a frame whose column `time` is before the end of the span."""
+        high = self.span.to_ms
+        return frame if high is None else frame.where(F.unix_millis(time) < high)
+
+    def not_settled_later(self, frame: DataFrame) -> DataFrame:
+        """The frame (LIVES, DEAD_LETTERS) as of the end of the span: what was settled after it was not settled yet."""
+        high = self.span.to_ms
+        if high is None:
+            return frame
+        by_then = F.coalesce(F.unix_millis("settled_at") < high, F.lit(False))
+        return frame.withColumn("settled_how", F.when(by_then, F.col("settled_how"))).withColumn(
+            "settled_at", F.when(by_then, F.col("settled_at"))
+        )
+
     def within(self, frame: DataFrame, time: str) -> DataFrame:
         """The rows of a frame whose column `time` is in the span."""
-        low, high = self.span.from_ms, self.span.to_ms
-        if low is not None:
-            frame = frame.where(F.unix_millis(time) >= low)
-        if high is not None:
-            frame = frame.where(F.unix_millis(time) < high)
-        return frame
+        low = self.span.from_ms
+        return self.until_end(frame if low is None else frame.where(F.unix_millis(time) >= low), time)

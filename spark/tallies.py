@@ -8,7 +8,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from schemas.vocabulary import NOTES, UNDOES
 from spark.columns import TALLIES
+from spark.transitions import given_back
 
 KEY = ("minute", "queue", "tag", "principal", "measure")
 
@@ -37,17 +39,20 @@ def sends(messages: DataFrame) -> DataFrame:
 def events(journal: DataFrame) -> DataFrame:
     """TALLIES of what the journal says, one measure per kind; the minute is that of `at`. Reads JOURNAL.
 
-    `purged` counts calls only: its offsets are bounds. `floor` and `copied` are bookkeeping and left out.
+    A lease that its holder has set to end at once is `released`. `purged` counts calls only: its offsets are bounds. What was given
+    back undelivered is taken off what was `leased`. Bookkeeping is left out.
     """
-    told = journal.where(~F.col("kind").isin("floor", "copied"))
+    told = journal.where(~F.col("kind").isin(*map(str, NOTES)))
+    undone = F.col("kind").isin(*map(str, UNDOES))
+    measure = F.when(undone, "leased").when(given_back(), "released").otherwise(F.col("kind"))
     rows = told.select(
         F.date_trunc("minute", "at").alias("minute"),
         "queue",
         "tag",
         F.lit("").alias("principal"),
-        F.col("kind").alias("measure"),
-        F.col("leads").cast("int").alias("requests"),
-        (F.col("kind") != "purged").cast("int").alias("messages"),
+        measure.alias("measure"),
+        (F.col("leads") & ~undone).cast("int").alias("requests"),
+        F.when(undone, -1).otherwise((F.col("kind") != "purged").cast("int")).alias("messages"),
         F.lit(0).alias("bytes"),
     )
     return added(rows)
@@ -85,8 +90,8 @@ _STATISTICS = {
 def daily_of(tallies: DataFrame) -> DataFrame:
     """Daily statistics: one row per UTC day, queueName and tagName ('' = of the queue: sends), with EMQ's names.
 
-    Requests are calls that changed something: a receive that got nothing leaves no trace, and one call that touched several
-    partitions counts once for each.
+    Requests are about right (`page.sections.REQUESTS`): calls that came together are one, and one that touched several partitions
+    is several.
     """
     counted = [_of(column, *measures).alias(name) for name, (column, measures) in _STATISTICS.items()]
     dated = tallies.withColumn("date", F.to_date("minute"))

@@ -8,10 +8,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from schemas.vocabulary import SETTLES, EventKind
 from spark.columns import JOURNAL
 
-# What settles one offset for good. `purged` and `floor` speak of all offsets below theirs.
-SETTLES = ("acked", "dead", "expired", "deleted", "moved", "skipped")
 DEFAULT_TAG = "default"
 
 
@@ -52,6 +51,14 @@ def tag_name() -> Column:
     return F.coalesce("known_tag", default, F.concat(F.lit("#"), F.col("tag_id")))
 
 
+def given_back() -> Column:
+    """Whether a JOURNAL row is a lease that its holder has set to end at once: a release in SQS' words, ChangeMessageVisibility(0).
+
+    The handle stays good until the next delivery, so for the engine it is a deadline that was moved.
+    """
+    return F.coalesce((F.col("kind") == EventKind.EXTENDED.value) & (F.col("until") <= F.col("at")), F.lit(False))
+
+
 def purges(journal: DataFrame) -> DataFrame:
     """One row per unit and tag that was purged: `purges` = array of (seq, bound, at). Small: it may be broadcast."""
     purged = journal.where(F.col("kind") == "purged")
@@ -61,7 +68,7 @@ def purges(journal: DataFrame) -> DataFrame:
 
 def settlements(journal: DataFrame) -> DataFrame:
     """One row per unit, tag and offset that was settled by itself: settled_at, settled_how, settled_reason. Purges are not here."""
-    settled = journal.where(F.col("kind").isin(*SETTLES))
+    settled = journal.where(F.col("kind").isin(*map(str, SETTLES)))
     first = F.min(F.struct("seq", "at", "kind", "reason"))
     grouped = settled.groupBy("incarnation", "partition", "tag_id", "offset").agg(first.alias("s"))
     return grouped.select(

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import hiredis
 
+from state.background import Background
 from state.ending import end
 from state.errors import StateUnavailable
 
@@ -58,7 +59,8 @@ class _Wire(asyncio.Protocol):
         return future
 
     def _flush(self) -> None:
-        if self.buffer and self.transport is not None:
+        # One that was cut a moment ago: who waits hears of it by `connection_lost`.
+        if self.buffer and self.transport is not None and not self.transport.is_closing():
             self.transport.write(b"".join(self.buffer) if len(self.buffer) > 1 else self.buffer[0])
         self.buffer.clear()
 
@@ -110,6 +112,7 @@ class Connection:
         self.database = int(parse_qs(parts.query).get("db", ["0"])[0] if self._socket else parts.path.strip("/") or 0)
         self.run_id = ""
         self._wire: _Wire | None = None
+        self._background = Background()
         self._keeper: asyncio.Task[None] | None = None
         self._first: asyncio.Future[None] | None = None
 
@@ -117,7 +120,7 @@ class Connection:
         """Returns when Redis has answered, or after CONNECT_S; the connection is tried for ever after."""
         if self._keeper is None:
             self._first = asyncio.get_running_loop().create_future()
-            self._keeper = asyncio.create_task(self._keep())
+            self._keeper = self._background.keep(self._keep, "connect")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(self._first), CONNECT_S)
 

@@ -1,7 +1,8 @@
-"""A lock among workers, for changes of control records: at most one holder while Redis keeps the key.
+"""Locks among workers: at most one holder while Redis keeps the key, and a holder that knows when it may no longer act.
 
-Neighbours: `engine.control` takes it. A lock makes changes orderly, it does not guard messages: those are guarded by scripts.
-Must not know what it protects.
+A holder renews its lock until it gives it up. One that was stopped (SIGSTOP, a machine asleep) finds by its own clock that the
+time is over, before it has asked anybody. A lock makes work orderly; what a late holder writes is refused by the readers of what
+it writes to (docs/decisions/0009). Neighbours: `engine.control`, `engine.tasks`, `engine.snapshots`. Must not know what is held.
 """
 
 from __future__ import annotations
@@ -13,50 +14,82 @@ from contextlib import asynccontextmanager, suppress
 
 import hiredis
 
+from state.background import Background
 from state.connection import Connection
+from state.ending import end
 from state.errors import StateError, StateUnavailable
 from state.keys import lock_key
 
 _UNLOCK = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 
-
-_KEEP = """
-local held = redis.call('GET', KEYS[1])
-if held and held ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1
-"""
-
-
-async def keep(connection: Connection, prefix: str, name: str, token: str, *, hold_ms: int) -> bool:
-    """Takes or renews lock `name` for `token`; it ends by itself. False when another token has it. Raises StateUnavailable."""
-    reply = await connection.call("EVAL", _KEEP, 1, lock_key(prefix, name), token, hold_ms)
-    if isinstance(reply, hiredis.ReplyError):
-        raise StateUnavailable(f"Redis refused a lock: {reply}")
-    return bool(reply)
+_RENEW = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0"
 
 
 class LockBusy(StateError):
     """Somebody else holds the lock."""
 
 
-@asynccontextmanager
-async def lock(connection: Connection, prefix: str, name: str, *, hold_ms: int, wait_s: float) -> AsyncIterator[None]:
-    """Holds lock `name`, for `hold_ms` at most. Raises LockBusy after `wait_s`, StateUnavailable without Redis."""
-    key, token = lock_key(prefix, name), secrets.token_hex(8)
-    loop = asyncio.get_running_loop()
-    give_up = loop.time() + wait_s
-    while True:
-        reply = await connection.call("SET", key, token, "NX", "PX", hold_ms)
+class Hold:
+    """A lock as its holder knows it. `take` and `renew` are for one task at a time; `is_valid` asks nobody and may be called always."""
+
+    def __init__(self, connection: Connection, prefix: str, name: str, hold_ms: int) -> None:
+        self._connection = connection
+        self._key = lock_key(prefix, name)
+        self._token = secrets.token_hex(8)
+        self._hold_ms = hold_ms
+        self._until = 0.0
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the lock is surely held still, by this process' clock; a tenth of the time is left for clocks that differ."""
+        return asyncio.get_running_loop().time() < self._until
+
+    async def take(self) -> bool:
+        """Takes the lock unless somebody has it. Raises StateUnavailable."""
+        return await self._ask("SET", self._key, self._token, "NX", "PX", self._hold_ms)
+
+    async def renew(self) -> bool:
+        """Holds it for `hold_ms` from now; False = it is lost for good. Raises StateUnavailable (it may be held still)."""
+        return await self._ask("EVAL", _RENEW, 1, self._key, self._token, self._hold_ms)
+
+    async def _ask(self, *command: str | int) -> bool:
+        asked_at = asyncio.get_running_loop().time()
+        reply = await self._connection.call(*command)
         if isinstance(reply, hiredis.ReplyError):
             raise StateUnavailable(f"Redis refused a lock: {reply}")
-        if reply is not None:
-            break
-        if loop.time() > give_up:
+        self._until = asked_at + self._hold_ms * 0.9 / 1000 if reply else 0.0
+        return bool(reply)
+
+    async def keep(self) -> None:
+        """Renews it three times in its time until it is lost; cancelled by who gives it up."""
+        while self.is_valid:
+            await asyncio.sleep(self._hold_ms / 3000)
+            with suppress(StateUnavailable):
+                await self.renew()
+
+    async def give_up(self) -> None:
+        """Lets others take it at once, when Redis can be reached; else it ends by itself."""
+        self._until = 0.0
+        with suppress(StateError):
+            await self._connection.call("EVAL", _UNLOCK, 1, self._key, self._token)
+
+
+@asynccontextmanager
+async def lock(connection: Connection, prefix: str, name: str, *, hold_ms: int, wait_s: float) -> AsyncIterator[Hold]:
+    """Holds lock `name` to the end of the block: renewed meanwhile, lost after `hold_ms` without a renewal.
+
+    Raises LockBusy after `wait_s`, StateUnavailable without Redis.
+    """
+    hold = Hold(connection, prefix, name, hold_ms)
+    loop = asyncio.get_running_loop()
+    until = loop.time() + wait_s
+    while not await hold.take():
+        if loop.time() > until:
             raise LockBusy(name)
         await asyncio.sleep(0.02)
+    keeper = Background().start(hold.keep(), f"keep {name}")
     try:
-        yield
+        yield hold
     finally:
-        with suppress(StateError):
-            await connection.call("EVAL", _UNLOCK, 1, key, token)
+        await end(keeper)
+        await hold.give_up()

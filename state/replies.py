@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from schemas.records import OpenDelivery
 
-# Messages a tag may have open in a unit: ready, delayed and leased, with bodies or without (docs/decisions/0004: what one costs).
+# Messages a tag may have open in a unit beside those that are lent: ready and delayed, with bodies or without (what one costs:
+# docs/decisions/0004).
 MAX_OPEN = 200_000
 
 
@@ -75,34 +76,41 @@ class Dying(Struct, frozen=True):
 
 
 class Received(Struct, frozen=True):
-    """Answer of a receive. `wait_ms` until the next message of this unit is due, None = none; all of `leased` share `nonce`.
+    """Answer of a receive; all of `leased` share `nonce`. `head_ms`: since when the next message of this unit is visible, or from when on;
+    `wait_ms` until then; None = there is none.
 
-    `hungry`: nothing more is free now, so the window takes more than bodies for, if the log has more.
+    `lent`: how many of `open` are; of a few it is not counted (include/lent.lua). `hungry`: nothing more is free now, so the window takes
+    more than bodies for, if the log has more.
     """
 
     now_ms: int
     nonce: int
     wait_ms: int | None
+    head_ms: int | None
     cursor: int
     open: int
+    lent: int
     hungry: bool
     leased: list[Leased]
     dying: list[Dying]
 
 
 class Probed(Struct, frozen=True):
-    """A look at a unit under a tag: ms until the next message is due (0 = now, None = none), cursor, what it holds, seen (FIFO).
+    """A look at a unit under a tag: when its next message is due, cursor, what it holds, seen (FIFO), since when the first are visible.
 
-    `hungry` as in `Received`.
+    `wait_ms`, `head_ms`, `lent` and `hungry` as in `Received`.
     """
 
     wait_ms: int | None
+    head_ms: int | None
     cursor: int
     open: int
+    lent: int
     bodies: int
     bytes: int
     seen: int
     hungry: bool
+    times: list[int]
 
 
 class Acked(Struct, frozen=True):

@@ -49,6 +49,8 @@ _HEADER = struct.Struct(">QQq")
 _DELIVERY = struct.Struct(">QIQBQ")
 _WORDS = msgspec.msgpack.Decoder(list[str])
 HEADER_BYTES = _HEADER.size
+# Of the meta hash: a tag's cursor, and the mark of one that is being closed.
+_TAG_FIELDS = ("c", "x")
 
 # The first word of a reply of ours that says no.
 _REFUSED: dict[bytes, type[StateLost | OutboxFull | Fenced]] = {b"LOST": StateLost, b"FULL": OutboxFull, b"FENCED": Fenced}
@@ -62,6 +64,22 @@ def pack_body(sent_at_ms: int, due_ms: int, lease_ms: int | None, record: bytes)
     With `record` b"" it keeps no body, so nothing of an own lease either.
     """
     return _HEADER.pack(sent_at_ms, due_ms, -1 if lease_ms is None else lease_ms) + record
+
+
+def first_due(entries: Sequence[LoadEntry]) -> int:
+    """When the first of these is due (ms), 0 = none is."""
+    first = b""
+    for entry in entries:
+        due = entry.packed[8:16]
+        if due and (due < first or not first):
+            first = due
+    return int.from_bytes(first)
+
+
+def delay_of_body(packed: bytes) -> int:
+    """How long after it was sent a message that was packed so is due, in ms."""
+    sent_at_ms, due_ms, _ = _HEADER.unpack_from(packed)
+    return int(due_ms - sent_at_ms)
 
 
 class Store:
@@ -149,8 +167,9 @@ class Store:
             names += keys.tag(tag).all()
         scan_from, scan_next = scan or (-1, -1)
         channel = "" if self.alone else wake_channel(self._prefix, unit.incarnation)
+        payload = "" if self.alone else wake_up(unit.partition, self.name, first_due(entries))
         arguments: list[Argument] = [
-            generation, epoch, now_ms, channel, wake_up(unit.partition, self.name),
+            generation, epoch, now_ms, channel, payload,
             w.messages, w.bytes, w.max_open, w.near_ms, scan_from, scan_next, int(prime), len(tags), *tags,
         ]  # fmt: skip
         for e in entries:
@@ -158,7 +177,7 @@ class Store:
         _, cursors, full, taken, seen, repeats = await self._run("load", names, arguments)
         return Loaded(cursors, [bool(f) for f in full], taken, seen, dict(zip(repeats[::2], repeats[1::2], strict=True)))
 
-    async def receive(
+    async def receive(  # noqa: PLR0913 - one for each argument of the script
         self,
         unit: Unit,
         generation: int,
@@ -170,18 +189,22 @@ class Store:
         max_receive_count: int,
         retention_ms: int,
         move_ms: int,
+        until_ms: int = 0,
         now_ms: int = 0,
     ) -> Received:
-        """Lends up to `max` due messages; see receive.lua. Raises StateLost."""
+        """Lends up to `max` due messages, of a standard queue those visible at `until_ms` already (0 = now); see receive.lua.
+
+        Raises StateLost.
+        """
         keys = self._unit(unit)
         t = keys.tag(tag)
         reply = await self._run(
             "receive",
-            (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.order, t.groups),
+            (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.order, t.groups, t.delayed),
             (generation, now_ms, tag, max, -1 if lease_ms is None else lease_ms, queue_lease_ms, max_receive_count,
-             retention_ms, move_ms, self._window.bytes, self._window.messages),
+             retention_ms, move_ms, self._window.bytes, self._window.messages, until_ms),
         )  # fmt: skip
-        _, now, nonce, wait_ms, cursor, open_count, hungry, lent, dying, deadline_ms, fresh = reply
+        _, now, nonce, head_ms, cursor, open_count, lent_count, hungry, lent, dying, deadline_ms, fresh = reply
         leased = [Leased(*lent[i : i + 5]) for i in range(0, len(lent), 5)] if lent else []
         if fresh:
             leased += [Leased(offset, 1, now, deadline_ms, b"") for offset in fresh]
@@ -190,9 +213,11 @@ class Store:
         return Received(
             now_ms=now,
             nonce=nonce,
-            wait_ms=None if wait_ms < 0 else wait_ms,
+            wait_ms=None if head_ms < 0 else head_ms - now if head_ms > now else 0,
+            head_ms=None if head_ms < 0 else head_ms,
             cursor=cursor,
             open=open_count,
+            lent=lent_count,
             hungry=bool(hungry),
             leased=leased,
             dying=[
@@ -203,13 +228,13 @@ class Store:
             else [],
         )
 
-    async def probe(self, unit: Unit, generation: int, tag: int, *, now_ms: int = 0) -> Probed:
-        """When a receive would find something. Changes nothing. Raises StateLost."""
+    async def probe(self, unit: Unit, generation: int, tag: int, *, times: int = 0, now_ms: int = 0) -> Probed:
+        """When a receive would find something, and the first `times` times of what is visible. Changes nothing. Raises StateLost."""
         keys = self._unit(unit)
         t = keys.tag(tag)
-        names = (keys.meta, t.visible, t.delivery, keys.body, t.groups)
-        _, wait_ms, *rest = await self._run("probe", names, (generation, now_ms, tag))
-        return Probed(None if wait_ms < 0 else wait_ms, *rest)
+        names = (keys.meta, t.visible, t.delivery, keys.body, t.groups, t.delayed)
+        _, now, head_ms, *rest = await self._run("probe", names, (generation, now_ms, tag, times))
+        return Probed(None if head_ms < 0 else max(head_ms - now, 0), None if head_ms < 0 else head_ms, *rest)
 
     async def ack(
         self, unit: Unit, generation: int, tag: int, pairs: Sequence[tuple[int, int]], *, late: bool = True, now_ms: int = 0
@@ -267,6 +292,19 @@ class Store:
         _, out = await self._run("release", names, arguments)
         return [Extended(out[i].decode().lower(), out[i + 1]) for i in range(0, len(out), 2)]
 
+    async def give_back(
+        self, unit: Unit, generation: int, tag: int, rows: Sequence[tuple[int, int, int]], *, rest_ms: int, now_ms: int = 0
+    ) -> list[str]:
+        """Uncounts deliveries (offset, nonce, due ms or 0 = its body could not be read) that nobody was given. Raises StateLost."""
+        keys = self._unit(unit)
+        t = keys.tag(tag)
+        arguments: list[Argument] = [generation, now_ms, tag, rest_ms, wake_channel(self._prefix, unit.incarnation), unit.partition]
+        for row in rows:
+            arguments += row
+        names = (keys.meta, t.visible, t.delivery, keys.outbox, t.delayed, t.order, t.groups)
+        _, words = await self._run("give_back", names, arguments)
+        return [word.decode().lower() for word in words]
+
     async def kill(
         self,
         unit: Unit,
@@ -292,12 +330,12 @@ class Store:
         ]
 
     async def settle(
-        self, unit: Unit, generation: int, tag: int, kind: str, pairs: Sequence[tuple[int, int]], *, now_ms: int = 0
+        self, unit: Unit, generation: int, tag: int, kind: str, pairs: Sequence[tuple[int, int]], *, reason: str = "", now_ms: int = 0
     ) -> list[str]:
-        """Ends a move at its source: kind dead or moved. Raises StateLost."""
+        """Ends a move at its source: kind dead or moved; `reason` goes into the journal. Raises StateLost."""
         keys = self._unit(unit)
         t = keys.tag(tag)
-        arguments: list[Argument] = [generation, now_ms, tag, kind, wake_channel(self._prefix, unit.incarnation), unit.partition]
+        arguments: list[Argument] = [generation, now_ms, tag, kind, wake_channel(self._prefix, unit.incarnation), unit.partition, reason]
         for pair in pairs:
             arguments += pair
         names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.order, t.groups)
@@ -447,13 +485,18 @@ class Store:
         await self._run("recall", (keys.meta, keys.origins), arguments)
 
     async def clear(self, unit: Unit, epoch: int, tags: Sequence[int]) -> None:
-        """Empties a unit before a rebuild; its loader's lease stays. Raises Fenced."""
+        """Empties a unit before a rebuild, of other tags that it knows too; its loader's lease stays. Raises Fenced."""
         keys = self._unit(unit)
-        names = keys.all() + [name for tag in tags for name in keys.tag(tag).all()]
+        names = keys.all() + [name for tag in {*tags, *await self.known_tags(unit)} for name in keys.tag(tag).all()]
         await self._run("clear", names, (epoch,))
 
+    async def known_tags(self, unit: Unit) -> set[int]:
+        """The tags of which a unit has something, also those that are not closed to their end."""
+        fields = (name.decode().partition(":") for name in await self._ask("HKEYS", self._unit(unit).meta))
+        return {int(tag) for kind, _, tag in fields if kind in _TAG_FIELDS}
+
     async def close(self, unit: Unit, tag: int) -> None:
-        """Forgets a tag of a unit."""
+        """Forgets a tag of a unit; what is cut off is known as one of `known_tags`, to be closed again."""
         keys = self._unit(unit)
         t = keys.tag(tag)
         names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, t.ahead, t.delayed, t.order, t.groups)
@@ -480,6 +523,16 @@ class Store:
         """How many journal entries wait in the outbox."""
         return int(await self._ask("LLEN", self._unit(unit).outbox))
 
+    async def delayed(self, unit: Unit, tags: Sequence[int], now_ms: int) -> int:
+        """How many messages of the tag with the most are delayed beyond a time. Raises StateUnavailable."""
+        names = [self._unit(unit).tag(tag).delayed for tag in tags]
+        return max(map(int, await asyncio.gather(*(self._ask("ZCOUNT", name, f"({now_ms}", "+inf") for name in names))))
+
+    async def open_most(self, unit: Unit, tags: Sequence[int]) -> int:
+        """How many messages of the tag with the most are open. Raises StateUnavailable."""
+        names = [self._unit(unit).tag(tag).visible for tag in tags]
+        return max(map(int, await asyncio.gather(*(self._ask("ZCARD", name) for name in names))))
+
     async def dedup_firsts(self, unit: Unit, ids: Sequence[bytes]) -> tuple[int, list[int | None]]:
         """FIFO: (next offset in order or -1, offset of the message that has each id now). Raises StateUnavailable."""
         keys = self._unit(unit)
@@ -500,8 +553,9 @@ class Store:
         """Drops every key of units whose queue is gone."""
         for unit in units:
             keys = self._unit(unit)
+            known = await self.known_tags(unit)
             self._keys.pop(unit, None)
-            await self._ask("UNLINK", *keys.all(), *(name for tag in tags for name in keys.tag(tag).all()))
+            await self._ask("UNLINK", *keys.all(), *(name for tag in {*tags, *known} for name in keys.tag(tag).all()))
 
 
 def _entry(data: bytes) -> Entry:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import redis.asyncio
 from redis.exceptions import RedisError
 
+from state.background import Background
 from state.ending import end
 from state.keys import wake_channel
 
@@ -21,23 +22,24 @@ logger = logging.getLogger(__name__)
 
 
 class Wake:
-    """A subscriber. `heard(incarnation, partition)` is called on the loop; partition -1 when a subscription begins: look at all.
+    """A subscriber. `heard(incarnation, partition, visible since ms or 0)` is called on the loop; -1 = all: a subscription begins.
 
     Wake-ups that name this worker (`name`) are left out.
     """
 
-    def __init__(self, url: str, prefix: str, name: str, heard: Callable[[str, int], None]) -> None:
+    def __init__(self, url: str, prefix: str, name: str, heard: Callable[[str, int, int], None]) -> None:
         self._url = url
         self._prefix = prefix
         self._name = name
         self._heard = heard
         self._wanted: set[str] = set()
+        self._background = Background()
         self._task: asyncio.Task[None] | None = None
         self._subscriber: redis.asyncio.client.PubSub | None = None
 
     async def start(self) -> None:
         if self._task is None:
-            self._task = asyncio.create_task(self._loop())
+            self._task = self._background.keep(self._loop, "listen")
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -84,9 +86,9 @@ class Wake:
         async for message in subscriber.listen():
             incarnation = message["channel"].decode().rpartition(":")[2]
             if message["type"] == "message":
-                partition, _, name = message["data"].decode().partition(" ")
+                partition, name, head_ms = (*message["data"].decode().split(" "), "", "0")[:3]
                 if name != self._name:
-                    self._heard(incarnation, int(partition))
+                    self._heard(incarnation, int(partition), int(head_ms))
             elif message["type"] == "subscribe":
                 # What was published before Redis had the subscription was not heard.
-                self._heard(incarnation, -1)
+                self._heard(incarnation, -1, 0)

@@ -65,8 +65,8 @@ def elasticmq_class_path() -> str:
     folder = CACHE / f"elasticmq-{zlib.crc32(ivy.read_bytes()):08x}"
     if not (folder / ".complete").exists():
         pattern = str(folder / "[artifact]-[revision](-[classifier]).[ext]")
-        command = [find_java(), "-jar", str(jars._ivy()), "-ivy", str(ivy), "-confs", "elasticmq", "-types", "jar", "bundle"]  # noqa: SLF001
-        command += ["-cache", str(CACHE / "ivy"), "-retrieve", pattern, "-sync"]
+        command = [find_java(), "-jar", str(jars.ivy(CACHE / "maven")), "-ivy", str(ivy), "-confs", "elasticmq"]
+        command += ["-types", "jar", "bundle", "-cache", str(CACHE / "ivy"), "-retrieve", pattern, "-sync"]
         if mirror := os.environ.get("LW_IVY_SETTINGS"):
             command += ["-settings", mirror]
         _run("ElasticMQ's jars", *command)

@@ -127,6 +127,14 @@ class Admin:
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
         await self._all_but(lambda client: client.incremental_alter_configs([resource], request_timeout=_REQUEST_S), frozenset())
 
+    async def topic_config(self, topic: str) -> dict[str, str]:
+        """See `Log.topic_config`."""
+        asked = [ConfigResource(ResourceType.TOPIC, topic)]
+        found, errors = await self._settled(lambda client: client.describe_configs(asked, request_timeout=_REQUEST_S))
+        for error in errors.values():
+            raise engine_error(error)
+        return {name: entry.value for entries in found.values() for name, entry in entries.items()}
+
     async def commit_group_offsets(self, group: str, offsets: Mapping[Unit, int]) -> None:
         """See `Log.commit_group_offsets`."""
         if not offsets:

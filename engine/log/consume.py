@@ -53,7 +53,8 @@ class Reader:
         self.position = 0
         self.made_at = time.monotonic()
         self.used_at = 0.0
-        self.failures = 0
+        # When the broker was last heard of by this client.
+        self.heard_at = self.made_at
         self.stopping = False
         self._held: deque[Message] = deque()
         self._known: set[Unit] = set()
@@ -142,7 +143,10 @@ class Reader:
         if not at_end and (self.stopping or spent > _PATIENCE_S):
             raise LogUnavailable("Kafka does not answer a fetch")
         moment = min(_LOOK_AGAIN_S, max(wait_s - spent, 0.0)) if at_end else _LOOK_AGAIN_S
-        return self._consumer.poll(moment)
+        event = self._consumer.poll(moment)
+        if event is not None:
+            self.heard_at = time.monotonic()
+        return event
 
     def _read_ahead(self) -> bool:
         """Whether something has been read ahead for this place; an end seen earlier is not: records may have come since."""

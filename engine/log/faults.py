@@ -19,6 +19,7 @@ NO_SUCH_OFFSET: int = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001
 PARTITION_EOF: int = KafkaError._PARTITION_EOF  # noqa: SLF001
 QUEUE_FULL: int = KafkaError._QUEUE_FULL  # noqa: SLF001
 STOPPED: int = KafkaError._DESTROY  # noqa: SLF001
+PURGED: int = KafkaError._PURGE_QUEUE  # noqa: SLF001
 TIMED_OUT: int = KafkaError._TIMED_OUT  # noqa: SLF001
 UNKNOWN_PARTITION: int = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001
 UNKNOWN_TOPIC: int = KafkaError._UNKNOWN_TOPIC  # noqa: SLF001

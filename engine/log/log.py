@@ -141,6 +141,10 @@ class Log:
         """Sets the named settings of a topic, leaving the others. LogUnavailable if there is no such topic or setting."""
         await self._admin.set_topic_config(topic, config)
 
+    async def topic_config(self, topic: str) -> dict[str, str]:
+        """All settings of a topic, with the broker's defaults. LogUnavailable if there is no such topic."""
+        return await self._admin.topic_config(topic)
+
     async def topic_names(self, prefix: str) -> list[str]:
         """Names of all topics that start with `prefix`, sorted."""
         return await self._admin.topic_names(prefix)

@@ -19,6 +19,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from engine.errors import LogUnavailable
 from engine.log.faults import MOVING, NO_LEADER, UNKNOWN, UNKNOWN_PARTITION, client_logger, engine_error, error_of, note
 from engine.log.shapes import Unit
+from state.background import Background
 
 # Times that the protocol's ListOffsets takes for the ends of a partition.
 LATEST = -1
@@ -31,7 +32,7 @@ _SETTLE_S = 15.0  # Bound for a partition to find its leader: 400 new partitions
 _RETRY_S = 0.01
 _ALIVE_S = 2.0
 _ASK_ALL = 20  # From so many topics on, one question about all is cheaper than one for each.
-FAILURES = 2
+# A client that fails may not find its broker again (see `read`): one that is not new makes room for another.
 _OLD_S = 5.0
 _NO_OFFSET = -1  # Kafka's answer when no record is late enough.
 # No leader found: what the client says of a missing partition and of a cluster that is away alike.
@@ -46,7 +47,7 @@ class Offsets:
         self._threads = threads
         self._asker: Consumer | None = None
         self._made_at = 0.0
-        self._failures = 0
+        self._background = Background()
 
     def start(self) -> None:
         """Makes the client; Kafka need not be there. Idempotent."""
@@ -70,21 +71,21 @@ class Offsets:
         if self._asker is None:
             raise LogUnavailable("the log is stopped")
         try:
-            found = await asyncio.get_running_loop().run_in_executor(self._threads, call)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
         except KafkaException as fault:
             self._failed()
             raise engine_error(error_of(fault)) from fault
-        self._failures = 0
-        return found
 
     def _failed(self) -> None:
-        """As `read.FAILURES`: a client that does not find its broker again is replaced."""
-        self._failures += 1
-        if self._failures >= FAILURES and self._asker is not None and time.monotonic() - self._made_at > _OLD_S:
+        if self._asker is not None and time.monotonic() - self._made_at > _OLD_S:
             old = [self._asker]
-            self._asker, self._failures = None, 0
+            self._asker = None
             self.start()
-            self._threads.submit(old.clear)  # its end may take a moment: not on the loop
+            self._background.start(self._drop(old), "drop_client")
+
+    async def _drop(self, old: list[Consumer]) -> None:
+        """The end of a client may take a moment: not on the loop."""
+        await asyncio.get_running_loop().run_in_executor(self._threads, old.clear)
 
     async def at(self, parts: Sequence[Unit], at_ms: int, *, wait_for_unknown: bool = False) -> dict[Unit, int]:
         """The offset at a time (epoch ms, LATEST, EARLIEST), of each of `parts` that exists (or, waiting, comes to exist). -1 = none."""

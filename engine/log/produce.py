@@ -17,9 +17,10 @@ from typing import Any, cast
 
 from confluent_kafka import KafkaError, KafkaException
 
-from engine.log.faults import QUEUE_FULL, STOPPED, UNKNOWN, engine_error, error_of, logger
+from engine.log.faults import PURGED, QUEUE_FULL, STOPPED, UNKNOWN, engine_error, error_of, logger
 from engine.log.producer import Job, PolledProducer, Report
 from engine.log.shapes import MAX_RECORD_BYTES, Appended, Headers
+from state.background import Background
 
 _QUEUE_RECORDS = 100_000
 _QUEUE_KIB = 128 * 1024
@@ -54,7 +55,7 @@ class Appender:
         # Jobs that the producer has, oldest first, and when (loop time) they are late.
         self._late_at: dict[Job, float] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._repeats: set[asyncio.Task[None]] = set()
+        self._repeats = Background()
 
     def start(self) -> None:
         """Starts the producer; Kafka need not be there. Idempotent."""
@@ -67,11 +68,9 @@ class Appender:
         producer, self._producer = self._producer, None
         if producer is None:
             return
-        for repeat in list(self._repeats):
-            await repeat
+        await self._repeats.finished()
         producers, self._old = [*self._old, producer], []
-        for each in producers:
-            each.close(self._timeout_s)
+        producer.close(self._timeout_s, partial(self._unreported, list(self._late_at)))
         for each in producers:
             await asyncio.get_running_loop().run_in_executor(self._threads, each.join)
         await asyncio.sleep(0)  # what the threads handed over last is resolved now
@@ -140,7 +139,7 @@ class Appender:
 
     def _replace(self, old: PolledProducer) -> PolledProducer:
         """Sends by a new producer from now on; what the old one has fails."""
-        old.close(0)
+        old.close(0, partial(self._unreported, list(self._late_at)))
         self._late_at.clear()
         self._old = [*(each for each in self._old if each.alive), old]
         self._producer = PolledProducer(self._config, self._running(), self._resolve)
@@ -166,14 +165,17 @@ class Appender:
                 self._late_at.pop(job, None)
                 self._settle(job)
 
+    def _unreported(self, jobs: Sequence[Job]) -> None:
+        """A producer has ended: what it has not said of its jobs, nobody will."""
+        lost = KafkaError(PURGED, "the producer was given up")
+        self._resolve([(job, i, lost) for job in jobs for i, result in enumerate(job.results) if result is None])
+
     def _settle(self, job: Job) -> None:
         unknown = [i for i, result in enumerate(job.results) if isinstance(result, KafkaError) and result.code() in UNKNOWN]
         if unknown and not job.repeated and self._producer is not None:
             # The topic may be new, or deleted and made again, and the client's memory old: ask the broker, send once more.
             job.repeated, job.left = True, len(unknown)
-            repeat = self._running().create_task(self._repeat(self._producer, job, unknown))
-            self._repeats.add(repeat)
-            repeat.add_done_callback(self._repeats.discard)
+            self._repeats.start(self._repeat(self._producer, job, unknown), "append_again")
             return
         if job.future.done():  # cancelled by a caller that went away
             return

@@ -8,6 +8,7 @@ Neighbours: `produce` makes it and gives it jobs, `faults` hears of errors. This
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -52,6 +53,7 @@ class PolledProducer:
         self._loop = loop
         self._resolve = resolve
         self._close_by: float | None = None
+        self._ended: Callable[[], None] = lambda: None
         self.client = Producer({**config, "error_cb": self._on_error}, logger=client_logger)
         self._thread = threading.Thread(target=self._run, name="lw-log-produce", daemon=True)
         self._events = ReportEvents(self.client) if ReportEvents.known() else None
@@ -93,6 +95,8 @@ class PolledProducer:
         while len(self.client) > 0 and time.monotonic() < give_up:
             self.client.poll(0.02)
         self._hand_over()
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._ended)
         del self.client  # here: its end waits for the client's threads
 
     def _hand_over(self) -> None:
@@ -105,8 +109,12 @@ class PolledProducer:
         except RuntimeError:  # the loop is closed; nobody waits for these any more
             logger.debug("%d delivery reports came after the loop was closed", len(reports))
 
-    def close(self, within_s: float) -> None:
-        """Has the thread deliver what is queued for at most `within_s`, give up the rest, and end."""
+    def close(self, within_s: float, ended: Callable[[], None]) -> None:
+        """Has the thread deliver what is queued for at most `within_s`, give up the rest, and end.
+
+        `ended` is called on the loop then, after the last report: on a machine with too much to do some never come.
+        """
+        self._ended = ended
         self._close_by = time.monotonic() + within_s
         if self._events is not None:
             self._loop.remove_reader(self._events.fileno())

@@ -17,13 +17,15 @@ from typing import Any, TypeVar
 from engine.errors import LogUnavailable
 from engine.log.consume import Reader
 from engine.log.shapes import Chunk, Unit
+from state.background import Background
+from state.ending import end
 
 T = TypeVar("T")
 
 READERS = 8
 # A client whose broker was fenced while it stood still may not find it again ("Broker transport failure" for ever, seen with librdkafka
-# 2.16): one that has failed so often in a row, and is not new, makes room for another.
-FAILURES = 3
+# 2.16). So a failed fetch throws doubt on every reader that has not heard from the broker since, and one that is not new makes room for
+# another: were each to fail by itself first, a pool of idle readers would fail its users for minutes after Kafka is back.
 _OLD_S = 5.0
 _REST_AFTER_S = 1.0  # An idle reader at the end of its partition would go on polling the broker, and hold what it read ahead.
 
@@ -41,26 +43,25 @@ class Readers:
         self._free = asyncio.Semaphore(READERS)
         self._all: list[Reader] = []
         self._idle: list[Reader] = []  # least recently used first
-        self._running: set[asyncio.Task[Any]] = set()
+        self._doubted_at = 0.0
+        self._background = Background()
         self._tidier: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Starts the tidier. Idempotent."""
         if self._tidier is None:
-            self._tidier = asyncio.get_running_loop().create_task(self._tidy())
+            self._tidier = self._background.keep(self._tidy, "tidy")
 
     async def stop(self) -> None:
         """Waits for the fetches under way, closes the consumers, ends the threads. Idempotent; final."""
         if self._tidier is not None:
-            self._tidier.cancel()
-            self._tidier = None
+            tidier, self._tidier = self._tidier, None
+            await end(tidier)
         for reader in self._all:
             reader.stopping = True
-        while self._running:
-            await asyncio.wait(set(self._running))
+        await self._background.finished()
         readers, self._all, self._idle = self._all, [], []
-        loop = asyncio.get_running_loop()
-        await asyncio.gather(*(loop.run_in_executor(self._threads, reader.close) for reader in readers))
+        await asyncio.gather(*map(self._close, readers))
         self._threads.shutdown(wait=True)
 
     async def fetch(self, unit: Unit, offset: int, max_records: int, max_bytes: int, wait_ms: int) -> Chunk:
@@ -81,14 +82,13 @@ class Readers:
 
     async def _spawn(self, reader: Reader, work: Callable[[], T]) -> T:
         """Runs `work` with `reader`, whose permit the caller has taken."""
-        task = asyncio.get_running_loop().create_task(self._work(reader, work))
-        self._running.add(task)
-        task.add_done_callback(self._done)
+        task = self._background.start(self._work(reader, work), "fetch", awaited=True)
         # A caller that is cancelled goes away at once, but its reader stays busy until the thread has come back.
         return await asyncio.shield(task)
 
     def _choose(self, unit: Unit, offset: int) -> Reader:
         """The reader that stands at that place, else one without a place, else a new one, else the longest unused."""
+        self._replace_doubtful()
         for reader in self._idle:
             if reader.stands_at(unit, offset):
                 break
@@ -107,25 +107,24 @@ class Readers:
 
     async def _work(self, reader: Reader, work: Callable[[], T]) -> T:
         try:
-            found = await asyncio.get_running_loop().run_in_executor(self._threads, work)
-            reader.failures = 0
-            return found
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
         except LogUnavailable:
-            reader.failures += 1
+            self._doubted_at = time.monotonic()
             raise
         finally:
             reader.used_at = time.monotonic()
-            if reader.failures >= FAILURES and reader.used_at - reader.made_at > _OLD_S and reader in self._all:
-                self._all.remove(reader)
-                self._threads.submit(reader.close)
-            else:
-                self._idle.append(reader)
+            self._idle.append(reader)
             self._free.release()
 
-    def _done(self, task: asyncio.Task[Any]) -> None:
-        self._running.discard(task)
-        if not task.cancelled():
-            task.exception()  # seen: the caller may have gone
+    def _replace_doubtful(self) -> None:
+        before = time.monotonic() - _OLD_S
+        for reader in [r for r in self._idle if r.heard_at < self._doubted_at and r.made_at < before]:
+            self._idle.remove(reader)
+            self._all.remove(reader)
+            self._background.start(self._close(reader), "close_reader")
+
+    async def _close(self, reader: Reader) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._threads, reader.close)
 
     async def _tidy(self) -> None:
         while True:
@@ -138,6 +137,8 @@ class Readers:
         for reader in [r for r in self._idle if r.unit is not None and r.used_at <= before]:
             if self._free.locked():
                 return  # all are wanted
+            if reader not in self._idle:
+                continue  # taken while another was let rest
             await self._free.acquire()  # at once, without letting another task run: it is not locked
             self._idle.remove(reader)
             await self._spawn(reader, reader.rest)

@@ -52,7 +52,7 @@ def source() -> Path:
     for folder in (found.submodule_search_locations if found else None) or ():
         if (file := Path(folder) / "_data" / FILE).is_file():
             return file
-    raise DemoError(f"{FILE} of the package vega-datasets is not installed; run `make setup`")
+    raise DemoError(f"{FILE} of the package vega-datasets is not installed: run `make demo`, or install leaseway[demo]")
 
 
 def rows() -> Iterator[dict[str, str]]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from facade.asgi import reply
+from facade.asgi import reply, whole_of
 from facade.handler import GONE, Handler
 
 _PREFIX = "/v1/queues/"
@@ -30,8 +30,9 @@ class HotPath:
                 queue, _, verb = path[len(_PREFIX) :].partition("/")
                 handler = self._handlers.get(verb)
                 if handler is not None and queue:
+                    whole = whole_of(scope)
                     response = await handler.respond(scope, receive, {"queue": queue})
                     if response is not GONE:
-                        await reply(scope, send, response)
+                        await reply(whole, send, response)
                     return
         await self._rest(scope, receive, send)

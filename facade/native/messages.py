@@ -6,6 +6,7 @@ This module must not know HTTP beyond statuses.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
@@ -37,7 +38,14 @@ async def receive(engine: Engine, call: Call) -> Answer:
     """Receive messages, waiting for them if asked to."""
     body: ReceiveBody = call.body
     deliveries = await engine.receive(call.by, call.path["queue"], body.tag, body.max, to_ms(body.wait_seconds), to_ms(body.lease_seconds))
-    return Answer(ReceiveReply(messages=[delivery_reply(delivery) for delivery in deliveries]))
+    if not deliveries:
+        return Answer(ReceiveReply(messages=[]))
+    unsent = partial(engine.undelivered, deliveries)
+    try:
+        return Answer(ReceiveReply(messages=[delivery_reply(delivery) for delivery in deliveries]), unsent=unsent)
+    except Exception:
+        unsent()
+        raise
 
 
 async def ack(engine: Engine, call: Call) -> Answer:
@@ -137,7 +145,7 @@ OPERATIONS = (
         send,
         SendBody,
         SendReply,
-        codes=("message_too_large",),
+        codes=("message_too_large", "too_many_delayed"),
     ),
     _verb(
         "receive",
@@ -146,7 +154,7 @@ OPERATIONS = (
         receive,
         ReceiveBody,
         ReceiveReply,
-        codes=("tag_not_found",),
+        codes=("tag_not_found", "too_many_in_flight"),
         body_optional=True,
         long_poll=True,
     ),

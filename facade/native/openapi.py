@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from facade.asgi import BODY_BYTES
+from facade.native.units import RANGE
 from facade.operation import JSON, Operation
 from facade.problem import CODES, MEDIA_TYPE, Problem, problem
 
@@ -74,9 +75,15 @@ def _schemas(shapes: Sequence[Any]) -> tuple[list[dict[str, Any]], dict[str, Any
 
 
 def _ecma(schema: Any) -> Any:
-    """`schema` with patterns as JSON Schema reads them: there `$` is the end alone, so Python's guard goes."""
+    """`schema` as people and programs are to read it.
+
+    The engine's range of a number takes the place of the decoder's. In patterns of JSON Schema `$` is the end alone, so Python's
+    guard goes.
+    """
     if isinstance(schema, Mapping):
-        return {name: _ecma(value) for name, value in schema.items()}
+        low, high = schema.get(RANGE, (None, None))
+        known = {"minimum": low, "maximum": high} if RANGE in schema else {}
+        return {name: _ecma(value) for name, value in {**schema, **known}.items() if name != RANGE}
     if isinstance(schema, list | tuple):
         return [_ecma(value) for value in schema]
     return schema.replace(r"$(?!\n)", "$") if isinstance(schema, str) else schema

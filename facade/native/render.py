@@ -29,7 +29,8 @@ from facade.native.replies import (
 )
 from facade.native.units import to_seconds
 from schemas.filters import Filter
-from schemas.records import Attribute, Message, Origin, RedrivePolicy
+from schemas.records import Attribute, Origin, RedrivePolicy
+from schemas.vocabulary import NATIVE_SENDER, SOURCE_QUEUE_ATTRIBUTE
 
 
 def policy_reply(policy: RedrivePolicy) -> RedrivePolicyReply:
@@ -105,7 +106,9 @@ def _attributes(attributes: Mapping[str, Attribute]) -> dict[str, AttributeReply
     replies = {}
     for name, attribute in attributes.items():
         text, data = _text_or_bytes(attribute.value, _is_text(attribute.type))
-        replies[name] = AttributeReply(type=attribute.type, value=text, value_base64=data)
+        # Letters of before have this one word in capitals.
+        word = attribute.type.lower() if name == SOURCE_QUEUE_ATTRIBUTE else attribute.type
+        replies[name] = AttributeReply(type=word, value=text, value_base64=data)
     return replies
 
 
@@ -115,10 +118,6 @@ def _origin(origin: Origin | None) -> OriginReply | UnsetType:
 
 def _given(value: str | None) -> str | UnsetType:
     return UNSET if value is None else value
-
-
-def _sender(message: Message) -> str | UnsetType:
-    return message.sender or UNSET
 
 
 def sent_reply(sent: Sent) -> SentReply:
@@ -145,7 +144,7 @@ def delivery_reply(delivery: Delivery) -> DeliveryReply:
         group=_given(message.group),
         dedup_id=_given(message.dedup_id),
         sequence_number=delivery.sequence_number or UNSET,
-        sender=_sender(message),
+        sender=message.sender or NATIVE_SENDER,
         origin=_origin(message.origin),
     )
 
@@ -169,7 +168,7 @@ def peeked_reply(peeked: Peeked) -> PeekedReply:
         group=_given(message.group),
         dedup_id=_given(message.dedup_id),
         sequence_number=peeked.sequence_number or UNSET,
-        sender=_sender(message),
+        sender=message.sender or NATIVE_SENDER,
         origin=_origin(message.origin),
     )
 

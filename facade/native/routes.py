@@ -13,14 +13,28 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
+from starlette.types import Receive, Scope, Send
 
 from facade.asgi import Response as Encoded
+from facade.asgi import Whole, reply, whole_of
 from facade.handler import Handler, encoded, problem_answer
 from facade.metrics import Metrics
 from facade.operation import Operation
 from facade.problem import CODES, problem
 
 NO_OPERATION = "none"  # the verb of requests that match no operation, in the metrics
+
+
+class _Carrying(Response):
+    """A response of which somebody must hear when it can't be sent."""
+
+    def __init__(self, found: Encoded, whole: Whole | None) -> None:
+        super().__init__(found.body, found.status)
+        self._found = found
+        self._whole = whole
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await reply(self._whole, send, self._found)
 
 
 def _response(found: Encoded) -> Response:
@@ -31,7 +45,9 @@ def _response(found: Encoded) -> Response:
 
 def _endpoint(handler: Handler) -> Callable[[Request], Any]:
     async def endpoint(request: Request) -> Response:
-        return _response(await handler.respond(request.scope, request.receive, request.path_params))
+        whole = whole_of(request.scope)
+        found = await handler.respond(request.scope, request.receive, request.path_params)
+        return _response(found) if found.unsent is None else _Carrying(found, whole)
 
     return endpoint
 

@@ -26,8 +26,9 @@ from facade.native.units import ATTRIBUTE_NAME_PATTERN, to_ms
 from facade.problem import ProblemError
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute, RedrivePolicy
+from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE
 
-RESERVED_ATTRIBUTE = "DLQ.sourceQueue"  # set by the move to a dead-letter queue, so never by a sender
+RESERVED_ATTRIBUTE = SOURCE_QUEUE_ATTRIBUTE  # set by the move to a dead-letter queue, so never by a sender
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?")
 _ATTRIBUTE_NAME = re.compile(ATTRIBUTE_NAME_PATTERN)
 _NO_ATTRIBUTES: dict[str, Attribute] = {}

@@ -1,39 +1,81 @@
 """Units of the native dialect: seconds outside, milliseconds inside; and the words of shapes that several bodies share.
 
-Neighbours: `shapes` uses the types, `translate` the conversions. This module must not know the engine's ranges: here a
-value has a form, whether it's allowed is for the engine to say.
+Neighbours: `shapes` uses the types, `translate` the conversions. The document shows the engine's ranges and words, from the
+engine's own tables; whether a value is allowed is for the engine to say.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from msgspec import Meta
 
 from engine.errors import EngineError, InvalidValue
+from engine.limits import ASKED, DEFAULTS, MAX_NAME, MAX_QUEUE_NAME, RANGES
 from facade.operation import PathRule
 
 _END = r"$(?!\n)"  # `$` alone also matches before a last newline
-NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}" + _END
+NAME_PATTERN = rf"^[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MAX_NAME - 1}}}" + _END
+QUEUE_PATTERN = rf"^[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MAX_QUEUE_NAME - 1}}}" + _END
 ATTRIBUTE_NAME_PATTERN = r"^[!-~]{1,256}" + _END
 _TYPE = r"(?:[sS][tT][rR][iI][nN][gG]|[nN][uU][mM][bB][eE][rR]|[bB][iI][nN][aA][rR][yY])(?:\.[A-Za-z0-9.]{1,200})?"
 ATTRIBUTE_TYPE_PATTERN = "^" + _TYPE + _END
 CONDITION_TYPE_PATTERN = "^(?:[eE][mM][pP][tT][yY]|" + _TYPE + ")" + _END
 
+# In a schema: the engine's range. The document has it as minimum and maximum, instead of those that the decoder keeps to.
+RANGE = "x-range"
 # JSON numbers above 2^53 are no longer exact in most clients, so none is taken.
 Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 Millis = Annotated[int, Meta(ge=-(2**53), le=2**53, description="Milliseconds since 1970 (UTC).")]
+Moment = Annotated[int, Meta(description="Milliseconds since 1970 (UTC).")]
 Seconds = Annotated[float, Meta(ge=0, le=1e9, description="Seconds; fractions down to 0.001.")]
-Name = Annotated[str, Meta(pattern=NAME_PATTERN, description="1 to 80 letters, digits, - _ . (neither - nor . first).")]
+NAME_ABOUT = f"1 to {MAX_NAME} letters, digits, - _ . (neither - nor . first)"
+QUEUE_ABOUT = f"1 to {MAX_QUEUE_NAME} letters, digits, - _ . (neither - nor . first)"
+Name = Annotated[str, Meta(pattern=NAME_PATTERN, description=f"{NAME_ABOUT}.")]
+QueueName = Annotated[str, Meta(pattern=QUEUE_PATTERN, description=f"{QUEUE_ABOUT}.")]
 HandleText = Annotated[str, Meta(min_length=1, max_length=1024, description="The handle of a delivery, as receive gave it.")]
 
-NAME_ABOUT = "1 to 80 letters, digits, - _ . (neither - nor . first)"
-QUEUE_RULE = PathRule(re.compile(NAME_PATTERN), NAME_ABOUT, "orders")
+QUEUE_RULE = PathRule(re.compile(QUEUE_PATTERN), QUEUE_ABOUT, "orders")
 TAG_RULE = PathRule(re.compile(NAME_PATTERN), NAME_ABOUT, "billing")
 MESSAGE_RULE = PathRule(re.compile(r"[!-~]{1,1024}"), "a message id or a handle", "5f1c0f8e-9a3b-8c10-8000-00000000012a")
 TASK_RULE = PathRule(re.compile(r"[A-Za-z0-9_.-]{1,128}"), "a task id", "6f2b7c1e")
 KEY_RULE = PathRule(re.compile(NAME_PATTERN), NAME_ABOUT, "billing-service")
+
+
+def within(field: str, about: str, table: Mapping[str, tuple[int, int]] = ASKED) -> Meta:
+    """The range that the engine has for `field`, for who reads the document; the check is the engine's own."""
+    low, high = table[field]
+    bounds = [to_seconds(low), to_seconds(high)] if _MS_FIELD.fullmatch(field) else [low, high]
+    return Meta(description=about, extra_json_schema={RANGE: bounds})
+
+
+def setting(field: str, about: str) -> Meta:
+    """The same for a setting of a queue, with the engine's default."""
+    default = DEFAULTS.get(field)
+    if default is not None:
+        shown = f"{to_seconds(default)} s" if _MS_FIELD.fullmatch(field) else str(default)
+        about = f"{about} Default: {shown}."
+    return within(field, about, RANGES)
+
+
+def items(field: str, about: str) -> Meta:
+    """How many the engine takes in a list; more or fewer are refused with the request's shape."""
+    low, high = ASKED[field]
+    return Meta(min_length=low, max_length=high, description=about)
+
+
+def listed(field: str, about: str) -> Meta:
+    """How many the engine takes in a list, for who reads the document; the check is the engine's own."""
+    low, high = ASKED[field]
+    return Meta(description=about, extra_json_schema={"minItems": low, "maxItems": high})
+
+
+def one_of(words: Iterable[str], about: str) -> Meta:
+    """The words that the engine knows, for who reads the document; the check is the engine's own."""
+    return Meta(description=about, extra_json_schema={"enum": [str(word) for word in words]})
+
 
 # What the engine calls by milliseconds, the dialect calls by seconds.
 _MS_FIELD = re.compile(r"\b(delay|lease|retention|receive_wait|wait)_ms\b")

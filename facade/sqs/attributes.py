@@ -9,21 +9,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from facade.sqs.errors import invalid, missing
-from facade.sqs.limits import DATA_TYPE_CHARACTERS, MESSAGE_ATTRIBUTES, NUMBER_DIGITS, NUMBER_EXPONENTS
+from facade.sqs.errors import INVALID_PARAMETER, SqsError
+from facade.sqs.limits import DATA_TYPE_CHARACTERS, MESSAGE_ATTRIBUTES, NAME_CHARACTERS, NUMBER_DIGITS, NUMBER_EXPONENTS
 from facade.sqs.replies import AttributeReply
 from facade.sqs.shapes import AttributeValue
+from facade.sqs.words import GIVEN_CHARACTERS
 from schemas.records import Attribute
+from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE
 
 TRACE_HEADER = "AWSTraceHeader"
 _STORED_TRACE_HEADER = "AWS.TraceHeader"
-SOURCE_QUEUE = "DLQ.sourceQueue"  # the mover's word of where a dead letter came from
-_HIDDEN = frozenset((_STORED_TRACE_HEADER, SOURCE_QUEUE))
+_HIDDEN = frozenset((_STORED_TRACE_HEADER, SOURCE_QUEUE_ATTRIBUTE))
 
+_EVERYTHING = frozenset(("All", "*", ".*"))
 _NAME = re.compile(r"(?!\.)(?!.*\.\.)[A-Za-z0-9_.-]{1,256}(?<!\.)")
 _RESERVED = ("aws.", "amazon.")
 # The label's characters and length are the engine's.
 _DATA_TYPE = re.compile(r"(String|Number|Binary)(\.[A-Za-z0-9.]{1,200})?")
+_TRACE = re.compile(rb"[ -~]{1,512}")
 _NUMBER = re.compile(r"[+-]?0*(?P<whole>\d*)(?:\.(?P<part>\d*))?(?:[eE](?P<exponent>[+-]?\d{1,4}))?")
 # What UTF-8 has beyond #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF.
 _CONTROLS = set(range(0x20)) - set(b"\t\n\r")
@@ -58,7 +61,7 @@ def incoming(given: Mapping[str, AttributeValue] | None) -> dict[str, Attribute]
     if not given:
         return {}
     if len(given) > MESSAGE_ATTRIBUTES:
-        raise invalid("MessageAttributes", len(given), f"A message may have {MESSAGE_ATTRIBUTES} attributes.")
+        raise _refused(f"Number of message attributes [{len(given)}] exceeds the allowed maximum [{MESSAGE_ATTRIBUTES}].")
     return {_checked_name(name): _incoming(name, value) for name, value in given.items()}
 
 
@@ -68,38 +71,57 @@ def incoming_system(given: Mapping[str, AttributeValue] | None) -> dict[str, Att
         return {}
     for name, value in given.items():
         if name != TRACE_HEADER or value.data_type != "String":
-            raise invalid("MessageSystemAttributes", name, f"The one system attribute that may be sent is {TRACE_HEADER}, a String.")
+            raise _refused(f"Message system attribute name '{name[:GIVEN_CHARACTERS]}' is invalid.")
     return {_STORED_TRACE_HEADER: _incoming(TRACE_HEADER, given[TRACE_HEADER])}
 
 
+def traced(trace: bytes) -> dict[str, Attribute]:
+    """The system attribute that stands for the X-Ray header of a request; none of one that is no such header."""
+    return {_STORED_TRACE_HEADER: Attribute("String", trace)} if _TRACE.fullmatch(trace) else {}
+
+
+def _refused(text: str) -> SqsError:
+    return SqsError(INVALID_PARAMETER, text)
+
+
 def _checked_name(name: str) -> str:
-    if not _NAME.fullmatch(name) or name.lower().startswith(_RESERVED):
-        reason = "1 to 256 letters, digits, _, - and single dots, none at an end; not beginning with AWS. or Amazon."
-        raise invalid("MessageAttribute.Name", name, reason)
+    if not name:
+        raise _refused("The request must contain non-empty message (user) attribute names.")
+    if len(name) > NAME_CHARACTERS:
+        raise _refused(f"Message (user) attribute name must be shorter than {NAME_CHARACTERS} bytes.")
+    if name.lower().startswith(_RESERVED):
+        about = "beginning with 'AWS.' or 'Amazon'. These strings are reserved for internal use."
+        raise _refused(f"You can't use message attribute names {about}")
+    if not _NAME.fullmatch(name):
+        about = "Attribute name can contain A-Z, a-z, 0-9, underscore (_), hyphen (-), and period (.) characters."
+        raise _refused(f"The message attribute name '{name}' is invalid. {about}")
     return name
 
 
 def _incoming(name: str, given: AttributeValue) -> Attribute:
-    where = f"The message attribute '{name}'"
+    named = f"essage (user) attribute '{name}'"
     if given.string_list_values or given.binary_list_values:
-        raise invalid("MessageAttributes", name, "Message attribute list values are not supported.")
+        raise _refused("Message attribute list values in SendMessage operation are not supported.")
     if not given.data_type:
-        raise missing(f"MessageAttributes.{name}.DataType")
+        raise _refused(f"The m{named} must contain a non-empty message attribute value.")
+    if len(given.data_type) > DATA_TYPE_CHARACTERS:
+        raise _refused(f"Message (user) attribute type must be shorter than {DATA_TYPE_CHARACTERS} bytes.")
     found = _DATA_TYPE.fullmatch(given.data_type)
-    if found is None or len(given.data_type) > DATA_TYPE_CHARACTERS:
-        raise invalid("DataType", given.data_type, f"{where} must be String, Number or Binary, each with .label at will.")
+    if found is None:
+        about = "You must use only the following supported type prefixes: Binary, Number, String."
+        raise _refused(f"The type of m{named} is invalid. {about}")
     if found[1] == "Binary":
         if not given.binary_value or given.string_value is not None:
-            raise invalid("MessageAttributes", name, f"{where} of type Binary must contain a BinaryValue that is not empty, and no other.")
+            raise _refused(f"M{named} must contain a non-empty value of type 'Binary'.")
         return Attribute(given.data_type, given.binary_value)
     text = given.string_value
     if not text or given.binary_value is not None:
-        raise invalid("MessageAttributes", name, f"{where} of type {found[1]} must contain a StringValue that is not empty, and no other.")
+        raise _refused(f"M{named} must contain a non-empty value of type '{found[1]}'.")
     value = encoded(text)
     if value is None:
-        raise invalid("MessageAttributes", name, f"{where} has characters that SQS does not allow.")
+        raise _refused(f"M{named} has characters that are not allowed in a message.")
     if found[1] == "Number" and not _is_number(text):
-        raise invalid("MessageAttributes", text, f"{where} must be a number of up to {NUMBER_DIGITS} digits, from 10^-128 to 10^126.")
+        raise _refused(f"Can't cast the value of m{named} to a number.")
     return Attribute(given.data_type, value)
 
 
@@ -126,7 +148,7 @@ def wanted(attributes: Mapping[str, Attribute], names: Sequence[str] | None) -> 
     """The user's attributes that a receive with MessageAttributeNames `names` shows, with data types in SQS's spelling."""
     if not names or not attributes:
         return {}
-    everything = "All" in names or ".*" in names
+    everything = not _EVERYTHING.isdisjoint(names)
     exact, prefixes = frozenset(names), tuple(name[:-2] for name in names if name.endswith(".*"))
     return {
         name: Attribute(_data_type(attribute.type), attribute.value)

@@ -25,28 +25,31 @@ class Entry(Protocol):
 _E = TypeVar("_E", bound=Entry)
 
 
-def by_id(entries: Sequence[_E] | None, most: int) -> dict[str, _E]:
+def by_id(action: str, entries: Sequence[_E] | None, most: int) -> dict[str, _E]:
     """The entries, one to `most`, by their ids, in order. Raises SqsError, which fails the whole request."""
     if not entries:
-        raise SqsError(EMPTY_BATCH, "There should be at least one entry in the request.")
+        raise SqsError(EMPTY_BATCH, f"There should be at least one {action}RequestEntry in the request.")
     if len(entries) > most:
         raise SqsError(TOO_MANY_ENTRIES, f"Maximum number of entries per request are {most}. You have sent {len(entries)}.")
     ids = [entry.id or "" for entry in entries]
     if not all(map(_legal, ids)) or len(set(ids)) != len(ids):
-        raise _fault(ids)
+        raise _fault(action, entries)
     return dict(zip(ids, entries, strict=True))
 
 
-def _fault(ids: Sequence[str]) -> SqsError:
-    """What is wrong with the first of `ids` that is wrong."""
-    for at, entry_id in enumerate(ids):
-        if not entry_id:
-            return missing("Entries.Id")
-        if not _legal(entry_id):
+def _fault(action: str, entries: Sequence[Entry]) -> SqsError:
+    """What is wrong with the first entry that has a wrong id."""
+    seen: set[str] = set()
+    for number, entry in enumerate(entries, 1):
+        if entry.id is None:
+            return missing(f"{action}RequestEntry.{number}.Id")
+        if not _legal(entry.id):
             break
-        if entry_id in ids[:at]:
-            return SqsError(IDS_NOT_DISTINCT, f"Id {entry_id} repeated.")
-    return SqsError(INVALID_ENTRY_ID, "A batch entry id can only contain alphanumeric characters, hyphens and underscores, 1 to 80.")
+        if entry.id in seen:
+            return SqsError(IDS_NOT_DISTINCT, f"Id {entry.id} repeated.")
+        seen.add(entry.id)
+    about = "can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long."
+    return SqsError(INVALID_ENTRY_ID, f"A batch entry id {about}")
 
 
 def failed(id: str, error: SqsError) -> FailedReply:

@@ -21,13 +21,24 @@ if TYPE_CHECKING:
 
 
 class Call(Struct, frozen=True, gc=False):
-    """Who asks; `body` is the action's input; `place` names queues; `cool_down_s` 0 = no waiting after a purge or a deletion."""
+    """Who asks; `body` is the action's input; `place` names queues; `cool_down_s` 0 = no waiting after a purge or a deletion.
+
+    `trace`: the X-Ray trace that the request is part of, by its header.
+    """
 
     by: Principal
     place: Place
     limits: Limits
     cool_down_s: int
     body: Any
+    trace: bytes = b""
+
+
+class Carried(Struct, frozen=True, gc=False):
+    """An output that carries what somebody else is to have if it can't be sent; see `facade.asgi.Response`."""
+
+    output: Struct
+    unsent: Callable[[], None]
 
 
 @dataclass(frozen=True)

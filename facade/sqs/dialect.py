@@ -24,7 +24,7 @@ from facade.metrics import Metrics
 from facade.problem import ProblemError
 from facade.sqs import signature
 from facade.sqs.actions import ACTIONS
-from facade.sqs.call import Call
+from facade.sqs.call import Call, Carried
 from facade.sqs.errors import (
     ACCESS_DENIED,
     INTERNAL_FAILURE,
@@ -35,17 +35,19 @@ from facade.sqs.errors import (
     sqs_error,
 )
 from facade.sqs.limits import LIMITS
-from facade.sqs.names import Place
+from facade.sqs.places import Places
 from facade.sqs.protocols import Spoken, protocol_of
 
 if TYPE_CHECKING:
     from engine.engine import Engine
 
 log = logging.getLogger("leaseway.facade")
-# Names that clients call this worker by, kept with what follows from them; of more none is kept.
-HOSTS = 1000
 # Names out of a small set.
 _METRICS = {name: f"sqs.{name}" for name in ACTIONS}
+_NO_MATCH = (
+    "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. "
+    "Consult the service documentation for details."
+)
 _OWN_PAGES = (None, b"same-origin", b"none")
 
 
@@ -56,12 +58,11 @@ class SqsDialect:
         self._engine = engine
         self._intake = intake
         self._metrics = metrics
-        self._settings = settings
         self._limits = LIMITS[settings.sqs_limits]
         self._open = settings.auth == "open"
         self._cool_down_s = settings.sqs_cool_down_s
         self._rest = rest
-        self._places: dict[bytes, Place] = {}
+        self._places = Places(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or (spoken := protocol_of(scope, headers := dict(scope["headers"]))) is None:
@@ -79,17 +80,17 @@ class SqsDialect:
                 content = await self._begun(spoken, name, by, scope, headers, body, receive)
             finally:
                 self._intake.release(body)
-            response = spoken.output(name, content)
+            response = spoken.output(name, content) if type(content) is not Carried else _carrying(spoken, name, content)
         except ClientGone:
             self._metrics.observe(_METRICS.get(name, "sqs.other"), 499, perf_counter() - started)
             return
         except Exception as error:
             response = _failure(spoken, name, error)
         self._metrics.observe(_METRICS.get(name, "sqs.other"), response.status, perf_counter() - started)
-        if whole is None:
-            await reply(scope, send, response)
-        else:
+        if whole is not None and response.unsent is None:
             whole.reply(response.status, response.headers, response.body)
+        else:
+            await reply(whole, send, response)
 
     def _begun(
         self, spoken: Spoken, name: str, by: Principal, scope: Scope, headers: Mapping[bytes, bytes], body: bytes, receive: Receive
@@ -97,10 +98,10 @@ class SqsDialect:
         """What does the action `name`, to be awaited. Raises SqsError for what refuses it before that."""
         action = ACTIONS.get(name)
         if action is None:
-            raise SqsError(spoken.unknown, f"There is no action {name[:100]}.")
+            raise SqsError(spoken.unknown, f"The action {name[:100]} is not valid for this endpoint.")
         given = spoken.input(name, action, body)
-        place = self._places.get(headers.get(b"host", b"")) or self._place(scope, headers)
-        call = action.run(self._engine, Call(by, place, self._limits, self._cool_down_s, given))
+        place = self._places.of(scope, headers)
+        call = action.run(self._engine, Call(by, place, self._limits, self._cool_down_s, given, headers.get(b"x-amzn-trace-id", b"")))
         return self._polled(call, receive) if action.long_poll else call
 
     async def _polled(self, call: Coroutine[Any, Any, Struct], receive: Receive) -> Struct:
@@ -109,19 +110,6 @@ class SqsDialect:
             return await unless_gone(call, receive)
         finally:
             self._metrics.receive_ends()
-
-    def _place(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Place:
-        """What the queue URLs of the answer begin with: scheme and host as the client called us, so that it can reach them."""
-        host = headers.get(b"host")
-        if not host:
-            return self._place_of(_own_base(scope))
-        place = self._place_of(f"{scope['scheme']}://{host.decode('latin-1')}")
-        if len(self._places) < HOSTS:
-            self._places[host] = place
-        return place
-
-    def _place_of(self, base: str) -> Place:
-        return Place(base, self._settings.sqs_account, self._settings.sqs_region)
 
     def _principal(self, spoken: Spoken, scope: Scope, headers: Mapping[bytes, bytes], body: bytes) -> Principal:
         """Who asks. Open mode believes the key id, required mode the signature. Raises SqsError, for a page of another site too."""
@@ -133,7 +121,7 @@ class SqsDialect:
                 signature.claimed_key_id(headers.get(b"authorization", b""), scope.get("query_string", b"")), None
             )
         path = scope.get("raw_path") or scope["path"].encode("latin-1")
-        claim = signature.claim_of(signature.Asked(scope["method"], path, scope["query_string"], scope["headers"]))
+        claim = signature.claim_of(signature.Asked(scope["method"], path, scope["query_string"], self._places.called(scope, headers)))
         if claim is None:
             raise SqsError(MISSING_TOKEN, "Request is missing Authentication Token")
         claim.check_time(datetime.now(UTC))
@@ -142,7 +130,16 @@ class SqsDialect:
         except NotAuthenticated as error:
             if error.field != "signature":
                 raise
-            raise SqsError(SIGNATURE_DOES_NOT_MATCH, "The signature is not that of this request and this key's secret.") from None
+            raise SqsError(SIGNATURE_DOES_NOT_MATCH, _NO_MATCH) from None
+
+
+def _carrying(spoken: Spoken, name: str, content: Carried) -> Response:
+    try:
+        response = spoken.output(name, content.output)
+    except BaseException:
+        content.unsent()
+        raise
+    return Response(response.status, response.headers, response.body, content.unsent)
 
 
 def _failure(spoken: Spoken, name: str, error: Exception) -> Response:
@@ -161,7 +158,7 @@ def _failure(spoken: Spoken, name: str, error: Exception) -> Response:
 
 
 def _engine_failure(name: str, error: EngineError) -> SqsError:
-    found = sqs_error(error)
+    found = sqs_error(error, name)
     if found.shape is INTERNAL_FAILURE:
         log.error("sqs %s failed", name, exc_info=error)
     return found
@@ -171,8 +168,3 @@ def _refuse_pages(spoken: Spoken, site: bytes | None, headers: Mapping[bytes, by
     """In open mode the browser of somebody on this machine is all that stands between us and any page they look at."""
     if site == b"cross-site" or (spoken.simple and (site not in _OWN_PAGES or b"origin" in headers)):
         raise SqsError(ACCESS_DENIED, "A page of another site may not change anything here.")
-
-
-def _own_base(scope: Scope) -> str:
-    name, port = scope.get("server") or ("127.0.0.1", None)
-    return f"{scope['scheme']}://{name}" + (f":{port}" if port else "")

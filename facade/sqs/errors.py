@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from engine import errors
+from facade.sqs.words import INTERNAL, range_text, text_of, value_text
 from schemas.vocabulary import EntryStatus
 
 _SQS = "com.amazonaws.sqs#"
@@ -76,8 +77,10 @@ ERRORS: Final[dict[type[errors.EngineError], Shape]] = {
     errors.QueueExists: QUEUE_NAME_EXISTS,
     errors.TagExists: QUEUE_NAME_EXISTS,
     errors.QueueInUse: REQUEST_THROTTLED,  # the one conflict that ends by itself: SDKs repeat what is throttled
+    errors.TooManyDelayed: OVER_LIMIT,
     errors.MessageLeased: INVALID_PARAMETER,
     errors.TaskEnded: INVALID_PARAMETER,
+    errors.TooManyInFlight: OVER_LIMIT,
     errors.Refused: INVALID_PARAMETER,
     errors.InvalidValue: INVALID_PARAMETER,
     errors.MessageTooLarge: INVALID_PARAMETER,
@@ -124,8 +127,13 @@ def missing(parameter: str) -> SqsError:
 
 
 def invalid(parameter: str, given: object, reason: str) -> SqsError:
-    """`given` (at most 100 characters of it are repeated) is no value of `parameter`."""
-    return SqsError(INVALID_PARAMETER, f"Value {str(given)[:100]} for parameter {parameter} is invalid. Reason: {reason}")
+    """`given` is no value of `parameter`; None = it is not repeated."""
+    return SqsError(INVALID_PARAMETER, value_text(parameter, given, reason))
+
+
+def between(parameter: str, given: int, low: int, high: int) -> SqsError:
+    """`given` is not within the range of `parameter`."""
+    return invalid(parameter, given, range_text(low, high))
 
 
 def shape_of(error: type[errors.EngineError]) -> Shape:
@@ -133,7 +141,7 @@ def shape_of(error: type[errors.EngineError]) -> Shape:
     return next(ERRORS[base] for base in error.__mro__ if base in ERRORS)
 
 
-def sqs_error(error: errors.EngineError) -> SqsError:
+def sqs_error(error: errors.EngineError, action: str = "") -> SqsError:
     """An engine error in this dialect. Of an abstract one nothing is told."""
     shape = shape_of(type(error))
-    return SqsError(shape, "An internal error occurred." if shape is INTERNAL_FAILURE else error.detail)
+    return SqsError(shape, INTERNAL if shape is INTERNAL_FAILURE else text_of(error, action))

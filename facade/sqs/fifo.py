@@ -14,7 +14,8 @@ from msgspec import structs
 from engine.errors import InvalidValue
 from engine.fifo import check_entries
 from engine.verbs import QueueInfo, SendEntry
-from facade.sqs.errors import INVALID_ATTRIBUTE_NAME, INVALID_ATTRIBUTE_VALUE, INVALID_PARAMETER, SqsError, invalid, missing
+from facade.sqs.errors import INVALID_ATTRIBUTE_NAME, INVALID_ATTRIBUTE_VALUE, INVALID_PARAMETER, SqsError, missing, sqs_error
+from facade.sqs.words import NO_DEDUPLICATION
 from schemas.records import QueueRecord
 
 FIFO_QUEUE: Final = "FifoQueue"
@@ -32,7 +33,6 @@ _VALUES: Final[dict[str, dict[str, Any]]] = {
     "DeduplicationScope": _SCOPES,
     THROUGHPUT_LIMIT: {PER_QUEUE: PER_QUEUE, "perMessageGroupId": "perMessageGroupId"},
 }
-_PARAMETERS: Final = {"group": "MessageGroupId", "dedup_id": "MessageDeduplicationId", "delay_ms": "DelaySeconds"}
 
 
 def value_of(name: str, text: str) -> Any:
@@ -40,9 +40,7 @@ def value_of(name: str, text: str) -> Any:
     values = _VALUES[name]
     found = values.get(text.lower() if values is _BOOLEANS else text)
     if found is None:
-        raise SqsError(
-            INVALID_ATTRIBUTE_VALUE, f"Invalid value for the parameter {name}. It must be {' or '.join(values)}, given {text[:100]}."
-        )
+        raise SqsError(INVALID_ATTRIBUTE_VALUE, f"Invalid value for the parameter {name}.")
     return found
 
 
@@ -63,14 +61,16 @@ def check(given: Mapping[str, str], *, fifo: bool, scope: str = "queue", limit: 
     """Raises SqsError when a queue of this kind, scope (the engine's word) and limit can't get the attributes `given`."""
     of_fifo = [name for name in NAMES if name in given]
     if not fifo and of_fifo:
-        raise SqsError(INVALID_ATTRIBUTE_NAME, f"Unknown Attribute {of_fifo[0]}: the queue is not a FIFO queue.")
+        raise SqsError(INVALID_ATTRIBUTE_NAME, f"Unknown Attribute {of_fifo[0]}.")
     if FIFO_QUEUE in given and not asked_for(given):
-        raise SqsError(INVALID_ATTRIBUTE_VALUE, f"Invalid value for the parameter {FIFO_QUEUE}. A FIFO queue stays one.")
+        raise SqsError(
+            INVALID_ATTRIBUTE_VALUE, f"Invalid value for the parameter {FIFO_QUEUE}. Reason: Modifying queue type is not supported."
+        )
     scope = _SCOPES.get(given.get("DeduplicationScope", ""), scope)
     limit = given.get(THROUGHPUT_LIMIT, limit)
     if limit != PER_QUEUE and scope == "queue":
         reason = f"{limit} needs DeduplicationScope messageGroup."
-        raise SqsError(INVALID_ATTRIBUTE_VALUE, f"Invalid value for the parameter {THROUGHPUT_LIMIT}. {reason}")
+        raise SqsError(INVALID_ATTRIBUTE_VALUE, f"Invalid value for the parameter {THROUGHPUT_LIMIT}. Reason: {reason}")
 
 
 def fitted(record: QueueRecord, entry: SendEntry) -> SendEntry:
@@ -83,19 +83,18 @@ def fitted(record: QueueRecord, entry: SendEntry) -> SendEntry:
     try:
         return check_entries(record, [entry])[0]
     except InvalidValue as error:
-        raise invalid(_PARAMETERS[error.field or ""], getattr(entry, error.field or ""), error.detail) from error
+        raise sqs_error(error) from error
 
 
 def check_batch(record: QueueRecord, entries: Mapping[str, Any]) -> None:
     """Raises SqsError, which fails the whole request, when an entry lacks its group or its deduplication id."""
     if not record.fifo:
         return
-    for entry_id, entry in entries.items():
+    for entry in entries.values():
         if entry.message_group_id is None:
-            raise SqsError(INVALID_PARAMETER, f"The request must contain the parameter MessageGroupId: entry {entry_id} does not.")
+            raise SqsError(INVALID_PARAMETER, missing("MessageGroupId").message)
         if entry.message_deduplication_id is None and not record.content_dedup:
-            reason = "without ContentBasedDeduplication each message needs a MessageDeduplicationId"
-            raise SqsError(INVALID_PARAMETER, f"Entry {entry_id} has none: {reason}.")
+            raise SqsError(INVALID_PARAMETER, NO_DEDUPLICATION)
 
 
 def parts(record: QueueRecord, ready: Mapping[str, SendEntry]) -> list[Mapping[str, SendEntry]]:

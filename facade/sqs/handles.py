@@ -18,9 +18,9 @@ from facade.sqs.call import Call
 from facade.sqs.errors import CHANGED, DELETED, INVALID_HANDLE, Shape, SqsError, missing, sqs_error
 from facade.sqs.limits import HANDLE_CHARACTERS, VISIBILITY_SECONDS
 from facade.sqs.messages import milliseconds
-from facade.sqs.names import of_url
 from facade.sqs.replies import DONE, DoneBatchReply, DoneReply, FailedReply, Output
 from facade.sqs.shapes import HandleEntry, OfHandle
+from facade.sqs.words import handle_text, value_text
 from schemas.vocabulary import EntryStatus
 
 if TYPE_CHECKING:
@@ -30,10 +30,11 @@ _Wish = TypeVar("_Wish")  # what the engine gets for a handle: of a delete the h
 _Ask = Callable[[list[_Wish]], Coroutine[Any, Any, list[EntryResult]]]
 _Read = Callable[[HandleEntry | OfHandle], _Wish]
 _Outcomes = Mapping[str, Shape | None]
+_NOT_IN_FLIGHT = "Message does not exist or is not available for visibility timeout change."
 
 
 def _deleting(engine: Engine, call: Call) -> _Ask[str]:
-    queue = of_url(call.body.queue_url).queue
+    queue = call.place.of_url(call.body.queue_url).queue
 
     async def ask(handles: list[str]) -> list[EntryResult]:
         fifo = (engine.known(queue) or await engine.record(queue)).fifo
@@ -53,7 +54,7 @@ async def _told_apart(engine: Engine, call: Call, queue: str, results: list[Entr
 
 
 def _changing(engine: Engine, call: Call) -> _Ask[ExtendEntry]:
-    queue = of_url(call.body.queue_url).queue
+    queue = call.place.of_url(call.body.queue_url).queue
 
     async def ask(entries: list[ExtendEntry]) -> list[EntryResult]:
         fifo = (engine.known(queue) or await engine.record(queue)).fifo
@@ -68,7 +69,7 @@ def _handle(given: HandleEntry | OfHandle) -> str:
     if not handle:
         raise missing("ReceiptHandle")
     if len(handle) > HANDLE_CHARACTERS:
-        raise SqsError(INVALID_HANDLE, f"A receipt handle may have {HANDLE_CHARACTERS} characters.")
+        raise SqsError(INVALID_HANDLE, handle_text(handle))
     return handle
 
 
@@ -85,9 +86,11 @@ def _refusal(result: EntryResult, outcomes: _Outcomes) -> SqsError | None:
     shape = outcomes[result.status]
     if shape is None:
         return None
-    gone = "Message does not exist or is not available for visibility timeout change."
-    reason = "The receipt handle has expired." if result.status == EntryStatus.LAPSED else gone
-    return SqsError(shape, f"Value {result.handle[:100]} for parameter ReceiptHandle is invalid. Reason: {reason}")
+    if shape is INVALID_HANDLE:
+        return SqsError(shape, handle_text(result.handle))
+    expired = result.status == EntryStatus.LAPSED and outcomes is DELETED
+    reason = "The receipt handle has expired." if expired else _NOT_IN_FLIGHT
+    return SqsError(shape, value_text("ReceiptHandle", result.handle, reason))
 
 
 async def _one(ask: _Ask[_Wish], wish: _Wish, outcomes: _Outcomes) -> Output:
@@ -144,7 +147,7 @@ async def delete_message(engine: Engine, call: Call) -> Output:
 
 async def delete_message_batch(engine: Engine, call: Call) -> DoneBatchReply:
     """Settle some messages."""
-    return await _many(_deleting(engine, call), _handle, by_id(call.body.entries, call.limits.batch), DELETED)
+    return await _many(_deleting(engine, call), _handle, by_id("DeleteMessageBatch", call.body.entries, call.limits.batch), DELETED)
 
 
 async def change_message_visibility(engine: Engine, call: Call) -> Output:
@@ -154,4 +157,5 @@ async def change_message_visibility(engine: Engine, call: Call) -> Output:
 
 async def change_message_visibility_batch(engine: Engine, call: Call) -> DoneBatchReply:
     """Give some leases new lengths."""
-    return await _many(_changing(engine, call), _extension, by_id(call.body.entries, call.limits.batch), CHANGED)
+    entries = by_id("ChangeMessageVisibilityBatch", call.body.entries, call.limits.batch)
+    return await _many(_changing(engine, call), _extension, entries, CHANGED)

@@ -8,26 +8,31 @@ from __future__ import annotations
 import asyncio
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import starmap
 from typing import TYPE_CHECKING, Final
 
-from engine.errors import EngineError, MessageTooLarge
+from engine.errors import EngineError, MessageTooLarge, TooManyInFlight
 from engine.limits import message_bytes
 from engine.verbs import Delivery, SendEntry, Sent
 from facade.sqs import attributes, fifo
 from facade.sqs.batches import by_id, failed
-from facade.sqs.call import Call
+from facade.sqs.call import Call, Carried
 from facade.sqs.digests import of_attributes, of_body
-from facade.sqs.errors import BATCH_TOO_LONG, INVALID_CONTENTS, SqsError, invalid, missing, sqs_error
+from facade.sqs.errors import BATCH_TOO_LONG, INVALID_CONTENTS, SqsError, between, invalid, missing, sqs_error
 from facade.sqs.limits import ATTEMPT_CHARACTERS, VISIBILITY_SECONDS
-from facade.sqs.names import Place, of_url
+from facade.sqs.names import Place
 from facade.sqs.replies import FailedReply, MessageReply, ReceiveReply, SentBatchReply, SentReply
 from facade.sqs.shapes import Outgoing
 from schemas.records import Attribute, Origin, QueueRecord
+from schemas.vocabulary import NATIVE_SENDER, SOURCE_QUEUE_ATTRIBUTE
 
 if TYPE_CHECKING:
     from engine.engine import Engine
 
+_CHARACTERS: Final = (
+    "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF"
+)
 _NOTHING: Final[frozenset[str]] = frozenset()
 
 
@@ -36,7 +41,7 @@ def milliseconds(parameter: str, given: int | None, allowed: tuple[int, int]) ->
     if given is None:
         return None
     if not allowed[0] <= given <= allowed[1]:
-        raise invalid(parameter, given, f"Must be between {allowed[0]} and {allowed[1]}, if provided.")
+        raise between(parameter, given, *allowed)
     return given * 1000
 
 
@@ -47,10 +52,14 @@ def _entry(given: Outgoing, call: Call, record: QueueRecord) -> SendEntry:
         raise missing("MessageBody")
     body = attributes.encoded(text)
     if body is None:
-        raise SqsError(INVALID_CONTENTS, "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 and above.")
-    delay_ms = None if delay_s is None else milliseconds("DelaySeconds", delay_s, (0, call.limits.delay_s))
+        raise SqsError(INVALID_CONTENTS, _CHARACTERS)
+    if delay_s is not None and not 0 <= delay_s <= call.limits.delay_s:
+        raise invalid("DelaySeconds", delay_s, f"DelaySeconds must be >= 0 and <= {call.limits.delay_s}.")
+    delay_ms = None if delay_s is None else delay_s * 1000
     user, system = given.message_attributes, given.message_system_attributes
     stored = {**attributes.incoming(user), **attributes.incoming_system(system)} if user or system else {}
+    if call.trace and not system:
+        stored |= attributes.traced(call.trace)
     group, dedup_id = given.message_group_id, given.message_deduplication_id
     if group is None and dedup_id is None and not record.fifo:
         return SendEntry(body, stored, delay_ms)
@@ -58,7 +67,7 @@ def _entry(given: Outgoing, call: Call, record: QueueRecord) -> SendEntry:
 
 
 def _reply(entry: SendEntry, sent: Sent, id: str | None = None) -> SentReply:
-    """What the sender is told."""
+    """What the sender is told; of a trace header too that came as one of HTTP."""
     stored = entry.attributes
     user, system = (of_attributes(attributes.of_user(stored)), of_attributes(attributes.of_system(stored))) if stored else (None, None)
     return SentReply(sent.id, sent.body_md5, user, system, sent.sequence_number or None, id)
@@ -66,7 +75,7 @@ def _reply(entry: SendEntry, sent: Sent, id: str | None = None) -> SentReply:
 
 async def send_message(engine: Engine, call: Call) -> SentReply:
     """Send one message. To a tag: the queue gets it, so every tag that wants it does."""
-    queue = of_url(call.body.queue_url).queue
+    queue = call.place.of_url(call.body.queue_url).queue
     entry = _entry(call.body, call, engine.known(queue) or await engine.record(queue))
     (sent,) = await engine.send(call.by, queue, [entry])
     return _reply(entry, sent)
@@ -77,14 +86,15 @@ async def send_message_batch(engine: Engine, call: Call) -> SentBatchReply:
 
     Only groups in different partitions are sent apart: of them some may fail.
     """
-    at = of_url(call.body.queue_url)
-    entries: Mapping[str, Outgoing] = by_id(call.body.entries, call.limits.batch)
+    at = call.place.of_url(call.body.queue_url)
+    entries: Mapping[str, Outgoing] = by_id("SendMessageBatch", call.body.entries, call.limits.batch)
     # That there is no such queue is an error of the request, whatever the entries are.
     record = engine.known(at.queue) or await engine.record(at.queue)
     fifo.check_batch(record, entries)
     ready, bad, size = _sorted(entries, call, record)
     if size > call.limits.batch_bytes:
-        raise SqsError(BATCH_TOO_LONG, f"Batch requests cannot be longer than {call.limits.batch_bytes} bytes.")
+        about = f"cannot be longer than {call.limits.batch_bytes} bytes. You have sent {size} bytes."
+        raise SqsError(BATCH_TOO_LONG, f"Batch requests {about}")
     parts = fifo.parts(record, ready) if ready else []
     if len(parts) == 1:
         good = await _send(engine, call, at.queue, ready)
@@ -109,8 +119,7 @@ def _sorted(entries: Mapping[str, Outgoing], call: Call, record: QueueRecord) ->
         if size <= limit:
             ready[entry_id] = entry
         else:
-            large = MessageTooLarge(f"a message may have {limit} bytes (body and attributes), given {size}", field="body", limit=limit)
-            bad.append(failed(entry_id, sqs_error(large)))
+            bad.append(failed(entry_id, sqs_error(MessageTooLarge(field="body", limit=limit, given=size))))
     return ready, bad, total
 
 
@@ -136,10 +145,10 @@ async def _send_parts(
     return good
 
 
-async def receive_message(engine: Engine, call: Call) -> ReceiveReply:
+async def receive_message(engine: Engine, call: Call) -> ReceiveReply | Carried:
     """Receive some messages, waiting for the first if asked to."""
     given = call.body
-    at = of_url(given.queue_url)
+    at = call.place.of_url(given.queue_url)
     most = 1 if given.max_number_of_messages is None else given.max_number_of_messages
     if not 1 <= most <= call.limits.batch:
         raise invalid("MaxNumberOfMessages", most, f"Must be between 1 and {call.limits.batch}, if provided.")
@@ -147,14 +156,25 @@ async def receive_message(engine: Engine, call: Call) -> ReceiveReply:
     lease_ms = milliseconds("VisibilityTimeout", given.visibility_timeout, VISIBILITY_SECONDS)
     attempt = given.receive_request_attempt_id
     if attempt is not None and not 1 <= len(attempt) <= ATTEMPT_CHARACTERS:
-        raise invalid("ReceiveRequestAttemptId", attempt, f"Must be 1 to {ATTEMPT_CHARACTERS} characters, if provided.")
-    deliveries = await engine.receive(call.by, at.queue, at.tag, most, wait_ms, lease_ms, attempt)
+        about = f"can only include alphanumeric and punctuation characters. 1 to {ATTEMPT_CHARACTERS} in length."
+        raise invalid("ReceiveRequestAttemptId", attempt, f"ReceiveRequestAttemptId {about}")
+    try:
+        deliveries = await engine.receive(call.by, at.queue, at.tag, most, wait_ms, lease_ms, attempt)
+    except TooManyInFlight as error:
+        if error.waited or error.fifo:  # AWS tells only who does not wait, and only of standard queues
+            return ReceiveReply()
+        raise
     if not deliveries:
         return ReceiveReply()
     asked, more = given.attribute_names, given.message_system_attribute_names
     system = frozenset((*(asked or ()), *(more or ()))) if asked or more else _NOTHING
     names, place = given.message_attribute_names, call.place
-    return ReceiveReply([_message(delivery, system, names, place) for delivery in deliveries])
+    unsent = partial(engine.undelivered, deliveries)
+    try:
+        return Carried(ReceiveReply([_message(delivery, system, names, place) for delivery in deliveries]), unsent)
+    except Exception:
+        unsent()
+        raise
 
 
 def _message(delivery: Delivery, system: frozenset[str], names: list[str] | None, place: Place) -> MessageReply:
@@ -185,7 +205,7 @@ def _dead_letter(delivery: Delivery) -> Origin | None:
 
     It keeps the time too, but in a FIFO queue; there the id stands for that of its deduplication as well.
     """
-    return delivery.message.origin if attributes.SOURCE_QUEUE in delivery.message.attributes else None
+    return delivery.message.origin if SOURCE_QUEUE_ATTRIBUTE in delivery.message.attributes else None
 
 
 def _system_attributes(delivery: Delivery, asked: frozenset[str], place: Place) -> dict[str, str]:
@@ -195,9 +215,9 @@ def _system_attributes(delivery: Delivery, asked: frozenset[str], place: Place) 
     in_fifo = bool(delivery.sequence_number)
     sent_at_ms = delivery.sent_at_ms if letter is None or in_fifo else letter.original_sent_at_ms
     received = delivery.receive_count if letter is None else letter.receive_count + delivery.receive_count
-    source = attributes.stored_text(message, attributes.SOURCE_QUEUE)
+    source = attributes.stored_text(message, SOURCE_QUEUE_ATTRIBUTE)
     values = {
-        "SenderId": delivery.message.sender or "anonymous",
+        "SenderId": delivery.message.sender or NATIVE_SENDER,
         "SentTimestamp": str(sent_at_ms),
         "ApproximateReceiveCount": str(received),
         "ApproximateFirstReceiveTimestamp": str(delivery.first_received_at_ms),

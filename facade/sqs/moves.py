@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from engine.errors import NotAllowedOnQueue, QueueNotFound, TaskEnded
+from engine.errors import NotAllowedOnQueue, QueueNotFound
+from engine.limits import A_DEAD_LETTER_QUEUE
 from engine.verbs import TaskInfo
 from facade.sqs.call import Call
-from facade.sqs.errors import QUEUE_DOES_NOT_EXIST, RESOURCE_NOT_FOUND, SqsError, invalid, missing
+from facade.sqs.errors import INVALID_PARAMETER, QUEUE_DOES_NOT_EXIST, RESOURCE_NOT_FOUND, SqsError, invalid, missing
 from facade.sqs.limits import MOVE_RATE, MOVE_TASKS
-from facade.sqs.names import Place, name_of_arn
+from facade.sqs.names import Place
 from facade.sqs.redrive import json_object
 from facade.sqs.replies import MovedReply, MoveReply, MovesReply, TaskReply
 from schemas.vocabulary import TaskStatus
@@ -25,15 +26,25 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 
-def _queue(parameter: str, arn: str) -> str:
-    name = name_of_arn(arn)
+def _queue(place: Place, parameter: str, arn: str) -> str:
+    name = place.of_arn(arn)
     if name is None:
         raise invalid(parameter, arn, "It is not an ARN of SQS.")
     return name
 
 
-def _no_queue(error: QueueNotFound) -> SqsError:
-    return SqsError(RESOURCE_NOT_FOUND, "The resource that you specified for the SourceArn or DestinationArn parameter doesn't exist.")
+def _no_queue(parameter: str) -> SqsError:
+    return SqsError(RESOURCE_NOT_FOUND, f"The resource that you specified for the {parameter} parameter doesn't exist.")
+
+
+def _refused(error: NotAllowedOnQueue, destination: str | None) -> SqsError:
+    """Why the engine does not start a task."""
+    if error.field == "destination":
+        return invalid("DestinationArn", destination, "The destination queue must be same type of queue as the source.")
+    if error.limit == A_DEAD_LETTER_QUEUE:
+        return SqsError(INVALID_PARAMETER, "Source queue must be configured as a Dead Letter Queue.")
+    about = "There is already a task running. Only one active task is allowed for a source queue arn at a given time."
+    return SqsError(INVALID_PARAMETER, about)
 
 
 async def start_message_move_task(engine: Engine, call: Call) -> TaskReply:
@@ -41,17 +52,17 @@ async def start_message_move_task(engine: Engine, call: Call) -> TaskReply:
     given = call.body
     if not given.source_arn:
         raise missing("SourceArn")
-    source = _queue("SourceArn", given.source_arn)
-    destination = _queue("DestinationArn", given.destination_arn) if given.destination_arn else None
+    source = _queue(call.place, "SourceArn", given.source_arn)
+    destination = _queue(call.place, "DestinationArn", given.destination_arn) if given.destination_arn else None
     rate = given.max_number_of_messages_per_second
     if rate is not None and not MOVE_RATE[0] <= rate <= MOVE_RATE[1]:
         raise invalid("MaxNumberOfMessagesPerSecond", rate, f"Must be between {MOVE_RATE[0]} and {MOVE_RATE[1]}, if provided.")
     try:
         task = await engine.redrive(call.by, source, destination, None, rate or 0, True)
     except QueueNotFound as error:
-        raise _no_queue(error) from error
+        raise _no_queue("SourceArn" if error.given == source else "DestinationArn") from error
     except NotAllowedOnQueue as error:
-        raise invalid("SourceArn", given.source_arn, error.detail) from error
+        raise _refused(error, given.destination_arn) from error
     return TaskReply(task_handle=_handle(task, call.place))
 
 
@@ -59,24 +70,28 @@ def _handle(task: TaskInfo, place: Place) -> str:
     return b64encode(msgspec.json.encode({"taskId": task.id, "sourceArn": place.arn(task.source)})).decode("ascii")
 
 
-def _task_id(handle: str) -> str:
+def _named(place: Place, handle: str) -> tuple[str, str]:
+    """The task and the source queue that a handle names. Raises SqsError."""
     try:
-        found = json_object(b64decode(handle, validate=True).decode())
+        found = json_object(b64decode(handle, validate=True).decode()) or {}
     except (Base64Error, ValueError):
-        found = None
-    if found is None or not isinstance(found.get("taskId"), str) or name_of_arn(str(found.get("sourceArn"))) is None:
-        raise invalid("TaskHandle", handle, "It is not a handle of a task.")
-    return str(found["taskId"])
+        found = {}
+    task, source = found.get("taskId"), place.of_arn(str(found.get("sourceArn")))
+    if not isinstance(task, str) or source is None:
+        raise invalid("TaskHandle", None, "")
+    return task, source
 
 
 async def cancel_message_move_task(engine: Engine, call: Call) -> MovedReply:
     """Stop a running task; what was moved stays moved."""
     if not call.body.task_handle:
         raise missing("TaskHandle")
+    task_id, source = _named(call.place, call.body.task_handle)
     try:
-        task = await engine.cancel_task(call.by, _task_id(call.body.task_handle))
-    except TaskEnded as error:
-        raise invalid("TaskHandle", call.body.task_handle, "Only active tasks can be cancelled.") from error
+        await engine.record(source)
+    except QueueNotFound as error:
+        raise _no_queue("SourceArn") from error
+    task = await engine.cancel_task(call.by, task_id)
     return MovedReply(approximate_number_of_messages_moved=task.moved)
 
 
@@ -89,9 +104,9 @@ async def list_message_move_tasks(engine: Engine, call: Call) -> MovesReply:
     if not MOVE_TASKS[0] <= most <= MOVE_TASKS[1]:
         raise invalid("MaxResults", most, f"Must be between {MOVE_TASKS[0]} and {MOVE_TASKS[1]}, if provided.")
     try:
-        tasks = await engine.list_tasks(call.by, _queue("SourceArn", given.source_arn))
+        tasks = await engine.list_tasks(call.by, _queue(call.place, "SourceArn", given.source_arn))
     except QueueNotFound as error:
-        raise _no_queue(error) from error
+        raise _no_queue("SourceArn") from error
     return MovesReply(results=[_shown(task, call.place) for task in tasks[:most]] or None)
 
 

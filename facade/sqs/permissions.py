@@ -11,7 +11,6 @@ from engine.verbs import QueueSettings
 from facade.sqs import policies
 from facade.sqs.call import Call
 from facade.sqs.errors import missing
-from facade.sqs.names import whole
 from facade.sqs.replies import DONE, Output
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def _policy(text: str) -> QueueSettings:
 async def add_permission(engine: Engine, call: Call) -> Output:
     """Let others do something with a queue."""
     given = call.body
-    name = whole(given.queue_url, "AddPermission")
+    name = call.place.whole(given.queue_url, "AddPermission")
     if not given.label:
         raise missing("Label")
     if not given.account_ids:
@@ -43,7 +42,7 @@ async def add_permission(engine: Engine, call: Call) -> Output:
 
 async def remove_permission(engine: Engine, call: Call) -> Output:
     """Take back what AddPermission gave under a label."""
-    name = whole(call.body.queue_url, "RemovePermission")
+    name = call.place.whole(call.body.queue_url, "RemovePermission")
     if not call.body.label:
         raise missing("Label")
     await engine.set_queue(

@@ -137,7 +137,7 @@ def with_permission(text: str, arn: str, label: str, accounts: Sequence[str], ac
             raise invalid("PrincipalId", account, "Unable to verify.")
     for action in actions:
         if action != ANY and action not in GRANTABLE:
-            raise invalid("ActionName", action, f"Only the queue owner is allowed to invoke this action, or it is not one of {ANY}.")
+            raise invalid("ActionName", f"SQS:{action}", "Only the queue owner is allowed to invoke this action.")
     policy = _parsed(text) if text else {"Version": "2008-10-17", "Id": f"{arn}/SQSDefaultPolicy", "Statement": []}
     kept = _statements(policy) if policy["Statement"] else []
     if any(statement.get("Sid") == label for statement in kept):

@@ -20,8 +20,8 @@ from starlette.types import Scope
 from facade.asgi import Response
 from facade.sqs import forms, xml
 from facade.sqs.call import Action
-from facade.sqs.errors import INVALID_ACTION, MISSING_ACTION, SERIALIZATION, UNKNOWN_OPERATION, Shape, SqsError
-from facade.sqs.shapes import OfQueue, SendMessage
+from facade.sqs.errors import INVALID_ACTION, MISSING_ACTION, QUEUE_DOES_NOT_EXIST, SERIALIZATION, UNKNOWN_OPERATION, Shape, SqsError
+from facade.sqs.shapes import GetQueueUrl, OfQueue, SendMessage
 
 _TARGET: Final = b"AmazonSQS."
 _FORM: Final = b"application/x-www-form-urlencoded"
@@ -31,6 +31,7 @@ _XML_TYPE: Final = (b"content-type", b"text/xml")
 # A path that only SQS has: the root, or an account's number first. Signed forms are SQS's at any path.
 _OWN_PATH: Final = re.compile(r"/(?:\d+(?:/.*)?)?")
 _QUEUE_PATH: Final = re.compile(r"/\d+/[^/]+/?")
+_NO_QUEUE: Final = "The specified queue does not exist for this wsdl version."  # this protocol's own words
 _encode = msgspec.json.Encoder().encode
 
 
@@ -103,7 +104,7 @@ class Json:
         try:
             return action.decoder.decode(body or b"{}")
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            raise SqsError(SERIALIZATION, f"The body can't be read: {error}") from None
+            raise SqsError(SERIALIZATION, _unreadable(str(error))) from None
 
     def output(self, name: str, content: Struct) -> Response:
         return _response(200, _JSON_TYPE, _request_id(), _encode(content))
@@ -114,6 +115,15 @@ class Json:
         response = _response(shape.status, _JSON_TYPE, _request_id(), body)
         response.headers.append((b"x-amzn-query-error", f"{shape.code};{_fault(error)}".encode("ascii")))
         return response
+
+
+def _unreadable(sentence: str) -> str:
+    """Why a body can't be read, of msgspec's sentence: in AWS's words where it has some."""
+    if sentence.startswith("Expected `int") and "got `str`" in sentence:
+        return "STRING_VALUE can not be converted to an Integer"
+    if sentence.startswith("Expected `str") and "got `object`" in sentence:
+        return "Start of structure or map found where not expected."
+    return f"The body can't be read: {sentence}"
 
 
 @lru_cache(maxsize=256)
@@ -144,11 +154,11 @@ class Query:
     def input(self, name: str, action: Action, body: bytes) -> Any:
         found = forms.struct_of(action.body, self._fields, name)
         of_queue = isinstance(found, OfQueue | SendMessage)
-        if not _QUEUE_PATH.fullmatch(self._path):
+        if not _QUEUE_PATH.fullmatch(self._path) or isinstance(found, GetQueueUrl):
             return found
         if not of_queue:
             raise SqsError(INVALID_ACTION, f"The action {name} is not valid for this endpoint.")
-        return structs.replace(found, queue_url=self._path) if of_queue and not found.queue_url else found
+        return found if found.queue_url else structs.replace(found, queue_url=self._path)
 
     def output(self, name: str, content: Struct) -> Response:
         request_id = _request_id()
@@ -156,5 +166,6 @@ class Query:
 
     def error(self, error: SqsError) -> Response:
         request_id = _request_id()
-        body = xml.error(_fault(error), error.shape.code, error.message, request_id.decode())
+        message = _NO_QUEUE if error.shape is QUEUE_DOES_NOT_EXIST else error.message
+        body = xml.error(_fault(error), error.shape.code, message, request_id.decode())
         return _response(error.shape.status, _XML_TYPE, request_id, body)

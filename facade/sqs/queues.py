@@ -28,8 +28,8 @@ from facade.sqs.errors import (
 )
 from facade.sqs.filters import FILTER_POLICY, filter_of
 from facade.sqs.limits import LIST_RESULTS, NEW_QUEUE_MESSAGE_BYTES
-from facade.sqs.names import Address, address, new_name, of_url, whole
-from facade.sqs.redrive import REDRIVE_POLICY
+from facade.sqs.names import Address, named
+from facade.sqs.redrive import REDRIVE_POLICY, refusal_of
 from facade.sqs.replies import DONE, AttributesReply, ListReply, Output, SourcesReply, UrlReply
 
 if TYPE_CHECKING:
@@ -41,11 +41,11 @@ async def create_queue(engine: Engine, call: Call) -> UrlReply:
     """Make a queue; the URL of an existing one when nothing that is named differs from it. `orders@billing` makes a tag."""
     given = call.body
     attributes = given.attributes or {}
-    at = new_name(given.queue_name, fifo=fifo.asked_for(attributes))
+    at = call.place.new(given.queue_name, fifo=fifo.asked_for(attributes))
     if at.tag is not None:
         await _create_tag(engine, call, at, at.tag, attributes)
         return UrlReply(queue_url=call.place.url(at.name))
-    wanted = settings.changes(attributes, call.limits)
+    wanted = settings.changes(attributes, call.limits, call.place)
     fifo.check(wanted.of_fifo, fifo=fifo.asked_for(attributes))
     labels = tags.checked(given.tags or {})
     try:
@@ -57,7 +57,8 @@ async def create_queue(engine: Engine, call: Call) -> UrlReply:
 
 async def _create(engine: Engine, call: Call, name: str, wanted: settings.Changes, labels: dict[str, str]) -> None:
     if call.cool_down_s and _within(engine.deleted_at_ms(name), call.cool_down_s):
-        raise SqsError(QUEUE_DELETED_RECENTLY, f"A queue {name!r} was deleted within the last {call.cool_down_s} s.")
+        about = f"You must wait {call.cool_down_s} seconds after deleting a queue"
+        raise SqsError(QUEUE_DELETED_RECENTLY, f"{about} before you can create another with the same name.")
     named = wanted.settings
     size = NEW_QUEUE_MESSAGE_BYTES if named.max_message_bytes is None else named.max_message_bytes
     kept = settings.user_attributes({}, wanted.stored)
@@ -73,7 +74,7 @@ async def _create(engine: Engine, call: Call, name: str, wanted: settings.Change
             raise
         _same(existing, wanted)
     except (QueueNotFound, NotAllowedOnQueue) as error:
-        raise _bad_policy(error) from error
+        raise _bad_policy(error, call.body.attributes) from error
 
 
 def _within(at_ms: int | None, seconds: int) -> bool:
@@ -106,16 +107,15 @@ def _same(existing: QueueInfo, wanted: settings.Changes) -> None:
         raise _exists(differs)
 
 
-def _bad_policy(error: EngineError) -> SqsError:
+def _bad_policy(error: EngineError, attributes: dict[str, str] | None) -> SqsError:
     """What the engine refuses about a dead-letter queue is a bad value of RedrivePolicy here."""
-    return invalid(REDRIVE_POLICY, error.given, error.detail)
+    return invalid(REDRIVE_POLICY, (attributes or {}).get(REDRIVE_POLICY), refusal_of(error))
 
 
 async def get_queue_url(engine: Engine, call: Call) -> UrlReply:
     """The URL of a queue that exists, or of a tag of it."""
-    if not call.body.queue_name:
-        raise missing("QueueName")
-    at = address(call.body.queue_name)
+    owner = call.body.queue_owner_aws_account_id
+    at = call.place.address(named(call.body.queue_name), owner)
     await _info(engine, call, at)
     return UrlReply(queue_url=call.place.url(at.name))
 
@@ -123,21 +123,22 @@ async def get_queue_url(engine: Engine, call: Call) -> UrlReply:
 async def _info(engine: Engine, call: Call, at: Address) -> QueueInfo:
     found = await engine.get_queue(call.by, at.queue)
     if at.tag is not None and all(tag.name != at.tag for tag in found.tags):
-        raise TagNotFound(f"queue {at.queue!r} has no tag {at.tag!r}", field="tag", given=at.tag)
+        raise TagNotFound(field="tag", given=at.tag)
     return found
 
 
 async def list_queues(engine: Engine, call: Call) -> ListReply:
     """Queues in the order of their names. There is a next page only for who has asked for a size of pages."""
     size, after = _page(call)
-    names, next_after = await engine.list_queues(call.by, call.body.queue_name_prefix or "", size, after)
+    prefix = call.place.queue(call.body.queue_name_prefix or "")
+    names, next_after = await engine.list_queues(call.by, prefix, size, after)
     return ListReply(queue_urls=[call.place.url(name) for name in names] or None, next_token=_token(call, next_after))
 
 
 async def list_dead_letter_source_queues(engine: Engine, call: Call) -> SourcesReply:
     """The queues whose dead letters go to this one, in the order of their names."""
     size, after = _page(call)
-    found = await engine.get_queue(call.by, whole(call.body.queue_url, "ListDeadLetterSourceQueues"))
+    found = await engine.get_queue(call.by, call.place.whole(call.body.queue_url, "ListDeadLetterSourceQueues"))
     names = [name for name in found.source_queues if after is None or name > after]
     urls = [call.place.url(name) for name in names[:size]]
     return SourcesReply(queue_urls=urls, next_token=_token(call, names[size - 1] if len(names) > size else None))
@@ -162,7 +163,7 @@ def _token(call: Call, last: str | None) -> str | None:
 
 async def get_queue_attributes(engine: Engine, call: Call) -> AttributesReply:
     """The attributes asked for; none when none is."""
-    at, names = of_url(call.body.queue_url), call.body.attribute_names or ()
+    at, names = call.place.of_url(call.body.queue_url), call.body.attribute_names or ()
     settings.check_names(names)
     found = await _info(engine, call, at)
     return AttributesReply(attributes=settings.shown(found, at, names, call.place) or None)
@@ -170,10 +171,10 @@ async def get_queue_attributes(engine: Engine, call: Call) -> AttributesReply:
 
 async def set_queue_attributes(engine: Engine, call: Call) -> Output:
     """Change what is named; the rest stays."""
-    name = whole(call.body.queue_url, "SetQueueAttributes")
+    name = call.place.whole(call.body.queue_url, "SetQueueAttributes")
     if not call.body.attributes:
         raise missing("Attributes")
-    wanted = settings.changes(call.body.attributes, call.limits)
+    wanted = settings.changes(call.body.attributes, call.limits, call.place)
 
     def store(record: QueueRecord) -> QueueSettings:
         settings.check_fifo(record, wanted)
@@ -185,7 +186,7 @@ async def set_queue_attributes(engine: Engine, call: Call) -> Output:
         # Of the queue itself: that it is not there, or not empty while its DeduplicationScope is to change.
         if error.field == "dedup_scope" or (isinstance(error, QueueNotFound) and error.field != "dead_letter_queue"):
             raise
-        raise _bad_policy(error) from error
+        raise _bad_policy(error, call.body.attributes) from error
     if wanted.no_policy:
         await engine.set_redrive_policy(call.by, name, None)
     return DONE
@@ -193,7 +194,7 @@ async def set_queue_attributes(engine: Engine, call: Call) -> Output:
 
 async def delete_queue(engine: Engine, call: Call) -> Output:
     """Delete a queue and all that is in it, or a tag of one."""
-    at = of_url(call.body.queue_url)
+    at = call.place.of_url(call.body.queue_url)
     if at.tag is None:
         await engine.delete_queue(call.by, at.queue)
     else:
@@ -203,8 +204,9 @@ async def delete_queue(engine: Engine, call: Call) -> Output:
 
 async def purge_queue(engine: Engine, call: Call) -> Output:
     """Drop every message that was sent before, under all tags."""
-    name = whole(call.body.queue_url, "PurgeQueue")
+    name = call.place.whole(call.body.queue_url, "PurgeQueue")
     if call.cool_down_s and _within((await engine.get_queue(call.by, name)).purged_at_ms, call.cool_down_s):
-        raise SqsError(PURGE_IN_PROGRESS, f"Only one PurgeQueue operation on {name} is allowed every {call.cool_down_s} seconds.")
+        at = call.place.name(name)
+        raise SqsError(PURGE_IN_PROGRESS, f"Only one PurgeQueue operation on {at} is allowed every {call.cool_down_s} seconds.")
     await engine.purge(call.by, name)
     return DONE

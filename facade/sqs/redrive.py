@@ -10,10 +10,12 @@ from typing import Any, Final
 
 import msgspec
 
+from engine.errors import EngineError, QueueNotFound
+from engine.fifo import KINDS
 from engine.verbs import ANY
 from facade.sqs.errors import invalid
 from facade.sqs.limits import RECEIVE_COUNT, SOURCE_QUEUES
-from facade.sqs.names import Place, name_of_arn
+from facade.sqs.names import Place
 from schemas.records import RedrivePolicy
 
 REDRIVE_POLICY: Final = "RedrivePolicy"
@@ -30,17 +32,31 @@ def json_object(text: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def policy_of(text: str) -> RedrivePolicy:
+def policy_of(text: str, place: Place) -> RedrivePolicy:
     """The policy in a RedrivePolicy attribute. Raises SqsError."""
     parts = json_object(text)
-    if parts is None or not {"deadLetterTargetArn", "maxReceiveCount"} <= parts.keys():
-        raise invalid(REDRIVE_POLICY, text, "Redrive policy is a JSON object with deadLetterTargetArn and maxReceiveCount.")
-    target, count = name_of_arn(str(parts["deadLetterTargetArn"])), str(parts["maxReceiveCount"])
+    if parts is None:
+        raise invalid(REDRIVE_POLICY, text, "Redrive policy is not a valid JSON map.")
+    for needed in ("maxReceiveCount", "deadLetterTargetArn"):
+        if needed not in parts:
+            raise invalid(REDRIVE_POLICY, text, f"Redrive policy does not contain mandatory attribute: {needed}.")
+    target, count = place.of_arn(str(parts["deadLetterTargetArn"])), str(parts["maxReceiveCount"])
     if target is None:
         raise invalid(REDRIVE_POLICY, text, "Invalid value for deadLetterTargetArn.")
     if not (count.isascii() and count.isdigit() and len(count) <= 4 and RECEIVE_COUNT[0] <= int(count) <= RECEIVE_COUNT[1]):
-        raise invalid(REDRIVE_POLICY, text, "Invalid value for maxReceiveCount: it must be 1 to 1000.")
+        allowed = f"valid values are from {RECEIVE_COUNT[0]} to {RECEIVE_COUNT[1]} both inclusive."
+        raise invalid(REDRIVE_POLICY, text, f"Invalid value for maxReceiveCount: {count[:100]}, {allowed}")
     return RedrivePolicy(target, int(count))
+
+
+def refusal_of(error: EngineError) -> str:
+    """Why the engine does not take a policy whose form is right."""
+    if isinstance(error, QueueNotFound):
+        return "Dead letter target does not exist."
+    if error.limit in KINDS:
+        return "Dead-letter queue must be same type of queue as the source.."  # AWS's own two full stops
+    which = "source" if error.field == "queue" else "dead-letter"
+    return f"The {which} queue must be {error.limit}."
 
 
 def policy_text(policy: RedrivePolicy | None, place: Place) -> str | None:
@@ -51,7 +67,7 @@ def policy_text(policy: RedrivePolicy | None, place: Place) -> str | None:
     return msgspec.json.encode(parts).decode()
 
 
-def sources_of(text: str) -> list[str]:
+def sources_of(text: str, place: Place) -> list[str]:
     """The queues that a RedriveAllowPolicy attribute lets in; an empty text lets all in. Raises SqsError."""
     if not text:
         return [ANY]
@@ -64,7 +80,7 @@ def sources_of(text: str) -> list[str]:
         return [ANY] if word == ALLOW_ALL else []
     if not isinstance(arns, list) or not 1 <= len(arns) <= SOURCE_QUEUES:
         raise invalid(REDRIVE_ALLOW_POLICY, text, f"sourceQueueArns has 1 to {SOURCE_QUEUES} ARNs.")
-    names = [name_of_arn(str(arn)) for arn in arns]
+    names = [place.of_arn(str(arn)) for arn in arns]
     if None in names:
         raise invalid(REDRIVE_ALLOW_POLICY, text, "sourceQueueArns has an ARN that is not one of SQS.")
     return [name for name in names if name is not None]

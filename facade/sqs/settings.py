@@ -31,8 +31,10 @@ _NUMBERS: Final[dict[str, tuple[str, int]]] = {
     "ReceiveMessageWaitTimeSeconds": ("receive_wait_ms", 1000),
     "VisibilityTimeout": ("lease_ms", 1000),
 }
-_STORED: Final = ("KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds", "SqsManagedSseEnabled")
-_KEY_REUSE: Final = "300"  # shown with a key
+_KEY: Final = "KmsMasterKeyId"
+_KEY_REUSE: Final = "KmsDataKeyReusePeriodSeconds"
+_KEY_REUSE_SECONDS: Final = "300"
+_STORED: Final = (_KEY, _KEY_REUSE, "SqsManagedSseEnabled")
 POLICY: Final = "Policy"
 
 
@@ -48,7 +50,7 @@ class Changes(Struct, frozen=True):
     of_fifo: dict[str, str] = {}
 
 
-def changes(given: Mapping[str, str], limits: Limits) -> Changes:
+def changes(given: Mapping[str, str], limits: Limits, place: Place) -> Changes:
     """What the attributes of a request ask for. Raises SqsError for an unknown name or a value out of its range."""
     values: dict[str, Any] = {}
     stored: dict[str, str] = {}
@@ -57,9 +59,9 @@ def changes(given: Mapping[str, str], limits: Limits) -> Changes:
             setting, factor = _NUMBERS[name]
             values[setting] = _number(name, value, limits) * factor
         elif name == REDRIVE_POLICY:
-            values["redrive_policy"] = policy_of(value) if value else None
+            values["redrive_policy"] = policy_of(value, place) if value else None
         elif name == REDRIVE_ALLOW_POLICY:
-            values["allowed_sources"] = sources_of(value)
+            values["allowed_sources"] = sources_of(value, place)
             # The engine does not know "all, and somebody said so" from "all".
             stored[name] = ALLOW_ALL if value and ANY in values["allowed_sources"] else ""
         elif name == POLICY:
@@ -72,8 +74,9 @@ def changes(given: Mapping[str, str], limits: Limits) -> Changes:
             stored[name] = "" if fifo.value_of(name, value) == fifo.PER_QUEUE else value
         else:
             raise _unknown(name)
-    if stored.get("KmsMasterKeyId") and stored.get("SqsManagedSseEnabled") == "true":
-        raise SqsError(INVALID_ATTRIBUTE_NAME, "You can use one type of server-side encryption (SSE) at one time.")
+    if stored.get(_KEY) and stored.get("SqsManagedSseEnabled") == "true":
+        about = "You can use one type of server-side encryption (SSE) at one time. You can either enable KMS SSE or SQS SSE."
+        raise SqsError(INVALID_ATTRIBUTE_NAME, about)
     of_fifo = {name: given[name] for name in fifo.NAMES if name in given}
     return Changes(QueueSettings(**values), stored, given.get(REDRIVE_POLICY) == "", of_fifo)
 
@@ -93,7 +96,7 @@ def _unknown(name: str) -> SqsError:
 def _number(name: str, value: str, limits: Limits) -> int:
     low, high = limits.attribute(name)
     if not (value.isascii() and value.isdigit() and len(value) <= 10 and low <= int(value) <= high):
-        raise SqsError(INVALID_ATTRIBUTE_VALUE, f"Invalid value for the parameter {name}. It must be {low} to {high}, given {value[:100]}.")
+        raise SqsError(INVALID_ATTRIBUTE_VALUE, f"Invalid value for the parameter {name}.")
     return int(value)
 
 
@@ -101,14 +104,16 @@ def _stored_value(name: str, value: str, limits: Limits) -> str:
     if name in ATTRIBUTE_RANGES:
         return str(_number(name, value, limits))
     if name == "SqsManagedSseEnabled" and value not in ("true", "false"):
-        raise SqsError(INVALID_ATTRIBUTE_VALUE, f"Invalid value for the parameter {name}. It must be true or false, given {value[:100]}.")
+        raise SqsError(INVALID_ATTRIBUTE_VALUE, f"Invalid value for the parameter {name}.")
     if len(value) > 1024:
-        raise SqsError(INVALID_ATTRIBUTE_VALUE, f"Invalid value for the parameter {name}. It may have 1024 characters.")
+        raise SqsError(INVALID_ATTRIBUTE_VALUE, f"Invalid value for the parameter {name}.")
     return value
 
 
 def user_attributes(now: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
-    """The queue's user attributes after `stored` was set; what is set to nothing is removed."""
+    """The queue's user attributes after `stored` was set; what is set to nothing is removed, with its key how long it is reused."""
+    if stored.get(_KEY) == "":
+        stored = {**stored, _KEY_REUSE: ""}
     renamed = {_PREFIX + name: value for name, value in stored.items()}
     kept = {name: value for name, value in now.items() if name not in renamed}
     return {**kept, **{name: value for name, value in renamed.items() if value}}
@@ -141,8 +146,9 @@ def _kept(name: str) -> _Show:
 
 
 def _key_reuse(queue: QueueInfo, at: Address, place: Place) -> str | None:
+    """How long a key is reused; of a queue without a key it is not shown."""
     now = queue.user_attributes
-    return now.get(f"{_PREFIX}KmsDataKeyReusePeriodSeconds", _KEY_REUSE if f"{_PREFIX}KmsMasterKeyId" in now else None)
+    return now.get(_PREFIX + _KEY_REUSE, _KEY_REUSE_SECONDS) if _PREFIX + _KEY in now else None
 
 
 def _of_fifo(name: str) -> _Show:
@@ -174,7 +180,7 @@ _SHOWN: Final[dict[str, _Show]] = {
     **{name: _kept(name) for name in _STORED},
     **{name: _of_fifo(name) for name in fifo.SETTINGS},
     fifo.THROUGHPUT_LIMIT: _throughput_limit,
-    "KmsDataKeyReusePeriodSeconds": _key_reuse,
+    _KEY_REUSE: _key_reuse,
     REDRIVE_POLICY: lambda queue, at, place: policy_text(queue.redrive_policy, place),
     REDRIVE_ALLOW_POLICY: _allowed,
     POLICY: lambda queue, at, place: queue.policy or None,

@@ -32,6 +32,7 @@ class CreateQueue(Input, frozen=True):
 
 class GetQueueUrl(Input, frozen=True):
     queue_name: str | None = None
+    queue_owner_aws_account_id: str | None = field(name="QueueOwnerAWSAccountId", default=None)
 
 
 class ListQueues(Input, frozen=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from hashlib import sha256
@@ -26,8 +26,10 @@ _UNSIGNED: Final = "UNSIGNED-PAYLOAD"
 _TERMINATOR: Final = "aws4_request"
 _TIME: Final = "%Y%m%dT%H%M%SZ"
 _KEY_ID: Final = re.compile(rf"[!-.0-~]{{1,{KEY_ID_CHARACTERS}}}")
-_CLAIMED: Final = re.compile(rb"AWS4-HMAC-SHA256 .*?Credential=([!-.0-~]{1,%d})/" % KEY_ID_CHARACTERS)
-_CLAIMED_IN_QUERY: Final = re.compile(rb"X-Amz-Credential=([A-Za-z0-9_.~-]{1,%d})(?:/|%%2[Ff])" % KEY_ID_CHARACTERS)
+_CLAIMED: Final = re.compile(rb"AWS4-HMAC-SHA256 .*?Credential=([!-.0-~]{1,%d})/(?:[0-9]*/([^/,\s]*)/)?" % KEY_ID_CHARACTERS)
+_CLAIMED_IN_QUERY: Final = re.compile(
+    rb"X-Amz-Credential=([A-Za-z0-9_.~-]{1,%d})(?:/|%%2[Ff])(?:[0-9]*(?:/|%%2[Ff])([A-Za-z0-9_.~-]*)(?:/|%%2[Ff]))?" % KEY_ID_CHARACTERS
+)
 # Whoever sees a request of ours may not turn it into another: these say where it goes, when, and what it asks.
 _ALWAYS_SIGNED: Final = ("host",)
 _SIGNED_IF_THERE: Final = ("x-amz-date", "x-amz-target", "x-amz-content-sha256")
@@ -58,9 +60,9 @@ class Claim(Struct, frozen=True):
 
     def check_time(self, now: datetime) -> None:
         """Raises SqsError for a request that was signed too long ago, or in the future."""
-        skew = timedelta(seconds=SKEW_SECONDS)
-        end = self.at + (skew if self.expires_s is None else timedelta(seconds=self.expires_s))
-        if not self.at - skew <= now <= end:
+        # A difference is in range for any two times, a sum is not.
+        age_s = (now - self.at).total_seconds()
+        if not -SKEW_SECONDS <= age_s <= (SKEW_SECONDS if self.expires_s is None else self.expires_s):
             raise SqsError(
                 REQUEST_EXPIRED, f"Signature expired: {self.at_text} is not within {SKEW_SECONDS // 60} minutes of {now:{_TIME}}."
             )
@@ -109,11 +111,17 @@ def claim_of(asked: Asked) -> Claim | None:
 
 def claimed_key_id(authorization: bytes, query: bytes) -> str | None:
     """The key id that a request names, believed by open mode; None when it names none."""
+    found = claimed_scope(authorization, query)
+    return None if found is None else found[0]
+
+
+def claimed_scope(authorization: bytes, query: bytes) -> tuple[str, str] | None:
+    """The key id and the region ("" = none) that a request names; None when it names no key."""
     found = _CLAIMED.match(authorization) or (_CLAIMED_IN_QUERY.search(query) if b"X-Amz-Credential" in query else None)
     if found is None:
         return None
     key_id = found[1]
-    return (unquote_to_bytes(key_id) if b"%" in key_id else key_id).decode("latin-1")
+    return (unquote_to_bytes(key_id) if b"%" in key_id else key_id).decode("latin-1"), (found[2] or b"").decode("latin-1")
 
 
 def _incomplete(message: str) -> SqsError:
@@ -155,7 +163,7 @@ def _time(text: str) -> tuple[datetime, str]:
     except ValueError:
         try:
             at = parsedate_to_datetime(text).astimezone(UTC)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             raise _incomplete("The request needs X-Amz-Date, as 20260101T000000Z.") from None
     return at, at.strftime(_TIME)
 

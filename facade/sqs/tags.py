@@ -13,7 +13,6 @@ from engine.verbs import QueueSettings
 from facade.sqs.call import Call
 from facade.sqs.errors import invalid, missing
 from facade.sqs.limits import TAG_KEY_CHARACTERS, TAG_VALUE_CHARACTERS, TAGS
-from facade.sqs.names import whole
 from facade.sqs.replies import DONE, Output, TagsReply
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def checked(given: Mapping[str, str]) -> dict[str, str]:
 
 async def tag_queue(engine: Engine, call: Call) -> Output:
     """Add tags to a queue; one with the same key is overwritten."""
-    name = whole(call.body.queue_url, "TagQueue")
+    name = call.place.whole(call.body.queue_url, "TagQueue")
     if not call.body.tags:
         raise missing("Tags")
 
@@ -50,7 +49,7 @@ async def tag_queue(engine: Engine, call: Call) -> Output:
 
 async def untag_queue(engine: Engine, call: Call) -> Output:
     """Remove tags; a key that is not there is fine."""
-    name = whole(call.body.queue_url, "UntagQueue")
+    name = call.place.whole(call.body.queue_url, "UntagQueue")
     keys = call.body.tag_keys
     if not keys:
         raise missing("TagKeys")
@@ -64,5 +63,5 @@ async def untag_queue(engine: Engine, call: Call) -> Output:
 
 async def list_queue_tags(engine: Engine, call: Call) -> TagsReply:
     """The tags of a queue."""
-    found = await engine.get_queue(call.by, whole(call.body.queue_url, "ListQueueTags"))
+    found = await engine.get_queue(call.by, call.place.whole(call.body.queue_url, "ListQueueTags"))
     return TagsReply(tags=found.labels or None)

@@ -5,22 +5,20 @@ Neighbours: `settings` holds the properties; `supervisor` and the tests run the 
 
 from __future__ import annotations
 
-import asyncio
-import struct
 import subprocess
 from pathlib import Path
 
+from facade.stack.broken import FORMATTED, kafka_gone
 from facade.stack.child import Program
 from facade.stack.errors import StackError
-from facade.stack.folder import Identity
+from facade.stack.folder import Identity, full_disk
 from facade.stack.programs import broker_class_path, find_java
+from facade.stack.reach import kafka_at
 from facade.stack.settings import BROKER_PROPERTIES, JVM_FLAGS, replication
 
 START_S = 60.0
 STOP_S = 20.0
 FORMAT_S = 60.0
-API_VERSIONS = 18
-CORRELATION = 7
 LOG_SETTINGS = Path(__file__).with_name("log4j2.xml")
 
 
@@ -45,8 +43,10 @@ def properties(folder: Path, identity: Identity) -> dict[str, str]:
 def program(folder: Path, identity: Identity, environment: dict[str, str]) -> Program:
     """Write the broker's files, format its storage when that was never finished, and say how to run it.
 
-    Raises StackError when Java or the jars are missing, or the storage can't be formatted.
+    Raises StackError when Java or the jars are missing, the storage can't be formatted, or was and is gone.
     """
+    if gone := kafka_gone(folder):
+        raise StackError(gone)
     java = [find_java(), *JVM_FLAGS, f"-Dleaseway.logs={folder / 'logs'}", f"-Dlog4j2.configurationFile={LOG_SETTINGS}"]
     java += ["-cp", broker_class_path()]
     file = folder / "kafka.properties"
@@ -61,28 +61,18 @@ def program(folder: Path, identity: Identity, environment: dict[str, str]) -> Pr
         ready=lambda _pid: answers(identity.kafka_port),
         start_s=START_S,
         stop_s=STOP_S,
+        hindrance=lambda: full_disk(folder) or kafka_gone(folder),
     )
 
 
 async def answers(port: int) -> bool:
-    """Whether a broker on 127.0.0.1:`port` answers an ApiVersions request (no Kafka client needed for that)."""
-    request = struct.pack(">hhih", API_VERSIONS, 0, CORRELATION, -1)
-    try:
-        async with asyncio.timeout(2):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            try:
-                writer.write(struct.pack(">i", len(request)) + request)
-                _size, correlation, error = struct.unpack(">iih", await reader.readexactly(10))
-            finally:
-                writer.close()
-    except (OSError, TimeoutError, asyncio.IncompleteReadError):
-        return False
-    return bool(correlation == CORRELATION and error == 0)
+    """Whether a broker on 127.0.0.1:`port` answers."""
+    return await kafka_at(("127.0.0.1", port)) is None
 
 
 def _format(folder: Path, command: tuple[str, ...], environment: dict[str, str]) -> None:
     """The mark is written last, so a kill in the middle means formatting again; formatted folders are left as they are."""
-    mark = folder / "kafka.formatted"
+    mark = folder / FORMATTED
     if mark.exists():
         return
     command += ("--ignore-formatted",)

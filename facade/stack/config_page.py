@@ -11,13 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.config import PREFIX, Settings
+from engine.keeping import LEAST_DELAY_MS, MARGIN_MS, keep_ms
+from engine.limits import DAY_MS, DEFAULTS
 from facade.stack.settings import BROKER_PROPERTIES, REDIS_OPTIONS, replication
 
 MASK = "********"
 
 STACK_VARIABLES = {
     "LW_JARS": "Folder of the jars (`broker/`, `spark/`). Default: `.cache/jars` of the checkout, else the user's cache folder.",
-    "LW_IVY_SETTINGS": "Settings file for Ivy, when the jars come from a mirror. Default: Ivy's own public resolver.",
+    "LW_IVY_SETTINGS": "Settings file for Ivy, when the jars come from a mirror; Ivy itself is PySpark's where that is installed. "
+    "Default: Ivy's own public resolver.",
     "JAVA_HOME": "Java 17 or newer for the embedded broker. Default: `java` in PATH.",
 }
 
@@ -51,6 +54,7 @@ def markdown() -> str:
         "## The facade\n\n" + _table(("variable", "default", "meaning"), settings),
         "## The embedded stack\n\n" + _table(("variable", "meaning"), stack),
         _durability(),
+        _keeping(),
         "## What the embedded broker is told\n\n" + _table(("property", "value"), broker),
         "## What the embedded redis-server is told\n\n" + _table(("option", "value"), redis),
     ]
@@ -75,6 +79,21 @@ def _durability() -> str:
         "`leaseway up` answers when Kafka has the record in the page cache (`--durable page-cache`): it survives kill -9 of\n"
         "every part, but not a power cut of a single machine. `--durable fsync` sets `LEASEWAY_FLUSH_MESSAGES=1`: the record is\n"
         "on the disk before the answer, and sends take as long as the disk does.\n"
+    )
+
+
+def _keeping() -> str:
+    hour_ms = 3_600_000
+    margin, least = MARGIN_MS // hour_ms, LEAST_DELAY_MS // hour_ms
+    days = f"{keep_ms(DEFAULTS['retention_ms'], 0) / DAY_MS:.1f}"
+    return (
+        "## How long Kafka keeps the messages of a queue\n\n"
+        "`retention.ms` of a queue's topic is the queue's retention, the longest delay that its messages may have, and\n"
+        f"{margin} hours (the longest lease, and an hour for clocks). The delay is that of the queue, at least {least} hour: with the\n"
+        f"default retention {days} days in all. Before a message with a longer delay is stored (or is loaded, when a native\n"
+        "producer has sent it), the topic is told to keep a longer one: double until it fits, 30 days at most. That never falls\n"
+        "again, since nobody knows when the last such message is gone; `action=keep` in the log tells of it. A topic that was made\n"
+        "by an earlier version keeps 30 days of delay as before; a queue that is made anew keeps what it needs.\n"
     )
 
 

@@ -5,11 +5,13 @@ Neighbours: `supervisor` opens it. It must not know processes beyond the pids th
     DIR/stack.json   format, cluster id, ports       DIR/kafka, DIR/redis   the data
     DIR/run.json     what runs now                   DIR/logs               output of every part
     DIR/secret       key of the MACs (0600)          DIR/lock               held by the supervisor
+    DIR/kafka.aside-TIME, DIR/redis.aside-TIME       data that `leaseway up` was told to start without
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import fcntl
 import json
 import os
@@ -25,6 +27,8 @@ from facade.stack.ports import free_port
 
 FORMAT = 1
 LEAST_FREE_BYTES = 512 * 1024 * 1024
+# To be started again with: Kafka writes files at its start, and dies of it when it can't.
+LEAST_START_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +101,23 @@ class DataFolder:
         replace(self.path / "run.json", json.dumps(running, indent=2) + "\n")
 
     def close(self) -> None:
-        """Remove run.json and release the lock: a clean stop."""
-        (self.path / "run.json").unlink(missing_ok=True)
+        """Remove run.json and release the lock: a clean stop, also when the disk refuses."""
+        with contextlib.suppress(OSError):
+            (self.path / "run.json").unlink(missing_ok=True)
         os.close(self._lock)
+
+
+def full_disk(path: Path) -> str | None:
+    """That the disk under `path` has no room for a service to start in, if it has none."""
+    try:
+        free = shutil.disk_usage(path).free
+    except OSError:
+        return None
+    return (
+        f"the disk of {path} is full ({free >> 20} MiB are free, {LEAST_START_BYTES >> 20} MiB are the least)"
+        if free < LEAST_START_BYTES
+        else None
+    )
 
 
 def replace(file: Path, text: str, mode: int = 0o644) -> None:

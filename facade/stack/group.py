@@ -56,7 +56,10 @@ class Group:
 
     async def _stop(self) -> None:
         for step in reversed(self._steps):
-            await asyncio.gather(*(child.stop() for child in step))
+            # One that can't be ended as it should must not keep the others running.
+            for failed in await asyncio.gather(*(child.stop() for child in step), return_exceptions=True):
+                if isinstance(failed, Exception):
+                    self._say(f"a part may not have ended: {failed!r}")
 
     def _asked_to_stop(self) -> None:
         if not self.stopping.is_set():

@@ -76,7 +76,7 @@ def broker_class_path() -> str:
     """The class path of the broker. Raises StackError when the jars are not there."""
     folder = jars_folder() / "broker"
     if not any(folder.glob("kafka_2.13-*.jar")):
-        raise StackError(f"Kafka's jars are missing in {folder}; fetch them with `leaseway jars` (or `make setup`)")
+        raise StackError(f"Kafka's jars are missing in {folder}; fetch them with `leaseway jars`")
     return f"{folder}/*"
 
 

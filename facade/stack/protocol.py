@@ -2,13 +2,15 @@
 
 In place of uvicorn's protocol, which takes half as many steps of the interpreter again for a request; uvicorn's server makes it and
 ends it (`worker`). An app of ours may take and give whole bodies by the scope's extension WHOLE. Neighbours: `exchange` is one request
-and its reply. It must not know any path.
+and its reply. It must not know any path. Longer than 250 lines: one connection's state, which each event changes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import collections
+import re
+import select
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -18,6 +20,7 @@ from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 
 from facade.asgi import WHOLE
 from facade.stack.exchange import Exchange, header_lines, log, status_line
+from state.background import Background
 
 if TYPE_CHECKING:
     from uvicorn.config import Config
@@ -25,10 +28,21 @@ if TYPE_CHECKING:
 
 # Of a body that the app has not asked for; then the client has to wait.
 HELD_BYTES = 64 * 1024
-# Of a head that comes in several reads.
+# Of a head that comes in several reads; and of what comes within a body and is none of it: trailers, extensions of chunks.
 HEAD_BYTES = 64 * 1024
+# A request is to come whole within this time, and a second more for so many bytes of it.
+REQUEST_S = 30.0
+LEAST_BYTES_A_SECOND = 16 * 1024
 _CLOSE = (b"connection", b"close")
+_HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
+# That the other end has closed its side, which not every system tells; that the connection is broken is always told.
+_LEFT = getattr(select, "POLLRDHUP", 0)
 _ASGI = {"version": "3.0", "spec_version": "2.3"}
+_background = Background()
+
+
+class _NotHttp(Exception):
+    """A head that the parser takes and HTTP/1.1 does not; the text is for the client."""
 
 
 class Protocol(asyncio.Protocol):
@@ -51,12 +65,19 @@ class Protocol(asyncio.Protocol):
         self._here: tuple[str, int | None] | None = None
         self._there: tuple[str, int] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0  # when it looks
         self._idle_since = self.loop.time()
+        self._begun = 0.0  # when a request that is not whole began to come; what we did not read is not counted against it
+        self._came = 0  # bytes of it
+        self._beside = 0  # bytes since the last one of its body; -1 = that one came just now
+        self._paused_at = 0.0
         self._url = b""
         self._parts: tuple[bytes, str, bytes, bytes] = (b"", "", b"", b"")  # of the last URL: itself, path, raw path, query
         self._headers: list[tuple[bytes, bytes]] | None = None  # while a head is being read
         self._head_bytes = 0
+        self._hosts = 0
         self._continues = False
+        self._refusal: tuple[int, bytes] | None = None  # of a request that can't be understood: the last reply, in its turn
         self._reading: Exchange | None = None  # its body comes, or has come
         self._running: Exchange | None = None  # the app answers it
         self._behind: collections.deque[Exchange] = collections.deque()  # asked before those before them were answered
@@ -70,7 +91,7 @@ class Protocol(asyncio.Protocol):
         self._transport = transport  # type: ignore[assignment]
         self._here, self._there = get_local_addr(self._transport), get_remote_addr(self._transport)
         self._server.connections.add(self)  # type: ignore[arg-type]
-        self._timer = self.loop.call_later(self._patience_s, self._look)
+        self._look_in(self._patience_s)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._server.connections.discard(self)
@@ -85,6 +106,8 @@ class Protocol(asyncio.Protocol):
         self._parser = None
 
     def data_received(self, data: bytes) -> None:
+        if self._refusal is not None:
+            return
         within = self._headers is not None
         try:
             self._parser.feed_data(data)
@@ -93,13 +116,12 @@ class Protocol(asyncio.Protocol):
             if self._reading is not None:
                 self._reading.keep_alive = False
         except httptools.HttpParserError as error:
-            log.info("a request that cannot be read: %s", error)
-            self._refuse(400, b"The request is not HTTP/1.1.")
+            why = error.__context__  # what our callback has raised, if it was not the parser
+            log.info("a request that cannot be read: %s", why or error)
+            self._refuse(400, str(why).encode() if isinstance(why, _NotHttp) else b"The request is not HTTP/1.1.")
         else:
-            if within and self._headers is not None:
-                self._head_bytes += len(data)
-                if self._head_bytes > HEAD_BYTES:
-                    self._refuse(431, b"The head of a request may have %d bytes." % HEAD_BYTES)
+            if self._headers is not None or (self._reading is not None and self._reading.more_body):
+                self._unfinished(len(data), within)
 
     def pause_writing(self) -> None:
         self._drain = self._drain or self.loop.create_future()
@@ -116,22 +138,36 @@ class Protocol(asyncio.Protocol):
         self._url = b""
         self._headers = []
         self._head_bytes = 0
+        self._hosts = 0
         self._continues = False
+        self._begun = 0.0
 
     def on_url(self, url: bytes) -> None:
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        headers = self._headers
+        if headers is None:  # a trailer, which may be ignored (RFC 9112, 7.1.2)
+            return
         name = name.lower()
-        if name == b"expect":
+        if name == b"host":
+            self._hosts += 1
+            if _HOST.fullmatch(value) is None:
+                raise _NotHttp("The header Host is not a name and a port.")
+        elif name == b"expect":
             self._continues = value.lower() == b"100-continue"
-        self._headers.append((name, value))  # type: ignore[union-attr]
+        headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         parser = self._parser
         if self._url != self._parts[0]:
             self._parts = _split(self._url)
         version = parser.get_http_version()
+        if version == "1.1":
+            if self._hosts != 1:
+                raise _NotHttp(f"A request of HTTP/1.1 has one header Host, this one has {self._hosts}.")
+        elif version != "1.0":
+            raise _NotHttp(f"The request is not HTTP/1.1, but {version}.")
         _, path, raw_path, query = self._parts
         scope = {
             "type": "http",
@@ -150,6 +186,7 @@ class Protocol(asyncio.Protocol):
             "extensions": self._extensions,
         }
         self._headers = None
+        self._beside = -1
         keep_alive = version != "1.0" and parser.should_keep_alive()
         self._reading = exchange = Exchange(self, scope, keep_alive=keep_alive, continues=self._continues)
         if self._running is None and not self._behind and self._drain is None:
@@ -159,6 +196,7 @@ class Protocol(asyncio.Protocol):
             self.pace()
 
     def on_body(self, body: bytes) -> None:
+        self._beside = -1
         exchange = self._reading
         if exchange is None or exchange.ended:  # answered already: the rest is let go
             return
@@ -182,15 +220,27 @@ class Protocol(asyncio.Protocol):
         """See `facade.asgi.Whole`."""
         return None if self._running is None else self._running.whole_body()
 
-    def reply(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
+    def reply(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes, *, look: bool = False) -> bool:
         """See `facade.asgi.Whole`: answers the request whose turn it is. Raises ValueError for a header of more than one line."""
         exchange = self._running
         if exchange is None or exchange.gone or exchange.started:
-            return
+            return False
+        if look and self._left():
+            exchange.gone = True
+            return False
         shown = b"" if exchange.scope["method"] == "HEAD" else body
         self._transport.write(self.message(status, [*headers, *self.own_headers(exchange)], shown))
         exchange.started = True
         self.end(exchange)
+        return True
+
+    def _left(self) -> bool:
+        """Whether the client has closed the connection; the loop may not have told us yet."""
+        if self._transport.is_closing():
+            return True
+        asked = select.poll()
+        asked.register(self._transport.get_extra_info("socket").fileno(), _LEFT)
+        return bool(asked.poll(0))
 
     def message(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes:
         """A reply as it is sent. Raises ValueError for a header of more than one line."""
@@ -220,7 +270,7 @@ class Protocol(asyncio.Protocol):
             self.close()
             return
         self._idle_since = self.loop.time()
-        if self._behind or self.paused:
+        if self._behind or self.paused or self._refusal is not None:
             self._next()
 
     def pace(self) -> None:
@@ -230,8 +280,11 @@ class Protocol(asyncio.Protocol):
         if full is not self.paused and not self._transport.is_closing():
             self.paused = full
             if full:
+                self._paused_at = self.loop.time()
                 self._transport.pause_reading()
             else:
+                if self._begun:
+                    self._begun += self.loop.time() - self._paused_at
                 self._transport.resume_reading()
 
     async def drained(self) -> None:
@@ -252,28 +305,75 @@ class Protocol(asyncio.Protocol):
 
     def _run(self, exchange: Exchange) -> None:
         self._running = exchange
-        exchange.task = self.loop.create_task(exchange.run(self._app))
+        exchange.task = _background.start(exchange.run(self._app), "request")
         self.tasks.add(exchange.task)
 
     def _next(self) -> None:
-        if self._behind and self._running is None and self._drain is None and not self._transport.is_closing():
-            self._run(self._behind.popleft())
+        if self._running is None and self._drain is None and not self._transport.is_closing():
+            if self._behind:
+                self._run(self._behind.popleft())
+            elif self._refusal is not None:
+                status, text = self._refusal
+                headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(text)), _CLOSE]
+                self.write(self.message(status, headers, text))
+                self.close()
         self.pace()
 
-    def _look(self) -> None:
-        """Closes a connection on which nothing was asked for a while, not even in part."""
-        left_s = self._patience_s if self._running is not None else self._idle_since + self._patience_s - self.loop.time()
-        if left_s <= 0:
-            self.close()
+    def _unfinished(self, size: int, within: bool) -> None:
+        """What has come is not a whole request. Bounds what is kept of it besides its body, and for how long it is waited for."""
+        if self._headers is not None:
+            self._head_bytes += size if within else 0
+            beside, what = self._head_bytes, b"The head of a request"
         else:
-            self._timer = self.loop.call_later(left_s, self._look)
+            self._beside = self._beside + size if self._beside >= 0 else 0
+            beside, what = self._beside, b"What comes beside a request's body"
+        if beside > HEAD_BYTES:
+            self._refuse(431, b"%b may have %d bytes." % (what, HEAD_BYTES))
+            return
+        if not self._begun:
+            self._begun, self._came = self.loop.time(), 0
+            if self._due > self._begun + REQUEST_S:
+                self._look_in(REQUEST_S)
+        self._came += size
+
+    def _look_in(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = self.loop.time() + seconds
+        self._timer = self.loop.call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        """Refuses a request that comes too slowly; closes a connection on which nothing was asked for a while."""
+        now = self.loop.time()
+        if self._headers is not None or (self._reading is not None and self._reading.more_body):
+            left_s = REQUEST_S if self.paused else self._begun + REQUEST_S + self._came / LEAST_BYTES_A_SECOND - now
+            if left_s <= 0:
+                self._refuse(408, b"The request did not come whole in %d s." % (now - self._begun))
+                left_s = self._patience_s
+        else:
+            left_s = self._patience_s if self._running is not None else self._idle_since + self._patience_s - now
+            if left_s <= 0:
+                self.close()
+                return
+        self._look_in(left_s)
 
     def _refuse(self, status: int, text: bytes) -> None:
-        """Says what is wrong unless the reply to an earlier request is still to come, and closes."""
-        if self._running is None:
-            headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(text)), _CLOSE]
-            self.write(self.message(status, headers, text))
-        self.close()
+        """Says what is wrong with the request that is coming, after the replies to those before it, and closes."""
+        if self._refusal is not None:
+            return
+        self._refusal = (status, text)
+        wrong = self._reading
+        if wrong is not None and wrong.more_body:
+            if wrong.started:  # a second reply to it would be taken for the next one's
+                self.close()
+            elif wrong is self._running:
+                self._running = None
+            else:
+                self._behind.pop()
+            # Its app hears that nobody is there.
+            wrong.gone = wrong.ended = True
+            wrong.wake()
+        self._next()
 
 
 def _split(url: bytes) -> tuple[bytes, str, bytes, bytes]:

@@ -6,12 +6,14 @@ does not import the Redis client.
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 
+from facade.stack.broken import redis_refuses
 from facade.stack.child import Program
+from facade.stack.folder import full_disk
 from facade.stack.programs import find_redis_server
+from facade.stack.reach import redis_at
 from facade.stack.settings import REDIS_OPTIONS
 
 START_S = 60.0
@@ -56,21 +58,14 @@ def program(folder: Path, port: int, environment: dict[str, str]) -> Program:
         ready=lambda _pid: answers(port),
         start_s=START_S,
         stop_s=STOP_S,
+        hindrance=lambda: full_disk(folder),
+        explained=lambda words: redis_refuses(folder, words),
     )
 
 
 async def answers(port: int) -> bool:
-    """Whether a redis-server on 127.0.0.1:`port` answers PING with PONG; while it loads its file it doesn't."""
-    try:
-        async with asyncio.timeout(2):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            try:
-                writer.write(b"PING\r\n")
-                return await reader.readline() == b"+PONG\r\n"
-            finally:
-                writer.close()
-    except (OSError, TimeoutError):
-        return False
+    """Whether a redis-server on 127.0.0.1:`port` answers; while it loads its file it doesn't."""
+    return await redis_at(("127.0.0.1", port)) is None
 
 
 def _quoted(value: str) -> str:

@@ -15,6 +15,7 @@ from engine.config import Settings
 from facade.stack import workers
 from facade.stack.group import Group, start_together
 from facade.stack.ports import reserve
+from facade.stack.reach import wait_for_services
 from facade.stack.safety import refuse_unsafe
 from facade.stack.welcome import endpoint_of
 
@@ -22,7 +23,7 @@ from facade.stack.welcome import endpoint_of
 def serve(settings: Settings, worker_count: int, say: Callable[[str], None]) -> None:
     """Run `worker_count` workers until SIGINT or SIGTERM; their output is ours.
 
-    Raises StackError for unsafe settings, a taken port, or a worker that doesn't start.
+    Raises StackError for unsafe settings, a taken port, a Kafka or Redis that can't be reached, or a worker that doesn't start.
     """
     refuse_unsafe(settings)
     with reserve(settings.host, settings.port), tempfile.TemporaryDirectory(prefix="leaseway-") as run_folder:
@@ -34,6 +35,7 @@ async def _run(settings: Settings, worker_count: int, run_folder: Path, say: Cal
     group.listen_to_signals()
 
     async def start() -> None:
+        await wait_for_services(settings, say)
         await start_together(group.add(workers.programs(settings, worker_count, run_folder, None, dict(os.environ))))
         say(f"serving at {endpoint_of(settings)} with {worker_count} worker(s)")
 

@@ -21,20 +21,25 @@ _SPARK_HAS = ("scala-library", "scala-parallel", "slf4j-api", "lz4-java", "snapp
 def command(arguments: Sequence[str]) -> list[str]:
     """spark-submit (or pyspark, for the job `shell`) with the connectors. Raises StackError: no Java, no pyspark, no jars."""
     find_java()
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise StackError("pyspark is not installed")
-    home = Path(spec.origin).parent
+    home = spark_home()
     job, *rest = arguments
     program = home / "bin" / ("pyspark" if job == "shell" else "spark-submit")
     return [str(program), "--jars", ",".join(map(str, connectors())), *(rest if job == "shell" else [job, *rest])]
+
+
+def spark_home() -> Path:
+    """The folder of PySpark. Raises StackError when it is not installed."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise StackError("PySpark is not installed: run `make spark`, or install leaseway[spark] and run `leaseway jars spark`")
+    return Path(spec.origin).parent
 
 
 def connectors() -> list[Path]:
     """The jars of Kafka's source and of Avro for `spark.jars`. Raises StackError when they are not there."""
     jars = [jar for jar in sorted((jars_folder() / "spark").glob("*.jar")) if not jar.name.startswith(_SPARK_HAS)]
     if not jars:
-        raise StackError(f"no connectors in {jars_folder() / 'spark'}: run `leaseway jars`")
+        raise StackError(f"no connectors in {jars_folder() / 'spark'}: run `make spark`, or `leaseway jars spark`")
     return jars
 
 

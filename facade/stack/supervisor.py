@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from engine.config import Settings
 from facade.stack import broker, redis_server, workers
+from facade.stack.broken import set_aside
 from facade.stack.child import Child, Program
 from facade.stack.errors import StackError
 from facade.stack.folder import DataFolder, Identity
@@ -28,15 +29,20 @@ from facade.stack.safety import refuse_unsafe
 from facade.stack.welcome import connectable, endpoint_of, welcome
 
 READY_S = 60.0
+WRITE_AGAIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What `leaseway up` was asked for; `given` are the settings of the command line, None = not given."""
+    """What `leaseway up` was asked for; `given` are the settings of the command line, None = not given.
+
+    `aside` are the folders of data to start without.
+    """
 
     data: Path
     workers: int
     given: dict[str, Any]
+    aside: tuple[str, ...] = ()
 
 
 def up(order: Order, say: Callable[[str], None]) -> None:
@@ -46,6 +52,7 @@ def up(order: Order, say: Callable[[str], None]) -> None:
     folder = DataFolder.open(order.data)
     try:
         end_leftovers(folder.path, say)
+        set_aside(folder.path, order.aside, say)
         settings = _with_secrets(settings, folder)
         refuse_unsafe(settings)
         _check_remembered_ports(folder, say)
@@ -56,6 +63,10 @@ def up(order: Order, say: Callable[[str], None]) -> None:
         )
         with reserve(settings.host, settings.port):
             asyncio.run(Stack(folder, settings, order.workers, say).run())
+    except OSError as error:
+        if error.filename is None:
+            raise
+        raise StackError(f"data folder {folder.path} can't be used: {error.strerror}: {error.filename}") from None
     finally:
         folder.close()
 
@@ -71,6 +82,7 @@ class Stack:
         self._environment = {**os.environ, MARK: str(folder.path)}
         self._services: list[Child] = []
         self._facades: list[Child] = []
+        self._later: asyncio.TimerHandle | None = None  # while run.json can't be written
 
     async def run(self) -> None:
         """Start everything, wait for a signal, stop everything."""
@@ -115,17 +127,29 @@ class Stack:
         )
 
     def _write_run(self) -> None:
+        """Says in run.json what runs now; when it can't be written (a full disk), again every second until it is."""
         if not all(child.pid for child in self._services):
             return
         kafka, redis = self._services
-        self._folder.write_run(
-            {
-                "endpoint": endpoint_of(self._settings),
-                "kafka": {"pid": kafka.pid, "bootstrap": self._settings.kafka_bootstrap},
-                "redis": {"pid": redis.pid, "url": self._settings.redis_url},
-                "facades": [{"pid": child.pid} for child in self._facades if child.pid],
-            }
-        )
+        running = {
+            "endpoint": endpoint_of(self._settings),
+            "kafka": {"pid": kafka.pid, "bootstrap": self._settings.kafka_bootstrap},
+            "redis": {"pid": redis.pid, "url": self._settings.redis_url},
+            "facades": [{"pid": child.pid} for child in self._facades if child.pid],
+        }
+        try:
+            self._folder.write_run(running)
+        except OSError as error:
+            if self._later is None:
+                self._say(f"run.json can't be written and has older pids: {error}; trying again every {WRITE_AGAIN_S:.0f} s")
+            else:
+                self._later.cancel()
+            self._later = asyncio.get_running_loop().call_later(WRITE_AGAIN_S, self._write_run)
+        else:
+            if self._later is not None:
+                self._later.cancel()
+                self._say("run.json is written again")
+            self._later = None
 
 
 def _with_secrets(settings: Settings, folder: DataFolder) -> Settings:

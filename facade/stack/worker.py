@@ -21,11 +21,14 @@ from facade.stack.protocol import Protocol
 from facade.stack.safety import refuse_unsafe
 
 APP = "facade.app:create_app"
-# Requests in hand get this long at a stop; a long poll that is cut leaves a lease that lapses.
+# Requests in hand get this long at a stop; what a long poll has that is cut then is given back.
 GRACE_S = 5
 KEEP_ALIVE_S = 75
 # Objects made and not yet freed between two looks for cycles.
 GARBAGE_AFTER = 20_000
+TICKS_A_SECOND = 10  # of uvicorn's server
+
+log = logging.getLogger("leaseway.worker")
 
 
 class Server(uvicorn.Server):
@@ -43,8 +46,23 @@ class Server(uvicorn.Server):
         gc.collect()
         gc.freeze()
         gc.set_threshold(GARBAGE_AFTER)
+        self._tell()
+
+    async def on_tick(self, counter: int) -> bool:
+        """As uvicorn's, which calls it ten times a second."""
+        if counter % TICKS_A_SECOND == 0:
+            self._tell()
+        return await super().on_tick(counter)
+
+    def _tell(self) -> None:
+        """A full disk is no reason not to serve: then it is told when there is room."""
         if self.started and self._ready_file:
-            self._ready_file.write_text(str(os.getpid()))
+            try:
+                self._ready_file.write_text(str(os.getpid()))
+            except OSError as error:
+                log.warning("action=tell_ready file=%s error=%s", self._ready_file, error)
+            else:
+                self._ready_file = None
 
 
 def run(settings: Settings, ready_file: Path | None) -> int:
@@ -55,6 +73,7 @@ def run(settings: Settings, ready_file: Path | None) -> int:
     """
     refuse_unsafe(settings)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("uvicorn.error").addFilter(_reason_alone)
     bound = reuse_port_socket(settings.host, settings.port)
     config = uvicorn.Config(
         _app(settings),
@@ -74,6 +93,15 @@ def run(settings: Settings, ready_file: Path | None) -> int:
     with bound:
         server.run(sockets=[bound])
     return 0 if server.started else 3
+
+
+def _reason_alone(record: logging.LogRecord) -> bool:
+    """Of a start that failed because Kafka or Redis did, the line that says so: who runs the service can't use the rest."""
+    text = record.getMessage().rstrip()
+    name, colon, reason = text.rpartition("\n")[2].partition(": ")
+    if text.startswith("Traceback") and colon and name.startswith(("engine.errors.", "state.errors.")):
+        record.msg, record.args = f"the facade can't start: {reason}", ()
+    return True
 
 
 def _app(settings: Settings) -> Any:

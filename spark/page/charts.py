@@ -15,7 +15,7 @@ from spark.page.words import clock, short
 WIDTH, WIDE, HEIGHT = 480, 760, 220
 LEFT, RIGHT, TOP, BOTTOM = 54, 16, 8, 24
 BAR, ROOM = 44, 84  # The height of a name with its bar; room behind the longest bar for its number.
-MOST_NAME = 36
+MOST_NAME = 36  # Characters that a chart of the usual width has room for.
 COLOURS = 6
 _TIME_STEPS = [60_000 * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080, 43_200)]
 _DURATIONS = (1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 86_400_000, 864_000_000, 8_640_000_000)
@@ -117,7 +117,7 @@ def bars(rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str], form
     drawn = []
     for n, (name, parts) in enumerate(rows):
         y, x = n * BAR, 0.0
-        drawn.append(f'<text x="0" y="{y + 14}"><title>{escape(name)}</title>{escape(_cut(name))}</text>')
+        drawn.append(f'<text x="0" y="{y + 14}"><title>{escape(name)}</title>{escape(_cut(name, width))}</text>')
         for place, value in enumerate(parts):
             long = room * value / most
             if value:
@@ -190,5 +190,6 @@ def _svg(content: str, about: str, width: int, height: int = HEIGHT) -> str:
     return f'<svg{wide} viewBox="0 0 {width} {height}" role="img" aria-label="{escape(about)}">{content}</svg>'
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= MOST_NAME else name[: MOST_NAME - 1] + "…"
+def _cut(name: str, width: int) -> str:
+    most = MOST_NAME * width // WIDTH
+    return name if len(name) <= most else name[: most - 1] + "…"

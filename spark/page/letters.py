@@ -121,7 +121,7 @@ def _cause(row: Row) -> str:
 def _told(mark: Row) -> dict[str, Any]:
     """A mark as people say it."""
     field = mark["field"]
-    return {**mark, "field": f"attribute {field[1:]}" if field.startswith("@") else field or "(text)"}
+    return {**mark, "field": f"attribute {field[1:]}" if field.startswith("@") else field or "(body)"}
 
 
 def _shapes(shown: Figures) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from html import escape
 from typing import Any
 
 from spark.page.charts import WIDE, Series, bars, histogram, lines
@@ -19,7 +20,15 @@ _DAILY = (
     "SEND_REQUEST", "RECEIVE_REQUEST", "CHANGE_REQUEST", "DELETE_REQUEST",
     "sentMessageNumber", "receivedMessageNumber", "deletedMessageNumber", "deadMessageNumber",
 )  # fmt: skip
-_ENDS = ("acked", "released", "lapsed", "killed", "open")
+# What the chart tells apart; `removed` is the sum of the others, each of which has a column of the table.
+_ENDS = ("acked", "released", "lapsed", "killed", "removed", "open")
+_REMOVED = ("purged", "expired", "deleted", "moved")
+# Said wherever requests are shown, until they are counted where they come in.
+REQUESTS = (
+    "Requests are about right: they are counted from the log, not where they come in. Receives and acks that came together are one entry "
+    "of it (800 calls were counted as 572), a call that touched several partitions is one for each (145 were counted as 178), "
+    "and a receive that got nothing leaves no trace."
+)
 
 
 def traffic(shown: Figures, summary: Row) -> str:
@@ -123,20 +132,28 @@ def redelivery(shown: Figures, summary: Row) -> str:
         worst = max(rows, key=lambda row: row["redelivery_share"])
         of = _of(worst["queue"], worst["tag"])
         says = f"{share(worst['redelivery_share'])} of the deliveries of {of} were not the first of their message."
-        named = [(_of(row["queue"], row["tag"]), [row[end] for end in _ENDS]) for row in rows[:10]]
+        summed = [{**row, "removed": sum(row[end] for end in _REMOVED)} for row in rows[:10]]
+        named = [(_of(row["queue"], row["tag"]), [row[end] for end in _ENDS]) for row in summed]
         chart = grid(figure("How deliveries ended", says, bars(named, _ENDS, width=WIDE), _ENDS, wide=True))
     cells = [words("Queue", "queue"), words("Tag", "tag"), column("Messages", "messages", count, summed=True)]
     for head, name in (("Deliveries", "deliveries"), ("Again", "redeliveries"), ("Messages again", "redelivered")):
         cells.append(column(head, name, count, summed=True))
     cells += [column("Share again", "redelivery_share", share), column("Most of one", "most_deliveries", count)]
+    how = (*(end for end in _ENDS if end not in ("removed", "open")), *_REMOVED, "open")
+    ended = [*cells[:2], column("Deliveries", "deliveries", count, summed=True)]
+    ended += [column(end.capitalize(), end, count, summed=True) for end in how]
     worst_cells = [words("Queue", "queue"), words("Tag", "tag"), column("Partition", "partition", str), column("Offset", "offset", str)]
     worst_cells += [column("Deliveries", "deliveries", count), words("Last ended", "last_how"), words("Settled", "settled_how")]
     worst_cells.append(column("Last received", "last_received_at", moment))
     poison = "<h4>Poison: delivered three times or more and never acknowledged</h4>" + table(
         shown["poison"], worst_cells, 15, "No message was delivered three times without an acknowledgement."
     )  # fmt: skip
-    about = "A message is delivered again after it was released, or after its lease has lapsed without an acknowledgement."
-    return section("redelivery", "Redelivery", about, chart, table(rows, cells), poison)
+    about = (
+        "A message is delivered again after it was released (also by a lease that was set to end at once), or after its lease has lapsed "
+        "without an acknowledgement, whether or not anybody has noticed. Removed: purged, expired, deleted by id, or redriven."
+    )
+    ends = "<h4>How deliveries ended</h4>" + table(rows, ended)
+    return section("redelivery", "Redelivery", about, chart, table(rows, cells), ends, poison)
 
 
 def leases(shown: Figures) -> str:
@@ -159,15 +176,16 @@ def leases(shown: Figures) -> str:
 def use(shown: Figures) -> str:
     """Who used how much, and each day in EMQ's words."""
     meter = [words("Day", "date"), words("Principal", "principal"), words("As", "role"), words("Queue", "queueName")]
-    meter += [column("Requests", "requests", count, summed=True), column("Messages", "messages", count, summed=True)]
+    meter += [column("Requests, about", "requests", count, summed=True), column("Messages", "messages", count, summed=True)]
     meter.append(column("Bytes", "bytes", size, summed=True))
     daily = [words("Day", "date"), words("queueName", "queueName"), words("tagName", "tagName")]
-    daily += [column(name, name, count, summed=True) for name in _DAILY]
+    daily += [column(f"{name}, about" if name.endswith("_REQUEST") else name, name, count, summed=True) for name in _DAILY]
     about = (
-        "Requests are calls that changed something, as far as the log tells. The journal does not say who received: "
-        "what consumers did is metered for the owner of the queue. A dash is a Kafka-native producer. Days are UTC days."
+        "The journal does not say who received: what consumers did is metered for the owner of the queue. "
+        "A principal native is a Kafka-native producer. Days are UTC days."
     )
-    metering = "<h4>By principal</h4>" + table(shown["metering"], meter, 30)
+    note = f'<p class="note">{escape(REQUESTS)}</p>'
+    metering = note + "<h4>By principal</h4>" + table(shown["metering"], meter, 30)
     return section("use", "Use by principal and day", about, metering, "<h4>Daily statistics</h4>" + table(shown["daily"], daily, 30))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from spark.columns import DELIVERY_ENDS
+
 POISON_DELIVERIES = 3
 MOST_POISON = 100
 
@@ -24,10 +26,10 @@ def redelivery(deliveries: DataFrame) -> DataFrame:
     """One row per queue and tag. Reads DELIVERIES.
 
     Columns: messages (delivered at least once), deliveries, redeliveries (deliveries after the first), redelivered (messages with one
-    or more), most_deliveries, and by how deliveries ended: acked, released, lapsed, killed, open; redelivery_share.
+    or more), most_deliveries; by how deliveries ended those of DELIVERY_ENDS, which add up to deliveries; redelivery_share.
     """
     again = F.col("receive_count") > 1
-    ends = [F.count_if(F.col("how") == how).alias(how) for how in ("acked", "released", "lapsed", "killed", "open")]
+    ends = [F.count_if(F.col("how") == how).alias(how) for how in DELIVERY_ENDS]
     found = deliveries.groupBy("queue", "tag").agg(
         F.count_if(~again).alias("messages"),
         F.count("*").alias("deliveries"),

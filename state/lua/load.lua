@@ -15,7 +15,7 @@
 -- ARGV 5 payload: of a wake-up, the partition and who loads
 -- ARGV 6 window_messages: bodies
 -- ARGV 7 window_bytes: bytes of bodies
--- ARGV 8 max_open: messages a tag may have open, with bodies or without
+-- ARGV 8 max_open: messages a tag may have open, with bodies or without, beside those that are lent
 -- ARGV 9 near_ms: a message due later than this is kept without its body
 -- ARGV 10 scan_from: offset from which the entries are all there is, -1 = single records
 -- ARGV 11 scan_next: offset up to which that holds
@@ -27,7 +27,7 @@
 -- INV an offset below the cursor or in ahead is never taken again; a cursor never passes a record it did not take
 -- COST O(entries x tags)
 -- VERSION 3
--- INCLUDE clock journal delivery guard groups fair hungry dedup turn origins
+-- INCLUDE clock journal delivery guard groups fair head lent dedup turn origins
 local meta, body, refs, outbox, origins, dedup, ids, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 if ARGV[2] ~= '0' and redis.call('HGET', meta, 'epoch') ~= ARGV[2] then return {'FENCED'} end
 local now, channel, payload = clock(ARGV[3]), ARGV[4], ARGV[5]
@@ -55,8 +55,11 @@ for i = 1, tag_count do
   local tag = {id = id, visible = KEYS[k + 1], ahead = KEYS[k + 2], delayed = KEYS[k + 3], delivery = KEYS[k + 4], order = KEYS[k + 5], groups = KEYS[k + 6]}
   tag.cursor, tag.first = unit.cursor, unit.cursor
   tag.ahead_count = redis.call('SCARD', tag.ahead)
-  tag.ahead_first, tag.open, tag.delays = tag.ahead_count, redis.call('ZCARD', tag.visible), 0
-  tag.open_first, tag.hungry, tag.row = tag.open, hungry(unit, tag.visible, tag.groups, now), {}
+  tag.ahead_first, tag.delays = tag.ahead_count, 0
+  local open = redis.call('ZCARD', tag.visible)
+  -- What is lent does not count: it needs no body, and somebody has it already.
+  tag.open = open - lent_of(tag.visible, tag.delayed, open, now)
+  tag.open_first, tag.unit, tag.row = tag.open, unit, {}
   tags[i] = tag
 end
 local taken, added = 0, 0
@@ -69,8 +72,16 @@ end
 local function room(tag, entry)
   return entry.held or entry.bare or tag.open < share or (bodies < window_messages and bytes + entry.size <= window_bytes)
 end
+local function hungry(tag)
+  if tag.hungry == nil then
+    show(tag.visible, tag.row)
+    tag.row = {}
+    tag.hungry = select(2, head_of(tag.unit, tag.visible, tag.groups, now))
+  end
+  return tag.hungry
+end
 local function fits(tag, entry)
-  return tag.open < max_open and (entry.due - now >= near_ms or tag.hungry or room(tag, entry))
+  return tag.open < max_open and (entry.due - now >= near_ms or room(tag, entry) or hungry(tag))
 end
 local function hold_body(tag, entry)
   if entry.bare or entry.due - now >= near_ms or not room(tag, entry) then return end

@@ -4,21 +4,27 @@
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 body hash: offset -> header and record
 -- KEYS 5 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
+-- KEYS 6 delayed zset: offset by due ms
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 tag
--- OUT {status, ms to the next visible time or -1, cursor, open, bodies of all tags, their bytes, seen (-1 = not known), hungry: 1 or 0}
+-- ARGV 4 times: how many to show, 0 = none; not FIFO
+-- OUT {status, now, when the next is visible (ms) or -1, cursor, open, how many of them are lent (of few: 0), bodies of all tags, their bytes, seen (-1 = not known), hungry: 1 or 0, {since when the first of what is visible is, by age; fair: of quiet groups}}
 -- STATUS OK LOST
 -- INV reads only, but for a unit that has lost something: that stops serving
--- COST O(1)
--- VERSION 3
--- INCLUDE clock guard hungry
+-- COST O(times + log open)
+-- VERSION 4
+-- INCLUDE clock guard head lent
 local meta, visible, delivery, body, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery)
 if refused then return refused end
 local now = clock(ARGV[2])
-local head = redis.call('ZRANGE', unit.fifo and groups or visible, 0, 0, 'WITHSCORES')
-local wait = -1
-if head[2] then wait = math.max(0, tonumber(head[2]) - now) end
+local times = {}
+if ARGV[4] ~= '0' then
+  local rows = redis.call('ZRANGEBYSCORE', visible, 0, now, 'WITHSCORES', 'LIMIT', 0, ARGV[4])
+  for i = 2, #rows, 2 do times[#times + 1] = tonumber(rows[i]) end
+end
+local open = redis.call('ZCARD', visible)
+local head, hungry = head_of(unit, visible, groups, now)
 local m = redis.call('HMGET', meta, 'bytes', 'seen')
-return {'OK', wait, unit.cursor, redis.call('ZCARD', visible), redis.call('HLEN', body), tonumber(m[1] or '0'), tonumber(m[2] or '-1'), hungry(unit, visible, groups, now) and 1 or 0}
+return {'OK', now, head, unit.cursor, open, lent_of(visible, KEYS[6], open, now), redis.call('HLEN', body), tonumber(m[1] or '0'), tonumber(m[2] or '-1'), hungry and 1 or 0, times}

@@ -1,4 +1,4 @@
--- receive: lends the due messages with the lowest visible times to one caller; each is invisible until its deadline from then on. In a FIFO unit: the first messages of groups of which none is lent. In a fair one: those of groups with much in flight only when nothing else is due.
+-- receive: lends the due messages with the lowest visible times to one caller; each is invisible until its deadline from then on. In a FIFO unit: the first messages of groups, up to the first that is not due. In a fair one: those of groups with much in flight only when nothing else is due.
 -- KEYS 1 meta hash: generation, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
@@ -7,6 +7,7 @@
 -- KEYS 6 outbox list: journal entries
 -- KEYS 7 order zset: group and offset
 -- KEYS 8 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
+-- KEYS 9 delayed zset: offset by due ms
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 tag
@@ -18,20 +19,22 @@
 -- ARGV 9 move_ms: how long a dying message waits for its mover
 -- ARGV 10 window_bytes: above half of it a leased message gives up its body
 -- ARGV 11 window_messages: above half of as many bodies too
--- OUT {status, now, nonce, ms to the next visible time or -1, cursor, open, hungry: 1 or 0, {offset, count, first ms, deadline ms, body ...}, {offset, count, first ms, nonce, again ms or 0, reason, body ...}}; the second list is dying: the caller moves it; then a deadline and the offsets that are lent until it for the first time, without bodies
+-- ARGV 12 until_ms: what is visible later is left, 0 = now; neither FIFO nor fair
+-- OUT {status, now, nonce, when the next is visible (ms) or -1, cursor, open, how many of them are lent (of few: 0), hungry: 1 or 0, {offset, count, first ms, deadline ms, body ...}, {offset, count, first ms, nonce, again ms or 0, reason, body ...}}; the second list is dying: the caller moves it; then a deadline and the offsets that are lent until it for the first time, without bodies
 -- STATUS OK FULL LOST
--- INV a message is lent to one caller at a time; each delivery adds one to its count; nonce is the seq of its entry; a group with a lent message lends nothing
+-- INV a message is lent to one caller at a time; each delivery adds one to its count; nonce is the seq of its entry; a group lends nothing behind a message that is lent
 -- COST O(max log open); fair: and O(1000) of what is set back for the first time
--- VERSION 3
--- INCLUDE clock journal delivery guard groups fair hungry settle
+-- VERSION 4
+-- INCLUDE clock journal delivery guard groups fair head oldest lent settle
 local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local order, groups = KEYS[7], KEYS[8]
+local order, groups, delayed = KEYS[7], KEYS[8], KEYS[9]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)
 refused = refused or blocked(unit, meta, outbox)
 if refused then return refused end
 local now, tag, max = clock(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local lease_ms, queue_lease_ms, max_receive_count, retention_ms = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local move_ms, window_bytes, window_messages = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
+local move_ms, window_bytes, window_messages, until_ms = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
+until_ms = until_ms > 0 and math.min(until_ms, now) or now
 local held = redis.call('HLEN', body)
 -- Whether something may be beyond its retention.
 local aged = #redis.call('ZRANGEBYSCORE', visible, '-inf', now - retention_ms, 'LIMIT', 0, 1) > 0
@@ -85,7 +88,7 @@ local function any_due()
   local rounds = 0
   repeat
     local asked = max - #lent - #fresh
-    local due = redis.call('ZRANGEBYSCORE', visible, '-inf', now, 'LIMIT', 0, asked)
+    local due = oldest(visible, until_ms, asked)
     local before, row = #lent, {}
     if #due > 0 then
       local deliveries, bodies = redis.call('HMGET', delivery, unpack(due)), held > 0 and redis.call('HMGET', body, unpack(due)) or {}
@@ -142,7 +145,7 @@ local function fair_due()
   quiet_due()
   noisy_due()
 end
--- As many of a group as the caller takes, in order: to the first that is not due, or dies.
+-- As many of a group as the caller takes, in order: to the first that is not due (lent, say), or dies.
 local function first_of(group)
   local low, high = group_range(group)
   touched[group] = true
@@ -153,7 +156,7 @@ local function first_of(group)
   end
 end
 if unit.fifo then
-  for _, group in ipairs(redis.call('ZRANGEBYSCORE', groups, '-inf', now, 'LIMIT', 0, max)) do
+  for _, group in ipairs(redis.call('ZRANGEBYSCORE', groups, '-inf', '(' .. now + 1, 'LIMIT', 0, max)) do
     if #lent < max then first_of(group) end
   end
 elseif unit.fair then
@@ -186,7 +189,6 @@ end
 if unit.fifo then regroup_all(order, groups, delivery, touched, now) end
 if unit.fifo or unit.fair then seal_groups(meta, ARGV[3], order, groups) end
 if #lent + #fresh + #dying + #expired > 0 then seal(meta, ARGV[3], visible, delivery) end
-local head = redis.call('ZRANGE', unit.fifo and groups or visible, 0, 0, 'WITHSCORES')
-local wait = -1
-if head[2] then wait = math.max(0, tonumber(head[2]) - now) end
-return {'OK', now, nonce, wait, unit.cursor, redis.call('ZCARD', visible), hungry(unit, visible, groups, now) and 1 or 0, out, dying, fresh_until, fresh}
+local open = redis.call('ZCARD', visible)
+local head, hungry = head_of(unit, visible, groups, now)
+return {'OK', now, nonce, head, unit.cursor, open, lent_of(visible, delayed, open, now), hungry and 1 or 0, out, dying, fresh_until, fresh}

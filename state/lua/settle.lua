@@ -13,19 +13,20 @@
 -- ARGV 4 kind: dead, moved or expired
 -- ARGV 5 channel: wake-ups go there (a group that is free again)
 -- ARGV 6 partition: the payload of a wake-up
+-- ARGV 7 reason: of the journal entry, '' = none
 -- ARGV + per message: offset, nonce
 -- OUT {status, {a status word per message}}
 -- STATUS OK STALE LOST
 -- INV a message is settled at most once
 -- COST O(messages log open)
--- VERSION 3
+-- VERSION 4
 -- INCLUDE clock journal delivery guard groups fair settle
 local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[7], KEYS[8])
 if refused then return refused end
 local now, tag = clock(ARGV[2]), tonumber(ARGV[3])
 local words, settled, done, touched = {}, {}, {}, {}
-for a = 7, #ARGV, 2 do
+for a = 8, #ARGV, 2 do
   local off = tonumber(ARGV[a])
   local d = delivery_read(delivery, off)
   if d and not done[off] and d.nonce == tonumber(ARGV[a + 1]) and (d.flag ~= 0 or ARGV[4] == 'expired') then
@@ -38,7 +39,7 @@ for a = 7, #ARGV, 2 do
 end
 if #settled > 0 then
   settle(meta, visible, delivery, body, refs, settled)
-  journal(meta, outbox, now, ARGV[4], tag, settled)
+  journal(meta, outbox, now, ARGV[4], tag, settled, nil, ARGV[7])
   seal(meta, ARGV[3], visible, delivery)
   if unit.fifo and regroup_all(KEYS[7], KEYS[8], delivery, touched, now) then redis.call('PUBLISH', ARGV[5], ARGV[6]) end
   if unit.fifo or unit.fair then seal_groups(meta, ARGV[3], KEYS[7], KEYS[8]) end

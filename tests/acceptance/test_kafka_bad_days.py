@@ -11,6 +11,7 @@ import resource
 import signal
 import time
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -112,9 +113,9 @@ def test_a_full_disk_makes_sends_fail_and_loses_nothing(up: Up, client: Client) 
     assert send(client, "full", *answered)[0] == 200
     old, supervisor = kafka_pid(up), up.process.pid
     limits = resource.prlimit(supervisor, resource.RLIMIT_FSIZE)
-    # Neither this broker nor the next one can make a file longer than 64 KiB.
-    for pid in (old, supervisor):
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (65_536, limits[1]))
+    # This broker can't make a file longer than 64 KiB; the next one, and the supervisor, can't write to any.
+    for pid, size in ((old, 65_536), (supervisor, 0)):
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, limits[1]))
     statuses: list[int] = []
     try:
         end = time.monotonic() + 7
@@ -136,6 +137,7 @@ def test_a_full_disk_makes_sends_fail_and_loses_nothing(up: Up, client: Client) 
     print(f"disk full: statuses {statuses}, restarted {kafka_pid(up) != old}, sends work {time.monotonic() - began:.1f} s after")
     assert 503 in statuses
     assert up.process.poll() is None
+    wait_for(lambda: Path(f"/proc/{kafka_pid(up)}").exists())  # run.json is true again
     got = take_all(client, "full")
     assert set(answered) <= set(got)
     assert len(got) == len(set(got)) or got.count("after") > 1

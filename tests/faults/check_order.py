@@ -1,12 +1,12 @@
-"""Checker of FIFO queues: within a group, in the order of the sequence numbers, one receive at a time.
+"""Checker of FIFO queues: within a group, in the order of the sequence numbers.
 
-As in SQS, one receive may be lent several messages of a group, in order. Neighbours: `story`, `checkers`.
+As in SQS, one receive may be lent several messages of a group, in order, and what is visible again before those comes again though they are
+still lent: whoever holds a message of a group shuts only what is behind it. Neighbours: `story`, `checkers`.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections import defaultdict
 
 from tests.faults.history import Op
@@ -81,7 +81,6 @@ def _in_order(story: Story, verdict: Verdict, found: list[Delivery]) -> None:
                 continue
             verdict.breach("out of order", f"{d.where()} while {before.it.uid} (number {sequence}) was not settled")
             break
-    _one_answer_at_a_time(story, verdict, found)
 
 
 def _settled_at(story: Story, found: list[Delivery]) -> dict[str, float]:
@@ -101,18 +100,3 @@ def _stands_before(d: Delivery, id: str) -> bool:
     answer = d.op.end.deliveries if d.op.end is not None else []
     ids = [it.id for it in answer]
     return id in ids[: ids.index(d.it.id)]
-
-
-def _one_answer_at_a_time(story: Story, verdict: Verdict, found: list[Delivery]) -> None:
-    """While one receive holds a message of the group, no other receive is lent one."""
-    holder: Delivery | None = None
-    until = 0.0
-    for d in found:
-        if holder is not None and holder.op is not d.op and d.received_ms < math.floor(until):
-            if story.excused(holder.op.began, holder.op.ended, d.op.ended):
-                verdict.saw("overlaps excused")
-            else:
-                verdict.breach("two at a time", f"{holder.where()} is lent {until - d.received_ms:.0f} ms more; {d.where()}")
-        end = min([float(d.it.visible_ms)] + [story.history.ms(s.op.began) for s in d.settles if s.done or s.unknown])
-        if end > until:
-            holder, until = d, end

@@ -106,6 +106,13 @@ CLEAN: dict[str, tuple[Checker, Book]] = {
     ),
     "fifo": (check_order.fifo, in_turn()),
     "fifo: together": (check_order.fifo, fifo().receive(200, *(numbered(n, 205, i) for i, n in enumerate("abc")))),
+    "fifo: redelivery ahead of what is lent": (
+        check_order.fifo,
+        fifo()
+        .receive(200, numbered("a", 205, 0), numbered("b", 205, 1))
+        .settle(300, "release", "a@205", args={"delay_ms": 0})
+        .receive(400, numbered("a", 405, 0, count=2)),
+    ),
     "fifo: other groups are free": (check_order.fifo, in_turn().send(50, "x", group="h").lend(206, "x", group="h", sequence=9)),
     "letters": (check_letters.letters, letter(500)),
     "letters: acked as itself": (check_letters.letters, two().send(1, "a").lend(20, "a").ack(40, "a@25")),

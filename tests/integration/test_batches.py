@@ -15,7 +15,6 @@ from engine.engine import Engine
 from engine.log import Chunk
 from engine.queue import Queue
 from engine.verbs import QueueSettings, SendEntry
-from engine.watch import Watch
 from schemas.records import BatchMark, Message
 from schemas.wire import encode
 from state.replies import LoadEntry
@@ -99,9 +98,9 @@ async def test_a_partition_that_does_not_get_on_is_looked_at_less_often_and_told
     monkeypatch.setattr(engine.loaders, "STOPPED_S", 0.5)
     await append(small, [single(b"held")])
     assert await drain(small, "q") == [] and looks[0] <= 5
-    await Watch(small.core).run_once()
+    await small._watch.run_once()
     assert [(alarm.kind, alarm.queue, alarm.number) for alarm in small.alarms()] == [("load_stopped", "q", 1)]
     monkeypatch.setattr(engine.loader, "gather", real)
     assert await drain(small, "q") == ["held"]
-    await Watch(small.core).run_once()
+    await small._watch.run_once()
     assert small.alarms() == []

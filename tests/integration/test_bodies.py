@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from engine.core import Core
 from engine.deliveries import Deliveries
 from engine.engine import Engine
+from engine.returns import Returns
 from engine.verbs import QueueSettings, SendEntry
 from schemas.records import Attribute, RedrivePolicy
 from tests.integration.conftest import MakeEngine
@@ -169,6 +170,7 @@ async def test_what_is_over_comes_no_second_time(engine: Engine) -> None:
     )
     engine.core.bodies.of[unit][young.offset].sent_at_ms += 1_000
     then = replace(received, now_ms=old.sent_at_ms + 60_000)
-    assert [d.message.body for d in await Deliveries(engine.core).of(queue, tag, 0, then, None)] == [b"young"]
+    made, faults = await Deliveries(engine.core, Returns(engine.core), asyncio.ensure_future).of(queue, tag, [(0, then)], None)
+    assert [d.message.body for d in made] == [b"young"] and not faults
     states = await store.states(unit, generation, tag.id, [old.offset, young.offset])
     assert [state.state for state in states] == ["settled", "leased"]

@@ -154,12 +154,37 @@ async def a_deletion(engine: Engine, stack: Services, point: str) -> None:
     assert await drain(engine, "q", patience_ms=300) == ["new"]
 
 
+async def a_change(engine: Engine, stack: Services, point: str) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(delay_ms=0))
+    arm(f"{point}=raise*1")
+    with pytest.raises(FailpointReached):
+        await engine.set_queue(BY, "q", QueueSettings(delay_ms=1))
+    assert (await engine.get_queue(BY, "q")).delay_ms == 0
+    await engine.set_queue(BY, "q", QueueSettings(delay_ms=2))
+    assert (await engine.get_queue(BY, "q")).delay_ms == 2
+
+
+async def a_snapshot(engine: Engine, stack: Services, point: str) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
+    await send(engine, "q", *map(str, range(10)))
+    await ack(engine, "q", await receive(engine, "q", max=6))
+    await drained(engine)
+    arm(f"{point}=raise*1")
+    with pytest.raises(FailpointReached):
+        await engine._snapshots.run_once()
+    await engine._snapshots.run_once()
+    wipe(stack, engine)
+    assert sorted(await drain(engine, "q", patience_ms=2500)) == list("6789")
+
+
 SCENARIOS: dict[str, Callable[[Engine, Services, str], Awaitable[None]]] = {
     "move": a_move,
     "redrive": a_redrive,
     "drain": a_drain,
     "rebuild": a_rebuild,
     "send": a_send,
+    "change": a_change,
+    "snapshot": a_snapshot,
     "create": a_creation,
     "delete": a_deletion,
 }

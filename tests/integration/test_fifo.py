@@ -14,7 +14,7 @@ import redis
 from engine.engine import Engine
 from engine.errors import InvalidValue, NotAllowedOnQueue
 from engine.sweep import Lent, Sweeper
-from engine.verbs import Delivery, QueueSettings, SendEntry, Sent
+from engine.verbs import Delivery, ExtendEntry, QueueSettings, SendEntry, Sent
 from schemas.records import Message, RedrivePolicy
 from schemas.wire import encode
 from tests.integration.conftest import MakeEngine
@@ -53,6 +53,37 @@ async def test_a_group_is_received_in_order_and_waits_for_what_is_lent(engine: E
     again = await receive(engine, "q")
     assert texts(again) == ["2", "3", "4"] and [d.receive_count for d in again] == [2, 1, 1]
     assert sorted(d.sequence_number for d in again) == [d.sequence_number for d in again]
+
+
+@pytest.mark.parametrize("how", ["release", "extend", "lapse"])
+@pytest.mark.parametrize("settings", [FIFO, SPREAD], ids=["queue scope", "group scope"])
+async def test_what_is_visible_again_ahead_of_what_is_in_flight_comes_again(engine: Engine, settings: QueueSettings, how: str) -> None:
+    """As in SQS: a group lends from its first message up to the first that is not visible, also while others of it are lent."""
+    await engine.create_queue(BY, "q", settings)
+    await put(engine, "q", "a", "1", "2", "3", "4")
+    one, two, three = await receive(engine, "q", max=3)
+    if how == "release":
+        await engine.release(BY, "q", [one.handle], 0)
+    else:
+        await engine.extend(BY, "q", [ExtendEntry(one.handle, 0 if how == "extend" else 300)])
+    again = await receive(engine, "q", wait_ms=2_000)
+    assert [(d.message.body, d.receive_count) for d in again] == [(b"1", 2)]
+    await engine.release(BY, "q", [three.handle], 0)
+    assert await receive(engine, "q") == []
+    await ack(engine, "q", again)
+    assert await receive(engine, "q") == []
+    await ack(engine, "q", [two])
+    assert texts(await receive(engine, "q")) == ["3", "4"]
+
+
+async def test_groups_of_one_batch_come_in_its_order(engine: Engine) -> None:
+    """All of it is of one ms; ten batches, for the groups' names are hashed."""
+    await engine.create_queue(BY, "q", FIFO)
+    for turn in range(10):
+        names = [f"{turn}-{number}" for number in range(5)]
+        await engine.send(BY, "q", [SendEntry(name.encode(), group=name, dedup_id=name) for name in names])
+        first = texts(await receive(engine, "q", max=1)) + texts(await receive(engine, "q", max=1))
+        assert first + texts(await receive(engine, "q")) == names
 
 
 async def test_the_next_of_a_group_wakes_a_waiter_when_the_one_before_is_acked(make_engine: MakeEngine) -> None:

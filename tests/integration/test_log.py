@@ -6,16 +6,20 @@ import asyncio
 import contextlib
 import re
 import secrets
+import socket
 import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer
 
 from engine.errors import LogUnavailable, MessageTooLarge, Overloaded
-from engine.log import Appended, Chunk, Log, TopicSpec
+from engine.log import Appended, Chunk, Log, TopicSpec, consume, read
 from engine.log.events import ReportEvents
+from engine.log.faults import client_logger, note
+from engine.log.producer import PolledProducer
 from tests.integration.drive import eventually
 from tests.services import Services
 
@@ -136,6 +140,32 @@ async def test_a_chunk_keeps_to_its_bounds_but_has_at_least_one_record(log: Log,
     assert len((await log.fetch(topic, 0, 0, 20, 5500)).records) == 5
     assert len((await log.fetch(topic, 0, 5, 20, 10)).records) == 1
     assert len((await log.fetch(topic, 0, 6, 3, MIB)).records) == 3
+
+
+async def test_one_failed_reader_makes_all_that_did_not_hear_of_the_broker_since_make_room(
+    log: Log, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Idle clients whose broker was away may never find it again: a pool of them must not fail its users one by one."""
+    await log.append_many(topic, 0, [b"%d" % n for n in range(10)])
+    pool = log._readers
+    await asyncio.gather(*(log.fetch(topic, 0, n, 1, MIB) for n in range(read.READERS)))
+    assert len(pool._idle) == read.READERS
+    # As after a fault: clients that know no broker, and are not new.
+    monkeypatch.setattr(read, "_OLD_S", 0.0)
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        lost = {"bootstrap.servers": f"127.0.0.1:{deaf.getsockname()[1]}"}
+        for reader in pool._idle:
+            reader._consumer.close()
+            reader._consumer = Consumer({**consume.READ_CONFIG, **lost, "error_cb": note}, logger=client_logger)
+            reader._forget((topic, 0))
+        failed = 0
+        for n in range(read.READERS):
+            try:
+                assert values(await log.fetch(topic, 0, n, 1, MIB)) == [b"%d" % n]
+            except LogUnavailable:
+                failed += 1
+    assert failed == 1
 
 
 async def test_more_fetches_than_readers_run_side_by_side(log: Log, topic: str) -> None:
@@ -340,6 +370,21 @@ async def test_a_stop_delivers_what_was_appended_and_leaves_no_thread(stack: Ser
     for late in (log.append(topic, 0, b"x"), log.fetch(topic, 0, 0, 1, 1), log.end_offsets([(topic, 0)])):
         with pytest.raises(LogUnavailable):
             await late
+
+
+async def test_what_an_old_producer_never_reports_fails_when_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine with too much to do its thread may end before the client has reported what it gave up."""
+    monkeypatch.setattr(PolledProducer, "_hand_over", lambda self: self._reports.clear())
+    log = Log("127.0.0.1:1", send_timeout_ms=300)
+    await log.start()
+    try:
+        async with asyncio.timeout(10):
+            with pytest.raises(LogUnavailable):
+                await log.append("t", 0, b"one")
+            (one, two) = await log.append_many("t", 0, [b"two", b"three"])
+            assert isinstance(one, LogUnavailable) and isinstance(two, LogUnavailable)
+    finally:
+        await log.stop()
 
 
 async def test_a_log_without_kafka_starts_fails_in_time_and_stops() -> None:

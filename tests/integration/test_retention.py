@@ -7,14 +7,15 @@ import contextlib
 import logging
 from typing import Any
 
+import msgspec
 import pytest
 
 from engine import watch
 from engine.engine import Engine
-from engine.errors import LogUnavailable
+from engine.errors import InvalidHandle, LogUnavailable
 from engine.log import TopicSpec
-from engine.queue import queue_topic
-from engine.verbs import QueueSettings, SendEntry
+from engine.queue import Queue, queue_topic
+from engine.verbs import ExtendEntry, QueueSettings, SendEntry
 from schemas.records import JournalRecord, RedrivePolicy
 from schemas.wire import decode
 from tests.integration.conftest import MakeEngine
@@ -198,6 +199,47 @@ async def test_a_queue_whose_topic_was_deleted_is_renewed_and_says_so(engine: En
     assert engine.counts()["topics_lost_total"] == 1
     assert engine.counts()["lost_with_topic_total"] == 15
     assert any("action=renew queue=q" in r.getMessage() for r in caplog.records)
+
+
+async def test_a_handle_of_before_the_renewal_is_stale_at_every_worker(make_engine: MakeEngine) -> None:
+    engine, other = await make_engine(), await make_engine()
+    await sent_many(engine, 4, QueueSettings(partitions=1))
+    old = [d.handle for d in await receive(engine, "q", max=4)]
+    before = engine.core.control.queues["q"]
+    await engine.core.log.delete_topics([before.topic])
+
+    async def renewed() -> bool:
+        return await engine._renewal.check(before)
+
+    await eventually(renewed, within_s=20)
+    for worker in (engine, other):
+        assert [r.status for r in await worker.ack(BY, "q", old[:1])] == ["stale"]
+        assert [r.status for r in await worker.extend(BY, "q", [ExtendEntry(old[1], 1000)])] == ["stale"]
+        assert [r.status for r in await worker.release(BY, "q", old[2:3])] == ["stale"]
+        assert await worker.settled(BY, "q", old[3:]) == [True]
+
+
+async def test_a_handle_of_a_life_that_a_worker_has_not_heard_of_counts(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await sent_many(engine, 1, QueueSettings(partitions=1))
+    await engine.create_queue(BY, "other", QueueSettings(partitions=1))
+    (got,) = await receive(engine, "q", max=1)
+    # What this worker knows is an earlier life.
+    control = engine.core.control
+    now = control.queues["q"]
+    earlier = Queue(msgspec.structs.replace(now.record, incarnation="0" * 12), engine.settings.topic_prefix)
+    control.queues["q"] = control.by_incarnation[earlier.incarnation] = earlier
+    del control.by_incarnation[now.incarnation]
+
+    async def sync() -> None:
+        control.queues["q"] = control.by_incarnation[now.incarnation] = now
+        control.by_incarnation.pop(earlier.incarnation, None)
+
+    monkeypatch.setattr(control, "sync", sync)
+    with pytest.raises(InvalidHandle):
+        await engine.ack(BY, "other", [got.handle])
+    control.queues["q"] = control.by_incarnation[earlier.incarnation] = earlier
+    del control.by_incarnation[now.incarnation]
+    assert [r.status for r in await engine.ack(BY, "q", [got.handle])] == ["ok"]
 
 
 @pytest.mark.parametrize("less", ["ends", "partitions", "topics"])

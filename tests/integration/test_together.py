@@ -123,9 +123,9 @@ async def test_who_comes_when_redis_is_away_is_told_and_who_waits_goes_on(engine
         raise StateUnavailable("away")
 
     monkeypatch.setattr(Store, "receive", away)
-    engine.core.woken("", -1)
+    engine.core.woken("", -1, 0)
     for queue in engine.core.control.by_incarnation:
-        engine.core.woken(queue, -1)
+        engine.core.woken(queue, -1, 0)
     with pytest.raises(StoreUnavailable):
         await receive(engine, "q", wait_ms=4000)
     assert not old.done()

@@ -21,6 +21,7 @@ from engine.compare import Difference
 from engine.doctor import Doctor
 from engine.engine import Engine
 from engine.errors import MessageLeased
+from engine.snapshots import snapshot_key
 from engine.verbs import QueueSettings, SendEntry
 from engine.verify import Report
 from facade import checkup
@@ -93,6 +94,9 @@ async def one_step(engine: Engine, rest: random.Random, held: list[Any]) -> None
         elif roll < 0.96:
             with contextlib.suppress(MessageLeased):  # by another client meanwhile
                 await engine.delete_message(BY, "q", (await send(engine, "q", "short-lived"))[0].id)
+        else:
+            for one in some:
+                engine.undelivered([one])
 
 
 async def random_traffic(engine: Engine, seed: int, steps: int = 60) -> list[Any]:
@@ -264,9 +268,10 @@ async def test_a_snapshot_that_cannot_be_read_costs_time_not_state(make_engine: 
     assert clean(await verify(engine))
     await engine._snapshots.run_once()
     await engine._snapshots.stop()
-    incarnation = engine.core.control.queues["q"].incarnation
+    (_, unit, *_) = engine.core.control.queues["q"].units
+    epoch = (await engine._snapshots.read(0)).epoch
     topic = engine.core.control.snapshot_topic
-    await engine.core.log.append(topic, 0, b"\x00\x00\x00\x00\x07\xff", key=f"{incarnation}/1".encode())
+    await engine.core.log.append(topic, 0, b"\x00\x00\x00\x00\x07\xff", key=snapshot_key(unit, epoch))
     assert clean(await verify(engine))
     done = await rebuild(engine, "q")
     assert done.entries > 50, "the journal was read from its beginning"

@@ -64,7 +64,8 @@ class Model:
         for offset in self.due(number):
             m = self.tags[number].open[offset]
             message = self.messages[offset]
-            due = m.first if message.bare and m.count else message.due
+            # Without a body the window knows no more than when it was receivable at first, of a message that was given back too.
+            due = message.due if not message.bare else m.first if m.count else m.visible
             if m.flag not in (1, 2) and due + retention <= self.now:
                 expired.append(offset)
             elif max_count and (m.flag in (1, 2) or m.count >= max_count):

@@ -197,6 +197,21 @@ class Run:
             got = await self.store.release(self.unit, GENERATION, tag, pairs, delay_ms=delay, late=late, now_ms=self.model.now)
             assert [e.status for e in got] == expected
 
+    async def give_back(self) -> None:
+        tag, pairs = self.some_handles()
+        rows, expected = [], []
+        for o, n in pairs:
+            word = self.model.held(tag, o, n, True)
+            expected.append(word)
+            rows.append((o, n, self.random.choice([self.model.messages[o].due, 0])))
+            if word == "ok":
+                m = self.model.tags[tag].open[o]
+                m.nonce, m.count = 0, m.count - 1
+                m.first = m.first if m.count else 0
+                m.visible = min(rows[-1][2], self.model.now) or self.model.now + 1_100
+        if rows:
+            assert await self.store.give_back(self.unit, GENERATION, tag, rows, rest_ms=1_100, now_ms=self.model.now) == expected
+
     async def kill(self) -> None:
         tag, pairs = self.some_handles()
         expected = [self.model.held(tag, o, n, True) for o, n in dict(pairs).items()]
@@ -286,7 +301,10 @@ class Run:
 
 async def test_scripts_and_model_agree_after_every_step(store: Store) -> None:
     verbs = (
-        ["append_and_load"] * 4 + ["receive"] * 5 + ["ack"] * 4 + ["scan", "extend", "release", "kill", "delete", "purge", "wait", "wait"]
+        ["append_and_load"] * 4
+        + ["receive"] * 5
+        + ["ack"] * 4
+        + ["scan", "extend", "release", "give_back", "kill", "delete", "purge", "wait", "wait"]
     )
     for number in range(RUNS):
         seed = SEED + number

@@ -21,16 +21,25 @@ class Person:
 
     def __init__(self, endpoint: str, name: str) -> None:
         self._connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=30)
+        self._name = name
         self._headers = {"content-type": "application/json", "authorization": "Basic " + base64.b64encode(f"{name}:x".encode()).decode()}
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
+        return self._answer(method, path, None if body is None else json.dumps(body).encode(), self._headers)
+
+    def _answer(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Any:
         # Spark's jobs take long, and the service closes connections that are silent for long.
         self._connection.close()
-        self._connection.request(method, path, None if body is None else json.dumps(body).encode(), self._headers)
+        self._connection.request(method, path, body, headers)
         answer = self._connection.getresponse()
         text = answer.read()
         assert answer.status < 300, f"{method} {path}: {answer.status} {text[:300]!r}"
         return json.loads(text) if text else None
+
+    def sqs(self, action: str, body: dict[str, Any]) -> Any:
+        claim = f"AWS4-HMAC-SHA256 Credential={self._name}/20260301/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0"
+        headers = {"x-amz-target": f"AmazonSQS.{action}", "content-type": "application/x-amz-json-1.0", "authorization": claim}
+        return self._answer("POST", "/", json.dumps(body).encode(), headers)
 
     def close(self) -> None:
         self._connection.close()
@@ -53,7 +62,7 @@ class Books:
         """A queue of one partition, so that a call is one entry of the journal; its dead-letter queue; a tag with a filter."""
         self.olga.call("POST", "/v1/queues", {"name": DEAD, "partitions": 1})
         policy = {"dead_letter_queue": DEAD, "max_receive_count": 2}
-        self.olga.call("POST", "/v1/queues", {"name": QUEUE, "partitions": 1, "lease_seconds": 60, "redrive_policy": policy})
+        self.olga.call("POST", "/v1/queues", {"name": QUEUE, "partitions": 1, "lease_seconds": 3600, "redrive_policy": policy})
         red = {"conditions": [{"name": "colour", "value": "red"}]}
         self.olga.call("POST", f"/v1/queues/{QUEUE}/tags", {"name": "audit", "start_at_ms": 0, "filter": red})
 
@@ -81,6 +90,12 @@ class Books:
         self._all_ok("release", QUEUE, {"handles": handles})
         self._count(QUEUE, "default", "released", len(handles))
 
+    def show_at_once(self, handles: list[str]) -> None:
+        """ChangeMessageVisibility(0), as SQS' clients give messages back."""
+        for handle in handles:
+            self.olga.sqs("ChangeMessageVisibility", {"QueueUrl": f"/{QUEUE}", "ReceiptHandle": handle, "VisibilityTimeout": 0})
+            self._count(QUEUE, "default", "released", 1)
+
     def extend(self, handles: list[str]) -> None:
         self._all_ok("extend", QUEUE, {"entries": [{"handle": handle, "lease_seconds": 120} for handle in handles]})
         self._count(QUEUE, "default", "extended", len(handles))
@@ -90,9 +105,9 @@ class Books:
         self.messages[QUEUE, "default", "dead"] += len(handles)
 
     def exhaust(self, count: int) -> None:
-        """Releases `count` messages as often as they may be received; the receive after that finds them dying."""
-        for _ in range(2):
-            self.release(self.receive(count))
+        """Gives `count` messages back as often as they may be received; the receive after that finds them dying."""
+        self.release(self.receive(count))
+        self.show_at_once(self.receive(count))
         self.olga.call("POST", f"/v1/queues/{QUEUE}/receive", {"max": count, "wait_seconds": 0})
         self.messages[QUEUE, "default", "dead"] += count
 

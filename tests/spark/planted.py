@@ -1,77 +1,159 @@
-"""A set of dead letters with causes planted in it, and messages of the same queue that succeeded.
+"""Dead letters with causes planted among them, made by the service itself: sent, received, and killed by their consumer.
 
-The causes are told apart by one thing each, beside which the letters differ as real ones do: ids, times, amounts, regions,
-optional fields, attributes. Neighbours: `test_letters_clusters.py`, `benchmarks/letters.py`.
+Two queues. In `mixed` five formats come together, and each has one cause of its own; in `orders` all is JSON, and the causes are one
+thing each beside which the letters differ as real ones do: ids, times, amounts, regions, optional fields, attributes.
+Neighbours: `test_clusters.py`, `benchmarks/letters.py`. Must not know Spark.
 """
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import itertools
 import json
 import random
-from datetime import timedelta
+import struct
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from tests.spark.drive import Person
 
-from spark.columns import DEAD_LETTERS, MESSAGES
-from tests.spark.rows import BEGIN, INCARNATION, frame
-
-NOISE = "noise"
-CAUSES = ("no such currency", "amount is text", "no customer", "no zip code", "host not reached")
+NOISE, GOOD = "noise", "good"
 NOISE_SHARE = 0.1
+BATCH = 100
+CONSUMERS = 4
+PATIENCE_S = 120
 REGIONS = ("eu", "us", "ap", "sa")
+# Cause -> share of the letters that are no noise.
+MIXED = {
+    "json without customer": 30, "csv with text for amount": 25, "xml with an empty zip": 20, "binary of another kind": 15,
+    "host not reached": 10,
+}  # fmt: skip
+ORDERS = {"no such currency": 40, "amount is text": 25, "no customer": 15, "no zip code": 12, "host not reached": 8}
+CAUSES = {"mixed": MIXED, "orders": ORDERS}
 
 
-def planted(spark_session: SparkSession, count: int, seed: int = 1) -> tuple[DataFrame, DataFrame]:
-    """(`count` DEAD_LETTERS whose `group` names the cause, half as many MESSAGES that succeeded)."""
+def plant(endpoint: str, queue: str, letters: int, seed: int = 1) -> dict[str, str]:
+    """Sends as many good messages as bad ones, acks the good ones and kills the others; message id -> cause of what was killed.
+
+    Returns when the dead-letter queue has all of them.
+    """
     chance = random.Random(seed)
-    letters = [_letter(chance, place, _cause(chance)) for place in range(count)]
-    good = [_row(chance, place, json.dumps(_order(chance))) | {"queue": "orders"} for place in range(count // 2)]
-    return frame(spark_session, DEAD_LETTERS, *letters), frame(spark_session, MESSAGES, *good)
+    causes = [_cause(chance, CAUSES[queue]) for _ in range(letters)] + [GOOD] * letters
+    chance.shuffle(causes)
+    with contextlib.closing(Person(endpoint, "olga")) as olga:
+        olga.call("POST", "/v1/queues", {"name": f"{queue}.dead", "partitions": 2})
+        policy = {"dead_letter_queue": f"{queue}.dead", "max_receive_count": 5}
+        olga.call("POST", "/v1/queues", {"name": queue, "partitions": 2, "lease_seconds": 300, "redrive_policy": policy})
+        sent: dict[str, str] = {}
+        for part in _parts(causes):
+            messages = [_message(chance, queue, cause) for cause in part]
+            answer = olga.call("POST", f"/v1/queues/{queue}/messages", {"messages": messages})
+            sent.update(zip((message["id"] for message in answer["messages"]), part, strict=True))
+        with ThreadPoolExecutor(CONSUMERS) as pool:
+            done = sum(pool.map(lambda _: _consume(endpoint, queue, sent), range(CONSUMERS)))
+        assert done == len(sent), f"{done} of {len(sent)} came"
+        end = time.monotonic() + PATIENCE_S
+        while olga.call("GET", f"/v1/queues/{queue}.dead")["tags"][0]["backlog"] < letters:
+            assert time.monotonic() < end, f"no {letters} letters came"
+            time.sleep(0.2)
+    return {message: cause for message, cause in sent.items() if cause != GOOD}
 
 
-def found(clustered: DataFrame) -> tuple[float, dict[str, float]]:
-    """(purity: share of the letters in clusters that are of their cluster's main cause, cause -> share that one cluster holds)."""
-    counted = clustered.groupBy("cluster", F.col("group").alias("cause")).count()
-    rows = [(row["cluster"], row["cause"], row["count"]) for row in counted.toLocalIterator()]
-    main: dict[int, tuple[int, str]] = {}
-    for cluster, cause, letters in rows:
-        if cluster is not None:
-            main[cluster] = max(main.get(cluster, (0, "")), (letters, cause))
-    inside = sum(letters for cluster, _, letters in rows if cluster is not None)
-    held: dict[str, float] = {}
-    for letters, cause in main.values():
-        whole = sum(n for _, of, n in rows if of == cause)
-        held[cause] = max(held.get(cause, 0.0), letters / whole)
-    return sum(letters for letters, _ in main.values()) / inside, held
+def _consume(endpoint: str, queue: str, causes: dict[str, str]) -> int:
+    """Acks what is good and kills the rest until nothing comes; how many came."""
+    seen = 0
+    with contextlib.closing(Person(endpoint, "olga")) as olga:
+        while got := olga.call("POST", f"/v1/queues/{queue}/receive", {"max": BATCH, "wait_seconds": 1})["messages"]:
+            seen += len(got)
+            for verb, ours in (("ack", True), ("kill", False)):
+                handles = [message["handle"] for message in got if (causes[message["id"]] == GOOD) is ours]
+                if handles:
+                    results = olga.call("POST", f"/v1/queues/{queue}/{verb}", {"handles": handles})["results"]
+                    assert {result["status"] for result in results} == {"ok"}, results
+    return seen
 
 
-def _cause(chance: random.Random) -> str:
-    if chance.random() < NOISE_SHARE:
-        return NOISE
-    return chance.choices(CAUSES, weights=(40, 25, 15, 12, 8))[0]
+def _parts(rows: list[str]) -> Iterator[list[str]]:
+    of = iter(rows)
+    while part := list(itertools.islice(of, BATCH)):
+        yield part
 
 
-def _letter(chance: random.Random, place: int, cause: str) -> dict[str, Any]:
-    row = _row(chance, place, _body(chance, cause))
-    dead_at = BEGIN + timedelta(seconds=place)
-    return row | {
-        "queue": "orders-dlq",
-        "source_queue": "orders",
-        "source_tag": "default",
-        "reason": "exhausted",
-        "address": f"{INCARNATION}/0/{place}",
-        "dead_at": dead_at,
-        "group": cause,
-        "lived_ms": 60_000,
-    }
+def _cause(chance: random.Random, causes: dict[str, int]) -> str:
+    return NOISE if chance.random() < NOISE_SHARE else chance.choices(list(causes), weights=list(causes.values()))[0]
 
 
-def _row(chance: random.Random, place: int, text: str) -> dict[str, Any]:
-    attributes = {"channel": {"type": "string", "value": chance.choice((b"web", b"app", b"shop"))}}
-    body = text.encode()
-    return {"partition": 0, "offset": place, "body": body, "body_text": text, "body_bytes": len(body), "attributes": attributes}
+def _message(chance: random.Random, queue: str, cause: str) -> dict[str, Any]:
+    body = (_mixed_body if queue == "mixed" else _order_body)(chance, cause)
+    attributes = {"channel": chance.choice(("web", "app", "shop"))}
+    content = {"body": body} if isinstance(body, str) else {"body_base64": base64.b64encode(body).decode()}
+    return {**content, "attributes": attributes}
+
+
+# mixed: five formats.
+
+
+def _mixed_body(chance: random.Random, cause: str) -> str | bytes:
+    made = _good if cause == GOOD else _MIXED[cause]
+    return made(chance)
+
+
+def _good(chance: random.Random) -> str | bytes:
+    made: _Made = chance.choices((_json, _csv, _xml, _packed, _line), weights=(5, 2, 2, 1, 1))[0]
+    return made(chance)
+
+
+def _json_without_customer(chance: random.Random) -> str:
+    order = _order(chance)
+    del order["customer"]
+    return json.dumps(order)
+
+
+def _json(chance: random.Random) -> str:
+    return json.dumps(_order(chance))
+
+
+def _csv(chance: random.Random, amount: str = "") -> str:
+    row = (str(chance.randint(1, 10**9)), chance.choice(("EUR", "USD", "GBP")), amount or f"{chance.uniform(1, 900):.2f}")
+    return ",".join((*row, chance.choice(REGIONS), f"2026-03-{chance.randint(1, 28):02d}"))
+
+
+def _xml(chance: random.Random, zip_code: str = "") -> str:
+    zip_code = zip_code or f"<zip>{chance.randint(10_000, 99_999)}</zip>"
+    about = f"<id>{chance.getrandbits(64):016x}</id><country>{chance.choice(('DE', 'FR', 'US'))}</country>{zip_code}"
+    return f'<?xml version="1.0"?>\n<order region="{chance.choice(REGIONS)}">\n  {about}\n</order>'
+
+
+def _packed(chance: random.Random, head: bytes = b"PK\x01\xfe") -> bytes:
+    return head + struct.pack(">QdH", chance.getrandbits(64), chance.uniform(1, 900), chance.randint(0, 9)) + b"\xff\xfe"
+
+
+def _line(chance: random.Random) -> str:
+    return f"INFO 2026-03-01 10:{chance.randint(10, 59)}:07 order {chance.randint(1, 10**6)} packed by robot {chance.randint(1, 40)}"
+
+
+# orders: JSON alone.
+
+
+def _order_body(chance: random.Random, cause: str) -> str | bytes:
+    if cause == NOISE:
+        return _noise(chance)
+    if cause == "host not reached":
+        return _lost_host(chance)
+    order = _order(chance)
+    if cause == "no such currency":
+        order["currency"] = "XXX"
+        order["region"] = chance.choice((*REGIONS, "eu", "eu", "eu"))
+    elif cause == "amount is text":
+        order["amount"] = f"{order['amount']} {chance.choice(('EUR', 'USD'))}"
+    elif cause == "no customer":
+        del order["customer"]
+    elif cause == "no zip code":
+        order["ship"]["zip"] = ""
+    return json.dumps(order)
 
 
 def _order(chance: random.Random) -> dict[str, Any]:
@@ -93,30 +175,29 @@ def _order(chance: random.Random) -> dict[str, Any]:
     return order
 
 
-def _body(chance: random.Random, cause: str) -> str:
-    if cause == "host not reached":
-        host = ".".join(str(chance.randint(1, 254)) for _ in range(4))
-        tail = chance.choice(("", f" (node {chance.randint(1, 40)})", " giving up"))
-        at = f"2026-03-01 10:{chance.randint(10, 59)}:07.{chance.randint(0, 999)}"
-        return f"ERROR {at} could not reach {host}:5432 after {chance.randint(2, 9)} tries{tail}"
-    if cause == NOISE:
-        return _noise(chance)
-    order = _order(chance)
-    if cause == "no such currency":
-        order["currency"] = "XXX"
-        order["region"] = chance.choice((*REGIONS, "eu", "eu", "eu"))
-    elif cause == "amount is text":
-        order["amount"] = f"{order['amount']} {chance.choice(('EUR', 'USD'))}"
-    elif cause == "no customer":
-        del order["customer"]
-    else:
-        order["ship"]["zip"] = ""
-    return json.dumps(order)
+def _lost_host(chance: random.Random) -> str:
+    host = ".".join(str(chance.randint(1, 254)) for _ in range(4))
+    tail = chance.choice(("", f" (node {chance.randint(1, 40)})", " giving up"))
+    at = f"2026-03-01 10:{chance.randint(10, 59)}:07.{chance.randint(0, 999)}"
+    return f"ERROR {at} could not reach {host}:5432 after {chance.randint(2, 9)} tries{tail}"
 
 
-def _noise(chance: random.Random) -> str:
+def _noise(chance: random.Random) -> str | bytes:
     words = ["".join(chance.choices("abcdefghijklmnop", k=chance.randint(3, 9))) for _ in range(chance.randint(2, 9))]
-    kind = chance.randrange(3)
+    kind = chance.randrange(4)
     if kind == 0:
         return " ".join(words)
-    return json.dumps(dict.fromkeys(words, chance.randint(0, 9))) if kind == 1 else json.dumps(_order(chance))
+    if kind == 1:
+        return b"\xff" + chance.randbytes(chance.randint(8, 60))
+    return json.dumps(dict.fromkeys(words, chance.randint(0, 9))) if kind == 2 else _json(chance)
+
+
+_Made = Callable[[random.Random], str | bytes]
+_MIXED: dict[str, _Made] = {
+    NOISE: _noise,
+    "json without customer": _json_without_customer,
+    "csv with text for amount": lambda chance: _csv(chance, f"{chance.randint(1, 900)} Euro"),
+    "xml with an empty zip": lambda chance: _xml(chance, "<zip/>"),
+    "binary of another kind": lambda chance: _packed(chance, b"\x1f\x8b\x08\x00"),
+    "host not reached": _lost_host,
+}

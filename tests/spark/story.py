@@ -6,6 +6,7 @@ Neighbours: `drive.py` keeps the client's books, `test_end_to_end.py` compares t
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -102,6 +103,12 @@ def redrive_some(books: Books, jobs: Jobs) -> list[list[str]]:
     books.redriven(2)
     books.wait_dead(5)
     return [*said, jobs.run("redrive", "--where", "no_such_column = 1")]
+
+
+def report_two_days(jobs: Jobs, out: Path) -> list[list[str]]:
+    """Two reports into one folder; what the command said."""
+    days = ("2026-02-01", "2026-02-02", "2026-02-03")
+    return [jobs.run("report", "--out", str(out), "--from", begin, "--to", end) for begin, end in itertools.pairwise(days)]
 
 
 def receive_the_rest(books: Books, up: Up) -> None:

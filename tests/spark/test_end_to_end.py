@@ -28,7 +28,7 @@ from tests.browser.chromium import Page
 from tests.conftest import StartUp
 from tests.spark.drive import DEAD, QUEUE, Books
 from tests.spark.rows import rows_of
-from tests.spark.story import NATIVE, Jobs, kill_live_job_in_mid_work, receive_the_rest, redrive_some, send_and_kill
+from tests.spark.story import NATIVE, Jobs, kill_live_job_in_mid_work, receive_the_rest, redrive_some, report_two_days, send_and_kill
 
 TILES = """Object.fromEntries([...document.querySelectorAll('.tiles div')]
   .map(tile => [tile.querySelector('span').textContent, tile.querySelector('b').textContent]))"""
@@ -44,6 +44,8 @@ class Story:
     begin: datetime
     end: datetime
     live_folder: Path
+    two_days: list[list[str]]
+    two_days_out: Path
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +63,10 @@ def story(leaseway_up_module: StartUp, tmp_path_factory: pytest.TempPathFactory)
             # Outboxes are drained within 200 ms.
             time.sleep(1)
             folder = tmp_path_factory.mktemp("live")
+            out = tmp_path_factory.mktemp("days")
+            two_days = report_two_days(jobs, out)
             kill_live_job_in_mid_work(jobs, folder)
-            yield Story(books, said, Log(up.run["kafka"]["bootstrap"]), begin, datetime.now(UTC), folder)
+            yield Story(books, said, Log(up.run["kafka"]["bootstrap"]), begin, datetime.now(UTC), folder, two_days, out)
     finally:
         jobs.kill()
 
@@ -70,13 +74,33 @@ def story(leaseway_up_module: StartUp, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture(scope="module")
 def folder(story: Story, spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("report")
-    report(spark_session, story.log, story.begin, story.end, out)
+    with (out / "said").open("w") as said, contextlib.redirect_stderr(said):
+        report(spark_session, story.log, story.begin, story.end, out)
     return out
 
 
 @pytest.fixture(scope="module")
 def reports(folder: Path, spark_session: SparkSession) -> tuple[dict[str, DataFrame], Any]:
     return written(spark_session, folder), json.loads((folder / "summary.json").read_text())
+
+
+def test_a_report_says_each_stage_when_it_begins(folder: Path, reports: tuple[dict[str, DataFrame], Any]) -> None:
+    said, (frames, summary) = (folder / "said").read_text().splitlines(), reports
+    assert said[0] == "leaseway report: reading messages, 0 s so far"
+    begun = [line.partition(",")[0].removeprefix("leaseway report: ") for line in said]
+    assert begun[:5] == ["reading messages", "reading journal", "reading deliveries", "reading lives", "writing tallies"]
+    assert len(said) == len(summary["seconds"]) - 1 and said[-1].startswith("leaseway report: writing the page, ")
+    assert set(frames) < set(summary["seconds"])
+    assert "800 calls were counted as 572" in summary["requests"]
+
+
+def test_a_report_leaves_those_of_other_days_as_they_are(story: Story) -> None:
+    names = ["2026-02-01T000000--2026-02-02T000000", "2026-02-02T000000--2026-02-03T000000"]
+    assert sorted(path.name for path in story.two_days_out.iterdir()) == names
+    for name, said in zip(names, story.two_days, strict=True):
+        page = story.two_days_out / name / "report.html"
+        assert said[0].startswith(f"{page} (made in ") and said[1:] == ["status 0"]
+        assert f"{name[:10]} 00:00 to" in page.read_text()
 
 
 def test_redrive_by_sql_moves_what_is_chosen_and_a_second_run_moves_nothing(story: Story) -> None:
@@ -96,7 +120,7 @@ def test_tallies_are_what_the_client_counted(story: Story, reports: tuple[dict[s
     for person in ("alice", "bob"):
         expected = tuple(books.sent[QUEUE, person, what] for what in ("requests", "messages", "bytes"))
         assert totals[QUEUE, "", person, "sent"] == expected
-    assert totals[QUEUE, "", "", "sent"] == (len(NATIVE), len(NATIVE), sum(map(len, NATIVE)))
+    assert totals[QUEUE, "", "native", "sent"] == (len(NATIVE), len(NATIVE), sum(map(len, NATIVE)))
     for (queue, tag, what), messages in books.messages.items():
         assert totals[queue, tag, "", what][1] == messages, (queue, tag, what)
     for (queue, tag, what), requests in books.requests.items():
@@ -117,6 +141,8 @@ def test_each_report_agrees_with_the_client(story: Story, reports: tuple[dict[st
         assert by_tag[QUEUE, tag]["deliveries"] == messages[QUEUE, tag, "leased"]
         assert by_tag[QUEUE, tag]["acked"] == latency[QUEUE, tag, "receive_to_ack"] == messages[QUEUE, tag, "acked"]
     assert (by_tag[QUEUE, "default"]["redeliveries"], by_tag[QUEUE, "default"]["killed"]) == (3, 4)
+    # Half of them by ChangeMessageVisibility(0); the next receive notices a lapse, which was none.
+    assert (by_tag[QUEUE, "default"]["released"], by_tag[QUEUE, "default"]["lapsed"]) == (messages[QUEUE, "default", "released"], 0)
     # Sent, raw and redriven: all but seven dead ones and the acked ones are still there, and one of them is lent.
     assert open_ == {(QUEUE, "default"): 35 + 7 - 7 - messages[QUEUE, "default", "acked"], (QUEUE, "audit"): 0, (DEAD, "default"): 0}
     levels = {(row["queue"], row["tag"]): row for row in frames["backlog"].orderBy("minute").collect()}
@@ -125,6 +151,7 @@ def test_each_report_agrees_with_the_client(story: Story, reports: tuple[dict[st
     metered = {(row["principal"], row["role"], row["queueName"]): row for row in frames["metering"].collect()}
     assert metered["olga", "owner", QUEUE]["messages"] == messages[QUEUE, "default", "leased"] + messages[QUEUE, "audit", "leased"]
     assert metered["bob", "sender", QUEUE]["messages"] == 21
+    assert metered["native", "sender", QUEUE]["messages"] == len(NATIVE)
     assert summary["unread"] == []
     letters = {row["reason"]: (row["letters"], row["at_rest"]) for row in frames["letter_sources"].collect()}
     assert letters == {"exhausted": (3, 0), "killed": (4, 0)}

@@ -57,6 +57,7 @@ def test_a_lease_is_carried_until_something_ends_it(spark_session: SparkSession)
     new = _journal(
         spark_session, (5, 500, "acked", 1, None), (6, 1000, "lapsed", 2, None), (7, 1000, "leased", 2, 2000), (8, 1000, "leased", 7, 2000),
         (9, 1000, "leased", 3, 2000), (10, 1001, "purged", 3, None), (11, 1002, "leased", 4, 3000),
+        (12, 1003, "leased", 5, 3000), (13, 1004, "returned", 5, 0),
     )  # fmt: skip
 
     both = with_open_leases(new, carried)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from schemas.identity import MessageId
 from schemas.records import JournalEntry, QueueRecord, RedrivePolicy, TagRecord
+from schemas.vocabulary import BOUNDS, ENDS, LENDS, NOTES, PROLONGS, SETTLES, UNDOES, EventKind
 from schemas.wire import encode
 from spark.columns import JOURNAL, MESSAGES, QUEUES
 from spark.decode import entries_of, unread_of
-from spark.deliveries import dead_letters_of, deliveries_of
+from spark.deliveries import dead_letters_of, deliveries_of, leases
+from spark.floors import RUNS
 from spark.tables import queues_of
 from spark.transitions import journal_of, without_repeats
 from tests.spark.rows import BEGIN_MS, INCARNATION, at, frame, journal_value, records, rows_of
@@ -106,7 +109,7 @@ def test_deliveries_tell_when_each_lease_began_and_how_it_ended(spark_session: S
     )  # fmt: skip
     messages = frame(spark_session, MESSAGES, _message(1, 0, 600), _message(2, 0), _message(3, 0), _message(8, 9500))
 
-    found = deliveries_of(journal, messages)
+    found = deliveries_of(journal, messages, F.lit(at(9899)))
 
     times = ("sent_at", "visible_at", "received_at", "deadline_at", "extensions", "settled_at", "again_at")
     columns = ("offset", "nonce", "receive_count", *times, "how", "wait_ms", "lease_ms")
@@ -122,6 +125,77 @@ def test_deliveries_tell_when_each_lease_began_and_how_it_ended(spark_session: S
     ]
 
 
+def test_a_delivery_that_no_answer_carried_is_none(spark_session: SparkSession) -> None:
+    journal = _journal(
+        spark_session,
+        (1, 1000, "leased", 1, 4000), (2, 1100, "returned", 1, 500), (3, 1200, "leased", 1, 4200), (4, 1300, "acked", 1),
+        (5, 1000, "leased", 2, 2000), (6, 2500, "lapsed", 2), (7, 2500, "leased", 2, 5000), (8, 2600, "returned", 2, 700),
+        (9, 1000, "leased", 3, 2000), (10, 1100, "extended", 3, 9000), (11, 1200, "returned", 3, 2200),
+    )  # fmt: skip
+    messages = frame(spark_session, MESSAGES, _message(1, 500), _message(2, 700), _message(3, 0))
+
+    found = deliveries_of(journal, messages)
+
+    assert rows_of(found, "offset", "nonce", "receive_count", "visible_at", "how", "wait_ms") == [
+        (1, 3, 1, at(500), "acked", 700),
+        (2, 5, 1, at(700), "lapsed", 300),
+    ]
+
+
+def test_a_lease_whose_time_is_over_has_lapsed_though_nobody_has_noticed(spark_session: SparkSession) -> None:
+    journal = _journal(
+        spark_session,
+        (1, 1000, "leased", 1, 2000), (2, 1000, "leased", 2, 3000), (3, 1000, "leased", 3, 2000), (4, 5000, "expired", 3),
+        (5, 1000, "leased", 4, 2000), (6, 1500, "deleted", 4), (7, 1000, "leased", 5, 2000), (8, 5000, "acked", 5),
+    )  # fmt: skip
+
+    def ends(as_of: int | None) -> list[tuple[Any, ...]]:
+        return rows_of(leases(journal, None if as_of is None else F.lit(at(as_of))), "offset", "how", "settled_at", "lease_ms")
+
+    noticed = [(3, "lapsed", at(2000), 1000), (4, "deleted", at(1500), 500), (5, "acked", at(5000), 4000)]
+    assert ends(2999) == [(1, "lapsed", at(2000), 1000), (2, "open", None, None), *noticed]
+    assert ends(3000) == [(1, "lapsed", at(2000), 1000), (2, "lapsed", at(3000), 2000), *noticed]
+    assert ends(None) == [(1, "open", None, None), (2, "open", None, None), *noticed]
+
+
+def test_a_lease_that_its_holder_sets_to_end_at_once_is_released(spark_session: SparkSession) -> None:
+    """ChangeMessageVisibility(0): the next receive notices a lapse, which was none."""
+    journal = _journal(
+        spark_session,
+        (1, 1000, "leased", 1, 9000), (2, 1200, "extended", 1, 1200), (3, 1700, "lapsed", 1), (4, 1700, "leased", 1, 9000),
+        (5, 1800, "extended", 1, 9500), (6, 1900, "extended", 1, 1900),
+        (7, 1000, "leased", 2, 9000), (8, 1200, "extended", 2, 1200), (9, 1300, "acked", 2),
+        (10, 1000, "leased", 3, 9000), (11, 1200, "extended", 3, 1200), (12, 1300, "extended", 3, 3300), (13, 4000, "lapsed", 3),
+        (14, 1000, "leased", 4, 9000), (15, 1200, "extended", 4, 1200), (16, 1300, "dying", 4, 9999, "exhausted"),
+    )  # fmt: skip
+
+    columns = ("offset", "nonce", "received_at", "deadline_at", "extensions", "settled_at", "again_at", "how", "before_at")
+    assert rows_of(leases(journal), *columns) == [
+        (1, 1, at(1000), at(9000), 0, at(1200), at(1200), "released", None),
+        (1, 4, at(1700), at(9500), 1, at(1900), at(1900), "released", at(1200)),
+        (2, 7, at(1000), at(9000), 0, at(1300), None, "acked", None),
+        (3, 10, at(1000), at(3300), 1, at(3300), None, "lapsed", None),
+        (4, 14, at(1000), at(9000), 0, at(1200), at(1200), "released", None),
+    ]
+
+
+def test_what_was_given_back_undelivered_is_no_delivery_and_an_unknown_kind_changes_none(spark_session: SparkSession) -> None:
+    journal = _journal(
+        spark_session,
+        (1, 1000, "leased", 1, 9000), (2, 1100, "returned", 1, 1100), (3, 2000, "leased", 1, 9000), (4, 2100, "of tomorrow", 1),
+        (5, 2200, "acked", 1),
+    )  # fmt: skip
+
+    found = deliveries_of(journal, frame(spark_session, MESSAGES, _message(1, 500)))
+
+    assert rows_of(found, "offset", "nonce", "receive_count", "visible_at", "how") == [(1, 3, 1, at(500), "acked")]
+
+
+def test_each_kind_of_entry_is_in_a_table_that_says_what_it_does() -> None:
+    tables = (SETTLES, BOUNDS, LENDS, PROLONGS, ENDS, UNDOES, NOTES)
+    assert frozenset(EventKind) <= frozenset().union(*tables)
+
+
 def test_dead_letters_name_their_source_and_what_became_of_them(spark_session: SparkSession) -> None:
     source = MessageId("00112233aabb", 5, (1 << 39) + 77).text(b"secret")
 
@@ -135,12 +209,13 @@ def test_dead_letters_name_their_source_and_what_became_of_them(spark_session: S
         spark_session, MESSAGES,
         _message(0, 100, origin=origin("exhausted")), _message(1, 100, origin=origin("killed")), _message(2, 100, origin=origin("killed")),
         _message(3, 100, origin=origin("")), _message(4, 100), _message(5, 100, origin=origin("killed")),
-        {**_message(6, 100, origin=origin("killed")), "status": "torn"},
+        {**_message(6, 100, origin=origin("killed")), "status": "torn"}, _message(7, 100, origin=origin("killed")),
     )  # fmt: skip
     journal = _journal(spark_session, (1, 900, "moved", 1), (2, 950, "skipped", 2, None, "duplicate_move"), (3, 999, "purged", 1))
     queues = frame(spark_session, QUEUES, {"queue": "pay", "incarnation": "00112233aabb"}, {"queue": "orders", "incarnation": INCARNATION})
 
-    found = dead_letters_of(messages, journal, queues)
+    runs = frame(spark_session, RUNS, {"incarnation": INCARNATION, "partition": 0, "tag_id": 0, "first": 4, "end": 6})
+    found = dead_letters_of(messages, journal, runs, queues)
 
     of_source = ("source_queue", "source_tag", "source_partition", "source_offset")
     columns = ("offset", "address", "reason", *of_source, "first_received_at", "lived_ms", "settled_how", "settled_at")
@@ -148,7 +223,8 @@ def test_dead_letters_name_their_source_and_what_became_of_them(spark_session: S
     assert rows_of(found, *columns) == [
         (0, f"{INCARNATION}/0/0", "exhausted", *place, "purged", at(999)),
         (1, f"{INCARNATION}/0/1", "killed", *place, "moved", at(900)),
-        (5, f"{INCARNATION}/0/5", "killed", *place, None, None),
+        (5, f"{INCARNATION}/0/5", "killed", *place, "settled", at(100)),
+        (7, f"{INCARNATION}/0/7", "killed", *place, None, None),
     ]
 
 

@@ -52,10 +52,10 @@ def test_a_native_record_is_a_message_with_the_queues_delay(spark_session: Spark
 
     columns = ("offset", "native", "status", "body", "body_text", "sender", "due_at", "attributes")
     assert rows_of(found, *columns) == [
-        (0, True, "shown", bytearray(b"raw"), "raw", "", at(250), {
+        (0, True, "shown", bytearray(b"raw"), "raw", "native", at(250), {
             "a": ("string", bytearray(b"last")), "b": ("binary", bytearray(b"\xff\xfe")), "c" * 256: ("string", bytearray()),
         }),
-        (1, True, "shown", bytearray(), "", "", at(250), {}),
+        (1, True, "shown", bytearray(), "", "native", at(250), {}),
     ]  # fmt: skip
 
 

@@ -75,7 +75,8 @@ def _summary() -> dict[str, Any]:
         "queues": [{**tag, "tag": "", "measure": "sent", "requests": 9, "messages": 37_800, "bytes": 37_800_000}],
         "latency": [{**tag, "measure": "send_to_receive", "count": 5, **times}], "open": [{**tag, "open": 161, "oldest_ms": 99_000}],
         "redelivery": [{**tag, "messages": 5, "deliveries": 9, "redeliveries": 4, "redelivered": 2, "most_deliveries": 9, "acked": 4,
-                        "released": 2, "lapsed": 2, "killed": 1, "open": 0, "redelivery_share": 4 / 9}],
+                        "released": 2, "lapsed": 1, "killed": 1, "purged": 1, "expired": 0, "deleted": 0, "moved": 0, "open": 0,
+                        "redelivery_share": 4 / 9}],
         "unread": [{"topic": "lw.q.orders", "partition": 0, "reason": "unknown_schema", "schema_id": 77, "records": 2, "first_offset": 5,
                     "last_offset": 6}],
     }  # fmt: skip
@@ -102,6 +103,15 @@ def test_all_charts_are_drawn_and_nothing_is_asked_for(chromium: Page, address: 
     paper = {(False, ""): "rgb(255, 255, 255)", (True, ""): "rgb(20, 24, 29)", (True, "print"): "rgb(255, 255, 255)"}[dark, media]
     assert chromium.value("getComputedStyle(document.body).backgroundColor") == paper
     assert len(chromium.picture()) > 20_000
+
+
+def test_a_purged_delivery_has_a_column_and_requests_say_that_they_are_about_right(chromium: Page, address: str) -> None:
+    chromium.open(address)
+    heads = "[...document.querySelectorAll('#%s th')].map(head => head.textContent)"
+    assert {"Purged", "Expired", "Deleted", "Moved"} < set(chromium.value(heads % "redelivery"))
+    assert "Requests, about" in chromium.value(heads % "use")
+    notes = chromium.value("[...document.querySelectorAll('#use .note')].map(note => note.textContent)")
+    assert len(notes) == 1 and "800 calls were counted as 572" in notes[0]
 
 
 def test_what_strangers_wrote_is_shown_as_text(chromium: Page, address: str) -> None:

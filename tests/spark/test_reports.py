@@ -6,8 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from spark.columns import DELIVERIES, JOURNAL, LIVES, MESSAGES, QUEUES, TALLIES
+from spark.columns import DELIVERIES, DELIVERY_ENDS, JOURNAL, LIVES, MESSAGES, QUEUES, TALLIES
+from spark.deliveries import leases
+from spark.floors import RUNS
 from spark.lives import lives_of, with_wanted_tags
 from spark.reports.backlog import backlog, tag_lag
 from spark.reports.latency import latency, lease_histogram, slow_leases
@@ -96,6 +99,19 @@ def test_redelivery_counts_deliveries_after_the_first(spark_session: SparkSessio
     assert rows_of(redelivery(_deliveries(spark_session)), *columns) == [(4, 7, 3, 2, 3, 2, 2, 2, 1)]
 
 
+def test_each_way_in_which_a_delivery_ends_has_a_column(spark_session: SparkSession) -> None:
+    kinds = {"acked": 1, "released": 2, "lapsed": 3, "dying": 4, "purged": 9, "expired": 5, "deleted": 6, "moved": 7, "leased": 12}
+    entry = {"queue": "q", "incarnation": INCARNATION, "partition": 0, "tag": "default", "tag_id": 0, "reason": "killed"}
+    lent = [{**entry, "seq": n, "at": at(0), "kind": "leased", "offset": n, "until": at(9)} for n in (*range(1, 9), 12)]
+    ended = [{**entry, "seq": 20 + n, "at": at(1), "kind": kind, "offset": n} for kind, n in kinds.items() if kind != "leased"]
+    journal = frame(spark_session, JOURNAL, *lent, *ended)
+
+    [row] = redelivery(leases(journal).withColumn("sent_at", F.lit(at(0)))).collect()
+
+    assert {how: row[how] for how in DELIVERY_ENDS} == dict.fromkeys(DELIVERY_ENDS, 1)
+    assert row["deliveries"] == sum(row[how] for how in DELIVERY_ENDS) == 9
+
+
 def test_poison_messages_were_delivered_three_times_and_never_acked(spark_session: SparkSession) -> None:
     found = poison(_deliveries(spark_session), _lives(spark_session))
     assert rows_of(found, "queue", "offset", "deliveries", "last_how", "settled_how", "rank") == [("q", 3, 3, "lapsed", None, 1)]
@@ -142,6 +158,7 @@ def test_tallies_count_shown_records_whole_batches_once_and_moves_apart(spark_se
         message(5, status="undecided"), message(6, origin=moved), message(7, sender="", body_bytes=1),
     )  # fmt: skip
     kinds = [("acked", 1, True), ("acked", 2, False), ("purged", 9, True), ("floor", 9, True), ("copied", 1, True)]
+    kinds += [("leased", 1, True), ("leased", 2, False), ("leased", 3, False), ("returned", 3, True)]
     journal = frame(
         spark_session, JOURNAL,
         *({"queue": "q", "tag": "t", "at": at(1), "kind": kind, "offset": offset, "leads": leads}
@@ -152,8 +169,19 @@ def test_tallies_count_shown_records_whole_batches_once_and_moves_apart(spark_se
         ("", "sent", 1, 1, 1), ("alice", "arrived", 1, 1, 7), ("alice", "sent", 2, 3, 21),
     ]  # fmt: skip
     assert rows_of(events(journal), "minute", "tag", "measure", "requests", "messages") == [
-        (at(0), "t", "acked", 1, 2), (at(0), "t", "purged", 1, 0),
+        (at(0), "t", "acked", 1, 2), (at(0), "t", "leased", 1, 2), (at(0), "t", "purged", 1, 0),
     ]  # fmt: skip
+
+
+def test_what_was_given_back_undelivered_was_not_received_and_a_lease_set_to_end_is_released(spark_session: SparkSession) -> None:
+    kinds = [("leased", 9, True), ("leased", 9, False), ("returned", 1, True), ("extended", 9, True), ("extended", 1, True)]
+    journal = frame(
+        spark_session, JOURNAL,
+        *({"queue": "q", "tag": "t", "at": at(1), "kind": kind, "offset": 1, "until": at(until), "leads": leads}
+          for kind, until, leads in kinds),
+    )  # fmt: skip
+
+    assert rows_of(events(journal), "measure", "requests", "messages") == [("extended", 1, 1), ("leased", 1, 1), ("released", 1, 1)]
 
 
 def test_a_message_lives_under_each_tag_that_wants_it(spark_session: SparkSession) -> None:
@@ -184,7 +212,7 @@ def test_a_message_lives_under_each_tag_that_wants_it(spark_session: SparkSessio
         {**entry, "seq": 3, "at": at(7), "kind": "dead", "tag_id": 2, "offset": 2},
     )  # fmt: skip
 
-    found = lives_of(with_wanted_tags(messages, queues), journal, queues)
+    found = lives_of(with_wanted_tags(messages, queues), journal, frame(spark_session, RUNS), queues)
 
     assert rows_of(found, "offset", "tag", "settled_at", "settled_how") == [
         (1, "default", at(5), "acked"), (1, "either", None, None),

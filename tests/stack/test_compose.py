@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -99,11 +100,29 @@ def test_profiles_are_spark_and_three_brokers_and_the_rest_is_the_default_stack(
     assert {profile for given in profiles.values() for profile in given} == {"spark", "three-brokers"}
 
 
+def test_the_readme_starts_the_service_over_three_brokers_and_says_where_it_is() -> None:
+    text = (ROOT / "README.md").read_text()
+    (command,) = re.findall(r"docker compose --profile three-brokers up *(\S*)`", text)
+
+    assert command == "facade-three", "without a service's name, the stack of one broker starts too, and has the port that people try"
+    assert set(SERVICES[command]["depends_on"]) == {*THREE, "redis-three"}
+    port = SERVICES[command]["ports"][0].split(":")[1]
+    assert f"http://127.0.0.1:{port}" in text
+
+
+def test_the_docs_name_the_connectors_that_are_pinned() -> None:
+    text = (ROOT / "docs" / "analytics.md").read_text()
+
+    for module in ("spark-sql-kafka-0-10_2.13", "spark-avro_2.13"):
+        assert set(re.findall(rf"org\.apache\.spark:{module}:([\d.]+)", text)) == {pinned_version(module)}
+
+
 def test_the_image_builds_from_files_that_are_there() -> None:
     copied = [line.split()[1:-1] for line in (ROOT / "Dockerfile").read_text().splitlines() if line.startswith("COPY")]
     packages = {"schemas", "state", "engine", "facade", "spark"}
 
     assert packages <= {name for names in copied for name in names}
+    assert [name for names in copied for name in names if not (ROOT / name).exists()] == []
 
 
 def _docker_works() -> bool:

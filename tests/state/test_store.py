@@ -10,7 +10,8 @@ import msgspec
 import pytest
 import redis
 
-from schemas.records import OpenDelivery
+from engine.history import TagHistory
+from schemas.records import JournalEntry, OpenDelivery
 from state.connection import Connection
 from state.errors import Fenced, OutboxFull, StateLost, StateUnavailable
 from state.keys import Unit
@@ -130,9 +131,35 @@ async def test_a_full_outbox_stops_consumers_and_changes_nothing(store: Store, u
             await call
     assert await store.info(unit, 1, [0], now_ms=NOW) == before
     assert client.llen(outbox) == 20_000
+    # What nobody was given goes back all the same: else it would stay lent, and count.
+    assert await store.give_back(unit, 1, 0, [(*pair, NOW)], rest_ms=1, now_ms=NOW) == ["ok"]
+    assert client.llen(outbox) == 20_001
     client.close()
-    await store.drain(unit, epoch, done_seq=seq + 19_999, max=1)
-    assert (await store.ack(unit, 1, 0, [pair], now_ms=NOW)).words == ["ok"]
+    await store.drain(unit, epoch, done_seq=seq + 20_000, max=1)
+    assert (await store.ack(unit, 1, 0, [pair], now_ms=NOW)).words == ["stale"]
+    assert await receive(store, unit) == [0, 1, 2]
+
+
+async def test_what_nobody_was_given_is_as_it_was_and_the_journal_says_so(store: Store, unit: Unit) -> None:
+    epoch = (await store.own(unit, "one", lease_ms=10_000)).number
+    await store.load(unit, 1, [0], [entry(o, due=NOW + o) for o in range(3)], now_ms=NOW + 5)
+    got = await store.receive(
+        unit, 1, 0, max=2, lease_ms=9_000, queue_lease_ms=1, max_receive_count=1, retention_ms=10**9, move_ms=1, now_ms=NOW + 5
+    )
+    rows = [(0, got.nonce, NOW), (1, got.nonce, 0), (2, got.nonce, NOW)]
+    assert await store.give_back(unit, 1, 0, rows, rest_ms=70, now_ms=NOW + 6) == ["ok", "ok", "stale"]
+    states = await store.states(unit, 1, 0, [0, 1, 2], now_ms=NOW + 6)
+    assert [(s.state, s.count, s.first_received_at_ms) for s in states] == [("ready", 0, None), ("delayed", 0, None), ("ready", 0, None)]
+    entries = await store.drain(unit, epoch, done_seq=0, max=10)
+    assert [(e.kind, e.offsets, e.times) for e in entries][1:] == [("returned", [0, 1], [NOW, NOW + 76])]
+    assert await receive(store, unit, now_ms=NOW + 6, max_receive_count=1) == [0, 2]
+    assert await receive(store, unit, now_ms=NOW + 76, max_receive_count=1) == [1]
+    history = TagHistory()
+    for e in entries:
+        history.apply(JournalEntry(e.seq, e.at_ms, e.kind, e.tag, e.offsets, e.times, e.reason))
+    assert [(d.offset, d.count, d.first_received_at_ms, d.time_ms) for d in history.deliveries.values()] == [
+        (0, 0, 0, NOW), (1, 0, 0, NOW + 76),
+    ]  # fmt: skip
 
 
 async def test_the_second_copy_of_a_move_is_skipped(store: Store, unit: Unit) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -11,8 +12,10 @@ from engine import deliveries
 from engine.bodies import Bodies
 from engine.core import Core
 from engine.deliveries import Deliveries
+from engine.errors import LogUnavailable
 from engine.log import Record
 from engine.queue import Queue
+from engine.returns import Returns
 from schemas.filters import Condition, Filter
 from schemas.identity import Handle, MessageId
 from schemas.records import Attribute, Message, QueueRecord, TagRecord
@@ -68,8 +71,8 @@ def test_groups_have_digests_and_in_a_fifo_queue_none_is_one_too() -> None:
 async def test_what_was_lent_is_delivered_in_order_from_the_window_or_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     queue, core = Queue(RECORD, "lw"), a_core()
     packed = {offset: pack_body(offset * 10, 0, None, encode(Message(b"%d" % offset, sender="a"))) for offset in (3, 9)}
-    lent = [Leased(offset, 2, 50, 60 + offset, packed.get(offset, b"")) for offset in (3, 4, 5, 6, 9)]
-    received = Received(now_ms=1_000, nonce=77, wait_ms=None, cursor=9, open=5, hungry=False, leased=lent, dying=[])
+    lent = [Leased(offset, 2, 50, 60_000 + offset, packed.get(offset, b"")) for offset in (3, 4, 5, 6, 9)]
+    received = Received(now_ms=1_000, nonce=77, wait_ms=None, head_ms=None, cursor=9, open=5, lent=0, hungry=False, leased=lent, dying=[])
     ended: list[tuple[int, int]] = []
 
     async def read_offsets(queue: Queue, partition: int, offsets: Sequence[int]) -> dict[int, Record]:
@@ -86,13 +89,19 @@ async def test_what_was_lent_is_delivered_in_order_from_the_window_or_the_log(mo
     monkeypatch.setattr(core, "read_offsets", read_offsets)
     monkeypatch.setattr(deliveries, "gone", gone)
     monkeypatch.setattr(deliveries, "expire", expire)
-    found = await Deliveries(core).of(queue, RED, 1, received, 30_000)
+    back: list[tuple[int, int, int]] = []
 
-    assert ended == [(5, 77)]
+    async def rows(self: Returns, queue: Queue, tag: int, partition: int, rows: Sequence[tuple[int, int, int]]) -> None:
+        back.extend(rows)
+
+    monkeypatch.setattr(Returns, "rows", rows)
+    found, faults = await Deliveries(core, Returns(core), asyncio.ensure_future).of(queue, RED, [(1, received)], 30_000)
+
+    assert (ended, back) == ([(5, 77)], [(6, 77, 0)]) and isinstance(faults[1], LogUnavailable)
     assert [(d.offset, d.message.body, d.sent_at_ms, d.next_visible_at_ms) for d in found] == [
-        (3, b"3", 30, 63),
-        (4, b"native", 44, 64),
-        (9, b"9", 90, 69),
+        (3, b"3", 30, 60_003),
+        (4, b"native", 44, 60_004),
+        (9, b"9", 90, 60_009),
     ]
     assert found[1].message.attributes == {"color": Attribute("string", b"red")}
     for d in found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,6 +13,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from facade.asgi import Response, reply, whole_of
+from facade.stack import protocol
 from facade.stack.protocol import HEAD_BYTES, HELD_BYTES, Protocol
 
 DATE = (b"date", b"Sun, 22 Nov 2026 12:00:00 GMT")
@@ -25,8 +27,10 @@ class Client:
         self.reader = reader
         self.writer = writer
 
-    def says(self, *lines: str, body: bytes = b"") -> None:
-        self.writer.write("".join(f"{line}\r\n" for line in lines).encode() + b"\r\n" + body)
+    def says(self, first: str, *lines: str, body: bytes = b"") -> None:
+        if not any(line.lower().startswith("host:") for line in lines):
+            lines = ("Host: x", *lines)
+        self.writer.write("".join(f"{line}\r\n" for line in (first, *lines)).encode() + b"\r\n" + body)
 
     @property
     def connection(self) -> Any:
@@ -107,7 +111,7 @@ async def whole(scope: Any, receive: Any, send: Any) -> None:
     if body is None:
         body = b"(in pieces) " + await body_of(receive)
     said = b"%b %b" % (scope["path"].encode(), body)
-    await reply(scope, send, Response(200, [(b"content-length", b"%d" % len(said))], said))
+    await reply(whole_of(scope), send, Response(200, [(b"content-length", b"%d" % len(said))], said))
 
 
 def held_up(going: asyncio.Event) -> Any:
@@ -250,7 +254,7 @@ async def test_a_client_that_waits_to_be_told_to_continue_is_told() -> None:
 
 async def test_a_client_that_was_not_told_to_continue_is_not_asked_again() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await reply(scope, send, Response(413, [(b"content-length", b"0")], b""))
+        await reply(whole_of(scope), send, Response(413, [(b"content-length", b"0")], b""))
 
     async with serving(app) as client:
         client.says("POST / HTTP/1.1", "Expect: 100-continue", "Content-Length: 4")
@@ -283,7 +287,7 @@ async def test_a_reply_that_may_have_no_body_gets_none(status: int, caplog: pyte
 
 async def test_the_rest_of_a_body_that_nobody_wants_is_let_go() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await reply(scope, send, Response(200, [(b"content-length", b"2")], b"no"))
+        await reply(whole_of(scope), send, Response(200, [(b"content-length", b"2")], b"no"))
 
     async with serving(app) as client:
         client.says("POST / HTTP/1.1", "Content-Length: 5000001", body=b"x" * 5_000_000)
@@ -331,7 +335,6 @@ async def test_an_idle_connection_is_closed_and_one_in_use_is_not(patience_s: in
         client.says("GET / HTTP/1.1")
         assert (await client.hears())[0] == "HTTP/1.1 200 OK"
         began = asyncio.get_running_loop().time()
-        client.writer.write(b"GET / HTT")  # half a request is none
         assert await client.ended()
         assert 0.8 < asyncio.get_running_loop().time() - began < 2.5
 
@@ -343,7 +346,7 @@ async def test_the_app_hears_that_its_client_has_gone() -> None:
         await body_of(receive)
         assert await receive() == {"type": "http.disconnect"}
         heard.set()
-        await reply(scope, send, Response(200, [(b"content-length", b"0")], b""))
+        await reply(whole_of(scope), send, Response(200, [(b"content-length", b"0")], b""))
 
     async with serving(app) as client:
         client.says("GET / HTTP/1.1")
@@ -394,7 +397,7 @@ async def test_a_header_has_one_line(value: bytes, by_messages: bool, caplog: py
         if by_messages:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
         else:
-            await reply(scope, send, Response(200, headers, b""))
+            await reply(whole_of(scope), send, Response(200, headers, b""))
 
     async with serving(app) as client:
         client.says("GET / HTTP/1.1")
@@ -431,4 +434,179 @@ async def test_an_idle_connection_ends_at_once_when_the_server_does() -> None:
         client.says("GET / HTTP/1.1")
         await client.hears()
         client.connection.shutdown()
+        assert await client.ended()
+
+
+OK_AND_400 = [b"HTTP/1.1 200 OK", b"HTTP/1.1 400 Bad Request"]
+CHUNKED = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+async def all_statuses(client: Client) -> list[bytes]:
+    """Status lines until the server closes."""
+    async with asyncio.timeout(5):
+        said = await client.reader.read()
+    return re.findall(rb"HTTP/1\.1 \d+ [A-Za-z ]+", said)
+
+
+@pytest.mark.parametrize("wrong", [b"zz\r\n", b"4\r\nfourX\r\n", b"-4\r\nfour\r\n", b"4\r\nfour\r\n0\r\nno colon\r\n\r\n"])
+@pytest.mark.parametrize("apart", [False, True])
+@APPS
+async def test_a_body_that_can_not_be_read_gets_a_400_and_the_end(app: Any, apart: bool, wrong: bytes) -> None:
+    async with serving(app) as client:
+        client.writer.write(CHUNKED)
+        if apart:
+            await asyncio.sleep(0.02)
+        client.writer.write(wrong)
+        assert await all_statuses(client) == [b"HTTP/1.1 400 Bad Request"]
+        await asyncio.sleep(0.02)
+        assert not client.state.tasks, "the app waits for ever"
+
+
+@pytest.mark.parametrize("wrong", [CHUNKED + b"zz\r\n", b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n"])
+async def test_what_was_asked_before_what_is_wrong_is_answered_first(wrong: bytes) -> None:
+    going = asyncio.Event()
+    async with serving(held_up(going)) as client:
+        client.says("GET /first HTTP/1.1")
+        await asyncio.sleep(0.02)
+        client.writer.write(wrong)
+        await asyncio.sleep(0.05)
+        going.set()
+        assert await all_statuses(client) == OK_AND_400
+
+
+async def test_the_wrong_rest_of_a_body_that_was_answered_gets_no_second_reply() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await reply(whole_of(scope), send, Response(413, [(b"content-length", b"0")], b""))
+
+    async with serving(app) as client:
+        client.writer.write(CHUNKED)
+        assert (await client.hears())[0] == "HTTP/1.1 413 Request Entity Too Large"
+        client.writer.write(b"zz\r\n")
+        assert await client.ended()
+
+
+@APPS
+async def test_trailers_are_ignored_and_the_connection_goes_on(app: Any) -> None:
+    async with serving(app) as client:
+        for _ in range(2):
+            client.writer.write(CHUNKED + b"4;a=b\r\nfour\r\n0\r\nX-Sum: 1\r\nHost: other\r\n\r\n")
+            status, headers, body = await client.hears()
+            assert (status, headers.get("connection"), body[-4:]) == ("HTTP/1.1 200 OK", None, b"four")
+
+
+@pytest.mark.parametrize("endless", [b"X-Sum: " + b"x" * 5_000, b"X-%d: 1\r\n" * 500])
+async def test_trailers_are_bounded(endless: bytes) -> None:
+    async with serving(echo) as client:
+        client.writer.write(CHUNKED + b"4\r\nfour\r\n0\r\n")
+        for _ in range(HEAD_BYTES // len(endless) + 3):
+            await asyncio.sleep(0.002)
+            client.writer.write(endless)
+        assert (await client.hears())[0] == "HTTP/1.1 431 Request Header Fields Too Large"
+
+
+async def test_a_chunk_has_no_endless_extension() -> None:
+    async with serving(echo) as client:
+        client.writer.write(CHUNKED + b"4;")
+        for _ in range(HEAD_BYTES // 5_000 + 3):
+            await asyncio.sleep(0.002)
+            client.writer.write(b"x" * 5_000)
+        assert (await client.hears())[0] == "HTTP/1.1 431 Request Header Fields Too Large"
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", b"A request of HTTP/1.1 has one header Host, this one has 0."),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n", b"A request of HTTP/1.1 has one header Host, this one has 2."),
+        (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", b"The header Host is not a name and a port."),
+        (b"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", b"The header Host is not a name and a port."),
+        (b"GET /\r\n\r\n", b"The request is not HTTP/1.1, but 0.9."),
+        (b"GET / HTTP/2.0\r\n\r\n", b"The request is not HTTP/1.1, but 2.0."),
+    ],
+)
+async def test_a_request_of_http_1_1_names_its_host_once(said: bytes, why: bytes) -> None:
+    async with serving(echo) as client:
+        client.writer.write(said)
+        status, headers, body = await client.hears()
+        assert (status, headers["connection"], body) == ("HTTP/1.1 400 Bad Request", "close", why)
+        assert await client.ended()
+
+
+@pytest.mark.parametrize("host", ["", "x:80", "[::1]:9400", "a-b.c_d~e", "127.0.0.1"])
+async def test_a_host_may_be_any_name_and_port(host: str) -> None:
+    async with serving(echo) as client:
+        client.says("GET / HTTP/1.1", f"Host: {host}")
+        assert (await client.hears())[0] == "HTTP/1.1 200 OK"
+        client.writer.write(b"GET / HTTP/1.0\r\n\r\n")  # which need not name one
+        assert (await client.hears())[0] == "HTTP/1.1 200 OK"
+
+
+SLOW = [
+    (b"GET / HTT", b""),
+    (b"GET / HTTP/1.1\r\nHost: x\r\n", b"a: b\r\n"),
+    (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n", b"x"),
+    (CHUNKED, b"1\r\nx\r\n"),
+    (CHUNKED + b"0\r\n", b"a: b\r\n"),
+]
+
+
+@pytest.mark.parametrize(("first", "more"), SLOW)
+@pytest.mark.parametrize("before", [0, 1])
+async def test_a_request_that_comes_too_slowly_gets_a_408_and_the_end(
+    first: bytes, more: bytes, before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "REQUEST_S", 0.5)
+    async with serving(echo) as client:
+        for _ in range(before):
+            client.says("GET / HTTP/1.1")
+            assert (await client.hears())[0] == "HTTP/1.1 200 OK"
+        began = asyncio.get_running_loop().time()
+        client.writer.write(first)
+        hearing = asyncio.create_task(all_statuses(client))
+        while not hearing.done():
+            await asyncio.sleep(0.05)
+            client.writer.write(more)
+        assert hearing.result() == [b"HTTP/1.1 408 Request Timeout"]
+        assert 0.4 < asyncio.get_running_loop().time() - began < 2
+        assert not client.state.tasks, "the app waits for ever"
+
+
+async def test_a_large_body_has_time_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "REQUEST_S", 0.3)
+    async with serving(echo) as client:
+        client.says("POST / HTTP/1.1", "Content-Length: 200000")
+        for _ in range(10):
+            client.writer.write(b"x" * 20_000)
+            await asyncio.sleep(0.1)
+        assert len((await client.hears())[2]) == 200_000 + len("POST /  1.1 ")
+
+
+async def test_what_is_not_read_is_not_counted_as_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "REQUEST_S", 0.3)
+    going = asyncio.Event()
+    async with serving(held_up(going)) as client:
+        client.says("POST /first HTTP/1.1", "Content-Length: 200000", body=b"x" * 190_000)  # more than is held
+        await asyncio.sleep(1)
+        going.set()
+        client.writer.write(b"x" * 10_000)
+        assert (await client.hears())[0] == "HTTP/1.1 200 OK"
+        going.clear()
+        client.says("GET /second HTTP/1.1")
+        client.says("POST /third HTTP/1.1", "Content-Length: 10", body=b"12345")  # behind the second
+        await asyncio.sleep(1)
+        going.set()
+        assert (await client.hears())[0] == "HTTP/1.1 200 OK"
+        client.writer.write(b"67890")
+        assert (await client.hears())[2].endswith(b"1234567890")
+
+
+async def test_a_body_that_is_let_go_too_slowly_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "REQUEST_S", 0.3)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await reply(whole_of(scope), send, Response(200, [(b"content-length", b"2")], b"no"))
+
+    async with serving(app) as client:
+        client.says("POST / HTTP/1.1", "Content-Length: 100", body=b"x")
+        assert (await client.hears())[2] == b"no"
         assert await client.ended()

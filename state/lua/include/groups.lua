@@ -1,34 +1,27 @@
 -- FIFO. order has group and offset of each open message, so that a group's messages follow each other. groups has each group's next
--- time: while a message of it is lent the latest deadline, else when its first message is due.
+-- time: when its first message is visible, since when if it is (groups that are due together in the order of those messages).
 local function place(off, group) return group .. struct.pack('>I8', off) end
 local function group_range(group) return '[' .. group .. string.rep('\0', 8), '[' .. group .. string.rep('\255', 8) end
+-- Of what is due in the same ms the lower offset goes first: a time has room for 4,096 places within a ms.
+local PLACES = 4096
+local function in_turn(time, off) return time + off % PLACES / PLACES end
 local function group_add(order, groups, off, group, time)
   redis.call('ZADD', order, 0, place(off, group))
-  redis.call('ZADD', groups, 'NX', time, group)
+  redis.call('ZADD', groups, 'NX', in_turn(time, off), group)
 end
--- Sets a group's next time anew. Only its first messages may be lent: up to the first that never was.
+-- Sets a group's next time anew; true when it has a message that may be lent.
 local function regroup(order, groups, delivery, group, now)
   local low, high = group_range(group)
-  local first, held, at = nil, 0, 0
-  repeat
-    local members = redis.call('ZRANGEBYLEX', order, low, high, 'LIMIT', at, 20)
-    local fresh = false
-    for _, member in ipairs(members) do
-      local d = delivery_read(delivery, struct.unpack('>I8', member, 9))
-      first = first or d.time
-      if d.nonce ~= 0 and d.time > now then held = math.max(held, d.time) end
-      fresh = d.nonce == 0 and d.count == 0
-      if fresh then break end
-    end
-    at = at + #members
-  until fresh or #members < 20
-  if not first then
+  local member = redis.call('ZRANGEBYLEX', order, low, high, 'LIMIT', 0, 1)[1]
+  if not member then
     redis.call('ZREM', groups, group)
     return false
   end
+  local off = struct.unpack('>I8', member, 9)
+  local time = delivery_read(delivery, off).time
   -- A group that is due again goes behind the groups that were due before it.
-  redis.call('ZADD', groups, held > 0 and held or math.max(first, now), group)
-  return held == 0
+  redis.call('ZADD', groups, in_turn(math.max(time, now), off), group)
+  return time <= now
 end
 -- Sets the next times of the groups (keys of the table) anew; true when one of them has a message that may be lent.
 local function regroup_all(order, groups, delivery, touched, now)

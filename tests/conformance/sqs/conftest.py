@@ -78,22 +78,34 @@ def strict(up: Up | Running, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     if "SQS_STRICT_ENDPOINT" in os.environ:
         yield Running(os.environ["SQS_STRICT_ENDPOINT"])
         return
+    settings = {"SQS_ACCOUNT": "123456789012", "SQS_REGION": "eu-west-1", "SQS_LIMITS": "wide", "SQS_COOL_DOWN_S": "60"}
+    yield from _beside(up, "strict", settings, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def spaces(up: Up | Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A third service, where account and region tell queues apart, behind a proxy that is trusted."""
+    if "SQS_SPACES_ENDPOINT" in os.environ:
+        yield Running(os.environ["SQS_SPACES_ENDPOINT"])
+        return
+    yield from _beside(up, "spaces", {"SQS_NAMESPACES": "account,region", "TRUST_PROXY": "yes"}, tmp_path_factory)
+
+
+def _beside(up: Up | Running, prefix: str, settings: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One more service over the same Kafka and Redis, that wants credentials."""
     assert isinstance(up, Up)
     port, parts = free_port(), up.run
     variables = {
         "KAFKA_BOOTSTRAP": parts["kafka"]["bootstrap"],
         "REDIS_URL": parts["redis"]["url"],
-        "TOPIC_PREFIX": "strict",
+        "TOPIC_PREFIX": prefix,
         "SECRET": "a secret of the tests",
         "ADMIN_KEY_SECRET": ADMIN_SECRET,
-        "SQS_ACCOUNT": "123456789012",
-        "SQS_REGION": "eu-west-1",
-        "SQS_LIMITS": "wide",
-        "SQS_COOL_DOWN_S": "60",
+        **settings,
     }
     command = [sys.executable, "-m", "facade", "serve", "--port", str(port), "--auth", "required"]
     environment = {**os.environ, **{f"LEASEWAY_{name}": value for name, value in variables.items()}}
-    log = tmp_path_factory.mktemp("strict") / "log"
+    log = tmp_path_factory.mktemp(prefix) / "log"
     with log.open("wb") as output, subprocess.Popen(command, env=environment, stdout=output, stderr=output) as process:
         try:
             _wait_ready(port, process, log)
@@ -154,11 +166,16 @@ def partner(strict: Running) -> Iterator[Any]:
 
 def _with_key(strict: Running, principal: str) -> Iterator[Any]:
     key_id = f"{principal}-{os.getpid()}"
-    made = httpx.post(f"{strict.endpoint}/v1/keys", json={"key_id": key_id, "principal": principal}, auth=("admin", ADMIN_SECRET))
-    made.raise_for_status()
-    client = client_of(strict.endpoint, key_id, made.json()["secret"])
+    client = client_of(strict.endpoint, key_id, secret_of(strict, key_id, principal))
     yield client
     client.close()
+
+
+def secret_of(service: Running, key_id: str, principal: str) -> str:
+    """The secret of a new key."""
+    made = httpx.post(f"{service.endpoint}/v1/keys", json={"key_id": key_id, "principal": principal}, auth=("admin", ADMIN_SECRET))
+    made.raise_for_status()
+    return str(made.json()["secret"])
 
 
 @pytest.fixture

@@ -19,14 +19,14 @@ MESSAGES = 500
 MOST = 3
 
 
-def _ran(endpoint: str, **variables: str) -> Any:
+def _ran(endpoint: str, *command: str, **variables: str) -> Any:
     try:
         folder, program = with_packages(PROGRAM), node()
     except NotFetched as error:
         absent(str(error))
     settings = {"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "shop", "AWS_SECRET_ACCESS_KEY": "x"}
     done = subprocess.run(
-        [str(program), "consume.mjs", str(MESSAGES)], cwd=folder, env={**os.environ, **settings, **variables},
+        [str(program), *command], cwd=folder, env={**os.environ, **settings, **variables},
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
@@ -41,7 +41,7 @@ def test_a_program_with_sqs_consumer_works_on_every_message_as_often_as_it_shoul
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": MOST})
     orders = sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": policy})["QueueUrl"]
 
-    did = _ran(up.endpoint, ORDERS_URL=orders, GROUPS_URL=make_fifo("-groups"))
+    did = _ran(up.endpoint, "consume.mjs", str(MESSAGES), ORDERS_URL=orders, GROUPS_URL=make_fifo("-groups"))
 
     assert did["errors"] == []
     poison = set(range(0, MESSAGES, 50))
@@ -54,3 +54,19 @@ def test_a_program_with_sqs_consumer_works_on_every_message_as_often_as_it_shoul
     assert did["groups"] == {f"g{g}": list(range(g, MESSAGES, 7)) for g in range(7)}
     letters = receive_all(sqs, dead, len(poison))
     assert {json.loads(body)["n"] for body in bodies(letters)} == poison
+
+
+def test_its_batches_events_and_stops_are_what_its_users_expect(up: Up | Running, sqs: Any, name: str) -> None:
+    urls = {part: sqs.create_queue(QueueName=f"{name}-{part}")["QueueUrl"] for part in ("batches", "stopped", "empty")}
+    missing = f"{urls['empty']}-not"
+
+    did = _ran(up.endpoint, "stop.mjs", **{f"{part.upper()}_URL": url for part, url in {**urls, "missing": missing}.items()})
+
+    assert did["errors"] == []
+    assert did["tries"] == {str(n): 1 + n % 2 for n in range(10)}
+    assert did["order"] == ["begun", "done", "stopped"]
+    assert did["left"] == 4, "what was done before the stop is deleted, the rest is still there"
+    assert did["abortMs"] < 5000 and did["aborted"].endswith("Request aborted")
+    assert did["empty"] == urls["empty"]
+    error, code, status, message, about = did["missing"]
+    assert (error, code, status, message, about) == ("SQSError", "QueueDoesNotExist", 400, None, missing)

@@ -71,6 +71,28 @@ def test_visibility_zero_gives_a_group_back_at_once(sqs: Any, either: str) -> No
     assert bodies(take(sqs, either)) == ["1", "2"]
 
 
+def test_what_is_given_back_ahead_of_what_is_in_flight_comes_again_and_nothing_behind_that(sqs: Any, either: str) -> None:
+    put(sqs, either, "a", "1", "2", "3", "4")
+    first, second, third = take(sqs, either, 3)
+    change(sqs, either, first, 0)
+    change(sqs, either, third, 0)
+    again = take(sqs, either)
+    assert bodies(again) == ["1"] and take(sqs, either) == []
+    delete(sqs, either, *again, second)
+
+    assert bodies(take(sqs, either)) == ["3", "4"]
+
+
+def test_groups_that_were_sent_in_one_batch_come_in_its_order(sqs: Any, fifo: str) -> None:
+    """Ten times: the groups' names are hashed, so that one time might be chance."""
+    for turn in range(10):
+        names = [f"{turn}-{number}" for number in range(5)]
+        ids = [{"Id": name, "MessageBody": name, "MessageGroupId": name, "MessageDeduplicationId": name} for name in names]
+        sqs.send_message_batch(QueueUrl=fifo, Entries=ids)
+        one_by_one = [body for _ in range(2) for body in bodies(take(sqs, fifo, 1))]
+        assert one_by_one + bodies(take(sqs, fifo)) == names
+
+
 def test_a_longer_visibility_keeps_the_group_shut(sqs: Any, either: str) -> None:
     put(sqs, either, "a", "1", "2")
     (first,) = take(sqs, either, 1, VisibilityTimeout=1)

@@ -16,24 +16,25 @@ from tests.conftest import absent
 from tests.services import Up
 
 HERE = Path(__file__).parent
-CASES = 120
+CASES = 230
 
 
-def test_the_suite_passes_with_the_query_protocol(up: Up, strict: Running) -> None:
+def test_the_suite_passes_with_the_query_protocol(up: Up, strict: Running, spaces: Running) -> None:
     try:
         folder = fetched(HERE / "query.lock")
     except NotFetched as error:
         absent(str(error))
     # The other clients are the same whatever boto3 is here.
-    names = ("clients", "test_aws_cli.py", "test_celery.py", "test_consumer.py", Path(__file__).name)
-    others = [f"--ignore={HERE / name}" for name in names]
+    programs = ("aws_cli", "celery", "consumer", "dramatiq", "kombu", "query_client", "watermill")
+    others = [f"--ignore={HERE / name}" for name in ("clients", *(f"test_{program}.py" for program in programs))]
+    endpoints = {"SQS_ENDPOINT": up.endpoint, "SQS_STRICT_ENDPOINT": strict.endpoint, "SQS_SPACES_ENDPOINT": spaces.endpoint}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE), *others],
-        env={**environment(folder), "SQS_ENDPOINT": up.endpoint, "SQS_STRICT_ENDPOINT": strict.endpoint, "SQS_PROTOCOL": "query"},
+        env={**environment(folder), **endpoints, "SQS_PROTOCOL": "query"},
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
 

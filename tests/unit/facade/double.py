@@ -6,7 +6,7 @@ Neighbours: the tests of this folder. The rules are tested against the real engi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from engine.errors import EngineError, NotAuthenticated
@@ -65,6 +65,7 @@ class RecordingEngine:
         self.refuse: EngineError | None = None
         self.hold: asyncio.Event | None = None
         self.cancelled = asyncio.Event()
+        self.undelivered_: list[Sequence[Delivery]] = []
         self.parts: dict[str, str] = {"kafka": "ok", "redis": "ok"}
 
     def authenticate(self, key_id: str | None, secret: str | None) -> Principal:
@@ -85,6 +86,9 @@ class RecordingEngine:
 
     def alarms(self) -> list[Alarm]:
         return [Alarm("retention_near", "orders", 7.0)]
+
+    def undelivered(self, lent: Sequence[Delivery]) -> None:
+        self.undelivered_.append(lent)
 
     def known(self, name: str) -> QueueRecord | None:
         """What a worker that has just started knows."""

@@ -92,7 +92,7 @@ BODIES = [
         "entries[1].handle",
     ),
     ("/v1/queues", b'{"name": "-a"}', "invalid_value", "name"),
-    ("/v1/queues", b'{"name": "' + b"a" * 81 + b'"}', "invalid_value", "name"),
+    ("/v1/queues", b'{"name": "' + b"a" * 151 + b'"}', "invalid_value", "name"),
     ("/v1/queues", b'{"name": "a/b"}', "invalid_value", "name"),
     (
         "/v1/queues",

@@ -14,7 +14,7 @@ ORDERS = "/v1/queues/orders"
 SEND, ACK, RECEIVE = f"{ORDERS}/messages", f"{ORDERS}/ack", f"{ORDERS}/receive"
 
 
-@pytest.mark.parametrize("name", ["-a", ".a", "a" * 81, "a%20b", "%ff", "%00", "a%0A", "caf%C3%A9", "a:b"])
+@pytest.mark.parametrize("name", ["-a", ".a", "a" * 151, "a%20b", "%ff", "%00", "a%0A", "caf%C3%A9", "a:b"])
 @pytest.mark.parametrize("verb", ["receive", "purge"])
 async def test_a_bad_name_in_the_path_is_refused(client: httpx.AsyncClient, engine: RecordingEngine, name: str, verb: str) -> None:
     answer = await client.post(f"/v1/queues/{name}/{verb}")

@@ -74,6 +74,7 @@ async def test_a_receiver_gets_text_as_text_and_all_else_as_base64(client: httpx
     assert data["body_base64"] == "AP8="
     assert data["attributes"] == {"logo": {"type": "binary.PNG", "value_base64": "iQ=="}}
     assert data["origin"]["original_queue"] == "orders"
+    assert data["sender"] == "native", "nobody is named by a record that a Kafka-native producer wrote"
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"tag": null, "max": null}'])

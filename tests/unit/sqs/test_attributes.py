@@ -16,7 +16,7 @@ from schemas.records import Attribute
 STORED = {
     "kind": Attribute("string", b"retail"),
     "foo.a": Attribute("Number.int", b"1"),
-    "DLQ.sourceQueue": Attribute("STRING", b"orders"),
+    "DLQ.sourceQueue": Attribute("string", b"orders"),
     "AWS.TraceHeader": Attribute("String", b"Root=1"),
 }
 

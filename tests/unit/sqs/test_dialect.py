@@ -14,7 +14,7 @@ from botocore.credentials import Credentials
 
 from engine.config import Settings
 from engine.engine import Engine
-from engine.errors import LogUnavailable, NotAuthenticated
+from engine.errors import LogUnavailable, NotAuthenticated, TooManyInFlight
 from engine.verbs import Sent
 from facade.app import create_app
 from tests.unit.facade.double import RecordingEngine, delivery
@@ -116,7 +116,7 @@ async def test_a_page_of_another_site_may_not_act(engine: RecordingEngine) -> No
         ("SendMessage", b'{"DelaySeconds": "1"}', (400, "SerializationException", "SerializationException;Sender")),
         ("SendMessage", b'{"MessageBody": "x"}', (400, "MissingRequiredParameterException", "MissingParameter;Sender")),
         ("SendMessage", b'{"QueueUrl": "q"}', (400, "MissingRequiredParameterException", "MissingParameter;Sender")),
-        ("CreateQueue", b"{}", (400, "MissingRequiredParameterException", "MissingParameter;Sender")),
+        ("CreateQueue", b"{}", (400, "InvalidParameterValueException", "InvalidParameterValue;Sender")),
         ("SendMessage", b'{"QueueUrl": "/", "MessageBody": "x"}', (404, "InvalidAddress", "InvalidAddress;Sender")),
         ("DeleteMessage", b'{"QueueUrl": "q"}', (400, "MissingRequiredParameterException", "MissingParameter;Sender")),
         (
@@ -187,3 +187,19 @@ async def test_a_client_that_goes_ends_its_wait(engine: RecordingEngine) -> None
 
     assert engine.cancelled.is_set()
     assert sent == []
+
+
+@pytest.mark.parametrize(
+    ("waited", "fifo", "told"), [(False, False, True), (True, False, False), (False, True, False), (True, True, False)]
+)
+async def test_over_the_limit_in_flight_only_a_short_poll_of_a_standard_queue_is_told(
+    engine: RecordingEngine, waited: bool, fifo: bool, told: bool
+) -> None:
+    engine.error = error = TooManyInFlight("120000 may be in flight", limit=120_000, given=120_001)
+    error.waited, error.fifo = waited, fifo
+    response = await post(engine, "ReceiveMessage", b'{"QueueUrl": "q"}')
+
+    if told:
+        assert shape(response) == (403, "OverLimit", "OverLimit;Sender")
+    else:
+        assert (response.status_code, response.json()) == (200, {})

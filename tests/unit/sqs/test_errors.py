@@ -47,4 +47,4 @@ def test_an_error_without_a_row_gets_that_of_its_base() -> None:
 
 def test_an_abstract_error_tells_nothing() -> None:
     assert "secret" not in sqs_error(errors.EngineError("secret")).message
-    assert sqs_error(errors.QueueNotFound("there is no queue 'q'")).message == "there is no queue 'q'"
+    assert sqs_error(errors.QueueNotFound("there is no queue 'q'")).message == "The specified queue does not exist."

@@ -11,7 +11,7 @@ import pytest
 
 from engine.config import Settings
 from engine.engine import Engine
-from engine.errors import QueueNotFound
+from engine.errors import InvalidHandle, QueueNotFound
 from engine.verbs import Delivery, SendEntry, Sent
 from facade.app import create_app
 from facade.sqs.errors import SqsError
@@ -111,12 +111,20 @@ async def test_nothing_received_is_an_empty_result_and_done_is_none(engine: Reco
     assert set(done) == {"ResponseMetadata"}
 
 
+async def test_an_error_repeats_what_was_given_as_xml_can(engine: RecordingEngine) -> None:
+    engine.error = InvalidHandle(given="no <handle> \x00 here")
+    response = await ask(engine, Action="DeleteMessage", QueueUrl="q", ReceiptHandle="x")
+
+    about = 'The input receipt handle "no <handle> \ufffd here" is not a valid receipt handle.'
+    assert read(response)["ErrorResponse"]["Error"]["Message"] == about
+
+
 async def test_an_error_has_the_code_of_the_older_protocol(engine: RecordingEngine) -> None:
-    engine.error = QueueNotFound("no <queue> \x00 here")
+    engine.error = QueueNotFound("no queue")
     response = await ask(engine, Action="PurgeQueue", QueueUrl="q")
 
     assert refusal(response) == (400, "Sender", "AWS.SimpleQueueService.NonExistentQueue")
-    assert read(response)["ErrorResponse"]["Error"]["Message"] == "no <queue> \ufffd here"
+    assert read(response)["ErrorResponse"]["Error"]["Message"] == "The specified queue does not exist for this wsdl version."
     assert read(response)["ErrorResponse"]["RequestId"] == response.headers["x-amzn-requestid"]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pytest
 from botocore.auth import SigV4Auth, SigV4QueryAuth
@@ -179,3 +180,49 @@ def test_a_presigned_request_may_not_hold_for_ever(expires: int) -> None:
     asked = signed("/?Action=ListQueues", "GET", b"", {"Accept": "x"}, SigV4QueryAuth, expires=expires)
 
     assert code_of(asked) == "IncompleteSignature"
+
+
+# Times that are none, or no longer are once a quarter of an hour or a zone is added.
+FAR_TIMES = [
+    "99991231T235959Z",
+    "00010101T000000Z",
+    "00000101T000000Z",
+    "99990101T000000Z",
+    "Fri, 31 Dec 9999 23:59:59 -0100",
+    "Mon, 01 Jan 0001 00:00:00 +0100",
+    "Mon, 01 Jan 99999999999 00:00:00 GMT",
+    "Mon, 01 Jan 2026 00:00:00 +99999999999999999999",
+    "Mon, 01 Jan 2026 99:99:99 -0000",
+    "9" * 400,
+]
+
+
+@pytest.mark.parametrize("text", FAR_TIMES)
+@pytest.mark.parametrize("presigned", [False, True])
+def test_a_time_that_is_far_away_is_refused_as_any_other(text: str, presigned: bool) -> None:
+    if presigned:
+        asked = signed("/?Action=ListQueues", "GET", b"", {"Accept": "x"}, SigV4QueryAuth, expires=604_800)
+        given = [part for part in asked.query.split(b"&") if not part.startswith(b"X-Amz-Date=")]
+        day = text[:8].encode()
+        query = b"&".join([*given, b"X-Amz-Date=" + quote(text).encode()])
+        asked = structs.replace(asked, query=re.sub(rb"%2F\d{8}%2F", b"%2F" + quote(day).encode() + b"%2F", query))
+    else:
+        asked = with_header(signed(), b"x-amz-date", text.encode())
+        (authorization,) = (value for name, value in asked.headers if name == b"authorization")
+        asked = with_header(asked, b"authorization", re.sub(rb"/\d{8}/", b"/" + text[:8].encode() + b"/", authorization))
+
+    with pytest.raises(SqsError) as caught:
+        read(asked).check_time(datetime(2026, 11, 22, tzinfo=UTC))
+
+    assert caught.value.shape.code in ("RequestExpired", "IncompleteSignature", "SignatureDoesNotMatch")
+
+
+def test_the_last_time_of_all_is_in_the_future() -> None:
+    asked = with_header(signed(), b"x-amz-date", b"99991231T235959Z")
+    (authorization,) = (value for name, value in asked.headers if name == b"authorization")
+    asked = with_header(asked, b"authorization", re.sub(rb"/\d{8}/", b"/99991231/", authorization))
+
+    with pytest.raises(SqsError) as caught:
+        read(asked).check_time(datetime(2026, 11, 22, tzinfo=UTC))
+
+    assert caught.value.shape.code == "RequestExpired"

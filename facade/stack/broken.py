@@ -1,0 +1,62 @@
+"""Data that Kafka or Redis can't start with: what is lost, what is not, and the one command that goes on.
+
+Neighbours: `broker` and `redis_server` ask; `supervisor` has data set aside when it is told to. It must not delete anything.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+# Written when Kafka's storage is formatted, so that a folder without its data is known from a new one.
+FORMATTED = "kafka.formatted"
+# Redis' lines of a warning or worse that are about its file, and not that it has made do with it.
+_REDIS_SAYS = re.compile(
+    r" # (?!.*(?:loaded anyway|short read while)).*(?:append[- ]only|append log|\bAOF\b|\bRDB\b|\bDB\b)", re.IGNORECASE
+)
+_WORDS = 160
+
+
+def kafka_gone(folder: Path) -> str | None:
+    """That Kafka's data in `folder` were there once and are not, in whole or in what names all topics; None = they are there."""
+    data = folder / "kafka"
+    if not (folder / FORMATTED).exists():
+        return None
+    if not (data / "meta.properties").exists():
+        missing = "meta.properties"
+    elif not (data / "__cluster_metadata-0").exists() and any(data.glob("*-[0-9]*")):
+        missing = "__cluster_metadata-0"
+    else:
+        return None
+    return (
+        f"Kafka's data are gone ({data} has no {missing}): lost are all queues, messages and keys, unless you have a copy; "
+        f"not lost are the secrets of this folder and whatever else is still in it. With a copy, put it back as {data} and run "
+        f"`leaseway up --data {folder} --rebuild-redis`; without, `leaseway up --data {folder} --start-empty` sets what is left aside "
+        "and starts without a queue"
+    )
+
+
+def redis_refuses(folder: Path, words: str) -> str | None:
+    """That redis-server ended because it can't read its data, if that is what `words`, its own of this life, say."""
+    said = [line for line in words.splitlines() if _REDIS_SAYS.search(line)]
+    if not said:
+        return None
+    line = said[-1].partition(" # ")[2][:_WORDS]
+    return (
+        f"Redis can't read its data in {folder / 'redis'} (it says {line!r}): lost are, unless Redis was stopped in order, acks and "
+        "leases of the last second before it ended (such a message comes again); not lost are all queues, messages, and other acks and "
+        f"leases, for Kafka has them. `leaseway up --data {folder} --rebuild-redis` sets the data aside and rebuilds the state from Kafka"
+    )
+
+
+def set_aside(folder: Path, names: tuple[str, ...], say: Callable[[str], None]) -> None:
+    """Moves the data of these services to names of their own, so that they start without. Raises OSError."""
+    end = time.strftime("aside-%Y%m%dT%H%M%S")
+    for name in names:
+        if (folder / name).exists():
+            (folder / name).rename(folder / f"{name}.{end}")
+            say(f"{folder / name} is now {name}.{end}: delete it when you don't need it any more")
+    if "kafka" in names:
+        (folder / FORMATTED).unlink(missing_ok=True)

@@ -1,0 +1,116 @@
+"""So many delayed messages that they would stop what comes behind: refused, and told of where they came another way."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from engine import delays, loader, watch
+from engine.engine import Engine
+from engine.errors import TooManyDelayed
+from engine.limits import DAY_MS, MAX_DELAYED
+from engine.queue import queue_topic
+from engine.verbs import QueueSettings, SendEntry
+from schemas.records import Message
+from schemas.wire import encode
+from state.errors import StateUnavailable
+from state.replies import MAX_OPEN
+from tests.integration.conftest import MakeEngine
+from tests.integration.drive import BY, drain, eventually, receive, send
+
+BOUND, OPEN = 20, 30
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds of tens, not of hundreds of thousands."""
+    for module in (delays, watch):
+        monkeypatch.setattr(module, "MAX_DELAYED", BOUND)
+    for module in (loader, watch):
+        monkeypatch.setattr(module, "MAX_OPEN", OPEN)
+
+
+async def with_queue(engine: Engine) -> Engine:
+    engine.core.store._window = msgspec.structs.replace(engine.core.store._window, max_open=OPEN)
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    return engine
+
+
+def test_there_is_room_for_what_is_ready_beside_what_is_delayed() -> None:
+    assert MAX_OPEN - MAX_DELAYED >= 50_000
+
+
+async def test_more_delayed_messages_than_may_be_are_refused_and_the_others_go_on(make_engine: MakeEngine, monkeypatch: Any) -> None:
+    engine, other = await with_queue(await make_engine()), await make_engine()
+    await send(engine, "q", *map(str, range(BOUND - 1)), delay_ms=DAY_MS)
+    await engine.send(BY, "q", [SendEntry(b"last", delay_ms=DAY_MS), SendEntry(b"now")])
+    for worker in (engine, other):
+        with pytest.raises(TooManyDelayed) as refused:
+            await worker.send(BY, "q", [SendEntry(b"a", delay_ms=1000), SendEntry(b"b", delay_ms=1000), SendEntry(b"c")])
+        assert (refused.value.field, refused.value.limit, refused.value.given) == ("delay_ms", BOUND, BOUND + 2)
+    await send(engine, "q", "behind")
+    assert await drain(engine, "q", patience_ms=500) == ["now", "behind"]
+    await engine._watch.run_once()
+    assert [(a.kind, a.queue, a.number) for a in engine.alarms()] == [("delayed_near", "q", BOUND)]
+    # Without Redis nobody knows how many there are, and sends are answered.
+    with monkeypatch.context() as away:
+
+        async def refuse(*_: Any) -> int:
+            raise StateUnavailable("by the test")
+
+        away.setattr(other.core.store, "delayed", refuse)
+        await asyncio.sleep(delays.LOOK_S + 0.1)
+        await send(other, "q", "known later", delay_ms=DAY_MS)
+    await engine.purge(BY, "q")
+
+    async def accepted() -> bool:
+        try:
+            await send(engine, "q", "anew", delay_ms=DAY_MS)
+        except TooManyDelayed:
+            return False
+        return True
+
+    await eventually(accepted, within_s=3)
+    await engine._watch.run_once()
+    assert engine.alarms() == []
+
+
+async def test_a_burst_between_two_looks_is_counted_here(engine: Engine) -> None:
+    await with_queue(engine)
+    outcomes = await asyncio.gather(*(send(engine, "q", "m", delay_ms=DAY_MS) for _ in range(BOUND + 15)), return_exceptions=True)
+    assert sum(isinstance(outcome, TooManyDelayed) for outcome in outcomes) == 15
+    assert (await engine.get_queue(BY, "q")).tags[0].delayed == BOUND
+
+
+async def test_the_queues_own_delay_counts_too(engine: Engine) -> None:
+    await with_queue(engine)
+    await engine.set_queue(BY, "q", QueueSettings(delay_ms=DAY_MS))
+    await send(engine, "q", *map(str, range(BOUND)))
+    with pytest.raises(TooManyDelayed):
+        await send(engine, "q", "one more")
+    await send(engine, "q", "at once", delay_ms=0)
+    assert await drain(engine, "q", patience_ms=500) == ["at once"]
+
+
+async def test_what_stands_behind_a_window_full_of_delays_is_told(engine: Engine, caplog: Any) -> None:
+    await with_queue(engine)
+    topic = queue_topic(engine.settings.topic_prefix, "q")
+    far = encode(Message(b"far", {}, delay_ms=DAY_MS, sender="native producer"))
+    await engine.core.log.append_many(topic, 0, [far] * (OPEN + 10))
+
+    async def full() -> bool:
+        await receive(engine, "q")
+        return (await engine.get_queue(BY, "q")).tags[0].delayed == OPEN
+
+    await eventually(full)
+    await send(engine, "q", "behind")
+    assert await drain(engine, "q", patience_ms=1000) == []
+    await engine._watch.run_once()
+    assert {(a.kind, a.number) for a in engine.alarms()} == {("delayed_near", OPEN), ("delayed_full", 11)}
+    assert any("action=alarm kind=delayed_full queue=q" in r.getMessage() for r in caplog.records)
+    await engine.purge(BY, "q")
+    await engine._watch.run_once()
+    assert engine.alarms() == []

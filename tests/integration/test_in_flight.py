@@ -1,0 +1,113 @@
+"""How much may be in flight at once: more than the window holds bodies for. Real Kafka and Redis."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import redis
+
+from engine.engine import Engine
+from engine.errors import TooManyInFlight
+from engine.verbs import Delivery, QueueSettings, SendEntry
+from tests.integration.conftest import MakeEngine
+from tests.integration.drive import BY, ack, receive, send
+from tests.services import Services
+
+HELD = 600_000
+
+
+async def fill(engine: Engine, queue: str, count: int, size: int = 10) -> None:
+    for start in range(0, count, 2_000):
+        sends = range(start, min(start + 2_000, count), 100)
+        await asyncio.gather(*(engine.send(BY, queue, [SendEntry(b"%08d" % (at + n) + b"x" * size) for n in range(100)]) for at in sends))
+
+
+async def lend(engine: Engine, queue: str, count: int, tag: str | None = None, wait_ms: int = 2_000) -> list[Delivery]:
+    """Received and kept, until there are `count` or nothing comes."""
+    lent: list[Delivery] = []
+    while len(lent) < count and (got := await receive(engine, queue, max=100, wait_ms=wait_ms, lease_ms=HELD, tag=tag)):
+        lent += got
+    return lent
+
+
+@pytest.mark.parametrize("tags", [1, 2])
+@pytest.mark.parametrize("size", [10, 1_000])
+async def test_far_more_is_lent_than_the_window_has_bodies_for(make_engine: MakeEngine, tags: int, size: int) -> None:
+    """Also where another tag holds all the bodies that there is room for, and where bytes end before messages."""
+    engine = await make_engine(window_messages=100, window_bytes=65_536, kept_bytes=0)
+    await engine.create_queue(BY, "q", QueueSettings(partitions=2))
+    if tags > 1:
+        await engine.create_tag(BY, "q", "slow", 0, None, {})
+    await fill(engine, "q", 2_000, size)
+    lent = await lend(engine, "q", 2_000)
+    assert len({d.id for d in lent}) == 2_000
+    for at in range(0, 2_000, 100):
+        await ack(engine, "q", lent[at : at + 100])
+    if tags > 1:
+        assert len(await lend(engine, "q", 2_000, "slow")) == 2_000
+
+
+async def test_beyond_the_limit_a_receive_says_so_until_one_is_settled(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On each of two workers, to who waits and who does not; other tags have limits of their own, and delays don't count."""
+    monkeypatch.setattr("engine.sweep.MAX_IN_FLIGHT", 5_000)
+    one, two = await make_engine(), await make_engine()
+    await one.create_queue(BY, "q", QueueSettings(partitions=2))
+    await one.create_tag(BY, "q", "other", 0, None, {})
+    await one.send(BY, "q", [SendEntry(b"later", delay_ms=HELD)] * 100)
+    await fill(one, "q", 6_000)
+    with pytest.raises(TooManyInFlight) as refused:
+        await lend(one, "q", 6_000)
+    assert refused.value.limit == 5_000 and "'q'" in refused.value.detail
+    lent = refused.value.given
+    assert 5_000 <= lent < 5_100 and (await one.get_queue(BY, "q")).tags[0].leased == lent
+    for engine in (one, two):
+        for wait_ms in (0, 700):
+            with pytest.raises(TooManyInFlight) as refused:
+                await receive(engine, "q", max=1, wait_ms=wait_ms)
+            assert (refused.value.given, refused.value.waited, refused.value.fifo) == (lent, wait_ms > 0, False)
+    assert len(await receive(two, "q", tag="other")) == 10
+    assert one.core.counts["receives_over_limit_total"] >= 2
+
+
+async def test_who_waits_at_the_limit_is_served_when_one_is_acked(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.sweep.MAX_IN_FLIGHT", 2_000)
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await fill(engine, "q", 2_000)
+    await send(engine, "q", "last")
+    lent = await lend(engine, "q", 2_000)
+    assert len(lent) == 2_000
+    waiting = asyncio.create_task(receive(engine, "q", wait_ms=10_000))
+    await asyncio.sleep(0.5)
+    assert not waiting.done()
+    await ack(engine, "q", lent[:1])
+    assert [d.message.body for d in await waiting] == [b"last"]
+    await ack(engine, "q", lent[1:100])
+    assert await receive(engine, "q", wait_ms=300) == []
+
+
+async def test_a_fifo_queue_has_the_same_limit(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.sweep.MAX_IN_FLIGHT", 2_000)
+    await engine.create_queue(BY, "q", QueueSettings(fifo=True))
+    for at in range(0, 2_100, 100):
+        await engine.send(BY, "q", [SendEntry(b"x", group=f"g{at + n}", dedup_id=f"d{at + n}") for n in range(100)])
+    with pytest.raises(TooManyInFlight) as refused:
+        await lend(engine, "q", 2_100)
+    assert refused.value.given == 2_000 and refused.value.fifo
+
+
+async def test_what_is_lent_costs_redis_little(make_engine: MakeEngine, stack: Services) -> None:
+    """120,000 in a default queue, beside four windows full of bodies, must fit into 64 MiB: a tenth of them is measured here."""
+    engine = await make_engine(kept_bytes=0)
+    await engine.create_queue(BY, "q", QueueSettings())
+    await fill(engine, "q", 12_000, 1_000)
+    assert len(await lend(engine, "q", 12_000)) == 12_000
+    with redis.Redis.from_url(stack.redis_url) as client:
+        units = engine.core.control.queues["q"].units
+        keys = [key for unit in units for key in client.scan_iter(f"*{unit.incarnation}:{unit.partition}}}:*")]
+        sizes = {key: client.memory_usage(key, samples=0) or 0 for key in keys}
+    bodies = sum(size for key, size in sizes.items() if key.endswith(b":body"))
+    each = (sum(sizes.values()) - bodies) / 12_000
+    print(f"bytes of Redis for each message in flight: {each:.0f}; bodies {bodies}")
+    assert each * 120_000 + 4 * 6_000_000 < 60 * 2**20
+    assert bodies < 4 * 6_500_000

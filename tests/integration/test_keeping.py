@@ -1,0 +1,144 @@
+"""The topic of a queue keeps records for as long as its settings and its delayed messages need, and nothing delayed is lost by that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from engine import keeping, limits, loader, sender
+from engine.config import Settings
+from engine.engine import Engine
+from engine.limits import DAY_MS
+from engine.log import TopicSpec
+from engine.queue import queue_topic
+from engine.verbs import QueueSettings, SendEntry
+from facade.stack.settings import BROKER_PROPERTIES
+from schemas.records import Message
+from schemas.wire import encode
+from tests.integration.conftest import MakeEngine
+from tests.integration.drive import BY, drain, eventually, receive, send
+from tests.services import Services, running_services
+
+HOUR_MS = 3_600_000
+# The longest lease and an hour.
+MARGIN_MS = 13 * HOUR_MS
+
+
+async def kept_ms(engine: Engine) -> int:
+    return int((await engine.core.log.topic_config(topic(engine)))["retention.ms"])
+
+
+def topic(engine: Engine) -> str:
+    return queue_topic(engine.settings.topic_prefix, "q")
+
+
+async def test_a_topic_keeps_what_its_settings_need(engine: Engine) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    assert await kept_ms(engine) == 4 * DAY_MS + HOUR_MS + MARGIN_MS
+    await engine.set_queue(BY, "q", QueueSettings(retention_ms=DAY_MS))
+    assert await kept_ms(engine) == DAY_MS + HOUR_MS + MARGIN_MS
+    await engine.set_queue(BY, "q", QueueSettings(delay_ms=2 * DAY_MS))
+    assert await kept_ms(engine) == DAY_MS + 2 * DAY_MS + MARGIN_MS
+    # Messages of before are still delayed.
+    await engine.set_queue(BY, "q", QueueSettings(delay_ms=0))
+    assert await kept_ms(engine) == DAY_MS + 2 * DAY_MS + MARGIN_MS
+    await engine.set_queue(BY, "q", QueueSettings(retention_ms=4 * DAY_MS))
+    assert await kept_ms(engine) == 4 * DAY_MS + 2 * DAY_MS + MARGIN_MS
+
+
+async def test_a_longer_delay_is_kept_for_before_it_is_stored(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, other = await make_engine(), await make_engine()
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    log, append, told = engine.core.log, engine.core.log.append_many, 0
+    seen: list[int] = []
+    tell = log.set_topic_config
+
+    def appended(*args: Any) -> Any:
+        async def look() -> Any:
+            seen.append(await kept_ms(engine))
+            return await append(*args)
+
+        return look()
+
+    async def telling(*args: Any) -> None:
+        nonlocal told
+        told += 1
+        await tell(*args)
+
+    monkeypatch.setattr(log, "append_many", appended)
+    monkeypatch.setattr(log, "set_topic_config", telling)
+    await send(engine, "q", "now", delay_ms=HOUR_MS)
+    assert seen == [4 * DAY_MS + HOUR_MS + MARGIN_MS] and told == 0
+    await asyncio.gather(*(send(engine, "q", "later", delay_ms=10 * DAY_MS) for _ in range(20)))
+    # Doubled until it fits: 256 hours.
+    needed = 4 * DAY_MS + 256 * HOUR_MS + MARGIN_MS
+    assert set(seen[1:]) == {needed} and told == 1
+    # Another worker, whose memory is older, takes nothing from that.
+    await send(other, "q", "soon", delay_ms=DAY_MS)
+    await other.set_queue(BY, "q", QueueSettings(retention_ms=DAY_MS))
+    assert await kept_ms(engine) == DAY_MS + 256 * HOUR_MS + MARGIN_MS
+    await send(other, "q", "last", delay_ms=30 * DAY_MS)
+    assert await kept_ms(engine) == DAY_MS + 30 * DAY_MS + MARGIN_MS
+
+
+async def test_a_native_producers_delay_is_kept_for_when_it_is_loaded(engine: Engine) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    record = Message(b"native", {}, delay_ms=9 * DAY_MS, sender="producer")
+    await engine.core.log.append(topic(engine), 0, encode(record))
+    await receive(engine, "q")
+
+    async def raised() -> bool:
+        return await kept_ms(engine) == 4 * DAY_MS + 256 * HOUR_MS + MARGIN_MS
+
+    await eventually(raised)
+
+
+async def test_a_topic_that_is_adopted_keeps_its_records_no_shorter(engine: Engine) -> None:
+    await engine.core.log.create_topics([TopicSpec(topic(engine), 1, 1, {"retention.ms": str(40 * DAY_MS)})])
+    await engine.core.log.append(topic(engine), 0, b"native")
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    assert await kept_ms(engine) == 40 * DAY_MS
+
+
+@pytest.fixture
+def quick_broker(programs: None, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
+    """A broker that looks for what is too old twice a second; a queue that keeps a second for each hour."""
+    quick = {"log.retention.check.interval.ms": "500", "log.initial.task.delay.ms": "500", "log.segment.delete.delay.ms": "100"}
+    monkeypatch.setattr("facade.stack.broker.BROKER_PROPERTIES", {**BROKER_PROPERTIES, **quick})
+    monkeypatch.setitem(limits.RANGES, "retention_ms", (1000, DAY_MS))
+    for module in (keeping, sender, loader):
+        monkeypatch.setattr(module, "LEAST_DELAY_MS", 1000)
+    monkeypatch.setattr(keeping, "MARGIN_MS", 1000)
+    with running_services(tmp_path_factory.mktemp("quick")) as services:
+        yield services
+
+
+@pytest.mark.parametrize("raised", [True, False], ids=["kept for", "and lost were it not"])
+async def test_a_message_delayed_beyond_the_retention_survives_what_kafka_deletes(quick_broker: Services, raised: bool) -> None:
+    engine = Engine(Settings(kafka_bootstrap=quick_broker.bootstrap, redis_url=quick_broker.redis_url, kept_bytes=0))
+    # Of what is due in more than a second, the window keeps no body: it is Kafka's alone.
+    engine.core.store._window = msgspec.structs.replace(engine.core.store._window, near_ms=1000)
+    await engine.start()
+    try:
+        if not raised:
+
+            async def nothing(*_: Any) -> None:
+                return None
+
+            engine.core.keep = nothing
+        await engine.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=3000))
+        assert await kept_ms(engine) == 5000
+        await send(engine, "q", "never received in time")
+        await engine.send(BY, "q", [SendEntry(b"late", delay_ms=14_000)])
+        assert await kept_ms(engine) == (3000 + 16_000 + 1000 if raised else 5000)
+        await asyncio.sleep(13)
+        low = (await engine.core.log.start_offsets([(topic(engine), 0)]))[topic(engine), 0]
+        assert low == (0 if raised else 2), "Kafka deleted something else than the test is about"
+        got = await drain(engine, "q", patience_ms=4000)
+        assert got == (["late"] if raised else [])
+    finally:
+        await engine.stop()

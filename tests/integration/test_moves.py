@@ -1,0 +1,93 @@
+"""Dead letters while Kafka is away: they move as soon as it answers again, each once, whoever asks for messages meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from typing import Any
+
+import pytest
+
+from engine.engine import Engine
+from engine.errors import LogUnavailable
+from engine.verbs import QueueSettings, SendEntry
+from schemas.records import RedrivePolicy
+from state.background import Background
+from tests.integration.conftest import MakeEngine
+from tests.integration.drive import BY, drain, eventually, receive
+from tests.services import Services
+
+# Nothing keeps bodies: what is dying has to be read from Kafka.
+BARE = {"window_messages": 10, "window_bytes": 65_536, "kept_bytes": 0}
+LETTERS = 30
+
+
+async def once_delivered(engine: Engine) -> None:
+    """Queue q, whose messages have all been delivered once, which is as often as they may be."""
+    await engine.create_queue(BY, "dlq", QueueSettings(partitions=2))
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1, redrive_policy=RedrivePolicy("dlq", 1)))
+    await engine.send(BY, "q", [SendEntry((b"%d" % n).ljust(6000)) for n in range(LETTERS)])
+    got: list[Any] = []
+    while len(got) < LETTERS:
+        got += await receive(engine, "q", max=100, wait_ms=2000, lease_ms=6000)
+    await asyncio.gather(*(engine.release(BY, "q", [d.handle]) for d in got))
+
+
+async def letters(engine: Engine) -> int:
+    return (await engine.get_queue(BY, "dlq")).tags[0].backlog
+
+
+async def test_letters_move_as_soon_as_kafka_answers_again(make_engine: MakeEngine, stack: Services) -> None:
+    engine = await make_engine(**BARE)
+    await once_delivered(engine)
+    # Readers that stand idle when Kafka goes away.
+    await asyncio.gather(*(engine.core.log.fetch(engine.core.control.journal_topic, p % 4, 0, 1, 1000) for p in range(8)))
+    failures = Background.failures
+    os.kill(stack.kafka_pid, signal.SIGSTOP)
+    try:
+        assert await receive(engine, "q", max=100) == []
+        await asyncio.sleep(12)
+    finally:
+        os.kill(stack.kafka_pid, signal.SIGCONT)
+    while not await engine.core.log.alive():
+        await asyncio.sleep(0.05)
+    back = time.monotonic()
+
+    async def moved() -> bool:
+        return await letters(engine) == LETTERS
+
+    # Nobody asks the source for messages, which would take them up after 30 s.
+    await eventually(moved, within_s=18)
+    print(f"{LETTERS} letters {time.monotonic() - back:.1f} s after Kafka answered")
+    bodies = [body.strip() for body in await drain(engine, "dlq", patience_ms=3000)]
+    assert sorted(map(int, bodies)) == list(range(LETTERS))
+    assert (await engine.get_queue(BY, "q")).tags[0].backlog == 0
+    assert Background.failures == failures, "a background task lost its exception"
+
+
+async def test_a_letter_whose_append_had_no_answer_is_not_appended_twice(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = await make_engine(**BARE)
+    await once_delivered(engine)
+    log, append, refused = engine.core.log, engine.core.log.append, 0
+
+    async def without_answer(topic: str, *rest: Any, **more: Any) -> Any:
+        nonlocal refused
+        appended = await append(topic, *rest, **more)
+        if ".dlq" in topic and refused < LETTERS:
+            refused += 1
+            raise LogUnavailable("the answer is lost")
+        return appended
+
+    monkeypatch.setattr(log, "append", without_answer)
+    assert await receive(engine, "q", max=100) == []
+
+    async def settled() -> bool:
+        return (await engine.get_queue(BY, "q")).tags[0].backlog == 0
+
+    await eventually(settled, within_s=18)
+    topic = engine.core.control.queues["dlq"].topic
+    ends = await log.end_offsets([(topic, 0), (topic, 1)])
+    assert sum(ends.values()) == LETTERS == refused
+    assert len(await drain(engine, "dlq", patience_ms=3000)) == LETTERS

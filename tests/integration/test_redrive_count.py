@@ -1,0 +1,107 @@
+"""The count of a redrive task is exact, whatever kills its runner, and however often."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from engine.engine import Engine
+from engine.errors import LogUnavailable
+from engine.failpoints import arm, disarm
+from engine.verbs import QueueSettings, SendEntry, TaskInfo
+from schemas.records import RedrivePolicy
+from schemas.vocabulary import TaskStatus
+from tests.integration.conftest import MakeEngine
+from tests.integration.drive import BY, ack, drain, eventually, receive
+from tests.integration.test_rebuild import drained, wipe
+from tests.services import Services
+
+LETTERS = 600
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A lost mover is waited for 1 s, not 30."""
+    for module in ("core", "mover", "sweep", "leases", "tasks"):
+        monkeypatch.setattr(f"engine.{module}.MOVE_MS", 1000)
+    yield
+    disarm()
+
+
+async def with_letters(engine: Engine) -> None:
+    await engine.create_queue(BY, "dlq", QueueSettings(partitions=2))
+    await engine.create_queue(BY, "q", QueueSettings(partitions=2, redrive_policy=RedrivePolicy("dlq", 5)))
+    for at in range(0, LETTERS, 100):
+        await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(at, at + 100)])
+    killed = 0
+    while killed < LETTERS:
+        got = await receive(engine, "q", max=100, wait_ms=2000)
+        assert {r.status for r in await engine.kill(BY, "q", [d.handle for d in got])} == {"ok"}
+        killed += len(got)
+
+
+async def ended(engine: Engine, id: str, within_s: float = 60) -> TaskInfo:
+    async def over() -> bool:
+        return (await engine.get_task(BY, id)).status != TaskStatus.RUNNING
+
+    await eventually(over, within_s)
+    return await engine.get_task(BY, id)
+
+
+@pytest.mark.parametrize("point", ["redrive.claimed", "redrive.saved", "move.held", "move.loaded", "move.after_settle"])
+async def test_a_runner_that_dies_again_and_again_counts_each_letter_once(engine: Engine, point: str) -> None:
+    await with_letters(engine)
+    arm(f"{point}=raise*3")
+    # The runner begins anew; what it had not written down is not in the record.
+    task = await engine.redrive(BY, "dlq", None, None, 400)
+    for _ in range(3):
+        await asyncio.sleep(1.2)
+        arm(f"{point}=raise*{3 if point.startswith('redrive') else 40}")
+    disarm()
+    found = await ended(engine, task.id)
+    assert (found.status, found.moved, found.failed, found.total) == ("completed", LETTERS, 0, LETTERS)
+    assert len(await drain(engine, "q")) == LETTERS
+
+
+async def test_what_others_settled_is_not_counted(engine: Engine) -> None:
+    await with_letters(engine)
+    got = await receive(engine, "dlq", max=50, wait_ms=1000)
+    await ack(engine, "dlq", got)
+    arm("redrive.saved=raise*1")
+    found = await ended(engine, (await engine.redrive(BY, "dlq", None, None, 0)).id)
+    assert (found.moved, found.failed) == (LETTERS - len(got), 0)
+
+
+async def test_another_worker_takes_the_count_over_also_when_redis_was_lost(make_engine: MakeEngine, stack: Services) -> None:
+    engine, other = await make_engine(), await make_engine()
+    await with_letters(engine)
+    task = await engine.redrive(BY, "dlq", None, None, 300)
+    await asyncio.sleep(0.6)
+    for worker in (engine, other):  # as a killed one: nothing is written down
+        for running in worker._tasks._running.values():
+            running.cancel()
+    await drained(engine)
+    wipe(stack, engine)
+    found = await ended(other, task.id)
+    assert (found.moved, found.failed) == (LETTERS, 0)
+
+
+async def test_a_kafka_that_is_away_for_a_while_makes_no_letter_fail(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await with_letters(engine)
+    log, append, refused = engine.core.log, engine.core.log.append, 0
+
+    async def no_answer(topic: str, *rest: Any, **more: Any) -> Any:
+        nonlocal refused
+        if ".q.q" in topic and refused < 30:
+            refused += 1
+            raise LogUnavailable("Kafka is away")
+        return await append(topic, *rest, **more)
+
+    monkeypatch.setattr(log, "append", no_answer)
+    found = await ended(engine, (await engine.redrive(BY, "dlq", None, None, 0)).id)
+    assert refused == 30
+    assert (found.status, found.moved, found.failed) == ("completed", LETTERS, 0)
+    assert len(await drain(engine, "q")) == LETTERS

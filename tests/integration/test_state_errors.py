@@ -1,0 +1,170 @@
+"""Whatever Redis does wrong under a verb, the caller hears an error of the engine's; and what a deleted tag held goes in the end."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+import state.lock
+from engine import rebuild
+from engine.engine import Engine
+from engine.errors import EngineError, StoreUnavailable
+from engine.verbs import ExtendEntry, QueueSettings, SendEntry
+from schemas.records import RedrivePolicy
+from state.errors import StateError, StateLost, StateUnavailable
+from tests.integration.drive import BY, eventually, receive, send
+
+assert state.lock.LockBusy in StateError.__subclasses__()
+LEASE_MS = 3_600_000
+
+
+def kinds(of: type[StateError] = StateError) -> Iterator[type[StateError]]:
+    yield of
+    for kind in of.__subclasses__():
+        yield from kinds(kind)
+
+
+Verb = Callable[[Engine, dict[str, str]], Awaitable[Any]]
+VERBS: dict[str, Verb] = {
+    "create_queue": lambda e, at: e.create_queue(BY, "new", QueueSettings(partitions=1)),
+    "list_queues": lambda e, at: e.list_queues(BY, "", 10, None),
+    "record": lambda e, at: e.record("q"),
+    "get_queue": lambda e, at: e.get_queue(BY, "q"),
+    "set_queue": lambda e, at: e.set_queue(BY, "q", QueueSettings(delay_ms=1)),
+    "delete_queue": lambda e, at: e.delete_queue(BY, "gone"),
+    "purge": lambda e, at: e.purge(BY, "q"),
+    "copy_queue": lambda e, at: e.copy_queue(BY, "q", "copy"),
+    "get_redrive_policy": lambda e, at: e.get_redrive_policy(BY, "q"),
+    "set_redrive_policy": lambda e, at: e.set_redrive_policy(BY, "q", RedrivePolicy("dlq", 4)),
+    "create_tag": lambda e, at: e.create_tag(BY, "q", "more", 0, None, {}),
+    "list_tags": lambda e, at: e.list_tags(BY, "q"),
+    "delete_tag": lambda e, at: e.delete_tag(BY, "q", "t"),
+    "send": lambda e, at: e.send(BY, "q", [SendEntry(b"m")]),
+    "receive": lambda e, at: e.receive(BY, "q", None, 1, 0, None),
+    "ack": lambda e, at: e.ack(BY, "q", [at["handle"]]),
+    "settled": lambda e, at: e.settled(BY, "q", [at["handle"]]),
+    "extend": lambda e, at: e.extend(BY, "q", [ExtendEntry(at["handle"], LEASE_MS)]),
+    "release": lambda e, at: e.release(BY, "q", [at["handle"]]),
+    "kill": lambda e, at: e.kill(BY, "q", [at["handle"]]),
+    "peek": lambda e, at: e.peek(BY, "q", at["id"], None),
+    "query": lambda e, at: e.query(BY, "q", None, None, None, None, None, 10, None),
+    "delete_message": lambda e, at: e.delete_message(BY, "q", at["id"]),
+    "redrive": lambda e, at: e.redrive(BY, "dlq", None, None, 0),
+    "list_tasks": lambda e, at: e.list_tasks(BY, "dlq"),
+    "get_task": lambda e, at: e.get_task(BY, at["task"]),
+    "cancel_task": lambda e, at: e.cancel_task(BY, at["task"]),
+    "create_key": lambda e, at: e.create_key(BY, "k", "somebody", False),
+    "delete_key": lambda e, at: e.delete_key(BY, "old"),
+    "list_keys": lambda e, at: e.list_keys(BY),
+    "ready": lambda e, at: e.ready(),
+}
+
+
+def test_every_verb_is_in_the_table() -> None:
+    verbs = {name for name, method in inspect.getmembers(Engine, inspect.iscoroutinefunction) if not name.startswith("_")}
+    assert verbs - {"start", "stop"} == VERBS.keys()
+
+
+async def a_service(engine: Engine) -> dict[str, str]:
+    """Something for each verb to work on; a handle, a message id and a task id."""
+    for name in ("dlq", "gone"):
+        await engine.create_queue(BY, name, QueueSettings(partitions=1))
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1, redrive_policy=RedrivePolicy("dlq", 3)))
+    await engine.create_tag(BY, "q", "t", 0, None, {})
+    await engine.create_key(BY, "old", "somebody", False)
+    sent = await send(engine, "q", "a", "b")
+    (got,) = await receive(engine, "q", max=1, lease_ms=LEASE_MS)
+    task = await engine.redrive(BY, "dlq", None, None, 1)
+    return {"handle": got.handle, "id": sent[1].id, "task": task.id}
+
+
+@pytest.mark.parametrize("kind", list(kinds()), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("how", ["scripts", "everything"])
+async def test_only_errors_of_the_engine_leave_a_verb(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, kind: type[StateError], how: str
+) -> None:
+    at = await a_service(engine)
+    monkeypatch.setattr(rebuild, "PATIENCE_S", 0.05)
+
+    async def refuse(*_: Any, **__: Any) -> Any:
+        raise kind("by the test")
+
+    def refuse_at_once(*_: Any, **__: Any) -> Any:
+        raise kind("by the test")
+
+    escaped: dict[str, str] = {}
+    with monkeypatch.context() as wrong:
+        wrong.setattr(engine.core.store, "_run", refuse)
+        wrong.setattr(engine.core.store, "_ask", refuse)
+        if how == "everything":  # locks too
+            wrong.setattr(engine.core.connection, "call", refuse_at_once)
+        for name, verb in VERBS.items():
+            try:
+                await verb(engine, at)
+            except EngineError:
+                pass
+            except Exception as error:
+                escaped[name] = repr(error)
+    assert escaped == {}
+
+
+async def test_what_a_deleted_tag_held_goes_though_redis_was_started_again(engine: Engine) -> None:
+    """Redis came back with all of its state, and is not trusted yet: the first use has it adopted."""
+    await a_service(engine)
+    unit, store = engine.core.control.queues["q"].units[0], engine.core.store
+    tag = engine.core.control.queues["q"].by_name["t"].id
+    store.trusted_run_id = "another life"
+    await engine.delete_tag(BY, "q", "t")
+    assert await held(engine, unit, tag) == []
+    assert tag not in await store.known_tags(unit)
+
+
+@pytest.mark.parametrize("kind", [StateUnavailable, StateLost], ids=lambda kind: kind.__name__)
+async def test_what_a_deleted_tag_held_goes_though_redis_was_away(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, kind: type[StateError]
+) -> None:
+    await a_service(engine)
+    unit, store = engine.core.control.queues["q"].units[0], engine.core.store
+    tag = engine.core.control.queues["q"].by_name["t"].id
+    assert await held(engine, unit, tag) != []
+
+    async def refuse(*_: Any) -> None:
+        raise kind("by the test")
+
+    with monkeypatch.context() as wrong:
+        wrong.setattr(store, "close", refuse)
+        with pytest.raises(EngineError):
+            await engine.delete_tag(BY, "q", "t")
+    await engine._watch.run_once()
+    assert await held(engine, unit, tag) == []
+    assert await store.known_tags(unit) == {0}
+    # Nothing was taken from the tag that is left.
+    assert (await engine.get_queue(BY, "q")).tags[0].backlog == 2
+
+
+async def test_a_queue_deleted_while_redis_was_away_leaves_nothing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await a_service(engine)
+    queue, store = engine.core.control.queues["q"], engine.core.store
+
+    async def refuse(*_: Any) -> None:
+        raise StateUnavailable("by the test")
+
+    with monkeypatch.context() as wrong:
+        wrong.setattr(store, "forget", refuse)
+        with pytest.raises(StoreUnavailable):
+            await engine.delete_queue(BY, "q")
+    await engine._watch.run_once()
+
+    async def gone() -> bool:
+        return not engine.core.control.unfinished and not await held(engine, queue.units[0], 0)
+
+    await eventually(gone)
+
+
+async def held(engine: Engine, unit: Any, tag: int) -> list[str]:
+    """The keys that a tag of a unit has in Redis."""
+    names = engine.core.store._unit(unit).tag(tag).all()
+    return [name for name in names if await engine.core.connection.call("EXISTS", name)]

@@ -1,0 +1,131 @@
+"""One run: a real stack, the crew, the weather, the drain, the judgement. Exit status 1 = a promise was broken.
+
+Neighbours: all of this package. `--keep` keeps the book and the logs; they are kept anyway when something was broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.outside import load as busy
+from tests.outside import scripts, stage, weather
+from tests.outside.actors import Actor
+from tests.outside.book import Book, read
+from tests.outside.crew import Crew, hire
+from tests.outside.judge import judge, printed
+from tests.services import Up
+
+READY_WITHIN_S = 180.0
+
+
+@dataclass(frozen=True)
+class Order:
+    """What was asked for."""
+
+    seed: int = 1
+    seconds: float = 180
+    workers: int = 2
+    load: int = 0
+    nice: int = 0
+    script: str = ""
+
+
+def run(order: Order, folder: Path) -> dict[str, Any]:
+    """The report; the book is `folder/book.jsonl`, the data of the stack `folder/data`."""
+    book = Book(folder / "book.jsonl")
+    began = time.monotonic()
+    with busy.load(order.load, order.seconds + 900, order.nice) if order.load else contextlib.nullcontext():
+        up = Up(folder / "data", "--workers", str(order.workers))
+        try:
+            up.wait_ready(READY_WITHIN_S)
+            book.write("run", 0, **asdict(order), load_average=busy.average())
+            told = _story(up, book, order)
+        finally:
+            up.close()
+            book.close()
+            (folder / "up.log").write_text(up.text)
+    verdicts = judge(read(book.path))
+    told |= asdict(order) | {"took": round(time.monotonic() - began), "load_average": [*told["load_average"], busy.average()]}
+    return told | verdicts
+
+
+def _story(up: Up, book: Book, order: Order) -> dict[str, Any]:
+    stage.make(book, up.port)
+    stage.fill_rest(book, up.port)
+    crew = hire(book, up.port, up.run["kafka"]["bootstrap"], order.seed)
+    hands = weather.Hands(up, book, lambda: max(probe.back_since for probe in crew.probes), crew.bell, crew.hush)
+    averages = [busy.average()]
+    everybody = [*crew.senders, *crew.takers, *crew.probes, *([crew.reader] if crew.reader else [])]
+    try:
+        for actor in everybody:
+            actor.start()
+        hands.wait_back(book.now())
+        blow = scripts.SCRIPTS.get(order.script)
+        struck = blow(hands) if blow else weather.blow(hands, order.seed, order.seconds)
+        averages.append(busy.average())
+    finally:
+        hands.release_all()
+    with contextlib.suppress(AssertionError):
+        hands.wait_back(book.now())
+    _end(up, book, crew)
+    return {"struck": struck, "load_average": averages, "pids_at_the_end": up.run}
+
+
+def _end(up: Up, book: Book, crew: Crew) -> None:
+    _stop([*crew.senders, *crew.probes])
+    time.sleep(3)
+    _stop(crew.takers)
+    book.flush()
+    tasks = [(row["place"], row["task"]) for row in read(book.path) if row["op"] == "redrive" and row["task"]]
+    stage.finish_tasks(book, up.port, tasks)
+    stage.wait_rest(book, up.port, 75)
+    stage.drain(book, up.port)
+    if crew.reader:
+        crew.reader.idle.wait(30)
+        _stop([crew.reader])
+
+
+def _stop(actors: list[Any]) -> None:
+    asked: list[Actor] = list(actors)
+    for actor in asked:
+        actor.ask_to_stop()
+    for actor in asked:
+        actor.join(90)
+
+
+def main() -> int:
+    """Run one order and print what came of it."""
+    parser = argparse.ArgumentParser(prog="python -m tests.outside.run", description=__doc__)
+    for name, default in asdict(Order()).items():
+        parser.add_argument(f"--{name}", type=type(default), default=default)
+    parser.add_argument("--report", type=Path, help="where the JSON report goes")
+    parser.add_argument("--keep", type=Path, help="a folder for book, logs and data")
+    given = vars(parser.parse_args())
+    report_to, keep = given.pop("report"), given.pop("keep")
+    folder = keep or Path(tempfile.mkdtemp(prefix="outside-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    report = run(Order(**given), folder)
+    if report_to:
+        report_to.parent.mkdir(parents=True, exist_ok=True)
+        report_to.write_text(json.dumps(report, indent=1) + "\n")
+    say: Callable[[str], None] = print
+    say(printed(report))
+    if report["held"] and not keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        say(f"book and logs: {folder}")
+    return 0 if report["held"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""Each check sees what was planted for it, and nothing in a book where all is right. No services."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.outside import weather
+from tests.outside.book import Book, body_of, read, token_of
+from tests.outside.judge import CHECKS, judge, printed
+from tests.outside.planted import BENT, BROKEN, Plant, clean
+from tests.outside.story import Story
+from tests.outside.table import table
+
+
+def test_a_right_book_breaks_nothing_and_gives_every_check_something_to_look_at() -> None:
+    story = Story(clean().rows)
+    verdicts = {name: check(story) for name, check in CHECKS.items()}
+    assert {name: verdict.breaches for name, verdict in verdicts.items() if verdict.breaches} == {}
+    assert [name for name, verdict in verdicts.items() if not verdict.looked] == []
+
+
+@pytest.mark.parametrize(("check", "what", "plant"), BROKEN, ids=[f"{check}: {what}" for check, what, _ in BROKEN])
+def test_a_planted_breach_is_seen(check: str, what: str, plant: Callable[[], Plant]) -> None:
+    verdict = CHECKS[check](Story(plant().rows))
+    assert verdict.breaches, f"{check} did not see: {what}"
+
+
+@pytest.mark.parametrize(("check", "what", "plant"), BENT, ids=[f"{check}: {what}" for check, what, _ in BENT])
+def test_what_the_documents_let_bend_is_excused_and_counted(check: str, what: str, plant: Callable[[], Plant]) -> None:
+    verdict = CHECKS[check](Story(plant().rows))
+    assert not verdict.breaches, what
+    assert verdict.excused
+
+
+def test_every_check_has_a_planted_breach() -> None:
+    assert {check for check, _, _ in BROKEN} == set(CHECKS)
+
+
+def test_a_report_says_what_was_broken_and_the_table_counts_it() -> None:
+    told = {"seed": 7, "workers": 2, "load": 0, "seconds": 60, "struck": ["kill kafka"], "load_average": [1.0]}
+    good, bad = told | judge(clean().rows), told | judge(clean().send("q", "z", 10).rows)
+    assert good["held"]
+    assert not bad["held"]
+    assert "BROKEN lost" in printed(bad)
+    assert "| 0 |" in table([good])
+    assert "lost 1" in table([good, bad])
+
+
+def test_a_book_is_read_as_it_was_written(tmp_path: Path) -> None:
+    book = Book(tmp_path / "book.jsonl")
+    book.write("send", 1.5, place="q")
+    book.close()
+    book.write("late", 2.0)
+    (row,) = read(book.path)
+    assert (row["n"], row["op"], row["t0"], row["place"]) == (1, "send", 1.5, "q")
+
+
+def test_a_body_says_its_token_and_whether_it_is_whole() -> None:
+    assert token_of(body_of("tk-a-1")) == ("tk-a-1", True)
+    assert token_of(body_of("tk-a-1") + "x") == ("tk-a-1", False)
+
+
+def test_a_seed_names_its_weather() -> None:
+    def first(seed: int) -> list[weather.Gust]:
+        gusts = weather.schedule(seed)
+        return [next(gusts) for _ in range(2 * len(weather.KINDS))]
+
+    assert first(1) == first(1) != first(2)
+    assert {gust.name for gust in first(1)[: len(weather.KINDS)]} == set(weather.KINDS)

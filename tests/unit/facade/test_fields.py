@@ -1,0 +1,194 @@
+"""The document's ranges and words are the engine's, every field says what it is for, and people see both at /docs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from engine import limits
+from engine.errors import InvalidValue
+from engine.fifo import SCOPES
+from engine.limits import ASKED, RANGES, check_asked, check_settings
+from engine.verbs import QueueSettings
+from facade.native.fields import about_of, rows_of
+from facade.native.page import page_of
+from facade.native.units import to_seconds
+from schemas.vocabulary import MessageState, Reason, TaskStatus
+
+# Field of the wire -> the engine's, by the kind of the table it is in.
+SETTINGS = {
+    "partitions": "partitions",
+    "delay_seconds": "delay_ms",
+    "lease_seconds": "lease_ms",
+    "retention_seconds": "retention_ms",
+    "max_message_bytes": "max_message_bytes",
+    "receive_wait_seconds": "receive_wait_ms",
+    "max_receive_messages": "max_receive_messages",
+}
+ASKINGS = {
+    "delay_seconds": "delay_ms",
+    "lease_seconds": "lease_ms",
+    "wait_seconds": "wait_ms",
+    "max": "max",
+    "max_receive_count": "max_receive_count",
+    "rate": "rate",
+    "limit": "limit",
+    "from": "from",
+    "to": "to",
+    "start_at_ms": "start_at_ms",
+}
+WORDS: dict[str, list[str]] = {
+    "state": [str(word) for word in MessageState],
+    "dedup_scope": list(SCOPES),
+    "reason": [*map(str, Reason), ""],
+}
+
+
+@pytest.fixture
+async def document(client: httpx.AsyncClient) -> dict[str, Any]:
+    found: dict[str, Any] = (await client.get("/openapi.json")).json()
+    return found
+
+
+def requests(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Struct, field and schema of each field of a request, parameters of queries included."""
+    schemas = document["components"]["schemas"]
+    bodies = {name for name in schemas if name.endswith("Body") or name == "SendMessage"}
+    for name in bodies:
+        for field, schema in schemas[name]["properties"].items():
+            yield name, field, schema
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for parameter in operation["parameters"]:
+                if parameter["in"] == "query":
+                    yield operation["operationId"], parameter["name"], parameter["schema"]
+
+
+def number(schema: dict[str, Any]) -> dict[str, Any] | None:
+    parts = [part for part in (schema, *schema.get("anyOf", ())) if part.get("type") in ("integer", "number")]
+    return parts[0] if parts else None
+
+
+async def test_every_number_of_a_request_has_the_range_of_the_engine(document: dict[str, Any]) -> None:
+    seen = set()
+    for struct, field, schema in requests(document):
+        found = number(schema)
+        if found is None:
+            continue
+        settings = struct in ("CreateQueueBody", "SetQueueBody")
+        low, high = RANGES[SETTINGS[field]] if settings else ASKED[ASKINGS[field]]
+        if field.endswith("_seconds"):
+            low, high = to_seconds(low), to_seconds(high)  # type: ignore[assignment]
+        assert (found["minimum"], found["maximum"]) == (low, high), f"{struct}.{field}"
+        assert "x-range" not in found
+        seen.add((settings, field))
+    assert seen == {*((True, field) for field in SETTINGS), *((False, field) for field in ASKINGS)}
+
+
+@pytest.mark.parametrize("field", [*ASKED])
+def test_the_table_is_what_the_engine_checks(field: str) -> None:
+    low, high = ASKED[field]
+    for good in (low, high, None):
+        check_asked(field, good)
+    for bad in (low - 1, high + 1):
+        with pytest.raises(InvalidValue) as caught:
+            check_asked(field, bad)
+        assert (caught.value.field, caught.value.limit, caught.value.given) == (field, [low, high], bad)
+
+
+@pytest.mark.parametrize("field", [*RANGES])
+def test_the_table_of_settings_is_what_the_engine_checks(field: str) -> None:
+    low, high = RANGES[field]
+    check_settings(msgspec.structs.replace(QueueSettings(), **{field: low}))
+    check_settings(msgspec.structs.replace(QueueSettings(), **{field: high}))
+    for bad in (low - 1, high + 1):
+        with pytest.raises(InvalidValue):
+            check_settings(msgspec.structs.replace(QueueSettings(), **{field: bad}))
+
+
+async def test_lists_are_as_long_as_the_engine_takes(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    found = {
+        "messages": schemas["SendBody"]["properties"]["messages"],
+        "handles": schemas["HandlesBody"]["properties"]["handles"],
+        "filter.conditions": schemas["FilterBody"]["properties"]["conditions"],
+        "ids": schemas["RedriveBody"]["properties"]["ids"]["anyOf"][0],
+    }
+
+    assert {field: (schema["minItems"], schema["maxItems"]) for field, schema in found.items()} == {field: ASKED[field] for field in found}
+
+
+def enums(schema: Any) -> Iterator[list[str]]:
+    if isinstance(schema, dict):
+        if "enum" in schema:
+            yield schema["enum"]
+        for part in (*schema.get("anyOf", ()),):
+            yield from enums(part)
+
+
+async def test_every_word_of_the_engine_is_an_enum(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    fields = [(name, field, s) for name, one in schemas.items() for field, s in one.get("properties", {}).items()]
+    fields += [(name, field, schema) for name, field, schema in requests(document)]
+    for name, field, schema in fields:
+        if field in WORDS and name not in ("Problem",):
+            assert list(enums(schema)) == [WORDS[field]], f"{name}.{field}"
+    assert list(enums(schemas["TaskReply"]["properties"]["status"])) == [[str(word) for word in TaskStatus]]
+
+
+async def test_no_range_is_that_of_the_decoder(document: dict[str, Any]) -> None:
+    for struct, field, schema in requests(document):
+        found = number(schema)
+        if found is not None and field not in ("from", "to", "start_at_ms"):
+            assert abs(found["maximum"]) < 2**53 and found["maximum"] != 1e9, f"{struct}.{field}"
+
+
+async def test_every_field_says_what_it_is_for(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    silent = [
+        f"{name}.{field}"
+        for name, one in schemas.items()
+        for field, schema in one.get("properties", {}).items()
+        if not about_of(schema, schemas)
+    ]
+    silent += [f"{struct}.{field}" for struct, field, schema in requests(document) if struct[0].islower() and not schema]
+
+    assert silent == []
+
+
+async def test_people_see_the_fields_of_every_request_and_answer(document: dict[str, Any], client: httpx.AsyncClient) -> None:
+    page, schemas = (await client.get("/docs")).text, document["components"]["schemas"]
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            section = page.partition(f"<details id='{operation['operationId']}'>")[2].partition("</details>")[0]
+            contents = [*operation.get("requestBody", {}).get("content", {}).values()]
+            good = [response for status, response in operation["responses"].items() if status < "400"]
+            contents += [media for response in good for media in response.get("content", {}).values()]
+            for media in contents:
+                for row in rows_of(media["schema"], schemas):
+                    assert f"<code>{row.name}</code>" in section, (operation["operationId"], row)
+    assert "<code>messages[].attributes.*.value_base64</code>" in page
+    assert "integer 1 to 64" in page and "string: delayed, ready, leased, settled, stored" in page
+
+
+def test_the_page_can_hold_what_refers_to_itself() -> None:
+    schemas = {"Node": {"type": "object", "properties": {"next": {"$ref": "#/components/schemas/Node"}}}}
+
+    assert [row.name for row in rows_of({"$ref": "#/components/schemas/Node"}, schemas)][:2] == ["next", "next.next"]
+
+
+async def test_the_page_is_made_of_the_document_alone(document: dict[str, Any], client: httpx.AsyncClient) -> None:
+    assert page_of(document).decode() == (await client.get("/docs")).text
+    assert not re.search(r"9007199254740992|1000000000\.0", page_of(document).decode())
+
+
+def test_the_limits_of_names_are_the_engines() -> None:
+    from facade.native.units import NAME_PATTERN, QUEUE_PATTERN
+
+    for pattern, longest in ((NAME_PATTERN, limits.MAX_NAME), (QUEUE_PATTERN, limits.MAX_QUEUE_NAME)):
+        assert re.match(pattern, "a" * longest) and not re.match(pattern, "a" * (longest + 1))
