@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from engine.deliveries import Deliveries
 from engine.engine import Engine
 from engine.errors import (
     InvalidHandle,
@@ -21,7 +20,7 @@ from engine.errors import (
 )
 from engine.line import Line
 from engine.returns import Returns
-from engine.sweep import Sweeper
+from engine.sweep import Lent, Sweeper
 from engine.verbs import ExtendEntry, QueueSettings, SendEntry
 from schemas.records import Attribute, RedrivePolicy
 from state.errors import StateUnavailable
@@ -298,24 +297,26 @@ async def test_a_receiver_that_goes_away_keeps_no_message(engine: Engine, wait_m
 async def test_what_a_gone_receiver_gives_back_wakes_the_next_at_once(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     await engine.create_queue(BY, "q", QueueSettings(lease_ms=600_000))
     await send(engine, "q", "m")
-    give_back, of, lent = Returns.give_back, Deliveries.of, asyncio.Event()
+    give_back, sweep, lent = Returns.give_back, Sweeper.sweep, asyncio.Event()
 
     async def slow(self: Returns, *given: Any) -> None:
         await asyncio.sleep(0.3)
         await give_back(self, *given)
 
-    async def tells(self: Deliveries, queue: Any, tag: Any, received: Any, lease_ms: int | None) -> Any:
-        if received:
+    async def tells(self: Sweeper, *given: Any, **named: Any) -> Lent:
+        answer = await sweep(self, *given, **named)
+        if answer and not lent.is_set():
             lent.set()
-        return await of(self, queue, tag, received, lease_ms)
+            await asyncio.sleep(0.05)
+        return answer
 
     async def deaf(self: Wake, incarnation: str) -> None: ...
 
     monkeypatch.setattr(Returns, "give_back", slow)
-    monkeypatch.setattr(Deliveries, "of", tells)
+    monkeypatch.setattr(Sweeper, "sweep", tells)
     monkeypatch.setattr(Wake, "want", deaf)  # Redis' message may come too early or never: what happened here must do
     gone = asyncio.create_task(receive(engine, "q"))
-    await lent.wait()
+    await asyncio.wait_for(lent.wait(), 10)
     gone.cancel()
     started = time.monotonic()
     assert len(await receive(engine, "q", wait_ms=4000)) == 1
