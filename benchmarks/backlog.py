@@ -1,4 +1,5 @@
-"""A backlog of N messages of 1 KiB: filled, service started again, drained. Says memory of Redis, rates, what came and how often.
+"""A backlog of N messages of 1 KiB: filled, service started again, drained. Says memory of Redis,
+rates, what came and how often.
 
     .venv/bin/python -m benchmarks.backlog --messages 1000000
 

@@ -1,9 +1,10 @@
-"""What N idle long polls cost: memory of every process of a `leaseway up` before and while they wait, and how fast one is woken.
+"""What N idle long polls cost: memory of every process of a `leaseway up` before and while they
+wait, and how fast one is woken.
 
     .venv/bin/python -m benchmarks.idle_polls --polls 10000
 
-Starts its own `leaseway up` in a temporary folder; talks to 127.0.0.1 only; ends by itself. N connections need `ulimit -n` of
-N + 1,000 here and in the service.
+Starts its own `leaseway up` in a temporary folder; talks to 127.0.0.1 only; ends by itself. N
+connections need `ulimit -n` of N + 1,000 here and in the service.
 """
 
 from __future__ import annotations

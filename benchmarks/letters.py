@@ -1,10 +1,12 @@
-"""Causes planted among dead letters: does each come out as one cluster, and how long does that take?
+"""Causes planted among dead letters: does each come out as one cluster, and how long does that
+take?
 
     python -m benchmarks.letters [--letters 5000] [--queue mixed]
 
-Starts `leaseway up` in a temporary folder, sends as many good messages as bad ones through it, and has the bad ones killed. Of nine
-tenths of them there are five causes, in five formats (`mixed`) or all in JSON (`orders`); the rest is noise. Purity is the share of the
-letters in clusters that are of their cluster's main cause; `held` the share of a cause that one cluster holds.
+Starts `leaseway up` in a temporary folder, sends as many good messages as bad ones through it, and
+has the bad ones killed. Of nine tenths of them there are five causes, in five formats (`mixed`) or
+all in JSON (`orders`); the rest is noise. Purity is the share of the letters in clusters that are
+of their cluster's main cause; `held` the share of a cause that one cluster holds.
 """
 
 from __future__ import annotations
@@ -20,19 +22,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from facade.stack.spark_submit import connectors
-from spark.clusters import letter_clusters, with_cluster
-from spark.letters import succeeded_of
-from spark.log import Log
-from spark.session import session
-from spark.stage import kept
-from spark.tables import Tables
+from spark.dead_letters.clusters import letter_clusters, with_cluster
+from spark.dead_letters.dead_letters import succeeded_of
+from spark.frames.log import Log
+from spark.frames.session import session
+from spark.frames.tables import Tables
+from spark.reports.staging import kept
 from tests.services import Up
 from tests.spark.planted import CAUSES, plant
 from tests.spark.purity import found_of
 
 
 def planted(spark_session: SparkSession, folder: Path, queue: str, letters: int) -> tuple[DataFrame, DataFrame]:
-    """DEAD_LETTERS of a service in `folder`, with their `cause`, and MESSAGES that succeeded; the service has ended."""
+    """DEAD_LETTERS of a service in `folder`, with their `cause`, and MESSAGES that succeeded; the
+    service has ended.
+    """
     up = Up(folder / "up", "--workers", "1")
     try:
         up.wait_ready(120)

@@ -1,14 +1,19 @@
-"""A million messages, 200,000 acked out of order, Redis emptied: how long until it answers, until all is restored, and is it the same.
+"""A million messages, 200,000 acked out of order, Redis emptied: how long until it answers, until
+all is restored, and is it the same.
 
     python -m benchmarks.rebuild
 
-Starts a Kafka and a Redis of its own in a temporary folder; talks to 127.0.0.1 only; ends by itself.
+Starts a Kafka and a Redis of its own in a temporary folder; talks to 127.0.0.1 only; ends by
+itself.
 
 1. Fill: 1,000,000 messages into one queue of 4 partitions, appended as the sender does, in bulk.
-2. Receive the first 400,000 with a lease of 12 h; ack 200,000 of them, chosen at random, in random order. The rest stays leased,
-   so every second message is settled, the floor stays near 0, and there are 200,000 open deliveries.
-3. Digest: per unit, what is settled, the floor, and nonce, count, first receive, deadline of each open delivery.
-4. FLUSHALL, then a receive, asked again until it is answered with a message, and the counts, asked again until all units serve.
+2. Receive the first 400,000 with a lease of 12 h; ack 200,000 of them, chosen at random, in random
+   order. The rest stays leased, so every second message is settled, the floor stays near 0, and
+   there are 200,000 open deliveries.
+3. Digest: per unit, what is settled, the floor, and nonce, count, first receive, deadline of each
+  open delivery.
+4. FLUSHALL, then a receive, asked again until it is answered with a message, and the counts, asked
+  again until all units serve.
 5. `verify`; digest again, but for the message of that receive.
 """
 
@@ -31,13 +36,13 @@ from typing import Any, TypeVar
 import redis
 from msgspec.structs import astuple
 
-from engine.config import Settings
-from engine.doctor import Doctor
 from engine.engine import Engine
 from engine.errors import Unavailable
-from engine.queue import Queue
-from engine.verbs import Principal, QueueSettings
-from engine.verify import Report
+from engine.recovery.maintenance import Doctor
+from engine.recovery.verify import Report
+from engine.rules.queue import Queue
+from engine.settings import Settings
+from engine.shapes import Principal, QueueSettings
 from schemas.records import Message
 from schemas.wire import encode
 from tests.services import Services, running_services
@@ -91,7 +96,9 @@ async def ack(engine: Engine, handles: list[str]) -> None:
 
 
 async def digest(engine: Engine, queue: Queue, but: tuple[int, int] | None = None) -> tuple[str, int, int]:
-    """SHA-256 of settled offsets, floor and deliveries of each unit, and how many of each; `but` (partition, offset) is passed over."""
+    """SHA-256 of settled offsets, floor and deliveries of each unit, and how many of each; `but`
+    (partition, offset) is passed over.
+    """
     text, settled_count, lent_count = hashlib.sha256(), 0, 0
     for unit in queue.units:
         (tag,) = (await engine.core.store.dump(unit, engine.core.control.generation, [0])).tags

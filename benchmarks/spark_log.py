@@ -1,6 +1,8 @@
-"""Fills a Kafka with the log of a day: queues, messages, dead letters and what happened to them, written as the service writes it.
+"""Fills a Kafka with the log of a day: queues, messages, dead letters and what happened to them,
+written as the service writes it.
 
-Neighbours: `spark_report.py` counts what is here. Messages carry the time of their slot of the day, so that minutes mean something.
+Neighbours: `spark_report.py` counts what is here. Messages carry the time of their slot of the day,
+so that minutes mean something.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ class Unit:
 
 
 def fill(bootstrap: str, prefix: str, messages: int, size: int, begin_ms: int) -> Written:
-    """Writes topics `prefix`.*: `messages` bodies of `size` bytes over one day from `begin_ms` on; ends when Kafka has all."""
+    """Writes topics `prefix`.*: `messages` bodies of `size` bytes over one day from `begin_ms` on;
+    ends when Kafka has all.
+    """
     # Idempotent, as the service's: a batch that is sent again must not come behind later ones.
     many = {"linger.ms": 20, "batch.size": 1 << 20, "queue.buffering.max.kbytes": 1 << 18}
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, **many})
@@ -130,7 +134,9 @@ def _produce(producer: Producer, topic: str, partition: int, value: bytes, at_ms
 
 
 def _history(unit: Unit, few: int, at_ms: int, written: Written, chance: random.Random) -> tuple[bytes, list[int]]:
-    """One journal record: what became of the next `few` messages of the unit; the offsets of those that died."""
+    """One journal record: what became of the next `few` messages of the unit; the offsets of those
+    that died.
+    """
     offsets = list(range(unit.offset, unit.offset + few))
     unit.offset += few
     entries: list[JournalEntry] = []

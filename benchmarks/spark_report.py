@@ -1,11 +1,13 @@
-"""How long the full report takes: 2,000,000 messages of 1 KiB with 5,000,000 journal transitions, and a half and a quarter of that.
+"""How long the full report takes: 2,000,000 messages of 1 KiB with 5,000,000 journal transitions,
+and a half and a quarter of that.
 
     python -m benchmarks.spark_report [--messages 500000 1000000 2000000] [--bytes 1024]
 
-Starts a Kafka of its own in a temporary folder, fills one log per size, and runs `leaseway report` on each with 2 threads and a driver
-of 2 GiB. Talks to 127.0.0.1 only; ends by itself. Prints per size: the wall and CPU time with the start of the JVM, the time of each
-part, the most memory that the process and its JVM had, and from Spark's event log: bytes spilled, and the stages whose slowest task took
-far longer than their median (skew).
+Starts a Kafka of its own in a temporary folder, fills one log per size, and runs `leaseway report`
+on each with 2 threads and a driver of 2 GiB. Talks to 127.0.0.1 only; ends by itself. Prints per
+size: the wall and CPU time with the start of the JVM, the time of each part, the most memory that
+the process and its JVM had, and from Spark's event log: bytes spilled, and the stages whose slowest
+task took far longer than their median (skew).
 """
 
 from __future__ import annotations
@@ -58,14 +60,17 @@ def report(bootstrap: str, prefix: str, folder: Path) -> dict[str, Any]:
 
 
 def _tree(pid: int) -> tuple[int, float]:
-    """Resident MiB and CPU seconds of a process and its children: on a shared machine CPU time tells more than the wall clock."""
+    """Resident MiB and CPU seconds of a process and its children: on a shared machine CPU time
+    tells more than the wall clock.
+    """
     resident, ticks, asked = 0, 0, [pid]
     while asked:
         one = asked.pop()
         try:
             asked += [int(child) for child in Path(f"/proc/{one}/task/{one}/children").read_text().split()]
             status = Path(f"/proc/{one}/status").read_text()
-            # After the name in brackets, which may hold anything, user and system time are the 12th and 13th field.
+            # After the name in brackets, which may hold anything, user and system time are the 12th
+            # and 13th field.
             ticks += sum(map(int, Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[11:13]))
         except OSError:
             continue

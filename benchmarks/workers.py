@@ -1,9 +1,10 @@
-"""How throughput grows with workers while there are cores for them: each worker is held to a share of a core, so that two cores are enough.
+"""How throughput grows with workers while there are cores for them: each worker is held to a share
+of a core, so that two cores are enough.
 
     .venv/bin/python -m benchmarks.workers [--share 0.2] [--most 3] [--rounds 3]
 
-Starts one `leaseway up` for each number of workers, and loads them in turn. Talks to 127.0.0.1 only; ends by itself. Needs Linux, cgroup v1
-(`/sys/fs/cgroup/cpu`) and root.
+Starts one `leaseway up` for each number of workers, and loads them in turn. Talks to 127.0.0.1
+only; ends by itself. Needs Linux, cgroup v1 (`/sys/fs/cgroup/cpu`) and root.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ CELLS = (Cell("pipeline", 1, 32), Cell("pipeline", 10, 32))
 
 @contextlib.contextmanager
 def held(server: Server, share: float) -> Iterator[None]:
-    """Each worker may use `share` of a core, in periods of 10 ms, until the end. Raises OSError where it can't be."""
+    """Each worker may use `share` of a core, in periods of 10 ms, until the end. Raises OSError
+    where it can't be.
+    """
     groups: list[Path] = []
     try:
         for name, pid in server.pids:
@@ -48,7 +51,9 @@ def held(server: Server, share: float) -> Iterator[None]:
 
 
 def measure(most: int, share: float, rounds: int, seconds: float) -> dict[tuple[str, int], list[float]]:
-    """Messages a second: (cell, workers) -> one for each round. Raises RuntimeError when a run has a fault."""
+    """Messages a second: (cell, workers) -> one for each round. Raises RuntimeError when a run has
+    a fault.
+    """
     generator = Generator(load_generator(), seconds, 0)
     rates: dict[tuple[str, int], list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="leaseway-workers-") as folder, contextlib.ExitStack() as stack:

@@ -1,1 +1,3 @@
-"""Decides: queues, verbs, loading, moving. Knows Kafka through `log` and Redis through `state`; no HTTP, no dialect."""
+"""Decides: queues, verbs, loading, moving. Knows Kafka through `log` and Redis through `state`; no
+HTTP, no dialect.
+"""

@@ -13,14 +13,14 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from engine.bodies import Bodies
-from engine.config import Settings
-from engine.control import Control
-from engine.crowd import Crowd
+from engine.catalog.catalog import Control
 from engine.errors import LogUnavailable, Overloaded, Rebuilding, StoreUnavailable
-from engine.fifo import dedup_digest, group_digest
 from engine.log import Log, Record
-from engine.queue import Queue
+from engine.rules.contention import Crowd
+from engine.rules.fifo import dedup_digest, group_digest
+from engine.rules.queue import Queue
+from engine.settings import Settings
+from engine.window.body_cache import Bodies
 from schemas.filters import matches
 from schemas.identity import ids_of
 from schemas.records import Message
@@ -34,14 +34,18 @@ T = TypeVar("T")
 
 # A dying or claimed message waits so long for its mover; then another takes over.
 MOVE_MS = 30_000
-# An atomic batch whose last record came so much later than its first is torn: never shown (docs/decisions/0002).
+# An atomic batch whose last record came so much later than its first is torn: never shown
+# (docs/decisions/0002).
 BATCH_SPAN_MS = 30_000
-# The broker's clock may differ from ours and Redis' by this much when we look for a time in the log.
+# The broker's clock may differ from ours and Redis' by this much when we look for a time in the
+# log.
 CLOCK_MARGIN_MS = 60_000
 
 
 class Core:
-    """Shared parts. The engine sets `recover`, which rebuilds a queue, and `recover_soon`; `touched` tells the loaders of traffic."""
+    """Shared parts. The engine sets `recover`, which rebuilds a queue, and `recover_soon`;
+    `touched` tells the loaders of traffic.
+    """
 
     def __init__(self, settings: Settings, log: Log, connection: Connection, store: Store, control: Control) -> None:
         self.settings = settings
@@ -55,12 +59,14 @@ class Core:
         self.touched: Callable[[Queue, int], None] = lambda queue, partition: None
         self.nudge: Callable[[Queue, int, Received | Probed], None] = lambda queue, partition, seen: None
         self.journaled: Callable[[Queue, int, int], Awaitable[None]] = _not_journaled
-        # (incarnation, partition, since when what is receivable there is visible: ms, 0 = not known).
+        # (incarnation, partition, since when what is receivable there is visible: ms, 0 = not
+        # known).
         self.woken: Callable[[str, int, int], None] = lambda incarnation, partition, head_ms: None
         self.stopped: Callable[[Queue], int] = lambda queue: 0
         self.suspect: Callable[[Queue], None] = lambda queue: None
         self.keep: Callable[[Queue, int], Awaitable[None]] = _kept
-        # Units that this worker is rebuilding: its loaders must not shorten their leases meanwhile, nor give them up as idle.
+        # Units that this worker is rebuilding: its loaders must not shorten their leases meanwhile,
+        # nor give them up as idle.
         self.rebuilding: set[Unit] = set()
         self.rebuilt: Callable[[Unit], None] = lambda unit: None
         self.crowd = Crowd()
@@ -69,7 +75,7 @@ class Core:
         # Incarnation -> when messages were lent here last (loop time).
         self.lent_at: dict[str, float] = {}
         self.counts: dict[str, float] = {}
-        # (kind, queue) -> how many; there while it lasts. See engine/watch.py.
+        # (kind, queue) -> how many; there while it lasts. See engine/queues/alarms.py.
         self.alarms: dict[tuple[str, str], float] = {}
 
     def count(self, name: str, by: float = 1) -> None:
@@ -78,8 +84,8 @@ class Core:
     async def on_state(self, queue: Queue, call: Callable[[int], Awaitable[T]]) -> T:
         """Runs `call(generation)`; state found lost is rebuilt first, then the call is made again.
 
-        Raises StoreUnavailable (outcome unknown), Rebuilding (it takes longer than the caller should wait), Overloaded (the journal
-        is far behind; nothing was changed).
+        Raises StoreUnavailable (outcome unknown), Rebuilding (it takes longer than the caller
+        should wait), Overloaded (the journal is far behind; nothing was changed).
         """
         for _ in range(3):
             try:
@@ -96,7 +102,8 @@ class Core:
         return ids_of(self.secret, queue.incarnation, partition)(offset)
 
     def load_entry(self, queue: Queue, offset: int, sent_at_ms: int, message: Message, value: bytes) -> LoadEntry:
-        """A record as the window takes it: due time, and which tags want it (in the order of `queue.tags`).
+        """A record as the window takes it: due time, and which tags want it (in the order of
+        `queue.tags`).
 
         `value` may be b"": the window is to have it without its body.
         """
@@ -112,10 +119,12 @@ class Core:
         return LoadEntry(offset, packed, mask, move_key, "", group_digest(group) if group else b"")
 
     async def write_through(self, queue: Queue, partition: int, entries: Sequence[LoadEntry]) -> dict[int, int]:
-        """Puts records that Kafka has into the window at once. Where that fails the loader brings them later.
+        """Puts records that Kafka has into the window at once. Where that fails the loader brings
+        them later.
 
-        FIFO: gives the offset of the earlier message for each offset of one that repeats it, as far as known.
-        Raises LogUnavailable when the window belongs to another life of the topic, so that it takes none of them.
+        FIFO: gives the offset of the earlier message for each offset of one that repeats it, as far
+        as known. Raises LogUnavailable when the window belongs to another life of the topic, so
+        that it takes none of them.
         """
         unit = queue.units[partition]
         self.touched(queue, partition)
@@ -141,7 +150,9 @@ class Core:
             self.bodies.forget(unit, range(entry.offset, entry.offset + entry.count))
 
     async def _repeats(self, unit: Unit, entries: Sequence[LoadEntry]) -> dict[int, int]:
-        """FIFO: what repeats what among records that were early, or came by the loader before; waits a second for those before them."""
+        """FIFO: what repeats what among records that were early, or came by the loader before;
+        waits a second for those before them.
+        """
         known = [entry for entry in entries if entry.dedup]
         for _ in range(50 if known else 0):
             with contextlib.suppress(StateError):
@@ -153,14 +164,18 @@ class Core:
         return {}
 
     async def _check_length(self, queue: Queue, partition: int, cursor: int) -> None:
-        """A window that is beyond what was just appended: the loader was faster, or it is the window of a topic that was deleted."""
+        """A window that is beyond what was just appended: the loader was faster, or it is the
+        window of a topic that was deleted.
+        """
         part = (queue.topic, partition)
         if (await self.log.end_offsets([part])).get(part, cursor) < cursor:
             self.suspect(queue)
             raise LogUnavailable(f"topic {queue.topic} was made anew behind queue {queue.name!r}; try again")
 
     async def read_offsets(self, queue: Queue, partition: int, offsets: Sequence[int]) -> dict[int, Record]:
-        """The records at these offsets; one that Kafka no longer has is absent. Raises LogUnavailable."""
+        """The records at these offsets; one that Kafka no longer has is absent. Raises
+        LogUnavailable.
+        """
         found: dict[int, Record] = {}
         wanted = sorted(offsets)
         at = 0
@@ -177,7 +192,9 @@ class Core:
 
 
 def delay_of(queue: Queue, message: Message) -> int:
-    """How long after it was sent a message is due, in ms. Without a sender it is Kafka-native: the queue's own delay holds."""
+    """How long after it was sent a message is due, in ms. Without a sender it is Kafka-native: the
+    queue's own delay holds.
+    """
     return message.delay_ms if message.sender else queue.record.delay_ms
 
 
@@ -191,7 +208,7 @@ async def _not_journaled(queue: Queue, partition: int, seq: int) -> None:
 
 
 async def _kept(queue: Queue, delay_ms: int) -> None:
-    """A part of an engine (`doctor.py`) stores nothing."""
+    """A part of an engine (`maintenance.py`) stores nothing."""
 
 
 async def _no_recovery(queue: Queue) -> None:

@@ -1,38 +1,40 @@
 """The verbs of a queue over a log, one method each: all that a dialect may call.
 
-`by` is who asks; each method passes the authoriser before anything else. All raise EngineError. Any number of tasks may
-call at once; several workers may serve the same Kafka and Redis.
-Neighbours: `facade` builds one per worker. Must not know HTTP or a dialect. Longer than 250 lines: a method per verb, no logic.
+`by` is who asks; each method passes the authoriser before anything else. All raise EngineError. Any
+number of tasks may call at once; several workers may serve the same Kafka and Redis. Neighbours:
+`facade` builds one per worker. Must not know HTTP or a dialect. Longer than 250 lines: a method per
+verb, no logic.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from engine.access import Access
-from engine.attempts import Attempts
-from engine.browse import Browse
-from engine.config import Settings
-from engine.control import Control
+from engine.catalog.catalog import Control
 from engine.core import Core
 from engine.errors import Overloaded
-from engine.failpoints import arm
-from engine.leases import Leases
-from engine.limits import MAX_LONG_POLLS, check_asked, check_name
-from engine.loaders import Loaders
+from engine.journal.snapshots import Snapshots
+from engine.loading.owner import Loaders
 from engine.log import Log
-from engine.mover import Mover
-from engine.queue import Queue
-from engine.queues import Edit, Queues
-from engine.rebuild import Rebuilder
-from engine.receiver import Receiver
-from engine.renewal import Renewal
-from engine.sender import Sender
-from engine.show import queue_info, tag_infos, task_info
-from engine.snapshots import Snapshots
-from engine.tags import Tags
-from engine.tasks import Tasks
-from engine.verbs import (
+from engine.move.mover import Mover
+from engine.move.redrive import Tasks
+from engine.queues.access import Access
+from engine.queues.alarms import Watch
+from engine.queues.info import queue_info, tag_infos, task_info
+from engine.queues.queues import Edit, Queues
+from engine.queues.tags import Tags
+from engine.queues.topic_loss import Renewal
+from engine.receive.attempts import Attempts
+from engine.receive.browse import Browse
+from engine.receive.leases import Leases
+from engine.receive.receiver import Receiver
+from engine.recovery.rebuild import Rebuilder
+from engine.rules.limits import MAX_LONG_POLLS, check_asked, check_name
+from engine.rules.queue import Queue
+from engine.runtime.failpoints import arm
+from engine.send.sender import Sender
+from engine.settings import Settings
+from engine.shapes import (
     Alarm,
     Delivery,
     EntryResult,
@@ -47,7 +49,6 @@ from engine.verbs import (
     TagInfo,
     TaskInfo,
 )
-from engine.watch import Watch
 from schemas.filters import Filter
 from schemas.records import KeyRecord, QueueRecord, RedrivePolicy
 from schemas.vocabulary import Verb
@@ -88,11 +89,14 @@ class Engine:
         return self._receiver.waits(queue)
 
     async def start(self) -> None:
-        """Connects, reads the control topic, starts services in order. Raises LogUnavailable when Kafka does not answer."""
+        """Connects, reads the control topic, starts services in order. Raises LogUnavailable when
+        Kafka does not answer.
+        """
         await self.core.log.start()
         await self.core.connection.start()
         await self.core.control.start()
-        # Trusted if it is the life of Redis that the control topic names; else the first use finds its state lost.
+        # Trusted if it is the life of Redis that the control topic names; else the first use finds
+        # its state lost.
         self.core.store.trusted_run_id = self.core.control.redis_run_id
         await self._receiver.start()
         await self._loaders.start()
@@ -137,7 +141,9 @@ class Engine:
     # Queues
 
     async def create_queue(self, by: Principal, name: str, settings: QueueSettings) -> tuple[QueueInfo, bool]:
-        """Makes a queue; (info, False) when an equal one exists. Raises QueueExists, InvalidValue, NotAllowedOnQueue."""
+        """Makes a queue; (info, False) when an equal one exists. Raises QueueExists, InvalidValue,
+        NotAllowedOnQueue.
+        """
         self._access.authorise(by, Verb.CREATE_QUEUE)
         await self._may_send_to(by, settings.redrive_policy)
         if (existing := self.core.control.queues.get(name)) is not None:
@@ -147,7 +153,9 @@ class Engine:
         return await queue_info(self.core, queue), made
 
     async def list_queues(self, by: Principal, prefix: str, limit: int, after: str | None) -> tuple[list[str], str | None]:
-        """Names in order, and the `after` of the next page. Not an administrator: own queues only."""
+        """Names in order, and the `after` of the next page. Not an administrator: own queues
+        only.
+        """
         self._access.authorise(by, Verb.LIST_QUEUES)
         check_asked("limit", limit)
         queues = self.core.control.queues
@@ -162,7 +170,8 @@ class Engine:
         return None if queue is None else queue.record
 
     async def record(self, name: str) -> QueueRecord:
-        """What this worker knows of a queue; Redis is not asked. For dialects in which a verb means something else in a FIFO queue.
+        """What this worker knows of a queue; Redis is not asked. For dialects in which a verb means
+        something else in a FIFO queue.
 
         Nobody is authorised by it: the verb that follows does that. Raises QueueNotFound.
         """
@@ -172,7 +181,9 @@ class Engine:
         return await queue_info(self.core, await self._queue(by, Verb.GET_QUEUE, name))
 
     async def set_queue(self, by: Principal, name: str, settings: QueueSettings, edit: Edit | None = None) -> QueueInfo:
-        """Changes what is named, and what `edit` makes of what is: nothing is changed by others meanwhile; not the redrive policy."""
+        """Changes what is named, and what `edit` makes of what is: nothing is changed by others
+        meanwhile; not the redrive policy.
+        """
         await self._queue(by, Verb.SET_QUEUE, name)
         await self._may_send_to(by, settings.redrive_policy)
         return await queue_info(self.core, await self._queues.set(name, settings, edit))
@@ -182,7 +193,9 @@ class Engine:
         await self._queues.delete(name)
 
     def deleted_at_ms(self, name: str) -> int | None:
-        """When the queue of that name was deleted last (epoch ms), if that was within the last minute; it may be there again."""
+        """When the queue of that name was deleted last (epoch ms), if that was within the last
+        minute; it may be there again.
+        """
         return self.core.control.deleted.get(name)
 
     async def purge(self, by: Principal, name: str) -> None:
@@ -224,7 +237,9 @@ class Engine:
     # Messages
 
     async def send(self, by: Principal, queue: str, entries: list[SendEntry]) -> list[Sent]:
-        """Sends 1-100 messages, all or none; Kafka has them when this returns. Raises MessageTooLarge, LogUnavailable."""
+        """Sends 1-100 messages, all or none; Kafka has them when this returns. Raises
+        MessageTooLarge, LogUnavailable.
+        """
         found = self._known(by, Verb.SEND, queue) or await self._queue(by, Verb.SEND, queue)
         return await self._sender.send(found, by.id, entries)
 
@@ -238,9 +253,11 @@ class Engine:
         lease_ms: int | None,
         attempt: str | None = None,
     ) -> list[Delivery]:
-        """Lends up to `max` messages; waits up to `wait_ms` for the first. None = the queue's settings. Raises Overloaded, TooManyInFlight.
+        """Lends up to `max` messages; waits up to `wait_ms` for the first. None = the queue's
+        settings. Raises Overloaded, TooManyInFlight.
 
-        `attempt` names a receive of a FIFO queue: repeated, it is answered as before (engine/attempts.py); others ignore it.
+        `attempt` names a receive of a FIFO queue: repeated, it is answered as before
+        (engine/receive/attempts.py); others ignore it.
         """
         found = self._known(by, Verb.RECEIVE, queue) or await self._queue(by, Verb.RECEIVE, queue)
         at = found.tag(tag)
@@ -256,16 +273,22 @@ class Engine:
         return lent
 
     def undelivered(self, lent: Sequence[Delivery]) -> None:
-        """No answer carried what one receive has lent: it is given back as if it had not been lent. Returns at once."""
+        """No answer carried what one receive has lent: it is given back as if it had not been lent.
+        Returns at once.
+        """
         self._receiver.undelivered(lent)
 
     async def ack(self, by: Principal, queue: str, handles: list[str], *, late: bool = True) -> list[EntryResult]:
-        """Settles messages. `late`: a handle whose lease has lapsed counts until the message is delivered again."""
+        """Settles messages. `late`: a handle whose lease has lapsed counts until the message is
+        delivered again.
+        """
         found = self._known(by, Verb.ACK, queue) or await self._queue(by, Verb.ACK, queue)
         return await self._leases.ack(found, handles, late=late)
 
     async def settled(self, by: Principal, queue: str, handles: list[str]) -> list[bool]:
-        """Whether the message of each handle is settled under its tag: what makes a stale handle one that did its work before."""
+        """Whether the message of each handle is settled under its tag: what makes a stale handle
+        one that did its work before.
+        """
         return await self._leases.settled(await self._queue(by, Verb.ACK, queue), handles)
 
     async def extend(self, by: Principal, queue: str, entries: list[ExtendEntry], *, late: bool = True) -> list[EntryResult]:
@@ -276,7 +299,9 @@ class Engine:
         return await self._leases.release(await self._queue(by, Verb.RELEASE, queue), handles, delay_ms)
 
     async def kill(self, by: Principal, queue: str, handles: list[str]) -> list[EntryResult]:
-        """Sends messages to the dead-letter queue now; ok = it has them. Raises NotAllowedOnQueue without a policy."""
+        """Sends messages to the dead-letter queue now; ok = it has them. Raises NotAllowedOnQueue
+        without a policy.
+        """
         return await self._leases.kill(await self._queue(by, Verb.KILL, queue), handles)
 
     async def peek(self, by: Principal, queue: str, id_or_handle: str, tag: str | None) -> Peeked:
@@ -314,10 +339,12 @@ class Engine:
         alone: bool = False,
         ids: Sequence[str] | None = None,
     ) -> TaskInfo:
-        """Starts a task that sends the dead letters of `queue` to `destination`, None = each to where it came from.
+        """Starts a task that sends the dead letters of `queue` to `destination`, None = each to
+        where it came from.
 
-        `alone`: raises NotAllowedOnQueue unless `queue` is somebody's dead-letter queue and no other task is emptying it.
-        `ids`: only these, 1 to 10,000 message ids or addresses `incarnation/partition/offset`.
+        `alone`: raises NotAllowedOnQueue unless `queue` is somebody's dead-letter queue and no
+        other task is emptying it. `ids`: only these, 1 to 10,000 message ids or addresses
+        `incarnation/partition/offset`.
         """
         found = await self._queue(by, Verb.REDRIVE, queue)
         target = None
@@ -360,7 +387,9 @@ class Engine:
         return self._access.authenticate(key_id, secret)
 
     def authenticate_signed(self, key_id: str, fits: Callable[[str], bool]) -> Principal:
-        """Raises NotAuthenticated; `fits` says whether a secret has made the signature of a request."""
+        """Raises NotAuthenticated; `fits` says whether a secret has made the signature of a
+        request.
+        """
         return self._access.authenticate_signed(key_id, fits)
 
     async def ready(self) -> dict[str, str]:
@@ -382,5 +411,7 @@ class Engine:
         }
 
     def alarms(self) -> list[Alarm]:
-        """What needs somebody's attention, as this worker knows it; see engine/watch.py for the kinds."""
+        """What needs somebody's attention, as this worker knows it; see engine/queues/alarms.py for
+        the kinds.
+        """
         return [Alarm(kind, queue, number) for (kind, queue), number in sorted(self.core.alarms.items())]

@@ -1,13 +1,16 @@
-"""Errors of the engine. A dialect maps each class to its own code; a test walks the tree and fails on an unmapped one.
+"""Errors of the engine. A dialect maps each class to its own code; a test walks the tree and fails
+on an unmapped one.
 
 EngineError
     NotFound: QueueNotFound, TagNotFound, MessageNotFound, TaskNotFound, KeyNotFound
-    Conflict: QueueExists, TagExists, QueueInUse, TooManyDelayed, TooManyInFlight, MessageLeased, TaskEnded
+    Conflict: QueueExists, TagExists, QueueInUse, TooManyDelayed, TooManyInFlight, MessageLeased,
+              TaskEnded
     Refused:  InvalidValue (MessageTooLarge), InvalidHandle, NotAllowedOnQueue
     Denied:   NotAuthenticated, NotAuthorised
     Unavailable: LogUnavailable, StoreUnavailable, Rebuilding, Overloaded
 
-Unavailable and its children may be repeated by the client after `retry_after_s`; no other error may.
+Unavailable and its children may be repeated by the client after `retry_after_s`; no other error
+may.
 """
 
 from __future__ import annotations
@@ -109,7 +112,8 @@ class TooManyInFlight(Conflict):
     """As many messages are in flight as may be: one has to be settled or released first."""
 
     code = "too_many_in_flight"
-    # What a dialect may tell apart: whether the caller has waited for messages, and the kind of queue.
+    # What a dialect may tell apart: whether the caller has waited for messages, and the kind of
+    # queue.
     waited = False
     fifo = False
 

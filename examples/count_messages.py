@@ -1,8 +1,10 @@
-"""Counts the messages of a queue in its Kafka topic with Spark, by attribute `kind`: no facade in the way.
+"""Counts the messages of a queue in its Kafka topic with Spark, by attribute `kind`: no facade in
+the way.
 
     leaseway spark examples/count_messages.py 127.0.0.1:9092 orders
 
-The value of a record is Avro in Confluent wire format: five bytes of header, then the schema of schemas/avro/message.1.avsc.
+The value of a record is Avro in Confluent wire format: five bytes of header, then the schema of
+schemas/avro/message.1.avsc.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
-"""A stock Confluent Avro consumer that reads what HTTP clients sent: Kafka's own client, no code of Leaseway's.
+"""A stock Confluent Avro consumer that reads what HTTP clients sent: Kafka's own client, no code of
+Leaseway's.
 
-    python examples/native_consumer.py --bootstrap 127.0.0.1:9092 --endpoint http://127.0.0.1:9400 --queue orders
+    python examples/native_consumer.py --queue orders \\
+        --bootstrap 127.0.0.1:9092 --endpoint http://127.0.0.1:9400
 
-`leaseway up` writes both addresses to DIR/run.json. The topic of a queue is lw.q.<queue>; the facade serves the read side of
-the schema registry, so AvroDeserializer finds the schema by the id in each record. Reading this way takes nothing from the
-queue: no lease, no ack, and the offsets committed are those of this consumer's own group.
-Needs confluent-kafka with authlib, attrs, cachetools, certifi, fastavro and httpx2.
+`leaseway up` writes both addresses to DIR/run.json. The topic of a queue is lw.q.<queue>; the
+facade serves the read side of the schema registry, so AvroDeserializer finds the schema by the id
+in each record. Reading this way takes nothing from the queue: no lease, no ack, and the offsets
+committed are those of this consumer's own group. Needs confluent-kafka with authlib, attrs,
+cachetools, certifi, fastavro and httpx2.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ def records(consumer: Consumer, count: int | None, idle_s: float) -> Iterator[Me
 
 
 def shown(record: Message, deserialise: AvroDeserializer) -> dict[str, Any]:
-    """A record as JSON values. A plain Kafka producer's record is no Avro: then its value is the body, its headers the attributes."""
+    """A record as JSON values. A plain Kafka producer's record is no Avro: then its value is the
+    body, its headers the attributes.
+    """
     place = {"partition": record.partition(), "offset": record.offset()}
     try:
         message = deserialise(record.value(), SerializationContext(record.topic() or "", MessageField.VALUE))

@@ -1,14 +1,19 @@
-"""A worker: runs a command for each message of a queue, by the HTTP API and the standard library alone.
+"""A worker: runs a command for each message of a queue, by the HTTP API and the standard library
+alone.
 
     python examples/worker.py --endpoint http://127.0.0.1:9400 --queue orders -- sha256sum
 
-The body is the command's standard input; status 0 = done, any other = failed. How it keeps its promises:
-- a message is acked after its work, never before, so a worker that dies loses nothing: the lease runs out, another gets it;
+The body is the command's standard input; status 0 = done, any other = failed. How it keeps its
+promises:
+- a message is acked after its work, never before, so a worker that dies loses nothing: the lease
+  runs out, another gets it;
 - while the work takes long, the lease is extended, so that nobody else gets the message meanwhile;
-- on failure the message is given back with a delay that grows with its deliveries; a queue with a redrive policy moves it
+- on failure the message is given back with a delay that grows with its deliveries; a queue with a
+  redrive policy moves it
   to the dead-letter queue in the end;
 - SIGTERM or Ctrl-C: the work in hand is finished, what has not begun is given back at once.
-A message may come twice (its ack was lost, or its lease ran out), so the work must bear to be done twice.
+A message may come twice (its ack was lost, or its lease ran out), so the work must bear to be done
+twice.
 """
 
 from __future__ import annotations
@@ -38,14 +43,18 @@ class Queue:
         self._url = f"{endpoint.rstrip('/')}/v1/queues/{name}"
 
     def call(self, verb: str, body: dict[str, Any]) -> dict[str, Any]:
-        """POST a verb. Raises urllib.error.HTTPError for a refusal, another OSError when nobody answers."""
+        """POST a verb. Raises urllib.error.HTTPError for a refusal, another OSError when nobody
+        answers.
+        """
         request = urllib.request.Request(f"{self._url}/{verb}", json.dumps(body).encode(), {"content-type": "application/json"})
         with urllib.request.urlopen(request, timeout=90) as answer:
             found: dict[str, Any] = json.load(answer)
             return found
 
     def settle(self, verb: str, handle: str, **more: Any) -> str:
-        """Ack or release one message; `ok`, or why not. A lost connection is no disaster: the message comes again."""
+        """Ack or release one message; `ok`, or why not. A lost connection is no disaster: the
+        message comes again.
+        """
         try:
             status: str = self.call(verb, {"handles": [handle], **more})["results"][0]["status"]
         except OSError as error:

@@ -1,7 +1,8 @@
-"""The composition root of a facade worker: settings in, ASGI app out. Only here things are constructed and joined.
+"""The composition root of a facade worker: settings in, ASGI app out. Only here things are
+constructed and joined.
 
-Neighbours: the CLI's worker process serves the app; tests call `create_app` with an engine of theirs. This module must not
-know what an operation does.
+Neighbours: the CLI's worker process serves the app; tests call `create_app` with an engine of
+theirs. This module must not know what an operation does.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
-from engine.config import Settings
-from facade import health, metrics
-from facade.asgi import Intake
-from facade.handler import Handler
-from facade.metrics import Metrics
+from engine.settings import Settings
+from facade.http import health, metrics
+from facade.http.asgi import Intake
+from facade.http.handler import Handler
+from facade.http.metrics import Metrics
+from facade.http.schema_registry import Registry
 from facade.native import operations as native
-from facade.native.hot import HotPath
+from facade.native.fast_path import HotPath
 from facade.native.openapi import document_of
 from facade.native.page import documents
 from facade.native.routes import fastapi_app
-from facade.registry import Registry
 from facade.sqs.dialect import SqsDialect
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ def _engine(settings: Settings) -> Engine:
 
 
 def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
-    """The ASGI app of one worker. Its lifespan starts and stops the engine, which is made from `settings` if not given."""
+    """The ASGI app of one worker. Its lifespan starts and stops the engine, which is made from
+    `settings` if not given.
+    """
     verbs = engine if engine is not None else _engine(settings)
     counts = Metrics(verbs.counts, verbs.alarms)
     intake = Intake()

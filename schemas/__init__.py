@@ -1,1 +1,3 @@
-"""Names and shapes: vocabulary, Avro schemas, codecs. No I/O; imports no other package of the project."""
+"""Names and shapes: vocabulary, Avro schemas, codecs. No I/O; imports no other package of the
+project.
+"""

@@ -1,6 +1,8 @@
-"""The Avro binary of a snapshot in blocks: as one, a quarter of a million rows would hold up all other threads for half a second.
+"""The Avro binary of a snapshot in blocks: as one, a quarter of a million rows would hold up all
+other threads for half a second.
 
-Neighbours: `wire` calls it, `pack` has the small parts; tests hold it to the library. Must not know topics.
+Neighbours: `wire` calls it, `pack` has the small parts; tests hold it to the library. Must not know
+topics.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ _TEXTS = parse_schema({"type": "array", "items": "string"})
 
 
 def _array(schema: Any, items: Sequence[Any]) -> Iterator[bytes]:
-    """An array of Avro in blocks of ROWS items; each is what the library writes, without the end that it puts behind."""
+    """An array of Avro in blocks of ROWS items; each is what the library writes, without the end
+    that it puts behind.
+    """
     for at in range(0, len(items), ROWS):
         block = BytesIO()
         schemaless_writer(block, schema, to_builtins(items[at : at + ROWS]))
@@ -31,7 +35,9 @@ def _array(schema: Any, items: Sequence[Any]) -> Iterator[bytes]:
 
 
 def pack_snapshot(record: SnapshotRecord, head: bytes, deliveries: Any) -> bytes:
-    """`head` and the snapshot; `deliveries` = the parsed schema of that field. Raises ValueError or TypeError for what does not fit."""
+    """`head` and the snapshot; `deliveries` = the parsed schema of that field. Raises ValueError or
+    TypeError for what does not fit.
+    """
     parts = [head, text(record.queue), text(record.incarnation), *map(long, (record.partition, record.seq, record.at_ms))]
     if record.tags:
         parts.append(long(len(record.tags)))

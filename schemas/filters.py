@@ -1,8 +1,8 @@
 """Filters of tags and redrive tasks: which attributes a message must carry.
 
-Rules (reference/emq.md section 3.2): a condition of type `empty` asks that the attribute exists; any other asks that
-type and value are equal, byte for byte. A filter combines conditions with AND or OR.
-Neighbours: the sender and the loader ask `matches`; this module must not know queues.
+Rules (reference/emq.md section 3.2): a condition of type `empty` asks that the attribute exists;
+any other asks that type and value are equal, byte for byte. A filter combines conditions with AND
+or OR. Neighbours: the sender and the loader ask `matches`; this module must not know queues.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def _holds(condition: Condition, attributes: Mapping[str, Typed]) -> bool:
         return False
     if condition.type.lower() == "empty":
         return True
-    # The type of the engine's own attribute was once `STRING`: letters and filters of then say so still.
+    # The type of the engine's own attribute was once `STRING`: letters and filters of then say so
+    # still.
     of_engine = condition.name == SOURCE_QUEUE_ATTRIBUTE
     alike = attribute.type == condition.type or (of_engine and attribute.type.lower() == condition.type.lower())
     return alike and attribute.value == condition.value

@@ -1,9 +1,9 @@
 """Message ids and receipt handles: made, parsed, refused.
 
-Both are addresses with a keyed digest, so that an id or handle that this installation did not give out is told apart
-without a look at any store. All workers share the secret.
-Neighbours: the engine makes and parses them; dialects pass the text along. This module must not know queues by name,
-nor whether a delivery is still open: that is the scripts' part.
+Both are addresses with a keyed digest, so that an id or handle that this installation did not give
+out is told apart without a look at any store. All workers share the secret. Neighbours: the engine
+makes and parses them; dialects pass the text along. This module must not know queues by name, nor
+whether a delivery is still open: that is the scripts' part.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ _PLACE = Layout(">6sH")
 _MAC_BYTES = 8
 _NONCE_BYTES = 8
 _OFFSET_BYTES = 6
-# Version, incarnation, partition, tag; behind it offset, nonce, when the delivery began (version 1: nothing) and the MAC. In all 33 or
-# 39 bytes: a multiple of three, so that base64 has no spare bits and each handle has exactly one spelling.
+# Version, incarnation, partition, tag; behind it offset, nonce, when the delivery began (version 1:
+# nothing) and the MAC. In all 33 or 39 bytes: a multiple of three, so that base64 has no spare bits
+# and each handle has exactly one spelling.
 _HEAD = Layout(">B6sHH")
 _TIME_BYTES = {1: 0, 2: 6}
 _LAYOUTS = {version: Layout(f"{_HEAD.format}{_OFFSET_BYTES}sQ{time}s{_MAC_BYTES}s") for version, time in _TIME_BYTES.items()}
@@ -65,7 +66,9 @@ def _incarnation(text: str) -> bytes:
 
 @lru_cache(maxsize=4096)
 def ids_of(secret: bytes, incarnation: str, partition: int) -> Callable[[int], str]:
-    """What gives an offset of this partition its id. Both raise ValueError for a part out of its range (a fault of the caller)."""
+    """What gives an offset of this partition its id. Both raise ValueError for a part out of its
+    range (a fault of the caller).
+    """
     if partition >> PARTITION_BITS:
         raise ValueError(f"partition {partition} does not fit into a message id")
     place = _PLACE.pack(_incarnation(incarnation), partition)
@@ -86,7 +89,9 @@ def ids_of(secret: bytes, incarnation: str, partition: int) -> Callable[[int], s
 
 @lru_cache(maxsize=4096)
 def _handle_head(secret: bytes, version: int, incarnation: str, partition: int, tag: int) -> tuple[bytes, Callable[[], blake2b]]:
-    """What handles of one partition and tag begin with, and what makes hashers that have seen it."""
+    """What handles of one partition and tag begin with, and what makes hashers that have seen
+    it.
+    """
     head = _HEAD.pack(version, _incarnation(incarnation), partition, tag)
     seen = _keyed(secret, b"lw.handle", _MAC_BYTES)()
     seen.update(head)
@@ -94,7 +99,9 @@ def _handle_head(secret: bytes, version: int, incarnation: str, partition: int, 
 
 
 def handles_of(secret: bytes, incarnation: str, partition: int, tag: int, nonce: int, lent_at_ms: int) -> Callable[[int], str]:
-    """What gives an offset its handle, for all that one receive has lent. Both raise ValueError for a part out of its range (our fault)."""
+    """What gives an offset its handle, for all that one receive has lent. Both raise ValueError for
+    a part out of its range (our fault).
+    """
     version = 2 if lent_at_ms else 1
     try:
         head, copy = _handle_head(secret, version, incarnation, partition, tag)
@@ -115,19 +122,25 @@ def handles_of(secret: bytes, incarnation: str, partition: int, tag: int, nonce:
 
 
 class MessageId(Struct, frozen=True, gc=False):
-    """The address of a message: `incarnation` 12 lower-case hex digits, `partition` 0-4095, `offset` below 2**40."""
+    """The address of a message: `incarnation` 12 lower-case hex digits, `partition` 0-4095,
+    `offset` below 2**40.
+    """
 
     incarnation: str
     partition: int
     offset: int
 
     def text(self, secret: bytes) -> str:
-        """The id as a UUID of version 8. Raises ValueError if a part is out of its range (a fault of the caller)."""
+        """The id as a UUID of version 8. Raises ValueError if a part is out of its range (a fault
+        of the caller).
+        """
         return ids_of(secret, self.incarnation, self.partition)(self.offset)
 
     @classmethod
     def parse(cls, text: str, secret: bytes) -> MessageId:
-        """The address in `text` (either case). Raises BadIdentity if it is malformed or made with another secret."""
+        """The address in `text` (either case). Raises BadIdentity if it is malformed or made with
+        another secret.
+        """
         if len(text) != 36 or text[8] + text[13] + text[18] + text[23] != "----":
             raise BadIdentity("not a UUID")
         try:
@@ -144,9 +157,11 @@ class MessageId(Struct, frozen=True, gc=False):
 
 
 class Handle(Struct, frozen=True, gc=False):
-    """One delivery: the address, the number of the `tag` (16 bits) and the `nonce` of the lease (64 bits); offset below 2**48.
+    """One delivery: the address, the number of the `tag` (16 bits) and the `nonce` of the lease (64
+    bits); offset below 2**48.
 
-    `lent_at_ms` is when it began (epoch milliseconds below 2**48), 0 = unknown: handles had no time once.
+    `lent_at_ms` is when it began (epoch milliseconds below 2**48), 0 = unknown: handles had no time
+    once.
     """
 
     incarnation: str
@@ -157,12 +172,16 @@ class Handle(Struct, frozen=True, gc=False):
     lent_at_ms: int = 0
 
     def text(self, secret: bytes) -> str:
-        """The handle: 52 URL-safe characters, without a time 44. Raises ValueError if a part is out of its range (our fault)."""
+        """The handle: 52 URL-safe characters, without a time 44. Raises ValueError if a part is out
+        of its range (our fault).
+        """
         return handles_of(secret, self.incarnation, self.partition, self.tag, self.nonce, self.lent_at_ms)(self.offset)
 
     @classmethod
     def parse(cls, text: str, secret: bytes) -> Handle:
-        """The delivery in `text`. Raises BadIdentity if it is malformed, altered or made with another secret."""
+        """The delivery in `text`. Raises BadIdentity if it is malformed, altered or made with
+        another secret.
+        """
         form = _OF_CHARS.get(len(text))
         if form is None:
             raise BadIdentity("not a handle: wrong length")

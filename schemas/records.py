@@ -1,7 +1,7 @@
 """What is written to Kafka, as frozen structs; `wire.py` turns them into Avro and back.
 
-Neighbours: `engine` makes and reads them; `avro/*.avsc` says the same with units and defaults (a test holds both
-together). This module must not know topics or clients.
+Neighbours: `engine` makes and reads them; `avro/*.avsc` says the same with units and defaults (a
+test holds both together). This module must not know topics or clients.
 """
 
 from __future__ import annotations
@@ -12,14 +12,18 @@ from schemas.filters import Filter
 
 
 class Attribute(Struct, frozen=True):
-    """A user attribute: `type` is string[.sub], number[.sub] or binary[.sub] (case kept); `value` its bytes (UTF-8 but for binary)."""
+    """A user attribute: `type` is string[.sub], number[.sub] or binary[.sub] (case kept); `value`
+    its bytes (UTF-8 but for binary).
+    """
 
     type: str
     value: bytes
 
 
 class Origin(Struct, frozen=True):
-    """Where a moved message came from. `from_*` is the step that made this record, `original_*` the first send."""
+    """Where a moved message came from. `from_*` is the step that made this record, `original_*` the
+    first send.
+    """
 
     from_id: str
     from_tag: str
@@ -42,7 +46,9 @@ class BatchMark(Struct, frozen=True):
 
 
 class Message(Struct, frozen=True):
-    """The value of a record in `lw.q.<queue>`. Optional fields: None = the queue's setting holds."""
+    """The value of a record in `lw.q.<queue>`. Optional fields: None = the queue's setting
+    holds.
+    """
 
     body: bytes
     attributes: dict[str, Attribute] = {}
@@ -58,7 +64,9 @@ class Message(Struct, frozen=True):
 
 
 class JournalEntry(Struct, frozen=True):
-    """One thing that happened to `offsets` of a unit under tag `tag`. `times` is empty or one epoch-ms per offset."""
+    """One thing that happened to `offsets` of a unit under tag `tag`. `times` is empty or one
+    epoch-ms per offset.
+    """
 
     seq: int
     at_ms: int
@@ -70,7 +78,9 @@ class JournalEntry(Struct, frozen=True):
 
 
 class JournalRecord(Struct, frozen=True):
-    """The value of a record in `lw.journal`: entries of one unit in seq order. A reader drops seqs it has seen."""
+    """The value of a record in `lw.journal`: entries of one unit in seq order. A reader drops seqs
+    it has seen.
+    """
 
     queue: str
     incarnation: str
@@ -91,14 +101,18 @@ class TagRecord(Struct, frozen=True):
 
 
 class RedrivePolicy(Struct, frozen=True):
-    """After `max_receive_count` deliveries without an ack a message goes to queue `dead_letter_queue`."""
+    """After `max_receive_count` deliveries without an ack a message goes to queue
+    `dead_letter_queue`.
+    """
 
     dead_letter_queue: str
     max_receive_count: int
 
 
 class Grant(Struct, frozen=True):
-    """What `principals` may do, or must not. "*" among the principals = anybody but owner and administrators, who need no grant."""
+    """What `principals` may do, or must not. "*" among the principals = anybody but owner and
+    administrators, who need no grant.
+    """
 
     allow: bool
     principals: list[str]
@@ -106,7 +120,9 @@ class Grant(Struct, frozen=True):
 
 
 class QueueRecord(Struct, frozen=True):
-    """The value of a control record with key `queue/<name>`: all that is known of a queue. Times in ms, sizes in bytes."""
+    """The value of a control record with key `queue/<name>`: all that is known of a queue. Times in
+    ms, sizes in bytes.
+    """
 
     name: str
     incarnation: str
@@ -148,7 +164,8 @@ class KeyRecord(Struct, frozen=True):
 
 
 class TaskRecord(Struct, frozen=True):
-    """The value of a control record with key `task/<id>`: a redrive task. `rate` is messages a second, 0 = no bound.
+    """The value of a control record with key `task/<id>`: a redrive task. `rate` is messages a
+    second, 0 = no bound.
 
     `chosen`: the offsets that it may still move, by partition; None = all.
     """
@@ -174,7 +191,9 @@ class TaskRecord(Struct, frozen=True):
 
 
 class OpenDelivery(Struct, frozen=True, gc=False):
-    """An open message in a snapshot; nonce 0 = not lent; flag 0 none, 1 killed, 2 exhausted, 3 claimed."""
+    """An open message in a snapshot; nonce 0 = not lent; flag 0 none, 1 killed, 2 exhausted, 3
+    claimed.
+    """
 
     offset: int
     nonce: int
@@ -195,7 +214,9 @@ class TagSnapshot(Struct, frozen=True):
 
 
 class SnapshotRecord(Struct, frozen=True):
-    """The value of a record in `lw.snapshot` with key `<incarnation>/<partition>`: the journal of a unit up to `seq`."""
+    """The value of a record in `lw.snapshot` with key `<incarnation>/<partition>`: the journal of a
+    unit up to `seq`.
+    """
 
     queue: str
     incarnation: str
@@ -208,7 +229,9 @@ class SnapshotRecord(Struct, frozen=True):
 
 
 class PositionRecord(Struct, frozen=True):
-    """The value of the record `position` of a snapshot partition: every entry before `journal_offset` is in a snapshot."""
+    """The value of the record `position` of a snapshot partition: every entry before
+    `journal_offset` is in a snapshot.
+    """
 
     journal_offset: int
     at_ms: int

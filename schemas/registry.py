@@ -1,8 +1,9 @@
 """The read side of a schema registry, as data: which schema has which id.
 
-A subject is what a schema is about (`message`); its versions are numbered from 1; a schema's name is subject.version, as
-its file in `avro/`. An id is for ever: it stands in every record in Kafka, so rows are only added to `_IDS`.
-Neighbours: `wire` asks for schemas by id, the facade serves this over HTTP. This module must not know codecs or HTTP.
+A subject is what a schema is about (`message`); its versions are numbered from 1; a schema's name
+is subject.version, as its file in `avro/`. An id is for ever: it stands in every record in Kafka,
+so rows are only added to `_IDS`. Neighbours: `wire` asks for schemas by id, the facade serves this
+over HTTP. This module must not know codecs or HTTP.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ for _name, _id in _IDS.items():
 
 
 def schema_id(name: str) -> int:
-    """The id of schema `subject.version`, or of the newest version of `subject`. Raises KeyError if there is none."""
+    """The id of schema `subject.version`, or of the newest version of `subject`. Raises KeyError if
+    there is none.
+    """
     if name in _IDS:
         return _IDS[name]
     found = _VERSIONS[name]

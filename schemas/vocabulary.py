@@ -1,7 +1,7 @@
 """The words of Leaseway: each state, event, status and reason is defined here, once.
 
-Neighbours: every package reads these words; the symbols of the Avro enums, the status words of the Lua scripts and the
-docs are tested equal to them. This module must not know who uses a word.
+Neighbours: every package reads these words; the symbols of the Avro enums, the status words of the
+Lua scripts and the docs are tested equal to them. This module must not know who uses a word.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class EventKind(StrEnum):
     RETURNED = "returned"  # Given back by the worker: no answer carried the delivery, so it counts nothing; times = when receivable again.
 
 
-# What each kind does to a message, for whoever reads the journal; every kind is in one of these at least (a test says so).
+# What each kind does to a message, for whoever reads the journal; every kind is in one of these at
+# least (a test says so).
 SETTLES: Final = frozenset((
     EventKind.ACKED, EventKind.DEAD, EventKind.EXPIRED, EventKind.DELETED, EventKind.MOVED, EventKind.SKIPPED,
 ))  # Each of its offsets, for good.  # fmt: skip

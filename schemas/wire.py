@@ -1,8 +1,8 @@
 """Records to bytes and back: Confluent wire format (a zero byte, 4 bytes schema id, Avro binary).
 
-Neighbours: `records` has the shapes, `registry` the schemas; the engine calls this before a produce and after a fetch.
-This module must not know topics or offsets, and never decides what becomes of a record that it can't read.
-Every function is pure and safe from any thread.
+Neighbours: `records` has the shapes, `registry` the schemas; the engine calls this before a produce
+and after a fetch. This module must not know topics or offsets, and never decides what becomes of a
+record that it can't read. Every function is pure and safe from any thread.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ _DELIVERIES = parse_schema(_field(_field(json.loads(schema_text(_NEWEST["snapsho
 
 
 def _reading() -> dict[bytes, tuple[str, Any, Any]]:
-    """Head of a record -> subject, its writer's schema, and the newest schema if that is another one."""
+    """Head of a record -> subject, its writer's schema, and the newest schema if that is another
+    one.
+    """
     found = {}
     for number, written in _PARSED.items():
         subject = schema_name(number).split(".")[0]
@@ -84,7 +86,9 @@ _READING = _reading()
 
 
 def encode(record: AnyRecord) -> bytes:
-    """`record` with the newest schema of its kind. Raises ValueError or TypeError if a field does not hold what it should."""
+    """`record` with the newest schema of its kind. Raises ValueError or TypeError if a field does
+    not hold what it should.
+    """
     if type(record) is Message:
         return pack(record, _MESSAGE_HEAD)
     if type(record) is SnapshotRecord:
@@ -99,7 +103,8 @@ def encode(record: AnyRecord) -> bytes:
 def decode(data: bytes) -> AnyRecord:
     """The record in `data`, whatever version wrote it.
 
-    Raises UndecodableRecord if the head is not ours, or the rest is short, malformed, or followed by more bytes.
+    Raises UndecodableRecord if the head is not ours, or the rest is short, malformed, or followed
+    by more bytes.
     """
     known = _READING.get(data[:_HEAD_BYTES])
     if known is None:
@@ -115,8 +120,9 @@ def decode(data: bytes) -> AnyRecord:
 def decode_message(value: bytes | None, headers: Sequence[tuple[str, bytes | None]] | None) -> Message:
     """The message in a record of a queue's topic.
 
-    A value that does not name a message schema of ours is a native producer's: its bytes are the body, its headers the
-    attributes. Raises UndecodableRecord only for a value that names one and can't be read in full.
+    A value that does not name a message schema of ours is a native producer's: its bytes are the
+    body, its headers the attributes. Raises UndecodableRecord only for a value that names one and
+    can't be read in full.
     """
     if value is not None:
         if value.startswith(_MESSAGE_HEAD) and (message := unpack(value, _newest_message)) is not None:

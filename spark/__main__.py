@@ -1,6 +1,8 @@
-"""Runs a job: `python -m spark sql|report|live|choose|outcomes ...`; `leaseway` does so with the connectors' jars and its own brokers.
+"""Runs a job: `python -m spark sql|report|live|choose|outcomes ...`; `leaseway` does so with the
+connectors' jars and its own brokers.
 
-Neighbours: `arguments.py` has the options. Somebody's own Spark needs the connectors on its class path.
+Neighbours: `arguments.py` has the options. Somebody's own Spark needs the connectors on its class
+path.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from spark.arguments import choose_arguments, live_arguments, outcomes_arguments, report_arguments, sql_arguments
-from spark.log import BadOption, NoBroker, log_of, moment
+from spark.frames.log import BadOption, NoBroker, log_of, moment
 from spark.progress import tell
 
 _DAY = timedelta(days=1)
@@ -22,10 +24,10 @@ def run_sql(given: argparse.Namespace) -> int:
     """Prints the rows of a query; 0 done, 2 the query is wrong."""
     from pyspark.errors import AnalysisException, ParseException
 
-    from spark.session import job
-    from spark.source import span_of
+    from spark.frames.session import job
+    from spark.frames.source import span_of
+    from spark.frames.tables import Tables
     from spark.sql_job import lines
-    from spark.tables import Tables
 
     span, log = span_of(given), log_of(given)
     try:
@@ -42,8 +44,8 @@ def run_sql(given: argparse.Namespace) -> int:
 
 def run_report(given: argparse.Namespace) -> int:
     """Writes the reports of the last day before now, or of the span that was given."""
-    from spark.report import PAGE, folder_of, report
-    from spark.session import job
+    from spark.frames.session import job
+    from spark.reports.report import PAGE, folder_of, report
 
     end = moment(given.end) if given.end else datetime.now(UTC)
     begin = moment(given.begin) if given.begin else end - _DAY
@@ -60,8 +62,8 @@ def run_report(given: argparse.Namespace) -> int:
 
 def run_live(given: argparse.Namespace) -> int:
     """Runs the live tallies until it is ended, or once."""
-    from spark.live import Live
-    from spark.session import job
+    from spark.frames.session import job
+    from spark.live.live import Live
 
     log = log_of(given)
     topic = {None: f"{log.prefix}.rates", "none": None}.get(given.rates_topic, given.rates_topic)
@@ -73,14 +75,14 @@ def run_live(given: argparse.Namespace) -> int:
 
 def run_choose(given: argparse.Namespace) -> int:
     """Writes which letters a condition chooses; 0 done, 2 the condition is wrong."""
-    from spark.choose import run as run_it
+    from spark.dead_letters.selection import run as run_it
 
     return run_it(given)
 
 
 def run_outcomes(given: argparse.Namespace) -> int:
     """Writes how chosen letters were settled; 0 done."""
-    from spark.choose import run_outcomes as run_it
+    from spark.dead_letters.selection import run_outcomes as run_it
 
     return run_it(given)
 
@@ -101,7 +103,7 @@ def run(job: str, given: argparse.Namespace) -> int:
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    from spark.source import kafka_failure
+    from spark.frames.source import kafka_failure
 
     name = _SHOWN.get(job, job)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from pathlib import Path
 
-from spark.log import log_arguments
+from spark.frames.log import log_arguments
 
 OUTCOMES = "outcomes.json"  # Below the folder of the addresses: {queue: {how: letters}}.
 

@@ -1,6 +1,8 @@
-"""Writes `spark/` and `schemas/` as one zip for somebody's own Spark: `spark-submit --py-files leaseway-spark.zip`.
+"""Writes `spark/` and `schemas/` as one zip for somebody's own Spark: `spark-submit --py-files
+leaseway-spark.zip`.
 
-It needs nothing but PySpark and numpy there, with the Kafka and Avro connectors (docs/analytics.md). Must not import PySpark.
+It needs nothing but PySpark and numpy there, with the Kafka and Avro connectors
+(docs/analytics.md). Must not import PySpark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What a job says while it works: one line on stderr at the beginning of each stage. Results go to stdout. Must not know Spark."""
+"""What a job says while it works: one line on stderr at the beginning of each stage. Results go to
+stdout. Must not know Spark.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Rows of a query as lines of text. Neighbours: `spark/__main__.py`. Must not know which views there are."""
+"""Rows of a query as lines of text. Neighbours: `spark/__main__.py`. Must not know which views
+there are.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ CELL_CHARS = 60
 
 
 def lines(frame: DataFrame, form: str, limit: int) -> Iterator[str]:
-    """At most `limit` rows as `json` (an object a line), `csv` (with a head) or `table` (cells cut at 60 characters).
+    """At most `limit` rows as `json` (an object a line), `csv` (with a head) or `table` (cells cut
+    at 60 characters).
 
     Binary columns are Base64 in JSON, and hex elsewhere. Rows are fetched as they are printed.
     """

@@ -1,8 +1,9 @@
 """Owns tasks that nobody awaits: neither the task nor what it raises is lost.
 
-The event loop itself holds a task weakly, and tells of an exception only when the task is thrown away. So no part makes tasks of its
-own: `tests/unit/test_background.py` walks the source for them.
-Neighbours: every service has one for its tasks; `ending.py` ends them. Must not know what a task does.
+The event loop itself holds a task weakly, and tells of an exception only when the task is thrown
+away. So no part makes tasks of its own: `tests/unit/test_background.py` walks the source for them.
+Neighbours: every service has one for its tasks; `cancel.py` ends them. Must not know what a task
+does.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar, TypeVar
 
-from state.ending import end
+from state.cancel import end
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +23,9 @@ AGAIN_S = 1.0
 
 
 class Background:
-    """The tasks of one service. `failures` counts those of this process that ended by an exception, all services together."""
+    """The tasks of one service. `failures` counts those of this process that ended by an exception,
+    all services together.
+    """
 
     failures: ClassVar[int] = 0
 
@@ -32,7 +35,8 @@ class Background:
     def start(self, work: Coroutine[Any, Any, T], action: str, *, awaited: bool = False) -> asyncio.Task[T]:
         """Runs `work` beside its caller. What it raises is logged and counted.
 
-        `awaited`: callers await the task and handle what it raises, so it is only noted here, for they may have gone.
+        `awaited`: callers await the task and handle what it raises, so it is only noted here, for
+        they may have gone.
         """
         task = asyncio.get_running_loop().create_task(work, name=action)
         self._tasks.add(task)
@@ -40,7 +44,9 @@ class Background:
         return task
 
     def keep(self, job: Callable[[], Coroutine[Any, Any, None]], action: str) -> asyncio.Task[None]:
-        """Runs a job that is to go on until it is cancelled: one that raises is told of, and begun again a second later."""
+        """Runs a job that is to go on until it is cancelled: one that raises is told of, and begun
+        again a second later.
+        """
         return self.start(_again(job, action), action)
 
     async def finished(self) -> None:

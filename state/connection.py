@@ -1,6 +1,7 @@
 """One RESP connection to Redis for a worker: all commands of a loop tick leave in one write.
 
-Neighbours: `store.py` calls scripts through it; redis-py is for the rare (`wake.py`). Must not know scripts or keys.
+Neighbours: `store.py` calls scripts through it; redis-py is for the rare (`wake.py`). Must not know
+scripts or keys.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import hiredis
 
 from state.background import Background
-from state.ending import end
+from state.cancel import end
 from state.errors import StateUnavailable
 
 logger = logging.getLogger(__name__)
 
 CONNECT_S = 2.0
-# A reply that takes longer means that Redis is stopped or unreachable: the connection is cut so that callers get an answer.
+# A reply that takes longer means that Redis is stopped or unreachable: the connection is cut so
+# that callers get an answer.
 REPLY_S = 4.0
 RECONNECT_S = (0.05, 0.1, 0.2, 0.5)
 
@@ -30,7 +32,9 @@ Argument = str | bytes | int
 
 
 class _Wire(asyncio.Protocol):
-    """Bytes in and out of one TCP connection; replies resolve futures in the order of the commands."""
+    """Bytes in and out of one TCP connection; replies resolve futures in the order of the
+    commands.
+    """
 
     def __init__(self) -> None:
         self.reader = hiredis.Reader(notEnoughData=_NOTHING)
@@ -89,7 +93,8 @@ class _Wire(asyncio.Protocol):
 
 
 _NOTHING = object()
-# Redis 6.2 wraps what a command within a script was refused with: "ERR Error running script (...): ... -OOM command not allowed".
+# Redis 6.2 wraps what a command within a script was refused with: "ERR Error running script (...):
+# ... -OOM command not allowed".
 _WRAPPED = re.compile(r"-((?:OOM|READONLY|MISCONF|MASTERDOWN|CLUSTERDOWN) .*)", re.DOTALL)
 
 
@@ -117,7 +122,9 @@ class Connection:
         self._first: asyncio.Future[None] | None = None
 
     async def start(self) -> None:
-        """Returns when Redis has answered, or after CONNECT_S; the connection is tried for ever after."""
+        """Returns when Redis has answered, or after CONNECT_S; the connection is tried for ever
+        after.
+        """
         if self._keeper is None:
             self._first = asyncio.get_running_loop().create_future()
             self._keeper = self._background.keep(self._keep, "connect")
@@ -133,9 +140,11 @@ class Connection:
             self._wire = None
 
     def call(self, *arguments: Argument) -> asyncio.Future[Any]:
-        """Sends a command; the future is its reply: bytes, int, list, None or a hiredis.ReplyError (as a value).
+        """Sends a command; the future is its reply: bytes, int, list, None or a hiredis.ReplyError
+        (as a value).
 
-        Raises StateUnavailable (from here or from the future) when there is no connection; then the outcome is unknown.
+        Raises StateUnavailable (from here or from the future) when there is no connection; then the
+        outcome is unknown.
         """
         if self._wire is None:
             raise StateUnavailable(f"no connection to Redis at {self.place}")

@@ -1,7 +1,8 @@
 """What can go wrong between us and Redis.
 
 StateError
-    StateUnavailable: Redis can't be reached, or refused (out of memory, read-only); the outcome is unknown
+    StateUnavailable: Redis can't be reached, or refused (out of memory, read-only); the outcome is
+                      unknown
     StateLost:        Redis has no state of this unit, or one of another generation
     OutboxFull:       the journal is far behind; nothing was changed
     Fenced:           another loader owns the unit now
@@ -23,7 +24,9 @@ class StateLost(StateError):
 
 
 class OutboxFull(StateError):
-    """The journal is far behind, so the unit takes no more changes until it has caught up; nothing was changed."""
+    """The journal is far behind, so the unit takes no more changes until it has caught up; nothing
+    was changed.
+    """
 
 
 class Fenced(StateError):

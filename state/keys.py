@@ -1,4 +1,5 @@
-"""Spells every key in Redis. All keys of a unit share one hash tag, so that Redis Cluster keeps them together.
+"""Spells every key in Redis. All keys of a unit share one hash tag, so that Redis Cluster keeps
+them together.
 
 Neighbours: `store.py` only. Must not know what a key holds (see lua/README.md).
 """
@@ -57,17 +58,23 @@ class TagKeys:
         self.groups = f"{base}groups:{tag}"
 
     def all(self) -> list[str]:
-        """Every key of the tag, in the order of the scripts that take all of them (load, purge, delete)."""
+        """Every key of the tag, in the order of the scripts that take all of them (load, purge,
+        delete).
+        """
         return [self.visible, self.ahead, self.delayed, self.delivery, self.order, self.groups]
 
 
 def wake_channel(prefix: str, incarnation: str) -> str:
-    """Channel of a queue's wake-ups; the payload is a partition number, after a load with who loaded and what (`wake_up`)."""
+    """Channel of a queue's wake-ups; the payload is a partition number, after a load with who
+    loaded and what (`wake_up`).
+    """
     return f"{prefix}:wake:{incarnation}"
 
 
 def wake_up(partition: int, name: str, head_ms: int = 0) -> str:
-    """Payload of a wake-up that the worker of that name need not hear, for what is visible since `head_ms` (0 = not known)."""
+    """Payload of a wake-up that the worker of that name need not hear, for what is visible since
+    `head_ms` (0 = not known).
+    """
     return f"{partition} {name} {head_ms}"
 
 

@@ -1,8 +1,11 @@
-"""Locks among workers: at most one holder while Redis keeps the key, and a holder that knows when it may no longer act.
+"""Locks among workers: at most one holder while Redis keeps the key, and a holder that knows when
+it may no longer act.
 
-A holder renews its lock until it gives it up. One that was stopped (SIGSTOP, a machine asleep) finds by its own clock that the
-time is over, before it has asked anybody. A lock makes work orderly; what a late holder writes is refused by the readers of what
-it writes to (docs/decisions/0009). Neighbours: `engine.control`, `engine.tasks`, `engine.snapshots`. Must not know what is held.
+A holder renews its lock until it gives it up. One that was stopped (SIGSTOP, a machine asleep)
+finds by its own clock that the time is over, before it has asked anybody. A lock makes work
+orderly; what a late holder writes is refused by the readers of what it writes to
+(docs/decisions/0009). Neighbours: `engine.catalog.catalog`, `engine.move.redrive`,
+`engine.journal.snapshots`. Must not know what is held.
 """
 
 from __future__ import annotations
@@ -15,8 +18,8 @@ from contextlib import asynccontextmanager, suppress
 import hiredis
 
 from state.background import Background
+from state.cancel import end
 from state.connection import Connection
-from state.ending import end
 from state.errors import StateError, StateUnavailable
 from state.keys import lock_key
 
@@ -30,7 +33,9 @@ class LockBusy(StateError):
 
 
 class Hold:
-    """A lock as its holder knows it. `take` and `renew` are for one task at a time; `is_valid` asks nobody and may be called always."""
+    """A lock as its holder knows it. `take` and `renew` are for one task at a time; `is_valid` asks
+    nobody and may be called always.
+    """
 
     def __init__(self, connection: Connection, prefix: str, name: str, hold_ms: int) -> None:
         self._connection = connection
@@ -41,7 +46,9 @@ class Hold:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the lock is surely held still, by this process' clock; a tenth of the time is left for clocks that differ."""
+        """Whether the lock is surely held still, by this process' clock; a tenth of the time is
+        left for clocks that differ.
+        """
         return asyncio.get_running_loop().time() < self._until
 
     async def take(self) -> bool:
@@ -49,7 +56,9 @@ class Hold:
         return await self._ask("SET", self._key, self._token, "NX", "PX", self._hold_ms)
 
     async def renew(self) -> bool:
-        """Holds it for `hold_ms` from now; False = it is lost for good. Raises StateUnavailable (it may be held still)."""
+        """Holds it for `hold_ms` from now; False = it is lost for good. Raises StateUnavailable (it
+        may be held still).
+        """
         return await self._ask("EVAL", _RENEW, 1, self._key, self._token, self._hold_ms)
 
     async def _ask(self, *command: str | int) -> bool:
@@ -76,7 +85,8 @@ class Hold:
 
 @asynccontextmanager
 async def lock(connection: Connection, prefix: str, name: str, *, hold_ms: int, wait_s: float) -> AsyncIterator[Hold]:
-    """Holds lock `name` to the end of the block: renewed meanwhile, lost after `hold_ms` without a renewal.
+    """Holds lock `name` to the end of the block: renewed meanwhile, lost after `hold_ms` without a
+    renewal.
 
     Raises LockBusy after `wait_s`, StateUnavailable without Redis.
     """

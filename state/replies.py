@@ -1,4 +1,5 @@
-"""What the scripts take and answer, as frozen structs. Times are epoch milliseconds by Redis' clock.
+"""What the scripts take and answer, as frozen structs. Times are epoch milliseconds by Redis'
+clock.
 
 Neighbours: `store.py` makes them, `engine` reads them. Must not know how they travel.
 """
@@ -9,13 +10,15 @@ from msgspec import Struct
 
 from schemas.records import OpenDelivery
 
-# Messages a tag may have open in a unit beside those that are lent: ready and delayed, with bodies or without (what one costs:
-# docs/decisions/0004).
+# Messages a tag may have open in a unit beside those that are lent: ready and delayed, with bodies
+# or without (what one costs: docs/decisions/0004).
 MAX_OPEN = 200_000
 
 
 class Window(Struct, frozen=True):
-    """Bounds of a unit's window. `near_ms`: a message due later than this is kept without its body."""
+    """Bounds of a unit's window. `near_ms`: a message due later than this is kept without its
+    body.
+    """
 
     messages: int
     bytes: int
@@ -24,10 +27,12 @@ class Window(Struct, frozen=True):
 
 
 class LoadEntry(Struct, frozen=True):
-    """A record for the window. `packed` by `store.pack_body`, empty = skipped for `reason`; `mask` has a 1 per tag that wants it.
+    """A record for the window. `packed` by `store.pack_body`, empty = skipped for `reason`; `mask`
+    has a 1 per tag that wants it.
 
-    `count`: so many records from `offset` on are alike in all of this, and without bodies (FIFO: 1).
-    `group` are 8 bytes that stand for the message's group, empty = none; FIFO: `dedup` those of its deduplication id.
+    `count`: so many records from `offset` on are alike in all of this, and without bodies (FIFO:
+    1). `group` are 8 bytes that stand for the message's group, empty = none; FIFO: `dedup` those of
+    its deduplication id.
     """
 
     offset: int
@@ -43,7 +48,8 @@ class LoadEntry(Struct, frozen=True):
 class Loaded(Struct, frozen=True):
     """After a load: cursor and fullness per tag, in the order of the call, and how many were taken.
 
-    FIFO: `seen` is the next offset in the order of the log, -1 = not known; `repeats` names the earlier message that one repeats.
+    FIFO: `seen` is the next offset in the order of the log, -1 = not known; `repeats` names the
+    earlier message that one repeats.
     """
 
     cursors: list[int]
@@ -54,7 +60,9 @@ class Loaded(Struct, frozen=True):
 
 
 class Leased(Struct, frozen=True):
-    """A message lent. `packed` is empty when the window no longer had the body: read it from Kafka."""
+    """A message lent. `packed` is empty when the window no longer had the body: read it from
+    Kafka.
+    """
 
     offset: int
     count: int
@@ -64,7 +72,9 @@ class Leased(Struct, frozen=True):
 
 
 class Dying(Struct, frozen=True):
-    """A message to be moved to the dead-letter queue by who got this. `again_ms`: a lost mover had it until then, 0 = none."""
+    """A message to be moved to the dead-letter queue by who got this. `again_ms`: a lost mover had
+    it until then, 0 = none.
+    """
 
     offset: int
     count: int
@@ -76,11 +86,11 @@ class Dying(Struct, frozen=True):
 
 
 class Received(Struct, frozen=True):
-    """Answer of a receive; all of `leased` share `nonce`. `head_ms`: since when the next message of this unit is visible, or from when on;
-    `wait_ms` until then; None = there is none.
+    """Answer of a receive; all of `leased` share `nonce`. `head_ms`: since when the next message of
+    this unit is visible, or from when on; `wait_ms` until then; None = there is none.
 
-    `lent`: how many of `open` are; of a few it is not counted (include/lent.lua). `hungry`: nothing more is free now, so the window takes
-    more than bodies for, if the log has more.
+    `lent`: how many of `open` are; of a few it is not counted (include/lent.lua). `hungry`: nothing
+    more is free now, so the window takes more than bodies for, if the log has more.
     """
 
     now_ms: int
@@ -96,7 +106,8 @@ class Received(Struct, frozen=True):
 
 
 class Probed(Struct, frozen=True):
-    """A look at a unit under a tag: when its next message is due, cursor, what it holds, seen (FIFO), since when the first are visible.
+    """A look at a unit under a tag: when its next message is due, cursor, what it holds, seen
+    (FIFO), since when the first are visible.
 
     `wait_ms`, `head_ms`, `lent` and `hungry` as in `Received`.
     """
@@ -114,7 +125,9 @@ class Probed(Struct, frozen=True):
 
 
 class Acked(Struct, frozen=True):
-    """An EntryStatus word per handle, and the seq of the journal entry that tells of it, 0 = nothing was settled."""
+    """An EntryStatus word per handle, and the seq of the journal entry that tells of it, 0 =
+    nothing was settled.
+    """
 
     words: list[str]
     seq: int
@@ -135,14 +148,18 @@ class Killed(Struct, frozen=True):
 
 
 class Claimed(Struct, frozen=True):
-    """Nonce of a claim; per offset a word (ok, busy, held, settled) and until when a lost claim before held it (ms, 0 = none)."""
+    """Nonce of a claim; per offset a word (ok, busy, held, settled) and until when a lost claim
+    before held it (ms, 0 = none).
+    """
 
     nonce: int
     words: list[tuple[str, int]]
 
 
 class State(Struct, frozen=True):
-    """Where a message stands: MessageState word, receive count, first receive, next visible time."""
+    """Where a message stands: MessageState word, receive count, first receive, next visible
+    time.
+    """
 
     state: str
     count: int
@@ -151,7 +168,9 @@ class State(Struct, frozen=True):
 
 
 class TagCounts(Struct, frozen=True):
-    """Exact counts of one tag's window in one unit; `ahead` is how many at or above the cursor were taken already, open or settled."""
+    """Exact counts of one tag's window in one unit; `ahead` is how many at or above the cursor were
+    taken already, open or settled.
+    """
 
     ready: int
     delayed: int
@@ -162,7 +181,9 @@ class TagCounts(Struct, frozen=True):
 
 
 class TagDump(Struct, frozen=True):
-    """One tag of a unit at one moment. `cursor` -1 = the unit does not know the tag; `open` is offset -> next visible ms."""
+    """One tag of a unit at one moment. `cursor` -1 = the unit does not know the tag; `open` is
+    offset -> next visible ms.
+    """
 
     cursor: int
     floor: int
@@ -172,7 +193,9 @@ class TagDump(Struct, frozen=True):
 
 
 class Dump(Struct, frozen=True):
-    """A unit after journal entry `seq`; its outbox held entries up to `waiting`, 0 = none. Tags in the order of the call."""
+    """A unit after journal entry `seq`; its outbox held entries up to `waiting`, 0 = none. Tags in
+    the order of the call.
+    """
 
     seq: int
     waiting: int
@@ -180,7 +203,9 @@ class Dump(Struct, frozen=True):
 
 
 class Owned(Struct, frozen=True):
-    """Whether the lease is ours: then `number` is the epoch, else ms until the other's ends. `generation` None = not serving."""
+    """Whether the lease is ours: then `number` is the epoch, else ms until the other's ends.
+    `generation` None = not serving.
+    """
 
     ours: bool
     number: int

@@ -1,4 +1,5 @@
-"""Reads `lua/*.lua`: header contract, includes, SHA. A script's header is data: tests compare it with body and store.
+"""Reads `lua/*.lua`: header contract, includes, SHA. A script's header is data: tests compare it
+with body and store.
 
 Neighbours: `store.py` runs the scripts. Must not know what a script is for.
 """
@@ -20,7 +21,9 @@ class BadScript(ValueError):
 
 
 class Script(Struct, frozen=True):
-    """One verb in Lua. `keys` and `arguments` are the numbered names in order; `*_more` = further ones follow per tag or entry."""
+    """One verb in Lua. `keys` and `arguments` are the numbered names in order; `*_more` = further
+    ones follow per tag or entry.
+    """
 
     name: str
     purpose: str

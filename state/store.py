@@ -1,10 +1,12 @@
-"""The state in Redis: one method per script, replies as frozen structs. Other packages see no keys and no lists.
+"""The state in Redis: one method per script, replies as frozen structs. Other packages see no keys
+and no lists.
 
-Every method raises StateUnavailable (no Redis; the outcome is unknown) and, where it says so, StateLost or Fenced; the verbs
-of consumers also OutboxFull. Each call is
-one atomic script on one unit; any number of tasks and workers may call at once. `now_ms` 0 = Redis' clock (others: tests).
-Neighbours: `engine` calls it; `connection.py` carries, `keys.py` spells. Must not know queues' names, HTTP or Kafka.
-Longer than 250 lines: a method per script, so that the contract test finds each by its name.
+Every method raises StateUnavailable (no Redis; the outcome is unknown) and, where it says so,
+StateLost or Fenced; the verbs of consumers also OutboxFull. Each call is one atomic script on one
+unit; any number of tasks and workers may call at once. `now_ms` 0 = Redis' clock (others: tests).
+Neighbours: `engine` calls it; `connection.py` carries, `keys.py` spells. Must not know queues'
+names, HTTP or Kafka. Longer than 250 lines: a method per script, so that the contract test finds
+each by its name.
 """
 
 from __future__ import annotations
@@ -59,7 +61,8 @@ REFUSALS = ("OOM", "READONLY", "LOADING", "MISCONF", "BUSY", "MASTERDOWN", "CLUS
 
 
 def pack_body(sent_at_ms: int, due_ms: int, lease_ms: int | None, record: bytes) -> bytes:
-    """What the window keeps of a record: sent, due, own lease (None = the queue's), then the record as it is in Kafka.
+    """What the window keeps of a record: sent, due, own lease (None = the queue's), then the record
+    as it is in Kafka.
 
     With `record` b"" it keeps no body, so nothing of an own lease either.
     """
@@ -92,11 +95,14 @@ class Store:
         self._scripts = read_scripts()
         self._keys: dict[Unit, UnitKeys] = {}
         self.calls = 0
-        # Stands in the wake-ups of loads: who loads wakes those who wait in the same worker by itself.
+        # Stands in the wake-ups of loads: who loads wakes those who wait in the same worker by
+        # itself.
         self.name = secrets.token_hex(4)
-        # Whether this worker is known to be the only one that listens for wake-ups: then loads send none.
+        # Whether this worker is known to be the only one that listens for wake-ups: then loads send
+        # none.
         self.alone = False
-        # The life of the Redis server whose state is the true one; scripts on another one answer StateLost. None = not asked.
+        # The life of the Redis server whose state is the true one; scripts on another one answer
+        # StateLost. None = not asked.
         self.trusted_run_id: str | None = None
 
     def _unit(self, unit: Unit) -> UnitKeys:
@@ -128,7 +134,8 @@ class Store:
         if not isinstance(reply, hiredis.ReplyError):
             return reply
         text = str(reply)
-        # Redis 6.2 puts the refusal of a write inside a script behind "ERR Error running script ... -".
+        # Redis 6.2 puts the refusal of a write inside a script behind "ERR Error running script ...
+        # -".
         if text.split(" ", 1)[0] in REFUSALS or any(f" -{word} " in text for word in REFUSALS):
             raise StateUnavailable(f"Redis refused {name}: {text}")
         raise RuntimeError(f"{name}.lua failed: {text}")
@@ -139,7 +146,9 @@ class Store:
         return int(listeners)
 
     async def wake(self, incarnations: Iterable[str]) -> None:
-        """Tells all who wait for these queues to look at every partition. Raises StateUnavailable."""
+        """Tells all who wait for these queues to look at every partition. Raises
+        StateUnavailable.
+        """
         for incarnation in incarnations:
             await self._ask("PUBLISH", wake_channel(self._prefix, incarnation), wake_up(-1, self.name))
 
@@ -157,9 +166,10 @@ class Store:
     ) -> Loaded:
         """Takes records into the window of `tags`, each offset at most once per tag.
 
-        `scan` (from, next) says that the entries are all there is in that range, so that cursors may pass holes; without
-        it each entry is taken for itself: at the cursor, or early. FIFO: always all tags of the queue; `prime` says that the scan
-        begins at least five minutes of log before every cursor. Raises StateLost, Fenced (`epoch` is over).
+        `scan` (from, next) says that the entries are all there is in that range, so that cursors
+        may pass holes; without it each entry is taken for itself: at the cursor, or early. FIFO:
+        always all tags of the queue; `prime` says that the scan begins at least five minutes of log
+        before every cursor. Raises StateLost, Fenced (`epoch` is over).
         """
         keys, w = self._unit(unit), self._window
         names = [keys.meta, keys.body, keys.refs, keys.outbox, keys.origins, keys.dedup, keys.ids, keys.pending]
@@ -192,7 +202,8 @@ class Store:
         until_ms: int = 0,
         now_ms: int = 0,
     ) -> Received:
-        """Lends up to `max` due messages, of a standard queue those visible at `until_ms` already (0 = now); see receive.lua.
+        """Lends up to `max` due messages, of a standard queue those visible at `until_ms` already
+        (0 = now); see receive.lua.
 
         Raises StateLost.
         """
@@ -229,7 +240,9 @@ class Store:
         )
 
     async def probe(self, unit: Unit, generation: int, tag: int, *, times: int = 0, now_ms: int = 0) -> Probed:
-        """When a receive would find something, and the first `times` times of what is visible. Changes nothing. Raises StateLost."""
+        """When a receive would find something, and the first `times` times of what is visible.
+        Changes nothing. Raises StateLost.
+        """
         keys = self._unit(unit)
         t = keys.tag(tag)
         names = (keys.meta, t.visible, t.delivery, keys.body, t.groups, t.delayed)
@@ -239,7 +252,9 @@ class Store:
     async def ack(
         self, unit: Unit, generation: int, tag: int, pairs: Sequence[tuple[int, int]], *, late: bool = True, now_ms: int = 0
     ) -> Acked:
-        """Settles (offset, nonce) pairs. `late`: a lapsed lease counts until redelivery. Raises StateLost."""
+        """Settles (offset, nonce) pairs. `late`: a lapsed lease counts until redelivery. Raises
+        StateLost.
+        """
         keys = self._unit(unit)
         t = keys.tag(tag)
         names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.order, t.groups)
@@ -295,7 +310,9 @@ class Store:
     async def give_back(
         self, unit: Unit, generation: int, tag: int, rows: Sequence[tuple[int, int, int]], *, rest_ms: int, now_ms: int = 0
     ) -> list[str]:
-        """Uncounts deliveries (offset, nonce, due ms or 0 = its body could not be read) that nobody was given. Raises StateLost."""
+        """Uncounts deliveries (offset, nonce, due ms or 0 = its body could not be read) that nobody
+        was given. Raises StateLost.
+        """
         keys = self._unit(unit)
         t = keys.tag(tag)
         arguments: list[Argument] = [generation, now_ms, tag, rest_ms, wake_channel(self._prefix, unit.incarnation), unit.partition]
@@ -316,7 +333,9 @@ class Store:
         late: bool = True,
         now_ms: int = 0,
     ) -> list[Killed]:
-        """Marks (offset, nonce) pairs as dying; the caller moves those with status ok. Raises StateLost."""
+        """Marks (offset, nonce) pairs as dying; the caller moves those with status ok. Raises
+        StateLost.
+        """
         keys = self._unit(unit)
         t = keys.tag(tag)
         arguments: list[Argument] = [generation, now_ms, tag, int(late), move_ms]
@@ -332,7 +351,9 @@ class Store:
     async def settle(
         self, unit: Unit, generation: int, tag: int, kind: str, pairs: Sequence[tuple[int, int]], *, reason: str = "", now_ms: int = 0
     ) -> list[str]:
-        """Ends a move at its source: kind dead or moved; `reason` goes into the journal. Raises StateLost."""
+        """Ends a move at its source: kind dead or moved; `reason` goes into the journal. Raises
+        StateLost.
+        """
         keys = self._unit(unit)
         t = keys.tag(tag)
         arguments: list[Argument] = [generation, now_ms, tag, kind, wake_channel(self._prefix, unit.incarnation), unit.partition, reason]
@@ -353,10 +374,11 @@ class Store:
         beyond: bool = False,
         now_ms: int = 0,
     ) -> Claimed:
-        """Holds messages for a redrive task: words ok, busy (leased or dying), held (by another claim), settled, stored.
+        """Holds messages for a redrive task: words ok, busy (leased or dying), held (by another
+        claim), settled, stored.
 
-        Each is (offset, group or b"", move key or ""). What the window has not taken is `stored`, unless it has a move key, or with
-        `beyond`; FIFO needs its group then. Raises StateLost.
+        Each is (offset, group or b"", move key or ""). What the window has not taken is `stored`,
+        unless it has a move key, or with `beyond`; FIFO needs its group then. Raises StateLost.
         """
         keys = self._unit(unit)
         t = keys.tag(tag)
@@ -374,13 +396,17 @@ class Store:
         return names
 
     async def delete(self, unit: Unit, generation: int, tags: Sequence[int], offset: int, *, now_ms: int = 0) -> str:
-        """Settles one message under all tags: ok, busy (leased under one; nothing changed) or settled. Raises StateLost."""
+        """Settles one message under all tags: ok, busy (leased under one; nothing changed) or
+        settled. Raises StateLost.
+        """
         keys, channel = self._unit(unit), wake_channel(self._prefix, unit.incarnation)
         reply = await self._run("delete", self._all_tags(keys, tags), (generation, now_ms, channel, unit.partition, offset, *tags))
         return reply[0].decode().lower()  # type: ignore[no-any-return]
 
     async def purge(self, unit: Unit, generation: int, tags: Sequence[int], below: int, *, now_ms: int = 0) -> int:
-        """Settles all below offset `below` under `tags`; returns how many were open in the window. Raises StateLost."""
+        """Settles all below offset `below` under `tags`; returns how many were open in the window.
+        Raises StateLost.
+        """
         keys = self._unit(unit)
         names = self._all_tags(keys, tags)
         names[4:4] = (keys.dedup, keys.pending)
@@ -396,7 +422,9 @@ class Store:
         return [State(out[i].decode(), out[i + 1], out[i + 2] or None, out[i + 3] or None) for i in range(0, len(out), 4)]
 
     async def info(self, unit: Unit, generation: int, tags: Sequence[int], *, now_ms: int = 0) -> list[TagCounts]:
-        """Exact counts of the window, cursor, floor and what was taken ahead of the cursor, per tag. Raises StateLost."""
+        """Exact counts of the window, cursor, floor and what was taken ahead of the cursor, per
+        tag. Raises StateLost.
+        """
         keys = self._unit(unit)
         names = [keys.meta, keys.outbox]
         for tag in tags:
@@ -405,7 +433,9 @@ class Store:
         return [TagCounts(*out[i : i + 6]) for i in range(0, len(out), 6)]
 
     async def dump(self, unit: Unit, generation: int, tags: Sequence[int]) -> Dump:
-        """One moment of a unit under `tags`. Holds Redis up for about 2 us per open message. Raises StateLost."""
+        """One moment of a unit under `tags`. Holds Redis up for about 2 us per open message. Raises
+        StateLost.
+        """
         keys = self._unit(unit)
         names = [keys.meta, keys.outbox]
         for tag in tags:
@@ -420,7 +450,9 @@ class Store:
         return Owned(status == b"OWNED", number, int(generation) if generation else None)
 
     async def seize(self, unit: Unit, worker: str, *, lease_ms: int, now_ms: int = 0) -> int:
-        """Takes a unit out of service and its lease from whoever has it; the new epoch. What waits in the outbox stays there."""
+        """Takes a unit out of service and its lease from whoever has it; the new epoch. What waits
+        in the outbox stays there.
+        """
         return int((await self._run("seize", (self._unit(unit).meta,), (now_ms, worker, lease_ms)))[1])
 
     async def disown(self, unit: Unit, epoch: int) -> bool:
@@ -430,7 +462,9 @@ class Store:
         return bool(reply[0] == b"OK")
 
     async def drain(self, unit: Unit, epoch: int, *, done_seq: int, max: int) -> list[Entry]:
-        """Drops entries up to `done_seq` (the journal has them) and returns the next ones. Raises Fenced."""
+        """Drops entries up to `done_seq` (the journal has them) and returns the next ones. Raises
+        Fenced.
+        """
         keys = self._unit(unit)
         _, packed = await self._run("drain", (keys.meta, keys.outbox), (epoch, done_seq, max))
         return [_entry(data) for data in packed]
@@ -446,7 +480,8 @@ class Store:
         epoch: int = 0,
         seq: int = 0,
     ) -> None:
-        """Makes a unit serve; `starts` = (tag, first offset). `serving`: only adds tags to one that serves.
+        """Makes a unit serve; `starts` = (tag, first offset). `serving`: only adds tags to one that
+        serves.
 
         Raises StateLost (other generation, or it does not serve), Fenced.
         """
@@ -468,7 +503,9 @@ class Store:
         groups: Mapping[int, bytes] = MappingProxyType({}),
         now_ms: int = 0,
     ) -> None:
-        """Writes a slice (1,000 deliveries at most) of a rebuild of one tag; `groups` by offset in FIFO units. Raises Fenced."""
+        """Writes a slice (1,000 deliveries at most) of a rebuild of one tag; `groups` by offset in
+        FIFO units. Raises Fenced.
+        """
         keys = self._unit(unit)
         t = keys.tag(tag)
         arguments: list[Argument] = [epoch, now_ms, tag, cursor, len(settled), *settled]
@@ -477,7 +514,9 @@ class Store:
         await self._run("restore", (keys.meta, t.ahead, t.delivery, t.visible, t.delayed, t.order, t.groups), arguments)
 
     async def recall(self, unit: Unit, epoch: int, moves: Sequence[tuple[str, int]]) -> None:
-        """Writes moves (key, offset of the first copy) that a rebuild knows of, 1,000 at most. Raises Fenced."""
+        """Writes moves (key, offset of the first copy) that a rebuild knows of, 1,000 at most.
+        Raises Fenced.
+        """
         keys = self._unit(unit)
         arguments: list[Argument] = [epoch]
         for move in moves:
@@ -485,7 +524,9 @@ class Store:
         await self._run("recall", (keys.meta, keys.origins), arguments)
 
     async def clear(self, unit: Unit, epoch: int, tags: Sequence[int]) -> None:
-        """Empties a unit before a rebuild, of other tags that it knows too; its loader's lease stays. Raises Fenced."""
+        """Empties a unit before a rebuild, of other tags that it knows too; its loader's lease
+        stays. Raises Fenced.
+        """
         keys = self._unit(unit)
         names = keys.all() + [name for tag in {*tags, *await self.known_tags(unit)} for name in keys.tag(tag).all()]
         await self._run("clear", names, (epoch,))
@@ -496,7 +537,9 @@ class Store:
         return {int(tag) for kind, _, tag in fields if kind in _TAG_FIELDS}
 
     async def close(self, unit: Unit, tag: int) -> None:
-        """Forgets a tag of a unit; what is cut off is known as one of `known_tags`, to be closed again."""
+        """Forgets a tag of a unit; what is cut off is known as one of `known_tags`, to be closed
+        again.
+        """
         keys = self._unit(unit)
         t = keys.tag(tag)
         names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, t.ahead, t.delayed, t.order, t.groups)
@@ -504,7 +547,9 @@ class Store:
             pass
 
     async def _ask(self, *command: Argument) -> Any:
-        """A plain command. Raises StateUnavailable, also for what Redis refuses (it is loading its file, or read-only)."""
+        """A plain command. Raises StateUnavailable, also for what Redis refuses (it is loading its
+        file, or read-only).
+        """
         reply = await self._connection.call(*command)
         if isinstance(reply, hiredis.ReplyError):
             raise StateUnavailable(f"Redis refused {command[0]!r}: {reply}")
@@ -515,7 +560,9 @@ class Store:
         return int(await self._ask("HGET", self._unit(unit).meta, "seq") or 0)
 
     async def drained_seq(self, unit: Unit) -> tuple[int, int]:
-        """(base, drained): the journal has the entries of this life of the state, which begins above `base`, up to `drained`; 0 = none."""
+        """(base, drained): the journal has the entries of this life of the state, which begins
+        above `base`, up to `drained`; 0 = none.
+        """
         base, drained = await self._ask("HMGET", self._unit(unit).meta, "base", "drained")
         return int(base or 0), int(drained or 0)
 
@@ -524,7 +571,9 @@ class Store:
         return int(await self._ask("LLEN", self._unit(unit).outbox))
 
     async def delayed(self, unit: Unit, tags: Sequence[int], now_ms: int) -> int:
-        """How many messages of the tag with the most are delayed beyond a time. Raises StateUnavailable."""
+        """How many messages of the tag with the most are delayed beyond a time. Raises
+        StateUnavailable.
+        """
         names = [self._unit(unit).tag(tag).delayed for tag in tags]
         return max(map(int, await asyncio.gather(*(self._ask("ZCOUNT", name, f"({now_ms}", "+inf") for name in names))))
 
@@ -534,7 +583,9 @@ class Store:
         return max(map(int, await asyncio.gather(*(self._ask("ZCARD", name) for name in names))))
 
     async def dedup_firsts(self, unit: Unit, ids: Sequence[bytes]) -> tuple[int, list[int | None]]:
-        """FIFO: (next offset in order or -1, offset of the message that has each id now). Raises StateUnavailable."""
+        """FIFO: (next offset in order or -1, offset of the message that has each id now). Raises
+        StateUnavailable.
+        """
         keys = self._unit(unit)
         seen, packed = await asyncio.gather(self._ask("HGET", keys.meta, "seen"), self._ask("HMGET", keys.dedup, *ids))
         return int(seen or -1), [struct.unpack(">QQ", p)[1] if p else None for p in packed]
@@ -569,7 +620,8 @@ def _tag_dump(cursor: int, floor: int, visible: bytes, deliveries: list[bytes], 
     open_at = {int(scores[i]): abs(int(float(scores[i + 1]))) for i in range(0, len(scores), 2)}
     lent = {}
     for i in range(0, len(deliveries), 2):
-        # Behind it is the message's group. What has a group has an entry before it is lent, too: that is none of a delivery.
+        # Behind it is the message's group. What has a group has an entry before it is lent, too:
+        # that is none of a delivery.
         delivery = OpenDelivery(int(deliveries[i]), *_DELIVERY.unpack_from(deliveries[i + 1]))
         if delivery.nonce or delivery.count or delivery.flag:
             lent[delivery.offset] = delivery

@@ -1,7 +1,7 @@
 """Subscribes to wake-ups: another worker has made messages of a queue receivable.
 
-Neighbours: `engine.receiver` subscribes queues it has waiters for. A lost wake-up costs time, never a message: waiters look
-again every few seconds. Must not know what waits.
+Neighbours: `engine.receive.receiver` subscribes queues it has waiters for. A lost wake-up costs
+time, never a message: waiters look again every few seconds. Must not know what waits.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import redis.asyncio
 from redis.exceptions import RedisError
 
 from state.background import Background
-from state.ending import end
+from state.cancel import end
 from state.keys import wake_channel
 
 logger = logging.getLogger(__name__)
 
 
 class Wake:
-    """A subscriber. `heard(incarnation, partition, visible since ms or 0)` is called on the loop; -1 = all: a subscription begins.
+    """A subscriber. `heard(incarnation, partition, visible since ms or 0)` is called on the loop;
+    -1 = all: a subscription begins.
 
     Wake-ups that name this worker (`name`) are left out.
     """
@@ -47,7 +48,9 @@ class Wake:
             self._task = None
 
     async def want(self, incarnation: str) -> None:
-        """Hears of this queue from now on; returns when Redis has been asked, and `heard` is called (-1) when it listens. Idempotent."""
+        """Hears of this queue from now on; returns when Redis has been asked, and `heard` is called
+        (-1) when it listens. Idempotent.
+        """
         if incarnation in self._wanted:
             return
         self._wanted.add(incarnation)

@@ -1,9 +1,11 @@
-"""Clients of other services that the tests run as they come from their registry, each in a folder of its own.
+"""Clients of other services that the tests run as they come from their registry, each in a folder
+of its own.
 
-They can't live in .venv: they need other versions of what is there. A lock file with hashes says what a folder holds, and the
-folder's name has the lock's check sum. `python -m tests.clients LOCK ...` fetches (make setup does), and LOCK:PACKAGE the source of
-a package of a lock, with the tests that its authors wrote; a test that finds a folder missing fetches it too.
-Neighbours: `conftest.absent` says what becomes of a test whose client can't be had.
+They can't live in .venv: they need other versions of what is there. A lock file with hashes says
+what a folder holds, and the folder's name has the lock's check sum. `python -m tests.clients LOCK
+...` fetches (make setup does), and LOCK:PACKAGE the source of a package of a lock, with the tests
+that its authors wrote; a test that finds a folder missing fetches it too. Neighbours:
+`conftest.absent` says what becomes of a test whose client can't be had.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ class NotFetched(Exception):
 
 
 def fetched(lock: Path) -> Path:
-    """The folder with what `lock` names, for PYTHONPATH; fetched when it is not there. Raises NotFetched."""
+    """The folder with what `lock` names, for PYTHONPATH; fetched when it is not there. Raises
+    NotFetched.
+    """
     folder = ROOT / ".cache" / f"{lock.stem}-{zlib.crc32(lock.read_bytes()):08x}"
     if folder.is_dir():
         return folder
@@ -39,7 +43,9 @@ def fetched(lock: Path) -> Path:
 
 
 def source(lock: Path, package: str) -> Path:
-    """The folder with the source of a package, at the version and hash that `lock` has for it. Raises NotFetched."""
+    """The folder with the source of a package, at the version and hash that `lock` has for it.
+    Raises NotFetched.
+    """
     found = re.search(rf"^{package}==(?:.*\\\n)*.*\n", lock.read_text(), re.MULTILINE)
     assert found is not None, f"{lock} does not name {package}"
     folder = ROOT / ".cache" / f"{package}-source-{zlib.crc32(found[0].encode()):08x}"

@@ -1,6 +1,7 @@
 """Fixtures of all tests: the real broker and redis-server, and the real `leaseway up`.
 
-Neighbours: `services` holds the machinery. An absent service means skip on a laptop and fail in CI (CI=true): one rule, here.
+Neighbours: `services` holds the machinery. An absent service means skip on a laptop and fail in CI
+(CI=true): one rule, here.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def programs() -> None:
 
 @pytest.fixture(scope="session")
 def stack(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    """One real Kafka and one real Redis for the whole session, without a facade. Use your own topic prefix."""
+    """One real Kafka and one real Redis for the whole session, without a facade. Use your own topic
+    prefix.
+    """
     with running_services(tmp_path_factory.mktemp("stack")) as services:
         yield services
 
@@ -59,7 +62,9 @@ def _factory(folders: Callable[[], Path]) -> Iterator[StartUp]:
 
 @pytest.fixture
 def leaseway_up(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartUp]:
-    """Starts the real `leaseway up` with options and returns it at once (see Up.wait_ready); ended after the test."""
+    """Starts the real `leaseway up` with options and returns it at once (see Up.wait_ready); ended
+    after the test.
+    """
     yield from _factory(lambda: tmp_path_factory.mktemp("up"))
 
 

@@ -1,7 +1,9 @@
-"""Programs of the Go world for the tests, from the Go module proxy and by hash: go.mod and go.sum say which modules.
+"""Programs of the Go world for the tests, from the Go module proxy and by hash: go.mod and go.sum
+say which modules.
 
-`python -m tests.golang FOLDER ...` builds the test program of each module (make setup does); a test that finds none builds it too.
-Go itself is in no package registry, so a machine without it skips these tests, in CI too. Neighbours: none.
+`python -m tests.golang FOLDER ...` builds the test program of each module (make setup does); a test
+that finds none builds it too. Go itself is in no package registry, so a machine without it skips
+these tests, in CI too. Neighbours: none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """All tests, in two processes side by side: `python -m tests.halves`, which `make test` calls.
 
-The second one has those that are right or wrong at any speed, for each slows the other down. Its output comes
-after that of the first. Options for both: PYTEST_ADDOPTS. Neighbours: none; it must not know any test.
+The second one has those that are right or wrong at any speed, for each slows the other down. Its
+output comes after that of the first. Options for both: PYTEST_ADDOPTS. Neighbours: none; it must
+not know any test.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Node.js and packages of npm for tests that run programs of the JavaScript world, from the package registries and by hash.
+"""Node.js and packages of npm for tests that run programs of the JavaScript world, from the package
+registries and by hash.
 
-A new machine has no Node.js: it comes from PyPI as `node.lock` says. `python -m tests.node FOLDER ...` fetches what folders with a
-package-lock.json name (make setup does); a test that finds them missing fetches them too. Neighbour: `tests.clients` fetches by pip.
+A new machine has no Node.js: it comes from PyPI as `node.lock` says. `python -m tests.node FOLDER
+...` fetches what folders with a package-lock.json name (make setup does); a test that finds them
+missing fetches them too. Neighbour: `tests.clients` fetches by pip.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ def npm(*words: str, folder: Path) -> None:
 
 
 def with_packages(folder: Path) -> Path:
-    """A copy of a folder's program beside the packages that its package-lock.json names. Raises NotFetched."""
+    """A copy of a folder's program beside the packages that its package-lock.json names. Raises
+    NotFetched.
+    """
     parts = sorted(path for path in folder.iterdir() if path.is_file())
     total = zlib.crc32(b"".join(path.read_bytes() for path in parts))
     whole = ROOT / ".cache" / f"{folder.name}-{total:08x}"

@@ -1,4 +1,5 @@
-"""A real broker and redis-server for a whole test session, and the real `leaseway up`, as context managers.
+"""A real broker and redis-server for a whole test session, and the real `leaseway up`, as context
+managers.
 
 Neighbours: `conftest` makes fixtures of them. It must not know what is tested.
 """
@@ -31,7 +32,9 @@ from facade.stack.ports import free_port
 
 @dataclasses.dataclass(frozen=True)
 class Services:
-    """A running Kafka and Redis without a facade. Pids change when a part is killed: it is started again."""
+    """A running Kafka and Redis without a facade. Pids change when a part is killed: it is started
+    again.
+    """
 
     folder: Path
     bootstrap: str
@@ -50,7 +53,9 @@ class Services:
 
 @contextlib.contextmanager
 def running_services(path: Path) -> Iterator[Services]:
-    """Kafka and Redis in `path`, started side by side on free ports; stopped at the end. Raises StackError."""
+    """Kafka and Redis in `path`, started side by side on free ports; stopped at the end. Raises
+    StackError.
+    """
     folder = DataFolder.open(path)
     environment = {**os.environ, MARK: str(folder.path)}
     identity = folder.identity
@@ -124,9 +129,11 @@ class Up:
         return "".join(self.lines)
 
     def wait_ready(self, seconds: float = 60) -> float:
-        """Wait until the stack says that it is ready; how many seconds that took (also in `ready_s`). Fails when the process ends first.
+        """Wait until the stack says that it is ready; how many seconds that took (also in
+        `ready_s`). Fails when the process ends first.
 
-        GET /ready is 200 before: of one worker, while others may still be starting. One that is killed then ends the stack.
+        GET /ready is 200 before: of one worker, while others may still be starting. One that is
+        killed then ends the stack.
         """
         began = time.monotonic()
         while time.monotonic() - began < seconds:

@@ -1,1 +1,3 @@
-"""`make bench`: Leaseway beside its peers and the raw substrate, in interleaved rounds on one machine."""
+"""`make bench`: Leaseway beside its peers and the raw substrate, in interleaved rounds on one
+machine.
+"""

@@ -1,9 +1,12 @@
-"""`make bench`: Leaseway beside its peers and the raw substrate; writes benchmarks/results.md and results.svg.
+"""`make bench`: Leaseway beside its peers and the raw substrate; writes benchmarks/results.md and
+results.svg.
 
-    .venv/bin/python -m benchmarks.bench [--rounds 3] [--peers leaseway-1,elasticmq] [--modes pipeline,latency] [--seconds 4]
+    .venv/bin/python -m benchmarks.bench [--rounds 3] [--peers leaseway-1,elasticmq]
+                                         [--modes pipeline,latency] [--seconds 4]
 
-Starts every peer once, warms it up, then goes through the cells in rounds, the peers in turn within each cell. Talks to 127.0.0.1 only
-and ends by itself. What can't be had here (no Go, a registry that does not answer) is said, and the rest is measured.
+Starts every peer once, warms it up, then goes through the cells in rounds, the peers in turn within
+each cell. Talks to 127.0.0.1 only and ends by itself. What can't be had here (no Go, a registry
+that does not answer) is said, and the rest is measured.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""A yardstick, not a queue: an ASGI app that keeps bodies in a deque and speaks just enough of SQS for the load generator.
+"""A yardstick, not a queue: an ASGI app that keeps bodies in a deque and speaks just enough of SQS
+for the load generator.
 
-What Leaseway takes beyond it is what Leaseway does; what it takes itself is HTTP and JSON in Python. `servers` starts it with the
-very settings of Leaseway's workers. It forgets what was lent; it must not be used for anything else.
+What Leaseway takes beyond it is what Leaseway does; what it takes itself is HTTP and JSON in
+Python. `servers` starts it with the very settings of Leaseway's workers. It forgets what was lent;
+it must not be used for anything else.
 """
 
 from __future__ import annotations

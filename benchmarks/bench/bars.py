@@ -1,7 +1,7 @@
 """The bars that Leaseway is to clear, each beside what a bench reached.
 
-Neighbours: `results` prints the table. It must not know how anything was run. The bars are ratios of medians of the same bench, of
-whichever number of workers was best.
+Neighbours: `results` prints the table. It must not know how anything was run. The bars are ratios
+of medians of the same bench, of whichever number of workers was best.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ COSTS = (1.0, 1.0, 0.7, 0.7)
 
 @dataclass(frozen=True)
 class Bar:
-    """`reached` None = a side was not measured; `most` = the figure may be no larger, else no smaller."""
+    """`reached` None = a side was not measured; `most` = the figure may be no larger, else no
+    smaller.
+    """
 
     what: str
     bound: float

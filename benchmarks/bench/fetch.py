@@ -1,7 +1,8 @@
-"""Gets what the peers need: Python packages into venvs of their own, ElasticMQ's jars through Ivy, the load generator by `go build`.
+"""Gets what the peers need: Python packages into venvs of their own, ElasticMQ's jars through Ivy,
+the load generator by `go build`.
 
-Everything goes under .cache and is pinned: locks with hashes, an ivy.xml. Neighbours: `servers` starts what is here, `generator` runs
-the load generator. It must not know how anything is measured.
+Everything goes under .cache and is pinned: locks with hashes, an ivy.xml. Neighbours: `servers`
+starts what is here, `generator` runs the load generator. It must not know how anything is measured.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def load_generator() -> Path:
 
 
 def python_of(peer: str) -> Path:
-    """The interpreter of a venv that holds what peers/<peer>.lock names; made when missing. Raises Absent."""
+    """The interpreter of a venv that holds what peers/<peer>.lock names; made when missing. Raises
+    Absent.
+    """
     lock = HERE / "peers" / f"{peer}.lock"
     folder = CACHE / f"{peer}-{zlib.crc32(lock.read_bytes()):08x}"
     python, stamp = folder / "bin" / "python", folder / ".complete"

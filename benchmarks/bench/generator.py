@@ -1,7 +1,7 @@
 """Runs the load generator for one cell against one server, and keeps what it reports.
 
-A run takes about SECONDS whatever the server's speed: the number of messages follows the rate seen last.
-Neighbours: `plan`, `servers`; `results` reads `Sample`. It must not know how a table looks.
+A run takes about SECONDS whatever the server's speed: the number of messages follows the rate seen
+last. Neighbours: `plan`, `servers`; `results` reads `Sample`. It must not know how a table looks.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class Sample:
 
 @dataclass
 class Generator:
-    """`seconds` a run; `max_other` = the share of the machine that other programs may take before a run is repeated, 0 = any."""
+    """`seconds` a run; `max_other` = the share of the machine that other programs may take before a
+    run is repeated, 0 = any.
+    """
 
     binary: Path
     seconds: float
@@ -51,7 +53,9 @@ class Generator:
     _rates: dict[tuple[str, Cell], float] = field(default_factory=dict)
 
     def warm(self, peer: Peer, server: Server) -> int:
-        """Load that is not counted, singly and in tens, until it gets no faster: a cold JVM costs several times more. Returns the runs."""
+        """Load that is not counted, singly and in tens, until it gets no faster: a cold JVM costs
+        several times more. Returns the runs.
+        """
         runs = 0
         for batch in (1, 10):
             cell = Cell("pipeline", batch, 8)

@@ -1,6 +1,7 @@
 """A whole bench: its samples, and the medians of what counts.
 
-Neighbours: `results`, `chart` and `bars` read it. It must not know how anything was run, or how a page looks.
+Neighbours: `results`, `chart` and `bars` read it. It must not know how anything was run, or how a
+page looks.
 """
 
 from __future__ import annotations

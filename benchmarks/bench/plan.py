@@ -13,7 +13,9 @@ MODES = ("pipeline", "send", "drain", "latency", "native", "bodies")
 
 @dataclass(frozen=True)
 class Cell:
-    """One thing to measure. `each`: connections of senders, and as many of receivers; `rate` in messages a second, of latency only."""
+    """One thing to measure. `each`: connections of senders, and as many of receivers; `rate` in
+    messages a second, of latency only.
+    """
 
     mode: str
     batch: int

@@ -1,4 +1,5 @@
-"""benchmarks/results.md: tables of medians with their range, ratios, latencies, CPU by process, memory, and what did not count.
+"""benchmarks/results.md: tables of medians with their range, ratios, latencies, CPU by process,
+memory, and what did not count.
 
 Neighbours: `generator` gives samples, `chart` draws. It must not know how anything was run.
 """

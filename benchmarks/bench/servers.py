@@ -1,6 +1,8 @@
-"""The services that are measured: how each is started, which processes are its cost, what in its log spoils a round.
+"""The services that are measured: how each is started, which processes are its cost, what in its
+log spoils a round.
 
-Neighbours: `fetch` has their programs, `generator` loads them, `__main__` starts them once for all rounds. It must not know cells.
+Neighbours: `fetch` has their programs, `generator` loads them, `__main__` starts them once for all
+rounds. It must not know cells.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ STOP_S = 20.0
 
 @dataclass(frozen=True)
 class Server:
-    """A running service. `pids`: name -> process, all that it costs; `trouble`: what its log says since the last call, "" = nothing.
+    """A running service. `pids`: name -> process, all that it costs; `trouble`: what its log says
+    since the last call, "" = nothing.
 
     `data`: the folder of a Leaseway, None of others.
     """
@@ -42,7 +45,9 @@ class Server:
 
 @dataclass(frozen=True)
 class Peer:
-    """How to run one service. `guess`: messages a second singly and in tens, for the size of the first run."""
+    """How to run one service. `guess`: messages a second singly and in tens, for the size of the
+    first run.
+    """
 
     name: str
     start: Callable[[Path], contextlib.AbstractContextManager[Server]]
@@ -162,7 +167,9 @@ def _goaws(folder: Path) -> contextlib.AbstractContextManager[Server]:
 
 
 def _bare(folder: Path) -> contextlib.AbstractContextManager[Server]:
-    """An ASGI app that does next to nothing, served as Leaseway is: what is left is HTTP in Python."""
+    """An ASGI app that does next to nothing, served as Leaseway is: what is left is HTTP in
+    Python.
+    """
     port = free_port()
     command = [sys.executable, "-m", "benchmarks.bench.bare_asgi", str(port)]
     return _process("bare-asgi", command, port, folder, {"PYTHONPATH": str(Path(__file__).parents[2])})

@@ -1,4 +1,5 @@
-"""What lies below: Kafka's and Redis' own speed on this machine, through the clients that Leaseway uses.
+"""What lies below: Kafka's and Redis' own speed on this machine, through the clients that Leaseway
+uses.
 
 Neighbours: `__main__` gives it the Kafka and Redis of a running Leaseway. It must not know queues.
 """
@@ -32,7 +33,9 @@ def _per_s(count: int, work: Callable[[], None]) -> float:
 
 
 def kafka(bootstrap: str) -> dict[str, float]:
-    """Records of 1 KiB a second: produced one by one (each acknowledged first), all at once, and consumed."""
+    """Records of 1 KiB a second: produced one by one (each acknowledged first), all at once, and
+    consumed.
+    """
     topic = f"bench-raw-{secrets.token_hex(4)}"
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
@@ -87,7 +90,9 @@ def _consume(bootstrap: str, topic: str) -> float:
 
 
 def redis(url: str) -> dict[str, float]:
-    """Commands a second: PING one by one and 100 in flight through our own connection; redis-benchmark's where it is installed."""
+    """Commands a second: PING one by one and 100 in flight through our own connection;
+    redis-benchmark's where it is installed.
+    """
     found = asyncio.run(_pings(url))
     program = shutil.which("redis-benchmark")
     if program:

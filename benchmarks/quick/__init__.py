@@ -1,1 +1,3 @@
-"""Counts per verb that do not depend on the machine's mood, held against a budget (`make bench-quick`)."""
+"""Counts per verb that do not depend on the machine's mood, held against a budget (`make
+bench-quick`).
+"""

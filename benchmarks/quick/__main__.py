@@ -1,8 +1,10 @@
-"""`make bench-quick`: what each hot verb makes the worker, Redis and Kafka's client do, held against benchmarks/budget.json.
+"""`make bench-quick`: what each hot verb makes the worker, Redis and Kafka's client do, held
+against benchmarks/budget.json.
 
     .venv/bin/python -m benchmarks.quick [--update] [--kafka HOST:PORT --redis URL]
 
-Starts a Kafka and a Redis of its own unless told of running ones. Ends with 1 when a figure is over its budget.
+Starts a Kafka and a Redis of its own unless told of running ones. Ends with 1 when a figure is over
+its budget.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The budget: which figures of which verbs may be how large, and what is over it.
 
-Neighbours: `measure` gives the figures; the file is benchmarks/budget.json. It must not know how anything is counted.
+Neighbours: `measure` gives the figures; the file is benchmarks/budget.json. It must not know how
+anything is counted.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import json
 from pathlib import Path
 
 FILE = Path(__file__).parent.parent / "budget.json"
-# Equal runs give equal numbers of these; the others differ by what falls into the same turn of the loop.
+# Equal runs give equal numbers of these; the others differ by what falls into the same turn of the
+# loop.
 EXACT = frozenset(("redis_commands", "redis_round_trips", "redis_inside", "produce_calls"))
 PERCENT = 4.0
 AT_LEAST = {"python_calls": 3.0, "loop_turns": 2.0, "bytes_held_per_body_byte": 0.3}
@@ -23,7 +25,9 @@ def slack(figure: str, budget: float) -> float:
 
 
 def over(budget: Figures, found: Figures) -> list[str]:
-    """A sentence for each figure over its budget, and for each verb that the two do not have both."""
+    """A sentence for each figure over its budget, and for each verb that the two do not have
+    both.
+    """
     said = [f"{verb}: in the budget, but not measured" for verb in sorted(budget.keys() - found.keys())]
     for verb, figures in found.items():
         if verb not in budget:
@@ -39,7 +43,9 @@ def over(budget: Figures, found: Figures) -> list[str]:
 
 
 def under(budget: Figures, found: Figures) -> list[str]:
-    """A sentence for each figure that is so far below its budget that the budget should be lowered."""
+    """A sentence for each figure that is so far below its budget that the budget should be
+    lowered.
+    """
     return [
         f"{verb}: {figure} budget {budget[verb][figure]:g}, found {number:g}"
         for verb, figures in found.items()

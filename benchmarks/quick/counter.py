@@ -1,7 +1,8 @@
-"""Counts what one request makes the worker do: Python frames, turns of the event loop, writes to Redis, produce calls.
+"""Counts what one request makes the worker do: Python frames, turns of the event loop, writes to
+Redis, produce calls.
 
-It listens to the interpreter's own trace of calls, so the service runs unchanged. Neighbours: `measure` turns it on around each
-request. It must not know any verb.
+It listens to the interpreter's own trace of calls, so the service runs unchanged. Neighbours:
+`measure` turns it on around each request. It must not know any verb.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from msgspec import Struct
 
 from state import connection
 
-# Frames of the event loop and of the measuring itself are no part of the service; uvloop, which serves for real, has no such frames.
+# Frames of the event loop and of the measuring itself are no part of the service; uvloop, which
+# serves for real, has no such frames.
 _NOT_OURS = ("/asyncio/", "/selectors.py", "/benchmarks/quick/", "/contextlib.py")
 _WIRE = connection._Wire  # noqa: SLF001 - the one place where commands become bytes
 _WRITE = _WIRE._flush.__code__  # noqa: SLF001

@@ -17,16 +17,17 @@ from starlette.types import ASGIApp
 
 from benchmarks.quick.client import DIALECTS, QUEUE, Dialect, ask
 from benchmarks.quick.counter import Counter, Counts
-from engine.config import Settings
 from engine.engine import Engine
-from engine.verbs import Principal, QueueSettings
+from engine.settings import Settings
+from engine.shapes import Principal, QueueSettings
 from facade.app import create_app
 
 WARM_UP = 150
 TIMES = 41
 BODY = "x" * 1024
 LARGE = "x" * 200_000
-# What a verb leaves to be done after its answer (a wake-up that is heard) is its own; what workers do at intervals is not.
+# What a verb leaves to be done after its answer (a wake-up that is heard) is its own; what workers
+# do at intervals is not.
 SETTLE_S = 0.004
 
 Step = Callable[[], Awaitable[bytes]]
@@ -128,12 +129,16 @@ class _Verbs:
 
 
 def _quartile(numbers: list[int]) -> int:
-    """Over half of equal requests give the very same number; the rest met work that the worker does at intervals."""
+    """Over half of equal requests give the very same number; the rest met work that the worker does
+    at intervals.
+    """
     return sorted(numbers)[len(numbers) // 4]
 
 
 async def _held(verbs: _Verbs, found: dict[str, dict[str, float]]) -> None:
-    """How many bytes Python holds at once for each byte of a large body: what is copied and not yet dropped."""
+    """How many bytes Python holds at once for each byte of a large body: what is copied and not yet
+    dropped.
+    """
     d = verbs.dialect
 
     async def peak(request: tuple[list[tuple[bytes, bytes]], str, bytes]) -> tuple[bytes, float]:

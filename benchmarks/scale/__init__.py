@@ -1,1 +1,3 @@
-"""What a message costs as the state grows: partitions, tags, queues, backlog, messages in flight, delayed messages."""
+"""What a message costs as the state grows: partitions, tags, queues, backlog, messages in flight,
+delayed messages.
+"""

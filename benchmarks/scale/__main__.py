@@ -1,11 +1,13 @@
-"""`make bench-scale`: what a message costs as the state grows; writes benchmarks/scale.md and scale.svg.
+"""`make bench-scale`: what a message costs as the state grows; writes benchmarks/scale.md and
+scale.svg.
 
     .venv/bin/python -m benchmarks.scale [--only backlog,tags] [--steps small] [--page]
 
-Each dimension has its own `leaseway up` in a temporary folder. Talks to 127.0.0.1 only and ends by itself. The page has the newest result
-of every dimension that was ever measured in full (benchmarks/scale/results), so one can be measured again without the others.
-`--page` measures nothing and writes the page again.
-`--steps small`: two tiny steps of each, which try the program and say nothing about the service; writes no files.
+Each dimension has its own `leaseway up` in a temporary folder. Talks to 127.0.0.1 only and ends by
+itself. The page has the newest result of every dimension that was ever measured in full
+(benchmarks/scale/results), so one can be measured again without the others. `--page` measures
+nothing and writes the page again. `--steps small`: two tiny steps of each, which try the program
+and say nothing about the service; writes no files.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""The dimensions: which steps each has, how a step's state is brought about, and what is loaded there.
+"""The dimensions: which steps each has, how a step's state is brought about, and what is loaded
+there.
 
-Neighbours: `fill` brings the state, `measure` goes through the steps. It must not know how anything is measured.
+Neighbours: `fill` brings the state, `measure` goes through the steps. It must not know how anything
+is measured.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ WIDE = 8
 
 
 class Stand:
-    """A running service and how far it was filled: steps of a dimension rise, so each adds what the one before lacks."""
+    """A running service and how far it was filled: steps of a dimension rise, so each adds what the
+    one before lacks.
+    """
 
     def __init__(self, up: Up) -> None:
         self.port, self.endpoint = up.port, up.endpoint
@@ -34,7 +38,9 @@ class Stand:
 
 @dataclass(frozen=True)
 class Dimension:
-    """`prepare` brings the state of a step and says what is to be loaded. Raises fill.Unreachable. `about`: one sentence or two."""
+    """`prepare` brings the state of a step and says what is to be loaded. Raises fill.Unreachable.
+    `about`: one sentence or two.
+    """
 
     name: str
     about: str

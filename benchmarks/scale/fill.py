@@ -1,4 +1,5 @@
-"""Brings a service to a state: queues, tags, stored, lent and delayed messages; and asks whether it is there.
+"""Brings a service to a state: queues, tags, stored, lent and delayed messages; and asks whether it
+is there.
 
 Neighbours: `dimensions` says what to bring. It must not know what is measured.
 """
@@ -41,7 +42,9 @@ def make_queues(endpoint: str, names: list[str], partitions: int | None = None) 
 
 
 def make_tags(endpoint: str, queue: str, names: list[str]) -> None:
-    """Makes tags of a queue, one after the other: each changes the queue's record. Raises Unreachable."""
+    """Makes tags of a queue, one after the other: each changes the queue's record. Raises
+    Unreachable.
+    """
     with contextlib.closing(Client(endpoint)) as client:
         for name in names:
             _must(client, f"tag {name}", *client.call("POST", f"/v1/queues/{queue}/tags", {"name": name}))
@@ -78,7 +81,9 @@ def lend(port: int, queue: str, count: int) -> None:
 
 
 def check(endpoint: str, queue: str, kind: str, least: int) -> None:
-    """Raises Unreachable unless the queue has at least so many messages that are `kind`: backlog, leased or delayed."""
+    """Raises Unreachable unless the queue has at least so many messages that are `kind`: backlog,
+    leased or delayed.
+    """
     with contextlib.closing(Client(endpoint)) as client:
         status, answer = client.call("GET", f"/v1/queues/{queue}")
     found = answer["tags"][0][kind] if status == 200 else 0

@@ -1,8 +1,9 @@
-"""The load that is the same at every step: connections that each send ten messages, receive ten under each tag, ack them, and again.
+"""The load that is the same at every step: connections that each send ten messages, receive ten
+under each tag, ack them, and again.
 
-A connection never sends before it has received: senders that ran ahead would make a backlog, which is a dimension of its own. That is
-why this is not `benchmarks/loadgen`, whose senders do; it also stops when its own messages are back, and behind a backlog they never
-are, and it knows no tags.
+A connection never sends before it has received: senders that ran ahead would make a backlog, which
+is a dimension of its own. That is why this is not `benchmarks/loadgen`, whose senders do; it also
+stops when its own messages are back, and behind a backlog they never are, and it knows no tags.
 Neighbours: `wire`; `measure` runs it. It must not know dimensions.
 """
 
@@ -49,7 +50,9 @@ _RESULTS: msgspec.json.Decoder[_Results] = msgspec.json.Decoder(_Results)
 
 @dataclass(frozen=True)
 class Load:
-    """Which queues, in turn, and under which tags; `body` in bytes. `name` "" = the only load of its dimension."""
+    """Which queues, in turn, and under which tags; `body` in bytes. `name` "" = the only load of
+    its dimension.
+    """
 
     queues: tuple[str, ...]
     tags: tuple[str, ...] = ("default",)
@@ -59,7 +62,9 @@ class Load:
 
 @dataclass
 class Tally:
-    """`acked`: deliveries that were acked; `refused`: answers that were no 200, and some of their texts."""
+    """`acked`: deliveries that were acked; `refused`: answers that were no 200, and some of their
+    texts.
+    """
 
     acked: int = 0
     refused: int = 0
@@ -116,7 +121,9 @@ class _Loop:
 
 
 def run(port: int, load: Load, seconds: float, *, everywhere: bool = False) -> Tally:
-    """Loads the service for so long; `everywhere`: and until every queue was visited. Raises Broken when a connection breaks."""
+    """Loads the service for so long; `everywhere`: and until every queue was visited. Raises Broken
+    when a connection breaks.
+    """
     loops = [_Loop(port, load, number) for number in range(CONNECTIONS)]
     until = time.perf_counter() + seconds
     broken: list[str] = []

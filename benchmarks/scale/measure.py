@@ -1,6 +1,7 @@
 """Goes through the steps of one dimension on a service of its own, and reads what each round cost.
 
-Neighbours: `dimensions` brings the state, `load` loads, `meter` reads; `readings` are what comes out. It must not know how they are shown.
+Neighbours: `dimensions` brings the state, `load` loads, `meter` reads; `readings` are what comes
+out. It must not know how they are shown.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ FULL, SMALL = "full", "small"
 
 @dataclass(frozen=True)
 class Rounds:
-    """How long is measured, in seconds: `first` warms a service that was just started (its JVM most of all), `warm` each step."""
+    """How long is measured, in seconds: `first` warms a service that was just started (its JVM most
+    of all), `warm` each step.
+    """
 
     count: int
     seconds: float
@@ -34,12 +37,15 @@ class Rounds:
     warm: float
 
 
-# A round is as long as the longest interval at which a worker does what messages do not ask for (engine/snapshots.py: 10 s).
+# A round is as long as the longest interval at which a worker does what messages do not ask for
+# (engine/journal/snapshots.py: 10 s).
 ROUNDS = {FULL: Rounds(3, 10.0, 15.0, 3.0), SMALL: Rounds(1, 2.0, 2.0, 1.0)}
 
 
 def measured(dimension: Dimension, size: str) -> list[Row]:
-    """The rows of a dimension, and a line on the screen for each; a step that can't be reached is the last and says why."""
+    """The rows of a dimension, and a line on the screen for each; a step that can't be reached is
+    the last and says why.
+    """
     rounds, rows = ROUNDS[size], list[Row]()
     with tempfile.TemporaryDirectory(prefix="leaseway-scale-") as folder:
         up = Up(Path(folder) / "data", "--workers", "1")

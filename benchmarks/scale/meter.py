@@ -1,4 +1,5 @@
-"""What the processes of a `leaseway up` have used so far: CPU time from /proc, what Redis says of itself.
+"""What the processes of a `leaseway up` have used so far: CPU time from /proc, what Redis says of
+itself.
 
 Neighbours: `measure` looks before and after a round. It must not know what is measured.
 """
@@ -21,7 +22,9 @@ SETTLE_S = 30.0
 
 @dataclass(frozen=True)
 class Look:
-    """So far: `cpu` in seconds by process, `commands` that Redis has run, those within scripts too; `at` in seconds of a steady clock."""
+    """So far: `cpu` in seconds by process, `commands` that Redis has run, those within scripts too;
+    `at` in seconds of a steady clock.
+    """
 
     at: float
     cpu: dict[str, float]
@@ -29,7 +32,9 @@ class Look:
 
 
 def ticks(stat: str) -> int:
-    """Clock ticks in the text of /proc/PID/stat: user and system, with those of children that ended (a rewrite of Redis' file)."""
+    """Clock ticks in the text of /proc/PID/stat: user and system, with those of children that ended
+    (a rewrite of Redis' file).
+    """
     # The name in brackets may hold anything; after it these are the 12th to the 15th field.
     return sum(map(int, stat.rpartition(")")[2].split()[11:15]))
 
@@ -55,7 +60,9 @@ class Meter:
         return int(self._info("memory")["used_memory"])
 
     def settle(self) -> None:
-        """Waits until what the filling began is done: less than QUIET CPU seconds a second, for SETTLE_S at most."""
+        """Waits until what the filling began is done: less than QUIET CPU seconds a second, for
+        SETTLE_S at most.
+        """
         end = time.perf_counter() + SETTLE_S
         before = self.look()
         while time.perf_counter() < end:

@@ -1,6 +1,7 @@
 """scale.md: a table for each series, what grew, and why.
 
-Neighbours: `readings` has the figures, `why` the explanations, `chart` draws. It must not know how anything was run.
+Neighbours: `readings` has the figures, `why` the explanations, `chart` draws. It must not know how
+anything was run.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def _cell(row: Row, figure: Figure) -> str:
 
 
 def table(rows: Sequence[Row]) -> list[str]:
-    """The steps of a series: medians with the lowest and highest round, and the last step's median over the best before it."""
+    """The steps of a series: medians with the lowest and highest round, and the last step's median
+    over the best before it.
+    """
     names = ["step", *(figure.name for figure in FIGURES)]
     lines = [f"| {' | '.join(names)} |", "|" + "---:|" * len(names)]
     lines += [f"| {row.step:,} | {' | '.join(_cell(row, figure) for figure in FIGURES)} |" for row in rows]

@@ -1,6 +1,7 @@
 """What was read at each step, the figures that follow from it, and which of them grow.
 
-Neighbours: `measure` makes results, `page` and `chart` show them, `store` keeps them. It must not know how anything was run.
+Neighbours: `measure` makes results, `page` and `chart` show them, `store` keeps them. It must not
+know how anything was run.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 PROCESSES = ("worker", "kafka", "redis")
-# Two rounds at the same step differ by up to so much on a quiet machine of two cores; less than this is no growth.
+# Two rounds at the same step differ by up to so much on a quiet machine of two cores; less than
+# this is no growth.
 FLAT = 1.25
 
 
 class Reading(Struct, frozen=True):
-    """One round. `messages`: deliveries that were acked; `cpu`: CPU seconds by process; `refused`: answers to the client that were no 200.
+    """One round. `messages`: deliveries that were acked; `cpu`: CPU seconds by process; `refused`:
+    answers to the client that were no 200.
 
-    `commands` that Redis ran, those within scripts too; `redis_bytes`: what it had allocated at the end.
+    `commands` that Redis ran, those within scripts too; `redis_bytes`: what it had allocated at the
+    end.
     """
 
     messages: int
@@ -31,7 +35,9 @@ class Reading(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True):
-    """One step under one load. `note` says what was wrong or limited; without `rounds` the step could not be measured."""
+    """One step under one load. `note` says what was wrong or limited; without `rounds` the step
+    could not be measured.
+    """
 
     series: str
     step: int
@@ -58,7 +64,9 @@ class Result(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Figure:
-    """A number of a round. `form`: how it is written; `rises`: whether it is worse when it is higher."""
+    """A number of a round. `form`: how it is written; `rises`: whether it is worse when it is
+    higher.
+    """
 
     name: str
     of: Callable[[Reading], float]
@@ -90,9 +98,11 @@ def span(row: Row, figure: Figure) -> tuple[float, float]:
 
 
 def growth(rows: Sequence[Row], figure: Figure) -> float | None:
-    """The last step's median divided by the best before it; None when there are not two, or the best is 0.
+    """The last step's median divided by the best before it; None when there are not two, or the
+    best is 0.
 
-    Not by the first's: a JVM is never quite warm at the first step, and what grows behind that would not be seen.
+    Not by the first's: a JVM is never quite warm at the first step, and what grows behind that
+    would not be seen.
     """
     *before, last = [number for row in rows if (number := median(row, figure)) is not None] or [0.0]
     best = (min if figure.rises else max)(before, default=0.0)
@@ -100,7 +110,9 @@ def growth(rows: Sequence[Row], figure: Figure) -> float | None:
 
 
 def worse(rows: Sequence[Row]) -> dict[str, float]:
-    """The growth of each figure that is worse at the last step than at the best before it by more than rounds differ, by its name."""
+    """The growth of each figure that is worse at the last step than at the best before it by more
+    than rounds differ, by its name.
+    """
     found = {}
     for figure in FIGURES:
         ratio = growth(rows, figure)

@@ -12,7 +12,8 @@ import msgspec
 
 from benchmarks.scale.readings import Result
 
-# In the repository: the page can be written again, and one dimension measured again, on another machine too.
+# In the repository: the page can be written again, and one dimension measured again, on another
+# machine too.
 FOLDER = Path(__file__).parent / "results"
 
 

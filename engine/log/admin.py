@@ -1,8 +1,9 @@
 """Topics and groups: the requests that make, change and end something.
 
-Each has a client of its own (6 ms): one whose broker was fenced while it stood still gets metadata without brokers, and may never find
-its broker again (issue 5301 of librdkafka; seen with 2.16).
-Neighbours: `log` passes requests on, `offsets` asks for leaders, `faults` maps errors. This module must not know what a topic is for.
+Each has a client of its own (6 ms): one whose broker was fenced while it stood still gets metadata
+without brokers, and may never find its broker again (issue 5301 of librdkafka; seen with 2.16).
+Neighbours: `log` passes requests on, `offsets` asks for leaders, `faults` maps errors. This module
+must not know what a topic is for.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its public 
 )
 
 from engine.errors import LogUnavailable
-from engine.log.faults import MOVING, TIMED_OUT, UNKNOWN, client_logger, engine_error, error_of, note
+from engine.log.kafka_errors import MOVING, TIMED_OUT, UNKNOWN, client_logger, engine_error, error_of, note
 from engine.log.offsets import LATEST, Offsets
 from engine.log.shapes import TopicSpec, Unit
 
@@ -40,7 +41,9 @@ _UNBOUNDED_S = 3600.0
 
 
 class Admin:
-    """Administrative requests, each bounded in time; LogUnavailable when the bound is passed. Safe for concurrent tasks."""
+    """Administrative requests, each bounded in time; LogUnavailable when the bound is passed. Safe
+    for concurrent tasks.
+    """
 
     def __init__(self, config: dict[str, Any], threads: ThreadPoolExecutor, offsets: Offsets) -> None:
         self._config = {**config, "error_cb": note}
@@ -70,7 +73,9 @@ class Admin:
             raise engine_error(error_of(fault)) from fault
 
     async def _settled(self, ask: _Ask[K], client: AdminClient | None = None) -> tuple[dict[K, Any], dict[K, KafkaError]]:
-        """The results and the errors by key of one batched request. One thread hop for all, not one per key."""
+        """The results and the errors by key of one batched request. One thread hop for all, not one
+        per key.
+        """
         return await self._in_thread(partial(self._collect, ask, client))
 
     def _collect(self, ask: _Ask[K], client: AdminClient | None) -> tuple[dict[K, Any], dict[K, KafkaError]]:
@@ -103,8 +108,8 @@ class Admin:
         for error in errors.values():
             if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise engine_error(error)
-        # Only when the leaders answer for their partitions do appends, fetches and offsets work at once.
-        # One that is there may have been made this moment, by another worker that starts too.
+        # Only when the leaders answer for their partitions do appends, fetches and offsets work at
+        # once. One that is there may have been made this moment, by another worker that starts too.
         parts = [(s.name, p) for s in specs for p in range(s.partitions if s.name in results else 1)]
         await self._offsets.at(parts, LATEST, wait_for_unknown=True)
         return {s.name: "created" if s.name in results else "exists" for s in specs}
@@ -141,8 +146,8 @@ class Admin:
             return
         parts = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
         request = [ConsumerGroupTopicPartitions(group, parts)]
-        # Asked for every few seconds, and harmless if it is done late: one client for all, and never timed out by the client (see
-        # `offsets.py`), only by us.
+        # Asked for every few seconds, and harmless if it is done late: one client for all, and
+        # never timed out by the client (see `offsets.py`), only by us.
         if self._committer is None:
             self._committer = await self._in_thread(self._client)
         results, errors = await self._settled(

@@ -1,7 +1,8 @@
 """`Log`: all of Kafka that the engine uses, as one service with a start and a stop.
 
-Neighbours: the engine constructs and calls it; the work is done by `produce`, `read`, `offsets` and `admin`. This module must not
-know queues, tags or what a value means. Errors are engine errors: LogUnavailable unless said otherwise.
+Neighbours: the engine constructs and calls it; the work is done by `produce`, `read`, `offsets` and
+`admin`. This module must not know queues, tags or what a value means. Errors are engine errors:
+LogUnavailable unless said otherwise.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from engine.log.admin import Admin
+from engine.log.appender import Appender
 from engine.log.offsets import EARLIEST, LATEST, Offsets
-from engine.log.produce import Appender
-from engine.log.read import Readers
+from engine.log.reader_pool import Readers
 from engine.log.shapes import Appended, Chunk, Headers, Record, TopicSpec, Unit
 
 __all__ = ["Appended", "Chunk", "Headers", "Log", "Record", "TopicSpec", "Unit"]
 
-# Who waits at the end of a partition asks the broker this often, and hears of a record at once all the same. Asked every 10 ms, as by
-# readers that must be free for another place soon, an idle worker cost the broker 100 requests a second.
+# Who waits at the end of a partition asks the broker this often, and hears of a record at once all
+# the same. Asked every 10 ms, as by readers that must be free for another place soon, an idle
+# worker cost the broker 100 requests a second.
 TAIL_WAIT_MS = 500
 _ADMIN_THREADS = 8
 
@@ -32,8 +34,8 @@ def _client_config(bootstrap: str, client_id: str) -> dict[str, Any]:
         # After a broker's restart the first try that can succeed comes within this time.
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 400,
-        # A broker that stood still and was fenced leaves metadata without brokers; by default a client then asks its first
-        # addresses again after five minutes only.
+        # A broker that stood still and was fenced leaves metadata without brokers; by default a
+        # client then asks its first addresses again after five minutes only.
         "metadata.recovery.rebootstrap.trigger.ms": 5_000,
         "socket.keepalive.enable": True,
         "log.connection.close": False,
@@ -44,8 +46,8 @@ def _client_config(bootstrap: str, client_id: str) -> dict[str, Any]:
 class Log:
     """The log. Belongs to one event loop; every method is safe for concurrent tasks of that loop.
 
-    `bootstrap` is host:port[,host:port]; `send_timeout_ms` bounds an append. Kafka may be away when it
-    starts, and may come and go.
+    `bootstrap` is host:port[,host:port]; `send_timeout_ms` bounds an append. Kafka may be away when
+    it starts, and may come and go.
     """
 
     def __init__(self, bootstrap: str, send_timeout_ms: int, client_id: str = "leaseway") -> None:
@@ -69,7 +71,9 @@ class Log:
         self._tails.start()
 
     async def stop(self) -> None:
-        """Delivers what was appended (within the send time-out; the rest fails), lets fetches end, joins threads. Idempotent."""
+        """Delivers what was appended (within the send time-out; the rest fails), lets fetches end,
+        joins threads. Idempotent.
+        """
         if self._stopped:
             return
         self._stopped = True
@@ -84,48 +88,59 @@ class Log:
     ) -> asyncio.Future[Appended]:
         """Appends one record; resolved when all in-sync replicas have it (acks=all, idempotent).
 
-        Fails with LogUnavailable (no answer within the send time-out: the outcome is unknown; or no such partition: not
-        written), Overloaded (too much is waiting: not written), MessageTooLarge (over 4 MiB or the topic's limit: not
-        written). Appends to one partition keep the order of the calls. Cancelling the future recalls nothing.
-        Raises RuntimeError before `start`.
+        Fails with LogUnavailable (no answer within the send time-out: the outcome is unknown; or no
+        such partition: not written), Overloaded (too much is waiting: not written), MessageTooLarge
+        (over 4 MiB or the topic's limit: not written). Appends to one partition keep the order of
+        the calls. Cancelling the future recalls nothing. Raises RuntimeError before `start`.
         """
         return self._appender.append(topic, partition, value, key, headers)
 
     def append_many(self, topic: str, partition: int, values: Sequence[bytes]) -> asyncio.Future[list[Appended | Exception]]:
-        """Appends records to one partition in order; resolved once, with a result or an error (as `append`) for each.
+        """Appends records to one partition in order; resolved once, with a result or an error (as
+        `append`) for each.
 
-        The future itself never fails. If the client's queue overflows within `values`, a head of them is written and the
-        tail has Overloaded. Raises RuntimeError before `start`.
+        The future itself never fails. If the client's queue overflows within `values`, a head of
+        them is written and the tail has Overloaded. Raises RuntimeError before `start`.
         """
         return self._appender.append_many(topic, partition, values)
 
     async def fetch(self, topic: str, partition: int, offset: int, max_records: int, max_bytes: int, wait_ms: int = 0) -> Chunk:
         """Up to `max_records` and about `max_bytes` (at least one record) from `offset` on.
 
-        At the end of the log it returns at once with `at_end`, or waits up to `wait_ms` ms for a record; a waiting fetch
-        holds one of 8 readers of its own kind, so tail few partitions that way. It may return fewer records than there are: go on at
-        `next_offset`, which is fastest. An offset below the log's start is moved up (`truncated`); one beyond its end gives an
-        empty chunk whose `next_offset` is that end. Raises LogUnavailable if there is no such partition or no answer in 5 s.
+        At the end of the log it returns at once with `at_end`, or waits up to `wait_ms` ms for a
+        record; a waiting fetch holds one of 8 readers of its own kind, so tail few partitions that
+        way. It may return fewer records than there are: go on at `next_offset`, which is fastest.
+        An offset below the log's start is moved up (`truncated`); one beyond its end gives an empty
+        chunk whose `next_offset` is that end. Raises LogUnavailable if there is no such partition
+        or no answer in 5 s.
         """
         readers = self._tails if wait_ms else self._readers
         return await readers.fetch((topic, partition), offset, max_records, max_bytes, wait_ms)
 
     async def end_offsets(self, parts: Sequence[Unit]) -> dict[Unit, int]:
-        """The offset after the last record of each of `parts` (topic, partition); a missing partition is absent. One request."""
+        """The offset after the last record of each of `parts` (topic, partition); a missing
+        partition is absent. One request.
+        """
         return await self._offsets.at(parts, LATEST)
 
     async def start_offsets(self, parts: Sequence[Unit]) -> dict[Unit, int]:
-        """The first offset still kept of each of `parts`; a missing partition is absent. One request."""
+        """The first offset still kept of each of `parts`; a missing partition is absent. One
+        request.
+        """
         return await self._offsets.at(parts, EARLIEST)
 
     async def offsets_at(self, parts: Sequence[Unit], at_ms: int) -> dict[Unit, int]:
-        """The first offset whose timestamp is >= `at_ms` (epoch ms), the end offset if there is none; missing ones absent."""
+        """The first offset whose timestamp is >= `at_ms` (epoch ms), the end offset if there is
+        none; missing ones absent.
+        """
         return await self._offsets.at_time(parts, at_ms)
 
     async def create_topics(self, specs: Sequence[TopicSpec]) -> dict[str, str]:
-        """Creates topics: name -> "created" or "exists" (whatever its settings). Returns when their leaders answer.
+        """Creates topics: name -> "created" or "exists" (whatever its settings). Returns when their
+        leaders answer.
 
-        If one can't be created, LogUnavailable; others of the same call may have been. A repeat is safe.
+        If one can't be created, LogUnavailable; others of the same call may have been. A repeat is
+        safe.
         """
         return await self._admin.create_topics(specs)
 
@@ -134,15 +149,21 @@ class Log:
         await self._admin.delete_topics(names)
 
     async def delete_records(self, offsets: Mapping[Unit, int]) -> None:
-        """Deletes the records below the given offset of each partition; a missing partition is fine."""
+        """Deletes the records below the given offset of each partition; a missing partition is
+        fine.
+        """
         await self._admin.delete_records(offsets)
 
     async def set_topic_config(self, topic: str, config: Mapping[str, str]) -> None:
-        """Sets the named settings of a topic, leaving the others. LogUnavailable if there is no such topic or setting."""
+        """Sets the named settings of a topic, leaving the others. LogUnavailable if there is no
+        such topic or setting.
+        """
         await self._admin.set_topic_config(topic, config)
 
     async def topic_config(self, topic: str) -> dict[str, str]:
-        """All settings of a topic, with the broker's defaults. LogUnavailable if there is no such topic."""
+        """All settings of a topic, with the broker's defaults. LogUnavailable if there is no such
+        topic.
+        """
         return await self._admin.topic_config(topic)
 
     async def topic_names(self, prefix: str) -> list[str]:
@@ -154,11 +175,15 @@ class Log:
         return await self._admin.partition_count(topic)
 
     async def topic_id(self, topic: str) -> str | None:
-        """Kafka's id of a topic: another topic of that name has another. None if there is no such topic. Raises LogUnavailable."""
+        """Kafka's id of a topic: another topic of that name has another. None if there is no such
+        topic. Raises LogUnavailable.
+        """
         return await self._admin.topic_id(topic)
 
     async def commit_group_offsets(self, group: str, offsets: Mapping[Unit, int]) -> None:
-        """Writes offsets of a consumer group, for lag tools; a missing partition is skipped. The group must have no members."""
+        """Writes offsets of a consumer group, for lag tools; a missing partition is skipped. The
+        group must have no members.
+        """
         await self._admin.commit_group_offsets(group, offsets)
 
     async def delete_groups(self, groups: Sequence[str]) -> None:

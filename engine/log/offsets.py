@@ -1,8 +1,10 @@
-"""Offsets of partitions: their ends, their starts, and the first after a time; and whether Kafka answers at all.
+"""Offsets of partitions: their ends, their starts, and the first after a time; and whether Kafka
+answers at all.
 
-They are asked for as a consumer: an admin request that times out while the broker comes back ends the process (assertion of librdkafka
-2.16 in rd_kafka_enq_once_del_source_return), and these are asked for all the time.
-Neighbours: `log` passes requests on, `admin` waits for new topics here, `faults` maps errors. Must not know what a topic is for.
+They are asked for as a consumer: an admin request that times out while the broker comes back ends
+the process (assertion of librdkafka 2.16 in rd_kafka_enq_once_del_source_return), and these are
+asked for all the time. Neighbours: `log` passes requests on, `admin` waits for new topics here,
+`faults` maps errors. Must not know what a topic is for.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from engine.errors import LogUnavailable
-from engine.log.faults import MOVING, NO_LEADER, UNKNOWN, UNKNOWN_PARTITION, client_logger, engine_error, error_of, note
+from engine.log.kafka_errors import MOVING, NO_LEADER, UNKNOWN, UNKNOWN_PARTITION, client_logger, engine_error, error_of, note
 from engine.log.shapes import Unit
 from state.background import Background
 
@@ -32,7 +34,8 @@ _SETTLE_S = 15.0  # Bound for a partition to find its leader: 400 new partitions
 _RETRY_S = 0.01
 _ALIVE_S = 2.0
 _ASK_ALL = 20  # From so many topics on, one question about all is cheaper than one for each.
-# A client that fails may not find its broker again (see `read`): one that is not new makes room for another.
+# A client that fails may not find its broker again (see `read`): one that is not new makes room for
+# another.
 _OLD_S = 5.0
 _NO_OFFSET = -1  # Kafka's answer when no record is late enough.
 # No leader found: what the client says of a missing partition and of a cluster that is away alike.
@@ -40,7 +43,9 @@ _PASSING = MOVING | UNKNOWN | {NO_LEADER}
 
 
 class Offsets:
-    """Questions about offsets, each bounded in time; LogUnavailable when the bound is passed. Safe for concurrent tasks."""
+    """Questions about offsets, each bounded in time; LogUnavailable when the bound is passed. Safe
+    for concurrent tasks.
+    """
 
     def __init__(self, config: dict[str, Any], threads: ThreadPoolExecutor) -> None:
         self._config = {**config, "error_cb": note, "group.id": "leaseway-offsets", "enable.auto.commit": False}
@@ -88,7 +93,9 @@ class Offsets:
         await asyncio.get_running_loop().run_in_executor(self._threads, old.clear)
 
     async def at(self, parts: Sequence[Unit], at_ms: int, *, wait_for_unknown: bool = False) -> dict[Unit, int]:
-        """The offset at a time (epoch ms, LATEST, EARLIEST), of each of `parts` that exists (or, waiting, comes to exist). -1 = none."""
+        """The offset at a time (epoch ms, LATEST, EARLIEST), of each of `parts` that exists (or,
+        waiting, comes to exist). -1 = none.
+        """
         found: dict[Unit, int] = {}
         missing: Sequence[Unit] = list(parts)
         deadline = time.monotonic() + _SETTLE_S
@@ -105,7 +112,9 @@ class Offsets:
         return found
 
     def _ask(self, parts: Sequence[Unit], at_ms: int) -> tuple[dict[Unit, int], dict[Unit, KafkaError]]:
-        """One request for all: offsets and faults by unit. Blocks; for threads. Raises KafkaException when no broker answers."""
+        """One request for all: offsets and faults by unit. Blocks; for threads. Raises
+        KafkaException when no broker answers.
+        """
         found: dict[Unit, int] = {}
         faults: dict[Unit, KafkaError] = {}
         asked = [TopicPartition(topic, partition, at_ms) for topic, partition in parts]
@@ -126,7 +135,8 @@ class Offsets:
         return found, faults
 
     def _to_repeat(self, faults: Mapping[Unit, KafkaError], wait_for_unknown: bool) -> list[Unit]:
-        """The units worth another try; the others don't exist. Refreshes the client's memory, which it does not do itself.
+        """The units worth another try; the others don't exist. Refreshes the client's memory, which
+        it does not do itself.
 
         Blocks; for threads. Raises KafkaException for faults that a repeat does not heal.
         """

@@ -1,4 +1,5 @@
-"""What goes into the log and comes out of it. No client types here, so that the engine can import them freely.
+"""What goes into the log and comes out of it. No client types here, so that the engine can import
+them freely.
 
 Neighbours: all of `engine.log` and its callers. This module must not know the Kafka client.
 """
@@ -11,12 +12,15 @@ from msgspec import Struct
 
 Unit: TypeAlias = tuple[str, int]  # topic, partition
 Headers: TypeAlias = list[tuple[str, bytes | None]]
-# The largest record that we ever append, a snapshot. What a topic takes is for the broker to say: 4 MiB unless it is told otherwise.
+# The largest record that we ever append, a snapshot. What a topic takes is for the broker to say: 4
+# MiB unless it is told otherwise.
 MAX_RECORD_BYTES = 16 * 1024 * 1024
 
 
 class Record(Struct, frozen=True, gc=False):
-    """A record as Kafka keeps it. `timestamp_ms` is epoch ms (0 if Kafka has none); `headers` None if it has none."""
+    """A record as Kafka keeps it. `timestamp_ms` is epoch ms (0 if Kafka has none); `headers` None
+    if it has none.
+    """
 
     topic: str
     partition: int
@@ -28,7 +32,9 @@ class Record(Struct, frozen=True, gc=False):
 
 
 class Appended(Struct, frozen=True, gc=False):
-    """Where an append went. `timestamp_ms` is the broker's log-append time (the client's if the topic says CreateTime)."""
+    """Where an append went. `timestamp_ms` is the broker's log-append time (the client's if the
+    topic says CreateTime).
+    """
 
     partition: int
     offset: int
@@ -38,9 +44,10 @@ class Appended(Struct, frozen=True, gc=False):
 class Chunk(Struct, frozen=True):
     """Records of one partition, ascending, with what is needed to read on.
 
-    `next_offset` is where to read on: it has passed holes (compaction, markers), and may be below the offset asked for
-    if the log is shorter than that. `at_end` says that nothing followed when the broker was asked. `truncated` says
-    that retention has passed the offset asked for, so records are missing before the first one.
+    `next_offset` is where to read on: it has passed holes (compaction, markers), and may be below
+    the offset asked for if the log is shorter than that. `at_end` says that nothing followed when
+    the broker was asked. `truncated` says that retention has passed the offset asked for, so
+    records are missing before the first one.
     """
 
     records: list[Record]

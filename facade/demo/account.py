@@ -1,4 +1,5 @@
-"""The account: what went where under each tag, by the consumers' own counts and by the service's, and whether it adds up.
+"""The account: what went where under each tag, by the consumers' own counts and by the service's,
+and whether it adds up.
 
 Neighbours: `run` fills an `Outcome`, `page` writes it down. It must not ask the service.
 """
@@ -31,7 +32,9 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All that is known at the end. `letters` are the messages of `dead_letter_queue`, `backlogs` the service's own counts."""
+    """All that is known at the end. `letters` are the messages of `dead_letter_queue`, `backlogs`
+    the service's own counts.
+    """
 
     dead_letter_queue: str
     tags: Sequence[Tag]

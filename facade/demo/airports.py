@@ -1,7 +1,9 @@
-"""The data: 3,376 airports of the package vega-datasets, and what has to be right in a row before it is of use.
+"""The data: 3,376 airports of the package vega-datasets, and what has to be right in a row before
+it is of use.
 
-Neighbours: `flow` sends the rows and lets jobs check them, `states` has the geography. It must not know queues. Nothing is
-made worse here: the rows are sent as they ship, and those that fail are wrong in the data set.
+Neighbours: `flow` sends the rows and lets jobs check them, `states` has the geography. It must not
+know queues. Nothing is made worse here: the rows are sent as they ship, and those that fail are
+wrong in the data set.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ Row = Mapping[str, str]
 
 
 class BadRow(Exception):
-    """A row that a job can't use: `kind` groups such rows, the text says what is wrong with this one."""
+    """A row that a job can't use: `kind` groups such rows, the text says what is wrong with this
+    one.
+    """
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(detail)
@@ -36,7 +40,9 @@ class BadRow(Exception):
 
 
 class Job(Protocol):
-    """What a consumer does with its rows. The same row may come twice (delivery is at least once) and counts once."""
+    """What a consumer does with its rows. The same row may come twice (delivery is at least once)
+    and counts once.
+    """
 
     def take(self, row: Row) -> None:
         """Use a row. Raises BadRow."""
@@ -65,7 +71,9 @@ def rows() -> Iterator[dict[str, str]]:
 
 
 def position_of(row: Row) -> tuple[float, float]:
-    """Latitude and longitude in degrees. Raises BadRow unless both are numbers and inside the row's state."""
+    """Latitude and longitude in degrees. Raises BadRow unless both are numbers and inside the row's
+    state.
+    """
     box = BOXES.get(_given(row, "state"))
     if box is None:
         raise BadRow("state unknown", f"state {row['state']!r} is none of the {len(BOXES)} we know")

@@ -1,4 +1,5 @@
-"""One connection to the native HTTP API, by the standard library alone: what any user's program could do.
+"""One connection to the native HTTP API, by the standard library alone: what any user's program
+could do.
 
 Neighbours: `flow` calls it, a client per thread. It must not know what the messages are.
 """
@@ -20,7 +21,9 @@ Json = dict[str, Any]
 
 
 class Client:
-    """A keep-alive connection; not for two threads. Any answer that isn't a success raises DemoError with its problem."""
+    """A keep-alive connection; not for two threads. Any answer that isn't a success raises
+    DemoError with its problem.
+    """
 
     def __init__(self, endpoint: str, key: str | None = None) -> None:
         parts = urlsplit(endpoint)
@@ -61,7 +64,9 @@ class Client:
         return [message["id"] for message in answer["messages"]]
 
     def receive(self, queue: str, tag: str, wait_s: float, lease_s: float) -> list[Json]:
-        """Up to 100 messages, leased for `lease_s` seconds; none when none came within `wait_s` seconds."""
+        """Up to 100 messages, leased for `lease_s` seconds; none when none came within `wait_s`
+        seconds.
+        """
         asked = {"tag": tag, "max": 100, "wait_seconds": wait_s, "lease_seconds": lease_s}
         messages: list[Json] = self.call("POST", f"/v1/queues/{queue}/receive", asked)["messages"]
         return messages

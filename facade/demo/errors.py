@@ -1,6 +1,7 @@
 """The errors of the demo.
 
-Neighbours: every module of `facade.demo` raises `DemoError`, `run` prints it. It must not know what failed.
+Neighbours: every module of `facade.demo` raises `DemoError`, `run` prints it. It must not know what
+failed.
 """
 
 from __future__ import annotations
@@ -11,4 +12,6 @@ class DemoError(Exception):
 
 
 class Interrupted(BaseException):
-    """A signal asked the demo to end. Not an Exception, so that nothing takes it for a failure of its own."""
+    """A signal asked the demo to end. Not an Exception, so that nothing takes it for a failure of
+    its own.
+    """

@@ -1,8 +1,10 @@
-"""The traffic: one sender and three consumers, all at once, each a thread with a connection of its own.
+"""The traffic: one sender and three consumers, all at once, each a thread with a connection of its
+own.
 
 Neighbours: `run` starts and watches it, `account` tells what came of it. It must not print.
 
-Consumers fail as real ones do: one that can't use a row gives it back (release), or does nothing and lets its lease run out.
+Consumers fail as real ones do: one that can't use a row gives it back (release), or does nothing
+and lets its lease run out.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ WAIT_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """What a consumer is for. `back_off_s` = delay of a release after a failure; None = the lease is left to run out."""
+    """What a consumer is for. `back_off_s` = delay of a release after a failure; None = the lease
+    is left to run out.
+    """
 
     name: str
     tag: str
@@ -60,7 +64,9 @@ class Tally:
 
 
 class Flow:
-    """The threads. `start` once, `stop` at the end whatever happened; `error` is the first failure of a thread."""
+    """The threads. `start` once, `stop` at the end whatever happened; `error` is the first failure
+    of a thread.
+    """
 
     def __init__(self, connect: Callable[[], Client], queue: str, rows: Iterable[Row], duties: Iterable[Duty]) -> None:
         self.sent = Sent()
@@ -87,7 +93,9 @@ class Flow:
 
     @property
     def progress(self) -> tuple[int, int, int]:
-        """Rows sent, messages delivered and messages acked so far; what doesn't change for long is stuck."""
+        """Rows sent, messages delivered and messages acked so far; what doesn't change for long is
+        stuck.
+        """
         received = sum(tally.received for tally in self.tallies.values())
         return len(self.sent.rows), received, sum(len(tally.acked) for tally in self.tallies.values())
 

@@ -1,4 +1,5 @@
-"""A `leaseway up` of the demo's own: in a temporary folder, on a free port, gone when the demo ends.
+"""A `leaseway up` of the demo's own: in a temporary folder, on a free port, gone when the demo
+ends.
 
 Neighbours: `run` enters it when no endpoint is given. It must not know what the stack consists of.
 """
@@ -24,7 +25,9 @@ STOP_S = 60.0
 
 @contextlib.contextmanager
 def own_stack() -> Iterator[str]:
-    """Starts it and gives its endpoint; stops it at the end. Raises DemoError when it doesn't get ready."""
+    """Starts it and gives its endpoint; stops it at the end. Raises DemoError when it doesn't get
+    ready.
+    """
     with tempfile.TemporaryDirectory(prefix="leaseway-demo-", ignore_cleanup_errors=True) as folder:
         data, log = Path(folder) / "data", Path(folder) / "up.log"
         command = [sys.executable, "-m", "facade", "up", "--data", str(data), "--host", "127.0.0.1", "--port", "0", "--auth", "open"]

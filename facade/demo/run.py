@@ -1,6 +1,7 @@
 """The order of events: a service, a queue with its tags, the traffic, the account.
 
-Neighbours: all modules of `facade.demo`; `facade.cli` calls `add_arguments` and `run`, or `main`. It must not know how any of them works.
+Neighbours: all modules of `facade.demo`; `facade.cli.cli` calls `add_arguments` and `run`, or
+`main`. It must not know how any of them works.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Run the demo. 0: the account adds up, 1: it doesn't, 2: it could not be run (one line on stderr), 130: interrupted."""
+    """Run the demo. 0: the account adds up, 1: it doesn't, 2: it could not be run (one line on
+    stderr), 130: interrupted.
+    """
     began = time.monotonic()
     try:
         with _interruptible():
@@ -107,7 +110,9 @@ def _create(client: Client, queue: str, dead_letters: str) -> None:
 
 
 def _watch(client: Client, flow: Flow, dead_letters: str) -> list[Json]:
-    """Follows the traffic until all is settled, or nothing has moved for 20 s; the dead letters. Raises DemoError of a thread."""
+    """Follows the traffic until all is settled, or nothing has moved for 20 s; the dead letters.
+    Raises DemoError of a thread.
+    """
     began = moved_at = time.monotonic()
     seen: object = None
     spoke_at = began - 1
@@ -132,7 +137,9 @@ def _watch(client: Client, flow: Flow, dead_letters: str) -> list[Json]:
 
 
 def _backlogs(client: Client, queue: str) -> dict[str, int]:
-    """What the service says is left under each tag; its count follows the last ack within moments."""
+    """What the service says is left under each tag; its count follows the last ack within
+    moments.
+    """
     end = time.monotonic() + COUNTS_S
     while True:
         found = {tag["name"]: int(tag["backlog"]) for tag in client.call("GET", f"/v1/queues/{queue}/tags")["tags"]}

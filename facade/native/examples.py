@@ -1,4 +1,5 @@
-"""One example of each operation's request and reply, as JSON values. The document shows them; tests decode each as its struct.
+"""One example of each operation's request and reply, as JSON values. The document shows them; tests
+decode each as its struct.
 
 Neighbours: the operations of this dialect. This module must not know anything else.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from facade.operation import Example
+from facade.http.operation import Example
 
 _AT = 1_767_225_600_000
 _ID = "5f1c0f8e-9a3b-8c10-8000-00000000012a"

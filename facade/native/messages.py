@@ -1,7 +1,8 @@
-"""Operations on messages: the hot verbs (send, receive, ack, extend, release, kill) and looking at messages.
+"""Operations on messages: the hot verbs (send, receive, ack, extend, release, kill) and looking at
+messages.
 
-Each reads its parameters, asks the engine, and renders. Neighbours: `translate`, `render`, `examples`; `routes` lists them.
-This module must not know HTTP beyond statuses.
+Each reads its parameters, asks the engine, and renders. Neighbours: `translate`, `render`,
+`examples`; `routes` lists them. This module must not know HTTP beyond statuses.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from engine.verbs import ExtendEntry
+from engine.shapes import ExtendEntry
+from facade.http.operation import Answer, Call, Operation
 from facade.native import examples
 from facade.native.render import delivery_reply, peeked_reply, results_reply, sent_reply
 from facade.native.replies import PageReply, PeekedReply, ReceiveReply, ResultsReply, SendReply
 from facade.native.shapes import ExtendBody, HandlesBody, PeekQuery, QueryMessages, ReceiveBody, ReleaseBody, SendBody
 from facade.native.translate import distinct, entries_of, filter_of_query
 from facade.native.units import MESSAGE_RULE, QUEUE_RULE, to_ms
-from facade.operation import Answer, Call, Operation
 
 if TYPE_CHECKING:
     from engine.engine import Engine

@@ -1,6 +1,8 @@
-"""The OpenAPI 3.1 document, made of the operations and of the structs that also decode the requests: it can't differ from them.
+"""The OpenAPI 3.1 document, made of the operations and of the structs that also decode the
+requests: it can't differ from them.
 
-Neighbours: `facade.app` gives the operations, `page` shows the document to people. This module must not know any operation.
+Neighbours: `facade.app` gives the operations, `page` shows the document to people. This module must
+not know any operation.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from facade.asgi import BODY_BYTES
+from facade.http.asgi import BODY_BYTES
+from facade.http.operation import JSON, Operation
+from facade.http.problem import CODES, MEDIA_TYPE, Problem, problem
 from facade.native.units import RANGE
-from facade.operation import JSON, Operation
-from facade.problem import CODES, MEDIA_TYPE, Problem, problem
 
 _REF = "#/components/schemas/{name}"
 _EVERY = ("internal",)
@@ -77,8 +79,8 @@ def _schemas(shapes: Sequence[Any]) -> tuple[list[dict[str, Any]], dict[str, Any
 def _ecma(schema: Any) -> Any:
     """`schema` as people and programs are to read it.
 
-    The engine's range of a number takes the place of the decoder's. In patterns of JSON Schema `$` is the end alone, so Python's
-    guard goes.
+    The engine's range of a number takes the place of the decoder's. In patterns of JSON Schema `$`
+    is the end alone, so Python's guard goes.
     """
     if isinstance(schema, Mapping):
         low, high = schema.get(RANGE, (None, None))

@@ -1,6 +1,7 @@
 """All operations of the native dialect; its errors speak its words (seconds).
 
-Neighbours: `messages`, `queues`, `tasks` hold them; `facade.app` mounts them. This module must not know HTTP.
+Neighbours: `messages`, `queues`, `tasks` hold them; `facade.app` mounts them. This module must not
+know HTTP.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""The document for people and programs: /openapi.json, and /docs, a page without scripts that needs no network.
+"""The document for people and programs: /openapi.json, and /docs, a page without scripts that needs
+no network.
 
-Neighbours: `openapi` makes the document; problems' `type` points into this page. This module must not know any operation.
+Neighbours: `openapi` makes the document; problems' `type` points into this page. This module must
+not know any operation.
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from facade.http.operation import Answer, Call, Example, Operation
+from facade.http.problem import CODES
 from facade.native.fields import about_of, form_of, rows_of
-from facade.operation import Answer, Call, Example, Operation
-from facade.problem import CODES
 
 if TYPE_CHECKING:
     from engine.engine import Engine

@@ -1,7 +1,7 @@
 """Operations on queues, their redrive policies and tags.
 
-Each reads its parameters, asks the engine, and renders. Neighbours: `translate`, `render`, `examples`; `routes` lists them.
-This module must not know HTTP beyond statuses and Location.
+Each reads its parameters, asks the engine, and renders. Neighbours: `translate`, `render`,
+`examples`; `routes` lists them. This module must not know HTTP beyond statuses and Location.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from facade.http.operation import Answer, Call, Operation
+from facade.http.problem import ProblemError
 from facade.native import examples
 from facade.native.render import policy_reply, queue_reply, tag_reply
 from facade.native.replies import QueueReply, QueuesReply, RedrivePolicyReply, TagReply, TagsReply
 from facade.native.shapes import CopyBody, CreateQueueBody, CreateTagBody, ListQueuesQuery, RedrivePolicyBody, SetQueueBody
 from facade.native.translate import filter_of, policy_of, settings_of
 from facade.native.units import QUEUE_RULE, TAG_RULE
-from facade.operation import Answer, Call, Operation
-from facade.problem import ProblemError
 
 if TYPE_CHECKING:
     from engine.engine import Engine

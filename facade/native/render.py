@@ -1,6 +1,7 @@
 """The engine's shapes -> the native dialect's replies.
 
-Neighbours: the operations of this dialect; `translate` goes the other way. This module must not know HTTP.
+Neighbours: the operations of this dialect; `translate` goes the other way. This module must not
+know HTTP.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import cast
 
 from msgspec import UNSET, UnsetType, structs
 
-from engine.verbs import Delivery, EntryResult, Peeked, QueueInfo, Sent, TagInfo, TaskInfo
+from engine.shapes import Delivery, EntryResult, Peeked, QueueInfo, Sent, TagInfo, TaskInfo
 from facade.native.replies import (
     AttributeReply,
     ConditionReply,

@@ -1,7 +1,7 @@
 """Bodies of the native dialect's replies, as structs.
 
-Neighbours: `translate` makes them of the engine's shapes, `openapi` the document. A field that does not apply is left out (UNSET)
-where that's said, else null. Words come from the engine's vocabulary.
+Neighbours: `translate` makes them of the engine's shapes, `openapi` the document. A field that does
+not apply is left out (UNSET) where that's said, else null. Words come from the engine's vocabulary.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from engine.fifo import SCOPES
+from engine.rules.fifo import SCOPES
 from facade.native.units import Moment, one_of
 from schemas.vocabulary import MessageState, Reason, TaskStatus
 
@@ -28,7 +28,9 @@ def _about(text: str) -> Meta:
 
 
 class RedrivePolicyReply(Reply, frozen=True, kw_only=True):
-    """After `max_receive_count` deliveries without an ack, a message goes to queue `dead_letter_queue`."""
+    """After `max_receive_count` deliveries without an ack, a message goes to queue
+    `dead_letter_queue`.
+    """
 
     dead_letter_queue: Annotated[str, _about("The queue for what died.")]
     max_receive_count: Annotated[Count, _about("Deliveries of a message before it goes there.")]
@@ -60,7 +62,9 @@ Notes = Annotated[dict[str, str], _about("Free texts of the owner's.")]
 
 
 class TagReply(Reply, frozen=True, kw_only=True):
-    """A tag. `backlog` = stored + ready + delayed + leased; an upper bound where there is a filter."""
+    """A tag. `backlog` = stored + ready + delayed + leased; an upper bound where there is a
+    filter.
+    """
 
     name: Annotated[str, _about("The tag's name.")]
     created_at_ms: Made
@@ -117,7 +121,9 @@ SequenceNumber = Annotated[str, _about("FIFO: 20 digits, growing within a group.
 
 
 class SentReply(Reply, frozen=True, kw_only=True):
-    """A message that Kafka has. `body_md5` is over the body's bytes. FIFO: one that repeats an earlier one has that one's id."""
+    """A message that Kafka has. `body_md5` is over the body's bytes. FIFO: one that repeats an
+    earlier one has that one's id.
+    """
 
     id: MessageId
     body_md5: Annotated[str, _about("The MD5 of the body's bytes, in hex.")]
@@ -170,7 +176,9 @@ Moved = Annotated[OriginReply, _about("Where it came from, if it was moved here.
 
 
 class DeliveryReply(Reply, frozen=True, kw_only=True):
-    """A message lent until `next_visible_at_ms`. It has `body` (text) or `body_base64`; `origin` if it was moved here."""
+    """A message lent until `next_visible_at_ms`. It has `body` (text) or `body_base64`; `origin` if
+    it was moved here.
+    """
 
     id: MessageId
     handle: Annotated[str, _about("What ack, extend, release and kill ask for.")]
@@ -197,7 +205,9 @@ class ReceiveReply(Reply, frozen=True, kw_only=True):
 
 
 class PeekedReply(Reply, frozen=True, kw_only=True):
-    """A message looked at; nothing was counted. `state`, counts and times are those under the tag asked for."""
+    """A message looked at; nothing was counted. `state`, counts and times are those under the tag
+    asked for.
+    """
 
     id: MessageId
     state: Annotated[str, one_of(MessageState, "Where it stands under the tag.")]

@@ -1,7 +1,7 @@
 """The FastAPI app: a route per operation, and problems for paths and methods that there are not.
 
-Neighbours: `facade.app` gives the operations and their handlers; `openapi` the document. This module must not know what an
-operation does.
+Neighbours: `facade.app` gives the operations and their handlers; `openapi` the document. This
+module must not know what an operation does.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
-from facade.asgi import Response as Encoded
-from facade.asgi import Whole, reply, whole_of
-from facade.handler import Handler, encoded, problem_answer
-from facade.metrics import Metrics
-from facade.operation import Operation
-from facade.problem import CODES, problem
+from facade.http.asgi import Response as Encoded
+from facade.http.asgi import Whole, reply, whole_of
+from facade.http.handler import Handler, encoded, problem_answer
+from facade.http.metrics import Metrics
+from facade.http.operation import Operation
+from facade.http.problem import CODES, problem
 
 NO_OPERATION = "none"  # the verb of requests that match no operation, in the metrics
 
@@ -65,12 +65,15 @@ def fastapi_app(
     document: dict[str, Any],
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]],
 ) -> FastAPI:
-    """The app. `handlers` has one entry per operation's name; `document` is what its `openapi()` returns."""
+    """The app. `handlers` has one entry per operation's name; `document` is what its `openapi()`
+    returns.
+    """
     app = FastAPI(title="Leaseway", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan)
     allowed = allowed_methods(operations)
 
     async def refuse(request: Request, error: Exception) -> Response:
-        # Starlette names the methods of the first route only, so they are looked up over all of them.
+        # Starlette names the methods of the first route only, so they are looked up over all of
+        # them.
         methods = allowed(request.url.path)
         path = request.scope["path"]
         if isinstance(error, HTTPException) and error.status_code == 405 and methods:

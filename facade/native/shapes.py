@@ -1,7 +1,9 @@
-"""Bodies of the native dialect's requests, as structs; their names and types are the wire's, fixed by the product.
+"""Bodies of the native dialect's requests, as structs; their names and types are the wire's, fixed
+by the product.
 
-Neighbours: `translate` makes the engine's shapes of them, `openapi` the document. Unknown fields are refused. Ranges and words are the
-engine's: the document shows them (`within`, `setting`, `one_of`), what is decoded here is form.
+Neighbours: `translate` makes the engine's shapes of them, `openapi` the document. Unknown fields
+are refused. Ranges and words are the engine's: the document shows them (`within`, `setting`,
+`one_of`), what is decoded here is form.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from engine.fifo import SCOPES
-from engine.limits import MAX_QUEUE_NAME
+from engine.rules.fifo import SCOPES
+from engine.rules.limits import MAX_QUEUE_NAME
 from facade.native.units import (
     ATTRIBUTE_NAME_PATTERN,
     ATTRIBUTE_TYPE_PATTERN,
@@ -36,7 +38,9 @@ class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class RedrivePolicyBody(Body, frozen=True, kw_only=True):
-    """After `max_receive_count` deliveries without an ack, a message goes to queue `dead_letter_queue`."""
+    """After `max_receive_count` deliveries without an ack, a message goes to queue
+    `dead_letter_queue`.
+    """
 
     dead_letter_queue: Annotated[QueueName, Meta(description="The queue for what died.")]
     max_receive_count: Annotated[Whole, within("max_receive_count", "Deliveries of a message before it goes there.")]
@@ -78,7 +82,9 @@ class CreateQueueBody(Body, frozen=True, kw_only=True):
 
 
 class SetQueueBody(Body, frozen=True, kw_only=True):
-    """Settings to change; what is not given stays as it is. A redrive policy is removed by DELETE .../redrive-policy."""
+    """Settings to change; what is not given stays as it is. A redrive policy is removed by DELETE
+    .../redrive-policy.
+    """
 
     delay_seconds: Delay | UnsetType = UNSET
     lease_seconds: Lease | UnsetType = UNSET
@@ -104,7 +110,9 @@ AttributeBytes = Annotated[bytes, Meta(description="The value of a binary, in ba
 
 
 class ConditionBody(Body, frozen=True, kw_only=True):
-    """An attribute must have this type and value; of type `empty`, or with neither value, it must exist."""
+    """An attribute must have this type and value; of type `empty`, or with neither value, it must
+    exist.
+    """
 
     name: Annotated[str, Meta(pattern=ATTRIBUTE_NAME_PATTERN, description="The name of an attribute.")]
     type: Annotated[str, Meta(pattern=CONDITION_TYPE_PATTERN, description="Its type, or empty. Default: that of the value.")] | None = None
@@ -131,7 +139,9 @@ class CreateTagBody(Body, frozen=True, kw_only=True):
 
 
 class AttributeBody(Body, frozen=True, kw_only=True):
-    """An attribute: `value` for string and number, `value_base64` for binary. A plain string is short for type string."""
+    """An attribute: `value` for string and number, `value_base64` for binary. A plain string is
+    short for type string.
+    """
 
     type: Annotated[str, Meta(pattern=ATTRIBUTE_TYPE_PATTERN, description="string, number or binary, with .subtype if wanted.")]
     value: AttributeText | None = None
@@ -139,7 +149,9 @@ class AttributeBody(Body, frozen=True, kw_only=True):
 
 
 class SendMessage(Body, frozen=True, kw_only=True):
-    """A message: `body` (text) or `body_base64` (bytes). Delay and lease of its own, else the queue's."""
+    """A message: `body` (text) or `body_base64` (bytes). Delay and lease of its own, else the
+    queue's.
+    """
 
     body: Annotated[str, Meta(description="The body, if it is text.")] | None = None
     body_base64: Annotated[bytes, Meta(description="The body in base64, if it is not.")] | None = None
@@ -157,7 +169,9 @@ class SendMessage(Body, frozen=True, kw_only=True):
 
 
 class SendBody(Body, frozen=True, kw_only=True):
-    """Messages to send; more than one are an atomic batch: all or none. FIFO with dedup_scope group: of one group."""
+    """Messages to send; more than one are an atomic batch: all or none. FIFO with dedup_scope
+    group: of one group.
+    """
 
     messages: Annotated[list[SendMessage], items("messages", "What to send, in this order.")]
 
@@ -202,7 +216,9 @@ class ExtendBody(Body, frozen=True, kw_only=True):
 
 
 class RedriveBody(Body, frozen=True, kw_only=True):
-    """Which messages go where: without `destination` each to where it came from; without `filter` and `ids` all."""
+    """Which messages go where: without `destination` each to where it came from; without `filter`
+    and `ids` all.
+    """
 
     destination: Annotated[QueueName, Meta(description="The queue to send them to.")] | None = None
     filter: Annotated[FilterBody, Meta(description="Only messages with these attributes.")] | None = None
@@ -239,7 +255,9 @@ class PeekQuery(Body, frozen=True, kw_only=True):
 
 
 class QueryMessages(Body, frozen=True, kw_only=True):
-    """Which messages: sent between `from` and `to`, in `state` under `tag`, with the attributes named."""
+    """Which messages: sent between `from` and `to`, in `state` under `tag`, with the attributes
+    named.
+    """
 
     from_: Annotated[Millis, within("from", "Sent at or after, epoch ms.")] | UnsetType = field(name="from", default=UNSET)
     to: Annotated[Millis, within("to", "Sent before, epoch ms.")] | UnsetType = UNSET

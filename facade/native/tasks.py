@@ -1,20 +1,20 @@
 """Operations on redrive tasks and access keys.
 
-Each reads its parameters, asks the engine, and renders. Neighbours: `translate`, `render`, `examples`; `routes` lists them.
-This module must not know HTTP beyond statuses and Location.
+Each reads its parameters, asks the engine, and renders. Neighbours: `translate`, `render`,
+`examples`; `routes` lists them. This module must not know HTTP beyond statuses and Location.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from facade.http.operation import Answer, Call, Operation
 from facade.native import examples
 from facade.native.render import task_reply
 from facade.native.replies import KeyReply, KeysReply, NewKeyReply, TaskReply
 from facade.native.shapes import CreateKeyBody, RedriveBody
 from facade.native.translate import filter_of
 from facade.native.units import KEY_RULE, QUEUE_RULE, TASK_RULE
-from facade.operation import Answer, Call, Operation
 
 if TYPE_CHECKING:
     from engine.engine import Engine

@@ -1,7 +1,7 @@
 """Native shapes <-> the engine's shapes: seconds and milliseconds, text and base64, shorthands.
 
-Neighbours: the operations of this dialect. This module must not know HTTP, and has no rule of a queue: what's checked here is
-that a body says one thing (one of two fields, no handle twice).
+Neighbours: the operations of this dialect. This module must not know HTTP, and has no rule of a
+queue: what's checked here is that a body says one thing (one of two fields, no handle twice).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from engine.verbs import QueueSettings, SendEntry
+from engine.shapes import QueueSettings, SendEntry
+from facade.http.problem import ProblemError
 from facade.native.shapes import (
     AttributeBody,
     ConditionBody,
@@ -23,7 +24,6 @@ from facade.native.shapes import (
     SetQueueBody,
 )
 from facade.native.units import ATTRIBUTE_NAME_PATTERN, to_ms
-from facade.problem import ProblemError
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute, RedrivePolicy
 from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE
@@ -64,7 +64,9 @@ def policy_of(body: RedrivePolicyBody) -> RedrivePolicy:
 
 
 def entries_of(messages: Sequence[SendMessage]) -> list[SendEntry]:
-    """The messages to send. Raises ProblemError for a message that has not exactly one body, or a bad attribute."""
+    """The messages to send. Raises ProblemError for a message that has not exactly one body, or a
+    bad attribute.
+    """
     entries = []
     for index, message in enumerate(messages):
         text = message.body
@@ -141,7 +143,9 @@ def _condition(body: ConditionBody, where: str) -> Condition:
 
 
 def filter_of_query(attributes: Sequence[str]) -> Filter | None:
-    """The filter of `?attribute=name` (exists) and `?attribute=name=value` (string of that value); all must hold."""
+    """The filter of `?attribute=name` (exists) and `?attribute=name=value` (string of that value);
+    all must hold.
+    """
     conditions = []
     for given in attributes:
         name, equals, value = given.partition("=")
@@ -153,7 +157,9 @@ def filter_of_query(attributes: Sequence[str]) -> Filter | None:
 
 
 def distinct(handles: list[str], field: str) -> list[str]:
-    """`handles`, none of which may occur twice. Raises ProblemError with the place of the second."""
+    """`handles`, none of which may occur twice. Raises ProblemError with the place of the
+    second.
+    """
     if len(set(handles)) != len(handles):
         seen: set[str] = set()
         for index, handle in enumerate(handles):

@@ -1,7 +1,8 @@
-"""Units of the native dialect: seconds outside, milliseconds inside; and the words of shapes that several bodies share.
+"""Units of the native dialect: seconds outside, milliseconds inside; and the words of shapes that
+several bodies share.
 
-Neighbours: `shapes` uses the types, `translate` the conversions. The document shows the engine's ranges and words, from the
-engine's own tables; whether a value is allowed is for the engine to say.
+Neighbours: `shapes` uses the types, `translate` the conversions. The document shows the engine's
+ranges and words, from the engine's own tables; whether a value is allowed is for the engine to say.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from engine.errors import EngineError, InvalidValue
-from engine.limits import ASKED, DEFAULTS, MAX_NAME, MAX_QUEUE_NAME, RANGES
-from facade.operation import PathRule
+from engine.rules.limits import ASKED, DEFAULTS, MAX_NAME, MAX_QUEUE_NAME, RANGES
+from facade.http.operation import PathRule
 
 _END = r"$(?!\n)"  # `$` alone also matches before a last newline
 NAME_PATTERN = rf"^[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MAX_NAME - 1}}}" + _END
@@ -24,7 +25,8 @@ _TYPE = r"(?:[sS][tT][rR][iI][nN][gG]|[nN][uU][mM][bB][eE][rR]|[bB][iI][nN][aA][
 ATTRIBUTE_TYPE_PATTERN = "^" + _TYPE + _END
 CONDITION_TYPE_PATTERN = "^(?:[eE][mM][pP][tT][yY]|" + _TYPE + ")" + _END
 
-# In a schema: the engine's range. The document has it as minimum and maximum, instead of those that the decoder keeps to.
+# In a schema: the engine's range. The document has it as minimum and maximum, instead of those that
+# the decoder keeps to.
 RANGE = "x-range"
 # JSON numbers above 2^53 are no longer exact in most clients, so none is taken.
 Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]
@@ -45,7 +47,9 @@ KEY_RULE = PathRule(re.compile(NAME_PATTERN), NAME_ABOUT, "billing-service")
 
 
 def within(field: str, about: str, table: Mapping[str, tuple[int, int]] = ASKED) -> Meta:
-    """The range that the engine has for `field`, for who reads the document; the check is the engine's own."""
+    """The range that the engine has for `field`, for who reads the document; the check is the
+    engine's own.
+    """
     low, high = table[field]
     bounds = [to_seconds(low), to_seconds(high)] if _MS_FIELD.fullmatch(field) else [low, high]
     return Meta(description=about, extra_json_schema={RANGE: bounds})
@@ -67,13 +71,17 @@ def items(field: str, about: str) -> Meta:
 
 
 def listed(field: str, about: str) -> Meta:
-    """How many the engine takes in a list, for who reads the document; the check is the engine's own."""
+    """How many the engine takes in a list, for who reads the document; the check is the engine's
+    own.
+    """
     low, high = ASKED[field]
     return Meta(description=about, extra_json_schema={"minItems": low, "maxItems": high})
 
 
 def one_of(words: Iterable[str], about: str) -> Meta:
-    """The words that the engine knows, for who reads the document; the check is the engine's own."""
+    """The words that the engine knows, for who reads the document; the check is the engine's
+    own.
+    """
     return Meta(description=about, extra_json_schema={"enum": [str(word) for word in words]})
 
 
@@ -105,7 +113,9 @@ def _in_seconds(value: Any) -> Any:
 
 
 def native_error(error: EngineError) -> EngineError:
-    """`error` in the words of this dialect: an InvalidValue of a `..._ms` field speaks of seconds. Others stay as they are."""
+    """`error` in the words of this dialect: an InvalidValue of a `..._ms` field speaks of seconds.
+    Others stay as they are.
+    """
     field = error.field
     if not isinstance(error, InvalidValue) or field is None:
         return error

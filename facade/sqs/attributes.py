@@ -1,7 +1,9 @@
-"""Message attributes and system attributes: SQS's form <-> the engine's, with SQS's rules and the filter of a receive.
+"""Message attributes and system attributes: SQS's form <-> the engine's, with SQS's rules and the
+filter of a receive.
 
-What SQS calls system attributes travels as attributes of the message whose names begin with `AWS.`, which SQS refuses from users.
-Neighbours: `messages`. This module must not know requests or replies beyond an attribute.
+What SQS calls system attributes travels as attributes of the message whose names begin with `AWS.`,
+which SQS refuses from users. Neighbours: `messages`. This module must not know requests or replies
+beyond an attribute.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ def encoded(text: str) -> bytes | None:
 
 
 def decoded(body: bytes) -> str | None:
-    """The text of which `body` is the UTF-8; None when it is none, or has a character that SQS does not allow in a message."""
+    """The text of which `body` is the UTF-8; None when it is none, or has a character that SQS does
+    not allow in a message.
+    """
     try:
         found = body.decode()
     except UnicodeDecodeError:
@@ -57,7 +61,9 @@ def decoded(body: bytes) -> str | None:
 
 
 def incoming(given: Mapping[str, AttributeValue] | None) -> dict[str, Attribute]:
-    """The user's attributes of a message to send. Raises SqsError for a name, type or value that SQS refuses."""
+    """The user's attributes of a message to send. Raises SqsError for a name, type or value that
+    SQS refuses.
+    """
     if not given:
         return {}
     if len(given) > MESSAGE_ATTRIBUTES:
@@ -66,7 +72,9 @@ def incoming(given: Mapping[str, AttributeValue] | None) -> dict[str, Attribute]
 
 
 def incoming_system(given: Mapping[str, AttributeValue] | None) -> dict[str, Attribute]:
-    """The system attributes of a message to send, by the names they are stored under. Raises SqsError."""
+    """The system attributes of a message to send, by the names they are stored under. Raises
+    SqsError.
+    """
     if not given:
         return {}
     for name, value in given.items():
@@ -76,7 +84,9 @@ def incoming_system(given: Mapping[str, AttributeValue] | None) -> dict[str, Att
 
 
 def traced(trace: bytes) -> dict[str, Attribute]:
-    """The system attribute that stands for the X-Ray header of a request; none of one that is no such header."""
+    """The system attribute that stands for the X-Ray header of a request; none of one that is no
+    such header.
+    """
     return {_STORED_TRACE_HEADER: Attribute("String", trace)} if _TRACE.fullmatch(trace) else {}
 
 
@@ -126,7 +136,9 @@ def _incoming(name: str, given: AttributeValue) -> Attribute:
 
 
 def _is_number(text: str) -> bool:
-    """Whether SQS takes `text` for a number: its digits and the power of ten of the first one that counts."""
+    """Whether SQS takes `text` for a number: its digits and the power of ten of the first one that
+    counts.
+    """
     found = _NUMBER.fullmatch(text) if len(text) <= 400 else None
     if found is None or not any(character.isdecimal() for character in text.lower().partition("e")[0]):
         return False
@@ -145,7 +157,9 @@ def triples(attributes: Mapping[str, Attribute]) -> list[tuple[str, str, bytes]]
 
 
 def wanted(attributes: Mapping[str, Attribute], names: Sequence[str] | None) -> dict[str, Attribute]:
-    """The user's attributes that a receive with MessageAttributeNames `names` shows, with data types in SQS's spelling."""
+    """The user's attributes that a receive with MessageAttributeNames `names` shows, with data
+    types in SQS's spelling.
+    """
     if not names or not attributes:
         return {}
     everything = not _EVERYTHING.isdisjoint(names)
@@ -164,7 +178,9 @@ def _data_type(type: str) -> str:
 
 
 def attribute_reply(attribute: Attribute) -> AttributeReply:
-    """An attribute for the wire. Text that is none (native producers can say so) is shown with its bad bytes replaced."""
+    """An attribute for the wire. Text that is none (native producers can say so) is shown with its
+    bad bytes replaced.
+    """
     if attribute.type.startswith("Binary"):
         return AttributeReply(data_type=attribute.type, binary_value=attribute.value)
     return AttributeReply(data_type=attribute.type, string_value=attribute.value.decode("utf-8", "replace"))

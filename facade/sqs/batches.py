@@ -26,7 +26,9 @@ _E = TypeVar("_E", bound=Entry)
 
 
 def by_id(action: str, entries: Sequence[_E] | None, most: int) -> dict[str, _E]:
-    """The entries, one to `most`, by their ids, in order. Raises SqsError, which fails the whole request."""
+    """The entries, one to `most`, by their ids, in order. Raises SqsError, which fails the whole
+    request.
+    """
     if not entries:
         raise SqsError(EMPTY_BATCH, f"There should be at least one {action}RequestEntry in the request.")
     if len(entries) > most:

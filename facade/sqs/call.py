@@ -1,6 +1,7 @@
 """A request as an action gets it, and an action as a value.
 
-Neighbours: `dialect` makes calls and runs actions; `actions` lists them. This module must not know any action.
+Neighbours: `dialect` makes calls and runs actions; `actions` lists them. This module must not know
+any action.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from engine.verbs import Principal
+from engine.shapes import Principal
 from facade.sqs.limits import Limits
 from facade.sqs.names import Place
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 
 class Call(Struct, frozen=True, gc=False):
-    """Who asks; `body` is the action's input; `place` names queues; `cool_down_s` 0 = no waiting after a purge or a deletion.
+    """Who asks; `body` is the action's input; `place` names queues; `cool_down_s` 0 = no waiting
+    after a purge or a deletion.
 
     `trace`: the X-Ray trace that the request is part of, by its header.
     """
@@ -35,7 +37,9 @@ class Call(Struct, frozen=True, gc=False):
 
 
 class Carried(Struct, frozen=True, gc=False):
-    """An output that carries what somebody else is to have if it can't be sent; see `facade.asgi.Response`."""
+    """An output that carries what somebody else is to have if it can't be sent; see
+    `facade.http.asgi.Response`.
+    """
 
     output: Struct
     unsent: Callable[[], None]
@@ -43,7 +47,9 @@ class Carried(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True)
 class Action:
-    """One action: its input, and what runs it. `long_poll` = the call is cancelled when the client goes."""
+    """One action: its input, and what runs it. `long_poll` = the call is cancelled when the client
+    goes.
+    """
 
     body: Any
     run: Callable[[Engine, Call], Coroutine[Any, Any, Struct]]

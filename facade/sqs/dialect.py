@@ -1,8 +1,8 @@
 """One SQS request over HTTP, in either protocol, at any path.
 
-It stands before the native dialect and lets everything else pass. Any error becomes an error of SQS; nothing is raised but
-cancellation. Neighbours: `protocols` reads and writes, `actions` do the work, `facade.asgi` reads bodies. This module must not know
-any action.
+It stands before the native dialect and lets everything else pass. Any error becomes an error of
+SQS; nothing is raised but cancellation. Neighbours: `protocols` reads and writes, `actions` do the
+work, `facade.http.asgi` reads bodies. This module must not know any action.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from engine.config import Settings
 from engine.errors import EngineError, NotAuthenticated, Unavailable
-from engine.verbs import Principal
-from facade.asgi import ClientGone, Intake, Response, reply, unless_gone, whole_of
-from facade.metrics import Metrics
-from facade.problem import ProblemError
+from engine.settings import Settings
+from engine.shapes import Principal
+from facade.http.asgi import ClientGone, Intake, Response, reply, unless_gone, whole_of
+from facade.http.metrics import Metrics
+from facade.http.problem import ProblemError
 from facade.sqs import signature
 from facade.sqs.actions import ACTIONS
 from facade.sqs.call import Call, Carried
@@ -95,7 +95,9 @@ class SqsDialect:
     def _begun(
         self, spoken: Spoken, name: str, by: Principal, scope: Scope, headers: Mapping[bytes, bytes], body: bytes, receive: Receive
     ) -> Coroutine[Any, Any, Struct]:
-        """What does the action `name`, to be awaited. Raises SqsError for what refuses it before that."""
+        """What does the action `name`, to be awaited. Raises SqsError for what refuses it before
+        that.
+        """
         action = ACTIONS.get(name)
         if action is None:
             raise SqsError(spoken.unknown, f"The action {name[:100]} is not valid for this endpoint.")
@@ -112,7 +114,9 @@ class SqsDialect:
             self._metrics.receive_ends()
 
     def _principal(self, spoken: Spoken, scope: Scope, headers: Mapping[bytes, bytes], body: bytes) -> Principal:
-        """Who asks. Open mode believes the key id, required mode the signature. Raises SqsError, for a page of another site too."""
+        """Who asks. Open mode believes the key id, required mode the signature. Raises SqsError,
+        for a page of another site too.
+        """
         site = headers.get(b"sec-fetch-site")
         if site is not None or spoken.simple:
             _refuse_pages(spoken, site, headers)
@@ -165,6 +169,8 @@ def _engine_failure(name: str, error: EngineError) -> SqsError:
 
 
 def _refuse_pages(spoken: Spoken, site: bytes | None, headers: Mapping[bytes, bytes]) -> None:
-    """In open mode the browser of somebody on this machine is all that stands between us and any page they look at."""
+    """In open mode the browser of somebody on this machine is all that stands between us and any
+    page they look at.
+    """
     if site == b"cross-site" or (spoken.simple and (site not in _OWN_PAGES or b"origin" in headers)):
         raise SqsError(ACCESS_DENIED, "A page of another site may not change anything here.")

@@ -20,7 +20,8 @@ def of_body(body: bytes) -> str:
 def of_attributes(attributes: Iterable[tuple[str, str, bytes]]) -> str | None:
     """Hex MD5 of (name, data type, value) triples; None of none.
 
-    By name: length and name, length and data type, one byte for the kind of transport, length and value; lengths are 4 bytes, big-endian.
+    By name: length and name, length and data type, one byte for the kind of transport, length and
+    value; lengths are 4 bytes, big-endian.
     """
     digest = md5(usedforsecurity=False)
     none = True

@@ -1,6 +1,8 @@
-"""How the query protocol names what the JSON protocol calls lists and maps: flattened, one numbered element for each.
+"""How the query protocol names what the JSON protocol calls lists and maps: flattened, one numbered
+element for each.
 
-Neighbours: `forms` reads requests by this table, `xml` writes replies by it. This module must not know any action.
+Neighbours: `forms` reads requests by this table, `xml` writes replies by it. This module must not
+know any action.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ _ELEMENTS: Final[dict[str, str]] = {
 
 
 def element(member: str, action: str) -> str:
-    """The element of a list or map. Raises KeyError for a member without a row (a fault of ours)."""
+    """The element of a list or map. Raises KeyError for a member without a row (a fault of
+    ours).
+    """
     return _ELEMENTS[member].format(action=action)
 
 

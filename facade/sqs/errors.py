@@ -1,6 +1,8 @@
-"""What goes wrong, as SQS says it: shapes with their legacy codes and statuses, and one table from engine errors to shapes.
+"""What goes wrong, as SQS says it: shapes with their legacy codes and statuses, and one table from
+engine errors to shapes.
 
-Neighbours: `dialect` renders an error as a reply, the batch actions as an entry of `Failed`. This module must not know actions.
+Neighbours: `dialect` renders an error as a reply, the batch actions as an entry of `Failed`. This
+module must not know actions.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ _OLD = "AWS.SimpleQueueService."
 
 
 class Shape(NamedTuple):
-    """An error of the service model: `type` is its qualified name, `code` the word of the older query protocol."""
+    """An error of the service model: `type` is its qualified name, `code` the word of the older
+    query protocol.
+    """
 
     type: str
     code: str
@@ -64,7 +68,8 @@ BATCH_TOO_LONG: Final = Shape(_SQS + "BatchRequestTooLong", _OLD + "BatchRequest
 INVALID_ENTRY_ID: Final = Shape(_SQS + "InvalidBatchEntryId", _OLD + "InvalidBatchEntryId")
 IDS_NOT_DISTINCT: Final = Shape(_SQS + "BatchEntryIdsNotDistinct", _OLD + "BatchEntryIdsNotDistinct")
 
-# Engine error -> shape. A class without a row gets that of its nearest base; the unit test wants a row for each.
+# Engine error -> shape. A class without a row gets that of its nearest base; the unit test wants a
+# row for each.
 ERRORS: Final[dict[type[errors.EngineError], Shape]] = {
     errors.EngineError: INTERNAL_FAILURE,
     errors.NotFound: RESOURCE_NOT_FOUND,
@@ -96,8 +101,8 @@ ERRORS: Final[dict[type[errors.EngineError], Shape]] = {
     errors.Overloaded: REQUEST_THROTTLED,
 }
 
-# What became of a handle -> shape, None = success. A delete with a stale handle is silence, a visibility change is not. Only of FIFO
-# queues a lapsed handle does not count.
+# What became of a handle -> shape, None = success. A delete with a stale handle is silence, a
+# visibility change is not. Only of FIFO queues a lapsed handle does not count.
 DELETED: Final[dict[str, Shape | None]] = {
     EntryStatus.OK: None,
     EntryStatus.STALE: None,

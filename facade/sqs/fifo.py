@@ -1,7 +1,9 @@
-"""FIFO: the attributes that only FIFO queues have, what their sends must name, and how a batch is parted.
+"""FIFO: the attributes that only FIFO queues have, what their sends must name, and how a batch is
+parted.
 
 The rules are the engine's; this module says them in the words and with the errors of SQS.
-Neighbours: `settings` reads and shows attributes by this, `messages` sends. This module must not know replies.
+Neighbours: `settings` reads and shows attributes by this, `messages` sends. This module must not
+know replies.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from typing import Any, Final
 from msgspec import structs
 
 from engine.errors import InvalidValue
-from engine.fifo import check_entries
-from engine.verbs import QueueInfo, SendEntry
+from engine.rules.fifo import check_entries
+from engine.shapes import QueueInfo, SendEntry
 from facade.sqs.errors import INVALID_ATTRIBUTE_NAME, INVALID_ATTRIBUTE_VALUE, INVALID_PARAMETER, SqsError, missing, sqs_error
 from facade.sqs.words import NO_DEDUPLICATION
 from schemas.records import QueueRecord
@@ -58,7 +60,9 @@ def asked_for(given: Mapping[str, str]) -> bool:
 
 
 def check(given: Mapping[str, str], *, fifo: bool, scope: str = "queue", limit: str = PER_QUEUE) -> None:
-    """Raises SqsError when a queue of this kind, scope (the engine's word) and limit can't get the attributes `given`."""
+    """Raises SqsError when a queue of this kind, scope (the engine's word) and limit can't get the
+    attributes `given`.
+    """
     of_fifo = [name for name in NAMES if name in given]
     if not fifo and of_fifo:
         raise SqsError(INVALID_ATTRIBUTE_NAME, f"Unknown Attribute {of_fifo[0]}.")
@@ -87,7 +91,9 @@ def fitted(record: QueueRecord, entry: SendEntry) -> SendEntry:
 
 
 def check_batch(record: QueueRecord, entries: Mapping[str, Any]) -> None:
-    """Raises SqsError, which fails the whole request, when an entry lacks its group or its deduplication id."""
+    """Raises SqsError, which fails the whole request, when an entry lacks its group or its
+    deduplication id.
+    """
     if not record.fifo:
         return
     for entry in entries.values():
@@ -98,7 +104,9 @@ def check_batch(record: QueueRecord, entries: Mapping[str, Any]) -> None:
 
 
 def parts(record: QueueRecord, ready: Mapping[str, SendEntry]) -> list[Mapping[str, SendEntry]]:
-    """What of a batch can be one send, in the order of its entries: groups in different partitions are sent apart."""
+    """What of a batch can be one send, in the order of its entries: groups in different partitions
+    are sent apart.
+    """
     if not record.fifo or record.dedup_scope == "queue":
         return [ready]
     found: dict[str | None, dict[str, SendEntry]] = {}

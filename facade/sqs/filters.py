@@ -1,4 +1,5 @@
-"""FilterPolicy, an attribute of ours: which messages a tag made through CreateQueue wants, in the words of SNS.
+"""FilterPolicy, an attribute of ours: which messages a tag made through CreateQueue wants, in the
+words of SNS.
 
 Neighbours: `queues`. This module must not know requests or the engine's verbs.
 """
@@ -16,9 +17,11 @@ _CONDITIONS: Final = 20
 
 
 def filter_of(text: str) -> Filter | None:
-    """The filter in a FilterPolicy: {"kind": ["retail"], "vip": [{"exists": true}]}; an empty text = everything. Raises SqsError.
+    """The filter in a FilterPolicy: {"kind": ["retail"], "vip": [{"exists": true}]}; an empty text
+    = everything. Raises SqsError.
 
-    Several names must all fit. One name may have several values, of which one must fit; several names with several values can't be had.
+    Several names must all fit. One name may have several values, of which one must fit; several
+    names with several values can't be had.
     """
     if not text:
         return None

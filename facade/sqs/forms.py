@@ -1,7 +1,9 @@
-"""The query protocol's requests: a form's flat names to the same input structs that JSON bodies become.
+"""The query protocol's requests: a form's flat names to the same input structs that JSON bodies
+become.
 
-`MessageAttribute.1.Value.StringValue=x` is a path in a tree; which struct an action wants says how the tree is read, so no
-action has a line here. Neighbours: `elements` names lists and maps, `protocols` calls. This module must not know any action.
+`MessageAttribute.1.Value.StringValue=x` is a path in a tree; which struct an action wants says how
+the tree is read, so no action has a line here. Neighbours: `elements` names lists and maps,
+`protocols` calls. This module must not know any action.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ def _malformed(about: str) -> SqsError:
 
 
 def parse(*texts: bytes) -> _Tree:
-    """The fields of query strings and form bodies as a tree of the parts of their names. Raises SqsError."""
+    """The fields of query strings and form bodies as a tree of the parts of their names. Raises
+    SqsError.
+    """
     tree: _Tree = {}
     for text in texts:
         try:
@@ -57,7 +61,9 @@ def _put(tree: _Tree, name: str, value: str) -> None:
 
 
 def struct_of(kind: Any, tree: _Tree, action: str) -> Any:
-    """The input of `action` that the fields spell; what they do not name is absent. Raises SqsError."""
+    """The input of `action` that the fields spell; what they do not name is absent. Raises
+    SqsError.
+    """
     return _struct(kind)("", tree, action)
 
 
@@ -82,7 +88,9 @@ def _struct(kind: Any) -> _Read:
 
 
 def _reader(hint: Any) -> tuple[bool, _Read]:
-    """How a value of this type is read, and whether it is a list or map, whose elements have a name of their own."""
+    """How a value of this type is read, and whether it is a list or map, whose elements have a name
+    of their own.
+    """
     if get_origin(hint) in (Union, types.UnionType):
         (hint,) = (one for one in get_args(hint) if one is not type(None))
     if get_origin(hint) is list:
@@ -117,7 +125,9 @@ def _binary(name: str, node: _Node, action: str) -> bytes:
 
 
 def _numbered(name: str, node: _Node) -> list[_Node]:
-    """The nodes 1, 2, ... in that order. An empty list is spelled `name=`; one value may go without its number."""
+    """The nodes 1, 2, ... in that order. An empty list is spelled `name=`; one value may go without
+    its number.
+    """
     if isinstance(node, str):
         return [node] if node else []
     if not all(key.isascii() and key.isdigit() and len(key) <= 9 for key in node):

@@ -1,9 +1,10 @@
-"""DeleteMessage, ChangeMessageVisibility and their batches: what the holder of a receipt handle may do.
+"""DeleteMessage, ChangeMessageVisibility and their batches: what the holder of a receipt handle may
+do.
 
-In a FIFO queue a handle whose lease is over does nothing: what it holds may be with somebody else, and what follows must wait.
-The engine refuses a whole request for one malformed handle, or one lease that is too long in all; SQS fails that entry alone, so such
-a batch is asked again one by one.
-Neighbours: `errors` says what becomes of a status. This module must not know HTTP.
+In a FIFO queue a handle whose lease is over does nothing: what it holds may be with somebody else,
+and what follows must wait. The engine refuses a whole request for one malformed handle, or one
+lease that is too long in all; SQS fails that entry alone, so such a batch is asked again one by
+one. Neighbours: `errors` says what becomes of a status. This module must not know HTTP.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.errors import EngineError, InvalidHandle, InvalidValue
-from engine.verbs import EntryResult, ExtendEntry
+from engine.shapes import EntryResult, ExtendEntry
 from facade.sqs.batches import by_id, failed
 from facade.sqs.call import Call
 from facade.sqs.errors import CHANGED, DELETED, INVALID_HANDLE, Shape, SqsError, missing, sqs_error
@@ -45,7 +46,9 @@ def _deleting(engine: Engine, call: Call) -> _Ask[str]:
 
 
 async def _told_apart(engine: Engine, call: Call, queue: str, results: list[EntryResult]) -> list[EntryResult]:
-    """Results of a FIFO queue's deletes: a handle that did its work before stays stale, one received again since is lapsed."""
+    """Results of a FIFO queue's deletes: a handle that did its work before stays stale, one
+    received again since is lapsed.
+    """
     stale = [result.handle for result in results if result.status == EntryStatus.STALE]
     if not stale:
         return results

@@ -1,6 +1,7 @@
 """SendMessage, SendMessageBatch, ReceiveMessage.
 
-Neighbours: `attributes`, `digests`, `batches`; `handles` does what follows a receive. This module must not know HTTP.
+Neighbours: `attributes`, `digests`, `batches`; `handles` does what follows a receive. This module
+must not know HTTP.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Final
 
 from engine.errors import EngineError, MessageTooLarge, TooManyInFlight
-from engine.limits import message_bytes
-from engine.verbs import Delivery, SendEntry, Sent
+from engine.rules.limits import message_bytes
+from engine.shapes import Delivery, SendEntry, Sent
 from facade.sqs import attributes, fifo
 from facade.sqs.batches import by_id, failed
 from facade.sqs.call import Call, Carried
@@ -46,7 +47,9 @@ def milliseconds(parameter: str, given: int | None, allowed: tuple[int, int]) ->
 
 
 def _entry(given: Outgoing, call: Call, record: QueueRecord) -> SendEntry:
-    """What the engine gets: a message that has passed every check of this dialect. Raises SqsError, for the message alone."""
+    """What the engine gets: a message that has passed every check of this dialect. Raises SqsError,
+    for the message alone.
+    """
     text, delay_s = given.message_body, given.delay_seconds
     if not text:
         raise missing("MessageBody")
@@ -82,7 +85,8 @@ async def send_message(engine: Engine, call: Call) -> SentReply:
 
 
 async def send_message_batch(engine: Engine, call: Call) -> SentBatchReply:
-    """Send some messages: those that are right together, all or none; the others are told of as failed.
+    """Send some messages: those that are right together, all or none; the others are told of as
+    failed.
 
     Only groups in different partitions are sent apart: of them some may fail.
     """
@@ -104,7 +108,9 @@ async def send_message_batch(engine: Engine, call: Call) -> SentBatchReply:
 
 
 def _sorted(entries: Mapping[str, Outgoing], call: Call, record: QueueRecord) -> tuple[dict[str, SendEntry], list[FailedReply], int]:
-    """The entries that may be sent, those that fail alone, and the bytes of all that could be read."""
+    """The entries that may be sent, those that fail alone, and the bytes of all that could be
+    read.
+    """
     ready: dict[str, SendEntry] = {}
     bad: list[FailedReply] = []
     total, limit = 0, record.max_message_bytes
@@ -132,7 +138,9 @@ async def _send(engine: Engine, call: Call, queue: str, ready: Mapping[str, Send
 async def _send_parts(
     engine: Engine, call: Call, queue: str, parts: Sequence[Mapping[str, SendEntry]], bad: list[FailedReply]
 ) -> list[SentReply]:
-    """Sends the parts side by side; what fails is added to `bad`. When all fail, the request does."""
+    """Sends the parts side by side; what fails is added to `bad`. When all fail, the request
+    does.
+    """
     done = await asyncio.gather(*(_send(engine, call, queue, part) for part in parts), return_exceptions=True)
     good: list[SentReply] = []
     for part, outcome in zip(parts, done, strict=True):
@@ -201,9 +209,11 @@ def _message(delivery: Delivery, system: frozenset[str], names: list[str] | None
 
 
 def _dead_letter(delivery: Delivery) -> Origin | None:
-    """Where a dead letter came from: it keeps the id of its first send, and its receive count goes on. None of other messages.
+    """Where a dead letter came from: it keeps the id of its first send, and its receive count goes
+    on. None of other messages.
 
-    It keeps the time too, but in a FIFO queue; there the id stands for that of its deduplication as well.
+    It keeps the time too, but in a FIFO queue; there the id stands for that of its deduplication as
+    well.
     """
     return delivery.message.origin if SOURCE_QUEUE_ATTRIBUTE in delivery.message.attributes else None
 

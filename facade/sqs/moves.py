@@ -1,6 +1,8 @@
-"""StartMessageMoveTask, CancelMessageMoveTask, ListMessageMoveTasks: the engine's redrive tasks in the words of SQS.
+"""StartMessageMoveTask, CancelMessageMoveTask, ListMessageMoveTasks: the engine's redrive tasks in
+the words of SQS.
 
-A task handle names task and source, as that of AWS does. Neighbours: `names`. This module must not know HTTP.
+A task handle names task and source, as that of AWS does. Neighbours: `names`. This module must not
+know HTTP.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from engine.errors import NotAllowedOnQueue, QueueNotFound
-from engine.limits import A_DEAD_LETTER_QUEUE
-from engine.verbs import TaskInfo
+from engine.rules.limits import A_DEAD_LETTER_QUEUE
+from engine.shapes import TaskInfo
 from facade.sqs.call import Call
 from facade.sqs.errors import INVALID_PARAMETER, QUEUE_DOES_NOT_EXIST, RESOURCE_NOT_FOUND, SqsError, invalid, missing
 from facade.sqs.limits import MOVE_RATE, MOVE_TASKS

@@ -1,9 +1,11 @@
 """How SQS names a queue: queue URLs and ARNs; `orders@billing` is tag `billing` of queue `orders`.
 
-With the setting `sqs_namespaces` account or region or both tell queues apart: the engine's name of a queue then begins with them, as
-`123456789012.eu-west-1.orders`. Neither may have a dot in it, and SQS's own names have none but that of `.fifo`, so the way back is
-never in doubt. Without the setting the engine's name is SQS's, and any account and region are as good as ours.
-Neighbours: `places` makes a `Place` for each request, the actions ask it. This module must not know whether a queue exists.
+With the setting `sqs_namespaces` account or region or both tell queues apart: the engine's name of
+a queue then begins with them, as `123456789012.eu-west-1.orders`. Neither may have a dot in it, and
+SQS's own names have none but that of `.fifo`, so the way back is never in doubt. Without the
+setting the engine's name is SQS's, and any account and region are as good as ours. Neighbours:
+`places` makes a `Place` for each request, the actions ask it. This module must not know whether a
+queue exists.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ class Address(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Whose queues they are, and how URLs begin: with scheme and host as the client called us, so that it can reach what it is told.
+    """Whose queues they are, and how URLs begin: with scheme and host as the client called us, so
+    that it can reach what it is told.
 
     `by_account` and `by_region`: what tells queues of the same name apart.
     """
@@ -55,7 +58,9 @@ class Place(Struct, frozen=True):
         return ".".join([*parts, name])
 
     def _split(self, queue: str) -> tuple[str, str, str]:
-        """Account, region and SQS's name of a queue of the engine. One made natively under another name is taken for ours."""
+        """Account, region and SQS's name of a queue of the engine. One made natively under another
+        name is taken for ours.
+        """
         parts = queue.split(".", self.by_account + self.by_region)
         account = parts[0] if self.by_account and _ACCOUNT.fullmatch(parts[0]) else None
         region = parts[-2] if self.by_region and len(parts) > 1 and _REGION.fullmatch(parts[-2]) else None
@@ -78,12 +83,15 @@ class Place(Struct, frozen=True):
         return f"arn:aws:sqs:{region}:{account}:{name}"
 
     def address(self, name: str, account: str | None = None, region: str | None = None) -> Address:
-        """The address that a queue name spells. `orders@` is no tag, but a name that no queue has."""
+        """The address that a queue name spells. `orders@` is no tag, but a name that no queue
+        has.
+        """
         queue, _, tag = name.partition("@")
         return Address(self.queue(queue if tag else name, account, region), tag or None)
 
     def of_url(self, url: str | None) -> Address:
-        """The address in a queue URL: its last part, and its account where that tells queues apart. Raises SqsError.
+        """The address in a queue URL: its last part, and its account where that tells queues apart.
+        Raises SqsError.
 
         Any host and path before it will do.
         """
@@ -112,7 +120,8 @@ class Place(Struct, frozen=True):
         return self.queue(name, account, region)
 
     def new(self, name: str | None, *, fifo: bool) -> Address:
-        """The queue or tag to make. Raises SqsError for a name that SQS does not allow, or not to a queue that is (not) `fifo`.
+        """The queue or tag to make. Raises SqsError for a name that SQS does not allow, or not to a
+        queue that is (not) `fifo`.
 
         A tag is of the kind of its queue, whatever is asked for.
         """

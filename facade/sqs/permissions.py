@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.verbs import QueueSettings
+from engine.shapes import QueueSettings
 from facade.sqs import policies
 from facade.sqs.call import Call
 from facade.sqs.errors import missing

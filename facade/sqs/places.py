@@ -1,10 +1,11 @@
 """Where a request came to: what the URLs that it is told begin with, and whose queues it means.
 
-Behind a proxy that ends TLS the client's own scheme, host and port are in X-Forwarded-Proto, -Host and -Port; anybody can send such
-headers, so they count only with the setting `trust_proxy`. Account and region count with `sqs_namespaces`: the region is the one that
-was signed for; the account is the first part of the path, else a key id of 12 digits, else that of the settings.
-Neighbours: `dialect` asks for the place of each request, and checks signatures against the host that the client called.
-This module must not know actions.
+Behind a proxy that ends TLS the client's own scheme, host and port are in X-Forwarded-Proto, -Host
+and -Port; anybody can send such headers, so they count only with the setting `trust_proxy`. Account
+and region count with `sqs_namespaces`: the region is the one that was signed for; the account is
+the first part of the path, else a key id of 12 digits, else that of the settings. Neighbours:
+`dialect` asks for the place of each request, and checks signatures against the host that the client
+called. This module must not know actions.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final
 
 from starlette.types import Scope
 
-from engine.config import Settings
+from engine.settings import Settings
 from facade.sqs.errors import SIGNATURE_DOES_NOT_MATCH, SqsError
 from facade.sqs.names import Place
 from facade.sqs.signature import claimed_scope
@@ -40,7 +41,9 @@ class Places:
         self._known: dict[tuple[bytes, str, str] | bytes, Place] = {}
 
     def of(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Place:
-        """The place of a request. Raises SqsError for one that is signed for a region that can't be."""
+        """The place of a request. Raises SqsError for one that is signed for a region that can't
+        be.
+        """
         host = headers.get(b"host", b"")
         if self._alike and (known := self._known.get(host)) is not None:
             return known
@@ -57,7 +60,9 @@ class Places:
         return found
 
     def called(self, scope: Scope, headers: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
-        """The headers as the client sent them, for its signature: the host is the one that it called."""
+        """The headers as the client sent them, for its signature: the host is the one that it
+        called.
+        """
         found: list[tuple[bytes, bytes]] = scope["headers"]
         if not self._trusted:
             return found

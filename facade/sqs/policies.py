@@ -1,8 +1,9 @@
-"""Policies of a queue: IAM's JSON <-> the engine's grants, and the statements that AddPermission writes.
+"""Policies of a queue: IAM's JSON <-> the engine's grants, and the statements that AddPermission
+writes.
 
-The engine decides by grants; the text is kept for who asks for it. What can't be decided here never opens a door: an Allow with a
-Condition grants nothing, a Deny with one denies always.
-Neighbours: `settings`, `permissions`. This module must not know requests or the engine's verbs.
+The engine decides by grants; the text is kept for who asks for it. What can't be decided here never
+opens a door: an Allow with a Condition grants nothing, a Deny with one denies always. Neighbours:
+`settings`, `permissions`. This module must not know requests or the engine's verbs.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from typing import Any, Final
 
 import msgspec
 
-from engine.verbs import ANY
+from engine.shapes import ANY
 from facade.sqs.errors import INVALID_ATTRIBUTE_VALUE, OVER_LIMIT, SqsError, invalid
 from facade.sqs.limits import PERMISSION_ACTIONS, POLICY_BYTES, POLICY_CONDITIONS, POLICY_PRINCIPALS, POLICY_STATEMENTS
 from facade.sqs.redrive import json_object
 from schemas.records import Grant
 from schemas.vocabulary import Verb
 
-# The actions that others may be granted (AWS lets nobody grant the rest to another account), and what each is here.
+# The actions that others may be granted (AWS lets nobody grant the rest to another account), and
+# what each is here.
 GRANTABLE: Final[dict[str, tuple[Verb, ...]]] = {
     "ChangeMessageVisibility": (Verb.EXTEND, Verb.RELEASE),
     "DeleteMessage": (Verb.ACK,),
@@ -49,7 +51,9 @@ def _strings(value: Any) -> list[str]:
 
 
 def grants_of(text: str) -> list[Grant]:
-    """What a policy means; an empty text grants nothing. Raises SqsError for what is no policy, or too much of one."""
+    """What a policy means; an empty text grants nothing. Raises SqsError for what is no policy, or
+    too much of one.
+    """
     if not text:
         return []
     if len(text.encode("utf-8", "replace")) > POLICY_BYTES:
@@ -100,7 +104,9 @@ def _grant(statement: dict[str, Any]) -> Grant:
 
 
 def _principals(given: Any) -> list[str]:
-    """Whom a statement concerns, as principals of ours: an account's root is the account, a user or role its name; services are nobody."""
+    """Whom a statement concerns, as principals of ours: an account's root is the account, a user or
+    role its name; services are nobody.
+    """
     if given == ANY:
         return [ANY]
     if not isinstance(given, dict) or not given:
@@ -115,7 +121,9 @@ def _principals(given: Any) -> list[str]:
 
 
 def _verbs(actions: Iterable[str]) -> list[str]:
-    """The verbs that actions stand for; `sqs:Send*` and `*` are patterns, and case does not matter."""
+    """The verbs that actions stand for; `sqs:Send*` and `*` are patterns, and case does not
+    matter.
+    """
     found: set[str] = set()
     for action in actions:
         service, colon, pattern = action.lower().partition(":")
@@ -127,7 +135,9 @@ def _verbs(actions: Iterable[str]) -> list[str]:
 
 
 def with_permission(text: str, arn: str, label: str, accounts: Sequence[str], actions: Sequence[str]) -> str:
-    """The policy `text` with one more statement. Raises SqsError for a label that is taken or bad, and what SQS refuses."""
+    """The policy `text` with one more statement. Raises SqsError for a label that is taken or bad,
+    and what SQS refuses.
+    """
     if not _LABEL.fullmatch(label):
         raise invalid("Label", label, "It may have 1 to 80 letters, digits, hyphens and underscores.")
     if len(actions) > PERMISSION_ACTIONS:
@@ -157,7 +167,9 @@ def _one_or_all(values: Sequence[str]) -> str | Sequence[str]:
 
 
 def without_permission(text: str, label: str) -> str:
-    """The policy `text` without a statement; empty when it was the last. Raises SqsError for a label that is not there."""
+    """The policy `text` without a statement; empty when it was the last. Raises SqsError for a
+    label that is not there.
+    """
     policy = _parsed(text) if text else {}
     kept = _statements(policy) if text else []
     left = [statement for statement in kept if statement.get("Sid") != label]

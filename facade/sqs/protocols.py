@@ -1,7 +1,8 @@
 """The two protocols of SQS: AWS JSON 1.0, and the older query protocol that answers in XML.
 
-Both turn a request into the name of an action and its input struct, and a reply struct or an error into bytes; so an action
-is written once. Neighbours: `dialect` asks `protocol_of` first. This module must not know any action.
+Both turn a request into the name of an action and its input struct, and a reply struct or an error
+into bytes; so an action is written once. Neighbours: `dialect` asks `protocol_of` first. This
+module must not know any action.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import msgspec
 from msgspec import Struct, structs
 from starlette.types import Scope
 
-from facade.asgi import Response
+from facade.http.asgi import Response
 from facade.sqs import forms, xml
 from facade.sqs.call import Action
 from facade.sqs.errors import INVALID_ACTION, MISSING_ACTION, QUEUE_DOES_NOT_EXIST, SERIALIZATION, UNKNOWN_OPERATION, Shape, SqsError
@@ -28,7 +29,8 @@ _FORM: Final = b"application/x-www-form-urlencoded"
 _SIGNED: Final = b"AWS4-HMAC-SHA256"
 _JSON_TYPE: Final = (b"content-type", b"application/x-amz-json-1.0")
 _XML_TYPE: Final = (b"content-type", b"text/xml")
-# A path that only SQS has: the root, or an account's number first. Signed forms are SQS's at any path.
+# A path that only SQS has: the root, or an account's number first. Signed forms are SQS's at any
+# path.
 _OWN_PATH: Final = re.compile(r"/(?:\d+(?:/.*)?)?")
 _QUEUE_PATH: Final = re.compile(r"/\d+/[^/]+/?")
 _NO_QUEUE: Final = "The specified queue does not exist for this wsdl version."  # this protocol's own words
@@ -36,7 +38,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Spoken(Protocol):
-    """A request in one of the protocols. `simple` = a browser sends such a request for any page without asking us first."""
+    """A request in one of the protocols. `simple` = a browser sends such a request for any page
+    without asking us first.
+    """
 
     simple: bool
     unknown: Shape  # what is answered to an action that is not there
@@ -55,7 +59,9 @@ class Spoken(Protocol):
 
 
 def protocol_of(scope: Scope, headers: Mapping[bytes, bytes]) -> Spoken | None:
-    """How an HTTP request speaks SQS; None = it does not. Looks at the head alone: `headers` are those of `scope`."""
+    """How an HTTP request speaks SQS; None = it does not. Looks at the head alone: `headers` are
+    those of `scope`.
+    """
     if scope["method"] == "POST":
         target = headers.get(b"x-amz-target")
         if target is not None and target.startswith(_TARGET):
@@ -71,7 +77,8 @@ def protocol_of(scope: Scope, headers: Mapping[bytes, bytes]) -> Spoken | None:
     return Query(scope["path"], scope["query_string"]) if mine else None
 
 
-# A UUID of version 4 for the head of each reply. Nothing relies on it being hard to guess: what is drawn once for the process and a number.
+# A UUID of version 4 for the head of each reply. Nothing relies on it being hard to guess: what is
+# drawn once for the process and a number.
 _OF_PROCESS: Final = f"{getrandbits(32):08x}-{getrandbits(16):04x}-4{getrandbits(12):03x}-a{getrandbits(12):03x}-".encode()
 _NUMBERS: Final = count()
 
@@ -132,7 +139,9 @@ def _json(target: bytes) -> Json:
 
 
 class Query:
-    """The query protocol: action and input as fields of the query string or of a form; the queue may be the path."""
+    """The query protocol: action and input as fields of the query string or of a form; the queue
+    may be the path.
+    """
 
     simple = True
     unknown = INVALID_ACTION

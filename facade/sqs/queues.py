@@ -1,7 +1,7 @@
 """Actions on queues: create, find, list, attributes, delete, purge.
 
-Each reads its parameters, asks the engine and renders. Neighbours: `settings` for attributes, `names` for URLs. This module must not
-know HTTP.
+Each reads its parameters, asks the engine and renders. Neighbours: `settings` for attributes,
+`names` for URLs. This module must not know HTTP.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from engine.errors import EngineError, NotAllowedOnQueue, QueueExists, QueueNotFound, TagNotFound
-from engine.verbs import QueueInfo, QueueSettings
+from engine.shapes import QueueInfo, QueueSettings
 from facade.sqs import fifo, settings, tags
 from facade.sqs.call import Call
 from facade.sqs.errors import (
@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 
 
 async def create_queue(engine: Engine, call: Call) -> UrlReply:
-    """Make a queue; the URL of an existing one when nothing that is named differs from it. `orders@billing` makes a tag."""
+    """Make a queue; the URL of an existing one when nothing that is named differs from it.
+    `orders@billing` makes a tag.
+    """
     given = call.body
     attributes = given.attributes or {}
     at = call.place.new(given.queue_name, fifo=fifo.asked_for(attributes))
@@ -128,7 +130,9 @@ async def _info(engine: Engine, call: Call, at: Address) -> QueueInfo:
 
 
 async def list_queues(engine: Engine, call: Call) -> ListReply:
-    """Queues in the order of their names. There is a next page only for who has asked for a size of pages."""
+    """Queues in the order of their names. There is a next page only for who has asked for a size of
+    pages.
+    """
     size, after = _page(call)
     prefix = call.place.queue(call.body.queue_name_prefix or "")
     names, next_after = await engine.list_queues(call.by, prefix, size, after)
@@ -183,7 +187,8 @@ async def set_queue_attributes(engine: Engine, call: Call) -> Output:
     try:
         await engine.set_queue(call.by, name, wanted.settings, store if wanted.stored or wanted.of_fifo else None)
     except (QueueNotFound, NotAllowedOnQueue) as error:
-        # Of the queue itself: that it is not there, or not empty while its DeduplicationScope is to change.
+        # Of the queue itself: that it is not there, or not empty while its DeduplicationScope is to
+        # change.
         if error.field == "dedup_scope" or (isinstance(error, QueueNotFound) and error.field != "dead_letter_queue"):
             raise
         raise _bad_policy(error, call.body.attributes) from error

@@ -11,8 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from engine.errors import EngineError, QueueNotFound
-from engine.fifo import KINDS
-from engine.verbs import ANY
+from engine.rules.fifo import KINDS
+from engine.shapes import ANY
 from facade.sqs.errors import invalid
 from facade.sqs.limits import RECEIVE_COUNT, SOURCE_QUEUES
 from facade.sqs.names import Place
@@ -68,7 +68,9 @@ def policy_text(policy: RedrivePolicy | None, place: Place) -> str | None:
 
 
 def sources_of(text: str, place: Place) -> list[str]:
-    """The queues that a RedriveAllowPolicy attribute lets in; an empty text lets all in. Raises SqsError."""
+    """The queues that a RedriveAllowPolicy attribute lets in; an empty text lets all in. Raises
+    SqsError.
+    """
     if not text:
         return [ANY]
     parts = json_object(text) or {}
@@ -87,7 +89,9 @@ def sources_of(text: str, place: Place) -> list[str]:
 
 
 def sources_text(sources: Sequence[str], place: Place) -> str | None:
-    """The RedriveAllowPolicy attribute that lets `sources` in; None = all, as if there was no such attribute."""
+    """The RedriveAllowPolicy attribute that lets `sources` in; None = all, as if there was no such
+    attribute.
+    """
     if ANY in sources:
         return None
     if not sources:

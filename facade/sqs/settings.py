@@ -1,8 +1,9 @@
 """Attributes of a queue: SQS's strings <-> the engine's settings.
 
-What the engine has no field for (KMS, FifoThroughputLimit) is kept in the queue's user attributes under `sqs.`.
-Neighbours: `queues`; `fifo` reads the attributes of FIFO queues, `redrive`, `policies` and `filters` those that are JSON. This module
-must not know requests or the engine's verbs.
+What the engine has no field for (KMS, FifoThroughputLimit) is kept in the queue's user attributes
+under `sqs.`. Neighbours: `queues`; `fifo` reads the attributes of FIFO queues, `redrive`,
+`policies` and `filters` those that are JSON. This module must not know requests or the engine's
+verbs.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from engine.verbs import ANY, QueueInfo, QueueSettings, TagInfo
+from engine.shapes import ANY, QueueInfo, QueueSettings, TagInfo
 from facade.sqs import fifo
 from facade.sqs.errors import INVALID_ATTRIBUTE_NAME, INVALID_ATTRIBUTE_VALUE, SqsError
 from facade.sqs.filters import FILTER_POLICY
@@ -39,9 +40,11 @@ POLICY: Final = "Policy"
 
 
 class Changes(Struct, frozen=True):
-    """What a request names: settings of the engine, `stored` attributes (empty = remove), and whether the policy is to go.
+    """What a request names: settings of the engine, `stored` attributes (empty = remove), and
+    whether the policy is to go.
 
-    `of_fifo`: the attributes for FIFO queues as they were given; which of them are right depends on the queue (see `fifo.check`).
+    `of_fifo`: the attributes for FIFO queues as they were given; which of them are right depends on
+    the queue (see `fifo.check`).
     """
 
     settings: QueueSettings
@@ -51,7 +54,9 @@ class Changes(Struct, frozen=True):
 
 
 def changes(given: Mapping[str, str], limits: Limits, place: Place) -> Changes:
-    """What the attributes of a request ask for. Raises SqsError for an unknown name or a value out of its range."""
+    """What the attributes of a request ask for. Raises SqsError for an unknown name or a value out
+    of its range.
+    """
     values: dict[str, Any] = {}
     stored: dict[str, str] = {}
     for name, value in given.items():
@@ -111,7 +116,9 @@ def _stored_value(name: str, value: str, limits: Limits) -> str:
 
 
 def user_attributes(now: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
-    """The queue's user attributes after `stored` was set; what is set to nothing is removed, with its key how long it is reused."""
+    """The queue's user attributes after `stored` was set; what is set to nothing is removed, with
+    its key how long it is reused.
+    """
     if stored.get(_KEY) == "":
         stored = {**stored, _KEY_REUSE: ""}
     renamed = {_PREFIX + name: value for name, value in stored.items()}
@@ -209,7 +216,9 @@ def shown(queue: QueueInfo, at: Address, names: Iterable[str], place: Place) -> 
 
 
 def differing(queue: QueueInfo, given: Changes) -> str | None:
-    """The first attribute whose given value is not the queue's; None when all that is given is what is."""
+    """The first attribute whose given value is not the queue's; None when all that is given is what
+    is.
+    """
     for name, (setting, _) in _NUMBERS.items():
         value = getattr(given.settings, setting)
         if value is not None and value != getattr(queue, setting):

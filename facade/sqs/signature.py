@@ -1,7 +1,8 @@
-"""AWS Signature Version 4: what a request claims, and whether a secret makes the same signature. Header and presigned query.
+"""AWS Signature Version 4: what a request claims, and whether a secret makes the same signature.
+Header and presigned query.
 
-Pure: no clock, no keys. Any region is accepted, the service must be sqs. Neighbours: `dialect` reads the claim, the engine has the
-secret. This module must not know actions.
+Pure: no clock, no keys. Any region is accepted, the service must be sqs. Neighbours: `dialect`
+reads the claim, the engine has the secret. This module must not know actions.
 """
 
 from __future__ import annotations
@@ -30,13 +31,16 @@ _CLAIMED: Final = re.compile(rb"AWS4-HMAC-SHA256 .*?Credential=([!-.0-~]{1,%d})/
 _CLAIMED_IN_QUERY: Final = re.compile(
     rb"X-Amz-Credential=([A-Za-z0-9_.~-]{1,%d})(?:/|%%2[Ff])(?:[0-9]*(?:/|%%2[Ff])([A-Za-z0-9_.~-]*)(?:/|%%2[Ff]))?" % KEY_ID_CHARACTERS
 )
-# Whoever sees a request of ours may not turn it into another: these say where it goes, when, and what it asks.
+# Whoever sees a request of ours may not turn it into another: these say where it goes, when, and
+# what it asks.
 _ALWAYS_SIGNED: Final = ("host",)
 _SIGNED_IF_THERE: Final = ("x-amz-date", "x-amz-target", "x-amz-content-sha256")
 
 
 class Asked(Struct, frozen=True):
-    """A request as the signature sees it: path and query as they were sent, header names in lower case."""
+    """A request as the signature sees it: path and query as they were sent, header names in lower
+    case.
+    """
 
     method: str
     path: bytes
@@ -45,7 +49,9 @@ class Asked(Struct, frozen=True):
 
 
 class Claim(Struct, frozen=True):
-    """Who has signed (`key_id`), and all that a secret is tried against. `expires_s` of a presigned request, else None."""
+    """Who has signed (`key_id`), and all that a secret is tried against. `expires_s` of a presigned
+    request, else None.
+    """
 
     key_id: str
     day: str
@@ -68,7 +74,9 @@ class Claim(Struct, frozen=True):
             )
 
     def fits(self, secret: str, body: bytes) -> bool:
-        """Whether `secret` makes this signature of this request with this body; takes as long whatever the answer is."""
+        """Whether `secret` makes this signature of this request with this body; takes as long
+        whatever the answer is.
+        """
         payload = sha256(body).hexdigest()
         if self.payload not in (None, payload, _UNSIGNED):
             return False
@@ -80,7 +88,9 @@ class Claim(Struct, frozen=True):
 
 
 def claim_of(asked: Asked) -> Claim | None:
-    """What the request claims; None = it is not signed. Raises SqsError for a claim that can't be understood."""
+    """What the request claims; None = it is not signed. Raises SqsError for a claim that can't be
+    understood.
+    """
     headers: dict[str, list[str]] = {}
     for name, value in asked.headers:
         headers.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
@@ -190,7 +200,9 @@ def _canonical(asked: Asked, headers: Mapping[str, list[str]], signed: list[str]
 
 
 def _path(raw: bytes) -> str:
-    """The path without dot segments and empty ones, each part escaped once more than it was sent."""
+    """The path without dot segments and empty ones, each part escaped once more than it was
+    sent.
+    """
     kept: list[str] = []
     text = raw.decode("latin-1")
     for part in text.split("/"):

@@ -1,4 +1,5 @@
-"""TagQueue, UntagQueue, ListQueueTags. What SQS calls tags are labels of the queue here: a tag is something else (see `names`).
+"""TagQueue, UntagQueue, ListQueueTags. What SQS calls tags are labels of the queue here: a tag is
+something else (see `names`).
 
 Neighbours: `queues` uses `checked` for a new queue. This module must not know HTTP.
 """
@@ -9,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from engine.verbs import QueueSettings
+from engine.shapes import QueueSettings
 from facade.sqs.call import Call
 from facade.sqs.errors import invalid, missing
 from facade.sqs.limits import TAG_KEY_CHARACTERS, TAG_VALUE_CHARACTERS, TAGS

@@ -1,8 +1,9 @@
-"""What an engine error is called in SQS: AWS's own texts where clients and their tests match on them, and never the engine's words.
+"""What an engine error is called in SQS: AWS's own texts where clients and their tests match on
+them, and never the engine's words.
 
-The engine speaks of `delay_ms` and 2000, a client of SQS of DelaySeconds and 2. So no text of the engine is passed on: a text is made
-of an error's class, and of its field, limit and value in SQS's names and units.
-Neighbours: `errors` puts a shape to the text. This module must not know requests.
+The engine speaks of `delay_ms` and 2000, a client of SQS of DelaySeconds and 2. So no text of the
+engine is passed on: a text is made of an error's class, and of its field, limit and value in SQS's
+names and units. Neighbours: `errors` puts a shape to the text. This module must not know requests.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from engine import errors
 
 GIVEN_CHARACTERS: Final = 1024  # of what was given are repeated: a receipt handle or a redrive policy is whole
 
-# The engine's field -> the parameter or attribute of SQS, and how many of the engine's units one of SQS's is.
+# The engine's field -> the parameter or attribute of SQS, and how many of the engine's units one of
+# SQS's is.
 PARAMETERS: Final[dict[str, tuple[str, int]]] = {
     "allowed_sources": ("RedriveAllowPolicy", 1),
     "attributes": ("MessageAttributes", 1),

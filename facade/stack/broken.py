@@ -1,6 +1,8 @@
-"""Data that Kafka or Redis can't start with: what is lost, what is not, and the one command that goes on.
+"""Data that Kafka or Redis can't start with: what is lost, what is not, and the one command that
+goes on.
 
-Neighbours: `broker` and `redis_server` ask; `supervisor` has data set aside when it is told to. It must not delete anything.
+Neighbours: `broker` and `redis_server` ask; `supervisor` has data set aside when it is told to. It
+must not delete anything.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-# Written when Kafka's storage is formatted, so that a folder without its data is known from a new one.
+# Written when Kafka's storage is formatted, so that a folder without its data is known from a new
+# one.
 FORMATTED = "kafka.formatted"
 # Redis' lines of a warning or worse that are about its file, and not that it has made do with it.
 _REDIS_SAYS = re.compile(
@@ -20,7 +23,9 @@ _WORDS = 160
 
 
 def kafka_gone(folder: Path) -> str | None:
-    """That Kafka's data in `folder` were there once and are not, in whole or in what names all topics; None = they are there."""
+    """That Kafka's data in `folder` were there once and are not, in whole or in what names all
+    topics; None = they are there.
+    """
     data = folder / "kafka"
     if not (folder / FORMATTED).exists():
         return None
@@ -39,7 +44,9 @@ def kafka_gone(folder: Path) -> str | None:
 
 
 def redis_refuses(folder: Path, words: str) -> str | None:
-    """That redis-server ended because it can't read its data, if that is what `words`, its own of this life, say."""
+    """That redis-server ended because it can't read its data, if that is what `words`, its own of
+    this life, say.
+    """
     said = [line for line in words.splitlines() if _REDIS_SAYS.search(line)]
     if not said:
         return None
@@ -52,7 +59,9 @@ def redis_refuses(folder: Path, words: str) -> str | None:
 
 
 def set_aside(folder: Path, names: tuple[str, ...], say: Callable[[str], None]) -> None:
-    """Moves the data of these services to names of their own, so that they start without. Raises OSError."""
+    """Moves the data of these services to names of their own, so that they start without. Raises
+    OSError.
+    """
     end = time.strftime("aside-%Y%m%dT%H%M%S")
     for name in names:
         if (folder / name).exists():

@@ -1,6 +1,7 @@
 """Kafka as a child: its files, its command, is it there.
 
-Neighbours: `settings` holds the properties; `supervisor` and the tests run the `Program` made here. It must not know topics.
+Neighbours: `settings` holds the properties; `supervisor` and the tests run the `Program` made here.
+It must not know topics.
 """
 
 from __future__ import annotations
@@ -41,9 +42,11 @@ def properties(folder: Path, identity: Identity) -> dict[str, str]:
 
 
 def program(folder: Path, identity: Identity, environment: dict[str, str]) -> Program:
-    """Write the broker's files, format its storage when that was never finished, and say how to run it.
+    """Write the broker's files, format its storage when that was never finished, and say how to run
+    it.
 
-    Raises StackError when Java or the jars are missing, the storage can't be formatted, or was and is gone.
+    Raises StackError when Java or the jars are missing, the storage can't be formatted, or was and
+    is gone.
     """
     if gone := kafka_gone(folder):
         raise StackError(gone)
@@ -71,7 +74,9 @@ async def answers(port: int) -> bool:
 
 
 def _format(folder: Path, command: tuple[str, ...], environment: dict[str, str]) -> None:
-    """The mark is written last, so a kill in the middle means formatting again; formatted folders are left as they are."""
+    """The mark is written last, so a kill in the middle means formatting again; formatted folders
+    are left as they are.
+    """
     mark = folder / FORMATTED
     if mark.exists():
         return

@@ -1,7 +1,7 @@
 """One child process: started, waited for, started again when it dies, stopped.
 
-Neighbours: `broker`, `redis_server` and `workers` describe a `Program`; `supervisor` owns the children. It must not know
-which program it runs.
+Neighbours: `broker`, `redis_server` and `workers` describe a `Program`; `supervisor` owns the
+children. It must not know which program it runs.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 class Program:
     """What to run and how to tell that it works.
 
-    `output` is the file for its stdout and stderr (None: ours). `ready` is asked with the pid every 50 ms for at most
-    `start_s` seconds; `stop_s` is how long it may take to end after SIGTERM. `hindrance` says why it would only die again
-    if it were started now, if it would. `explained` makes of what it said before it ended what became of its data and what
-    to do, if it knows.
+    `output` is the file for its stdout and stderr (None: ours). `ready` is asked with the pid every
+    50 ms for at most `start_s` seconds; `stop_s` is how long it may take to end after SIGTERM.
+    `hindrance` says why it would only die again if it were started now, if it would. `explained`
+    makes of what it said before it ended what became of its data and what to do, if it knows.
     """
 
     name: str
@@ -55,7 +55,9 @@ class Program:
 
 
 class Backoff:
-    """How long to wait before the next start: 0.2 s, doubled up to 5 s, 0.2 s again after 30 s alive."""
+    """How long to wait before the next start: 0.2 s, doubled up to 5 s, 0.2 s again after 30 s
+    alive.
+    """
 
     def __init__(self) -> None:
         self._next_s = FIRST_PAUSE_S
@@ -70,10 +72,11 @@ class Backoff:
 
 
 class Child:
-    """A running program. Call from one task: start, then stop; `changed` is called after every new process.
+    """A running program. Call from one task: start, then stop; `changed` is called after every new
+    process.
 
-    From its first start to its stop it is started again whenever it ends: no file that can't be written and nothing that
-    the system refuses ends that, neither here nor in `changed`.
+    From its first start to its stop it is started again whenever it ends: no file that can't be
+    written and nothing that the system refuses ends that, neither here nor in `changed`.
     """
 
     def __init__(self, program: Program, changed: Callable[[], None], say: Callable[[str], None]) -> None:
@@ -109,7 +112,9 @@ class Child:
         self._watcher = self._background.start(self._watch(process), f"watch {self.program.name}")
 
     async def stop(self) -> None:
-        """End it: SIGTERM, and SIGKILL when that takes longer than the program's `stop_s`. Idempotent."""
+        """End it: SIGTERM, and SIGKILL when that takes longer than the program's `stop_s`.
+        Idempotent.
+        """
         if self._watcher:
             self._watcher.cancel()
             # Whatever became of it, the process is to end now.
@@ -152,7 +157,9 @@ class Child:
                 self._say(f"{self.program.name} (pid {process.pid}) is not ready after {self.program.start_s:.0f} s; still waiting")
 
     async def _spawn_again(self, why: str, backoff: Backoff, alive_s: float) -> asyncio.subprocess.Process:
-        """A new process: tried until there is one, since what the system refuses now it may give later."""
+        """A new process: tried until there is one, since what the system refuses now it may give
+        later.
+        """
         while True:
             if hindrance := self.program.hindrance():
                 self._say(f"{why}; {hindrance}: starting it again when that is over")
@@ -182,7 +189,8 @@ class Child:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                # Ctrl-C goes to the whole group of the terminal; the children must end in our order, not at once.
+                # Ctrl-C goes to the whole group of the terminal; the children must end in our
+                # order, not at once.
                 start_new_session=True,
                 preexec_fn=lambda: _die_with(parent),
             )
@@ -193,12 +201,15 @@ class Child:
         return self._process
 
     def _open_output(self) -> IO[bytes] | None:
-        """The file for its output: a part without a log is better than no part, so a file that can't be opened is done without."""
+        """The file for its output: a part without a log is better than no part, so a file that
+        can't be opened is done without.
+        """
         file = self.program.output
         if file is None:
             return None
         try:
-            # One generation is enough: the broker's real log rotates by itself, this is what it says when it can't log.
+            # One generation is enough: the broker's real log rotates by itself, this is what it
+            # says when it can't log.
             too_large = file.exists() and file.stat().st_size > LARGEST_OUTPUT_BYTES
             return file.open("wb" if too_large else "ab")
         except OSError as error:

@@ -1,10 +1,13 @@
 """The one error of the stack.
 
-Neighbours: every module of `facade.stack` raises it, `facade.cli` prints it. It must not know what failed.
+Neighbours: every module of `facade.stack` raises it, `facade.cli.cli` prints it. It must not know
+what failed.
 """
 
 from __future__ import annotations
 
 
 class StackError(Exception):
-    """The stack can't start; the text is one line that names the thing, what was found, and what to do."""
+    """The stack can't start; the text is one line that names the thing, what was found, and what to
+    do.
+    """

@@ -1,11 +1,12 @@
 """The data folder of `leaseway up`: its lock, its format, its secrets, run.json.
 
-Neighbours: `supervisor` opens it. It must not know processes beyond the pids that run.json is given.
+Neighbours: `supervisor` opens it. It must not know processes beyond the pids that run.json is
+given.
 
     DIR/stack.json   format, cluster id, ports       DIR/kafka, DIR/redis   the data
     DIR/run.json     what runs now                   DIR/logs               output of every part
     DIR/secret       key of the MACs (0600)          DIR/lock               held by the supervisor
-    DIR/kafka.aside-TIME, DIR/redis.aside-TIME       data that `leaseway up` was told to start without
+    DIR/kafka.aside-TIME, DIR/redis.aside-TIME       data that `up` was told to start without
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class DataFolder:
     def open(cls, path: Path) -> DataFolder:
         """Make or open the folder and lock it.
 
-        Raises StackError when it can't be written, belongs to something else, is of another format, is nearly full, or
-        another `leaseway up` has it.
+        Raises StackError when it can't be written, belongs to something else, is of another format,
+        is nearly full, or another `leaseway up` has it.
         """
         path = path.absolute()
         _make_writable(path)
@@ -88,7 +89,9 @@ class DataFolder:
         replace(self.path / "stack.json", json.dumps(asdict(identity), indent=2) + "\n")
 
     def secret(self, name: str) -> str:
-        """The secret kept in DIR/`name`, readable by the owner only; made when it is not there yet."""
+        """The secret kept in DIR/`name`, readable by the owner only; made when it is not there
+        yet.
+        """
         file = self.path / name
         if file.is_file() and (kept := file.read_text().strip()):
             return kept
@@ -121,7 +124,9 @@ def full_disk(path: Path) -> str | None:
 
 
 def replace(file: Path, text: str, mode: int = 0o644) -> None:
-    """Write `file` so that a reader sees the old text or the new one, never a part, and a crash keeps one of them."""
+    """Write `file` so that a reader sees the old text or the new one, never a part, and a crash
+    keeps one of them.
+    """
     new = file.with_name(file.name + ".new")
     new.unlink(missing_ok=True)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as output:

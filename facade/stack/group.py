@@ -13,7 +13,8 @@ from facade.stack.child import Child, Program
 
 
 class Group:
-    """Children in the order they were started; they end in the reverse order, those of one step together.
+    """Children in the order they were started; they end in the reverse order, those of one step
+    together.
 
     Use from one task. The first SIGINT or SIGTERM sets `stopping`; a second one kills what is left.
     """

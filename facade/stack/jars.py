@@ -1,8 +1,9 @@
 """Fetches the pinned jars of Kafka, and of Spark's connectors, with Ivy.
 
-Neighbours: `ivy.xml` beside it pins the versions; `programs` says where they go. It must not know what the jars are for, and
-names no registry: Ivy's own public resolver is used, or the settings file in LW_IVY_SETTINGS (for a mirror). Ivy is PySpark's
-where that is installed. Else jgo fetches it from Maven's public repository: PySpark is 460 MB, and Ivy is all of it that `up` needs.
+Neighbours: `ivy.xml` beside it pins the versions; `programs` says where they go. It must not know
+what the jars are for, and names no registry: Ivy's own public resolver is used, or the settings
+file in LW_IVY_SETTINGS (for a mirror). Ivy is PySpark's where that is installed. Else jgo fetches
+it from Maven's public repository: PySpark is 460 MB, and Ivy is all of it that `up` needs.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ TRIES = 2
 
 
 def fetch(say: Callable[[str], None], sets: Sequence[str] = ("broker",)) -> Path:
-    """Make the jars folder hold exactly the jars that ivy.xml has for these sets; nothing to do when it does already.
+    """Make the jars folder hold exactly the jars that ivy.xml has for these sets; nothing to do
+    when it does already.
 
     Idempotent; not safe for two processes at once. Raises StackError when Ivy fails twice.
     """
@@ -74,7 +76,9 @@ def _command(folder: Path, name: str) -> list[str]:
 
 
 def ivy(cache: Path) -> Path:
-    """Ivy's jar: the one in PySpark, else the one in `cache`, fetched when it is not there. Raises StackError."""
+    """Ivy's jar: the one in PySpark, else the one in `cache`, fetched when it is not there. Raises
+    StackError.
+    """
     spec = importlib.util.find_spec("pyspark")
     places = list(spec.submodule_search_locations or ()) if spec else []
     found = [jar for place in places for jar in sorted(Path(place, "jars").glob("ivy-*.jar"))]

@@ -1,7 +1,7 @@
 """Finds and ends what an earlier supervisor of the same data folder left running.
 
-Neighbours: `supervisor` calls it while it holds the folder's lock, so no other supervisor owns these processes. It must not
-trust pids that were written down: they may be somebody else's by now.
+Neighbours: `supervisor` calls it while it holds the folder's lock, so no other supervisor owns
+these processes. It must not trust pids that were written down: they may be somebody else's by now.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-# Every child has it in its environment, so a child is known for certain, whatever became of run.json.
+# Every child has it in its environment, so a child is known for certain, whatever became of
+# run.json.
 MARK = "LW_STACK_FOLDER"
 GRACE_S = 10.0
 
 
 def leftovers(folder: Path, processes: Path = Path("/proc")) -> list[int]:
-    """Pids of living processes that a supervisor of `folder` started; none where there is no /proc."""
+    """Pids of living processes that a supervisor of `folder` started; none where there is no
+    /proc.
+    """
     wanted = f"{MARK}={folder}".encode()
     found = []
     for entry in processes.glob("[0-9]*"):

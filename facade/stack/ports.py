@@ -40,8 +40,8 @@ def is_free(host: str, port: int) -> bool:
 def free_port(*taken: int) -> int:
     """A port of 127.0.0.1 that is free now and not in `taken`.
 
-    Below the ephemeral range: in it, a client that reconnects to a dead server can be given the server's own port, connect
-    to itself, and keep the server from coming back.
+    Below the ephemeral range: in it, a client that reconnects to a dead server can be given the
+    server's own port, connect to itself, and keep the server from coming back.
     """
     try:
         first_ephemeral = int(EPHEMERAL_RANGE.read_text().split()[0])
@@ -56,7 +56,8 @@ def free_port(*taken: int) -> int:
 
 
 def reuse_port_socket(host: str, port: int) -> socket.socket:
-    """A bound socket that shares its port with the other workers' sockets; it gets connections once it listens.
+    """A bound socket that shares its port with the other workers' sockets; it gets connections once
+    it listens.
 
     Bound and never listening, it reserves the port. Raises StackError when the port can't be bound.
     """
@@ -72,7 +73,8 @@ def reuse_port_socket(host: str, port: int) -> socket.socket:
 
 
 def reserve(host: str, port: int) -> socket.socket:
-    """The facade's port, kept until the socket is closed, so that it isn't lost while workers restart.
+    """The facade's port, kept until the socket is closed, so that it isn't lost while workers
+    restart.
 
     Raises StackError when something has it.
     """

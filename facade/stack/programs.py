@@ -20,7 +20,9 @@ OLDEST_REDIS = (6, 2)
 
 
 def find_java() -> str:
-    """Path of a java of version 17 or newer: JAVA_HOME's, else PATH's. Raises StackError when there is none."""
+    """Path of a java of version 17 or newer: JAVA_HOME's, else PATH's. Raises StackError when there
+    is none.
+    """
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if java is None:
@@ -63,7 +65,9 @@ def _redis_candidates() -> list[str]:
 
 
 def jars_folder() -> Path:
-    """The folder that holds broker/ and spark/: LW_JARS, else .cache/jars of the checkout, else the user's cache."""
+    """The folder that holds broker/ and spark/: LW_JARS, else .cache/jars of the checkout, else the
+    user's cache.
+    """
     if given := os.environ.get("LW_JARS"):
         return Path(given)
     checkout = Path(__file__).resolve().parents[2]

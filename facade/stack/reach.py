@@ -1,6 +1,7 @@
 """Whether the Kafka and the Redis of the settings answer, and one line that says which does not.
 
-Neighbours: `serving` asks before it starts workers; `broker` and `redis_server` ask their own service. No client of either is needed.
+Neighbours: `serving` asks before it starts workers; `broker` and `redis_server` ask their own
+service. No client of either is needed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable
 from urllib.parse import unquote, urlsplit
 
-from engine.config import Settings
+from engine.settings import Settings
 from facade.stack.errors import StackError
 
 ANSWER_S = 2.0
@@ -34,7 +35,9 @@ async def kafka_at(place: Place) -> str | None:
 
 
 async def redis_at(place: Place) -> str | None:
-    """Why no redis-server answers PING there; None = one does, or asks for a password. While it loads its file it doesn't."""
+    """Why no redis-server answers PING there; None = one does, or asks for a password. While it
+    loads its file it doesn't.
+    """
     head, why = await _ask(place, b"PING\r\n", 7)
     if why is not None or head in (b"+PONG\r\n", b"-NOAUTH"):
         return why
@@ -42,7 +45,9 @@ async def redis_at(place: Place) -> str | None:
 
 
 async def wait_for_services(settings: Settings, say: Callable[[str], None]) -> None:
-    """Returns when both answer. Raises StackError, one line, when one doesn't within the setting `start_wait_s`."""
+    """Returns when both answer. Raises StackError, one line, when one doesn't within the setting
+    `start_wait_s`.
+    """
     end = time.monotonic() + settings.start_wait_s
     told = False
     while missing := await _missing(settings):
@@ -105,7 +110,8 @@ async def _ask(place: Place, request: bytes, size: int) -> tuple[bytes, str | No
     except asyncio.IncompleteReadError:
         return b"", "it closes without an answer"
     except OSError as error:
-        # asyncio says "Connect call failed" and the address; a name that is none has an error number of its own kind, below 0.
+        # asyncio says "Connect call failed" and the address; a name that is none has an error
+        # number of its own kind, below 0.
         return b"", os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
     except OverflowError as error:
         return b"", str(error)

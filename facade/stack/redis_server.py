@@ -1,7 +1,7 @@
 """redis-server as a child: its file, its command, is it there.
 
-Neighbours: `settings` holds the options; `supervisor` and the tests run the `Program` made here. It must not know keys, and
-does not import the Redis client.
+Neighbours: `settings` holds the options; `supervisor` and the tests run the `Program` made here. It
+must not know keys, and does not import the Redis client.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ STOP_S = 15.0
 
 
 def options(folder: Path, port: int) -> dict[str, str]:
-    """All options of the embedded redis-server: the shared table and what depends on this folder."""
+    """All options of the embedded redis-server: the shared table and what depends on this
+    folder.
+    """
     socket = socket_path(folder)
     return {
         "bind": "127.0.0.1",
@@ -32,20 +34,25 @@ def options(folder: Path, port: int) -> dict[str, str]:
         "dir": str(folder / "redis"),
         "daemonize": "no",
         "logfile": "",
-        # A title is written over the environment, and the environment has the mark by which we know our children.
+        # A title is written over the environment, and the environment has the mark by which we know
+        # our children.
         "set-proc-title": "no",
         **REDIS_OPTIONS,
     }
 
 
 def socket_path(folder: Path) -> Path | None:
-    """The unix socket of the embedded redis-server, a third of the system's work of TCP; None when the folder's path is too long."""
+    """The unix socket of the embedded redis-server, a third of the system's work of TCP; None when
+    the folder's path is too long.
+    """
     path = folder.absolute() / "redis" / "redis.sock"
     return path if len(os.fsencode(path)) <= SOCKET_PATH_BYTES else None
 
 
 def program(folder: Path, port: int, environment: dict[str, str]) -> Program:
-    """Write the file of redis-server and say how to run it. Raises StackError when there is no redis-server."""
+    """Write the file of redis-server and say how to run it. Raises StackError when there is no
+    redis-server.
+    """
     (folder / "redis").mkdir(exist_ok=True)
     file = folder / "redis.conf"
     lines = [f"{name} {_quoted(value)}" for name, value in options(folder, port).items()]

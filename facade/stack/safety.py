@@ -1,6 +1,7 @@
 """What a facade refuses to start with.
 
-Neighbours: `facade.cli` and `worker` call it before anything listens. It must not know how requests are authorised.
+Neighbours: `facade.cli.cli` and `worker` call it before anything listens. It must not know how
+requests are authorised.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 
-from engine.config import Settings
+from engine.settings import Settings
 from facade.stack.errors import StackError
 
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Settings)}

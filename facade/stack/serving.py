@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.config import Settings
+from engine.settings import Settings
 from facade.stack import workers
 from facade.stack.group import Group, start_together
 from facade.stack.ports import reserve
@@ -23,7 +23,8 @@ from facade.stack.welcome import endpoint_of
 def serve(settings: Settings, worker_count: int, say: Callable[[str], None]) -> None:
     """Run `worker_count` workers until SIGINT or SIGTERM; their output is ours.
 
-    Raises StackError for unsafe settings, a taken port, a Kafka or Redis that can't be reached, or a worker that doesn't start.
+    Raises StackError for unsafe settings, a taken port, a Kafka or Redis that can't be reached, or
+    a worker that doesn't start.
     """
     refuse_unsafe(settings)
     with reserve(settings.host, settings.port), tempfile.TemporaryDirectory(prefix="leaseway-") as run_folder:

@@ -1,7 +1,7 @@
 """What the stack's broker, redis-server and JVM are told, as tables.
 
-Neighbours: `broker` and `redis_server` write these tables to files; docker-compose.yml says the same (a test compares).
-This module must not know ports, folders or processes.
+Neighbours: `broker` and `redis_server` write these tables to files; docker-compose.yml says the
+same (a test compares). This module must not know ports, folders or processes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ BROKER_PROPERTIES: Final[dict[str, str]] = {
     # A typing error in a queue's name must not make a topic.
     "auto.create.topics.enable": "false",
     "delete.topic.enable": "true",
-    # Windows, retention and replay count from when the log took the record, not from a client's clock.
+    # Windows, retention and replay count from when the log took the record, not from a client's
+    # clock.
     "log.message.timestamp.type": "LogAppendTime",
     # The largest batch of records; the largest message of any dialect is well below it.
     "message.max.bytes": "4194304",
@@ -23,13 +24,15 @@ BROKER_PROPERTIES: Final[dict[str, str]] = {
     "transaction.state.log.num.partitions": "4",
     "share.coordinator.state.topic.num.partitions": "4",
     "group.initial.rebalance.delay.ms": "0",
-    # A broker that was killed can't register again until its old session ends: with Kafka's 9 s, it is back after 12 s.
+    # A broker that was killed can't register again until its old session ends: with Kafka's 9 s, it
+    # is back after 12 s.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
     # The cleaner takes this at start; Kafka's 128 MiB is an eighth of our heap.
     "log.cleaner.dedupe.buffer.size": "33554432",
-    # A partition's first records write to two index files of this size. Linux (6.18, ext4) gives the whole of Kafka's 10 MiB a page of its
-    # own then: 3 ms, and up to 26 with many at once, so 500 queues in use made 30 cycles a second. Indexes full, a segment ends at 85 MiB.
+    # A partition's first records write to two index files of this size. Linux (6.18, ext4) gives
+    # the whole of Kafka's 10 MiB a page of its own then: 3 ms, and up to 26 with many at once, so
+    # 500 queues in use made 30 cycles a second. Indexes full, a segment ends at 85 MiB.
     "log.index.size.max.bytes": "262144",
 }
 
@@ -54,7 +57,9 @@ JVM_FLAGS: Final[tuple[str, ...]] = (
 
 
 def replication(brokers: int) -> dict[str, str]:
-    """Properties that depend on how many brokers there are (1 or more): copies and how many of them must have a record."""
+    """Properties that depend on how many brokers there are (1 or more): copies and how many of them
+    must have a record.
+    """
     copies = str(min(3, brokers))
     in_sync = "2" if brokers >= 3 else "1"
     return {

@@ -1,6 +1,7 @@
 """Runs a PySpark file, or a shell, with the pinned Kafka and Avro connectors: `leaseway spark`.
 
-Neighbours: `programs` knows where the jars are. It must not know what a job counts, and never talks to the facade.
+Neighbours: `programs` knows where the jars are. It must not know what a job counts, and never talks
+to the facade.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from pathlib import Path
 from facade.stack.errors import StackError
 from facade.stack.programs import find_java, jars_folder
 
-# Jars that Spark brings itself in the same or a newer version; two of a kind on one class path are trouble.
+# Jars that Spark brings itself in the same or a newer version; two of a kind on one class path are
+# trouble.
 _SPARK_HAS = ("scala-library", "scala-parallel", "slf4j-api", "lz4-java", "snappy-java", "jsr305", "xz", "spark-tags")
 
 
 def command(arguments: Sequence[str]) -> list[str]:
-    """spark-submit (or pyspark, for the job `shell`) with the connectors. Raises StackError: no Java, no pyspark, no jars."""
+    """spark-submit (or pyspark, for the job `shell`) with the connectors. Raises StackError: no
+    Java, no pyspark, no jars.
+    """
     find_java()
     home = spark_home()
     job, *rest = arguments
@@ -36,7 +40,9 @@ def spark_home() -> Path:
 
 
 def connectors() -> list[Path]:
-    """The jars of Kafka's source and of Avro for `spark.jars`. Raises StackError when they are not there."""
+    """The jars of Kafka's source and of Avro for `spark.jars`. Raises StackError when they are not
+    there.
+    """
     jars = [jar for jar in sorted((jars_folder() / "spark").glob("*.jar")) if not jar.name.startswith(_SPARK_HAS)]
     if not jars:
         raise StackError(f"no connectors in {jars_folder() / 'spark'}: run `make spark`, or `leaseway jars spark`")

@@ -1,6 +1,7 @@
 """`leaseway up`: Kafka and Redis side by side, then the facade workers, until asked to stop.
 
-Neighbours: `folder`, `broker`, `redis_server`, `workers`, `group`. It must not know what the facade serves, beyond /ready.
+Neighbours: `folder`, `broker`, `redis_server`, `workers`, `group`. It must not know what the facade
+serves, beyond /ready.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from engine.config import Settings
+from engine.settings import Settings
 from facade.stack import broker, redis_server, workers
 from facade.stack.broken import set_aside
 from facade.stack.child import Child, Program
@@ -34,7 +35,8 @@ WRITE_AGAIN_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What `leaseway up` was asked for; `given` are the settings of the command line, None = not given.
+    """What `leaseway up` was asked for; `given` are the settings of the command line, None = not
+    given.
 
     `aside` are the folders of data to start without.
     """
@@ -46,7 +48,9 @@ class Order:
 
 
 def up(order: Order, say: Callable[[str], None]) -> None:
-    """Run the stack until SIGINT or SIGTERM. Raises StackError when it can't start; then nothing is left running."""
+    """Run the stack until SIGINT or SIGTERM. Raises StackError when it can't start; then nothing is
+    left running.
+    """
     settings = Settings.read(**order.given)
     find_java(), find_redis_server(), broker_class_path()  # before anything is made
     folder = DataFolder.open(order.data)
@@ -97,7 +101,8 @@ class Stack:
         redis = redis_server.program(path, identity.redis_port, self._environment)
         # Formatting takes a second or two the first time; Redis need not wait for it.
         kafka = await asyncio.to_thread(broker.program, path, identity, self._environment)
-        # Two steps, because they end one after the other: the broker may still be read while Redis is there.
+        # Two steps, because they end one after the other: the broker may still be read while Redis
+        # is there.
         (redis_child,) = group.add([redis])
         (kafka_child,) = group.add([kafka])
         self._services = [kafka_child, redis_child]
@@ -127,7 +132,9 @@ class Stack:
         )
 
     def _write_run(self) -> None:
-        """Says in run.json what runs now; when it can't be written (a full disk), again every second until it is."""
+        """Says in run.json what runs now; when it can't be written (a full disk), again every
+        second until it is.
+        """
         if not all(child.pid for child in self._services):
             return
         kafka, redis = self._services
@@ -153,7 +160,9 @@ class Stack:
 
 
 def _with_secrets(settings: Settings, folder: DataFolder) -> Settings:
-    """Fill in what nobody set: the MAC key, and the administrator's secret when keys are required."""
+    """Fill in what nobody set: the MAC key, and the administrator's secret when keys are
+    required.
+    """
     defaults = Settings()
     if settings.secret == defaults.secret:
         settings = dataclasses.replace(settings, secret=folder.secret("secret"))

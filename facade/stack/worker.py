@@ -1,6 +1,7 @@
 """The process of one facade worker: uvicorn on a socket of its own.
 
-Neighbours: `workers` starts it; `facade.app` makes the app. It must not know the supervisor beyond the ready file.
+Neighbours: `workers` starts it; `facade.app` makes the app. It must not know the supervisor beyond
+the ready file.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import Any
 
 import uvicorn
 
-from engine.config import Settings
+from engine.settings import Settings
+from facade.http.connection import Protocol
 from facade.stack.ports import reuse_port_socket
-from facade.stack.protocol import Protocol
 from facade.stack.safety import refuse_unsafe
 
 APP = "facade.app:create_app"
@@ -41,8 +42,9 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """As uvicorn's: start the app, then listen."""
         await super().startup(sockets)
-        # What was imported and set up lives as long as the process: the collector need not look at it again and again. Requests leave
-        # no cycles behind, so it need not look often either: with Python's own 700 it took 5% of the CPU under load.
+        # What was imported and set up lives as long as the process: the collector need not look at
+        # it again and again. Requests leave no cycles behind, so it need not look often either:
+        # with Python's own 700 it took 5% of the CPU under load.
         gc.collect()
         gc.freeze()
         gc.set_threshold(GARBAGE_AFTER)
@@ -68,8 +70,8 @@ class Server(uvicorn.Server):
 def run(settings: Settings, ready_file: Path | None) -> int:
     """Serve until SIGTERM; returns the exit status, 3 when the app did not start.
 
-    Raises StackError for an unsafe or unusable address. The workers' sockets share the port by SO_REUSEPORT: behind one
-    socket, two workers shared 16 connections 97 to 3.
+    Raises StackError for an unsafe or unusable address. The workers' sockets share the port by
+    SO_REUSEPORT: behind one socket, two workers shared 16 connections 97 to 3.
     """
     refuse_unsafe(settings)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -96,7 +98,9 @@ def run(settings: Settings, ready_file: Path | None) -> int:
 
 
 def _reason_alone(record: logging.LogRecord) -> bool:
-    """Of a start that failed because Kafka or Redis did, the line that says so: who runs the service can't use the rest."""
+    """Of a start that failed because Kafka or Redis did, the line that says so: who runs the
+    service can't use the rest.
+    """
     text = record.getMessage().rstrip()
     name, colon, reason = text.rpartition("\n")[2].partition(": ")
     if text.startswith("Traceback") and colon and name.startswith(("engine.errors.", "state.errors.")):

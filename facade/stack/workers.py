@@ -1,6 +1,7 @@
 """Facade workers as children: how to run one, is it there.
 
-Neighbours: `worker` is what runs in the child; `supervisor` and `serving` run the `Program`s made here. It must not know the app.
+Neighbours: `worker` is what runs in the child; `supervisor` and `serving` run the `Program`s made
+here. It must not know the app.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ import os
 import sys
 from pathlib import Path
 
-from engine.config import PREFIX, Settings
+from engine.settings import PREFIX, Settings
 from facade.stack.child import Program
 
 START_S = 60.0
 STOP_S = 10.0
-# glibc gives threads heaps of their own and keeps what is freed there: in half an hour of rebuilds, those of the sixty threads of Kafka's
-# clients grew to 110 MiB. Who has set it otherwise keeps it.
+# glibc gives threads heaps of their own and keeps what is freed there: in half an hour of rebuilds,
+# those of the sixty threads of Kafka's clients grew to 110 MiB. Who has set it otherwise keeps it.
 MEMORY = {"MALLOC_ARENA_MAX": "2"}
 
 
 def programs(settings: Settings, count: int, run_folder: Path, logs: Path | None, environment: dict[str, str]) -> list[Program]:
     """`count` workers that share one port.
 
-    `run_folder` takes their ready files; `logs` (None: our own output) their output; `environment` is what they get besides
-    their settings.
+    `run_folder` takes their ready files; `logs` (None: our own output) their output; `environment`
+    is what they get besides their settings.
     """
     base = MEMORY | {name: value for name, value in environment.items() if not name.startswith(PREFIX)} | settings_environment(settings)
     return [_program(number, run_folder, logs, base) for number in range(count)]

@@ -1,6 +1,8 @@
-"""Charts as SVG: lines over time, stacked columns over time, stacked bars by name, columns of a histogram.
+"""Charts as SVG: lines over time, stacked columns over time, stacked bars by name, columns of a
+histogram.
 
-Colours are classes k0..k5, which the style sheet gives for light, dark and paper. Must not know what is drawn.
+Colours are classes k0..k5, which the style sheet gives for light, dark and paper. Must not know
+what is drawn.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from spark.page.words import clock, short
+from spark.page.labels import clock, short
 
 WIDTH, WIDE, HEIGHT = 480, 760, 220
 LEFT, RIGHT, TOP, BOTTOM = 54, 16, 8, 24
@@ -91,7 +93,9 @@ def _path(run: Sequence[tuple[float, float]], place: int) -> str:
 
 
 def columns(series: Sequence[Series], step_ms: int, begin_ms: int, end_ms: int, form: Form = short) -> str:
-    """Stacked columns over time; all series have a point at each of the same times, `step_ms` apart."""
+    """Stacked columns over time; all series have a point at each of the same times, `step_ms`
+    apart.
+    """
     times = [ms for ms, _ in series[0].points] if series else []
     values = [[one.points[n][1] or 0 for one in series] for n in range(len(times))]
     ticks = nice(max((sum(stack) for stack in values), default=0))
@@ -111,7 +115,9 @@ def columns(series: Sequence[Series], step_ms: int, begin_ms: int, end_ms: int, 
 
 
 def bars(rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str], form: Form = short, width: int = WIDTH) -> str:
-    """Stacked bars, one per name, longest possible = the largest sum; the sum stands behind the bar."""
+    """Stacked bars, one per name, longest possible = the largest sum; the sum stands behind the
+    bar.
+    """
     most = max((sum(parts) for _, parts in rows), default=0) or 1
     room = width - ROOM
     drawn = []
@@ -156,7 +162,9 @@ def nice(most: float) -> list[float]:
 
 
 def _powers(most: float) -> list[float]:
-    """About tenfold steps that durations in ms have short names for, up to one that is at least `most`."""
+    """About tenfold steps that durations in ms have short names for, up to one that is at least
+    `most`.
+    """
     last = next((n for n, tick in enumerate(_DURATIONS) if tick >= most), len(_DURATIONS) - 1)
     return [float(tick) for tick in _DURATIONS[: max(1, last) + 1]]
 

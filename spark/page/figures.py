@@ -1,4 +1,5 @@
-"""The few rows that the page shows, asked of the written reports. Times are put together to steps, so that a chart has at most 96.
+"""The few rows that the page shows, asked of the written reports. Times are put together to steps,
+so that a chart has at most 96.
 
 Neighbours: `report.py` gives the frames, `page.py` draws what comes out. Must not know HTML.
 """
@@ -22,7 +23,9 @@ _STEPS_MIN = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 10_080)
 
 
 def figures_of(frames: Mapping[str, DataFrame], begin: datetime, end: datetime) -> dict[str, Any]:
-    """Rows by figure; `begin_ms`, `end_ms`, `step_ms`: the time that charts show, from the first minute with traffic to the last."""
+    """Rows by figure; `begin_ms`, `end_ms`, `step_ms`: the time that charts show, from the first
+    minute with traffic to the last.
+    """
     begin_ms, end_ms = _extent(frames["tallies"], begin, end)
     step_ms = _MINUTE_MS * next((n for n in _STEPS_MIN if (end_ms - begin_ms) / (n * _MINUTE_MS) <= MOST_STEPS), _STEPS_MIN[-1])
     begin_ms -= begin_ms % step_ms
@@ -64,7 +67,9 @@ def _traffic(tallies: DataFrame, at: Column) -> list[dict[str, Any]]:
 
 
 def _latency(latency: DataFrame, at: Column) -> list[dict[str, Any]]:
-    """Of the busiest tags: the median (mean of the minutes' medians, by their counts), the highest p95 and p99 of a minute."""
+    """Of the busiest tags: the median (mean of the minutes' medians, by their counts), the highest
+    p95 and p99 of a minute.
+    """
     busy = _busiest(latency, "count")
     middle = (F.sum(F.col("p50_ms") * F.col("count")) / F.sum("count")).alias("p50_ms")
     most = [F.max(name).alias(name) for name in ("p95_ms", "p99_ms")]
@@ -82,7 +87,9 @@ def _backlog(backlog: DataFrame, at: Column) -> list[dict[str, Any]]:
 
 
 def _busiest(frame: DataFrame, measure: str) -> DataFrame:
-    """queue, tag, place (0 = the first) of the MOST_SERIES - 1 with the greatest sum of `measure`."""
+    """queue, tag, place (0 = the first) of the MOST_SERIES - 1 with the greatest sum of
+    `measure`.
+    """
     summed = frame.groupBy("queue", "tag").agg(F.sum(measure).alias("_sum")).orderBy(F.desc("_sum"), "queue", "tag").limit(MOST_SERIES - 1)
     return summed.select("queue", "tag", F.monotonically_increasing_id().alias("place"))
 

@@ -1,4 +1,5 @@
-"""The part of the page about dead letters: where from, when, how old, which causes. Rows in, HTML out.
+"""The part of the page about dead letters: where from, when, how old, which causes. Rows in, HTML
+out.
 
 Neighbours: `figures.py` says what the rows are, `page.py` puts this behind the other parts.
 """
@@ -10,9 +11,9 @@ from html import escape
 from typing import Any
 
 from spark.page.charts import COLOURS, WIDE, Series, bars, columns
+from spark.page.labels import NONE, count, duration, moment, share, size
 from spark.page.markup import Row, column, figure, grid, section, table, words
 from spark.page.sections import Figures, steps
-from spark.page.words import NONE, count, duration, moment, share, size
 
 _ABOUT = (
     "Messages that were received too often, or were killed by a consumer, and now lie in a dead-letter queue. "

@@ -1,4 +1,6 @@
-"""Pieces of HTML: escaped text, tables with totals, figures. Neighbours: `charts.py` draws, `sections.py` and `letters.py` compose."""
+"""Pieces of HTML: escaped text, tables with totals, figures. Neighbours: `charts.py` draws,
+`sections.py` and `letters.py` compose.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,16 @@ from html import escape
 from typing import Any
 
 from spark.page import MOST_ROWS
-from spark.page.words import NONE
+from spark.page.labels import NONE
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A column of a table: its head, how a row's value is written, whether it is a number (right-aligned), and its total over all rows."""
+    """A column of a table: its head, how a row's value is written, whether it is a number
+    (right-aligned), and its total over all rows.
+    """
 
     head: str
     value: Callable[[Row], str]
@@ -35,7 +39,9 @@ def words(head: str, name: str) -> Cell:
 
 
 def table(rows: Sequence[Row], cells: Sequence[Cell], most: int = 20, empty: str = "Nothing to show.") -> str:
-    """The first `most` rows; what is left out is said, and totals are of all rows that were given."""
+    """The first `most` rows; what is left out is said, and totals are of all rows that were
+    given.
+    """
     if not rows:
         return f'<p class="none">{escape(empty)}</p>'
     head = "".join(f"<th{_kind(cell)}>{escape(cell.head)}</th>" for cell in cells)

@@ -10,9 +10,9 @@ from html import escape
 from importlib.resources import files
 
 from spark.page import sections
+from spark.page.labels import count, share, size
 from spark.page.letters import letters
 from spark.page.markup import Row, column, section, table, words
-from spark.page.words import count, share, size
 
 # No script may run and nothing may be loaded, whatever a body holds.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"

@@ -1,6 +1,8 @@
-"""The parts of the page about traffic, waiting, backlog, redelivery, leases and use. Rows in, HTML out.
+"""The parts of the page about traffic, waiting, backlog, redelivery, leases and use. Rows in, HTML
+out.
 
-Neighbours: `figures.py` says what the rows are, `page.py` puts the parts together, `letters.py` has dead letters.
+Neighbours: `figures.py` says what the rows are, `page.py` puts the parts together, `letters.py` has
+dead letters.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ from html import escape
 from typing import Any
 
 from spark.page.charts import WIDE, Series, bars, histogram, lines
+from spark.page.labels import count, duration, moment, share, short, size
 from spark.page.markup import Row, column, figure, grid, section, table, words
-from spark.page.words import count, duration, moment, share, short, size
 
 Figures = dict[str, Any]
 _TRAFFIC = {"sent": "sent", "leased": "received", "acked": "acknowledged", "dead": "died", "arrived": "moved here"}
@@ -20,7 +22,8 @@ _DAILY = (
     "SEND_REQUEST", "RECEIVE_REQUEST", "CHANGE_REQUEST", "DELETE_REQUEST",
     "sentMessageNumber", "receivedMessageNumber", "deletedMessageNumber", "deadMessageNumber",
 )  # fmt: skip
-# What the chart tells apart; `removed` is the sum of the others, each of which has a column of the table.
+# What the chart tells apart; `removed` is the sum of the others, each of which has a column of the
+# table.
 _ENDS = ("acked", "released", "lapsed", "killed", "removed", "open")
 _REMOVED = ("purged", "expired", "deleted", "moved")
 # Said wherever requests are shown, until they are counted where they come in.

@@ -1,1 +1,3 @@
-"""Reports: small aggregated frames by name, each a pure function of the staged frames (`stage.py`)."""
+"""Reports: small aggregated frames by name, each a pure function of the staged frames
+(`staging.py`).
+"""

@@ -1,4 +1,6 @@
-"""How many messages were where, over time, and how far behind each tag is. Every function is a pure DataFrame -> DataFrame."""
+"""How many messages were where, over time, and how far behind each tag is. Every function is a pure
+DataFrame -> DataFrame.
+"""
 
 from __future__ import annotations
 
@@ -43,10 +45,12 @@ def _steps_of_deliveries() -> Column:
 
 
 def backlog(lives: DataFrame, deliveries: DataFrame, begin: datetime, end: datetime) -> DataFrame:
-    """One row per queue, tag and minute in which something changed: backlog, in_flight, delayed, ready at the minute's end.
+    """One row per queue, tag and minute in which something changed: backlog, in_flight, delayed,
+    ready at the minute's end.
 
-    Reads LIVES and DELIVERIES from the oldest message on: what was before `begin` is one row at `begin`. backlog counts every
-    message that is not settled; ready = backlog - in_flight - delayed. Lives that were skipped never were in it.
+    Reads LIVES and DELIVERIES from the oldest message on: what was before `begin` is one row at
+    `begin`. backlog counts every message that is not settled; ready = backlog - in_flight -
+    delayed. Lives that were skipped never were in it.
     """
     seen = lives.where(F.coalesce("settled_how", F.lit("")) != "skipped")
     lent = deliveries.where(F.col("sent_at").isNotNull())
@@ -61,10 +65,12 @@ def backlog(lives: DataFrame, deliveries: DataFrame, begin: datetime, end: datet
 
 
 def tag_lag(lives: DataFrame, end: datetime) -> DataFrame:
-    """One row per queue, tag and partition that has messages: how far the tag is behind at `end`. Reads LIVES.
+    """One row per queue, tag and partition that has messages: how far the tag is behind at `end`.
+    Reads LIVES.
 
-    Columns: messages, open, floor (first offset that is not settled, or one after the last), lag (offsets from the floor to the end of
-    the log), oldest_sent_at and oldest_ms (of the open ones; null = none is open).
+    Columns: messages, open, floor (first offset that is not settled, or one after the last), lag
+    (offsets from the floor to the end of the log), oldest_sent_at and oldest_ms (of the open ones;
+    null = none is open).
     """
     known = lives.where(F.col("sent_at") < F.lit(end))
     is_open = F.col("settled_at").isNull() | (F.col("settled_at") >= F.lit(end))

@@ -23,8 +23,9 @@ def _measures() -> Column:
 def latency(deliveries: DataFrame, *by: str) -> DataFrame:
     """Percentiles: one row per queue, tag, `by` (minute, or nothing) and measure. Reads DELIVERIES.
 
-    `send_to_receive`: of first deliveries, from receivable (send + delay) to received, in the minute of the receive.
-    `receive_to_ack`: of acked deliveries, in the minute of the ack. Columns: count, mean_ms, p50_ms, p95_ms, p99_ms, p999_ms, max_ms.
+    `send_to_receive`: of first deliveries, from receivable (send + delay) to received, in the
+    minute of the receive. `receive_to_ack`: of acked deliveries, in the minute of the ack. Columns:
+    count, mean_ms, p50_ms, p95_ms, p99_ms, p999_ms, max_ms.
     """
     rows = deliveries.select("queue", "tag", F.explode(_measures()).alias("m")).select("queue", "tag", "m.*")
     timed = rows.withColumn("minute", F.date_trunc("minute", "at"))
@@ -36,10 +37,12 @@ def latency(deliveries: DataFrame, *by: str) -> DataFrame:
 
 
 def slow_leases(deliveries: DataFrame) -> DataFrame:
-    """Consumers that work slower than their leases allow: one row per queue, tag and hour of the receive. Reads DELIVERIES.
+    """Consumers that work slower than their leases allow: one row per queue, tag and hour of the
+    receive. Reads DELIVERIES.
 
-    Columns: leases, lapsed, late (acked or released after the deadline), near (ended later than 80 % of the lease), extended,
-    lease_p50_ms, lease_p99_ms, longest_ms, lapsed_share. Hours with none of lapsed, late, near are left out.
+    Columns: leases, lapsed, late (acked or released after the deadline), near (ended later than 80
+    % of the lease), extended, lease_p50_ms, lease_p99_ms, longest_ms, lapsed_share. Hours with none
+    of lapsed, late, near are left out.
     """
     given = F.unix_millis("deadline_at") - F.unix_millis("received_at")
     ended = F.col("how").isin("acked", "released", "killed")
@@ -61,9 +64,11 @@ def slow_leases(deliveries: DataFrame) -> DataFrame:
 
 
 def lease_histogram(deliveries: DataFrame) -> DataFrame:
-    """How long acked leases lasted, additive: one row per minute of the ack, queue, tag and bucket. Reads DELIVERIES.
+    """How long acked leases lasted, additive: one row per minute of the ack, queue, tag and bucket.
+    Reads DELIVERIES.
 
-    `below_ms` is the bucket's bound, a power of two (the bucket begins at half of it); count, sum_ms.
+    `below_ms` is the bucket's bound, a power of two (the bucket begins at half of it); count,
+    sum_ms.
     """
     acked = deliveries.where(F.col("how") == "acked")
     bound = F.pow(F.lit(2), F.floor(F.log2(F.greatest("lease_ms", F.lit(1)))) + 1).cast("long")

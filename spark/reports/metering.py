@@ -9,10 +9,12 @@ _CONSUMED = ("leased", "acked", "released", "extended")
 
 
 def metering(tallies: DataFrame, deliveries: DataFrame, queues: DataFrame) -> DataFrame:
-    """One row per UTC day, principal, role and queueName: requests, messages, bytes (of bodies). Reads TALLIES, DELIVERIES, QUEUES.
+    """One row per UTC day, principal, role and queueName: requests, messages, bytes (of bodies).
+    Reads TALLIES, DELIVERIES, QUEUES.
 
-    role `sender`: who sent it ('' = a Kafka-native producer). role `owner`: deliveries and the calls of consumers; the journal does not
-    say who they were, so they are the queue's owner's ('' = the queue is gone). Messages and bytes of an owner are those delivered.
+    role `sender`: who sent it ('' = a Kafka-native producer). role `owner`: deliveries and the
+    calls of consumers; the journal does not say who they were, so they are the queue's owner's (''
+    = the queue is gone). Messages and bytes of an owner are those delivered.
     """
     dated = tallies.withColumn("date", F.to_date("minute"))
     sent = dated.where(F.col("measure") == "sent").groupBy("date", "principal", "queue")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from spark.columns import DELIVERY_ENDS
+from spark.frames.columns import DELIVERY_ENDS
 
 POISON_DELIVERIES = 3
 MOST_POISON = 100
@@ -25,8 +25,9 @@ def _touched(deliveries: DataFrame) -> DataFrame:
 def redelivery(deliveries: DataFrame) -> DataFrame:
     """One row per queue and tag. Reads DELIVERIES.
 
-    Columns: messages (delivered at least once), deliveries, redeliveries (deliveries after the first), redelivered (messages with one
-    or more), most_deliveries; by how deliveries ended those of DELIVERY_ENDS, which add up to deliveries; redelivery_share.
+    Columns: messages (delivered at least once), deliveries, redeliveries (deliveries after the
+    first), redelivered (messages with one or more), most_deliveries; by how deliveries ended those
+    of DELIVERY_ENDS, which add up to deliveries; redelivery_share.
     """
     again = F.col("receive_count") > 1
     ends = [F.count_if(F.col("how") == how).alias(how) for how in DELIVERY_ENDS]
@@ -42,9 +43,11 @@ def redelivery(deliveries: DataFrame) -> DataFrame:
 
 
 def poison(deliveries: DataFrame, lives: DataFrame) -> DataFrame:
-    """Messages delivered at least 3 times without an ack: the 100 worst of each queue and tag, one row each. Reads DELIVERIES, LIVES.
+    """Messages delivered at least 3 times without an ack: the 100 worst of each queue and tag, one
+    row each. Reads DELIVERIES, LIVES.
 
-    Columns: partition, offset, sent_at, deliveries, last_received_at, last_how, settled_how (dead, expired ...; null = still there).
+    Columns: partition, offset, sent_at, deliveries, last_received_at, last_how, settled_how (dead,
+    expired ...; null = still there).
     """
     touched = _touched(deliveries).where((F.col("deliveries") >= POISON_DELIVERIES) & (F.col("last_how") != "acked"))
     worst = Window.partitionBy("queue", "tag").orderBy(F.desc("deliveries"), "partition", "offset")

@@ -1,4 +1,6 @@
-"""Records of queues that no frame shows in full, from staged messages. Every function is a pure DataFrame -> DataFrame."""
+"""Records of queues that no frame shows in full, from staged messages. Every function is a pure
+DataFrame -> DataFrame.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,11 @@ from pyspark.sql import functions as F
 
 
 def unread_messages(messages: DataFrame, topic_prefix: str) -> DataFrame:
-    """UNREAD of the queues' topics, as `decode.unread_of` says it of records. Reads MESSAGES without bodies, any status.
+    """UNREAD of the queues' topics, as `decode.unread_of` says it of records. Reads MESSAGES
+    without bodies, any status.
 
-    A raw record without a Confluent head is not unread; a native one with a head is of a schema that this build does not know.
+    A raw record without a Confluent head is not unread; a native one with a head is of a schema
+    that this build does not know.
     """
     broken = F.col("status") == "undecodable"
     reason = F.when(broken, "undecodable").when(F.col("native") & F.col("schema_id").isNotNull(), "unknown_schema")

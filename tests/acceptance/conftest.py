@@ -1,4 +1,6 @@
-"""Fixtures of the acceptance tests: one `leaseway up` per module, and a client of its native API."""
+"""Fixtures of the acceptance tests: one `leaseway up` per module, and a client of its native
+API.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from tests.services import Up
 
 @pytest.fixture(scope="module")
 def up(leaseway_up_module: StartUp) -> Up:
-    """The service with its defaults. A module that needs another has its own fixture of this name."""
+    """The service with its defaults. A module that needs another has its own fixture of this
+    name.
+    """
     started = leaseway_up_module()
     started.wait_ready()
     return started

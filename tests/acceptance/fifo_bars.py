@@ -1,7 +1,8 @@
-"""What is promised of FIFO queues: each deduplication id once over a wipe of Redis, and the time to the head of a group.
+"""What is promised of FIFO queues: each deduplication id once over a wipe of Redis, and the time to
+the head of a group.
 
-Each function makes its queue, runs, and answers figures. Neighbours: `test_sqs_fifo.py` runs them small, `benchmarks/fifo.py` large;
-`order_bar` and `move_bar` use the small parts.
+Each function makes its queue, runs, and answers figures. Neighbours: `test_sqs_fifo.py` runs them
+small, `benchmarks/fifo.py` large; `order_bar` and `move_bar` use the small parts.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def make_fifo(up: Up, name: str, **attributes: str) -> str:
 
 
 def send_all(client: Sqs, url: str, entries: list[dict[str, str]]) -> None:
-    """Sends a batch until each entry has been answered as sent; what is in doubt is sent again, with the same ids."""
+    """Sends a batch until each entry has been answered as sent; what is in doubt is sent again,
+    with the same ids.
+    """
     while entries:
         answer = client.insist("SendMessageBatch", QueueUrl=url, Entries=entries)
         again = {one["Id"] for one in answer.get("Failed", ())}
@@ -44,7 +47,9 @@ def _batches(client: Sqs, url: str, keys: list[str], word: str) -> None:
 
 
 def head_latency(up: Up, groups: int, rounds: int) -> dict[str, Any]:
-    """Milliseconds from a send to a fresh group until a waiting receive has it, while `groups` groups with a message behind are shut."""
+    """Milliseconds from a send to a fresh group until a waiting receive has it, while `groups`
+    groups with a message behind are shut.
+    """
     url = make_fifo(up, f"head-{groups}.fifo")
     sender, receiver, keys = Sqs(up.endpoint), Sqs(up.endpoint), [f"g{n}" for n in range(groups)]
     _batches(sender, url, keys, "first-")
@@ -87,7 +92,9 @@ def _heads(sender: Sqs, receiver: Sqs, url: str, rounds: int) -> Iterator[float]
 
 
 def dedup_over_a_wipe(up: Up, sends: int, senders: int) -> dict[str, Any]:
-    """`sends` sends, each deduplication id twice, Redis emptied in the middle: how many came, and how often."""
+    """`sends` sends, each deduplication id twice, Redis emptied in the middle: how many came, and
+    how often.
+    """
     url = make_fifo(up, f"dedup-{sends}.fifo")
     names = [f"m{n}" for n in range(sends // 2)] * 2
     random.Random(5).shuffle(names)

@@ -1,4 +1,5 @@
-"""What is promised of move tasks: none lost, none twice, each to its own source, at the rate asked for.
+"""What is promised of move tasks: none lost, none twice, each to its own source, at the rate asked
+for.
 
 Neighbours: `test_sqs_fifo.py` runs it small, `benchmarks/fifo.py` large.
 """
@@ -25,7 +26,9 @@ def _names(word: str, *, fifo: bool) -> tuple[str, list[str]]:
 
 
 def make_letters(up: Up, word: str, messages: int, *, fifo: bool) -> float:
-    """Sends `messages` to four queues and kills each (native API); returns when the dead-letter queue has them all, after how long."""
+    """Sends `messages` to four queues and kills each (native API); returns when the dead-letter
+    queue has them all, after how long.
+    """
     dead, sources = _names(word, fifo=fifo)
     kind = {"FifoQueue": "true"} if fifo else {}
     with contextlib.closing(Sqs(up.endpoint)) as client:
@@ -67,7 +70,8 @@ def _fifo_ids(body: str, *, fifo: bool) -> dict[str, str]:
 def _wait_ready(client: Sqs, url: str, messages: int) -> None:
     for _ in range(600):
         found = client.insist("GetQueueAttributes", QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])["Attributes"]
-        # More: a slow move was made twice. The second copy counts until the window comes to it, and must never be seen.
+        # More: a slow move was made twice. The second copy counts until the window comes to it, and
+        # must never be seen.
         if int(found["ApproximateNumberOfMessages"]) >= messages:
             return
         time.sleep(0.1)
@@ -75,7 +79,9 @@ def _wait_ready(client: Sqs, url: str, messages: int) -> None:
 
 
 def move(up: Up, word: str, messages: int, rate: int | None, *, fifo: bool, within_s: float) -> dict[str, Any]:
-    """Moves the letters back; figures of the task, and what is in the sources and in the dead-letter queue then."""
+    """Moves the letters back; figures of the task, and what is in the sources and in the
+    dead-letter queue then.
+    """
     dead, sources = _names(word, fifo=fifo)
     with contextlib.closing(Sqs(up.endpoint)) as client:
         asked = {} if rate is None else {"MaxNumberOfMessagesPerSecond": rate}

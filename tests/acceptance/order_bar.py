@@ -1,4 +1,5 @@
-"""What is promised of the order in FIFO queues while consumers lose, forget and delay, and workers are killed.
+"""What is promised of the order in FIFO queues while consumers lose, forget and delay, and workers
+are killed.
 
 Neighbours: `test_sqs_fifo.py` runs it small, `benchmarks/fifo.py` large.
 """
@@ -19,12 +20,13 @@ from tests.services import Up
 
 
 class Order:
-    """Who has seen and deleted which message of which group. A message may be delivered only once all before it are being deleted,
-    or come before it in the same answer."""
+    """Who has seen and deleted which message of which group. A message may be delivered only once
+    all before it are being deleted, or come before it in the same answer."""
 
     def __init__(self, groups: int, each: int) -> None:
         self._lock = threading.Lock()
-        # Two consumers may be at it with handles of different receives: one is refused, the other done.
+        # Two consumers may be at it with handles of different receives: one is refused, the other
+        # done.
         self._deleting = Counter[tuple[int, int]]()
         self._missing = {(group, number) for group in range(groups) for number in range(each)}
         self.breaches: list[str] = []
@@ -90,7 +92,9 @@ def _consume(up: Up, url: str, order: Order, seed: int, end: float) -> None:
 
 
 def _delete(client: Sqs, url: str, order: Order, key: tuple[int, int], handle: str) -> None:
-    """Deletes; asks again while the outcome is in doubt, which a message that is gone answers as done."""
+    """Deletes; asks again while the outcome is in doubt, which a message that is gone answers as
+    done.
+    """
     order.deleting(key)
     try:
         client.insist("DeleteMessage", QueueUrl=url, ReceiptHandle=handle)
@@ -103,7 +107,9 @@ def _delete(client: Sqs, url: str, order: Order, key: tuple[int, int], handle: s
 
 
 class Killer(threading.Thread):
-    """Kills one worker after the other, hard, every `every_s` seconds; never the last that serves."""
+    """Kills one worker after the other, hard, every `every_s` seconds; never the last that
+    serves.
+    """
 
     def __init__(self, up: Up, every_s: float) -> None:
         super().__init__()
@@ -124,7 +130,9 @@ class Killer(threading.Thread):
 
 
 def order_under_kills(up: Up, groups: int, each: int, consumers: int, kill_every_s: float, within_s: float) -> dict[str, Any]:
-    """Senders, consumers that lose, forget and delay, workers killed: breaches of order, and what never came."""
+    """Senders, consumers that lose, forget and delay, workers killed: breaches of order, and what
+    never came.
+    """
     url = make_fifo(up, f"order-{groups}-{each}.fifo", **HIGH)
     order, end, killer = Order(groups, each), time.monotonic() + within_s, Killer(up, kill_every_s)
     senders = 4

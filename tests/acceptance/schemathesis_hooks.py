@@ -1,7 +1,8 @@
-"""Steers schemathesis: half of the requests name a queue and a message that exist, and no receive waits long.
+"""Steers schemathesis: half of the requests name a queue and a message that exist, and no receive
+waits long.
 
-Neighbours: `test_schemathesis` names this file in SCHEMATHESIS_HOOKS and the message in FUZZ_MESSAGE; schemathesis' own
-process imports it.
+Neighbours: `test_schemathesis` names this file in SCHEMATHESIS_HOOKS and the message in
+FUZZ_MESSAGE; schemathesis' own process imports it.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ LONGEST_WAIT_S = 0.1
 
 @schemathesis.hook
 def before_call(context: schemathesis.HookContext, case: schemathesis.Case[Any], kwargs: dict[str, Any]) -> None:
-    """Random names are never those of queues, so without this nothing behind the first look-up would be reached."""
-    # Deleting the queues or purging the message would end that, and schemathesis learns names from replies.
+    """Random names are never those of queues, so without this nothing behind the first look-up
+    would be reached.
+    """
+    # Deleting the queues or purging the message would end that, and schemathesis learns names from
+    # replies.
     known: tuple[str, ...] = QUEUES
     if case.path.endswith("/purge") or (case.method == "DELETE" and case.path == "/v1/queues/{queue}"):
         known = ()
@@ -43,7 +47,9 @@ def replace_odd(place: Any, name: str, known: tuple[str, ...]) -> bool:
 
 
 def shorten_wait(body: Any) -> None:
-    """A wait is legal up to 60 s, which the time of this test is too short for; what is illegal stays as it is."""
+    """A wait is legal up to 60 s, which the time of this test is too short for; what is illegal
+    stays as it is.
+    """
     wait = body.get("wait_seconds") if isinstance(body, dict) else None
     if isinstance(wait, int | float) and not isinstance(wait, bool) and LONGEST_WAIT_S < wait <= 60:
         body["wait_seconds"] = LONGEST_WAIT_S

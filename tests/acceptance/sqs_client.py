@@ -1,4 +1,5 @@
-"""A cheap SQS client: AWS JSON over one keep-alive connection, a tenth of boto3's CPU. For load, where the client must not be the bound.
+"""A cheap SQS client: AWS JSON over one keep-alive connection, a tenth of boto3's CPU. For load,
+where the client must not be the bound.
 
 Neighbours: `fifo_bars`, `move_bar`. It must not know what is tested.
 """
@@ -16,7 +17,9 @@ from urllib.parse import urlsplit
 
 
 class Refused(Exception):
-    """An answer that is no success; `code` is the older protocol's word, "" when there was no answer."""
+    """An answer that is no success; `code` is the older protocol's word, "" when there was no
+    answer.
+    """
 
     def __init__(self, status: int, code: str, text: str) -> None:
         super().__init__(f"{status} {code} {text[:200]}")
@@ -42,7 +45,9 @@ class Sqs:
         return self._connection
 
     def call(self, action: str, **members: Any) -> dict[str, Any]:
-        """The answer. Raises Refused, also when there was none (status 0): then the outcome is unknown."""
+        """The answer. Raises Refused, also when there was none (status 0): then the outcome is
+        unknown.
+        """
         try:
             response = self._send(action, members).getresponse()
             text = response.read()

@@ -1,6 +1,8 @@
-"""kill -9 of each part and a wiped Redis in mid-traffic, through the real `leaseway up` with two workers.
+"""kill -9 of each part and a wiped Redis in mid-traffic, through the real `leaseway up` with two
+workers.
 
-After each: no answered send is lost, service is back within 10 s of the part's return, acks older than 1 s stay acked.
+After each: no answered send is lost, service is back within 10 s of the part's return, acks older
+than 1 s stay acked.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ def up(leaseway_up_module: StartUp) -> Up:
 
 
 def bound(up: Up) -> float:
-    """The service is back within ten seconds; on a machine so full that its first start took over five, within twice that."""
+    """The service is back within ten seconds; on a machine so full that its first start took over
+    five, within twice that.
+    """
     return max(10.0, 2 * up.ready_s)
 
 
@@ -130,7 +134,8 @@ def test_a_wiped_redis_is_noticed_and_rebuilt_in_mid_traffic(up: Up, client: Cli
     # Leases older than the last drain are as they were: their handles still ack.
     status, answer = client.call("POST", "/v1/queues/wiped/ack", {"handles": held_handles})
     assert status == 200 and {r["status"] for r in answer["results"]} == {"ok"}
-    # The counts of the poison message went on, so it died after four deliveries in all; its letter is there once.
+    # The counts of the poison message went on, so it died after four deliveries in all; its letter
+    # is there once.
     seen = counts + traffic.counts.get("poison", [])
     assert seen == sorted(seen) and max(seen) <= 4
     if "poison" not in traffic.acks:
@@ -157,7 +162,8 @@ def test_a_stopped_owner_is_fenced_and_loads_nothing_when_it_wakes(up: Up, store
     owners = {key: owner_of(store, key) for key in metas}
     stopped = min(int(owner.split("-")[0]) for owner, _ in owners.values())
     os.kill(stopped, signal.SIGSTOP)
-    # Every connection of the traffic may be with the stopped worker: new ones come to the other too, and it hears of the queue.
+    # Every connection of the traffic may be with the stopped worker: new ones come to the other
+    # too, and it hears of the queue.
     end = time.monotonic() + 5
     while time.monotonic() < end:
         with contextlib.closing(Client(up.endpoint)) as fresh:

@@ -1,4 +1,6 @@
-"""Data that Kafka or Redis can't start with, by the real programs: what `leaseway up` says, and that its command goes on."""
+"""Data that Kafka or Redis can't start with, by the real programs: what `leaseway up` says, and
+that its command goes on.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ Handles = list[str]
 
 
 def settle_some(up: Up, queue: str) -> Handles:
-    """Ten messages: four acked, three lent for five minutes (their handles), three waiting; and the journal has it all."""
+    """Ten messages: four acked, three lent for five minutes (their handles), three waiting; and the
+    journal has it all.
+    """
     make_queue(up, queue)
     with contextlib.closing(Client(up.endpoint)) as client:
         assert send(client, queue, *map(str, range(10)))[0] == 200
@@ -65,7 +69,9 @@ def ack(client: Client, queue: str, handles: Handles) -> int:
 
 
 def check_settled(up: Up, queue: str, lent: Handles) -> None:
-    """Acks and leases are as they were: three messages come, once, and the handles of the three others hold."""
+    """Acks and leases are as they were: three messages come, once, and the handles of the three
+    others hold.
+    """
     with contextlib.closing(Client(up.endpoint)) as client:
         wait_for(lambda: ack(client, queue, lent) == 200, 60)
         assert len(take_all(client, queue, wait_s=10)) == 3

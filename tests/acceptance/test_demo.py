@@ -1,7 +1,9 @@
-"""`leaseway demo`, run as its users run it: the account it prints is right, and it ends with the right status.
+"""`leaseway demo`, run as its users run it: the account it prints is right, and it ends with the
+right status.
 
-The figures are typed by hand from the data set: 3,376 rows; 12 airports without city and state; 8 islands on the wrong side of the
-equator or of the date line; 614 airports in the states of tag `pacific`, those 8 among them.
+The figures are typed by hand from the data set: 3,376 rows; 12 airports without city and state; 8
+islands on the wrong side of the equator or of the date line; 614 airports in the states of tag
+`pacific`, those 8 among them.
 """
 
 from __future__ import annotations
@@ -222,7 +224,9 @@ def test_an_account_that_does_not_add_up_says_which_sum_is_wrong(spoil: object, 
 
 
 def assert_nothing_is_left(folder: Path) -> None:
-    """Neither a file of the demo's nor a process that was started with `folder` as its place for temporary files."""
+    """Neither a file of the demo's nor a process that was started with `folder` as its place for
+    temporary files.
+    """
     assert [path.name for path in folder.iterdir() if path.name.startswith("leaseway-demo-")] == []
     mark = f"TMPDIR={folder}".encode()
     left = []

@@ -1,4 +1,6 @@
-"""The programs in examples/ do what they say, run as their users run them, against the real `leaseway up`."""
+"""The programs in examples/ do what they say, run as their users run them, against the real
+`leaseway up`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""SIGKILL of a worker at each failpoint, in one `leaseway up` with three workers that are started again.
+"""SIGKILL of a worker at each failpoint, in one `leaseway up` with three workers that are started
+again.
 
-At rest: each letter once, each answered send delivered, nothing acked comes again, creations and deletions can be finished.
-The same points with a step that raises: tests/integration/test_failpoints.py.
+At rest: each letter once, each answered send delivered, nothing acked comes again, creations and
+deletions can be finished. The same points with a step that raises:
+tests/integration/test_failpoints.py.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any
 import pytest
 import redis
 
-from engine.failpoints import POINTS
+from engine.runtime.failpoints import POINTS
 from tests.acceptance.traffic import Client
 from tests.conftest import StartUp
 from tests.services import Up
@@ -29,7 +31,9 @@ WITHIN_S = 45.0  # a lost mover is waited for 30 s
 
 
 class Service:
-    """The running service, its armed points, and calls that are repeated when a worker dies under them."""
+    """The running service, its armed points, and calls that are repeated when a worker dies under
+    them.
+    """
 
     def __init__(self, up: Up, marks: Path) -> None:
         self.up = up
@@ -181,7 +185,8 @@ def test_a_worker_killed_at_any_point_leaves_nothing_lost_and_nothing_twice(serv
     kill_at_sends(service)
     kill_at_drains(service)
     for task in tasks.values():
-        # What a task settled within 150 ms before Redis is emptied may be forgotten: it must be over.
+        # What a task settled within 150 ms before Redis is emptied may be forgotten: it must be
+        # over.
         while service.insist("GET", f"/v1/tasks/{task}")["status"] == "running":
             time.sleep(0.2)
     with contextlib.closing(redis.Redis.from_url(service.up.run["redis"]["url"])) as store:

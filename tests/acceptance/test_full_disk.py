@@ -1,6 +1,8 @@
-"""A disk that is really full, three times: a file system of its own under the data folder of the real `leaseway up`.
+"""A disk that is really full, three times: a file system of its own under the data folder of the
+real `leaseway up`.
 
-A limit on the size of files (`test_kafka_bad_days.py`) hurts Kafka; here the supervisor's own files can't be written either.
+A limit on the size of files (`test_kafka_bad_days.py`) hurts Kafka; here the supervisor's own files
+can't be written either.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ BACK_S = 20.0
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder that is a small file system. Only root may mount one: elsewhere the tests of a refused file stand for it."""
+    """A folder that is a small file system. Only root may mount one: elsewhere the tests of a
+    refused file stand for it.
+    """
     folder = tmp_path / "disk"
     folder.mkdir()
     if os.geteuid() != 0:

@@ -1,6 +1,8 @@
-"""Kafka's bad days through the real `leaseway up`: what the client gets meanwhile, and that nothing answered is lost.
+"""Kafka's bad days through the real `leaseway up`: what the client gets meanwhile, and that nothing
+answered is lost.
 
-Kill -9 of the broker: test_bad_days.py. Loss to retention in detail: tests/integration/test_retention.py.
+Kill -9 of the broker: test_bad_days.py. Loss to retention in detail:
+tests/integration/test_retention.py.
 """
 
 from __future__ import annotations
@@ -97,11 +99,13 @@ def test_a_broker_that_stands_still_makes_sends_fail_in_time_and_doubles_none(up
     )
     assert traffic.lost() == set()
     assert traffic.statuses[503] > 0 and traffic.statuses.keys() <= {200, 503}
-    # No body twice: a request that is not answered is not repeated by us, and what is repeated inside Kafka's client is idempotent.
+    # No body twice: a request that is not answered is not repeated by us, and what is repeated
+    # inside Kafka's client is idempotent.
     assert max(traffic.deliveries.values()) == 1
     assert traffic.back_after(woken_at) < 10
     assert take_all(client, "quiet") in ([], ["unknown"])
-    # Requests that were under way when Kafka woke up, fenced, had left a client that never found its broker again.
+    # Requests that were under way when Kafka woke up, fenced, had left a client that never found
+    # its broker again.
     make_queue(up, "after")
     wait_for(lambda: metric(up, "journal_lag_seconds") < 1)
 
@@ -113,7 +117,8 @@ def test_a_full_disk_makes_sends_fail_and_loses_nothing(up: Up, client: Client) 
     assert send(client, "full", *answered)[0] == 200
     old, supervisor = kafka_pid(up), up.process.pid
     limits = resource.prlimit(supervisor, resource.RLIMIT_FSIZE)
-    # This broker can't make a file longer than 64 KiB; the next one, and the supervisor, can't write to any.
+    # This broker can't make a file longer than 64 KiB; the next one, and the supervisor, can't
+    # write to any.
     for pid, size in ((old, 65_536), (supervisor, 0)):
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, limits[1]))
     statuses: list[int] = []
@@ -173,6 +178,7 @@ def test_a_topic_deleted_under_a_queue_is_renewed_and_told(up: Up, client: Clien
     wait_for(works)
     assert statuses[0] == 503
     print(f"topic deleted: statuses until it works again {statuses}")
-    # The new life of the queue is made whole in Redis first: on a full machine that takes longer than one receive waits.
+    # The new life of the queue is made whole in Redis first: on a full machine that takes longer
+    # than one receive waits.
     wait_for(lambda: "again" in take_all(client, "deleted"))
     assert metric(up, "topics_lost_total") == 1 and metric(up, "lost_with_topic_total") == 10

@@ -1,4 +1,6 @@
-"""More than the service can take: refused with a time to try again and nothing stored; other queues go on; idle polls cost little."""
+"""More than the service can take: refused with a time to try again and nothing stored; other queues
+go on; idle polls cost little.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,14 @@ import httpx
 import pytest
 
 from benchmarks.idle_polls import make_queues, measure
-from engine import sender
-from engine.crowd import RECENT_S
 from engine.engine import Engine
 from engine.errors import Overloaded
 from engine.log import Appended
-from engine.verbs import QueueSettings, SendEntry
+from engine.rules.contention import RECENT_S
+from engine.send import sender
+from engine.shapes import QueueSettings, SendEntry
 from facade.app import create_app
-from facade.asgi import Intake
+from facade.http.asgi import Intake
 from tests.acceptance.test_bad_days import make_queue, wait_for
 from tests.acceptance.traffic import Client
 from tests.integration.conftest import MakeEngine, make_engine
@@ -31,13 +33,16 @@ from tests.services import Up
 
 __all__ = ["make_engine"]
 
-# Idle: 30 KiB a poll, all processes together (300 MiB for 10,000); the first ones pay for what the rest shares.
+# Idle: 30 KiB a poll, all processes together (300 MiB for 10,000); the first ones pay for what the
+# rest shares.
 POLLS = 1_000
 POLLS_MIB = 60
 
 
 def p99_ms(client: Client, queue: str, count: int) -> float:
-    """Of `count` sends, each received and acked at once: the 99th of 100 times of a whole cycle, ms."""
+    """Of `count` sends, each received and acked at once: the 99th of 100 times of a whole cycle,
+    ms.
+    """
     times = []
     for n in range(count):
         began = time.perf_counter()
@@ -91,7 +96,8 @@ def test_a_flood_on_one_queue_leaves_another_its_answers(up: Up, client: Client)
     assert other.exitcode == 0
     assert rate > 1000
     print(f"p99 of send + receive + ack: quiet {quiet:.1f} ms, beside {rate:.0f} msg/s {flooded:.1f} ms ({flooded / quiet:.1f}x)")
-    # The bar is 2x on a quiet machine (docs/bad-days.md has what was seen); this one may be full. Without turns it was 147 ms.
+    # The bar is 2x on a quiet machine (docs/bad-days.md has what was seen); this one may be full.
+    # Without turns it was 147 ms.
     assert flooded < max(4 * quiet, 120)
 
 

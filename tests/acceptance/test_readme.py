@@ -1,4 +1,6 @@
-"""The first minutes of the README: its commands are run as they stand there, and print what it says that they print."""
+"""The first minutes of the README: its commands are run as they stand there, and print what it says
+that they print.
+"""
 
 from __future__ import annotations
 

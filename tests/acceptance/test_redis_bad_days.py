@@ -1,4 +1,5 @@
-"""Redis' bad days through the real `leaseway up`: what the client gets meanwhile, and that nothing is lost or forgotten.
+"""Redis' bad days through the real `leaseway up`: what the client gets meanwhile, and that nothing
+is lost or forgotten.
 
 Kill -9 and FLUSHALL: test_bad_days.py. An older state: tests/integration/test_rebuild.py.
 """
@@ -48,7 +49,9 @@ def expect_unavailable(client: Client, within_s: float) -> None:
 
 
 class Held:
-    """Queue `held`: ten messages, four acked, three leased by us, three waiting; and what must be true of it at rest."""
+    """Queue `held`: ten messages, four acked, three leased by us, three waiting; and what must be
+    true of it at rest.
+    """
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -78,7 +81,9 @@ class Held:
         return status
 
     def check(self) -> None:
-        """Leases are as they were, nothing acked comes again, all that was answered is there, once."""
+        """Leases are as they were, nothing acked comes again, all that was answered is there,
+        once.
+        """
         wait_for(lambda: self.ack(self.leased) == 200)
         self.open -= {m["body"] for m in self.leased}
         got = take_all(self.client, "held", 3)

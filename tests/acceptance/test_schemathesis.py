@@ -1,4 +1,6 @@
-"""Schemathesis over the OpenAPI document of a running Leaseway: whatever it sends, no answer is a 5xx."""
+"""Schemathesis over the OpenAPI document of a running Leaseway: whatever it sends, no answer is a
+5xx.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from tests.acceptance.schemathesis_hooks import QUEUES
 from tests.conftest import StartUp
 
 BUDGET_S = 20
-# As often as it takes until it has reached what lies behind the look-up of a queue, else the runs say little; a slow machine needs two.
+# As often as it takes until it has reached what lies behind the look-up of a queue, else the runs
+# say little; a slow machine needs two.
 MOST_RUNS = 4
 REACHED = ("send", "receive", "get_queue", "create_queue", "create_tag", "query", "peek")
 HOOKS = "tests.acceptance.schemathesis_hooks"

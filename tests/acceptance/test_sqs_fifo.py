@@ -1,4 +1,6 @@
-"""The bars of FIFO queues and move tasks in small, through the Amazon SQS dialect; benchmarks/fifo.py runs them in full."""
+"""The bars of FIFO queues and move tasks in small, through the Amazon SQS dialect;
+benchmarks/fifo.py runs them in full.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Traffic over HTTP while parts are killed, and the questions asked afterwards. The embryo of tests/faults (issue of its own).
+"""Traffic over HTTP while parts are killed, and the questions asked afterwards. The embryo of
+tests/faults (issue of its own).
 
 Neighbours: `test_bad_days.py`. It must not know what is killed.
 """
@@ -45,7 +46,9 @@ class Client:
 
 
 class Traffic:
-    """Senders and receivers of one queue. `acked_sends`: bodies whose send was answered; `acks`: body -> when its ack was answered."""
+    """Senders and receivers of one queue. `acked_sends`: bodies whose send was answered; `acks`:
+    body -> when its ack was answered.
+    """
 
     def __init__(self, endpoint: str, queue: str, *, lease_s: int = 5) -> None:
         self.endpoint = endpoint
@@ -124,7 +127,9 @@ class Traffic:
             thread.join()
 
     def wait_back(self, moment: float, within_s: float = 11.0, more_s: float = 2.0) -> None:
-        """Returns when both a send and a receive have worked after `moment`, or after `within_s`; and some traffic later."""
+        """Returns when both a send and a receive have worked after `moment`, or after `within_s`;
+        and some traffic later.
+        """
         end = time.monotonic() + within_s
         while self.back_after(moment) == float("inf") and time.monotonic() < end:
             time.sleep(0.05)

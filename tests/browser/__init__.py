@@ -1,1 +1,3 @@
-"""A headless Chromium for tests that look at a page: `fetch` has it, `chromium` drives it. No system package, no root."""
+"""A headless Chromium for tests that look at a page: `fetch` has it, `chromium` drives it. No
+system package, no root.
+"""

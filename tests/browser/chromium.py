@@ -1,4 +1,5 @@
-"""Drives a headless Chromium by its DevTools protocol over two pipes: opens a page, takes pictures, tells what went wrong in it.
+"""Drives a headless Chromium by its DevTools protocol over two pipes: opens a page, takes pictures,
+tells what went wrong in it.
 
 Neighbours: `fetch` knows where the program is. Must not know what a page shows.
 """
@@ -26,7 +27,9 @@ OPTIONS_QUIET = ("--disable-background-networking", "--disable-component-update"
 
 
 class Page:
-    """One tab. `requests` are the addresses that it asked for, `complaints` its script errors and console errors."""
+    """One tab. `requests` are the addresses that it asked for, `complaints` its script errors and
+    console errors.
+    """
 
     def __init__(self, commands: int, answers: int) -> None:
         self.requests: list[str] = []
@@ -119,7 +122,9 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 def _start(browser: Browser, home: Path) -> tuple[int, int, int]:
-    """(pid, where commands go, where answers come from). Chromium reads commands from descriptor 3 and answers on 4."""
+    """(pid, where commands go, where answers come from). Chromium reads commands from descriptor 3
+    and answers on 4.
+    """
     # Above 10, so that making 3 and 4 of them overwrites none of them.
     (its_in, commands), (answers, its_out) = ((_high(a), _high(b)) for a, b in (os.pipe(), os.pipe()))
     words = [str(browser.program), *OPTIONS, f"--user-data-dir={home}", *OPTIONS_QUIET]

@@ -1,6 +1,8 @@
-"""Small histories by hand, for the tests of the checkers: operations at stated times, ids and handles made from names.
+"""Small histories by hand, for the tests of the checkers: operations at stated times, ids and
+handles made from names.
 
-Time is in ms; the server's clock is the history's. A send, receive or verb takes 10 ms, and the server acts in the middle.
+Time is in ms; the server's clock is the history's. A send, receive or verb takes 10 ms, and the
+server acts in the middle.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ MS = 1_000_000
 
 
 def delivered(name: str, at: float, *, lease_ms: int = 5000, count: int = 1, **more: Any) -> Delivered:
-    """A delivery of message `name` at server time `at`; its id and handle follow from name and time unless given."""
+    """A delivery of message `name` at server time `at`; its id and handle follow from name and time
+    unless given.
+    """
     uid = more.pop("uid", name)
     given = {"id": f"id-{name}", "handle": f"{name}@{at:.0f}", "body": f"body-{uid}", "attributes": "", "sent_ms": 0, **more}
     return Delivered(uid=uid, count=count, visible_ms=int(at) + lease_ms, **given)

@@ -1,6 +1,8 @@
-"""Checkers of deliveries under one tag: one holder at a time, acked is acked, stale is harmless, counts grow, nothing is early.
+"""Checkers of deliveries under one tag: one holder at a time, acked is acked, stale is harmless,
+counts grow, nothing is early.
 
-All times compared are the server's own: no tolerance. Neighbours: `story`, `checkers`. They must not know which faults there are.
+All times compared are the server's own: no tolerance. Neighbours: `story`, `checkers`. They must
+not know which faults there are.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from tests.faults.verdict import Verdict
 
 
 def exclusive(story: Story) -> Verdict:
-    """While a lease lasts, nobody else is lent the message under that tag; a delivery is told to one receive."""
+    """While a lease lasts, nobody else is lent the message under that tag; a delivery is told to
+    one receive.
+    """
     verdict = Verdict("lease exclusivity")
     for found in story.deliveries.values():
         holder: Delivery | None = None
@@ -34,9 +38,11 @@ def exclusive(story: Story) -> Verdict:
 
 
 def _held_until(story: Story, d: Delivery, seen_at: int) -> float:
-    """Server ms until which the lease surely lasts, after all that was or may have been done with its handle until `seen_at`.
+    """Server ms until which the lease surely lasts, after all that was or may have been done with
+    its handle until `seen_at`.
 
-    What was asked later does not count: a handle that was stale may be good again, when a loss has forgotten the delivery after it.
+    What was asked later does not count: a handle that was stale may be good again, when a loss has
+    forgotten the delivery after it.
     """
     until: float = d.it.visible_ms
     for s in sorted((s for s in d.settles if s.op.began < seen_at), key=lambda s: s.op.began):
@@ -54,7 +60,9 @@ def _lent_from(d: Delivery) -> int:
 
 
 def _lent_to(d: Delivery) -> int:
-    """The latest change of the lease: an extension that was not drained is forgotten with a loss."""
+    """The latest change of the lease: an extension that was not drained is forgotten with a
+    loss.
+    """
     return max([d.op.ended] + [s.op.ended for s in d.settles if s.verb == "extend" and s.done])
 
 
@@ -89,7 +97,8 @@ def stale(story: Story) -> Verdict:
                 verdict.saw("handles used")
                 verdict.saw("stale answers", s.result is not None and s.result.status == "stale")
                 newer = [other for other in found[index + 1 :] if other.received_ms > d.received_ms and _known_before(other, s)]
-                # Redis may have forgotten the newer delivery: then the older one is the latest that it knows.
+                # Redis may have forgotten the newer delivery: then the older one is the latest that
+                # it knows.
                 newer = [n for n in newer if not story.excused(n.op.began, n.op.ended, s.op.ended)]
                 if s.done and newer:
                     verdict.breach("stale handle obeyed", f"{s.verb} at {s.op.where()} of {d.where()}, after {newer[0].where()}")
@@ -111,7 +120,9 @@ def _known_before(other: Delivery, s: Settle) -> bool:
 
 
 def counts(story: Story) -> Verdict:
-    """Receive counts of a message under a tag grow by one or more; only what was not drained may be forgotten with Redis."""
+    """Receive counts of a message under a tag grow by one or more; only what was not drained may be
+    forgotten with Redis.
+    """
     verdict = Verdict("receive counts monotone")
     for found in story.deliveries.values():
         for index, d in enumerate(found):

@@ -1,7 +1,9 @@
-"""Checker of dead letters: every message of a queue with a redrive policy ends exactly once, through all its copies.
+"""Checker of dead letters: every message of a queue with a redrive policy ends exactly once,
+through all its copies.
 
-A message dies at most once as each copy, each death makes one letter, each letter is redriven at most once or acked. So the copies
-of a message together have exactly one ack. Neighbours: `story`, `checkers`. It must not know how copies are made.
+A message dies at most once as each copy, each death makes one letter, each letter is redriven at
+most once or acked. So the copies of a message together have exactly one ack. Neighbours: `story`,
+`checkers`. It must not know how copies are made.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from tests.faults.verdict import Verdict
 
 
 def letters(story: Story) -> Verdict:
-    """Each message ends by one ack, as itself, as a letter or redriven; letters say the truth about where they come from."""
+    """Each message ends by one ack, as itself, as a letter or redriven; letters say the truth about
+    where they come from.
+    """
     verdict = Verdict("DLQ conservation")
     for plan in story.plans.values():
         if not plan.dead_letters or story.ops("purge", plan.name):
@@ -28,7 +32,9 @@ def letters(story: Story) -> Verdict:
 
 
 def _copied_twice(story: Story, verdict: Verdict, plan: Plan) -> None:
-    """One copy of a message has at most one child: at rest a letter, or a redriven message, is there once."""
+    """One copy of a message has at most one child: at rest a letter, or a redriven message, is
+    there once.
+    """
     children: dict[tuple[str, str, str], Delivery] = {}
     for d in story.all_deliveries():
         if d.queue not in (plan.name, plan.dead_letters) or d.it.origin is None:
@@ -64,14 +70,18 @@ def _ends_once(story: Story, verdict: Verdict, message: Message, here: list[Deli
 
 
 def _rose(story: Story, id: str, ack: Settle, found: list[Delivery]) -> bool:
-    """Whether a copy died, a loss of Redis forgot that, and it was acked after: its letter is there as well."""
+    """Whether a copy died, a loss of Redis forgot that, and it was acked after: its letter is there
+    as well.
+    """
     deaths = [(s.op.began, s.op.ended) for d in found if d.it.id == id for s in d.by("kill")]
     deaths += [(at, at) for child in story.children.get(id, []) for at in [child.it.sent_ms * 1_000_000 - story.history.wall_ns]]
     return any(began < ack.op.ended and story.excused(began, ended, ack.op.ended) for began, ended in deaths)
 
 
 def _no_more_letters_than_deaths(verdict: Verdict, here: list[Delivery], dead: list[Delivery]) -> None:
-    """Letters, seen or told of by a redriven copy, are at most as many as the copies that could die."""
+    """Letters, seen or told of by a redriven copy, are at most as many as the copies that could
+    die.
+    """
     redriven = {d.it.origin.from_id for d in here if d.it.origin is not None}
     seen = {d.it.id for d in dead}
     verdict.saw("letters", len(seen | redriven))

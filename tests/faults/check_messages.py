@@ -1,6 +1,8 @@
-"""Checkers of messages: none lost, none invented or altered, batches whole, purged ones gone, equal ones once.
+"""Checkers of messages: none lost, none invented or altered, batches whole, purged ones gone, equal
+ones once.
 
-Neighbours: `story` has the history in order, `checkers` lists these. They must not know faults beyond what the story excuses.
+Neighbours: `story` has the history in order, `checkers` lists these. They must not know faults
+beyond what the story excuses.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ DEDUP_WINDOW_NS = 300 * 1_000_000_000
 
 
 def lost(story: Story) -> Verdict:
-    """Every answered send comes to every tag that wants it, and is not gone before somebody has settled it."""
+    """Every answered send comes to every tag that wants it, and is not gone before somebody has
+    settled it.
+    """
     verdict = Verdict("no acked send lost")
     for queue, messages in story.messages.items():
         plan = story.plans[queue]
@@ -41,12 +45,15 @@ def _lost_one(story: Story, verdict: Verdict, plan: Plan, message: Message) -> N
         elif not found:
             verdict.breach("lost", f"{message.sent.uid} (id {message.id}) of {plan.name}/{tag}, answered at {message.op.where()}")
         elif not any(s for d in found for s in d.by("ack", "kill")):
-            # Only where the queue was empty at the end is a message that nobody settled gone; `counters` says if it was not.
+            # Only where the queue was empty at the end is a message that nobody settled gone;
+            # `counters` says if it was not.
             verdict.breach("vanished", f"nobody settled {found[-1].where()}")
 
 
 def _repeats(story: Story, plan: Plan, message: Message) -> bool:
-    """Whether it repeats an earlier message that was delivered, and was answered with an id of its own while the service was hurt."""
+    """Whether it repeats an earlier message that was delivered, and was answered with an id of its
+    own while the service was hurt.
+    """
     key = _dedup_key(plan, message)
     if key is None or not story.hurt(message.op.began, _end(message.op)):
         return False
@@ -60,7 +67,9 @@ def _dedup_key(plan: Plan, message: Message) -> tuple[str, str] | None:
 
 
 def phantoms(story: Story) -> Verdict:
-    """What is delivered was sent, with this body and these attributes; one send makes one message; a tag gets what its filter takes."""
+    """What is delivered was sent, with this body and these attributes; one send makes one message;
+    a tag gets what its filter takes.
+    """
     verdict = Verdict("no phantom, no altered body")
     sent = {uid: (queue, message) for queue, messages in story.messages.items() for uid, message in messages.items()}
     first_ids: dict[tuple[str, str], str] = {}
@@ -87,7 +96,9 @@ def phantoms(story: Story) -> Verdict:
 
 
 def batches(story: Story) -> Verdict:
-    """Of the messages of one send, all are shown or none; all when it was answered, none when it was refused."""
+    """Of the messages of one send, all are shown or none; all when it was answered, none when it
+    was refused.
+    """
     verdict = Verdict("atomic batches all or none")
     for op in story.ops("send"):
         plan = story.plans[op.line.queue]
@@ -112,7 +123,9 @@ def _shown(story: Story, plan: Plan, tag: str, uid: str) -> bool:
 
 
 def purges(story: Story) -> Verdict:
-    """Nothing that was sent and answered before a purge began is delivered after the purge was answered."""
+    """Nothing that was sent and answered before a purge began is delivered after the purge was
+    answered.
+    """
     verdict = Verdict("purge")
     answered = [op for op in story.ops("purge") if op.ok]
     verdict.saw("purges", len(answered))
@@ -133,7 +146,8 @@ def purges(story: Story) -> Verdict:
 
 
 def dedup(story: Story) -> Verdict:
-    """Sends with equal deduplication ids within five minutes are one message: one id delivered, and equal ids in the answers.
+    """Sends with equal deduplication ids within five minutes are one message: one id delivered, and
+    equal ids in the answers.
 
     While the service is hurt a repeat may be answered with an id of its own (docs/decisions/0004).
     """

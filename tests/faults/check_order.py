@@ -1,7 +1,8 @@
 """Checker of FIFO queues: within a group, in the order of the sequence numbers.
 
-As in SQS, one receive may be lent several messages of a group, in order, and what is visible again before those comes again though they are
-still lent: whoever holds a message of a group shuts only what is behind it. Neighbours: `story`, `checkers`.
+As in SQS, one receive may be lent several messages of a group, in order, and what is visible again
+before those comes again though they are still lent: whoever holds a message of a group shuts only
+what is behind it. Neighbours: `story`, `checkers`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from tests.faults.verdict import Verdict
 
 
 def fifo(story: Story) -> Verdict:
-    """A message of a group is delivered only when all before it are settled or stand before it in the same answer."""
+    """A message of a group is delivered only when all before it are settled or stand before it in
+    the same answer.
+    """
     verdict = Verdict("FIFO order within a group")
     groups: dict[tuple[str, str, str], list[Delivery]] = defaultdict(list)
     for d in story.all_deliveries():
@@ -29,7 +32,9 @@ def fifo(story: Story) -> Verdict:
 
 
 def _sequences(story: Story, verdict: Verdict, found: list[Delivery]) -> None:
-    """Sequence numbers are a message's own, in its own group, and in the order of the sends of one client."""
+    """Sequence numbers are a message's own, in its own group, and in the order of the sends of one
+    client.
+    """
     numbers: dict[str, int] = {}
     for d in found:
         verdict.saw("deliveries")
@@ -44,7 +49,9 @@ def _sequences(story: Story, verdict: Verdict, found: list[Delivery]) -> None:
 
 
 def _as_sent(story: Story, verdict: Verdict, found: list[Delivery]) -> None:
-    """A send that began after another was answered has the higher number; so have later entries of one send."""
+    """A send that began after another was answered has the higher number; so have later entries of
+    one send.
+    """
     seen: dict[str, Delivery] = {d.it.id: d for d in found}
     rows: list[tuple[Message, int, Delivery]] = []
     for d in seen.values():
@@ -63,7 +70,9 @@ def _as_sent(story: Story, verdict: Verdict, found: list[Delivery]) -> None:
 
 
 def _in_order(story: Story, verdict: Verdict, found: list[Delivery]) -> None:
-    """For each delivery: every earlier message of the group may have been settled by then, or is before it in the answer."""
+    """For each delivery: every earlier message of the group may have been settled by then, or is
+    before it in the answer.
+    """
     found = sorted(found, key=lambda d: (d.received_ms, d.op.lines[1]))
     ends, ids = _settled_at(story, found), {d.it.sequence: d for d in found}
     order = sorted(ids)
@@ -84,7 +93,9 @@ def _in_order(story: Story, verdict: Verdict, found: list[Delivery]) -> None:
 
 
 def _settled_at(story: Story, found: list[Delivery]) -> dict[str, float]:
-    """id -> server ms from when on it may have been settled: its ack or kill was asked for, or it died (its letter says so)."""
+    """id -> server ms from when on it may have been settled: its ack or kill was asked for, or it
+    died (its letter says so).
+    """
     ends: dict[str, float] = {}
     for d in found:
         for s in d.by("ack", "kill"):

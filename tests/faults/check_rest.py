@@ -13,10 +13,12 @@ STATES = ("waiting", "delayed", "leased")
 
 
 def counters(story: Story) -> Verdict:
-    """Counts of a queue at rest are what the history says: between what is certain and what unknown outcomes allow.
+    """Counts of a queue at rest are what the history says: between what is certain and what unknown
+    outcomes allow.
 
-    An `info` of args `rest` is a look while no verb is under way on that queue; every queue must have one, the last one counts.
-    `empty`: all was received until nothing came any more. waiting = ready + stored: how they share is the window's affair.
+    An `info` of args `rest` is a look while no verb is under way on that queue; every queue must
+    have one, the last one counts. `empty`: all was received until nothing came any more. waiting =
+    ready + stored: how they share is the window's affair.
     """
     verdict = Verdict("counters true at rest")
     looks = {op.line.queue: op for op in story.ops("info") if op.line.args.get("rest")}
@@ -38,7 +40,9 @@ def counters(story: Story) -> Verdict:
 
 
 def _bounds(story: Story, plan: Plan, tag: str, look: Op) -> dict[str, tuple[int, int]]:
-    """State -> least and most. Unknown sends, receives and acks widen all of them alike: simple, and zero when all is known."""
+    """State -> least and most. Unknown sends, receives and acks widen all of them alike: simple,
+    and zero when all is known.
+    """
     at_ms = story.history.ms(look.began)
     tally = dict.fromkeys(STATES, 0)
     doubt = sum(op.line.args["max"] for op in story.ops("receive", plan.name) if not op.ok and op.outcome == "info")
@@ -73,7 +77,9 @@ def _state(story: Story, plan: Plan, tag: str, id: str, at_ms: float, delay_ms: 
 
 
 def answers(story: Story) -> Verdict:
-    """Right requests are never refused as wrong (4xx but 429, and 409 while another change is under way) and never end in 500."""
+    """Right requests are never refused as wrong (4xx but 429, and 409 while another change is under
+    way) and never end in 500.
+    """
     verdict = Verdict("answers")
     for op in story.history.ops:
         status = op.end.args.get("status", 0) if op.end is not None else 0
@@ -84,12 +90,16 @@ def answers(story: Story) -> Verdict:
 
 
 def _in_use(op: Op) -> bool:
-    """Another purge, maybe one whose client has gone, still has the queue: refused, nothing changed."""
+    """Another purge, maybe one whose client has gone, still has the queue: refused, nothing
+    changed.
+    """
     return op.end is not None and isinstance(op.end.answer, dict) and op.end.answer.get("code") == "queue_in_use"
 
 
 def recoveries(story: Story) -> dict[int, float]:
-    """Fault number -> seconds from its heal until every steady queue had taken a send and lent a message; inf when that never came."""
+    """Fault number -> seconds from its heal until every steady queue had taken a send and lent a
+    message; inf when that never came.
+    """
     steady = {plan.name for plan in story.plans.values() if plan.steady}
     sends = _times(story, "send", steady)
     lends = _times(story, "receive", steady)

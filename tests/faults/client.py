@@ -1,6 +1,8 @@
-"""One client of the native API over one connection: every call is an invoke and a completion in the history.
+"""One client of the native API over one connection: every call is an invoke and a completion in the
+history.
 
-Neighbours: `workload` uses it, `history` keeps what it wrote. It must not know why it is called, nor which answers are right.
+Neighbours: `workload` uses it, `history` keeps what it wrote. It must not know why it is called,
+nor which answers are right.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ def attributes_digest(attributes: dict[str, Any]) -> str:
 
 
 def compose(uid: str, kind: str) -> tuple[str, dict[str, Any]]:
-    """Body and attributes of a message: both follow from its name, so that each carries what the other can be told by."""
+    """Body and attributes of a message: both follow from its name, so that each carries what the
+    other can be told by.
+    """
     body = f"{uid} {FILLER[: 20 + int(digest(uid)[:4], 16) % 400]}"
     return body, {"kind": {"type": "string", "value": kind}, "of": {"type": "string", "value": digest(uid)}}
 
@@ -45,9 +49,11 @@ class Lent(msgspec.Struct):
 
 
 class Client:
-    """One process of the history. Calls never raise for what the service does; they return what was understood.
+    """One process of the history. Calls never raise for what the service does; they return what was
+    understood.
 
-    `worked` is told when a verb last did its work on a queue: ("send" | "receive", queue) -> monotonic seconds.
+    `worked` is told when a verb last did its work on a queue: ("send" | "receive", queue) ->
+    monotonic seconds.
     """
 
     def __init__(self, recorder: Recorder, endpoint: str, process: int, worked: dict[tuple[str, str], float]) -> None:
@@ -69,7 +75,9 @@ class Client:
             self._connection = None
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """(status, JSON) without a line in the history. Status 0: no answer; -1: nobody took the request."""
+        """(status, JSON) without a line in the history. Status 0: no answer; -1: nobody took the
+        request.
+        """
         try:
             if self._connection is None:
                 self._connection = http.client.HTTPConnection(self._endpoint, timeout=TIMEOUT_S)
@@ -102,13 +110,17 @@ class Client:
         self._recorder.write(line)
 
     def create(self, queue: str, body: dict[str, Any], plan: dict[str, Any]) -> None:
-        """Makes a queue; `plan` is what the checkers are told of it. Raises AssertionError when it can't be made."""
+        """Makes a queue; `plan` is what the checkers are told of it. Raises AssertionError when it
+        can't be made.
+        """
         done, answer = self.call("POST", "/v1/queues", {"name": queue, **body}, Line("invoke", 0, verb="create", queue=queue, args=plan))
         self.write(done)
         assert done.type == "ok", answer
 
     def send(self, queue: str, entries: Sequence[dict[str, Any]]) -> bool:
-        """Sends messages given as uid, kind, delay_ms, group, dedup; True when it was answered by ok."""
+        """Sends messages given as uid, kind, delay_ms, group, dedup; True when it was answered by
+        ok.
+        """
         sends, messages = [], []
         for entry in entries:
             body, attributes = compose(entry["uid"], entry.get("kind", ""))
@@ -144,7 +156,9 @@ class Client:
         return lent
 
     def settle(self, verb: str, queue: str, lent: Sequence[Lent], *, tag: str = "default", delay_ms: int = 0, lease_ms: int = 0) -> bool:
-        """ack, extend, release or kill; True when it was answered by ok (single handles may be stale)."""
+        """ack, extend, release or kill; True when it was answered by ok (single handles may be
+        stale).
+        """
         if not lent:
             return True
         body: dict[str, Any] = {"handles": [one.handle for one in lent]}

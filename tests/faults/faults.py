@@ -1,6 +1,7 @@
 """The faults by name. A fault is a generator: before its yield it is done, after it is healed.
 
-Neighbours: `nemesis` strikes them, `stack` is what is hurt, `proxy` fails on demand. They must not know the workload.
+Neighbours: `nemesis` strikes them, `stack` is what is hurt, `proxy` fails on demand. They must not
+know the workload.
 """
 
 from __future__ import annotations
@@ -133,7 +134,9 @@ def read_only(n: Nemesis) -> Work:
 
 
 def disk_full(n: Nemesis) -> Work:
-    """The broker's files can't grow: it fails its log folder and ends; what comes after it has room again."""
+    """The broker's files can't grow: it fails its log folder and ends; what comes after it has room
+    again.
+    """
     child = n.stack.kafka
     pid = child.pid
     _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
@@ -216,7 +219,7 @@ FAULTS: dict[str, Fault] = {
 
 # Not noticed yet: the scripts are to tell a unit that lacks a part.
 PENDING: tuple[str, ...] = ()
-# Struck by `make faults`, and found to break promises or a worker (docs/reliability.md, "Open"): CI strikes the others
-# until that is mended.
+# Struck by `make faults`, and found to break promises or a worker (docs/reliability.md, "Open"): CI
+# strikes the others until that is mended.
 OPEN: tuple[str, ...] = ()
 DEFAULT = tuple(name for name in FAULTS if name not in PENDING)

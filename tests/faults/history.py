@@ -1,7 +1,8 @@
-"""A history: what every client asked and was told, and what was done to the service; one JSON line each, written as it happens.
+"""A history: what every client asked and was told, and what was done to the service; one JSON line
+each, written as it happens.
 
-Neighbours: `client` and `nemesis` write it, `story` orders it for the checkers. It must not know what is promised.
-Handles are shortened and bodies are digests here: a long soak must fit in memory.
+Neighbours: `client` and `nemesis` write it, `story` orders it for the checkers. It must not know
+what is promised. Handles are shortened and bodies are digests here: a long soak must fit in memory.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import msgspec
 
 
 class Sent(msgspec.Struct, omit_defaults=True):
-    """A message of a send: its own name, digests of body and attributes, and what was asked for it."""
+    """A message of a send: its own name, digests of body and attributes, and what was asked for
+    it.
+    """
 
     uid: str
     body: str
@@ -39,7 +42,9 @@ class Origin(msgspec.Struct, omit_defaults=True):
 
 
 class Delivered(msgspec.Struct, omit_defaults=True):
-    """A delivery as the answer of a receive told it; `visible_ms` is the end of its lease by the server's clock."""
+    """A delivery as the answer of a receive told it; `visible_ms` is the end of its lease by the
+    server's clock.
+    """
 
     id: str
     uid: str
@@ -55,14 +60,17 @@ class Delivered(msgspec.Struct, omit_defaults=True):
 
 
 class Result(msgspec.Struct, omit_defaults=True):
-    """What a verb on handles said of one: `ok` or `stale`; the new next visible time where there is one."""
+    """What a verb on handles said of one: `ok` or `stale`; the new next visible time where there is
+    one.
+    """
 
     status: str
     visible_ms: int = 0
 
 
 class Line(msgspec.Struct, omit_defaults=True):
-    """A line of the file. `type`: invoke, ok, fail (known not done), info (outcome unknown), begin, loss, heal, start, note.
+    """A line of the file. `type`: invoke, ok, fail (known not done), info (outcome unknown), begin,
+    loss, heal, start, note.
 
     `at` is monotonic ns. An invoke and its completion share `op`; so do the lines of one fault.
     """
@@ -84,7 +92,9 @@ class Line(msgspec.Struct, omit_defaults=True):
 
 
 class Recorder:
-    """Writes lines to a file, from any thread; each is on its way to the disk before the call returns."""
+    """Writes lines to a file, from any thread; each is on its way to the disk before the call
+    returns.
+    """
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
@@ -114,7 +124,9 @@ NEVER = 2**62
 
 
 class Op(msgspec.Struct):
-    """An invoke with its completion; without one the outcome is `info` and `ended` is NEVER. `lines` are their numbers in the file."""
+    """An invoke with its completion; without one the outcome is `info` and `ended` is NEVER.
+    `lines` are their numbers in the file.
+    """
 
     line: Line
     end: Line | None
@@ -134,7 +146,9 @@ class Op(msgspec.Struct):
 
     @property
     def ended(self) -> int:
-        """When the client knew; NEVER while the outcome is unknown, for it may be done at any later time."""
+        """When the client knew; NEVER while the outcome is unknown, for it may be done at any later
+        time.
+        """
         return self.end.at if self.end is not None and self.end.type != "info" else NEVER
 
     def where(self) -> str:
@@ -163,7 +177,9 @@ class Fault(msgspec.Struct):
 
 
 class History(msgspec.Struct):
-    """A file read back. `wall_ns` added to a monotonic time gives epoch ns: all clocks are this machine's."""
+    """A file read back. `wall_ns` added to a monotonic time gives epoch ns: all clocks are this
+    machine's.
+    """
 
     ops: list[Op]
     faults: list[Fault]

@@ -32,7 +32,9 @@ def slope(points: list[tuple[float, float]]) -> float:
 
 
 class Watch:
-    """Samples every part's memory until it is stopped. A part that was started again is another life of it."""
+    """Samples every part's memory until it is stopped. A part that was started again is another
+    life of it.
+    """
 
     def __init__(self, pids: Callable[[], dict[str, int]], every_s: float = 2.0) -> None:
         self._pids = pids
@@ -49,7 +51,9 @@ class Watch:
                     self._lives[part][pid].append((time.monotonic() / 3600, size))
 
     def stop(self, warm_up_s: float) -> dict[str, dict[str, float]]:
-        """Per part: lives, first and last MiB and MiB/h of its longest life, without its first `warm_up_s` seconds."""
+        """Per part: lives, first and last MiB and MiB/h of its longest life, without its first
+        `warm_up_s` seconds.
+        """
         self._end.set()
         self._thread.join()
         found = {}

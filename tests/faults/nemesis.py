@@ -1,6 +1,7 @@
 """Strikes faults: each is done, held, healed, and written into the history with what it excuses.
 
-Neighbours: `stack` is what is hurt, `faults` has the faults by name, `run` asks for them. It must not know the workload.
+Neighbours: `stack` is what is hurt, `faults` has the faults by name, `run` asks for them. It must
+not know the workload.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ Work = Iterator[None]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`work` does it before its yield and heals it after; `hold_s` are the least and most seconds between.
+    """`work` does it before its yield and heals it after; `hold_s` are the least and most seconds
+    between.
 
     `holds_up`: the journal may be behind for a while after it.
     """
@@ -33,7 +35,9 @@ class Fault:
 
 
 class Nemesis:
-    """Strikes one fault at a time. The same seed gives the same faults in the same order; when they hit is for the machine."""
+    """Strikes one fault at a time. The same seed gives the same faults in the same order; when they
+    hit is for the machine.
+    """
 
     def __init__(self, stack: Stack, recorder: Recorder, rest: random.Random) -> None:
         self.stack = stack
@@ -43,7 +47,9 @@ class Nemesis:
         self._op = 0
 
     def strike(self, name: str, fault: Fault) -> None:
-        """Does the fault, holds it, heals it, and returns when every part runs again. Raises TimeoutError when one does not."""
+        """Does the fault, holds it, heals it, and returns when every part runs again. Raises
+        TimeoutError when one does not.
+        """
         self._op = self._recorder.number()
         self._write("begin", name, holds_up=fault.holds_up)
         work = fault.work(self)

@@ -1,6 +1,8 @@
-"""A TCP proxy that fails on demand: refuse, cut, freeze, delay, cut after some bytes, throttle. Its target can be another server.
+"""A TCP proxy that fails on demand: refuse, cut, freeze, delay, cut after some bytes, throttle. Its
+target can be another server.
 
-Neighbours: `stack` puts one before Redis and one before Kafka, `nemesis` sets their modes. It must not know a protocol.
+Neighbours: `stack` puts one before Redis and one before Kafka, `nemesis` sets their modes. It must
+not know a protocol.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ CHUNK = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """What happens to bytes. All off = pass. `cut_after` counts the bytes of all connections in both directions from now on."""
+    """What happens to bytes. All off = pass. `cut_after` counts the bytes of all connections in
+    both directions from now on.
+    """
 
     refuse: bool = False
     frozen: bool = False
@@ -27,7 +31,9 @@ PASS = Mode()
 
 
 class Proxy:
-    """Listens on 127.0.0.1:`port` and joins each connection with one to `target`. All methods are for its own loop."""
+    """Listens on 127.0.0.1:`port` and joins each connection with one to `target`. All methods are
+    for its own loop.
+    """
 
     def __init__(self, port: int, target: int) -> None:
         self.port = port
@@ -54,7 +60,9 @@ class Proxy:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def set(self, mode: Mode) -> None:
-        """From now on so. Refusing cuts what is open; what was frozen flows on afterwards, as after a lost network."""
+        """From now on so. Refusing cuts what is open; what was frozen flows on afterwards, as after
+        a lost network.
+        """
         self._mode, self._left = mode, mode.cut_after
         if mode.refuse:
             if self._server is not None:

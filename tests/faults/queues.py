@@ -14,7 +14,9 @@ MAX_COUNT = 3
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A queue: the body of its creation, what the checkers are told, its tags with the kind that each takes."""
+    """A queue: the body of its creation, what the checkers are told, its tags with the kind that
+    each takes.
+    """
 
     body: dict[str, Any]
     plan: dict[str, Any]

@@ -14,7 +14,9 @@ from tests.faults.verdict import Verdict
 
 
 def report(story: Story, verdicts: list[Verdict]) -> dict[str, Any]:
-    """Counts of the run; `recovery_s` and `outage_s` hold the seconds from heal and from begin, by fault."""
+    """Counts of the run; `recovery_s` and `outage_s` hold the seconds from heal and from begin, by
+    fault.
+    """
     by_name = {verdict.name: verdict for verdict in verdicts}
     ops = story.ops("send")
     answered = sum(len(op.line.sends) for op in ops if op.ok)

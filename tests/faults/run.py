@@ -2,7 +2,8 @@
 
     python -m tests.faults.run --seed 1 --seconds 60 --fault mix
 
-Prints a verdict per promise; exit status 1 = one was broken. Neighbours: `stack`, `workload`, `nemesis`, `checkers`, `report`.
+Prints a verdict per promise; exit status 1 = one was broken. Neighbours: `stack`, `workload`,
+`nemesis`, `checkers`, `report`.
 """
 
 from __future__ import annotations
@@ -39,9 +40,11 @@ LIVE_WITHIN_S = 60.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Order:
-    """What to run. `fault`: a name, `all` (each once and again, shuffled), or `mix` (at random). `live_s`: bound of the recovery.
+    """What to run. `fault`: a name, `all` (each once and again, shuffled), or `mix` (at random).
+    `live_s`: bound of the recovery.
 
-    `least`: so many faults are struck, also when that takes longer than `seconds` on a full machine. `workers`: 1 keeps bodies to itself.
+    `least`: so many faults are struck, also when that takes longer than `seconds` on a full
+    machine. `workers`: 1 keeps bodies to itself.
     """
 
     seed: int = 1
@@ -69,7 +72,9 @@ def faults_of(order: Order, rest: random.Random) -> Iterator[str]:
 
 
 def run(order: Order) -> tuple[list[Verdict], dict[str, Any]]:
-    """The verdicts and the report of one run; nothing is left running or lying about, but `history` and `keep`."""
+    """The verdicts and the report of one run; nothing is left running or lying about, but `history`
+    and `keep`.
+    """
     with contextlib.ExitStack() as ends:
         folder = order.keep or Path(ends.enter_context(tempfile.TemporaryDirectory()))
         history = order.history or folder / "history.jsonl"

@@ -1,6 +1,8 @@
-"""The service under test: real Kafka, real Redis, facade workers, a proxy before each service; parts can be killed, held, replaced.
+"""The service under test: real Kafka, real Redis, facade workers, a proxy before each service;
+parts can be killed, held, replaced.
 
-Neighbours: `nemesis` hurts it, `run` starts it. Made of the parts of `leaseway up`; only the addresses differ: workers see the proxies.
+Neighbours: `nemesis` hurts it, `run` starts it. Made of the parts of `leaseway up`; only the
+addresses differ: workers see the proxies.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any, TypeVar
 
 import redis
 
-from engine.config import Settings
+from engine.settings import Settings
 from facade.stack import broker, redis_server, workers
 from facade.stack.child import Child, Program
 from facade.stack.folder import DataFolder
@@ -31,7 +33,9 @@ BACK_S = 90.0
 
 
 class Stack:
-    """A running stack. Methods may be called from any thread but that of its loop; one at a time."""
+    """A running stack. Methods may be called from any thread but that of its loop; one at a
+    time.
+    """
 
     def __init__(self, path: Path, worker_count: int) -> None:
         self._folder = DataFolder.open(path)
@@ -110,7 +114,9 @@ class Stack:
         self.wait_back()
 
     def wait_back(self) -> None:
-        """Returns when every part runs and answers by itself (not when the service does). Raises TimeoutError after 90 s."""
+        """Returns when every part runs and answers by itself (not when the service does). Raises
+        TimeoutError after 90 s.
+        """
         end = time.monotonic() + BACK_S
         for name, child in self.parts.items():
             while not (child.pid and self._alive(child.pid) and self.run(self._ready(child))):

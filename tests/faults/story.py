@@ -1,4 +1,5 @@
-"""A history in the order that the checkers ask for: queues, messages, deliveries, what became of them, and what a loss excuses.
+"""A history in the order that the checkers ask for: queues, messages, deliveries, what became of
+them, and what a loss excuses.
 
 Neighbours: `history` gives it, `check_*` ask. It must not know what is promised.
 """
@@ -15,7 +16,8 @@ from tests.faults.history import NEVER, Delivered, Fault, History, Loss, Op, Res
 SECOND = 1_000_000_000
 # A change that was answered so long before a loss of Redis is in the journal (promised: 200 ms).
 DRAINED_NS = 1 * SECOND
-# So long after another fault the journal may still be behind (a lease of the owner, a broker that is back).
+# So long after another fault the journal may still be behind (a lease of the owner, a broker that
+# is back).
 HELD_UP_NS = 8 * SECOND
 
 
@@ -96,9 +98,11 @@ Key = tuple[str, str, str]  # queue, tag, id
 
 
 class Story:
-    """The history in order. `deliveries` of one message under one tag are in the order of the server's times.
+    """The history in order. `deliveries` of one message under one tag are in the order of the
+    server's times.
 
-    `children` are the deliveries of copies by the id that they were moved from; `moved` the ids that copies tell of.
+    `children` are the deliveries of copies by the id that they were moved from; `moved` the ids
+    that copies tell of.
     """
 
     def __init__(self, history: History) -> None:
@@ -151,14 +155,18 @@ class Story:
         return itertools.chain.from_iterable(self.deliveries.values())
 
     def excused(self, began: int, ended: int, again: int) -> bool:
-        """Whether a loss of Redis explains that what was done from `began` to `ended` was forgotten when `again` came (monotonic ns).
+        """Whether a loss of Redis explains that what was done from `began` to `ended` was forgotten
+        when `again` came (monotonic ns).
 
-        It does when it was done within the second before the loss; or while the journal was held up by another fault.
+        It does when it was done within the second before the loss; or while the journal was held up
+        by another fault.
         """
         return any(ended >= self._reach(loss) and began <= loss.ended and again >= loss.began for loss in self.history.losses)
 
     def hurt(self, began: int, ended: int) -> bool:
-        """Whether a fault was there, or healed less than 8 s before, while something was asked and answered (monotonic ns)."""
+        """Whether a fault was there, or healed less than 8 s before, while something was asked and
+        answered (monotonic ns).
+        """
         return any(fault.began <= ended and _end(fault) + HELD_UP_NS >= began for fault in self.history.faults)
 
     def lost_between(self, early: int, late: int) -> bool:

@@ -1,6 +1,8 @@
-"""CI's seeds: the whole service hurt at random for a while, every promise checked on the history. A minute and a half in all.
+"""CI's seeds: the whole service hurt at random for a while, every promise checked on the history. A
+minute and a half in all.
 
-Bounds are on what is right, never on speed: a slow machine sends less and recovers later. More: `make faults`, docs/reliability.md.
+Bounds are on what is right, never on speed: a slow machine sends less and recovers later. More:
+`make faults`, docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import pytest
 from tests.faults.faults import DEFAULT, FAULTS, OPEN, PENDING
 from tests.faults.run import Order, run
 
-# A heal is followed by this long a wait at most: the bound tells a service that stays away from one that is slow.
+# A heal is followed by this long a wait at most: the bound tells a service that stays away from one
+# that is slow.
 LIVE_WITHIN_S = 150.0
 
 

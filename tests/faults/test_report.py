@@ -1,4 +1,6 @@
-"""Figures of a run and tables of many, on small histories; memory's slope on a line that is known."""
+"""Figures of a run and tables of many, on small histories; memory's slope on a line that is
+known.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from tests.faults.table import percentile, tables
 
 
 def hurt() -> Book:
-    """Two messages of which one is lost, one delivered again after a wipe; back 0.5 s after the heal."""
+    """Two messages of which one is lost, one delivered again after a wipe; back 0.5 s after the
+    heal.
+    """
     book = Book().queue(steady=True).send(100, "a", "lost").lend(200, "a").ack(300, "a@205").fault(800, "wipe redis", 1000, loses=True)
     return book.send(1200, "b").lend(1490, "b").ack(1600, "b@1495").lend(6000, "a", count=2).ack(6100, "a@6005").rest(9000)
 

@@ -1,4 +1,5 @@
-"""What a checker says: whether a promise was kept, what it counted, and the first breaches with their lines.
+"""What a checker says: whether a promise was kept, what it counted, and the first breaches with
+their lines.
 
 Neighbours: the `check_*` modules fill it, `run` prints it. It must not know promises.
 """
@@ -13,7 +14,9 @@ SHOWN = 5
 
 @dataclasses.dataclass(slots=True)
 class Verdict:
-    """Of one checker. `counts` has what was looked at and what was excused; a breach is counted under its kind."""
+    """Of one checker. `counts` has what was looked at and what was excused; a breach is counted
+    under its kind.
+    """
 
     name: str
     counts: Counter[str] = dataclasses.field(default_factory=Counter)

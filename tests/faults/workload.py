@@ -1,6 +1,7 @@
 """What the clients do while the service is hurt: every verb, on queues of every kind, paced.
 
-Neighbours: `client` makes the calls, `run` starts and drains it. It must not know faults or what is checked.
+Neighbours: `client` makes the calls, `run` starts and drains it. It must not know faults or what is
+checked.
 """
 
 from __future__ import annotations
@@ -88,7 +89,9 @@ class Workload:
         return thread
 
     def wait_works(self, within_s: float) -> bool:
-        """Returns when every steady queue has taken a send and lent a message from now on; False when that took longer than `within_s`."""
+        """Returns when every steady queue has taken a send and lent a message from now on; False
+        when that took longer than `within_s`.
+        """
         began = time.monotonic()
         steady = [(verb, name) for name, kind in self.queues.items() if kind.plan.get("steady") for verb in ("send", "receive")]
         while any(self._worked.get(key, 0.0) < began for key in steady):
@@ -98,7 +101,9 @@ class Workload:
         return True
 
     def drain(self, within_s: float) -> bool:
-        """Sends no more and receives until every queue but `still` is empty; False when that took too long."""
+        """Sends no more and receives until every queue but `still` is empty; False when that took
+        too long.
+        """
         self._sending.clear()
         for thread in self._senders:
             thread.join(60)
@@ -124,7 +129,9 @@ class Workload:
         client.write(Line("note", time.monotonic_ns(), verb="redrive", args={"ended": len(self._tasks) - len(running), "stuck": running}))
 
     def looks(self) -> None:
-        """Writes down the counts of all queues. One that nobody uses is loaded when somebody asks for it."""
+        """Writes down the counts of all queues. One that nobody uses is loaded when somebody asks
+        for it.
+        """
         client = self.client()
         for name in self.queues:
             client.ask("GET", f"/v1/queues/{name}")
@@ -180,7 +187,9 @@ class Workload:
         return 0.3
 
     def _wavering(self, client: Client, rest: random.Random) -> float:
-        """Acks most, releases some with or without delay, extends some first, leaves some to lapse."""
+        """Acks most, releases some with or without delay, extends some first, leaves some to
+        lapse.
+        """
         lent = client.receive("delayed", max=10, lease_ms=3000)
         if lent is None:
             return 0.1
@@ -194,7 +203,9 @@ class Workload:
         return 0.0
 
     def _grim(self, client: Client, rest: random.Random) -> float:
-        """Kills some, lets some be exhausted, acks the rest; a copy that was redriven dies at most once more."""
+        """Kills some, lets some be exhausted, acks the rest; a copy that was redriven dies at most
+        once more.
+        """
         lent = client.receive("dead", max=10, lease_ms=LEASE_MS)
         if lent is None:
             return 0.1
@@ -230,7 +241,9 @@ class Workload:
         return rest.uniform(0.1, 0.6)
 
     def _keeper(self, client: Client, rest: random.Random) -> float:
-        """Leaves messages behind in every state for the count at rest; a soak must not grow by them for ever."""
+        """Leaves messages behind in every state for the count at rest; a soak must not grow by them
+        for ever.
+        """
         if time.monotonic() - self._began > KEEPS_S:
             return 1.0
         long_ms = 3_600_000
@@ -241,7 +254,9 @@ class Workload:
         return rest.uniform(0.3, 1.0)
 
     def _fifo_sender(self, client: Client, rest: random.Random) -> float:
-        """Sends to groups; repeats under the same dedup id what had no answer, and now and then what had one."""
+        """Sends to groups; repeats under the same dedup id what had no answer, and now and then
+        what had one.
+        """
         group = f"g{rest.randrange(20)}"
         entries = [{"uid": uid, "group": group, "dedup": uid} for uid in (client.uid("fifo") for _ in range(rest.choice((1, 5, 10))))]
         sent = client.send("fifo", entries)

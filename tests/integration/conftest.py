@@ -1,4 +1,6 @@
-"""Engines on the real Kafka and the real Redis of the session, each test with topics and keys of its own."""
+"""Engines on the real Kafka and the real Redis of the session, each test with topics and keys of
+its own.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from engine.config import Settings
 from engine.engine import Engine
-from engine.verbs import Principal
+from engine.settings import Settings
+from engine.shapes import Principal
 
 BY = Principal("tester", admin=True)
 MakeEngine = Callable[..., Awaitable[Engine]]

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from engine.engine import Engine
-from engine.verbs import Delivery, Principal, SendEntry, Sent
+from engine.shapes import Delivery, Principal, SendEntry, Sent
 
 BY = Principal("tester", admin=True)
 

@@ -9,7 +9,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import EngineError, InvalidValue, KeyNotFound, NotAuthenticated, NotAuthorised
-from engine.verbs import ExtendEntry, Principal, QueueSettings, SendEntry
+from engine.shapes import ExtendEntry, Principal, QueueSettings, SendEntry
 from schemas.records import RedrivePolicy
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, receive, send

@@ -1,4 +1,6 @@
-"""Attempts, late handles and what a stale handle means in FIFO queues, through the engine. Real Kafka and Redis."""
+"""Attempts, late handles and what a stale handle means in FIFO queues, through the engine. Real
+Kafka and Redis.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import NotAllowedOnQueue
-from engine.verbs import Delivery, ExtendEntry, Principal, QueueSettings
+from engine.shapes import Delivery, ExtendEntry, Principal, QueueSettings
 from tests.integration.drive import BY, ack, receive
 from tests.integration.test_fifo import FIFO, SPREAD, put, texts
 

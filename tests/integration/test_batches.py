@@ -1,4 +1,6 @@
-"""Atomic batches on their way from Kafka into the window: windows that stop inside one, others' records in between, senders that died."""
+"""Atomic batches on their way from Kafka into the window: windows that stop inside one, others'
+records in between, senders that died.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +8,15 @@ import asyncio
 
 import pytest
 
-import engine.batches
-import engine.loader
-import engine.loaders
-from engine.batches import Fetch
+import engine.loading.atomic_batches
+import engine.loading.loader
+import engine.loading.owner
 from engine.core import Core
 from engine.engine import Engine
+from engine.loading.atomic_batches import Fetch
 from engine.log import Chunk
-from engine.queue import Queue
-from engine.verbs import QueueSettings, SendEntry
+from engine.rules.queue import Queue
+from engine.shapes import QueueSettings, SendEntry
 from schemas.records import BatchMark, Message
 from schemas.wire import encode
 from state.replies import LoadEntry
@@ -45,7 +47,9 @@ async def small(make_engine: MakeEngine) -> Engine:
 
 
 async def test_the_rest_of_a_batch_comes_also_far_behind_the_start_of_the_log(small: Engine) -> None:
-    """What a fetch returns at once is less than what is asked for: the head of the batch must not be looked for in vain."""
+    """What a fetch returns at once is less than what is asked for: the head of the batch must not
+    be looked for in vain.
+    """
     for start in range(0, 2000, 100):
         await small.send(BY, "q", [SendEntry(b"%d" % n + b"." * 1000) for n in range(start, start + 100)])
     assert sorted(int(body.rstrip(".")) for body in await drain(small, "q")) == list(range(2000))
@@ -68,9 +72,9 @@ async def test_a_batch_of_more_bytes_than_a_chunk_comes_whole(make_engine: MakeE
 
 async def test_a_torn_batch_holds_up_no_log_that_is_longer_than_what_is_looked_at(small: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sender died, others went on fast: within 30 s more came than a loader looks at together."""
-    monkeypatch.setattr(engine.batches, "LOOK_AHEAD", 50)
-    monkeypatch.setattr(engine.batches, "BATCH_SPAN_MS", 2000)
-    monkeypatch.setattr(engine.batches, "CLOCK_MARGIN_MS", 200)
+    monkeypatch.setattr(engine.loading.atomic_batches, "LOOK_AHEAD", 50)
+    monkeypatch.setattr(engine.loading.atomic_batches, "BATCH_SPAN_MS", 2000)
+    monkeypatch.setattr(engine.loading.atomic_batches, "CLOCK_MARGIN_MS", 200)
     await append(small, [part("torn", n, 10) for n in range(5)])
     await append(small, [single(b"s%d" % n) for n in range(1500)])
     got = await drain(small, "q", patience_ms=3500)
@@ -87,20 +91,20 @@ async def test_a_forged_place_in_a_batch_holds_up_nothing(small: Engine, index: 
 
 
 async def test_a_partition_that_does_not_get_on_is_looked_at_less_often_and_told(small: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks, real = [0], engine.batches.gather
+    looks, real = [0], engine.loading.atomic_batches.gather
 
     async def stuck(core: Core, queue: Queue, chunk: Chunk, fetch: Fetch) -> tuple[list[LoadEntry], list[LoadEntry], int]:
         looks[0] += 1
         await asyncio.sleep(0.05)
         return [], [], chunk.records[0].offset
 
-    monkeypatch.setattr(engine.loader, "gather", stuck)
-    monkeypatch.setattr(engine.loaders, "STOPPED_S", 0.5)
+    monkeypatch.setattr(engine.loading.loader, "gather", stuck)
+    monkeypatch.setattr(engine.loading.owner, "STOPPED_S", 0.5)
     await append(small, [single(b"held")])
     assert await drain(small, "q") == [] and looks[0] <= 5
     await small._watch.run_once()
     assert [(alarm.kind, alarm.queue, alarm.number) for alarm in small.alarms()] == [("load_stopped", "q", 1)]
-    monkeypatch.setattr(engine.loader, "gather", real)
+    monkeypatch.setattr(engine.loading.loader, "gather", real)
     assert await drain(small, "q") == ["held"]
     await small._watch.run_once()
     assert small.alarms() == []

@@ -1,4 +1,6 @@
-"""A worker that is alone keeps the bodies of what it sends; with another worker, after a restart or a loss they come from Kafka."""
+"""A worker that is alone keeps the bodies of what it sends; with another worker, after a restart or
+a loss they come from Kafka.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from engine.core import Core
-from engine.deliveries import Deliveries
 from engine.engine import Engine
-from engine.returns import Returns
-from engine.verbs import QueueSettings, SendEntry
+from engine.receive.deliveries import Deliveries
+from engine.receive.returns import Returns
+from engine.shapes import QueueSettings, SendEntry
 from schemas.records import Attribute, RedrivePolicy
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, eventually, receive, send

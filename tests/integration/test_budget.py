@@ -1,4 +1,6 @@
-"""`make bench-quick` as a test: counts per hot verb stay within benchmarks/budget.json, and what is over it is named."""
+"""`make bench-quick` as a test: counts per hot verb stay within benchmarks/budget.json, and what is
+over it is named.
+"""
 
 from __future__ import annotations
 

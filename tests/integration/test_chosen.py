@@ -1,4 +1,6 @@
-"""Redrive tasks that were given ids: exactly those letters move, whoever asks again moves none a second time."""
+"""Redrive tasks that were given ids: exactly those letters move, whoever asks again moves none a
+second time.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,10 @@ import asyncio
 
 import pytest
 
-from engine.chosen import chosen_offsets, left_of, next_chosen
 from engine.engine import Engine
 from engine.errors import InvalidValue
-from engine.verbs import Delivery, QueueSettings, TaskInfo
+from engine.move.selection import chosen_offsets, left_of, next_chosen
+from engine.shapes import Delivery, QueueSettings, TaskInfo
 from schemas.identity import MessageId
 from schemas.records import RedrivePolicy
 from tests.integration.drive import BY, drain, receive, send

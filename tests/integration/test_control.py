@@ -1,4 +1,6 @@
-"""The control topic when Kafka does not know its leader: a worker waits at its start, and a change is not decided on what is old."""
+"""The control topic when Kafka does not know its leader: a worker waits at its start, and a change
+is not decided on what is old.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import pytest
 from engine.engine import Engine
 from engine.errors import LogUnavailable
 from engine.log import Log
-from engine.verbs import QueueSettings
+from engine.shapes import QueueSettings
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY
 

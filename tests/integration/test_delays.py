@@ -1,4 +1,6 @@
-"""So many delayed messages that they would stop what comes behind: refused, and told of where they came another way."""
+"""So many delayed messages that they would stop what comes behind: refused, and told of where they
+came another way.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine import delays, loader, watch
 from engine.engine import Engine
 from engine.errors import TooManyDelayed
-from engine.limits import DAY_MS, MAX_DELAYED
-from engine.queue import queue_topic
-from engine.verbs import QueueSettings, SendEntry
+from engine.loading import loader
+from engine.queues import alarms
+from engine.rules.limits import DAY_MS, MAX_DELAYED
+from engine.rules.queue import queue_topic
+from engine.shapes import QueueSettings, SendEntry
+from engine.window import delays
 from schemas.records import Message
 from schemas.wire import encode
 from state.errors import StateUnavailable
@@ -27,9 +31,9 @@ BOUND, OPEN = 20, 30
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds of tens, not of hundreds of thousands."""
-    for module in (delays, watch):
+    for module in (delays, alarms):
         monkeypatch.setattr(module, "MAX_DELAYED", BOUND)
-    for module in (loader, watch):
+    for module in (loader, alarms):
         monkeypatch.setattr(module, "MAX_OPEN", OPEN)
 
 

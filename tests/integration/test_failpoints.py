@@ -1,4 +1,5 @@
-"""A step that fails by a bug (`raise`), at each failpoint: the next round finishes the work, each message is there once.
+"""A step that fails by a bug (`raise`), at each failpoint: the next round finishes the work, each
+message is there once.
 
 The same points with a killed process: tests/acceptance/test_failpoints.py.
 """
@@ -12,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from engine import failpoints
-from engine.config import BadSetting, Settings
 from engine.engine import Engine
 from engine.errors import QueueNotFound
-from engine.failpoints import POINTS, FailpointReached, arm, disarm, reached
-from engine.verbs import QueueSettings
+from engine.runtime import failpoints
+from engine.runtime.failpoints import POINTS, FailpointReached, arm, disarm, reached
+from engine.settings import BadSetting, Settings
+from engine.shapes import QueueSettings
 from schemas.records import RedrivePolicy
 from schemas.vocabulary import TaskStatus
 from tests.integration.drive import BY, ack, drain, eventually, receive, send
@@ -128,7 +129,8 @@ async def a_send(engine: Engine, stack: Services, point: str) -> None:
     with pytest.raises(FailpointReached):
         await send(engine, "q", "unknown")
     await send(engine, "q", "known")
-    # No answer means that the outcome is unknown: here the log has it, so it is delivered, and once.
+    # No answer means that the outcome is unknown: here the log has it, so it is delivered, and
+    # once.
     assert sorted(await drain(engine, "q", patience_ms=700)) == ["known", "unknown"]
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from engine.engine import Engine
-from engine.verbs import QueueSettings, SendEntry
+from engine.shapes import QueueSettings, SendEntry
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, receive
 from tests.integration.test_rebuild import drained, wipe
@@ -44,7 +44,9 @@ async def consumers(engine: Engine, number: int, work_s: float, until: asyncio.E
 
 
 async def test_quiet_groups_are_received_soon_behind_50_000_messages_of_a_noisy_one(engine: Engine) -> None:
-    """20 consumers with 200 ms of work, 10 groups that send 20 messages each in 8 s. By time alone they came after 500 s."""
+    """20 consumers with 200 ms of work, 10 groups that send 20 messages each in 8 s. By time alone
+    they came after 500 s.
+    """
     await engine.create_queue(BY, "q", LEASE)
     await flood(engine, "noisy", 50_000)
     done = asyncio.Event()

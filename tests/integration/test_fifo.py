@@ -1,4 +1,6 @@
-"""FIFO queues through the engine: order over workers, repeats, loss of Redis, dead letters. Real Kafka and Redis."""
+"""FIFO queues through the engine: order over workers, repeats, loss of Redis, dead letters. Real
+Kafka and Redis.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ import redis
 
 from engine.engine import Engine
 from engine.errors import InvalidValue, NotAllowedOnQueue
-from engine.sweep import Lent, Sweeper
-from engine.verbs import Delivery, ExtendEntry, QueueSettings, SendEntry, Sent
+from engine.receive.poll import Lent, Sweeper
+from engine.shapes import Delivery, ExtendEntry, QueueSettings, SendEntry, Sent
 from schemas.records import Message, RedrivePolicy
 from schemas.wire import encode
 from tests.integration.conftest import MakeEngine
@@ -58,7 +60,9 @@ async def test_a_group_is_received_in_order_and_waits_for_what_is_lent(engine: E
 @pytest.mark.parametrize("how", ["release", "extend", "lapse"])
 @pytest.mark.parametrize("settings", [FIFO, SPREAD], ids=["queue scope", "group scope"])
 async def test_what_is_visible_again_ahead_of_what_is_in_flight_comes_again(engine: Engine, settings: QueueSettings, how: str) -> None:
-    """As in SQS: a group lends from its first message up to the first that is not visible, also while others of it are lent."""
+    """As in SQS: a group lends from its first message up to the first that is not visible, also
+    while others of it are lent.
+    """
     await engine.create_queue(BY, "q", settings)
     await put(engine, "q", "a", "1", "2", "3", "4")
     one, two, three = await receive(engine, "q", max=3)
@@ -152,7 +156,9 @@ async def test_many_senders_of_repeats_while_redis_is_wiped_deliver_each_once(ma
 
 
 async def test_what_was_lent_for_a_waiter_that_left_is_not_shared_among_others(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first waiter goes while its batch is under way: one other may have it, or a part of it, not two."""
+    """The first waiter goes while its batch is under way: one other may have it, or a part of it,
+    not two.
+    """
     await engine.create_queue(BY, "q", FIFO)
     await put(engine, "q", "a", "0")
     got = await receive(engine, "q")
@@ -176,7 +182,9 @@ async def test_what_was_lent_for_a_waiter_that_left_is_not_shared_among_others(e
 
 
 async def test_order_holds_over_workers_lapses_and_a_wipe(make_engine: MakeEngine, stack: Services) -> None:
-    """20 groups x 12 messages, six consumers that ack, release or let lapse at random; Redis emptied in the middle."""
+    """20 groups x 12 messages, six consumers that ack, release or let lapse at random; Redis
+    emptied in the middle.
+    """
     engines = [await make_engine(), await make_engine()]
     await engines[0].create_queue(BY, "q", SPREAD)
     groups = [f"g{n}" for n in range(20)]
@@ -212,7 +220,8 @@ async def test_order_holds_over_workers_lapses_and_a_wipe(make_engine: MakeEngin
 
     await asyncio.gather(*(consumer(n) for n in range(6)), wiper())
     assert breaches == []
-    # An ack of the last moments before the wipe may be forgotten, so that its message comes again; none may be missing.
+    # An ack of the last moments before the wipe may be forgotten, so that its message comes again;
+    # none may be missing.
     assert {group: sorted(set(values)) for group, values in acked.items()} == {group: list(range(12)) for group in groups}
 
 
@@ -340,7 +349,9 @@ async def test_settings_of_fifo_queues_are_checked(engine: Engine) -> None:
 
 
 async def test_a_repeat_that_comes_before_the_record_it_follows_is_answered_as_the_first(engine: Engine) -> None:
-    """Another worker's record is in the log and not in the window yet: the sender waits for its turn."""
+    """Another worker's record is in the log and not in the window yet: the sender waits for its
+    turn.
+    """
     await engine.create_queue(BY, "q", FIFO)
     (first,) = await put(engine, "q", "a", "one", dedup="same")
     queue = engine.core.control.queues["q"]

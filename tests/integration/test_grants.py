@@ -1,4 +1,6 @@
-"""Rights of others on a queue, who may use it as a dead-letter queue, edits of what is, redrive tasks one at a time, leases in all."""
+"""Rights of others on a queue, who may use it as a dead-letter queue, edits of what is, redrive
+tasks one at a time, leases in all.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import InvalidValue, NotAllowedOnQueue, NotAuthorised
-from engine.verbs import ExtendEntry, Principal, QueueInfo, QueueSettings, SendEntry
+from engine.shapes import ExtendEntry, Principal, QueueInfo, QueueSettings, SendEntry
 from schemas.identity import Handle
 from schemas.records import Grant, QueueRecord, RedrivePolicy
 from tests.integration.conftest import MakeEngine

@@ -1,4 +1,6 @@
-"""How much may be in flight at once: more than the window holds bodies for. Real Kafka and Redis."""
+"""How much may be in flight at once: more than the window holds bodies for. Real Kafka and
+Redis.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import redis
 
 from engine.engine import Engine
 from engine.errors import TooManyInFlight
-from engine.verbs import Delivery, QueueSettings, SendEntry
+from engine.shapes import Delivery, QueueSettings, SendEntry
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, receive, send
 from tests.services import Services
@@ -34,7 +36,9 @@ async def lend(engine: Engine, queue: str, count: int, tag: str | None = None, w
 @pytest.mark.parametrize("tags", [1, 2])
 @pytest.mark.parametrize("size", [10, 1_000])
 async def test_far_more_is_lent_than_the_window_has_bodies_for(make_engine: MakeEngine, tags: int, size: int) -> None:
-    """Also where another tag holds all the bodies that there is room for, and where bytes end before messages."""
+    """Also where another tag holds all the bodies that there is room for, and where bytes end
+    before messages.
+    """
     engine = await make_engine(window_messages=100, window_bytes=65_536, kept_bytes=0)
     await engine.create_queue(BY, "q", QueueSettings(partitions=2))
     if tags > 1:
@@ -49,8 +53,10 @@ async def test_far_more_is_lent_than_the_window_has_bodies_for(make_engine: Make
 
 
 async def test_beyond_the_limit_a_receive_says_so_until_one_is_settled(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On each of two workers, to who waits and who does not; other tags have limits of their own, and delays don't count."""
-    monkeypatch.setattr("engine.sweep.MAX_IN_FLIGHT", 5_000)
+    """On each of two workers, to who waits and who does not; other tags have limits of their own,
+    and delays don't count.
+    """
+    monkeypatch.setattr("engine.receive.poll.MAX_IN_FLIGHT", 5_000)
     one, two = await make_engine(), await make_engine()
     await one.create_queue(BY, "q", QueueSettings(partitions=2))
     await one.create_tag(BY, "q", "other", 0, None, {})
@@ -71,7 +77,7 @@ async def test_beyond_the_limit_a_receive_says_so_until_one_is_settled(make_engi
 
 
 async def test_who_waits_at_the_limit_is_served_when_one_is_acked(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.sweep.MAX_IN_FLIGHT", 2_000)
+    monkeypatch.setattr("engine.receive.poll.MAX_IN_FLIGHT", 2_000)
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
     await fill(engine, "q", 2_000)
     await send(engine, "q", "last")
@@ -87,7 +93,7 @@ async def test_who_waits_at_the_limit_is_served_when_one_is_acked(engine: Engine
 
 
 async def test_a_fifo_queue_has_the_same_limit(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.sweep.MAX_IN_FLIGHT", 2_000)
+    monkeypatch.setattr("engine.receive.poll.MAX_IN_FLIGHT", 2_000)
     await engine.create_queue(BY, "q", QueueSettings(fifo=True))
     for at in range(0, 2_100, 100):
         await engine.send(BY, "q", [SendEntry(b"x", group=f"g{at + n}", dedup_id=f"d{at + n}") for n in range(100)])
@@ -97,7 +103,9 @@ async def test_a_fifo_queue_has_the_same_limit(engine: Engine, monkeypatch: pyte
 
 
 async def test_what_is_lent_costs_redis_little(make_engine: MakeEngine, stack: Services) -> None:
-    """120,000 in a default queue, beside four windows full of bodies, must fit into 64 MiB: a tenth of them is measured here."""
+    """120,000 in a default queue, beside four windows full of bodies, must fit into 64 MiB: a tenth
+    of them is measured here.
+    """
     engine = await make_engine(kept_bytes=0)
     await engine.create_queue(BY, "q", QueueSettings())
     await fill(engine, "q", 12_000, 1_000)

@@ -1,4 +1,6 @@
-"""Kafka both ways: native producers and consumers beside HTTP clients, lag in Kafka's own terms, records that can't be read."""
+"""Kafka both ways: native producers and consumers beside HTTP clients, lag in Kafka's own terms,
+records that can't be read.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient
 
 from engine.engine import Engine
-from engine.verbs import QueueSettings, SendEntry
+from engine.shapes import QueueSettings, SendEntry
 from schemas.records import BatchMark, Message
 from schemas.registry import schema_id
 from schemas.wire import decode_message, encode

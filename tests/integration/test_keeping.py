@@ -1,4 +1,6 @@
-"""The topic of a queue keeps records for as long as its settings and its delayed messages need, and nothing delayed is lost by that."""
+"""The topic of a queue keeps records for as long as its settings and its delayed messages need, and
+nothing delayed is lost by that.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine import keeping, limits, loader, sender
-from engine.config import Settings
 from engine.engine import Engine
-from engine.limits import DAY_MS
+from engine.loading import loader
 from engine.log import TopicSpec
-from engine.queue import queue_topic
-from engine.verbs import QueueSettings, SendEntry
+from engine.rules import limits
+from engine.rules.limits import DAY_MS
+from engine.rules.queue import queue_topic
+from engine.send import sender
+from engine.settings import Settings
+from engine.shapes import QueueSettings, SendEntry
+from engine.window import topic_retention
 from facade.stack.settings import BROKER_PROPERTIES
 from schemas.records import Message
 from schemas.wire import encode
@@ -106,13 +111,15 @@ async def test_a_topic_that_is_adopted_keeps_its_records_no_shorter(engine: Engi
 
 @pytest.fixture
 def quick_broker(programs: None, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
-    """A broker that looks for what is too old twice a second; a queue that keeps a second for each hour."""
+    """A broker that looks for what is too old twice a second; a queue that keeps a second for each
+    hour.
+    """
     quick = {"log.retention.check.interval.ms": "500", "log.initial.task.delay.ms": "500", "log.segment.delete.delay.ms": "100"}
     monkeypatch.setattr("facade.stack.broker.BROKER_PROPERTIES", {**BROKER_PROPERTIES, **quick})
     monkeypatch.setitem(limits.RANGES, "retention_ms", (1000, DAY_MS))
-    for module in (keeping, sender, loader):
+    for module in (topic_retention, sender, loader):
         monkeypatch.setattr(module, "LEAST_DELAY_MS", 1000)
-    monkeypatch.setattr(keeping, "MARGIN_MS", 1000)
+    monkeypatch.setattr(topic_retention, "MARGIN_MS", 1000)
     with running_services(tmp_path_factory.mktemp("quick")) as services:
         yield services
 

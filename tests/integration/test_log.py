@@ -1,4 +1,6 @@
-"""The log against a real broker: appends, fetches, topics, and what happens when topics or the producer go away."""
+"""The log against a real broker: appends, fetches, topics, and what happens when topics or the
+producer go away.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,11 @@ import pytest
 from confluent_kafka import Consumer
 
 from engine.errors import LogUnavailable, MessageTooLarge, Overloaded
-from engine.log import Appended, Chunk, Log, TopicSpec, consume, read
-from engine.log.events import ReportEvents
-from engine.log.faults import client_logger, note
-from engine.log.producer import PolledProducer
+from engine.log import Appended, Chunk, Log, TopicSpec, reader_pool
+from engine.log.delivery_events import ReportEvents
+from engine.log.kafka_errors import client_logger, note
+from engine.log.polled_producer import PolledProducer
+from engine.log.reader import READ_CONFIG
 from tests.integration.drive import eventually
 from tests.services import Services
 
@@ -145,22 +148,24 @@ async def test_a_chunk_keeps_to_its_bounds_but_has_at_least_one_record(log: Log,
 async def test_one_failed_reader_makes_all_that_did_not_hear_of_the_broker_since_make_room(
     log: Log, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Idle clients whose broker was away may never find it again: a pool of them must not fail its users one by one."""
+    """Idle clients whose broker was away may never find it again: a pool of them must not fail its
+    users one by one.
+    """
     await log.append_many(topic, 0, [b"%d" % n for n in range(10)])
     pool = log._readers
-    await asyncio.gather(*(log.fetch(topic, 0, n, 1, MIB) for n in range(read.READERS)))
-    assert len(pool._idle) == read.READERS
+    await asyncio.gather(*(log.fetch(topic, 0, n, 1, MIB) for n in range(reader_pool.READERS)))
+    assert len(pool._idle) == reader_pool.READERS
     # As after a fault: clients that know no broker, and are not new.
-    monkeypatch.setattr(read, "_OLD_S", 0.0)
+    monkeypatch.setattr(reader_pool, "_OLD_S", 0.0)
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         lost = {"bootstrap.servers": f"127.0.0.1:{deaf.getsockname()[1]}"}
         for reader in pool._idle:
             reader._consumer.close()
-            reader._consumer = Consumer({**consume.READ_CONFIG, **lost, "error_cb": note}, logger=client_logger)
+            reader._consumer = Consumer({**READ_CONFIG, **lost, "error_cb": note}, logger=client_logger)
             reader._forget((topic, 0))
         failed = 0
-        for n in range(read.READERS):
+        for n in range(reader_pool.READERS):
             try:
                 assert values(await log.fetch(topic, 0, n, 1, MIB)) == [b"%d" % n]
             except LogUnavailable:
@@ -373,7 +378,9 @@ async def test_a_stop_delivers_what_was_appended_and_leaves_no_thread(stack: Ser
 
 
 async def test_what_an_old_producer_never_reports_fails_when_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine with too much to do its thread may end before the client has reported what it gave up."""
+    """On a machine with too much to do its thread may end before the client has reported what it
+    gave up.
+    """
     monkeypatch.setattr(PolledProducer, "_hand_over", lambda self: self._reports.clear())
     log = Log("127.0.0.1:1", send_timeout_ms=300)
     await log.start()

@@ -30,7 +30,9 @@ async def log(stack: Services) -> AsyncIterator[Log]:
 
 
 class Traffic:
-    """A writer and a reader of one partition that go on whatever happens, and when each last succeeded."""
+    """A writer and a reader of one partition that go on whatever happens, and when each last
+    succeeded.
+    """
 
     def __init__(self, log: Log, topic: str) -> None:
         self.log = log
@@ -79,7 +81,8 @@ async def test_a_killed_broker_loses_nothing_acknowledged_and_is_used_again_with
     os.kill(stack.kafka_pid, signal.SIGKILL)
     await asyncio.sleep(0.2)
     async with asyncio.timeout(60):
-        # Answering is not leading: the broker counts as back when another client, new to it, can append.
+        # Answering is not leading: the broker counts as back when another client, new to it, can
+        # append.
         while not await broker.answers(port):
             await asyncio.sleep(0.02)
         fresh = Log(stack.bootstrap, send_timeout_ms=30_000)
@@ -103,7 +106,9 @@ async def test_a_killed_broker_loses_nothing_acknowledged_and_is_used_again_with
 
 
 async def test_what_was_sent_beside_a_send_that_ran_out_of_time_is_stored_once(stack: Services) -> None:
-    """The broker stands still, has taken both off the wire, and works them off after the first was given up."""
+    """The broker stands still, has taken both off the wire, and works them off after the first was
+    given up.
+    """
     topic = f"log-{secrets.token_hex(6)}"
     log = Log(stack.bootstrap, send_timeout_ms=2000)
     await log.start()

@@ -18,10 +18,10 @@ from engine.errors import (
     NotAllowedOnQueue,
     QueueNotFound,
 )
-from engine.line import Line
-from engine.returns import Returns
-from engine.sweep import Lent, Sweeper
-from engine.verbs import ExtendEntry, QueueSettings, SendEntry
+from engine.receive.poll import Lent, Sweeper
+from engine.receive.returns import Returns
+from engine.receive.waiters import Line
+from engine.shapes import ExtendEntry, QueueSettings, SendEntry
 from schemas.records import Attribute, RedrivePolicy
 from state.errors import StateUnavailable
 from state.replies import Probed, Received
@@ -326,7 +326,7 @@ async def test_what_a_gone_receiver_gives_back_wakes_the_next_at_once(engine: En
 async def test_a_wake_up_during_a_look_is_not_forgotten(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     await engine.create_queue(BY, "q", QueueSettings(partitions=2))
     assert await receive(engine, "q") == []
-    monkeypatch.setattr("engine.line.LOOK_AGAIN_S", 0.0)  # so that a long poll looks at every partition, too
+    monkeypatch.setattr("engine.receive.waiters.LOOK_AGAIN_S", 0.0)  # so that a long poll looks at every partition, too
     probe = Sweeper._probe
 
     async def slow(self: Sweeper, *given: Any) -> Probed:
@@ -347,8 +347,10 @@ async def test_a_wake_up_during_a_look_is_not_forgotten(engine: Engine, monkeypa
 async def test_a_partition_that_fails_beside_others_that_lent_is_asked_again_next_time(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, callers: int
 ) -> None:
-    """What the others lent is delivered, so nobody hears of the failure: it must not look as if that partition had nothing."""
-    monkeypatch.setattr("engine.groups.RUN", 1)  # so that few messages are in both partitions
+    """What the others lent is delivered, so nobody hears of the failure: it must not look as if
+    that partition had nothing.
+    """
+    monkeypatch.setattr("engine.send.batch.RUN", 1)  # so that few messages are in both partitions
     await engine.create_queue(BY, "q", QueueSettings(partitions=2))
     await send(engine, "q", *map(str, range(8)))
     queue, receive_of = engine.core.control.queues["q"], engine.core.store.receive

@@ -1,4 +1,6 @@
-"""Dead letters while Kafka is away: they move as soon as it answers again, each once, whoever asks for messages meanwhile."""
+"""Dead letters while Kafka is away: they move as soon as it answers again, each once, whoever asks
+for messages meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import LogUnavailable
-from engine.verbs import QueueSettings, SendEntry
+from engine.shapes import QueueSettings, SendEntry
 from schemas.records import RedrivePolicy
 from state.background import Background
 from tests.integration.conftest import MakeEngine

@@ -1,4 +1,6 @@
-"""Standard queues: what was sent first comes first, over all partitions and workers. Real Kafka and Redis."""
+"""Standard queues: what was sent first comes first, over all partitions and workers. Real Kafka and
+Redis.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +10,20 @@ import random
 import pytest
 
 from engine.engine import Engine
-from engine.groups import RUN
-from engine.verbs import QueueSettings, SendEntry
+from engine.send.batch import RUN
+from engine.shapes import QueueSettings, SendEntry
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, receive, send
 
-# So far apart that two sends are not of one ms of Kafka's clock: what is of one ms in two partitions has no order.
+# So far apart that two sends are not of one ms of Kafka's clock: what is of one ms in two
+# partitions has no order.
 APART_S = 0.002
 
 
 async def spread(engines: list[Engine], queue: str, texts: list[str], seed: int = 7) -> None:
-    """Sends one by one through engines at random, each to a partition of the engine's own choice."""
+    """Sends one by one through engines at random, each to a partition of the engine's own
+    choice.
+    """
     rest = random.Random(seed)
     for text in texts:
         await send(rest.choice(engines), queue, text)
@@ -46,7 +51,9 @@ async def test_what_is_sent_one_by_one_comes_in_that_order(engine: Engine, max: 
 
 @pytest.mark.parametrize(("max", "wait_ms"), [(1, 0), (7, 0), (10, 300), (100, 0)])
 async def test_order_holds_over_the_partitions_of_several_workers(make_engine: MakeEngine, max: int, wait_ms: int) -> None:
-    """Three senders on three workers fill partitions in turn; a worker that has sent nothing receives."""
+    """Three senders on three workers fill partitions in turn; a worker that has sent nothing
+    receives.
+    """
     engines = [await make_engine() for _ in range(4)]
     await engines[0].create_queue(BY, "q", QueueSettings(partitions=8))
     texts = [str(n) for n in range(120)]

@@ -11,7 +11,7 @@ import redis
 
 from engine.engine import Engine
 from engine.errors import InvalidValue, NotAllowedOnQueue, QueueExists, QueueNotFound, TagExists, TagNotFound
-from engine.verbs import QueueSettings, SendEntry
+from engine.shapes import QueueSettings, SendEntry
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute, RedrivePolicy
 from tests.integration.conftest import MakeEngine

@@ -1,4 +1,6 @@
-"""State from Kafka alone: journal and snapshots, adopted and distrusted Redis. Equal to what Redis had, but for what was not drained."""
+"""State from Kafka alone: journal and snapshots, adopted and distrusted Redis. Equal to what Redis
+had, but for what was not drained.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,9 @@ import redis
 
 from engine.engine import Engine
 from engine.errors import LogUnavailable, Rebuilding
-from engine.history import TagHistory, UnitHistory
-from engine.loader import LEASE_MS, Loader
-from engine.verbs import QueueSettings, SendEntry
+from engine.journal.fold import TagHistory, UnitHistory
+from engine.loading.loader import LEASE_MS, Loader
+from engine.shapes import QueueSettings, SendEntry
 from schemas.records import JournalEntry, JournalRecord, Message, OpenDelivery, Origin
 from schemas.wire import decode, encode
 from state.errors import StateLost
@@ -44,7 +46,9 @@ async def drained(engine: Engine) -> None:
 
 
 async def messy_queue(engine: Engine) -> tuple[list[str], dict[str, Any]]:
-    """200 messages: some acked out of order, some leased, some released, some delayed. (bodies still open, leased by body)."""
+    """200 messages: some acked out of order, some leased, some released, some delayed. (bodies
+    still open, leased by body).
+    """
     await engine.create_queue(BY, "q", QueueSettings(lease_ms=60_000))
     for start in range(0, 200, 50):
         await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(start, start + 50)])
@@ -84,7 +88,9 @@ async def test_counts_of_a_queue_that_nobody_uses_are_true_after_a_loss_when_ask
 
 
 async def test_a_queue_that_another_worker_does_not_get_done_holds_up_no_other(engine: Engine, stack: Services) -> None:
-    """Two workers that waited for each other's units in turn needed 7 s; meanwhile neither renewed leases nor drained its other queues."""
+    """Two workers that waited for each other's units in turn needed 7 s; meanwhile neither renewed
+    leases nor drained its other queues.
+    """
     for name in ("a", "b"):
         await engine.create_queue(BY, name, QueueSettings(partitions=1))
         await send(engine, name, "m")
@@ -285,7 +291,7 @@ async def test_a_unit_whose_journal_has_all_is_not_asked_at_every_tick(engine: E
 
 
 async def test_snapshots_of_much_wait_until_much_has_changed(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.snapshots.FEW", 100)
+    monkeypatch.setattr("engine.journal.snapshots.FEW", 100)
     snapshots = engine._snapshots
     await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
 
@@ -300,13 +306,14 @@ async def test_snapshots_of_much_wait_until_much_has_changed(engine: Engine, mon
         return engine.core.counts.get("snapshots_total", 0) - before
 
     assert [await lent(100), await lent(100), await lent(20), await lent(20)] == [1, 1, 0, 0]
-    # 240 are held; 40 have changed. What was not written is in what a rebuild reads, and in the next snapshot.
+    # 240 are held; 40 have changed. What was not written is in what a rebuild reads, and in the
+    # next snapshot.
     (unit,) = engine.core.control.queues["q"].units
     folded = [await snapshots.read(partition) for partition in range(engine.settings.journal_partitions)]
     assert [len(one.units[unit].tag(0).deliveries) for one in folded if unit in one.units] == [240]
     assert await lent(200) == 1
     assert await lent(5) == 0
-    monkeypatch.setattr("engine.snapshots.OLD_MS", 0)
+    monkeypatch.setattr("engine.journal.snapshots.OLD_MS", 0)
     assert await lent(0) == 1
 
 
@@ -477,7 +484,9 @@ async def test_a_durable_ack_is_not_answered_when_the_state_was_lost_before_the_
 
 
 async def test_the_copy_of_a_move_that_counts_is_the_same_after_a_loss(engine: Engine, stack: Services) -> None:
-    """The first in the log does, though the later one came to the window before it: it may have been delivered before a loss."""
+    """The first in the log does, though the later one came to the window before it: it may have
+    been delivered before a loss.
+    """
     await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
     queue = engine.core.control.queues["q"]
     await send(engine, "q", "first")
@@ -496,7 +505,9 @@ async def test_the_copy_of_a_move_that_counts_is_the_same_after_a_loss(engine: E
 
 
 async def test_what_lies_beyond_the_cursor_after_a_rebuild_is_loaded_without_new_traffic(engine: Engine, stack: Services) -> None:
-    """The worker that owns the unit rebuilds it: its loader must not believe the cursors of before."""
+    """The worker that owns the unit rebuilds it: its loader must not believe the cursors of
+    before.
+    """
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
     await send(engine, "q", *(str(n) for n in range(20)))
     assert len(await receive(engine, "q", max=5, lease_ms=1)) == 5

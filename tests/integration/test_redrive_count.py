@@ -10,8 +10,8 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import LogUnavailable
-from engine.failpoints import arm, disarm
-from engine.verbs import QueueSettings, SendEntry, TaskInfo
+from engine.runtime.failpoints import arm, disarm
+from engine.shapes import QueueSettings, SendEntry, TaskInfo
 from schemas.records import RedrivePolicy
 from schemas.vocabulary import TaskStatus
 from tests.integration.conftest import MakeEngine

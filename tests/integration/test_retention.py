@@ -1,4 +1,6 @@
-"""Kafka no longer has what is open or was never loaded: expired entries, counts, an alarm, no silence. And a topic that is gone."""
+"""Kafka no longer has what is open or was never loaded: expired entries, counts, an alarm, no
+silence. And a topic that is gone.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine import watch
 from engine.engine import Engine
 from engine.errors import InvalidHandle, LogUnavailable
 from engine.log import TopicSpec
-from engine.queue import Queue, queue_topic
-from engine.verbs import ExtendEntry, QueueSettings, SendEntry
+from engine.queues import alarms
+from engine.rules.queue import Queue, queue_topic
+from engine.shapes import ExtendEntry, QueueSettings, SendEntry
 from schemas.records import JournalRecord, RedrivePolicy
 from schemas.wire import decode
 from tests.integration.conftest import MakeEngine
@@ -86,7 +88,8 @@ async def test_an_idle_queue_is_watched_too(make_engine: MakeEngine, caplog: Any
     await engine.core.log.delete_records({(topic(engine), 0): 300})
     await engine._watch.run_once()
     expired = await expired_in_journal(engine)
-    # Those in the window are still open, maybe with their bodies; they are told of until they are delivered.
+    # Those in the window are still open, maybe with their bodies; they are told of until they are
+    # delivered.
     (alarm,) = engine.alarms()
     assert (alarm.kind, alarm.queue) == ("retention_passed", "q")
     assert 0 < alarm.number == 300 - len(expired) < 100
@@ -98,7 +101,7 @@ async def test_an_idle_queue_is_watched_too(make_engine: MakeEngine, caplog: Any
 
 
 async def test_messages_near_the_end_of_retention_raise_an_alarm(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "NEAR", 0.01)  # of a minute: 0.6 s
+    monkeypatch.setattr(alarms, "NEAR", 0.01)  # of a minute: 0.6 s
     await sent_many(engine, 3, QueueSettings(partitions=1, retention_ms=60_000))
     await send(engine, "q", "later", delay_ms=3_600_000)
     await engine._watch.run_once()

@@ -1,8 +1,10 @@
-"""A worker is stopped before it appends, another takes its place and acts, then it wakes: nothing that it writes wins.
+"""A worker is stopped before it appends, another takes its place and acts, then it wakes: nothing
+that it writes wins.
 
-Two engines of one service in one process: the one that is stopped runs in a thread with a loop of its own. The scenarios are those of
-`engine.failpoints.BEFORE_APPEND`; each is also run with a stale worker that does not look at its clock, as one that was stopped
-between the look and the write: then only the readers can refuse.
+Two engines of one service in one process: the one that is stopped runs in a thread with a loop of
+its own. The scenarios are those of `engine.runtime.failpoints.BEFORE_APPEND`; each is also run with
+a stale worker that does not look at its clock, as one that was stopped between the look and the
+write: then only the readers can refuse.
 """
 
 from __future__ import annotations
@@ -18,13 +20,13 @@ from typing import Any, TypeVar
 import pytest
 
 import engine
-from engine.config import Settings
-from engine.control import Change
+from engine.catalog.catalog import Change
 from engine.engine import Engine
 from engine.errors import QueueInUse, Unavailable
-from engine.failpoints import BEFORE_APPEND, arm, disarm
-from engine.history import UnitHistory
-from engine.verbs import QueueSettings, SendEntry
+from engine.journal.fold import UnitHistory
+from engine.runtime.failpoints import BEFORE_APPEND, arm, disarm
+from engine.settings import Settings
+from engine.shapes import QueueSettings, SendEntry
 from schemas.records import JournalRecord, RedrivePolicy
 from schemas.vocabulary import TaskStatus
 from schemas.wire import decode
@@ -51,7 +53,9 @@ class Sleeper:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
 
     async def stopped_at(self, point: str, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Begins `work` and returns when the worker stands still at `point`; the task ends after `wake`."""
+        """Begins `work` and returns when the worker stands still at `point`; the task ends after
+        `wake`.
+        """
         arm(f"{point}=stop@{self._file}")
         task = asyncio.create_task(self.run(self._arming(work)))
         await eventually(self._has_stopped)
@@ -74,10 +78,10 @@ def short_times(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A worker that was stopped is waited for about a second; nothing is armed before and after."""
     for module in ("control", "snapshots"):
         monkeypatch.setattr(f"engine.{module}.HOLD_MS", HOLD_MS)
-    monkeypatch.setattr("engine.tasks.LOCK_MS", HOLD_MS)
-    monkeypatch.setattr("engine.loaders.LEASE_MS", HOLD_MS)
-    monkeypatch.setattr("engine.rebuild.REBUILD_LEASE_MS", HOLD_MS)
-    monkeypatch.setattr("engine.loaders.RENEW_S", HOLD_MS / 3000)
+    monkeypatch.setattr("engine.move.redrive.LOCK_MS", HOLD_MS)
+    monkeypatch.setattr("engine.loading.owner.LEASE_MS", HOLD_MS)
+    monkeypatch.setattr("engine.recovery.rebuild.REBUILD_LEASE_MS", HOLD_MS)
+    monkeypatch.setattr("engine.loading.owner.RENEW_S", HOLD_MS / 3000)
     for module in ("core", "mover", "sweep", "leases", "tasks"):
         monkeypatch.setattr(f"engine.{module}.MOVE_MS", 800)
     yield
@@ -114,7 +118,9 @@ async def outcome(task: asyncio.Task[Any]) -> BaseException | None:
 
 
 async def same_everywhere(make_engine: MakeEngine, *engines: Engine) -> None:
-    """Every worker, also one that reads all from its beginning, has the same control records; and none is left to repair."""
+    """Every worker, also one that reads all from its beginning, has the same control records; and
+    none is left to repair.
+    """
     newest = await make_engine()
 
     async def repaired() -> bool:
@@ -191,7 +197,8 @@ async def snapshots(other: Engine, start: Start, make_engine: MakeEngine, stack:
     await eventually(lambda: _takes(other))
     one.wake()
     await outcome(task)
-    # The successor goes on: a position over what it believes to be there, though only this queue has changed.
+    # The successor goes on: a position over what it believes to be there, though only this queue
+    # has changed.
     await other.create_queue(BY, "s", QueueSettings(partitions=1))
     await send(other, "s", "m")
     await ack(other, "s", await receive(other, "s"))
@@ -206,7 +213,9 @@ async def _takes(other: Engine) -> bool:
 
 
 async def nothing_is_forgotten(other: Engine, stack: Services, left: dict[str, int]) -> None:
-    """Snapshots say what the journal says from its beginning; and a rebuild brings back just what is left."""
+    """Snapshots say what the journal says from its beginning; and a rebuild brings back just what
+    is left.
+    """
     for partition in range(other.core.control.journal_partitions):
         scratch: dict[tuple[str, int], UnitHistory] = {}
         chunk = await other.core.log.fetch(other.core.control.journal_topic, partition, 0, 100_000, 64_000_000)
@@ -251,7 +260,8 @@ async def a_journal_entry(other: Engine, start: Start, make_engine: MakeEngine, 
         await outcome(task)
         await asyncio.sleep(1)
     assert await other_verify(other) == []
-    # Lost: the ten acks were in the outbox only. They are forgotten, and stay so (leased); the five of the other are not.
+    # Lost: the ten acks were in the outbox only. They are forgotten, and stay so (leased); the five
+    # of the other are not.
     await backlog_is(other, 25 if lost else 15)
     await nothing_is_forgotten(other, stack, {"q": 5})
     await backlog_is(other, 20 if lost else 10)
@@ -276,7 +286,7 @@ async def backlog_is(other: Engine, count: int) -> None:
 
 
 async def other_verify(other: Engine) -> list[Any]:
-    from engine.verify import Verifier
+    from engine.recovery.verify import Verifier
 
     verifier = Verifier(other.core, other._snapshots, other._loaders.worker)
     return (await verifier.run([other.core.control.queues["q"]])).differences
@@ -365,7 +375,8 @@ SCENARIOS: dict[str, list[Callable[..., Awaitable[None]]]] = {
     "move.held": [a_move],
     "redrive.claimed": [a_redrive],
 }
-# What a worker's clock may refuse, a reader must refuse as well: but for the deletion of a topic, which nobody reads.
+# What a worker's clock may refuse, a reader must refuse as well: but for the deletion of a topic,
+# which nobody reads.
 BY_READERS = ("change.", "create.", "delete.topic_deleted", "snapshot.")
 CASES = [
     pytest.param(scenario, asks, id=f"{scenario.__name__}{'' if asks else ', by readers only'}")
@@ -380,7 +391,9 @@ def test_there_is_a_scenario_for_each_failpoint_before_an_append() -> None:
 
 
 def test_each_place_that_appends_or_deletes_a_topic_is_known_here() -> None:
-    """A new one needs a failpoint before it, and a scenario above; or a reason why it can't be late."""
+    """A new one needs a failpoint before it, and a scenario above; or a reason why it can't be
+    late.
+    """
     found = set()
     for path in Path(engine.__file__ or "").parent.glob("*.py"):
         for function in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.AsyncFunctionDef)):

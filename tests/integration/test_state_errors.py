@@ -1,4 +1,6 @@
-"""Whatever Redis does wrong under a verb, the caller hears an error of the engine's; and what a deleted tag held goes in the end."""
+"""Whatever Redis does wrong under a verb, the caller hears an error of the engine's; and what a
+deleted tag held goes in the end.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,10 @@ from typing import Any
 import pytest
 
 import state.lock
-from engine import rebuild
 from engine.engine import Engine
 from engine.errors import EngineError, StoreUnavailable
-from engine.verbs import ExtendEntry, QueueSettings, SendEntry
+from engine.recovery import rebuild
+from engine.shapes import ExtendEntry, QueueSettings, SendEntry
 from schemas.records import RedrivePolicy
 from state.errors import StateError, StateLost, StateUnavailable
 from tests.integration.drive import BY, eventually, receive, send
@@ -112,7 +114,9 @@ async def test_only_errors_of_the_engine_leave_a_verb(
 
 
 async def test_what_a_deleted_tag_held_goes_though_redis_was_started_again(engine: Engine) -> None:
-    """Redis came back with all of its state, and is not trusted yet: the first use has it adopted."""
+    """Redis came back with all of its state, and is not trusted yet: the first use has it
+    adopted.
+    """
     await a_service(engine)
     unit, store = engine.core.control.queues["q"].units[0], engine.core.store
     tag = engine.core.control.queues["q"].by_name["t"].id

@@ -1,4 +1,6 @@
-"""What comes at the same time is asked for with one call to the window, and each caller gets what it would have got alone."""
+"""What comes at the same time is asked for with one call to the window, and each caller gets what
+it would have got alone.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import StoreUnavailable
-from engine.loader import Loader
-from engine.verbs import QueueSettings, SendEntry
-from state.ending import end
+from engine.loading.loader import Loader
+from engine.shapes import QueueSettings, SendEntry
+from state.cancel import end
 from state.errors import StateUnavailable
 from state.replies import Entry
 from state.store import Store
@@ -55,7 +57,8 @@ async def test_all_who_wait_are_served_by_one_call(engine: Engine, calls: Callab
     last.cancel()
     assert [len(one) for one in got] == [1] * 8
     assert {one[0].message.body for one in got} == {b"%d" % n for n in range(8)}
-    # Not once more for the last one either, though Redis told us, too, of what we had loaded ourselves.
+    # Not once more for the last one either, though Redis told us, too, of what we had loaded
+    # ourselves.
     assert len(answers) == 1 and len(answers[0].leased) == 8
 
 
@@ -109,7 +112,8 @@ async def test_a_long_poll_on_a_line_that_was_looked_at_asks_nothing(engine: Eng
     began = time.monotonic()
     assert await receive(engine, "q", wait_ms=300) == []
     assert time.monotonic() - began > 0.29
-    # Loaders look at the window of queues with traffic, too: at most ten times a second at each of four partitions.
+    # Loaders look at the window of queues with traffic, too: at most ten times a second at each of
+    # four partitions.
     assert not receives
     assert len(looks) <= 16
 
@@ -135,7 +139,9 @@ async def test_who_comes_when_redis_is_away_is_told_and_who_waits_goes_on(engine
 
 
 async def clients(number: int, times: int, one: Callable[[int], Any]) -> None:
-    """`number` clients that each call `one` `times` times; what they do with an answer takes each another time, far less than a linger."""
+    """`number` clients that each call `one` `times` times; what they do with an answer takes each
+    another time, far less than a linger.
+    """
 
     async def client(n: int) -> None:
         for _ in range(times):
@@ -163,8 +169,8 @@ async def test_many_senders_share_groups_of_nearly_all_of_them(engine: Engine, c
 
 
 async def test_senders_leave_time_to_those_who_receive_and_wait_for_nobody_else(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.linger.SEND_PART", 1e6)
-    monkeypatch.setattr("engine.linger.SEND_LINGER_S", 0.2)
+    monkeypatch.setattr("engine.rules.linger.SEND_PART", 1e6)
+    monkeypatch.setattr("engine.rules.linger.SEND_LINGER_S", 0.2)
     await engine.create_queue(BY, "q", QueueSettings())
 
     async def took_s() -> float:

@@ -1,4 +1,6 @@
-"""A delivery that no answer carried is no delivery: the message is given back at its place, and its count is as it was."""
+"""A delivery that no answer carried is no delivery: the message is given back at its place, and its
+count is as it was.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import pytest
 from engine.core import Core
 from engine.engine import Engine
 from engine.errors import EngineError, LogUnavailable
-from engine.verbs import Delivery, QueueSettings, SendEntry
+from engine.shapes import Delivery, QueueSettings, SendEntry
 from schemas.records import RedrivePolicy
 from state.errors import StateUnavailable
 from state.store import Store
@@ -89,7 +91,9 @@ def nothing(partition: int, offset: int) -> bool:
 
 
 def forget_bodies(engine: Engine) -> None:
-    """As after a restart: the worker has kept no bodies, and the window has none of what was sent until now."""
+    """As after a restart: the worker has kept no bodies, and the window has none of what was sent
+    until now.
+    """
     for queue in engine.core.control.queues.values():
         engine.core.bodies.gone(queue)
 
@@ -187,7 +191,7 @@ async def test_a_lease_shorter_than_the_read_does_not_end_before_it(once: Engine
 @pytest.fixture
 def in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each send goes to another partition."""
-    monkeypatch.setattr("engine.groups.RUN", 1)
+    monkeypatch.setattr("engine.send.batch.RUN", 1)
 
 
 async def test_no_lease_ends_before_the_slowest_read_of_its_receive(engine: Engine, reads: Reads, in_turn: None) -> None:
@@ -312,7 +316,8 @@ async def test_receives_do_not_fill_the_journal_while_nothing_can_be_read(once: 
             await asyncio.sleep(0.002)
 
     await asyncio.gather(*(ask(wait_ms) for wait_ms in (0, 0, 20, 50, 100)))
-    # About one look a second by each that was under way when the first failed; without a rest they are thousands.
+    # About one look a second by each that was under way when the first failed; without a rest they
+    # are thousands.
     assert await entries(once) - before < 60 and refused > 0
     reads.fails = nothing
     await asyncio.sleep(1.1)

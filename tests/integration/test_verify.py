@@ -1,4 +1,6 @@
-"""`verify` finds what was planted and nothing else; `rebuild` under traffic loses nothing. Real Kafka, real Redis."""
+"""`verify` finds what was planted and nothing else; `rebuild` under traffic loses nothing. Real
+Kafka, real Redis.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,14 @@ from typing import Any
 import pytest
 import redis
 
-from engine.compare import Difference
-from engine.doctor import Doctor
 from engine.engine import Engine
 from engine.errors import MessageLeased
-from engine.snapshots import snapshot_key
-from engine.verbs import QueueSettings, SendEntry
-from engine.verify import Report
-from facade import checkup
+from engine.journal.snapshots import snapshot_key
+from engine.recovery.compare import Difference
+from engine.recovery.maintenance import Doctor
+from engine.recovery.verify import Report
+from engine.shapes import QueueSettings, SendEntry
+from facade.cli import maintenance
 from facade.stack.errors import StackError
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute, BatchMark, Message, RedrivePolicy
@@ -42,7 +44,9 @@ ONLY_RED = Filter([Condition("colour", "string", b"red")])
 
 
 async def verify(engine: Engine, *names: str) -> Report:
-    """As `leaseway verify` in a process of its own: it shares nothing with the engine but Kafka and Redis."""
+    """As `leaseway verify` in a process of its own: it shares nothing with the engine but Kafka and
+    Redis.
+    """
     doctor = Doctor(engine.settings)
     try:
         await doctor.start()
@@ -100,7 +104,9 @@ async def one_step(engine: Engine, rest: random.Random, held: list[Any]) -> None
 
 
 async def random_traffic(engine: Engine, seed: int, steps: int = 60) -> list[Any]:
-    """Traffic on queue `q` with tags `default` and `red` and dead letters, with a torn batch and an unreadable record in between."""
+    """Traffic on queue `q` with tags `default` and `red` and dead letters, with a torn batch and an
+    unreadable record in between.
+    """
     rest = random.Random(seed)
     held: list[Any] = []
     await engine.create_queue(BY, "dead", QueueSettings(partitions=2))
@@ -193,7 +199,8 @@ def altered(client: Any, key: str, offset: int) -> None:
     client.hset(key, offset, DELIVERY.pack(nonce, count + 1, first, flag, time_ms))
 
 
-# What is broken by hand, at which offset it must be found, and words of what is said. Offsets 0-2 are acked, 3-5 leased, 6-9 ready.
+# What is broken by hand, at which offset it must be found, and words of what is said. Offsets 0-2
+# are acked, 3-5 leased, 6-9 ready.
 BREAKS: dict[str, tuple[Callable[[Any, UnitKeys], Any], int | None, str, str]] = {
     "ready message gone from visible": (lambda c, k: c.zrem(k.tag(0).visible, 7), 7, "nobody will receive it", "nothing settled"),
     "leased message gone from visible": (lambda c, k: c.zrem(k.tag(0).visible, 4), 4, "nobody will receive it", "open (nonce "),
@@ -216,7 +223,9 @@ BREAKS: dict[str, tuple[Callable[[Any, UnitKeys], Any], int | None, str, str]] =
 
 @pytest.fixture
 async def still(make_engine: MakeEngine) -> Engine:
-    """Queue `q`, one partition, ten messages, 5 and 9 red: three acked, three leased. Nothing runs any more."""
+    """Queue `q`, one partition, ten messages, 5 and 9 red: three acked, three leased. Nothing runs
+    any more.
+    """
     engine = await make_engine()
     await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
     await engine.create_tag(BY, "q", "red", 0, ONLY_RED, {})
@@ -319,7 +328,7 @@ async def test_verify_of_a_kafka_that_is_not_ours_makes_no_topics(make_engine: M
 
 def _verify_elsewhere(engine: Engine) -> tuple[int, str]:
     try:
-        checkup.verify(dataclasses.replace(engine.settings, topic_prefix="elsewhere"), [], as_json=False)
+        maintenance.verify(dataclasses.replace(engine.settings, topic_prefix="elsewhere"), [], as_json=False)
     except StackError as error:
-        return checkup.EXIT_NOT_COMPARED, str(error)
+        return maintenance.EXIT_NOT_COMPARED, str(error)
     return 0, ""

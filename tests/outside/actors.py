@@ -20,7 +20,9 @@ REPEAT_WITHIN_S = 240.0
 
 
 class Actor(threading.Thread):
-    """Takes steps until it is told to stop. A step that raises is a defect of the harness, and is written down as one."""
+    """Takes steps until it is told to stop. A step that raises is a defect of the harness, and is
+    written down as one.
+    """
 
     def __init__(self, book: Book, who: str, seed: str) -> None:
         super().__init__(name=who, daemon=True)
@@ -74,10 +76,12 @@ class Producer(Actor):
 
 
 class Liner(Actor):
-    """Sends to groups of its own of a FIFO queue: the next of a group only when the one before was answered.
+    """Sends to groups of its own of a FIFO queue: the next of a group only when the one before was
+    answered.
 
-    What got no answer is sent again with the same deduplication id; and now and then what was answered long ago is sent again, with
-    another body where the id is explicit, so that a repeat that is delivered is seen as such.
+    What got no answer is sent again with the same deduplication id; and now and then what was
+    answered long ago is sent again, with another body where the id is explicit, so that a repeat
+    that is delivered is seen as such.
     """
 
     def __init__(self, door: Door, queue: str, seed: str, pace: float, groups: int, explicit: bool) -> None:

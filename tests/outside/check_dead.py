@@ -9,7 +9,8 @@ from tests.outside.lanes import Lane
 from tests.outside.story import Copy, Story, told
 from tests.outside.verdict import Verdict
 
-# A lost mover is waited for 30 s (docs/bad-days.md), and the service is back 20 s after a fault, 40 s on a full machine.
+# A lost mover is waited for 30 s (docs/bad-days.md), and the service is back 20 s after a fault, 40
+# s on a full machine.
 MOVER_S, BACK_S, BACK_LOADED_S = 30.0, 20.0, 40.0
 
 
@@ -56,7 +57,9 @@ def _failed(story: Story, place: str, begin: float, end: float) -> str:
 
 
 def overdelivered(story: Story) -> Verdict:
-    """A message is not delivered more often than its policy says, but for counts that a loss of Redis may have taken back."""
+    """A message is not delivered more often than its policy says, but for counts that a loss of
+    Redis may have taken back.
+    """
     verdict = Verdict("max_receive_count is kept")
     for name, lane in story.lanes.items():
         for copy in story.at.get(name, ()) if lane.dies_after else ():
@@ -88,7 +91,9 @@ def once(story: Story) -> Verdict:
 
 
 def _forgotten(story: Story, copy: Copy) -> bool:
-    """A loss may have taken back a death: it is not in the book when that was, so the time of the last lease's end counts."""
+    """A loss may have taken back a death: it is not in the book when that was, so the time of the
+    last lease's end counts.
+    """
     lapses = [(got.t0 + got.lease, got.t0 + got.lease + MOVER_S) for got in copy.gots]
     kills = [(act.t0, act.t1 + MOVER_S) for act in copy.changes if act.op == "kill"]
     ends = [(end.t0, end.t1) for end in copy.ends]
@@ -96,7 +101,9 @@ def _forgotten(story: Story, copy: Copy) -> bool:
 
 
 def late(story: Story) -> Verdict:
-    """A letter is there within the bounds of a lost mover and of recovery, after it was due and the last fault before it was over."""
+    """A letter is there within the bounds of a lost mover and of recovery, after it was due and the
+    last fault before it was over.
+    """
     verdict = Verdict("letters are not late")
     bound = MOVER_S + back_within(story)
     for place, lane in _dead(story):

@@ -1,6 +1,7 @@
 """Leases: nothing early, one holder, settled stays settled, counts that grow.
 
-Each check is a function of a story. Neighbours: `judge` calls them. It must not know queues but by their lane.
+Each check is a function of a story. Neighbours: `judge` calls them. It must not know queues but by
+their lane.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from tests.outside.book import DONE
 from tests.outside.story import Copy, Got, Story, told
 from tests.outside.verdict import Verdict
 
-# Milliseconds are cut off in several places, and the clocks of client and service are two views of one machine.
+# Milliseconds are cut off in several places, and the clocks of client and service are two views of
+# one machine.
 MARGIN_S = 0.05
 
 
@@ -31,7 +33,9 @@ def delays(story: Story) -> Verdict:
 
 
 def due_again(story: Story, copy: Copy, got: Got, before: Got) -> tuple[float, bool]:
-    """The earliest time at which a message that `got` holds may be lent to `before`, and whether a loss may have forgotten it."""
+    """The earliest time at which a message that `got` holds may be lent to `before`, and whether a
+    loss may have forgotten it.
+    """
     due, excused = got.t0 + got.lease, story.excused(got.t0, got.t1, before.t1)
     for act in sorted(copy.changes, key=lambda act: act.t0):
         if act.handle != got.handle or not act.possible or act.t0 > before.t1:
@@ -45,7 +49,9 @@ def due_again(story: Story, copy: Copy, got: Got, before: Got) -> tuple[float, b
 
 
 def leases(story: Story) -> Verdict:
-    """While a lease lasts nobody else is lent the message; a released one does not come before its time."""
+    """While a lease lasts nobody else is lent the message; a released one does not come before its
+    time.
+    """
     verdict = Verdict("one holder at a time, none before its lease is over")
     for copy in story.copies.values():
         for i, later in enumerate(copy.gots):
@@ -96,7 +102,8 @@ def counts(story: Story) -> Verdict:
 
 
 def uncarried(story: Story) -> Verdict:
-    """A delivery that no answer carried is not counted; a receive whose answer nobody has may have carried some.
+    """A delivery that no answer carried is not counted; a receive whose answer nobody has may have
+    carried some.
 
     SQS goes on counting in a dead-letter queue where the source left off.
     """

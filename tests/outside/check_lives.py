@@ -1,6 +1,7 @@
 """Queues that are deleted and made anew: a new one is empty and stays, an old one is gone.
 
-One actor works on a name, one step after the other, so the entries of a name are its history. Neighbours: `judge` calls it.
+One actor works on a name, one step after the other, so the entries of a name are its history.
+Neighbours: `judge` calls it.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ def _next(story: Story, verdict: Verdict, name: str, life: _Life, entry: Entry) 
 
 
 def _created(life: _Life, entry: Entry, outcome: str) -> None:
-    """201 is a new life, whatever deletion is open: it has happened. 200 beside an open deletion says nothing."""
+    """201 is a new life, whatever deletion is open: it has happened. 200 beside an open deletion
+    says nothing.
+    """
     if outcome == DONE and (entry["made"] == 201 or not life.open_deletion):
         life.number, life.there, life.since, life.open_deletion = entry["life"], True, entry["t1"], False
     elif outcome == UNKNOWN:

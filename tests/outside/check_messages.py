@@ -1,4 +1,5 @@
-"""Messages: none lost, none invented, none doubled; what was refused did not happen; the log has what was answered.
+"""Messages: none lost, none invented, none doubled; what was refused did not happen; the log has
+what was answered.
 
 Each check is a function of a story. Neighbours: `judge` calls them.
 """
@@ -19,7 +20,9 @@ def wants(lane: Lane, tag: str, sent: Sent) -> bool:
 
 
 def lost(story: Story) -> Verdict:
-    """Nothing answered is lost: after the drain, each answered message was settled by somebody under each tag that wants it."""
+    """Nothing answered is lost: after the drain, each answered message was settled by somebody
+    under each tag that wants it.
+    """
     verdict = Verdict("nothing answered is lost")
     purges = {name: _purges(story, name) for name, lane in story.lanes.items() if lane.purged}
     for sent in story.sent.values():
@@ -49,7 +52,9 @@ def _repeat(sent: Sent) -> bool:
 
 
 def _purges(story: Story, queue: str) -> list[float]:
-    """When each purge that may have been done was over at the latest: one without an answer may lie in a process that stands still."""
+    """When each purge that may have been done was over at the latest: one without an answer may lie
+    in a process that stands still.
+    """
     ends = []
     for row in story.by_op["purge"]:
         if row["place"] == queue and row["outcome"] != "refused":
@@ -59,7 +64,9 @@ def _purges(story: Story, queue: str) -> list[float]:
 
 
 def phantoms(story: Story) -> Verdict:
-    """Nothing is delivered that was not sent, was refused, is not whole, or is not what the tag takes."""
+    """Nothing is delivered that was not sent, was refused, is not whole, or is not what the tag
+    takes.
+    """
     verdict = Verdict("nothing but what was sent")
     whole = {(row["place"], got["id"]) for row in story.by_op["receive"] for got in row["got"] if not got.get("whole", True)}
     for copy in story.copies.values():
@@ -79,7 +86,9 @@ def phantoms(story: Story) -> Verdict:
 
 
 def doubled(story: Story) -> Verdict:
-    """One send makes one message; in a FIFO queue all sends of one deduplication id within five minutes do."""
+    """One send makes one message; in a FIFO queue all sends of one deduplication id within five
+    minutes do.
+    """
     verdict = Verdict("one send, one message; dedup within five minutes")
     for (place, token), copies in story.of.items():
         sent, lane = story.sent.get(token), story.lane(place)
@@ -99,7 +108,9 @@ def doubled(story: Story) -> Verdict:
 
 
 def in_the_log(story: Story) -> Verdict:
-    """A Kafka-native reader finds every answered send in the queue's topic; in a standard queue once, and never twice."""
+    """A Kafka-native reader finds every answered send in the queue's topic; in a standard queue
+    once, and never twice.
+    """
     verdict = Verdict("Kafka-native readers see each answered send once")
     rows = [tuple(row) for entry in story.by_op["log"] for row in entry["rows"]]
     if not rows:
@@ -119,7 +130,9 @@ def in_the_log(story: Story) -> Verdict:
 
 
 def purges(story: Story) -> Verdict:
-    """What was answered before a purge does not come to a receive that was asked for after the purge's answer."""
+    """What was answered before a purge does not come to a receive that was asked for after the
+    purge's answer.
+    """
     verdict = Verdict("a purge removes what was before")
     for row in story.by_op["purge"]:
         if row["outcome"] != DONE:

@@ -1,6 +1,8 @@
-"""FIFO: a message of a group comes only when all before it are settled, or stand before it in the same answer.
+"""FIFO: a message of a group comes only when all before it are settled, or stand before it in the
+same answer.
 
-The sender of a group waits for each answer, so the order is that of the numbers in the tokens. Neighbours: `judge` calls it.
+The sender of a group waits for each answer, so the order is that of the numbers in the tokens.
+Neighbours: `judge` calls it.
 """
 
 from __future__ import annotations

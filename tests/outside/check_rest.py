@@ -1,4 +1,5 @@
-"""What a run ends with, and how it went: counts of queues at rest, statuses, tasks, recovery after each fault.
+"""What a run ends with, and how it went: counts of queues at rest, statuses, tasks, recovery after
+each fault.
 
 Neighbours: `judge` calls them.
 """
@@ -114,7 +115,8 @@ def recovery(story: Story) -> tuple[Verdict, list[dict[str, Any]]]:
     verdict, rows, bound = Verdict("back in time"), [], back_within(story)
     good = sorted((row["t0"], row["t1"]) for row in story.by_op["probe"] if row["outcome"] == DONE)
     for fault in story.faults:
-        # A killed process and a flushed Redis are healed by the service itself; what stood still was stopped by us.
+        # A killed process and a flushed Redis are healed by the service itself; what stood still
+        # was stopped by us.
         since = fault.end if _pauses(fault) else fault.begin
         since = max([since, *(other.end for other in story.faults if _pauses(other) and other.begin <= since < other.end)])
         back = next((end - since for begin, end in good if begin >= since), None)
@@ -135,7 +137,9 @@ def _pauses(fault: Fault) -> bool:
 
 
 def works(story: Story) -> Verdict:
-    """Each steady queue is sent to and received from again within the bound after a fault that a quiet time followed."""
+    """Each steady queue is sent to and received from again within the bound after a fault that a
+    quiet time followed.
+    """
     verdict, bound = Verdict("each queue works again after each fault"), back_within(story)
     # Probes are told to stop together with those who send.
     stop = max((row["t1"] for row in story.by_op["probe"]), default=0.0)

@@ -1,4 +1,5 @@
-"""What a client can ask, in whichever dialect; every call is written into the book with its outcome.
+"""What a client can ask, in whichever dialect; every call is written into the book with its
+outcome.
 
 Neighbours: `native` and `amazon` speak; actors call. It must not know queues' rules.
 """
@@ -134,7 +135,9 @@ class Door(abc.ABC):
         return counts
 
     def create(self, queue: str, settings: dict[str, Any], **more: Any) -> int:
-        """201 made, 200 it was there, else 0 (written with its outcome); SQS can't tell 201 from 200."""
+        """201 made, 200 it was there, else 0 (written with its outcome); SQS can't tell 201 from
+        200.
+        """
         t0, made = self._book.now(), 0
         outcome: dict[str, Any] = {"outcome": DONE}
         try:

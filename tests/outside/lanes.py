@@ -1,6 +1,7 @@
 """The queues of a run, and what is promised of each beyond what is promised of all.
 
-Neighbours: `crew` puts actors on them, `story` reads them back from the book. It must not know faults.
+Neighbours: `crew` puts actors on them, `story` reads them back from the book. It must not know
+faults.
 """
 
 from __future__ import annotations
@@ -65,5 +66,6 @@ LANES: list[Lane] = [
     *(Lane(f"m-{i:02}", settings={"partitions": 1 + i % 4}) for i in range(MANY)),
 ]
 PROBES = [Lane(f"probe-{i}") for i in range(3)]
-# It must be there: by value a filter asks for a type too, and SQS has `String` where the native dialect has `string`.
+# It must be there: by value a filter asks for a type too, and SQS has `String` where the native
+# dialect has `string`.
 TAG_FILTER = {"conditions": [{"name": "kind"}]}

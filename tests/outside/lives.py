@@ -1,8 +1,9 @@
 """A name whose queue is made, used, deleted and made anew all the time.
 
-Each life has tokens of its own. After a deletion of unknown outcome the actor asks for no other: it tries to make the queue anew
-until it is told 201. So one deletion at most is ever open, and one that has happened has no right to happen again.
-Neighbours: `check_lives` judges; `weather` may ask to be told when a deletion begins, and by which connection.
+Each life has tokens of its own. After a deletion of unknown outcome the actor asks for no other: it
+tries to make the queue anew until it is told 201. So one deletion at most is ever open, and one
+that has happened has no right to happen again. Neighbours: `check_lives` judges; `weather` may ask
+to be told when a deletion begins, and by which connection.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ class Doorbell:
         self._wanted, self._rung = threading.Event(), queue.SimpleQueue[tuple[int, str, threading.Event]]()
 
     def ring(self, port: int, name: str) -> None:
-        """Say which client port deletes which queue; returns at once unless somebody wants to know."""
+        """Say which client port deletes which queue; returns at once unless somebody wants to
+        know.
+        """
         if self._wanted.is_set():
             self._wanted.clear()
             seen = threading.Event()

@@ -1,4 +1,5 @@
-"""The native dialect over sockets, with nothing between: one connection a client, made again after any trouble.
+"""The native dialect over sockets, with nothing between: one connection a client, made again after
+any trouble.
 
 Neighbours: `door` has the verbs; `rude` uses `exchange` by hand. It must not know queues' rules.
 """
@@ -66,7 +67,9 @@ class Native(Door):
         self._connection: http.client.HTTPConnection | None = None
 
     def call(self, method: str, path: str, body: Any = None, wait: float = 0) -> tuple[int, Any]:
-        """Status and decoded answer; Trouble of outcome `unknown` or `unreached` when there is none."""
+        """Status and decoded answer; Trouble of outcome `unknown` or `unreached` when there is
+        none.
+        """
         connection = self._connected(self._patience + wait)
         try:
             text = None if body is None else json.dumps(body)

@@ -1,4 +1,5 @@
-"""The rest of the crew: who keeps many queues a little busy, purges, redrives, probes, and speaks Kafka.
+"""The rest of the crew: who keeps many queues a little busy, purges, redrives, probes, and speaks
+Kafka.
 
 Neighbours: `crew` hires them. It must not know faults.
 """
@@ -22,7 +23,9 @@ _TOKEN = re.compile(rb"tk-[\w.~-]+(?=\|)")
 
 
 class Rounds(Actor):
-    """Goes round many queues: sends to each, receives from each, acks. So each has journal and snapshots of its own."""
+    """Goes round many queues: sends to each, receives from each, acks. So each has journal and
+    snapshots of its own.
+    """
 
     def __init__(self, door: Door, queues: list[str], seed: str) -> None:
         super().__init__(door._book, f"many/{door.name}/{door.who}", seed)
@@ -57,14 +60,18 @@ class Purger(Actor):
 
 
 class Redriver(Actor):
-    """Sends the letters of a dead-letter queue back where they came from, and waits for the task."""
+    """Sends the letters of a dead-letter queue back where they came from, and waits for the
+    task.
+    """
 
     def __init__(self, door: Native, queue: str, seed: str) -> None:
         super().__init__(door._book, f"{queue}/redrive", seed)
         self.door, self.queue = door, queue
 
     def step(self) -> None:
-        """One task, followed to its end or until stopped; the run asks for the rest of the tasks at its end."""
+        """One task, followed to its end or until stopped; the run asks for the rest of the tasks at
+        its end.
+        """
         self.rest(4, 9)
         task = "" if self.stopped.is_set() else self.door.redrive(self.queue)
         while task and not self.stopped.is_set() and self.door.task(self.queue, task) not in ("completed", "failed", "cancelled"):
@@ -72,7 +79,9 @@ class Redriver(Actor):
 
 
 class Probe(Actor):
-    """Sends and receives one message, on fresh connections, over and over: how soon is the service back?"""
+    """Sends and receives one message, on fresh connections, over and over: how soon is the service
+    back?
+    """
 
     def __init__(self, door: Native, queue: str, seed: str) -> None:
         super().__init__(door._book, f"{queue}/probe", seed)
@@ -133,7 +142,9 @@ class KafkaSender(Actor):
 
 
 class KafkaReader(Actor):
-    """Reads the topics of all queues from their beginning, as any program of the Kafka world may; writes what it saw."""
+    """Reads the topics of all queues from their beginning, as any program of the Kafka world may;
+    writes what it saw.
+    """
 
     def __init__(self, book: Book, bootstrap: str, seed: str) -> None:
         super().__init__(book, "kafka/read", seed)

@@ -1,4 +1,5 @@
-"""Books written by hand: one where all is right, and for each check some where it is not. They prove that a check can fail.
+"""Books written by hand: one where all is right, and for each check some where it is not. They
+prove that a check can fail.
 
 Neighbours: `test_checks`. It must not know how a check works.
 """

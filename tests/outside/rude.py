@@ -1,7 +1,8 @@
-"""Clients that behave badly: they go away, stop half-way, take their time, or ask for what is wrong.
+"""Clients that behave badly: they go away, stop half-way, take their time, or ask for what is
+wrong.
 
-A client that goes away in mid-poll closes only its own side and reads on until the server ends: so it knows for certain whether it
-was answered. Neighbours: `native`. It must not know what is right.
+A client that goes away in mid-poll closes only its own side and reads on until the server ends: so
+it knows for certain whether it was answered. Neighbours: `native`. It must not know what is right.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ class Rude(Actor):
 
 
 class Leaver(Rude):
-    """Long polls that it leaves after a moment, reading what still comes; what it was given it acks or lets lapse."""
+    """Long polls that it leaves after a moment, reading what still comes; what it was given it acks
+    or lets lapse.
+    """
 
     def step(self) -> None:
         """One poll."""
@@ -74,7 +77,8 @@ class Leaver(Rude):
             data, ended = self._ask_and_leave(line, {"max": limit, "wait_seconds": wait, "lease_seconds": lease})
         found = answer_in(data)
         if found is None:
-            # The end of the stream without a byte: no answer was carried. Anything else leaves it open.
+            # The end of the stream without a byte: no answer was carried. Anything else leaves it
+            # open.
             outcome = "gone" if ended and not data else UNKNOWN
             self.door.wrote_receive(self.queue, t0, limit, wait, lease, None, outcome=outcome)
         elif outcome_of(found[0]) != DONE:
@@ -113,7 +117,9 @@ class Leaver(Rude):
 
 
 class Vandal(Rude):
-    """Half requests, whole requests without waiting for the answer, polls cut off, and very slow ones."""
+    """Half requests, whole requests without waiting for the answer, polls cut off, and very slow
+    ones.
+    """
 
     def step(self) -> None:
         """One of the four."""

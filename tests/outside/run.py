@@ -1,6 +1,8 @@
-"""One run: a real stack, the crew, the weather, the drain, the judgement. Exit status 1 = a promise was broken.
+"""One run: a real stack, the crew, the weather, the drain, the judgement. Exit status 1 = a promise
+was broken.
 
-Neighbours: all of this package. `--keep` keeps the book and the logs; they are kept anyway when something was broken.
+Neighbours: all of this package. `--keep` keeps the book and the logs; they are kept anyway when
+something was broken.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Directed stories, for what random weather finds seldom: each is a defect that was once found by hand.
+"""Directed stories, for what random weather finds seldom: each is a defect that was once found by
+hand.
 
 Neighbours: `run --script NAME`. It must not know what is right.
 """
@@ -15,7 +16,9 @@ from tests.outside.weather import STALE, Gust, Hands, strike
 
 
 def _stale_snapshots(hands: Hands) -> list[str]:
-    """One worker stands still until the other writes all snapshots; that one is stopped in the middle, and Redis emptied later."""
+    """One worker stands still until the other writes all snapshots; that one is stopped in the
+    middle, and Redis emptied later.
+    """
     time.sleep(5)
     with hands.struck("pause worker"), hands.paused("worker", 0):
         time.sleep(36)
@@ -27,7 +30,9 @@ def _stale_snapshots(hands: Hands) -> list[str]:
 
 
 def _woken_deleter(hands: Hands) -> list[str]:
-    """A worker stands still for 50 s in the middle of a deletion, three times; the queue is made anew by the other meanwhile."""
+    """A worker stands still for 50 s in the middle of a deletion, three times; the queue is made
+    anew by the other meanwhile.
+    """
     for _ in range(3):
         time.sleep(5)
         strike(hands, Gust("pause worker that deletes", 50, part=0))
@@ -36,7 +41,9 @@ def _woken_deleter(hands: Hands) -> list[str]:
 
 
 def _undelivered(hands: Hands) -> list[str]:
-    """Calm, then Kafka stands still for 20 s, then workers are killed and the bodies that they kept are gone."""
+    """Calm, then Kafka stands still for 20 s, then workers are killed and the bodies that they kept
+    are gone.
+    """
     time.sleep(20)
     with hands.struck("pause kafka"), hands.paused("kafka"):
         time.sleep(20)
@@ -53,7 +60,9 @@ def _undelivered(hands: Hands) -> list[str]:
 
 
 def _calm(hands: Hands) -> list[str]:
-    """Nothing happens for half a minute: whatever is found is the harness's own, or found without faults."""
+    """Nothing happens for half a minute: whatever is found is the harness's own, or found without
+    faults.
+    """
     time.sleep(30)
     return ["calm"]
 

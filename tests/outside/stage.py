@@ -1,4 +1,5 @@
-"""Before and after the weather: queues are made and filled, and at the end counted, emptied and counted again.
+"""Before and after the weather: queues are made and filled, and at the end counted, emptied and
+counted again.
 
 Neighbours: `run`. It must not know faults, nor what is right.
 """
@@ -44,7 +45,9 @@ def fill_rest(book: Book, port: int) -> None:
 
 
 def wait_rest(book: Book, port: int, seconds: float) -> None:
-    """Wait until nothing is leased or delayed any more, then write down each place's counts, in both dialects."""
+    """Wait until nothing is leased or delayed any more, then write down each place's counts, in
+    both dialects.
+    """
     native, sqs = Native(book, "count-n", port), Amazon(book, "count-a", port)
     end = time.monotonic() + seconds
     waiting = [place for place in everything() if place != "rest"]
@@ -63,7 +66,9 @@ def _busy(door: Native, place: str) -> bool:
 
 
 def drain(book: Book, port: int, threads: int = 6, seconds: float = 150) -> None:
-    """Receive and ack whatever is there, and count what is left. Dead-letter queues come after all others."""
+    """Receive and ack whatever is there, and count what is left. Dead-letter queues come after all
+    others.
+    """
     places = [place for place in everything() if place != "rest"]
     dead = {lane.name for lane in LANES if lane.is_dead_of}
     end = time.monotonic() + seconds
@@ -93,7 +98,8 @@ def _drain_all(book: Book, port: int, door: Native, left: list[str], lock: threa
             if lent:
                 speaker.settle(place, lent)
             empty = empty + 1 if lent == [] else 0
-            # Nothing twice and nothing counted: empty. Nothing eight times though something is counted: said to the judge.
+            # Nothing twice and nothing counted: empty. Nothing eight times though something is
+            # counted: said to the judge.
             if empty >= 2 and (empty >= 12 or not sum((door.counts(place) or {"some": 1}).values())):
                 break
         door.counts(place, drained=True)

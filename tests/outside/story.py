@@ -1,7 +1,8 @@
-"""The book in the order the checks ask for: tokens, copies of messages, leases, losses. Nothing here judges.
+"""The book in the order the checks ask for: tokens, copies of messages, leases, losses. Nothing
+here judges.
 
-A *copy* is a message id at a place (queue or queue@tag): a dead letter is another copy than the message it was.
-Neighbours: `judge` makes it, `check_*` read it.
+A *copy* is a message id at a place (queue or queue@tag): a dead letter is another copy than the
+message it was. Neighbours: `judge` makes it, `check_*` read it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Any
 from tests.outside.book import BROKEN, DONE, REFUSED, UNKNOWN, UNREACHED, Entry
 from tests.outside.lanes import Lane
 
-# docs/reliability.md, "What bends": an ack, lease or count is forgotten by a loss of Redis if it was answered within a second of
-# it, or since another fault (Kafka, a worker) began that was healed less than eight seconds before it.
+# docs/reliability.md, "What bends": an ack, lease or count is forgotten by a loss of Redis if it
+# was answered within a second of it, or since another fault (Kafka, a worker) began that was healed
+# less than eight seconds before it.
 LOSS_S, HEALED_S = 1.0, 8.0
 # How soon a worker may be expected to notice that a client has gone.
 UNNOTICED_S = 1.0
@@ -116,13 +118,17 @@ class Fault:
 
 
 class Carried:
-    """Deliveries that may have been in answers nobody has: each such receive explains as many as it asked for, no more."""
+    """Deliveries that may have been in answers nobody has: each such receive explains as many as it
+    asked for, no more.
+    """
 
     def __init__(self, rows: list[Entry]) -> None:
         self._left = [[row["t0"], row["t1"] + UNNOTICED_S, row["max"]] for row in rows]
 
     def explains(self, missing: int, begin: float, end: float) -> bool:
-        """Whether `missing` deliveries of one message between two times may have been there; what explains them is used up."""
+        """Whether `missing` deliveries of one message between two times may have been there; what
+        explains them is used up.
+        """
         rows = [row for row in self._left if row[0] < end and row[1] > begin and row[2] > 0][:missing]
         for row in rows:
             row[2] -= 1
@@ -169,7 +175,9 @@ class Story:
         return [f"{lane.name}@{tag}" if tag else lane.name, *([lane.dead] if lane.dead else [])]
 
     def excused(self, t0: float, t1: float, before: float = float("inf")) -> bool:
-        """Whether a loss of Redis that began before `before` may have undone what was asked at t0 and answered at t1."""
+        """Whether a loss of Redis that began before `before` may have undone what was asked at t0
+        and answered at t1.
+        """
         return any(begin <= before and t0 <= end and t1 >= self._bends_from(begin) for begin, end in self.losses)
 
     def _bends_from(self, loss: float) -> float:
@@ -183,7 +191,8 @@ class Story:
     def firm(self, copy: Copy, end: Act) -> bool:
         """Whether an ack that was answered as done certainly settled its message.
 
-        The native dialect says so. SQS says success to an old handle too: there the lease must have lasted, by the client's clock.
+        The native dialect says so. SQS says success to an old handle too: there the lease must have
+        lasted, by the client's clock.
         """
         if end.result != DONE:
             return False
@@ -197,7 +206,9 @@ class Story:
         return end.t1 < got.t0 + got.lease and not others and not changed
 
     def unheard(self, place: str) -> list[Entry]:
-        """Receives at a place of which nobody knows whether they carried something: no answer, or Redis stood still meanwhile."""
+        """Receives at a place of which nobody knows whether they carried something: no answer, or
+        Redis stood still meanwhile.
+        """
         stood = [fault for fault in self.faults if "redis" in fault.name]
         return [
             row

@@ -1,4 +1,6 @@
-"""Each check sees what was planted for it, and nothing in a book where all is right. No services."""
+"""Each check sees what was planted for it, and nothing in a book where all is right. No
+services.
+"""
 
 from __future__ import annotations
 

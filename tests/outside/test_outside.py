@@ -1,4 +1,5 @@
-"""One short seed of the second harness, with real services: about a minute and a half with what comes before and after.
+"""One short seed of the second harness, with real services: about a minute and a half with what
+comes before and after.
 
 Longer ones: docs/reliability.md. Bounds are on what is right; those on time are the documents' own.
 """
@@ -16,7 +17,8 @@ MAY_HAVE_NOTHING = {"works", "late letters", "purges"}
 
 
 def test_every_promise_holds_for_clients_who_know_the_documents_alone(programs: None, tmp_path: Path) -> None:
-    # A process of its own: clients that are cut off leave sockets behind, which is an error in this one.
+    # A process of its own: clients that are cut off leave sockets behind, which is an error in this
+    # one.
     command = [sys.executable, "-m", "tests.outside.run", "--seed", "1", "--seconds", "45", "--report", str(tmp_path / "report.json")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, (done.stdout + done.stderr)[-6_000:]

@@ -1,15 +1,19 @@
-"""Whether a message may die that nobody was given: asked from outside, over HTTP, with a book of what clients have read.
+"""Whether a message may die that nobody was given: asked from outside, over HTTP, with a book of
+what clients have read.
 
     python -m tests.outside.undelivered --messages 100000 --stop 20
 
-Plants messages in a queue of which one delivery is the last (max_receive_count 1), starts the service again, so that no worker has their
-bodies, and receives with waits of 20 to 120 ms and leases of a few seconds. Nothing is ever acknowledged: each message must become a dead
-letter, after a delivery that somebody has read. Meanwhile clients go away in mid-poll, and Kafka stands still for a while.
+Plants messages in a queue of which one delivery is the last (max_receive_count 1), starts the
+service again, so that no worker has their bodies, and receives with waits of 20 to 120 ms and
+leases of a few seconds. Nothing is ever acknowledged: each message must become a dead letter, after
+a delivery that somebody has read. Meanwhile clients go away in mid-poll, and Kafka stands still for
+a while.
 
-A client that goes closes its side of the connection and reads on: the service sees what it would see of one that has closed all of it, and
-what it had sent before it saw that is still read, so the book is exact. `--broken` has some clients end the connection at once instead, by
-a reset: what the service sent in the moment before the reset came to it is lost to the book. Letters that no book has are then counted as
-in doubt, and there can't be more than such clients had asked for.
+A client that goes closes its side of the connection and reads on: the service sees what it would
+see of one that has closed all of it, and what it had sent before it saw that is still read, so the
+book is exact. `--broken` has some clients end the connection at once instead, by a reset: what the
+service sent in the moment before the reset came to it is lost to the book. Letters that no book has
+are then counted as in doubt, and there can't be more than such clients had asked for.
 """
 
 from __future__ import annotations
@@ -42,7 +46,9 @@ _RESET = struct.pack("ii", 1, 0)
 
 @dataclass
 class Book:
-    """What clients have read, by body: how often. `statuses` of receives; `left` and `broken`: how many clients went, and how."""
+    """What clients have read, by body: how often. `statuses` of receives; `left` and `broken`: how
+    many clients went, and how.
+    """
 
     carried: Counter[str] = field(default_factory=Counter)
     counts: Counter[int] = field(default_factory=Counter)
@@ -81,7 +87,9 @@ class Line:
         await self._writer.drain()
 
     async def hear(self) -> tuple[int, bytes]:
-        """The answer. Raises OSError, or EOFError when the connection ends before the answer does."""
+        """The answer. Raises OSError, or EOFError when the connection ends before the answer
+        does.
+        """
         assert self._reader is not None
         head = await self._reader.readuntil(b"\r\n\r\n")
         fields = dict(line.split(b": ", 1) for line in head.lower().split(b"\r\n")[1:-2])
@@ -115,7 +123,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Plan:
-    """`leaves` and `broken`: of a hundred receives, how many have a client that goes. `stop_s`: how long Kafka stands still."""
+    """`leaves` and `broken`: of a hundred receives, how many have a client that goes. `stop_s`: how
+    long Kafka stands still.
+    """
 
     messages: int
     clients: int = 24
@@ -129,7 +139,9 @@ class Plan:
 
 @dataclass
 class Verdict:
-    """`undelivered`: letters that no client was given, though the book is exact; `lost`: messages of which nothing is left."""
+    """`undelivered`: letters that no client was given, though the book is exact; `lost`: messages
+    of which nothing is left.
+    """
 
     messages: int
     letters: int

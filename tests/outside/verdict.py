@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Verdict:
-    """A promise: how often it was looked at, how often it was broken, and how often the documents let it bend."""
+    """A promise: how often it was looked at, how often it was broken, and how often the documents
+    let it bend.
+    """
 
     name: str
     looked: int = 0

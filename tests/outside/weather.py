@@ -1,7 +1,7 @@
 """Bad weather: which faults strike, when and for how long, by seed; and the hands that do it.
 
-Every fault is written down when it begins and when it is over. A killed process is over when a probe has got through again.
-Neighbours: `run`. It must not know what is right.
+Every fault is written down when it begins and when it is over. A killed process is over when a
+probe has got through again. Neighbours: `run`. It must not know what is right.
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ class Hands:
         self.book.write("loss", t0)
 
     def wait_snapshot(self, within_s: float) -> None:
-        """Until the first snapshots of a round are in Kafka: who writes them is about to write the others."""
+        """Until the first snapshots of a round are in Kafka: who writes them is about to write the
+        others.
+        """
         group = {"group.id": "outside-snapshots", "auto.offset.reset": "latest", "fetch.wait.max.ms": 5, "log_level": 0}
         consumer = Consumer({"bootstrap.servers": self.up.run["kafka"]["bootstrap"], **group})
         try:
@@ -212,7 +214,9 @@ def _killed_asleep(hands: Hands, gust: Gust) -> None:
 
 
 def pause_deleter(hands: Hands, gust: Gust) -> None:
-    """A worker that is deleting a queue stands still: from when the topic is gone, or after a moment."""
+    """A worker that is deleting a queue stands still: from when the topic is gone, or after a
+    moment.
+    """
     rung = hands.bell.next(40)
     if rung is None:
         return
@@ -230,7 +234,9 @@ def pause_deleter(hands: Hands, gust: Gust) -> None:
 
 
 def _stale_owner(hands: Hands, gust: Gust) -> None:
-    """A worker that may be writing snapshots stands still, the other works on; all is quiet when it wakes, then Redis is emptied."""
+    """A worker that may be writing snapshots stands still, the other works on; all is quiet when it
+    wakes, then Redis is emptied.
+    """
     hands.wait_snapshot(15)
     with contextlib.ExitStack() as hush:
         with hands.struck("pause worker"), hands.paused("worker", gust.part):
@@ -279,7 +285,9 @@ def strike(hands: Hands, gust: Gust) -> None:
 
 
 def blow(hands: Hands, seed: int, seconds: float) -> list[str]:
-    """Gusts for `seconds`, with pauses of 4 to 10 s; the names of those that struck. None is begun that would last beyond."""
+    """Gusts for `seconds`, with pauses of 4 to 10 s; the names of those that struck. None is begun
+    that would last beyond.
+    """
     rng, end, struck = random.Random(f"pauses {seed}"), time.monotonic() + seconds, []
     for gust in schedule(seed):
         time.sleep(max(0.0, min(rng.uniform(4, 10), end - time.monotonic())))

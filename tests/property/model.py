@@ -1,4 +1,5 @@
-"""A unit's window in plain Python: what the scripts promise, written the obvious way. The property test compares the two.
+"""A unit's window in plain Python: what the scripts promise, written the obvious way. The property
+test compares the two.
 
 Neighbours: `test_window.py`. It must not share code with state/.
 """
@@ -64,7 +65,8 @@ class Model:
         for offset in self.due(number):
             m = self.tags[number].open[offset]
             message = self.messages[offset]
-            # Without a body the window knows no more than when it was receivable at first, of a message that was given back too.
+            # Without a body the window knows no more than when it was receivable at first, of a
+            # message that was given back too.
             due = message.due if not message.bare else m.first if m.count else m.visible
             if m.flag not in (1, 2) and due + retention <= self.now:
                 expired.append(offset)

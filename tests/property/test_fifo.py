@@ -1,7 +1,9 @@
-"""Random verbs on a FIFO unit (real Redis): after each receive the order rules hold; at the end each message came once, in order.
+"""Random verbs on a FIFO unit (real Redis): after each receive the order rules hold; at the end
+each message came once, in order.
 
-The model is a list of records per group, written the obvious way. LEASEWAY_PROPERTY_SEED and LEASEWAY_PROPERTY_RUNS choose the runs.
-Neighbours: `test_window.py` does the same for standard units.
+The model is a list of records per group, written the obvious way. LEASEWAY_PROPERTY_SEED and
+LEASEWAY_PROPERTY_RUNS choose the runs. Neighbours: `test_window.py` does the same for standard
+units.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from engine.fifo import DEDUP_MS, group_digest
+from engine.rules.fifo import DEDUP_MS, group_digest
 from state.connection import Connection
 from state.keys import Unit
 from state.replies import LoadEntry, Window
@@ -31,7 +33,9 @@ TAGS = [0, 1]
 
 @pytest.fixture
 async def stores(stack: Any) -> AsyncIterator[list[Store]]:
-    """One with room, one whose tags take five messages, so that they fall behind each other, and one that holds three bodies."""
+    """One with room, one whose tags take five messages, so that they fall behind each other, and
+    one that holds three bodies.
+    """
     connection, prefix = Connection(stack.redis_url), f"fifo{secrets.token_hex(3)}"
     await connection.start()
     yield [Store(connection, prefix, w) for w in (Window(10_000, 10**7), Window(10_000, 10**7, max_open=5), Window(3, 10**7))]

@@ -1,8 +1,11 @@
-"""Random verbs of several clients on the scripts (real Redis) and on the model: after each step both must agree.
+"""Random verbs of several clients on the scripts (real Redis) and on the model: after each step
+both must agree.
 
-Half of the runs have groups: noisy ones go behind the others, and what Redis counts of each group is what the model counts.
+Half of the runs have groups: noisy ones go behind the others, and what Redis counts of each group
+is what the model counts.
 
-LEASEWAY_PROPERTY_SEED and LEASEWAY_PROPERTY_RUNS choose the runs; a failure names its seed and step.
+LEASEWAY_PROPERTY_SEED and LEASEWAY_PROPERTY_RUNS choose the runs; a failure names its seed and
+step.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from engine.fifo import group_digest
+from engine.rules.fifo import group_digest
 from state.connection import Connection
 from state.keys import Unit
 from state.replies import LoadEntry, Window
@@ -250,7 +253,9 @@ class Run:
         self.model.now += self.random.choice([1, 300, 2_000, 20_000])
 
     async def check(self) -> None:
-        """Invariants: counts are exact, one state per message, floor below all that is open, bytes add up."""
+        """Invariants: counts are exact, one state per message, floor below all that is open, bytes
+        add up.
+        """
         counts = await self.store.info(self.unit, GENERATION, self.tags, now_ms=self.model.now)
         for tag, got in zip(self.tags, counts, strict=True):
             assert (got.ready, got.delayed, got.leased) == self.model.counts(tag), f"tag {tag}"

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from facade.stack.errors import StackError
 from facade.stack.programs import find_java
 from facade.stack.spark_submit import connectors
-from spark.session import session
+from spark.frames.session import session
 from tests.browser.chromium import Page, page
 from tests.browser.fetch import browser
 from tests.clients import NotFetched

@@ -1,4 +1,5 @@
-"""Traffic over HTTP of which the client keeps its own books: what it sent, got, gave back, lost to the dead-letter queue, redrove.
+"""Traffic over HTTP of which the client keeps its own books: what it sent, got, gave back, lost to
+the dead-letter queue, redrove.
 
 Neighbours: `test_end_to_end.py` compares the books with the reports. It must not know Spark.
 """
@@ -46,7 +47,9 @@ class Person:
 
 
 class Books:
-    """Counts by (queue, tag, what): `requests` and `messages`; of sends by (queue, principal) also `bytes`."""
+    """Counts by (queue, tag, what): `requests` and `messages`; of sends by (queue, principal) also
+    `bytes`.
+    """
 
     def __init__(self, endpoint: str) -> None:
         self.olga, self.alice, self.bob = (Person(endpoint, name) for name in ("olga", "alice", "bob"))
@@ -59,7 +62,9 @@ class Books:
             person.close()
 
     def make_queues(self) -> None:
-        """A queue of one partition, so that a call is one entry of the journal; its dead-letter queue; a tag with a filter."""
+        """A queue of one partition, so that a call is one entry of the journal; its dead-letter
+        queue; a tag with a filter.
+        """
         self.olga.call("POST", "/v1/queues", {"name": DEAD, "partitions": 1})
         policy = {"dead_letter_queue": DEAD, "max_receive_count": 2}
         self.olga.call("POST", "/v1/queues", {"name": QUEUE, "partitions": 1, "lease_seconds": 3600, "redrive_policy": policy})
@@ -105,7 +110,9 @@ class Books:
         self.messages[QUEUE, "default", "dead"] += len(handles)
 
     def exhaust(self, count: int) -> None:
-        """Gives `count` messages back as often as they may be received; the receive after that finds them dying."""
+        """Gives `count` messages back as often as they may be received; the receive after that
+        finds them dying.
+        """
         self.release(self.receive(count))
         self.show_at_once(self.receive(count))
         self.olga.call("POST", f"/v1/queues/{QUEUE}/receive", {"max": count, "wait_seconds": 0})

@@ -1,8 +1,10 @@
-"""Dead letters with causes planted among them, made by the service itself: sent, received, and killed by their consumer.
+"""Dead letters with causes planted among them, made by the service itself: sent, received, and
+killed by their consumer.
 
-Two queues. In `mixed` five formats come together, and each has one cause of its own; in `orders` all is JSON, and the causes are one
-thing each beside which the letters differ as real ones do: ids, times, amounts, regions, optional fields, attributes.
-Neighbours: `test_clusters.py`, `benchmarks/letters.py`. Must not know Spark.
+Two queues. In `mixed` five formats come together, and each has one cause of its own; in `orders`
+all is JSON, and the causes are one thing each beside which the letters differ as real ones do: ids,
+times, amounts, regions, optional fields, attributes. Neighbours: `test_clusters.py`,
+`benchmarks/letters.py`. Must not know Spark.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ CAUSES = {"mixed": MIXED, "orders": ORDERS}
 
 
 def plant(endpoint: str, queue: str, letters: int, seed: int = 1) -> dict[str, str]:
-    """Sends as many good messages as bad ones, acks the good ones and kills the others; message id -> cause of what was killed.
+    """Sends as many good messages as bad ones, acks the good ones and kills the others; message id
+    -> cause of what was killed.
 
     Returns when the dead-letter queue has all of them.
     """

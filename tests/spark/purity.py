@@ -1,4 +1,6 @@
-"""How well clusters of letters agree with the causes for which they died. Neighbours: `planted.py` knows the causes."""
+"""How well clusters of letters agree with the causes for which they died. Neighbours: `planted.py`
+knows the causes.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from pyspark.sql import functions as F
 
 
 def found_of(clustered: DataFrame) -> tuple[float, dict[str, float]]:
-    """(purity: share of the letters in clusters that are of their cluster's main cause, cause -> share that one cluster holds).
+    """(purity: share of the letters in clusters that are of their cluster's main cause, cause ->
+    share that one cluster holds).
 
     Reads cluster and cause.
     """

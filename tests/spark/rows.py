@@ -1,6 +1,8 @@
-"""Hand-typed rows: records as Kafka gives them, frames as tables, and frames back as plain rows to compare.
+"""Hand-typed rows: records as Kafka gives them, frames as tables, and frames back as plain rows to
+compare.
 
-Neighbours: the tests. Values come from `schemas.wire`, which Spark must agree with; expected rows are typed by hand in the tests.
+Neighbours: the tests. Values come from `schemas.wire`, which Spark must agree with; expected rows
+are typed by hand in the tests.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from pyspark.sql.types import ArrayType, StructType
 
 from schemas.records import JournalEntry, JournalRecord
 from schemas.wire import encode
-from spark.columns import BYTES, INT, LONG, TEXT, TIME, row
+from spark.frames.columns import BYTES, INT, LONG, TEXT, TIME, row
 
 BEGIN = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 BEGIN_MS = int(BEGIN.timestamp() * 1000)
@@ -22,12 +24,16 @@ RECORDS = row(key=BYTES, value=BYTES, topic=TEXT, partition=INT, offset=LONG, ti
 
 
 def at(ms: int) -> datetime:
-    """So many milliseconds after the beginning of the test's time, as frames give it back (UTC without a zone)."""
+    """So many milliseconds after the beginning of the test's time, as frames give it back (UTC
+    without a zone).
+    """
     return (BEGIN + timedelta(milliseconds=ms)).replace(tzinfo=None)
 
 
 def records(spark_session: SparkSession, *given: dict[str, Any]) -> DataFrame:
-    """Kafka records; what a row does not name is topic lw.q.orders, partition 0, its place as offset, time 0, no headers."""
+    """Kafka records; what a row does not name is topic lw.q.orders, partition 0, its place as
+    offset, time 0, no headers.
+    """
     rows = []
     for place, fields in enumerate(given):
         whole = {"key": None, "value": None, "topic": "lw.q.orders", "partition": 0, "offset": place, "headers": None, **fields}

@@ -1,6 +1,8 @@
-"""What happens in the end-to-end test: traffic, dead letters, two ways to redrive them, a live job killed in mid-work.
+"""What happens in the end-to-end test: traffic, dead letters, two ways to redrive them, a live job
+killed in mid-work.
 
-Neighbours: `drive.py` keeps the client's books, `test_end_to_end.py` compares them with the reports.
+Neighbours: `drive.py` keeps the client's books, `test_end_to_end.py` compares them with the
+reports.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ NATIVE = ["raw", "also raw"]
 # One process for all commands: a JVM takes seconds to start.
 SCRIPT = """
 import json, sys
-from facade.cli import main
+from facade.cli.cli import main
 for line in sys.stdin:
     print("status", main(json.loads(line)), flush=True)
 """
@@ -35,7 +37,9 @@ HOSTILE = "<script>document.title = 'owned'</script><img src='http://127.0.0.1:1
 
 
 class Jobs:
-    """A process that runs `leaseway` commands, one after the other, against the service in a folder."""
+    """A process that runs `leaseway` commands, one after the other, against the service in a
+    folder.
+    """
 
     def __init__(self, conf: Path, data: Path) -> None:
         self._data = str(data)
@@ -96,7 +100,9 @@ def send_and_kill(books: Books, up: Up) -> None:
 
 
 def redrive_some(books: Books, jobs: Jobs) -> list[list[str]]:
-    """Sends two of the letters back by SQL; what the command said, dry, wet, again, and asked with a wrong condition."""
+    """Sends two of the letters back by SQL; what the command said, dry, wet, again, and asked with
+    a wrong condition.
+    """
     time.sleep(1)
     chosen = ("--queue", DEAD, "--where", "reason = 'killed' AND source_offset % 2 = 0")
     said = [jobs.run("redrive", *chosen, "--dry-run"), jobs.run("redrive", *chosen, "--rate", "500"), jobs.run("redrive", *chosen)]
@@ -131,7 +137,9 @@ def receive_the_rest(books: Books, up: Up) -> None:
 
 
 def kill_live_job_in_mid_work(jobs: Jobs, folder: Path) -> None:
-    """`leaseway live` in small micro-batches, killed with its JVM as soon as each stream has counted something."""
+    """`leaseway live` in small micro-batches, killed with its JVM as soon as each stream has
+    counted something.
+    """
     jobs.begin("live", "--out", str(folder), "--every", "0", "--batch-records", "5")
     end = time.monotonic() + 180
     streams = [folder / "tallies" / f"stream={name}" / "batch=0" / "_SUCCESS" for name in ("sends", "events")]

@@ -9,19 +9,20 @@ from pathlib import Path
 
 import pyspark
 
-from facade.cli import main
+from facade.cli.cli import main
 from spark.bundle import write
 
-# Only the zip, the standard library and PySpark with its numpy: no package of ours or others is importable otherwise.
+# Only the zip, the standard library and PySpark with its numpy: no package of ours or others is
+# importable otherwise.
 SCRIPT = """
 import importlib.util, pathlib, sys
 sys.path[:0] = [sys.argv[1]]
 sys.path.append(sys.argv[2])
-import spark.report, spark.live, spark.choose, spark.sql_job
+import spark.reports.report, spark.live.live, spark.dead_letters.selection, spark.sql_job
 from schemas.registry import schema_ids, schema_text
 from spark.page.page import page_of
 assert all(schema_text(number) for number in schema_ids())
-print(spark.report.__file__)
+print(spark.reports.report.__file__)
 print(len((importlib.resources.files("spark.page") / "style.css").read_text()) > 1000)
 """
 

@@ -1,6 +1,8 @@
-"""Causes that are planted among dead letters are found, each by itself; the letters are made by the service on the real Kafka.
+"""Causes that are planted among dead letters are found, each by itself; the letters are made by the
+service on the real Kafka.
 
-`pytest -s` prints the figures; `benchmarks/letters.py` does the same with as many letters as one likes.
+`pytest -s` prints the figures; `benchmarks/letters.py` does the same with as many letters as one
+likes.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from spark.clusters import letter_clusters, with_cluster, without_cluster
-from spark.columns import DEAD_LETTERS, MESSAGES
-from spark.letters import succeeded_of
-from spark.log import Log
-from spark.tables import Tables
-from spark.telltale import with_marks
+from spark.dead_letters.clusters import letter_clusters, with_cluster, without_cluster
+from spark.dead_letters.dead_letters import succeeded_of
+from spark.dead_letters.markers import with_marks
+from spark.frames.columns import DEAD_LETTERS, MESSAGES
+from spark.frames.log import Log
+from spark.frames.tables import Tables
 from tests.conftest import StartUp
 from tests.spark.planted import CAUSES, GOOD, NOISE, plant
 from tests.spark.purity import found_of
@@ -47,7 +49,9 @@ TOLD = {
 
 @dataclasses.dataclass
 class Service:
-    """What a service has after traffic: where its log is, and why each letter died, by queue and by the id of the message."""
+    """What a service has after traffic: where its log is, and why each letter died, by queue and by
+    the id of the message.
+    """
 
     log: Log
     causes: dict[str, dict[str, str]]
@@ -100,7 +104,9 @@ def test_each_planted_cause_is_one_cluster_that_says_what_it_is(spark_session: S
 
 
 def test_like_is_compared_with_like(spark_session: SparkSession) -> None:
-    """A tenth of what succeeds is JSON; all that dies is JSON, most of it for want of a field, some for no reason."""
+    """A tenth of what succeeds is JSON; all that dies is JSON, most of it for want of a field, some
+    for no reason.
+    """
 
     def message(place: int, body: str) -> dict[str, object]:
         return {"queue": "q", "partition": 0, "offset": place, "body": body.encode(), "body_text": body}

@@ -1,6 +1,8 @@
-"""Traffic over HTTP through the real stack; then the reports, the SQL views and the stream say what the client counted.
+"""Traffic over HTTP through the real stack; then the reports, the SQL views and the stream say what
+the client counted.
 
-The live job is killed with SIGKILL in mid-work, goes on from its checkpoint, and must come to the totals of the batch.
+The live job is killed with SIGKILL in mid-work, goes on from its checkpoint, and must come to the
+totals of the batch.
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark.columns import FRAMES
-from spark.live import Live, live_leases, live_tallies
-from spark.log import Log
-from spark.report import report, written
-from spark.source import one_topic, read
-from spark.tables import Tables
-from spark.tallies import daily_of
+from spark.frames.columns import FRAMES
+from spark.frames.log import Log
+from spark.frames.source import one_topic, read
+from spark.frames.tables import Tables
+from spark.live.live import Live, live_leases, live_tallies
+from spark.reports.counts import daily_of
+from spark.reports.report import report, written
 from tests.browser.chromium import Page
 from tests.conftest import StartUp
 from tests.spark.drive import DEAD, QUEUE, Books
@@ -143,7 +145,8 @@ def test_each_report_agrees_with_the_client(story: Story, reports: tuple[dict[st
     assert (by_tag[QUEUE, "default"]["redeliveries"], by_tag[QUEUE, "default"]["killed"]) == (3, 4)
     # Half of them by ChangeMessageVisibility(0); the next receive notices a lapse, which was none.
     assert (by_tag[QUEUE, "default"]["released"], by_tag[QUEUE, "default"]["lapsed"]) == (messages[QUEUE, "default", "released"], 0)
-    # Sent, raw and redriven: all but seven dead ones and the acked ones are still there, and one of them is lent.
+    # Sent, raw and redriven: all but seven dead ones and the acked ones are still there, and one of
+    # them is lent.
     assert open_ == {(QUEUE, "default"): 35 + 7 - 7 - messages[QUEUE, "default", "acked"], (QUEUE, "audit"): 0, (DEAD, "default"): 0}
     levels = {(row["queue"], row["tag"]): row for row in frames["backlog"].orderBy("minute").collect()}
     assert (levels[QUEUE, "default"]["backlog"], levels[QUEUE, "default"]["in_flight"]) == (open_[QUEUE, "default"], 1)
@@ -192,7 +195,7 @@ def test_the_views_say_the_same(story: Story, spark_session: SparkSession) -> No
 
 
 def test_a_span_reads_only_what_is_in_it(story: Story, spark_session: SparkSession) -> None:
-    from spark.source import Span
+    from spark.frames.source import Span
 
     whole = Tables(spark_session, story.log).messages().where("queue = 'jobs'").orderBy("offset").select("sent_at").collect()
     middle = whole[10]["sent_at"].replace(tzinfo=UTC)

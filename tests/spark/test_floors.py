@@ -1,4 +1,6 @@
-"""What was settled before the journal begins is settled: on rows typed by hand, and on a real log whose journal was cut."""
+"""What was settled before the journal begins is settled: on rows typed by hand, and on a real log
+whose journal was cut.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from schemas.records import SnapshotRecord, TagSnapshot
 from schemas.wire import decode, encode
-from spark.columns import JOURNAL
-from spark.floors import RUNS, newest_snapshots, runs_of_journal, runs_of_snapshots, with_forgotten
-from spark.log import Log
+from spark.frames.columns import JOURNAL
+from spark.frames.log import Log
+from spark.frames.tables import Tables
 from spark.reports.backlog import tag_lag
-from spark.stage import stage
-from spark.tables import Tables
+from spark.reports.staging import stage
+from spark.rules.floors import RUNS, newest_snapshots, runs_of_journal, runs_of_snapshots, with_forgotten
 from tests.conftest import StartUp
 from tests.services import Up
 from tests.spark.drive import Person

@@ -1,4 +1,6 @@
-"""Micro-batch after micro-batch gives what one look at all of it gives: repeats, atomic batches, leases."""
+"""Micro-batch after micro-batch gives what one look at all of it gives: repeats, atomic batches,
+leases.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from schemas.records import JournalEntry
-from spark.columns import JOURNAL
-from spark.decode import entries_of
-from spark.deliveries import leases
-from spark.fold import RECORDS, SEQS, decided, news, next_seqs, still_open, with_open_leases
+from spark.frames.columns import JOURNAL
+from spark.frames.decode import entries_of
+from spark.live.streaming_state import RECORDS, SEQS, decided, news, next_seqs, still_open, with_open_leases
+from spark.rules.deliveries import leases
 from tests.spark.rows import BEGIN_MS, INCARNATION, at, frame, journal_value, records, rows_of
 
 

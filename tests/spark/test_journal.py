@@ -11,12 +11,12 @@ from schemas.identity import MessageId
 from schemas.records import JournalEntry, QueueRecord, RedrivePolicy, TagRecord
 from schemas.vocabulary import BOUNDS, ENDS, LENDS, NOTES, PROLONGS, SETTLES, UNDOES, EventKind
 from schemas.wire import encode
-from spark.columns import JOURNAL, MESSAGES, QUEUES
-from spark.decode import entries_of, unread_of
-from spark.deliveries import dead_letters_of, deliveries_of, leases
-from spark.floors import RUNS
-from spark.tables import queues_of
-from spark.transitions import journal_of, without_repeats
+from spark.frames.columns import JOURNAL, MESSAGES, QUEUES
+from spark.frames.decode import entries_of, unread_of
+from spark.frames.tables import queues_of
+from spark.rules.deliveries import dead_letters_of, deliveries_of, leases
+from spark.rules.floors import RUNS
+from spark.rules.transitions import journal_of, without_repeats
 from tests.spark.rows import BEGIN_MS, INCARNATION, at, frame, journal_value, records, rows_of
 
 TAGS = [{"id": 0, "name": "default"}, {"id": 2, "name": "billing"}]

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark.__main__ import main
-from spark.log import BadOption, Log, NoBroker, log_arguments, log_of, moment, properties, reach
-from spark.report import folder_of
-from spark.source import answered
+from spark.frames.log import BadOption, Log, NoBroker, log_arguments, log_of, moment, properties, reach
+from spark.frames.source import answered
+from spark.reports.report import folder_of
 
 
 def test_security_settings_go_to_the_kafka_source_and_not_into_texts(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""Records of a queue's topic as messages: ours, native ones, broken ones, foreign ones, atomic batches."""
+"""Records of a queue's topic as messages: ours, native ones, broken ones, foreign ones, atomic
+batches.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,10 @@ from pyspark.sql import functions as F
 
 from schemas.records import Attribute, BatchMark, Message, Origin
 from schemas.wire import encode
-from spark.batches import judged
-from spark.columns import QUEUES
-from spark.decode import messages_of, unread_of
-from spark.tables import with_queues
+from spark.frames.columns import QUEUES
+from spark.frames.decode import messages_of, unread_of
+from spark.frames.tables import with_queues
+from spark.rules.atomic_batches import judged
 from tests.spark.rows import BEGIN, INCARNATION, at, frame, records, rows_of
 
 PREFIX = "lw.q."

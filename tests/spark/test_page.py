@@ -1,4 +1,6 @@
-"""The page in a headless Chromium: charts are drawn, nothing is asked for, no script runs, it fits phones and paper, light and dark."""
+"""The page in a headless Chromium: charts are drawn, nothing is asked for, no script runs, it fits
+phones and paper, light and dark.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from typing import Any
 import pytest
 
 from spark.page.charts import nice
+from spark.page.labels import count, duration, share, short, size
 from spark.page.page import page_of
-from spark.page.words import count, duration, share, short, size
 from tests.browser.chromium import Page
 
 STEP_MS, BEGIN_MS = 900_000, 1_772_323_200_000

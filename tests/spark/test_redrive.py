@@ -1,4 +1,5 @@
-"""Which letters `leaseway redrive` chooses, and what it says without a service; `test_end_to_end.py` runs it against one.
+"""Which letters `leaseway redrive` chooses, and what it says without a service;
+`test_end_to_end.py` runs it against one.
 
 And what it says when a worker is killed before a task has written what it moved.
 """
@@ -11,9 +12,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from facade.cli import main
-from spark.choose import chosen_of
-from spark.columns import DEAD_LETTERS
+from facade.cli.cli import main
+from spark.dead_letters.selection import chosen_of
+from spark.frames.columns import DEAD_LETTERS
 from tests.conftest import StartUp
 from tests.spark.drive import DEAD, QUEUE, Books
 from tests.spark.rows import at, frame, rows_of

@@ -8,15 +8,15 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark.columns import DELIVERIES, DELIVERY_ENDS, JOURNAL, LIVES, MESSAGES, QUEUES, TALLIES
-from spark.deliveries import leases
-from spark.floors import RUNS
-from spark.lives import lives_of, with_wanted_tags
+from spark.frames.columns import DELIVERIES, DELIVERY_ENDS, JOURNAL, LIVES, MESSAGES, QUEUES, TALLIES
 from spark.reports.backlog import backlog, tag_lag
+from spark.reports.counts import daily_of, events, sends
 from spark.reports.latency import latency, lease_histogram, slow_leases
 from spark.reports.metering import metering
 from spark.reports.redelivery import poison, redelivery
-from spark.tallies import daily_of, events, sends
+from spark.rules.deliveries import leases
+from spark.rules.floors import RUNS
+from spark.rules.lifecycles import lives_of, with_wanted_tags
 from tests.spark.rows import BEGIN, INCARNATION, at, frame, rows_of
 
 MINUTE = 60_000
@@ -31,7 +31,9 @@ def _delivery(offset: int, nonce: int, count: int, received: int, how: str, **mo
 
 
 def _deliveries(spark_session: SparkSession) -> DataFrame:
-    """Offset 1: acked at once. 2: lapsed, then acked late. 3: released twice with a delay, then lapsed. 4: open, its message gone."""
+    """Offset 1: acked at once. 2: lapsed, then acked late. 3: released twice with a delay, then
+    lapsed. 4: open, its message gone.
+    """
     return frame(
         spark_session, DELIVERIES,
         _delivery(1, 1, 1, 100, "acked", settled_at=200, deadline_at=1100, wait_ms=100, lease_ms=100, body_bytes=10),
@@ -81,7 +83,8 @@ def test_slow_leases_are_late_near_or_lapsed(spark_session: SparkSession) -> Non
 def test_backlog_counts_what_is_open_lent_and_delayed_at_each_minutes_end(spark_session: SparkSession) -> None:
     begin, end = BEGIN + timedelta(minutes=1), BEGIN + timedelta(minutes=3)
     found = backlog(_lives(spark_session), _deliveries(spark_session), begin, end)
-    # Minute 1 has what was before it: 1 and 2 are gone, 3, 5, 7 are open; 5 and 7 wait for their time, 3's release is over.
+    # Minute 1 has what was before it: 1 and 2 are gone, 3, 5, 7 are open; 5 and 7 wait for their
+    # time, 3's release is over.
     assert rows_of(found, "queue", "tag", "minute", "backlog", "in_flight", "delayed", "ready") == [
         ("q", "default", at(MINUTE), 3, 0, 2, 1),
         ("q", "default", at(2 * MINUTE), 2, 0, 0, 2),

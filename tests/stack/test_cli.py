@@ -9,22 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from engine.config import PREFIX, Settings
-from facade.cli import COMMANDS, main
-from facade.stack import config_page
+from engine.settings import PREFIX, Settings
+from facade.cli import config
+from facade.cli.cli import COMMANDS, main
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("page", ["docs/config.md", ".env.example"])
 def test_a_generated_page_is_fresh(page: str) -> None:
-    text = {"docs/config.md": config_page.markdown, ".env.example": config_page.example}[page]()
+    text = {"docs/config.md": config.markdown, ".env.example": config.example}[page]()
 
     assert (ROOT / page).read_text() == text, f"{page} is stale; write it again with `make docs`"
 
 
 def test_the_page_tells_every_setting() -> None:
-    page = config_page.markdown()
+    page = config.markdown()
 
     for field in dataclasses.fields(Settings):
         assert f"| `{PREFIX}{field.name.upper()}` |" in page
@@ -35,7 +35,7 @@ def test_config_shows_values_and_origins_and_masks_secrets(capsys: pytest.Captur
     monkeypatch.setenv("LEASEWAY_SECRET", "very-secret")
     monkeypatch.setenv("LEASEWAY_PORT", "9999")
 
-    text = config_page.current(
+    text = config.current(
         Settings.read({"LEASEWAY_SECRET": "very-secret", "LEASEWAY_PORT": "9999"}),
         {"LEASEWAY_SECRET": "x", "LEASEWAY_PORT": "9999"},
     )
@@ -43,7 +43,7 @@ def test_config_shows_values_and_origins_and_masks_secrets(capsys: pytest.Captur
     rows = {line.split()[0]: line.split()[1:] for line in text.splitlines()}
     assert rows["LEASEWAY_PORT"] == ["9999", "environment"]
     assert rows["LEASEWAY_HOST"] == ["127.0.0.1", "default"]
-    assert rows["LEASEWAY_SECRET"] == [config_page.MASK, "environment"]
+    assert rows["LEASEWAY_SECRET"] == [config.MASK, "environment"]
     assert "very-secret" not in text
 
 

@@ -1,4 +1,6 @@
-"""docker-compose.yml and the embedded stack say the same; where there is a Docker engine, containers prove it."""
+"""docker-compose.yml and the embedded stack say the same; where there is a Docker engine,
+containers prove it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from engine.config import PREFIX, Settings
+from engine.settings import PREFIX, Settings
 from facade.stack.broker import properties
 from facade.stack.folder import Identity
 from facade.stack.jars import pinned_version
@@ -28,7 +30,9 @@ PLACES = {"LISTENERS", "ADVERTISED_LISTENERS", "CONTROLLER_QUORUM_VOTERS", "LOG_
 
 
 def as_variable(name: str) -> str:
-    """The image's rule: a property's variable is KAFKA_ and its name in capitals with _ for each dot."""
+    """The image's rule: a property's variable is KAFKA_ and its name in capitals with _ for each
+    dot.
+    """
     return "KAFKA_" + name.replace(".", "_").upper()
 
 

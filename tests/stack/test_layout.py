@@ -39,7 +39,9 @@ SET_UP = ["Makefile", "pyproject.toml", "facade/stack/ivy.xml", "Dockerfile", *(
 
 
 def locked(name: str) -> dict[str, set[str]]:
-    """What a lock has: the versions of each package (more than one when they depend on the Python)."""
+    """What a lock has: the versions of each package (more than one when they depend on the
+    Python).
+    """
     found: dict[str, set[str]] = {}
     for package, version in re.findall(r"^([a-z0-9.\-]+)==(\S+)", (ROOT / "requirements" / f"{name}.lock").read_text(), re.MULTILINE):
         found.setdefault(package, set()).add(version)
@@ -64,7 +66,8 @@ def test_each_lock_is_part_of_the_next_larger_one() -> None:
 
     assert run.items() <= spark.items() <= test.items()
     assert set(spark) - set(run) == {"numpy", "py4j", "pyspark"}
-    # The demo reads a file of this package; pandas and numpy, which the package asks for, are not needed for that.
+    # The demo reads a file of this package; pandas and numpy, which the package asks for, are not
+    # needed for that.
     assert set(locked("demo")) == {"vega-datasets"}
     assert "pandas" not in test
 

@@ -1,4 +1,5 @@
-"""The supervisor outlives every file of its own that the system refuses: run.json, logs, ready files, its own output.
+"""The supervisor outlives every file of its own that the system refuses: run.json, logs, ready
+files, its own output.
 
 A disk that is really full: tests/acceptance/test_full_disk.py.
 """
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.config import Settings
+from engine.settings import Settings
 from facade.stack import workers
 from facade.stack.child import Child, Program
 from facade.stack.errors import StackError
@@ -190,7 +191,7 @@ def test_up_in_a_folder_with_a_refused_file_is_one_line(leaseway_up: StartUp, tm
 
 SAYS = """
 import resource
-from facade.cli import say
+from facade.cli.cli import say
 limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 say("first")
 resource.setrlimit(resource.RLIMIT_FSIZE, (len("leaseway: first "), limits[1]))

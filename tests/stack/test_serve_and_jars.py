@@ -1,4 +1,6 @@
-"""`leaseway serve` with a real worker and without its Kafka or Redis, and `leaseway jars` with an Ivy that fails on order."""
+"""`leaseway serve` with a real worker and without its Kafka or Redis, and `leaseway jars` with an
+Ivy that fails on order.
+"""
 
 from __future__ import annotations
 
@@ -162,7 +164,9 @@ def forwarded(port: int, target: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def silent_kafka(target: int) -> Iterator[int]:
-    """A port where the broker at `target` answers the first request of a connection, its versions, and no other."""
+    """A port where the broker at `target` answers the first request of a connection, its versions,
+    and no other.
+    """
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there = await asyncio.open_connection("127.0.0.1", target)

@@ -81,7 +81,8 @@ def test_redis_refuses_to_evict_and_keeps_its_data_over_kill_9(own: Services) ->
     with redis.Redis.from_url(own.redis_url) as client:
         client.set("key", "value")
         assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
-        # The file is written at the end of each loop and synced each second; kill -9 loses none of what was written.
+        # The file is written at the end of each loop and synced each second; kill -9 loses none of
+        # what was written.
         time.sleep(0.05)
     old = own.redis_pid
 

@@ -1,4 +1,6 @@
-"""`make up` sets up what running needs and no more: by make's own plan, and by a service that has nothing else to import."""
+"""`make up` sets up what running needs and no more: by make's own plan, and by a service that has
+nothing else to import.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def test_what_developers_run_sets_up_all(tmp_path: Path, target: str) -> None:
 
 @pytest.fixture
 def lean(tmp_path: Path) -> Path:
-    """A Python that can import the packages of requirements/run.lock and no other: a virtual environment of links."""
+    """A Python that can import the packages of requirements/run.lock and no other: a virtual
+    environment of links.
+    """
     names = set(re.findall(r"^([a-z0-9.\-]+)==", (ROOT / "requirements" / "run.lock").read_text(), re.MULTILINE))
     folder = tmp_path / "lean"
     venv.create(folder, with_pip=False, symlinks=True)
@@ -93,7 +97,9 @@ def answered(endpoint: str, path: str, body: Any) -> Any:
 
 @pytest.fixture
 def lean_up(programs: None, lean: Path, tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
-    """The endpoint of `leaseway up` run by that Python, and the command that runs others of its subcommands."""
+    """The endpoint of `leaseway up` run by that Python, and the command that runs others of its
+    subcommands.
+    """
     command = [str(lean), "-m", "facade"]
     port = free_port()
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -114,7 +114,8 @@ def test_a_taken_port_is_refused_in_one_line(up: Up, leaseway_up: StartUp) -> No
 
 
 def test_up_survives_its_own_kill_and_stops_cleanly(leaseway_up: StartUp, tmp_path: Path) -> None:
-    # A path of no meaning to the shell, the properties file or redis.conf must not break any of them.
+    # A path of no meaning to the shell, the properties file or redis.conf must not break any of
+    # them.
     data = tmp_path / "a folder"
     first = leaseway_up(data=data, environment=TINY)
     first.wait_ready()
@@ -147,7 +148,8 @@ def test_up_ends_what_an_earlier_supervisor_left(leaseway_up: StartUp, tmp_path:
 
     second = leaseway_up(data=tmp_path, environment=TINY)
 
-    # SIGTERM is pending; the stopped process only ends when it is continued, or by SIGKILL after the grace.
+    # SIGTERM is pending; the stopped process only ends when it is continued, or by SIGKILL after
+    # the grace.
     second.wait_line("of an earlier run of this folder")
     os.kill(redis, signal.SIGCONT)
     second.wait_ready()

@@ -9,14 +9,16 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from engine.config import Settings
+from engine.settings import Settings
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 def create_app(settings: Settings) -> Callable[[dict[str, Any], Receive, Send], Awaitable[None]]:
-    """As `facade.app.create_app`; the body of each answer is the worker's pid and its secret's length."""
+    """As `facade.app.create_app`; the body of each answer is the worker's pid and its secret's
+    length.
+    """
     body = f"{os.getpid()} {len(settings.secret)}".encode()
 
     async def app(scope: dict[str, Any], receive: Receive, send: Send) -> None:

@@ -1,4 +1,6 @@
-"""The connection to Redis when it is cut: callers hear of it, and nothing is raised where nobody catches it."""
+"""The connection to Redis when it is cut: callers hear of it, and nothing is raised where nobody
+catches it.
+"""
 
 from __future__ import annotations
 

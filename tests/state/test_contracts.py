@@ -1,4 +1,6 @@
-"""The header of each script is compared with its body, with store.py and with the vocabulary: a contract that drifts is red."""
+"""The header of each script is compared with its body, with store.py and with the vocabulary: a
+contract that drifts is red.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def test_every_status_word_is_returned_and_no_other(script: Script) -> None:
 
 
 def _guards() -> dict[str, str]:
-    """The functions of guard.lua that give replies, each with what it calls before it in the file."""
+    """The functions of guard.lua that give replies, each with what it calls before it in the
+    file.
+    """
     functions = re.split(r"^local function ", (FOLDER / "include" / "guard.lua").read_text(), flags=re.M)[1:]
     bodies = {part.partition("(")[0]: part for part in functions}
     return {name: body + bodies["broken"] * ("broken(" in body) for name, body in bodies.items()}
@@ -87,7 +91,9 @@ def test_kinds_and_reasons_in_scripts_are_in_the_vocabulary() -> None:
 
 
 def test_numbers_that_scripts_share_with_the_store_are_the_same() -> None:
-    """A comment "-- NAME: what it is, as store.OTHER." stands above the `local` line that gives NAME."""
+    """A comment "-- NAME: what it is, as store.OTHER." stands above the `local` line that gives
+    NAME.
+    """
     shared = 0
     for path in sorted(FOLDER.rglob("*.lua")):
         text = path.read_text()

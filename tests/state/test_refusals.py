@@ -1,4 +1,6 @@
-"""A Redis that refuses writes for now is unavailable, not broken: with the words of 6.2, whose scripts wrap them, and of 7."""
+"""A Redis that refuses writes for now is unavailable, not broken: with the words of 6.2, whose
+scripts wrap them, and of 7.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import redis
 
-from engine.history import TagHistory
+from engine.journal.fold import TagHistory
 from schemas.records import JournalEntry, OpenDelivery
 from state.connection import Connection
 from state.errors import Fenced, OutboxFull, StateLost, StateUnavailable
@@ -253,7 +253,9 @@ FIFO_KEYS = ("order:0", "groups:0", "dedup")
 
 
 async def _filled(store: Store, unit: Unit, *, fifo: bool) -> tuple[int, int]:
-    """A unit with something in every structure: lent, delayed, ahead, bodies, origins; returns a lent (offset, nonce)."""
+    """A unit with something in every structure: lent, delayed, ahead, bodies, origins; returns a
+    lent (offset, nonce).
+    """
     await store.open(unit, 1, [(0, 0)], fifo=fifo)
     rows = [entry(0, move_key="a/t"), entry(1), entry(2), entry(3, due=NOW + 9_000)]
     rows = [msgspec.structs.replace(row, group=b"groupone", dedup=b"id%d" % row.offset) for row in rows] if fifo else rows
@@ -372,7 +374,9 @@ async def test_a_claim_beyond_the_window_knows_the_second_copy_of_a_move(store: 
 
 
 async def test_of_two_copies_of_a_move_the_first_in_the_log_counts_whichever_comes_first(store: Store, unit: Unit) -> None:
-    """After a loss the loader reads again what was there before; a copy made meanwhile must not push it out: it may be settled already."""
+    """After a loss the loader reads again what was there before; a copy made meanwhile must not
+    push it out: it may be settled already.
+    """
     early = await store.load(unit, 1, [0], [entry(2, move_key="a")], now_ms=NOW)
     assert (early.taken, early.cursors) == (0, [0])
     await store.load(unit, 1, [0], [entry(0, move_key="a"), entry(1), entry(2, move_key="a")], scan=(0, 3), now_ms=NOW)

@@ -1,4 +1,6 @@
-"""No task loses its exception: what the owner of tasks tells, and that no part makes tasks of its own."""
+"""No task loses its exception: what the owner of tasks tells, and that no part makes tasks of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from state.background import Background
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("engine", "facade", "state")
-# What starts something whose exception only a caller that asks for it hears of. `submit`: of a pool of threads.
+# What starts something whose exception only a caller that asks for it hears of. `submit`: of a pool
+# of threads.
 MAKERS = {"create_task", "ensure_future", "submit"}
 OWNER = Path("state/background.py")
 
@@ -36,7 +39,9 @@ def calls(tree: ast.AST) -> Iterator[tuple[ast.AST, ast.Call]]:
 
 
 def gathered(function: ast.AST, call: ast.Call) -> bool:
-    """Whether the function puts the task under one name, and awaits that by itself or within asyncio.gather."""
+    """Whether the function puts the task under one name, and awaits that by itself or within
+    asyncio.gather.
+    """
     names = {
         target.id
         for node in ast.walk(function)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from engine.bodies import OLD_S, OVERHEAD_BYTES, Bodies, Kept
+from engine.window.body_cache import OLD_S, OVERHEAD_BYTES, Bodies, Kept
 from schemas.records import Message
 from state.keys import Unit
 

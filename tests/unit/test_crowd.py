@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.crowd import RECENT_S, Crowd
+from engine.rules.contention import RECENT_S, Crowd
 
 
 def test_a_queue_alone_is_not_shared() -> None:

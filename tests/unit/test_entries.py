@@ -1,4 +1,6 @@
-"""A message on its way into the window and out of it: which tags want it, and what is delivered of what was lent."""
+"""A message on its way into the window and out of it: which tags want it, and what is delivered of
+what was lent.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,14 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from engine import deliveries
-from engine.bodies import Bodies
 from engine.core import Core
-from engine.deliveries import Deliveries
 from engine.errors import LogUnavailable
 from engine.log import Record
-from engine.queue import Queue
-from engine.returns import Returns
+from engine.receive import deliveries
+from engine.receive.deliveries import Deliveries
+from engine.receive.returns import Returns
+from engine.rules.queue import Queue
+from engine.window.body_cache import Bodies
 from schemas.filters import Condition, Filter
 from schemas.identity import Handle, MessageId
 from schemas.records import Attribute, Message, QueueRecord, TagRecord

@@ -1,11 +1,13 @@
-"""Which control records count: whatever the interleaving of writers, every reader comes to the same, also after compaction."""
+"""Which control records count: whatever the interleaving of writers, every reader comes to the
+same, also after compaction.
+"""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.precedence import REMEMBER_MS, Precedence
+from engine.catalog.precedence import REMEMBER_MS, Precedence
 
 DAY = 86_400_000
 
@@ -48,7 +50,9 @@ Write = tuple[str, int]  # key, how many records of the log its writer had not s
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 4)), max_size=30), st.integers(0, 30))
 def test_a_reader_of_the_compacted_log_agrees_once_what_counts_was_written_again(writes: list[Write], old: int) -> None:
-    """The first `old` records are old enough for compaction: no change takes so long, so all later writers had seen them."""
+    """The first `old` records are old enough for compaction: no change takes so long, so all later
+    writers had seen them.
+    """
     log: list[tuple[int, str, int, str]] = []  # offset, key, seen, content
     first = Precedence()
     counts: dict[str, str] = {}

@@ -1,4 +1,6 @@
-"""HTTP as our server speaks it, over real sockets to small ASGI apps: replies in order, bodies whole, clients that do it wrong."""
+"""HTTP as our server speaks it, over real sockets to small ASGI apps: replies in order, bodies
+whole, clients that do it wrong.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from facade.asgi import Response, reply, whole_of
-from facade.stack import protocol
-from facade.stack.protocol import HEAD_BYTES, HELD_BYTES, Protocol
+from facade.http import connection
+from facade.http.asgi import Response, reply, whole_of
+from facade.http.connection import HEAD_BYTES, HELD_BYTES, Protocol
 
 DATE = (b"date", b"Sun, 22 Nov 2026 12:00:00 GMT")
 
@@ -555,7 +557,7 @@ SLOW = [
 async def test_a_request_that_comes_too_slowly_gets_a_408_and_the_end(
     first: bytes, more: bytes, before: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "REQUEST_S", 0.5)
+    monkeypatch.setattr(connection, "REQUEST_S", 0.5)
     async with serving(echo) as client:
         for _ in range(before):
             client.says("GET / HTTP/1.1")
@@ -572,7 +574,7 @@ async def test_a_request_that_comes_too_slowly_gets_a_408_and_the_end(
 
 
 async def test_a_large_body_has_time_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "REQUEST_S", 0.3)
+    monkeypatch.setattr(connection, "REQUEST_S", 0.3)
     async with serving(echo) as client:
         client.says("POST / HTTP/1.1", "Content-Length: 200000")
         for _ in range(10):
@@ -582,7 +584,7 @@ async def test_a_large_body_has_time_by_its_size(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_what_is_not_read_is_not_counted_as_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "REQUEST_S", 0.3)
+    monkeypatch.setattr(connection, "REQUEST_S", 0.3)
     going = asyncio.Event()
     async with serving(held_up(going)) as client:
         client.says("POST /first HTTP/1.1", "Content-Length: 200000", body=b"x" * 190_000)  # more than is held
@@ -601,7 +603,7 @@ async def test_what_is_not_read_is_not_counted_as_slow(monkeypatch: pytest.Monke
 
 
 async def test_a_body_that_is_let_go_too_slowly_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "REQUEST_S", 0.3)
+    monkeypatch.setattr(connection, "REQUEST_S", 0.3)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await reply(whole_of(scope), send, Response(200, [(b"content-length", b"2")], b"no"))

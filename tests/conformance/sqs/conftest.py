@@ -1,8 +1,9 @@
-"""boto3 against a real `leaseway up`, one for all files of this folder; each test has a queue of its own.
+"""boto3 against a real `leaseway up`, one for all files of this folder; each test has a queue of
+its own.
 
-Neighbours: tests/services.py starts it; `test_query_client` runs all of it again, in a process with an old boto3 that speaks the query
-protocol (SQS_PROTOCOL=query), against the same service (SQS_ENDPOINT). The suite knows SQS alone: it would pass against the real
-service but for names.
+Neighbours: tests/services.py starts it; `test_query_client` runs all of it again, in a process with
+an old boto3 that speaks the query protocol (SQS_PROTOCOL=query), against the same service
+(SQS_ENDPOINT). The suite knows SQS alone: it would pass against the real service but for names.
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ def up(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up 
 
 @pytest.fixture(scope="session")
 def strict(up: Up | Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A second service over the same Kafka and Redis, with names of its own and every setting of this dialect changed."""
+    """A second service over the same Kafka and Redis, with names of its own and every setting of
+    this dialect changed.
+    """
     if "SQS_STRICT_ENDPOINT" in os.environ:
         yield Running(os.environ["SQS_STRICT_ENDPOINT"])
         return
@@ -84,7 +87,9 @@ def strict(up: Up | Running, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="session")
 def spaces(up: Up | Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A third service, where account and region tell queues apart, behind a proxy that is trusted."""
+    """A third service, where account and region tell queues apart, behind a proxy that is
+    trusted.
+    """
     if "SQS_SPACES_ENDPOINT" in os.environ:
         yield Running(os.environ["SQS_SPACES_ENDPOINT"])
         return
@@ -220,7 +225,9 @@ def either(make_fifo: MakeFifo, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def refused() -> Refused:
-    """Calls and returns how it was refused: (code, shape, status). The query protocol has no shapes: there it follows from the code."""
+    """Calls and returns how it was refused: (code, shape, status). The query protocol has no
+    shapes: there it follows from the code.
+    """
 
     def call(action: Callable[..., Any], **arguments: Any) -> tuple[str, str, int]:
         with pytest.raises(ClientError) as caught:

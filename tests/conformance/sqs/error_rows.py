@@ -1,4 +1,5 @@
-"""What causes each error of SQS that can be caused here, with its code, its status, and its text to the letter.
+"""What causes each error of SQS that can be caused here, with its code, its status, and its text to
+the letter.
 
 The texts are AWS's own, as recorded from the real service by others or reported by its users, where
 that is known of them. Longer than 250 lines: one table.

@@ -1,4 +1,6 @@
-"""Celery over its SQS transport (kombu): 1,000 tasks, a tenth of them tried three times, a seventh not before a time."""
+"""Celery over its SQS transport (kombu): 1,000 tasks, a tenth of them tried three times, a seventh
+not before a time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A program in JavaScript over the newest AWS SDK and sqs-consumer: long polls, batches, heartbeats, retries, dead letters, FIFO."""
+"""A program in JavaScript over the newest AWS SDK and sqs-consumer: long polls, batches,
+heartbeats, retries, dead letters, FIFO.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Dead letters: what a message keeps, sources, RedriveAllowPolicy, and the three actions on move tasks."""
+"""Dead letters: what a message keeps, sources, RedriveAllowPolicy, and the three actions on move
+tasks.
+"""
 
 from __future__ import annotations
 

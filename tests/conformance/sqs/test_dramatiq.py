@@ -1,4 +1,6 @@
-"""dramatiq over its SQS broker: actors, retries, delays, pipelines, dead letters, and what a consumer gives back."""
+"""dramatiq over its SQS broker: actors, retries, delays, pipelines, dead letters, and what a
+consumer gives back.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every error of SQS that can be caused here, through a real client: its code, its status, and its text to the letter.
+"""Every error of SQS that can be caused here, through a real client: its code, its status, and its
+text to the letter.
 
 Neighbours: `error_rows` has the table.
 """
@@ -202,7 +203,8 @@ def test_a_request_of_no_client_is_refused_with_a_text_of_aws(up: Up | Running, 
     assert (response.status_code, *found) == (status, code, about)
 
 
-# Caused elsewhere: test_strict and tests/unit/sqs, with an engine that fails or a request that is not signed as it has to be.
+# Caused elsewhere: test_strict and tests/unit/sqs, with an engine that fails or a request that is
+# not signed as it has to be.
 ELSEWHERE = {
     "InternalFailure",
     "ServiceUnavailable",

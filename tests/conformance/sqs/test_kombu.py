@@ -1,4 +1,6 @@
-"""kombu's own integration tests of its SQS transport, which its source package brings: exchanges, acks, rejects, delays, reconnects."""
+"""kombu's own integration tests of its SQS transport, which its source package brings: exchanges,
+acks, rejects, delays, reconnects.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""SendMessage and SendMessageBatch. boto3 checks the MD5 of bodies by itself; attributes are checked here."""
+"""SendMessage and SendMessageBatch. boto3 checks the MD5 of bodies by itself; attributes are
+checked here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Account and region as namespaces: a queue of the same name elsewhere is another queue; and URLs behind a trusted proxy."""
+"""Account and region as namespaces: a queue of the same name elsewhere is another queue; and URLs
+behind a trusted proxy.
+"""
 
 from __future__ import annotations
 
@@ -169,7 +171,9 @@ def test_an_account_in_the_path_is_the_account_of_who_has_none(spaces: Running, 
     ],
 )
 def test_urls_behind_a_trusted_proxy_are_the_proxys(at: ClientAt, spaces: Running, name: str, headers: dict[str, str], base: str) -> None:
-    """As a proxy that ends TLS: the client signs for the proxy's address, what arrives here has another."""
+    """As a proxy that ends TLS: the client signs for the proxy's address, what arrives here has
+    another.
+    """
     outside = boto3.client(
         "sqs",
         endpoint_url=base,

@@ -1,4 +1,6 @@
-"""Standard queues: what is sent one after the other comes in that order, as peers have it and clients' own tests ask for."""
+"""Standard queues: what is sent one after the other comes in that order, as peers have it and
+clients' own tests ask for.
+"""
 
 from __future__ import annotations
 

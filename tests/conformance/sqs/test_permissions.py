@@ -1,4 +1,6 @@
-"""AddPermission, RemovePermission, Policy: what they write, and what they let others do where credentials are required."""
+"""AddPermission, RemovePermission, Policy: what they write, and what they let others do where
+credentials are required.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The whole suite of this folder once more, with the last boto3 that speaks the query protocol.
 
-That boto3 needs another botocore than ours, so it runs in a process of its own, against the same service.
+That boto3 needs another botocore than ours, so it runs in a process of its own, against the same
+service.
 """
 
 from __future__ import annotations

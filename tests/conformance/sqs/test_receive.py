@@ -1,4 +1,5 @@
-"""ReceiveMessage: how many, which attributes, how long, dead letters; and messages of the native API.
+"""ReceiveMessage: how many, which attributes, how long, dead letters; and messages of the native
+API.
 
 What is sent here is sent as test_messages.py has shown to work.
 """

@@ -1,4 +1,6 @@
-"""The second service: signatures are verified, limits are wide, the 60-second rules hold, account and region are others."""
+"""The second service: signatures are verified, limits are wide, the 60-second rules hold, account
+and region are others.
+"""
 
 from __future__ import annotations
 

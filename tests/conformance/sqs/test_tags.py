@@ -1,4 +1,6 @@
-"""TagQueue, UntagQueue, ListQueueTags; and the tags of ours, `orders@billing`, made and deleted as queues."""
+"""TagQueue, UntagQueue, ListQueueTags; and the tags of ours, `orders@billing`, made and deleted as
+queues.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""watermill's own suite for a Pub/Sub (Go), over its SQS client: order, redelivery, close and reconnect of readers, many topics.
+"""watermill's own suite for a Pub/Sub (Go), over its SQS client: order, redelivery, close and
+reconnect of readers, many topics.
 
-`clients/watermill` is the module that names the suite, the features and the endpoint. It runs once; each of its tests is a case here.
+`clients/watermill` is the module that names the suite, the features and the endpoint. It runs once;
+each of its tests is a case here.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ SUITE = (
     "TestMessageCtx",
     "TestSubscribeCtx",
 )
-# What SQS has not (groups of consumers, old messages for new readers), and what needs a command that restarts the service.
+# What SQS has not (groups of consumers, old messages for new readers), and what needs a command
+# that restarts the service.
 LEFT_OUT = ("TestConsumerGroups", "TestNewSubscriberReceivesOldMessages", "TestReconnect")
 CASES = [f"{run}/{name}" for run in ("TestSingly", "TestInTens") for name in SUITE]
 CASES += ["TestOrderOfSending", "TestOrderOfAFifoQueue", "TestAQueueWithOtherSettingsIsTaken", "TestAQueueThatIsMissing"]

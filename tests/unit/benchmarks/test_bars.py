@@ -1,4 +1,6 @@
-"""The bars of issue 6: which figures they compare, which side must be larger, and what is said when one is missing."""
+"""The bars of issue 6: which figures they compare, which side must be larger, and what is said when
+one is missing.
+"""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from starlette.types import ASGIApp
 
-from engine.config import Settings
 from engine.engine import Engine
+from engine.settings import Settings
 from facade.app import create_app
 from tests.unit.facade.double import RecordingEngine
 

@@ -1,4 +1,5 @@
-"""A recording stand-in for the engine: it has no rule of a queue, so it tells only how HTTP is translated.
+"""A recording stand-in for the engine: it has no rule of a queue, so it tells only how HTTP is
+translated.
 
 Neighbours: the tests of this folder. The rules are tested against the real engine elsewhere.
 """
@@ -10,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from engine.errors import EngineError, NotAuthenticated
-from engine.verbs import Alarm, Delivery, Peeked, Principal, QueueInfo, TagInfo, TaskInfo
+from engine.shapes import Alarm, Delivery, Peeked, Principal, QueueInfo, TagInfo, TaskInfo
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute, Message, Origin, QueueRecord, RedrivePolicy
 
@@ -54,7 +55,9 @@ def peeked(message: Message = TEXT) -> Peeked:
 
 
 class RecordingEngine:
-    """Every async method records its arguments, then raises `error` or returns `answers[its name]`."""
+    """Every async method records its arguments, then raises `error` or returns `answers[its
+    name]`.
+    """
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []

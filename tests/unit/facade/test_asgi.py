@@ -12,19 +12,21 @@ from starlette.types import ASGIApp, Message, Scope
 
 from engine.engine import Engine
 from engine.errors import NotAuthenticated, NotAuthorised, Overloaded
-from engine.verbs import Principal
-from facade.asgi import ClientGone, Intake, unless_gone
-from facade.handler import Handler
-from facade.metrics import Metrics
+from engine.shapes import Principal
+from facade.http.asgi import ClientGone, Intake, unless_gone
+from facade.http.handler import Handler
+from facade.http.metrics import Metrics
+from facade.http.problem import ProblemError
 from facade.native.operations import OPERATIONS
-from facade.problem import ProblemError
 from tests.unit.facade.double import RecordingEngine
 
 RECEIVE = "/v1/queues/orders/receive"
 
 
 class Client:
-    """The receiving end of a connection: the chunks of a body, then a disconnect when `go` is called."""
+    """The receiving end of a connection: the chunks of a body, then a disconnect when `go` is
+    called.
+    """
 
     def __init__(self, *chunks: bytes) -> None:
         last = len(chunks) - 1

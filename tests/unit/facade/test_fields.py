@@ -1,4 +1,6 @@
-"""The document's ranges and words are the engine's, every field says what it is for, and people see both at /docs."""
+"""The document's ranges and words are the engine's, every field says what it is for, and people see
+both at /docs.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ import httpx
 import msgspec
 import pytest
 
-from engine import limits
 from engine.errors import InvalidValue
-from engine.fifo import SCOPES
-from engine.limits import ASKED, RANGES, check_asked, check_settings
-from engine.verbs import QueueSettings
+from engine.rules import limits
+from engine.rules.fifo import SCOPES
+from engine.rules.limits import ASKED, RANGES, check_asked, check_settings
+from engine.shapes import QueueSettings
 from facade.native.fields import about_of, rows_of
 from facade.native.page import page_of
 from facade.native.units import to_seconds

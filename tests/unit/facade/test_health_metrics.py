@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from engine.errors import NotAuthenticated, Overloaded
-from facade import health
+from facade.http import health
 from tests.unit.facade.double import RecordingEngine
 
 

@@ -1,4 +1,6 @@
-"""Bad bodies and query strings: each gets problem details with code, field, limit and what was given, and the engine never hears of it."""
+"""Bad bodies and query strings: each gets problem details with code, field, limit and what was
+given, and the engine never hears of it.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ import httpx
 import msgspec
 import pytest
 
-from facade.decode import decode_json
-from facade.problem import ProblemError
+from facade.http.decode import decode_json
+from facade.http.problem import ProblemError
 from tests.unit.facade.double import RecordingEngine
 from tests.unit.facade.problems import problem_in
 

@@ -1,4 +1,6 @@
-"""Bad paths, methods, media types and lengths, and failures of our own: problem details too, and nothing else is told."""
+"""Bad paths, methods, media types and lengths, and failures of our own: problem details too, and
+nothing else is told.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Message
 
-from facade.asgi import BODY_BYTES
+from facade.http.asgi import BODY_BYTES
 from tests.unit.facade.double import RecordingEngine
 from tests.unit.facade.problems import problem_in
 

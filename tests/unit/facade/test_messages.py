@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from engine.verbs import EntryResult, ExtendEntry, Page, Principal, SendEntry, Sent
+from engine.shapes import EntryResult, ExtendEntry, Page, Principal, SendEntry, Sent
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute
 from tests.unit.facade.double import AT, BYTES, RecordingEngine, delivery, peeked

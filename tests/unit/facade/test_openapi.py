@@ -10,12 +10,12 @@ import msgspec
 import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 
-from facade.health import OPERATIONS as HEALTH
+from facade.http.health import OPERATIONS as HEALTH
+from facade.http.operation import Operation
+from facade.http.problem import CODES
+from facade.http.schema_registry import Registry
 from facade.native.operations import OPERATIONS as NATIVE
 from facade.native.shapes import Body
-from facade.operation import Operation
-from facade.problem import CODES
-from facade.registry import Registry
 from tests.unit.facade.double import RecordingEngine
 
 TABLE = (*NATIVE, *HEALTH, *Registry("lw").operations())

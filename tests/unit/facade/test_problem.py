@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from engine import errors
+from facade.http.problem import CODES, STATUSES, problem_of, shortened, status_of
 from facade.native.openapi import codes_of
 from facade.native.operations import OPERATIONS
-from facade.problem import CODES, STATUSES, problem_of, shortened, status_of
 from tests.unit.facade.double import RecordingEngine
 
 

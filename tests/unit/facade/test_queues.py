@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from engine.verbs import Principal, QueueSettings
+from engine.shapes import Principal, QueueSettings
 from schemas.filters import Condition, Filter
 from schemas.records import KeyRecord, RedrivePolicy
 from tests.unit.facade.double import AT, QUEUE, TAG, TASK, RecordingEngine

@@ -87,7 +87,9 @@ def test_the_newest_schema_and_the_record_agree_field_by_field(subject: str) -> 
 
 
 def agree(info: inspect.Type, avro: Any, place: str) -> None:
-    """Fails unless the struct's type and the Avro type are the same thing; `place` names it in the failure."""
+    """Fails unless the struct's type and the Avro type are the same thing; `place` names it in the
+    failure.
+    """
     kind = avro["type"] if isinstance(avro, dict) else avro
     if isinstance(info, inspect.StructType):
         assert (kind, avro["name"]) == ("record", info.cls.__name__), place

@@ -160,7 +160,9 @@ def outcome(read: Callable[[], AnyRecord]) -> AnyRecord | str:
 
 
 def hurt(data: bytes, cut: int, more: bytes, changes: list[tuple[int, int]]) -> bytes:
-    """`data` without its last bytes, with some added, or with some altered, counted from the end."""
+    """`data` without its last bytes, with some added, or with some altered, counted from the
+    end.
+    """
     wrong = bytearray(data[: len(data) - cut] + more)
     for back, byte in changes:
         if 5 < back <= len(wrong):

@@ -1,4 +1,6 @@
-"""The dialect over HTTP, on a recording engine: what a client other than boto3 may send, and who is let in."""
+"""The dialect over HTTP, on a recording engine: what a client other than boto3 may send, and who is
+let in.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,10 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from engine.config import Settings
 from engine.engine import Engine
 from engine.errors import LogUnavailable, NotAuthenticated, TooManyInFlight
-from engine.verbs import Sent
+from engine.settings import Settings
+from engine.shapes import Sent
 from facade.app import create_app
 from tests.unit.facade.double import RecordingEngine, delivery
 

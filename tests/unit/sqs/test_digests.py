@@ -1,7 +1,7 @@
 """MD5s of attributes against vectors that were not made with this code.
 
-The digests were computed with coreutils' md5sum over bytes typed by hand from the rule: length and name, length and data type, kind of
-transport, length and value, in the order of the names.
+The digests were computed with coreutils' md5sum over bytes typed by hand from the rule: length and
+name, length and data type, kind of transport, length and value, in the order of the names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The table from engine errors to shapes of SQS: every error has a row, and what may be repeated says so."""
+"""The table from engine errors to shapes of SQS: every error has a row, and what may be repeated
+says so.
+"""
 
 from __future__ import annotations
 

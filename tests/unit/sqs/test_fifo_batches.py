@@ -1,4 +1,6 @@
-"""A FIFO batch whose groups lie in different partitions: one send for each group, and what is told when some of them fail."""
+"""A FIFO batch whose groups lie in different partitions: one send for each group, and what is told
+when some of them fail.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from msgspec import structs
 
 from engine.engine import Engine
 from engine.errors import EngineError, LogUnavailable
-from engine.verbs import Principal, SendEntry, Sent
+from engine.shapes import Principal, SendEntry, Sent
 from facade.sqs.call import Call
 from facade.sqs.limits import LIMITS
 from facade.sqs.messages import send_message_batch

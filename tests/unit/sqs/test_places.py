@@ -1,4 +1,6 @@
-"""Where a request came to: URLs behind a proxy, signatures for the proxy's address, and names in namespaces."""
+"""Where a request came to: URLs behind a proxy, signatures for the proxy's address, and names in
+namespaces.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,10 @@ from botocore.credentials import Credentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.config import BadSetting, Settings
 from engine.engine import Engine
-from engine.limits import MAX_QUEUE_NAME, check_name
-from engine.queue import queue_topic
+from engine.rules.limits import MAX_QUEUE_NAME, check_name
+from engine.rules.queue import queue_topic
+from engine.settings import BadSetting, Settings
 from facade.app import create_app
 from facade.sqs.names import Place
 from tests.unit.facade.double import QUEUE, RecordingEngine

@@ -1,4 +1,6 @@
-"""What policies mean as grants, and what filters of tags mean; the refusals are in the conformance suite."""
+"""What policies mean as grants, and what filters of tags mean; the refusals are in the conformance
+suite.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The query protocol over HTTP, on a recording engine: names of forms, XML of replies, what is taken for SQS at all."""
+"""The query protocol over HTTP, on a recording engine: names of forms, XML of replies, what is
+taken for SQS at all.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,10 @@ from xml.etree import ElementTree as ET
 import httpx
 import pytest
 
-from engine.config import Settings
 from engine.engine import Engine
 from engine.errors import InvalidHandle, QueueNotFound
-from engine.verbs import Delivery, SendEntry, Sent
+from engine.settings import Settings
+from engine.shapes import Delivery, SendEntry, Sent
 from facade.app import create_app
 from facade.sqs.errors import SqsError
 from facade.sqs.forms import parse, struct_of
@@ -34,7 +36,9 @@ async def ask(engine: RecordingEngine, path: str = "/", method: str = "POST", he
 
 
 def read(response: httpx.Response) -> Any:
-    """The reply without its namespace: {name: text or more of the same}; what is there twice is a list."""
+    """The reply without its namespace: {name: text or more of the same}; what is there twice is a
+    list.
+    """
 
     def tree(node: ET.Element) -> Any:
         if len(node) == 0:

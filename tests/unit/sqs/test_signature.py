@@ -1,4 +1,6 @@
-"""Signatures against those of botocore's own signers, and requests that were changed after they were signed."""
+"""Signatures against those of botocore's own signers, and requests that were changed after they
+were signed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""No text of SQS has the engine's words in it: every engine error, with every field that the engine has a name for."""
+"""No text of SQS has the engine's words in it: every engine error, with every field that the engine
+has a name for.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ import pytest
 
 import engine
 import facade.sqs
-from engine import errors, limits, verbs
+from engine import errors, shapes
+from engine.rules import limits
 from facade.sqs.errors import sqs_error
 from facade.sqs.words import PARAMETERS
 from schemas import records
@@ -48,8 +51,9 @@ def structs(module: Any) -> Iterator[str]:
             yield from found.__struct_fields__
 
 
-FIELDS = sorted({*named(), *limits.RANGES, *structs(verbs)})
-# Words that are English too may stand in a text: `queue`, `name`, `body`. What has an underscore in it is nobody's English.
+FIELDS = sorted({*named(), *limits.RANGES, *structs(shapes)})
+# Words that are English too may stand in a text: `queue`, `name`, `body`. What has an underscore in
+# it is nobody's English.
 INTERNAL = sorted({word for word in (*FIELDS, *structs(records)) if "_" in word})
 ERRORS = [error for error in tree() if error.__module__ == errors.__name__]
 WORDS = re.compile(rf"(?<![A-Za-z_])(?:{'|'.join(INTERNAL)})(?![A-Za-z_])")

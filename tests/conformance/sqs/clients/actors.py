@@ -1,6 +1,8 @@
-"""Actors of dramatiq over SQS, as its users write them. Runs in a process with dramatiq's own packages, not with ours.
+"""Actors of dramatiq over SQS, as its users write them. Runs in a process with dramatiq's own
+packages, not with ours.
 
-`python actors.py NAMESPACE` does each thing once and prints what came of it as JSON. The endpoint is AWS_ENDPOINT_URL's.
+`python actors.py NAMESPACE` does each thing once and prints what came of it as JSON. The endpoint
+is AWS_ENDPOINT_URL's.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ def add(one: int, other: int) -> int:
 
 
 def given_back() -> list[int]:
-    """Numbers that a second consumer gets at once, though a first had fetched them: it gave them back when it was closed."""
+    """Numbers that a second consumer gets at once, though a first had fetched them: it gave them
+    back when it was closed.
+    """
     broker.declare_queue("back")
     for number in range(PREFETCH):
         message: Any = dramatiq.Message(queue_name="back", actor_name="none", args=(number,), kwargs={}, options={})

@@ -1,7 +1,8 @@
-"""A Celery application over SQS, as its users write one. It runs in a process with Celery's own packages, not with ours.
+"""A Celery application over SQS, as its users write one. It runs in a process with Celery's own
+packages, not with ours.
 
-`python tasks.py COUNT` sends COUNT tasks; `celery -A tasks worker` does them. Each run of a task is a line in CELERY_LOG:
-number, try, seconds it was early (below 0: after its time).
+`python tasks.py COUNT` sends COUNT tasks; `celery -A tasks worker` does them. Each run of a task is
+a line in CELERY_LOG: number, try, seconds it was early (below 0: after its time).
 """
 
 from __future__ import annotations

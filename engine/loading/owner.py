@@ -1,0 +1,385 @@
+"""Which units this worker owns, and the rhythm of their loaders.
+
+A unit is taken up when this worker touches it (a send, a receive, a waiter) and nobody owns it; it
+is given up after IDLE_S of silence. So an idle queue costs nothing, and a crashed owner is replaced
+by whoever is asked next. Neighbours: `loader.py` does the work for one unit; `lag.py` tells Kafka's
+tools; `rebuild.py` for lost state. Must not know verbs. Longer than 250 lines: taking, draining,
+looking, loading and giving up are one rhythm over the same owned units.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+from collections.abc import Awaitable, Callable, Iterable
+
+from engine.core import Core, now_ms
+from engine.errors import LogUnavailable, Unavailable
+from engine.loading.lag import Floors
+from engine.loading.loader import LEASE_MS, REBUILD_LEASE_MS, Loader
+from engine.rules.queue import Queue
+from state.background import Background
+from state.cancel import end
+from state.errors import Fenced, StateError, StateLost
+from state.keys import Unit
+from state.replies import MAX_OPEN, Probed, Received
+
+logger = logging.getLogger(__name__)
+
+TICK_S = 0.05
+DRAIN_S = 0.1
+QUIET_DRAIN_S = 0.5
+ENDS_S = 0.1
+QUIET_LOOK_S = 0.5
+# A little more than that: how often a tick is waited for what another worker is to load.
+ELSEWHERE_TRIES = 14
+RENEW_S = LEASE_MS / 3000
+FLOORS_S = 5.0
+# To own a unit costs three calls to Redis a second, to give it up and to take it up again five; but
+# its last floor is to be shown first.
+IDLE_S = FLOORS_S + 1.0
+# While senders load what they send, the log is always ahead of the window by what is on its way:
+# not to be read again for that.
+GRACE_S = 0.03
+# How often it is asked whether another worker is there.
+COUNT_S = 1.0
+# A loader that a batch holds up reads on to what decides, up to 30 s of log: it rests so many times
+# as long as that took, REST_S at most.
+REST, REST_S = 9.0, 1.0
+# A batch holds it up for 40 s at most. What does so for longer needs somebody's attention.
+STOPPED_S = 60.0
+# How long an empty answer may wait for Kafka.
+REFRESH_S = 2.0
+
+
+class Loaders:
+    """Loaders of this worker. `waits(queue)` says whether somebody waits for messages of a queue
+    here.
+    """
+
+    def __init__(self, core: Core, waits: Callable[[Queue], bool]) -> None:
+        self._core = core
+        self._waits = waits
+        self.worker = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self.owned: dict[Unit, Loader] = {}
+        self._touched: dict[Unit, float] = {}
+        self._ask_again: dict[Unit, float] = {}
+        self._looked: dict[str, float] = {}
+        self._looked_at_all = 0.0
+        self._looking: dict[str, asyncio.Task[bool]] = {}
+        self._loads: dict[Unit, asyncio.Task[None]] = {}
+        self._floors = Floors(core)
+        self._background = Background()
+        self._tasks: list[asyncio.Task[None]] = []
+        core.touched = self.touch
+        core.nudge = self.nudge
+        core.journaled = self.journaled
+        core.rebuilt = self.rebuilt
+        core.stopped = self.stopped
+        core.control.gone.append(self._gone)
+
+    async def start(self) -> None:
+        if not self._tasks:
+            jobs = (
+                (self._own_all, TICK_S),
+                (self._drain_all, DRAIN_S),
+                (self._look_all, ENDS_S),
+                (self._show_floors, FLOORS_S),
+                (self._count_workers, COUNT_S),
+            )
+            self._tasks = [self._background.start(self._every(job, period), job.__name__) for job, period in jobs]
+
+    async def stop(self) -> None:
+        """Drains what is owned and gives it up."""
+        await end(*self._tasks, *self._loads.values(), *self._looking.values())
+        self._tasks = []
+        for loader in list(self.owned.values()):
+            with contextlib.suppress(StateError, Unavailable):
+                while await loader.drain():
+                    pass
+                await self._core.store.disown(loader.unit, loader.epoch)
+        self.owned.clear()
+
+    def touch(self, queue: Queue, partition: int) -> None:
+        """There is traffic on a unit: somebody must own it."""
+        now = asyncio.get_running_loop().time()
+        self._touched[queue.units[partition]] = now
+        self._core.crowd.used(queue.incarnation, now)
+
+    def nudge(self, queue: Queue, partition: int, seen: Received | Probed) -> None:
+        """A receive saw the window of a unit: when it runs low, or nothing in it is free, load now,
+        not at the next look.
+        """
+        loader = self.owned.get(queue.units[partition])
+        kept = seen.open - seen.lent
+        low = kept * 2 < self._core.settings.window_messages or (seen.hungry and kept < MAX_OPEN)
+        if loader is not None and seen.cursor < loader.end and low and not loader.stalled:
+            self._load_if_short(loader)
+
+    def rebuilt(self, unit: Unit) -> None:
+        """The cursors of a unit may have gone back: what its loader knew of them holds no more."""
+        loader = self.owned.get(unit)
+        if loader is not None:
+            loader.cursors = {}
+            loader.seen = -1
+
+    def stopped(self, queue: Queue) -> int:
+        """Partitions owned here in which nothing was loaded for STOPPED_S though Kafka has more and
+        the window has room.
+        """
+        before = asyncio.get_running_loop().time() - STOPPED_S
+        loaders = [loader for unit in queue.units if (loader := self.owned.get(unit))]
+        return sum(loader.held is not None and loader.held[1] < before for loader in loaders)
+
+    async def journaled(self, queue: Queue, partition: int, seq: int) -> None:
+        """Returns when the journal has entry `seq` of a unit.
+
+        Raises LogUnavailable after 5 s, or when Redis lost its state before the journal had it (the
+        outcome is unknown).
+        """
+        unit = queue.units[partition]
+        loop = asyncio.get_running_loop()
+        end_at = loop.time() + 5
+        while loop.time() < end_at:
+            loader = self.owned.get(unit)
+            with contextlib.suppress(StateError):
+                if loader is not None:
+                    await loader.drain()
+                base, drained = await self._core.store.drained_seq(unit)
+                if seq <= base:
+                    raise LogUnavailable(f"the state of queue {queue.name!r} was lost before the journal had this: it may be forgotten")
+                if drained >= seq:
+                    return
+            self.touch(queue, partition)
+            await asyncio.sleep(0.02)
+        raise LogUnavailable(f"the journal of queue {queue.name!r} did not come to entry {seq} within 5 s")
+
+    def journal_lag_s(self) -> float:
+        """How long the oldest entry of the units owned here has waited for the journal, in seconds;
+        0 = none waits.
+        """
+        since = [loader.waiting_since_ms for loader in self.owned.values() if loader.waiting_since_ms]
+        return max(0.0, (now_ms() - min(since)) / 1000) if since else 0.0
+
+    async def _every(self, job: Callable[[], object], period: float) -> None:
+        while True:
+            await asyncio.sleep(period)
+            try:
+                await job()  # type: ignore[misc]
+            except (StateError, Unavailable) as error:
+                logger.debug("action=%s error=%s", job.__name__, error)
+            except Exception:
+                logger.exception("action=%s", job.__name__)
+
+    async def _own_all(self) -> None:
+        """Takes and renews leases; gives up idle units."""
+        now = asyncio.get_running_loop().time()
+        wanted: list[Unit] = []
+        idle: list[Unit] = []
+        for unit, at in list(self._touched.items()):
+            queue = self._core.control.by_incarnation.get(unit.incarnation)
+            if queue is None:
+                self._forget(unit)
+            elif now - at > IDLE_S and not self._waits(queue) and unit not in self._core.rebuilding:
+                idle.append(unit)
+            elif self._ask_again.get(unit, 0) <= now:
+                wanted.append(unit)
+        await asyncio.gather(*(self._own(unit, now) for unit in wanted), *(self._give_up(unit) for unit in idle))
+
+    async def _own(self, unit: Unit, now: float) -> None:
+        lease_ms = REBUILD_LEASE_MS if unit in self._core.rebuilding else LEASE_MS
+        owned = await self._core.store.own(unit, self.worker, lease_ms=lease_ms)
+        queue = self._core.control.by_incarnation.get(unit.incarnation)
+        if not owned.ours or queue is None:
+            self._drop(unit)
+            self._ask_again[unit] = now + min(owned.number, 1000) / 1000
+            return
+        self._ask_again[unit] = now + RENEW_S
+        loader = self.owned.get(unit)
+        if loader is None or loader.epoch != owned.number:
+            self.owned[unit] = Loader(self._core, queue, unit.partition, owned.number)
+            self._looked.pop(unit.incarnation, None)
+        if owned.generation is None:
+            self._core.recover_soon(queue)
+
+    async def _give_up(self, unit: Unit) -> None:
+        loader = self.owned.get(unit)
+        if loader is not None:
+            with contextlib.suppress(Fenced):
+                if await loader.drain() or not await self._core.store.disown(unit, loader.epoch):
+                    return
+        self._forget(unit)
+
+    def _forget(self, unit: Unit) -> None:
+        self._drop(unit)
+        self._touched.pop(unit, None)
+        self._ask_again.pop(unit, None)
+
+    def _drop(self, unit: Unit) -> None:
+        self.owned.pop(unit, None)
+        task = self._loads.pop(unit, None)
+        if task is not None:
+            task.cancel()
+
+    async def _drain_all(self) -> None:
+        """Drains units with traffic here every DRAIN_S, for the last time when that is DRAIN_S ago
+        and all of it is in the outbox.
+
+        The rest (another worker may have traffic on them) every QUIET_DRAIN_S.
+        """
+        now = asyncio.get_running_loop().time()
+        due = []
+        for loader in self.owned.values():
+            if loader.drained_at < self._touched.get(loader.unit, 0) + DRAIN_S or now - loader.drained_at > QUIET_DRAIN_S:
+                loader.drained_at = now
+                due.append(loader)
+        await asyncio.gather(*(self._guard(loader, loader.drain) for loader in due))
+
+    async def _guard(self, loader: Loader, work: Callable[[], Awaitable[object]]) -> None:
+        """Runs work of a loader; one that is fenced is no longer ours.
+
+        Work is begun here and not by the caller: a task that is cancelled before it ran would leave
+        it never awaited.
+        """
+        try:
+            await work()
+        except Fenced:
+            logger.warning("action=fenced queue=%s partition=%d", loader.queue.name, loader.partition)
+            if self.owned.get(loader.unit) is loader:
+                self._drop(loader.unit)
+                # Maybe it was a rebuild of our own that took a new epoch: ask at the next tick who
+                # owns it.
+                self._ask_again.pop(loader.unit, None)
+        except StateLost:
+            self._core.recover_soon(loader.queue)
+        except (StateError, Unavailable) as error:
+            logger.debug("action=load queue=%s partition=%d error=%s", loader.queue.name, loader.partition, error)
+
+    async def _look_all(self) -> None:
+        """Looks at the ends of the log for queues with traffic, all in one request; every
+        QUIET_LOOK_S for the rest (as `_drain_all`).
+        """
+        now = asyncio.get_running_loop().time()
+        queues = {u.incarnation: q for u in self.owned if (q := self._core.control.by_incarnation.get(u.incarnation))}
+        if now - self._looked_at_all > QUIET_LOOK_S:
+            self._looked_at_all = now
+            due = list(queues.values())
+        else:
+            due = [q for q in queues.values() if self._waits(q) or any(now - self._touched.get(u, 0) < 2 for u in q.units)]
+        if due:
+            await self._look(due)
+
+    async def refresh(self, queue: Queue) -> bool:
+        """Before an empty answer: whether Kafka had more than the window, and some of it is in the
+        window now.
+
+        Looks at Kafka at most once in ENDS_S per queue; concurrent callers share a look.
+        """
+        for partition in range(queue.record.partitions):
+            self.touch(queue, partition)
+        now = asyncio.get_running_loop().time()
+        if now - self._looked.get(queue.incarnation, -1.0) < ENDS_S:
+            return False
+        looking = self._looking.get(queue.incarnation)
+        if looking is None:
+            looking = self._looking[queue.incarnation] = self._background.start(self._refresh(queue), "refresh", awaited=True)
+            looking.add_done_callback(lambda _: self._looking.pop(queue.incarnation, None))
+        # Kafka may stand still: then the answer is what the window knows, and the look goes on for
+        # those who ask next.
+        done, _ = await asyncio.wait({looking}, timeout=REFRESH_S)
+        return looking.result() if done else False
+
+    async def _refresh(self, queue: Queue) -> bool:
+        now = asyncio.get_running_loop().time()
+        try:
+            await asyncio.gather(*(self._own(unit, now) for unit in queue.units if unit not in self.owned))
+            before = self._core.counts.get("loaded_chunks_total", 0)
+            await self._look([queue])
+            loads = [task for unit in queue.units if (task := self._loads.get(unit))]
+            if loads:
+                await asyncio.wait(loads, timeout=2)
+            elsewhere = [unit for unit in queue.units if unit not in self.owned]
+            loaded = bool(elsewhere) and await self._loaded_elsewhere(queue, elsewhere)
+            return loaded or self._core.counts.get("loaded_chunks_total", 0) > before
+        except (StateError, Unavailable) as error:
+            logger.debug("action=refresh queue=%s error=%s", queue.name, error)
+            return False
+
+    async def _loaded_elsewhere(self, queue: Queue, units: list[Unit]) -> bool:
+        """Waits until the owners of units, other workers, have loaded what an empty window lacks:
+        after a loss, or what came natively.
+        """
+        ends = await self._core.log.end_offsets([(queue.topic, unit.partition) for unit in units])
+        for waits in range(ELSEWHERE_TRIES):
+            probes = await asyncio.gather(*(self._core.store.probe(u, self._core.control.generation, queue.tag_ids[0]) for u in units))
+            looks = zip(units, probes, strict=True)
+            if not any(look.bodies == 0 and look.cursor < ends.get((queue.topic, unit.partition), 0) for unit, look in looks):
+                return waits > 0
+            await asyncio.sleep(TICK_S)
+        return False
+
+    async def _look(self, queues: Iterable[Queue]) -> None:
+        loaders = [loader for q in queues for unit in q.units if (loader := self.owned.get(unit))]
+        if not loaders:
+            return
+        ends = await self._core.log.end_offsets([(loader.queue.topic, loader.partition) for loader in loaders])
+        now = asyncio.get_running_loop().time()
+        for loader in loaders:
+            current = self._core.control.by_incarnation.get(loader.unit.incarnation)
+            if current is not None:
+                loader.queue = current
+            loader.end = max(loader.end, ends.get((loader.queue.topic, loader.partition), 0))
+            self._looked[loader.unit.incarnation] = now
+            self._load_if_short(loader)
+
+    def _load_if_short(self, loader: Loader) -> None:
+        known = loader.cursors.keys() == set(loader.queue.tag_ids) and not loader.behind(loader.end)
+        if known or loader.unit in self._loads or asyncio.get_running_loop().time() < loader.rest_until:
+            return
+        task = self._background.start(self._guard(loader, lambda: self._catch_up(loader)), "load")
+        self._loads[loader.unit] = task
+        task.add_done_callback(lambda done: self._loads.pop(loader.unit, None) if self._loads.get(loader.unit) is done else None)
+
+    async def _catch_up(self, loader: Loader) -> None:
+        """Loads until the window is full or has everything."""
+        end, before = loader.end, loader.cursors
+        await loader.look()
+        if loader.behind(end) and before and loader.cursors != before:
+            await asyncio.sleep(GRACE_S)
+            await loader.look()
+        if not loader.behind(end):
+            return
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            if not await loader.load():
+                break
+            self._core.count("loaded_chunks_total")
+        if loader.stalled:
+            loader.rest_until = loop.time() + min(REST * (loop.time() - began), REST_S)
+
+    async def _count_workers(self) -> None:
+        """What follows from how many workers there are; one that has come just now may have missed
+        wake-ups.
+        """
+        store, bodies = self._core.store, self._core.bodies
+        try:
+            workers = await store.workers()
+        except StateError:
+            workers = 0  # not known
+        bodies.count(workers)
+        before, store.alone = store.alone, bodies.alone
+        if before and not store.alone:
+            await store.wake({unit.incarnation for unit in self._touched})
+
+    async def _show_floors(self) -> None:
+        await self._floors.show(list(self.owned.values()))
+
+    def _gone(self, queue: Queue) -> None:
+        for unit in queue.units:
+            self._forget(unit)
+        self._looked.pop(queue.incarnation, None)
+        self._floors.forget(queue.incarnation)

@@ -1,0 +1,138 @@
+"""One producer of Kafka's client, who polls it, and the jobs that it has.
+
+The event loop polls when there is something (`events`); a thread does so while the producer ends,
+and for a client that cannot tell: it only gathers reports and wakes the loop once per poll.
+Neighbours: `produce` makes it and gives it jobs, `faults` hears of errors. This module must not
+know what a failed job means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from engine.log.delivery_events import ReportEvents
+from engine.log.kafka_errors import FATAL, client_logger, logger, note
+from engine.log.shapes import Appended, Headers
+
+_POLL_S = 0.2
+
+
+class Job:
+    """Values for one partition and the future of their results, in order; `left` have none yet.
+    Touched by the loop's thread only.
+    """
+
+    __slots__ = ("future", "headers", "key", "left", "partition", "repeated", "results", "single", "topic", "values")
+
+    def __init__(self, topic: str, partition: int, values: Sequence[bytes | None], future: asyncio.Future[Any], single: bool) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.values = values
+        self.future = future
+        self.single = single
+        self.key: bytes | None = None
+        self.headers: Headers | None = None
+        self.results: list[Appended | KafkaError | None] = [None] * len(values)
+        self.left = len(values)
+        self.repeated = False
+
+
+Report: TypeAlias = tuple[Job, int, Appended | KafkaError]
+
+
+class PolledProducer:
+    """One producer and who polls it. `broken` is set when the client has given itself up for good.
+    Made and closed on the event loop.
+    """
+
+    def __init__(self, config: dict[str, Any], loop: asyncio.AbstractEventLoop, resolve: Callable[[list[Report]], None]) -> None:
+        self.broken = False
+        self._reports: list[Report] = []
+        self._loop = loop
+        self._resolve = resolve
+        self._close_by: float | None = None
+        self._ended: Callable[[], None] = lambda: None
+        self.client = Producer({**config, "error_cb": self._on_error}, logger=client_logger)
+        self._thread = threading.Thread(target=self._run, name="lw-log-produce", daemon=True)
+        self._events = ReportEvents(self.client) if ReportEvents.known() else None
+        if self._events is None:
+            self._thread.start()
+        else:
+            loop.add_reader(self._events.fileno(), self._collect)
+            loop.call_soon(self._collect)  # what came before it could tell
+
+    def _on_error(self, error: KafkaError) -> None:
+        note(error)
+        if error.fatal() or error.code() == FATAL:
+            logger.warning("the producer has failed for good and is replaced: %s", error)
+            self.broken = True
+
+    def report(self, job: Job, index: int, error: KafkaError | None, message: Message) -> None:
+        """Delivery callback, called within `poll`."""
+        if error is not None:
+            self._reports.append((job, index, error))
+            return
+        self._reports.append((job, index, Appended(message.partition() or 0, message.offset() or 0, message.timestamp()[1])))
+
+    def _collect(self) -> None:
+        """Called on the loop when the client has something to report."""
+        if self._events is None:  # closed: the thread collects
+            return
+        self._events.clear()
+        self.client.poll(0)
+        if self._reports:
+            reports, self._reports = self._reports, []
+            self._resolve(reports)
+
+    def _run(self) -> None:
+        while self._close_by is None or (len(self.client) > 0 and time.monotonic() < self._close_by):
+            self.client.poll(_POLL_S if self._close_by is None else 0.02)
+            self._hand_over()
+        self.client.purge()
+        give_up = time.monotonic() + 1
+        while len(self.client) > 0 and time.monotonic() < give_up:
+            self.client.poll(0.02)
+        self._hand_over()
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._ended)
+        del self.client  # here: its end waits for the client's threads
+
+    def _hand_over(self) -> None:
+        """Called in the thread: one wake-up of the loop for all reports of a poll."""
+        if not self._reports:
+            return
+        reports, self._reports = self._reports, []
+        try:
+            self._loop.call_soon_threadsafe(self._resolve, reports)
+        except RuntimeError:  # the loop is closed; nobody waits for these any more
+            logger.debug("%d delivery reports came after the loop was closed", len(reports))
+
+    def close(self, within_s: float, ended: Callable[[], None]) -> None:
+        """Has the thread deliver what is queued for at most `within_s`, give up the rest, and end.
+
+        `ended` is called on the loop then, after the last report: on a machine with too much to do
+        some never come.
+        """
+        self._ended = ended
+        self._close_by = time.monotonic() + within_s
+        if self._events is not None:
+            self._loop.remove_reader(self._events.fileno())
+            self._events.close()
+            self._events = None
+            self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether its thread still runs; after `close`."""
+        return self._thread.is_alive()
+
+    def join(self) -> None:
+        """Waits for the thread; call `close` first."""
+        self._thread.join()

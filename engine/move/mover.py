@@ -1,0 +1,277 @@
+"""Moves: a message goes to another queue, then its source forgets it. Dead letters and redrive are
+moves.
+
+Steps, each may be the last before a crash: held at the source (dying or claimed, with a time limit)
+-> appended to the target -> in the target's window -> settled at the source. Whoever takes over
+after a crash looks first whether the target has the message; of two copies in the target's log the
+first counts, and the window drops the other by its move key. So there is one delivery at rest,
+whatever is killed in between. Neighbours: `receiver.py`, `leases.py` bring dying messages,
+`redrive.py` claimed ones. Must not know HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+import zlib
+from collections.abc import Coroutine, Sequence, Set
+from typing import Any
+
+import msgspec
+
+from engine.core import CLOCK_MARGIN_MS, MOVE_MS, Core, now_ms
+from engine.errors import EngineError, LogUnavailable, Unavailable
+from engine.rules.fifo import partition_of
+from engine.rules.limits import RESERVED_ATTRIBUTE
+from engine.rules.queue import Queue
+from engine.runtime.failpoints import reached
+from engine.window.retention import expire, gone
+from schemas.records import Attribute, Message, Origin, TagRecord
+from schemas.vocabulary import NATIVE_SENDER
+from schemas.wire import UndecodableRecord, decode_message, encode
+from state.background import Background
+from state.replies import Dying
+from state.store import HEADER_BYTES
+
+logger = logging.getLogger(__name__)
+
+# How long after a failed try the next one begins: Kafka may be back at any moment.
+AGAIN_S = 0.5
+
+
+class Outcome(enum.Enum):
+    """Of a task's move: done; somebody else has taken the message; it can't be done; not now, and
+    the message is held until its time.
+    """
+
+    MOVED = enum.auto()
+    TAKEN = enum.auto()
+    FAILED = enum.auto()
+    LATER = enum.auto()
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A message that we hold at its source. `again_ms`: a mover before had it until then, 0 =
+    none.
+    """
+
+    offset: int
+    nonce: int
+    message: Message
+    sent_at_ms: int
+    count: int
+    first_received_at_ms: int
+    reason: str
+    again_ms: int
+
+
+class Mover:
+    """Moves of this worker. Two movers may work on one message: the target keeps one."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._background = Background()
+
+    async def stop(self) -> None:
+        """Ends the tries that go on; what they held is taken up by whoever meets it next."""
+        await self._background.stop()
+
+    async def move_dead(self, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]) -> None:
+        """Moves dying messages to the dead-letter queue. What fails is tried again here for as long
+        as it is ours.
+        """
+        left = await self._try(queue, tag, partition, dying)
+        if left:
+            self._background.start(self._go_on(queue, tag, partition, left), "move_dead")
+
+    async def _go_on(self, queue: Queue, tag: TagRecord, partition: int, left: Sequence[Dying]) -> None:
+        loop = asyncio.get_running_loop()
+        end_at = loop.time() + MOVE_MS / 1000
+        while left and loop.time() < end_at:
+            await asyncio.sleep(AGAIN_S)
+            now = self._core.control.by_incarnation.get(queue.incarnation)
+            left = [] if now is None else await self._try(now, tag, partition, left)
+        if left:
+            logger.warning("action=move queue=%s partition=%d left=%d outcome=given up", queue.name, partition, len(left))
+
+    async def _try(self, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]) -> list[Dying]:
+        """Moves what can be moved now; returns what is to be tried again. In a FIFO target what
+        follows a failure waits for it.
+        """
+        policy = queue.record.redrive_policy
+        target = self._core.control.queues.get(policy.dead_letter_queue) if policy is not None else None
+        if target is None:
+            return []
+        until_ms = now_ms() + MOVE_MS
+        try:
+            held, left = await self._hold(queue, tag, partition, dying)
+            there = await self._there(queue, tag, partition, target, [item for _, item in held])
+        except EngineError as error:
+            logger.warning("action=move queue=%s partition=%d messages=%d error=%s", queue.name, partition, len(dying), error)
+            return list(dying)
+        moves = [self._move(queue, tag, partition, item, target, "dead", there) for _, item in held]
+        outcomes = await (_in_turn(moves) if target.record.fifo else asyncio.gather(*moves, return_exceptions=True))
+        for (letter, item), outcome in zip(held, outcomes, strict=True):
+            if isinstance(outcome, EngineError):
+                logger.warning(
+                    "action=move queue=%s partition=%d offset=%d target=%s error=%s",
+                    queue.name, partition, letter.offset, target.name, outcome,
+                )  # fmt: skip
+                # The target may have it by now: the next try looks.
+                left.append(msgspec.structs.replace(letter, again_ms=item.again_ms or until_ms))
+            elif isinstance(outcome, BaseException):
+                raise outcome
+        return left
+
+    async def _hold(
+        self, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]
+    ) -> tuple[list[tuple[Dying, Held]], list[Dying]]:
+        """Dying messages with what they say, and those that Kafka does not show though it should.
+        Raises Unavailable.
+        """
+        kept = self._core.bodies.of.get(queue.units[partition], {})
+        missing = [d.offset for d in dying if not d.packed and d.offset not in kept]
+        records = await self._core.read_offsets(queue, partition, missing) if missing else {}
+        over: set[int] = set()
+        if len(records) < len(missing):
+            over = await gone(self._core, queue, partition, [offset for offset in missing if offset not in records])
+            await expire(self._core, queue, tag, partition, [(d.offset, d.nonce) for d in dying if d.offset in over])
+        held, left = [], []
+        for d in dying:
+            try:
+                if d.packed:
+                    message, sent_at_ms = decode_message(d.packed[HEADER_BYTES:], None), int.from_bytes(d.packed[:8])
+                elif (own := kept.get(d.offset)) is not None:
+                    message, sent_at_ms = own.message, own.sent_at_ms
+                elif d.offset in records:
+                    record = records[d.offset]
+                    message, sent_at_ms = decode_message(record.value, record.headers), record.timestamp_ms
+                else:
+                    left += [d] if d.offset not in over else []
+                    continue
+            except UndecodableRecord as error:
+                logger.error("action=move queue=%s partition=%d offset=%d error=%s", queue.name, partition, d.offset, error)
+                continue
+            held.append((d, Held(d.offset, d.nonce, message, sent_at_ms, d.count, d.first_received_at_ms, d.reason, d.again_ms)))
+        return held, left
+
+    async def move(self, queue: Queue, tag: TagRecord, partition: int, held: Held, target: Queue, task: str) -> Outcome:
+        """Moves one message that a task holds, and settles it at its source."""
+        try:
+            there = await self._there(queue, tag, partition, target, [held])
+            return Outcome.MOVED if await self._move(queue, tag, partition, held, target, "moved", there, task) else Outcome.TAKEN
+        except EngineError as error:
+            logger.warning(
+                "action=move queue=%s partition=%d offset=%d target=%s error=%s", queue.name, partition, held.offset, target.name, error
+            )
+            return Outcome.LATER if isinstance(error, Unavailable) else Outcome.FAILED
+
+    async def _move(
+        self, queue: Queue, tag: TagRecord, partition: int, held: Held, target: Queue, kind: str, there: Set[str], task: str = ""
+    ) -> bool:
+        """Appends it unless its id is among those that are `there`, and settles it as `kind` (dead,
+        moved). Raises EngineError.
+
+        False: somebody else has settled or taken it meanwhile.
+        """
+        from_id = self._core.message_id(queue, partition, held.offset)
+        reached("move.held")
+        if from_id not in there:
+            message = _moved(queue, tag, held, from_id, kind)
+            value = encode(message)
+            target_partition = _target_partition(target, held, from_id, tag)
+            appended = await self._core.log.append(target.topic, target_partition, value)
+            reached("move.appended")
+            entry = self._core.load_entry(target, appended.offset, appended.timestamp_ms, message, value)
+            await self._core.write_through(target, target_partition, [entry])
+            reached("move.loaded")
+        reached("move.before_settle")
+        unit = queue.units[partition]
+        pairs = [(held.offset, held.nonce)]
+        (word,) = await self._core.on_state(queue, lambda g: self._core.store.settle(unit, g, tag.id, kind, pairs, reason=task))
+        reached("move.after_settle")
+        if word == "ok":
+            self._core.count(f"messages_{kind}_total")
+        return word == "ok"
+
+    async def _there(self, queue: Queue, tag: TagRecord, partition: int, target: Queue, held: Sequence[Held]) -> set[str]:
+        """Ids of those of which the target may have a copy, made by a mover before, and has one.
+        Raises LogUnavailable.
+        """
+        since: dict[int, int] = {}
+        for item in held:
+            if item.again_ms:
+                at = _target_partition(target, item, self._core.message_id(queue, partition, item.offset), tag)
+                since[at] = min(item.again_ms, since.get(at, item.again_ms))
+        there: set[str] = set()
+        for at, again_ms in since.items():
+            there |= await self._copies(target, at, again_ms - MOVE_MS - CLOCK_MARGIN_MS, tag)
+        return there
+
+    async def _copies(self, target: Queue, partition: int, since_ms: int, tag: TagRecord) -> set[str]:
+        """Ids of the messages that were moved to a partition from under a tag of that name since
+        then.
+        """
+        part, found = (target.topic, partition), set()
+        offset = (await self._core.log.offsets_at([part], since_ms)).get(part)
+        if offset is None:
+            raise LogUnavailable(f"the end of {target.topic} can't be read")
+        while True:
+            chunk = await self._core.log.fetch(target.topic, partition, offset, 5000, 8_000_000)
+            for record in chunk.records:
+                try:
+                    origin = decode_message(record.value, record.headers).origin
+                except UndecodableRecord:
+                    continue
+                if origin is not None and origin.from_tag == tag.name:
+                    found.add(origin.from_id)
+            if chunk.at_end:
+                return found
+            offset = chunk.next_offset
+
+
+def _target_partition(target: Queue, held: Held, from_id: str, tag: TagRecord) -> int:
+    """The same for each copy of a move, so that its copies meet in one window."""
+    if target.record.fifo:
+        return partition_of(target.record, held.message.group or "")
+    return zlib.crc32(f"{from_id}/{tag.name}".encode()) % len(target.units)
+
+
+async def _in_turn(moves: Sequence[Coroutine[Any, Any, bool]]) -> list[BaseException | None]:
+    """The outcome of each; those behind one that has failed are not begun, and have failed too."""
+    outcomes: list[BaseException | None] = []
+    failed: BaseException | None = None
+    for move in moves:
+        if failed is None:
+            try:
+                await move
+            except Exception as error:
+                failed = error
+        else:
+            move.close()
+        outcomes.append(failed)
+    return outcomes
+
+
+def _moved(queue: Queue, tag: TagRecord, held: Held, from_id: str, kind: str) -> Message:
+    """The copy for the target: body and attributes as they were, and where it came from."""
+    before = held.message.origin
+    origin = Origin(
+        from_id=from_id,
+        from_tag=tag.name,
+        original_id=before.original_id if before else from_id,
+        original_queue=before.original_queue if before else queue.name,
+        original_tag=before.original_tag if before else tag.name,
+        reason=held.reason,
+        receive_count=held.count,
+        first_received_at_ms=held.first_received_at_ms,
+        original_sent_at_ms=before.original_sent_at_ms if before else held.sent_at_ms,
+        moved_at_ms=now_ms(),
+    )
+    attributes = {name: a for name, a in held.message.attributes.items() if name != RESERVED_ATTRIBUTE}
+    if kind == "dead":
+        attributes[RESERVED_ATTRIBUTE] = Attribute("string", queue.name.encode())
+    return msgspec.structs.replace(
+        held.message, attributes=attributes, delay_ms=0, origin=origin, batch=None, sender=held.message.sender or NATIVE_SENDER
+    )

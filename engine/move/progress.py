@@ -1,0 +1,73 @@
+"""What a redrive task has moved beyond what its record says: the journal knows, whoever was killed
+before it could write that down.
+
+A task's record counts what was moved before its positions. A runner that begins, or has failed,
+reads here which letters from there on are the task's own work already: they are counted when it
+passes them, others that are settled are not. Neighbours: `redrive.py` runs tasks. Must not know how
+a letter is moved.
+"""
+
+from __future__ import annotations
+
+from engine.core import CLOCK_MARGIN_MS, Core
+from engine.errors import LogUnavailable
+from engine.loading.loader import journal_key, journal_partition
+from engine.rules.queue import Queue
+from schemas.records import JournalRecord, TaskRecord
+from schemas.vocabulary import EventKind
+from schemas.wire import UndecodableRecord, decode
+
+# By partition, the offsets at or after a task's positions that it has moved.
+Moved = list[set[int]]
+
+CHUNK_RECORDS = 1_000
+CHUNK_BYTES = 4_000_000
+
+
+async def moved_beyond(core: Core, queue: Queue, task: TaskRecord) -> Moved:
+    """See above. Raises Unavailable: then nothing is known."""
+    moved: Moved = [set() for _ in task.next_offsets]
+    open_units = [p for p, end in enumerate(task.end_offsets) if task.next_offsets[p] < end]
+    keys: dict[int, dict[bytes, int]] = {}
+    for partition in open_units:
+        await _journaled(core, queue, partition)
+        unit = queue.units[partition]
+        keys.setdefault(journal_partition(unit, core.control.journal_partitions), {})[journal_key(unit)] = partition
+    for at, wanted in keys.items():
+        await _read(core, task, at, wanted, moved)
+    return moved
+
+
+async def _journaled(core: Core, queue: Queue, partition: int) -> None:
+    """Returns when the journal has all that was done to a unit before the call."""
+    unit = queue.units[partition]
+    last = await core.on_state(queue, lambda g: core.store.last_seq(unit))
+    base, drained = await core.on_state(queue, lambda g: core.store.drained_seq(unit))
+    if last > max(base, drained):
+        await core.journaled(queue, partition, last)
+
+
+async def _read(core: Core, task: TaskRecord, at: int, wanted: dict[bytes, int], moved: Moved) -> None:
+    topic, log = core.control.journal_topic, core.log
+    part = (topic, at)
+    offset = (await log.offsets_at([part], task.modified_at_ms - CLOCK_MARGIN_MS)).get(part)
+    end = (await log.end_offsets([part])).get(part)
+    if offset is None or end is None:
+        raise LogUnavailable(f"{topic} can't be read")
+    while offset < end:
+        chunk = await log.fetch(topic, at, offset, CHUNK_RECORDS, CHUNK_BYTES)
+        for record in chunk.records:
+            partition = wanted.get(record.key or b"")
+            if partition is not None and record.value:
+                moved[partition].update(o for o in _moved_by(task.id, record.value) if o >= task.next_offsets[partition])
+        offset = chunk.next_offset
+
+
+def _moved_by(task: str, value: bytes) -> list[int]:
+    try:
+        record = decode(value)
+    except UndecodableRecord:
+        return []
+    if not isinstance(record, JournalRecord):
+        return []
+    return [offset for entry in record.entries if entry.kind == EventKind.MOVED and entry.reason == task for offset in entry.offsets]

@@ -1,0 +1,65 @@
+"""Which letters a redrive task may move when it was given ids: their offsets, by partition.
+
+Neighbours: `redrive.py` walks them, `schemas/identity.py` reads ids. Must not know how a letter is
+moved.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from engine.errors import InvalidValue
+from engine.rules.limits import check_asked
+from engine.rules.queue import Queue
+from schemas.identity import BadIdentity, MessageId
+
+Offsets = list[list[int]]  # by partition, ascending
+
+_ADDRESS = re.compile(r"([0-9a-f]{12})/(\d{1,4})/(\d{1,13})", re.ASCII)
+
+
+def chosen_offsets(queue: Queue, ids: Sequence[str], secret: bytes) -> Offsets:
+    """The offsets of 1 to 10,000 message ids, or of addresses incarnation/partition/offset (Spark
+    can't make ids: no secret).
+
+    Raises InvalidValue: not an id, or of another queue or an earlier life of this one.
+    """
+    check_asked("ids", len(ids))
+    chosen: list[set[int]] = [set() for _ in queue.units]
+    for text in ids:
+        address = _address(text, secret)
+        if address is None or address.incarnation != queue.incarnation or address.partition >= len(chosen):
+            raise InvalidValue(f"{text[:100]!r} is no id or address of a message in {queue.name!r}", field="ids", given=text[:100])
+        chosen[address.partition].add(address.offset)
+    return [sorted(offsets) for offsets in chosen]
+
+
+def next_chosen(chosen: Offsets | None, partition: int, offset: int, end: int) -> int:
+    """The first offset from `offset` on that may be moved; `end` when there is none. None chosen =
+    all may be.
+    """
+    if chosen is None:
+        return min(offset, end)
+    offsets = chosen[partition]
+    at = bisect_left(offsets, offset)
+    return min(offsets[at], end) if at < len(offsets) else end
+
+
+def left_of(chosen: Offsets | None, nexts: Sequence[int], *, ended: bool) -> Offsets | None:
+    """What of `chosen` is still to be moved, `nexts` being the positions; nothing of an ended
+    task.
+    """
+    if chosen is None:
+        return None
+    return [[] if ended else offsets[bisect_left(offsets, at) :] for offsets, at in zip(chosen, nexts, strict=True)]
+
+
+def _address(text: str, secret: bytes) -> MessageId | None:
+    if match := _ADDRESS.fullmatch(text):
+        return MessageId(match[1], int(match[2]), int(match[3]))
+    try:
+        return MessageId.parse(text, secret)
+    except BadIdentity:
+        return None

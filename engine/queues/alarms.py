@@ -1,0 +1,205 @@
+"""Looks at every queue now and then, also at those that nobody asks for: is something about to be
+lost, or lost already?
+
+An alarm is (kind, queue) -> a number, shown by /metrics and /health until it is over. Every worker
+looks for itself, so that whichever is asked can tell. Round trips for 100 queues: a few to Kafka,
+one to Redis; units with old or deleted records cost more. It also ends what was cut off: deletions
+of queues, and of tags. Neighbours: `retention.py` ends what Kafka no longer has; `topic_loss.py`
+mends a queue whose topic is gone. Must not know verbs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from engine.core import Core, now_ms
+from engine.errors import EngineError
+from engine.rules.limits import MAX_DELAYED
+from engine.rules.queue import Queue
+from engine.window.retention import expire_unloaded
+from state.background import Background
+from state.cancel import end
+from state.errors import StateError
+from state.keys import Unit
+from state.replies import MAX_OPEN, TagCounts
+
+logger = logging.getLogger(__name__)
+
+# Soon after a start: this worker may stand in for one that died.
+FIRST_S = 0.5
+ROUND_S = 30.0
+AT_A_TIME = 100
+# After so many queues, so that a round of 20,000 takes minutes and costs a worker a few hundredths
+# of a core.
+PAUSE_S = 1.0
+# Part of a queue's retention after which its open messages are told to be near its end.
+NEAR = 0.9
+# Part of the delayed messages that a partition may have under a tag, from which on that is told.
+NEARLY = 0.8
+
+# Kind of alarm -> what its number counts.
+KINDS = {
+    "retention_near": "open or stored messages, at most, that are older than 90% of their queue's retention",
+    "retention_passed": "open messages, at most, that Kafka no longer has: only the window does",
+    "topic_missing": "partitions of the queue that Kafka does not have",
+    "load_stopped": "partitions of which nothing was loaded for a minute though Kafka has more",
+    "delayed_near": "delayed messages of the partition and tag with the most, over 80% of what may be: more are refused at 150,000",
+    "delayed_full": "messages, at most, that nobody gets until some that are delayed before them are due: they fill the window",
+}
+
+
+class Watch:
+    """Alarms of this worker. `run_once` may be called by tests; the loop calls it every 30 s.
+    `finish` finishes deletions of queues.
+    """
+
+    def __init__(self, core: Core, finish: Callable[[], Awaitable[None]]) -> None:
+        self._core = core
+        self._finish = finish
+        self._background = Background()
+        self._task: asyncio.Task[None] | None = None
+        core.control.gone.append(lambda queue: self._set(queue, {}))
+
+    async def start(self) -> None:
+        if self._task is None:
+            self._task = self._background.keep(self._loop, "watch")
+
+    async def stop(self) -> None:
+        await end(self._task)
+        self._task = None
+
+    async def _loop(self) -> None:
+        pause = FIRST_S
+        while True:
+            await asyncio.sleep(pause)
+            pause = ROUND_S
+            try:
+                await self.run_once(PAUSE_S)
+            except EngineError as error:
+                logger.debug("action=watch error=%s", error)
+            except Exception:
+                logger.exception("action=watch")
+
+    async def run_once(self, pause_s: float = 0.0) -> None:
+        """One look at all queues, with a pause after each AT_A_TIME of them. Raises
+        LogUnavailable.
+        """
+        await self._finish()
+        by_retention: dict[int, list[Queue]] = {}
+        for queue in self._core.control.queues.values():
+            by_retention.setdefault(queue.record.retention_ms, []).append(queue)
+        for retention_ms, queues in by_retention.items():
+            for at in range(0, len(queues), AT_A_TIME):
+                some = queues[at : at + AT_A_TIME]
+                await self._drain_left(some)
+                await self._close_left(some)
+                await self._look(some, now_ms() - int(retention_ms * NEAR))
+                if at + AT_A_TIME < len(queues):
+                    await asyncio.sleep(pause_s)
+
+    async def _drain_left(self, queues: Sequence[Queue]) -> None:
+        """Sees to it that somebody owns the units whose owner died with entries that the journal
+        does not have.
+        """
+        units = [(queue, partition) for queue in queues for partition in range(len(queue.units))]
+        try:
+            left = await asyncio.gather(*(self._core.store.undrained(queue.units[partition]) for queue, partition in units))
+        except StateError:
+            return  # without Redis nobody can drain anything
+        for (queue, partition), entries in zip(units, left, strict=True):
+            if entries:
+                self._core.touched(queue, partition)
+
+    async def _close_left(self, queues: Sequence[Queue]) -> None:
+        """Drops what deleted tags still have in Redis: it was away, or the worker died, when they
+        were deleted.
+        """
+        store = self._core.store
+        for queue in queues:
+            if queue.record.next_tag_id == len(queue.tags):
+                continue  # none was ever deleted
+            try:
+                for unit in queue.units:
+                    # A tag that is being made has the next number.
+                    for tag in sorted(await store.known_tags(unit)):
+                        if tag < queue.record.next_tag_id and tag not in queue.tag_ids:
+                            await store.close(unit, tag)
+            except StateError:
+                return
+
+    async def _look(self, queues: Sequence[Queue], old_ms: int) -> None:
+        log = self._core.log
+        parts = [(queue.topic, p) for queue in queues for p in range(len(queue.units))]
+        starts, ends = await log.start_offsets(parts), await log.end_offsets(parts)
+        olds = await log.offsets_at(list(starts), old_ms)
+        crowded = await self._crowded(queues)
+        for queue in queues:
+            mine = [(queue.topic, p) for p in range(len(queue.units))]
+            missing = sum(part not in starts or part not in ends for part in mine)
+            alarms: dict[str, float] = {"topic_missing": missing, "load_stopped": self._core.stopped(queue)}
+            try:
+                if missing:
+                    self._core.suspect(queue)
+                for partition, part in enumerate(mine):
+                    # Nothing old and nothing deleted: nothing to ask Redis for.
+                    if part in starts and part in ends and (olds.get(part, 0) > starts[part] or starts[part] > 0):
+                        found = await self._unit(queue, partition, starts[part], olds.get(part, 0), ends[part])
+                        alarms = {kind: alarms.get(kind, 0) + found.get(kind, 0) for kind in KINDS}
+                    if part in ends and queue.units[partition] in crowded:
+                        near, full = await self._delayed(queue, partition, ends[part])
+                        alarms["delayed_near"] = max(alarms.get("delayed_near", 0), near)
+                        alarms["delayed_full"] = alarms.get("delayed_full", 0) + full
+            except (EngineError, StateError) as error:
+                logger.debug("action=watch queue=%s error=%s", queue.name, error)
+            if queue.incarnation in self._core.control.by_incarnation:
+                self._set(queue, alarms)
+
+    async def _unit(self, queue: Queue, partition: int, low: int, old: int, high: int) -> dict[str, float]:
+        core, unit = self._core, queue.units[partition]
+        tags = await core.on_state(queue, lambda g: core.store.info(unit, g, queue.tag_ids))
+        if any(tag.cursor > high for tag in tags):
+            self._core.suspect(queue)
+            return {}
+        if any(tag.cursor < low for tag in tags):
+            await expire_unloaded(core, queue, partition, low)
+            tags = await core.on_state(queue, lambda g: core.store.info(unit, g, queue.tag_ids))
+        passed = _waiting(tags, low)
+        return {"retention_near": max(0, _waiting(tags, old) - passed), "retention_passed": passed}
+
+    async def _crowded(self, queues: Sequence[Queue]) -> set[Unit]:
+        """Units with so much open that the rest is worth asking for."""
+        units = [(unit, queue.tag_ids) for queue in queues for unit in queue.units]
+        try:
+            most = await asyncio.gather(*(self._core.store.open_most(unit, tags) for unit, tags in units))
+        except StateError:
+            return set()
+        return {unit for (unit, _), count in zip(units, most, strict=True) if count > NEARLY * MAX_DELAYED}
+
+    async def _delayed(self, queue: Queue, partition: int, high: int) -> tuple[int, int]:
+        """(delayed messages of the tag with the most, if they are near the bound; messages behind
+        windows that delayed ones fill).
+        """
+        core, unit = self._core, queue.units[partition]
+        tags = await core.on_state(queue, lambda g: core.store.info(unit, g, queue.tag_ids))
+        most = max(tag.delayed for tag in tags)
+        full = [tag for tag in tags if tag.delayed > NEARLY * MAX_DELAYED and tag.ready + tag.delayed >= MAX_OPEN]
+        return most if most > NEARLY * MAX_DELAYED else 0, max((max(0, high - tag.cursor) for tag in full), default=0)
+
+    def _set(self, queue: Queue, alarms: dict[str, float]) -> None:
+        for kind, about in KINDS.items():
+            value = alarms.get(kind, 0)
+            if value and (kind, queue.name) not in self._core.alarms:
+                logger.error("action=alarm kind=%s queue=%s number=%d: %s", kind, queue.name, value, about)
+            if value:
+                self._core.alarms[kind, queue.name] = value
+            else:
+                self._core.alarms.pop((kind, queue.name), None)
+
+
+def _waiting(tags: Iterable[TagCounts], below: int) -> int:
+    """Messages below an offset that are ready, leased or not loaded, at most; delayed ones are not
+    yet due.
+    """
+    return max((min(max(below - tag.floor, 0), tag.ready + tag.leased + max(below - tag.cursor, 0)) for tag in tags), default=0)

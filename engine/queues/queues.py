@@ -1,0 +1,419 @@
+"""Queues and tags: create, set, delete, purge, copy; redrive policies. Each change is one control
+record.
+
+Order of a creation: topic, control record, window; of a deletion: control record (deleting), topic,
+keys, tombstone. A crash in between leaves a creation that is made again, or a deletion that
+`alarms.py` has finished. Neighbours: `catalog.py` keeps the records. Must not know HTTP. Longer
+than 250 lines: all that changes a queue's record, under one lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from engine.catalog.catalog import Change
+from engine.core import Core, now_ms
+from engine.errors import EngineError, NotAllowedOnQueue, QueueExists, QueueNotFound
+from engine.log import TopicSpec
+from engine.queues.info import tag_infos
+from engine.rules.fifo import KINDS, check_fifo_settings
+from engine.rules.limits import (
+    DEFAULTS,
+    check_name,
+    check_settings,
+)
+from engine.rules.queue import DEFAULT_TAG, Queue, group_name, queue_topic
+from engine.runtime.failpoints import reached
+from engine.shapes import ANY, QueueSettings
+from engine.window.topic_retention import FOR_EVER, Keeping, keep_ms
+from schemas.records import QueueRecord, RedrivePolicy, TagRecord
+from state.errors import StateError
+
+logger = logging.getLogger(__name__)
+
+_FIFO_FIELDS = ("fifo", "content_dedup", "dedup_scope")
+_FIELDS = ("delay_ms", "lease_ms", "retention_ms", "max_message_bytes", "receive_wait_ms", "max_receive_messages")
+_COMPARED = ("partitions", "durable_acks", "user_attributes", "redrive_policy", "policy", "allowed_sources")
+
+Edit = Callable[[QueueRecord], QueueSettings]
+
+
+class Queues:
+    """Changes of queues and tags. Changes of one queue are made one after the other, whoever makes
+    them.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._keeping = Keeping(core)
+
+    async def create(self, name: str, owner: str, settings: QueueSettings) -> tuple[Queue, bool]:
+        """Makes a queue; an equal one that exists is fine (False). Raises InvalidValue,
+        QueueExists, NotAllowedOnQueue.
+        """
+        check_name("name", name)
+        check_settings(settings)
+        check_fifo_settings(settings, bool(settings.fifo))
+        control = self._core.control
+        if (existing := control.queues.get(name)) is not None:
+            return self._same(existing, settings), False
+        async with control.change(name) as change:
+            if (existing := control.queues.get(name)) is not None:
+                return self._same(existing, settings), False
+            if (half := control.unfinished.get(name)) is not None:
+                await self._finish_delete(half, change)
+            self._check_alike(name)
+            self._check_policy(name, settings.redrive_policy, bool(settings.fifo))
+            record = self._record(name, owner, settings)
+            return await self._make(record, change), True
+
+    def _same(self, queue: Queue, settings: QueueSettings) -> Queue:
+        """Raises QueueExists when what is named differs from what is."""
+        record = queue.record
+        for field in (*_FIELDS, *_COMPARED, *_FIFO_FIELDS):
+            given = getattr(settings, field)
+            if given is not None and given != getattr(record, field):
+                raise QueueExists(
+                    f"queue {queue.name!r} exists with {field} {_plain(getattr(record, field))}, given {_plain(given)}",
+                    field=field,
+                    limit=_plain(getattr(record, field)),
+                    given=_plain(given),
+                )
+        return queue
+
+    def _record(self, name: str, owner: str, settings: QueueSettings) -> QueueRecord:
+        at = now_ms()
+        one = settings.fifo and settings.dedup_scope != "group"
+        partitions = settings.partitions or (1 if one else self._core.settings.default_partitions)
+        values: dict[str, Any] = {f: DEFAULTS[f] if getattr(settings, f) is None else getattr(settings, f) for f in _FIELDS}
+        return QueueRecord(
+            name=name,
+            incarnation=secrets.token_hex(6),
+            owner=owner,
+            created_at_ms=at,
+            modified_at_ms=at,
+            partitions=partitions,
+            tags=[TagRecord(0, DEFAULT_TAG, at, 0, [0] * partitions)],
+            next_tag_id=1,
+            redrive_policy=settings.redrive_policy,
+            user_attributes=settings.user_attributes or {},
+            durable_acks=bool(settings.durable_acks),
+            fifo=bool(settings.fifo),
+            content_dedup=bool(settings.content_dedup),
+            dedup_scope=settings.dedup_scope or "queue",
+            labels=settings.labels or {},
+            policy=settings.policy or "",
+            grants=settings.grants or [],
+            allowed_sources=[ANY] if settings.allowed_sources is None else settings.allowed_sources,
+            **values,
+        )
+
+    async def _make(self, record: QueueRecord, change: Change) -> Queue:
+        """Topic, control record, window."""
+        core = self._core
+        topic = queue_topic(core.settings.topic_prefix, record.name)
+        spec = TopicSpec(topic, record.partitions, core.settings.replication_factor, self._topic_config(record))
+        change.check()
+        made = await core.log.create_topics([spec])
+        if made.get(topic) == "exists":
+            record = await self._adopt(spec, record, change)
+        record = msgspec.structs.replace(record, topic_id=await self._topic_id(topic))
+        reached("create.topic_made")
+        await change.write(f"queue/{record.name}", record)
+        reached("create.record_written")
+        queue = core.control.queues[record.name]
+        await asyncio.gather(*(self._open(queue, p) for p in range(record.partitions)), return_exceptions=True)
+        return queue
+
+    async def _topic_id(self, topic: str) -> str:
+        """Of a topic that was just made: brokers hear of it a moment later. "" = not known."""
+        for _ in range(20):
+            if (found := await self._core.log.topic_id(topic)) is not None:
+                return found
+            await asyncio.sleep(0.05)
+        return ""
+
+    async def renew(self, record: QueueRecord, change: Change, *, made: bool) -> Queue:
+        """A new life of a queue, over the topic as it is (`made`) or a new one."""
+        if made:
+            topic = queue_topic(self._core.settings.topic_prefix, record.name)
+            change.check()
+            await self._core.log.set_topic_config(topic, await self._adopted(topic, record))
+            queue = await self.write(record, change)
+            await asyncio.gather(*(self._open(queue, p) for p in range(record.partitions)))
+            return queue
+        return await self._make(record, change)
+
+    async def _adopt(self, spec: TopicSpec, record: QueueRecord, change: Change) -> QueueRecord:
+        """A topic without a queue: left by a creation that died (empty: made anew), or a native
+        producer's own (kept).
+
+        Returns the record with the first offsets that the topic still has: what was deleted before
+        is nobody's loss.
+        """
+        log = self._core.log
+        count = await log.partition_count(spec.name)
+        ends = await log.end_offsets([(spec.name, p) for p in range(count or 0)])
+        if any(ends.values()):
+            if count != spec.partitions:
+                raise QueueExists(
+                    f"topic {spec.name} exists with {count} partitions and records; create the queue with partitions {count}",
+                    field="partitions",
+                    limit=count,
+                    given=spec.partitions,
+                )
+            change.check()
+            await log.set_topic_config(spec.name, await self._adopted(spec.name, record))
+            starts = await log.start_offsets([(spec.name, p) for p in range(spec.partitions)])
+            first = [starts.get((spec.name, p), 0) for p in range(spec.partitions)]
+            return msgspec.structs.replace(record, tags=[msgspec.structs.replace(tag, start_offsets=first) for tag in record.tags])
+        change.check()
+        await log.delete_topics([spec.name])
+        for _ in range(50):
+            if (await log.create_topics([spec])).get(spec.name) == "created":
+                break
+            await asyncio.sleep(0.1)
+        return record
+
+    async def _adopted(self, topic: str, record: QueueRecord) -> dict[str, str]:
+        """The settings of a topic that has records: it keeps them for no shorter time than it
+        did.
+        """
+        config, kept = self._topic_config(record), await self._keeping.kept_ms(topic)
+        shorter = kept != FOR_EVER and kept < int(config["retention.ms"])
+        return config if shorter else {**config, "retention.ms": str(kept)}
+
+    def _topic_config(self, record: QueueRecord) -> dict[str, str]:
+        s = self._core.settings
+        config = {
+            "cleanup.policy": "delete",
+            "retention.ms": str(keep_ms(record.retention_ms, record.delay_ms)),
+            "retention.bytes": "-1",
+            "message.timestamp.type": "LogAppendTime",
+        }
+        if s.flush_messages:
+            config["flush.messages"] = str(s.flush_messages)
+        if s.replication_factor >= 3:
+            config["min.insync.replicas"] = "2"
+        return config
+
+    async def _open(self, queue: Queue, partition: int) -> None:
+        starts = [(tag.id, tag.start_offsets[partition]) for tag in queue.tags]
+        try:
+            await self._core.store.open(queue.units[partition], self._core.control.generation, starts, fifo=queue.record.fifo)
+        except StateError as error:
+            # A unit that does not serve is rebuilt (from nothing) by its first use.
+            logger.info("action=open queue=%s partition=%d error=%s", queue.name, partition, error)
+
+    async def write(self, record: QueueRecord, change: Change) -> Queue:
+        """Writes a changed record."""
+        record = msgspec.structs.replace(record, modified_at_ms=now_ms())
+        await change.write(f"queue/{record.name}", record)
+        return self._core.control.queues[record.name]
+
+    def known(self, name: str) -> Queue:
+        """The queue of that name, as of the last sync. Raises QueueNotFound."""
+        queue = self._core.control.queues.get(name)
+        if queue is None:
+            raise QueueNotFound(f"there is no queue {name!r}", field="queue", given=name)
+        return queue
+
+    async def set(self, name: str, settings: QueueSettings, edit: Edit | None = None) -> Queue:
+        """Changes what is named, for messages received from now on (delay: sent from now on).
+        Raises InvalidValue.
+
+        `edit` says what else to change from what is, while nobody else can change it; not the
+        redrive policy.
+        """
+        check_settings(settings)
+        async with self._core.control.change(name) as change:
+            queue = self.known(name)
+            old = queue.record
+            if edit is not None:
+                settings = _merged(settings, edit(old))
+                check_settings(settings)
+            _check_fixed(old, settings)
+            check_fifo_settings(settings, old.fifo)
+            if settings.dedup_scope not in (None, old.dedup_scope):
+                await self._check_empty(queue)
+            if settings.redrive_policy is not None:
+                self._check_policy(name, settings.redrive_policy, old.fifo)
+            changes = {f: v for f in settings.__struct_fields__ if (v := getattr(settings, f)) is not None}
+            record = msgspec.structs.replace(old, **changes)
+            change.check()
+            await self._keeping.change(queue, record)
+            return await self.write(record, change)
+
+    async def _check_empty(self, queue: Queue) -> None:
+        """The partition of a group depends on the scope: with messages left, those sent next would
+        pass them.
+        """
+        left = sum(tag.backlog for tag in await tag_infos(self._core, queue, queue.tags))
+        if left:
+            raise NotAllowedOnQueue(
+                f"dedup_scope can be changed only while queue {queue.name!r} is empty: {left} messages are left",
+                field="dedup_scope",
+                limit=queue.record.dedup_scope,
+            )
+
+    def _check_alike(self, name: str) -> None:
+        """Kafka refuses a topic whose name differs from another's in '.' and '_' only."""
+        flat = name.replace(".", "_")
+        alike = next((other for other in self._core.control.names if other.replace(".", "_") == flat), None)
+        if alike is not None:
+            raise QueueExists(f"Kafka can't tell {name!r} from the existing queue {alike!r}", field="name", limit=alike, given=name)
+
+    def _check_policy(self, name: str, policy: RedrivePolicy | None, fifo: bool) -> None:
+        """Restrictions of design section 5 and reference/emq.md 3.5: no chains, and the dead-letter
+        queue exists.
+        """
+        if policy is None:
+            return
+        target = policy.dead_letter_queue
+        if target == name:
+            raise NotAllowedOnQueue(
+                "a queue can't be its own dead-letter queue", field="dead_letter_queue", limit="another queue", given=target
+            )
+        queue = self._core.control.queues.get(target)
+        if queue is None:
+            raise QueueNotFound(f"the dead-letter queue {target!r} does not exist", field="dead_letter_queue", given=target)
+        if queue.record.fifo != fifo:
+            raise NotAllowedOnQueue(
+                f"the dead-letter queue of a {_kind(fifo)} queue must be one too, {target!r} is a {_kind(queue.record.fifo)} queue",
+                field="dead_letter_queue",
+                limit=_kind(fifo),
+                given=target,
+            )
+        if queue.record.redrive_policy is not None:
+            raise NotAllowedOnQueue(
+                f"{target!r} has a redrive policy, so it can't be a dead-letter queue",
+                field="dead_letter_queue",
+                limit="one without a redrive policy",
+                given=target,
+            )
+        if ANY not in queue.record.allowed_sources and name not in queue.record.allowed_sources:
+            raise NotAllowedOnQueue(
+                f"{target!r} does not allow {name!r} as a source",
+                field="dead_letter_queue",
+                limit="one that allows the queue as a source",
+                given=target,
+            )
+        if self.sources(name):
+            raise NotAllowedOnQueue(
+                f"{name!r} is the dead-letter queue of {', '.join(self.sources(name))}, so it can't have a redrive policy",
+                field="queue",
+                limit="one that is no dead-letter queue",
+                given=name,
+            )
+
+    def sources(self, name: str) -> list[str]:
+        """Queues whose policy names this one."""
+        return sorted(self._core.control.sources.get(name, ()))
+
+    async def set_policy(self, name: str, policy: RedrivePolicy | None) -> RedrivePolicy | None:
+        """Sets or removes the redrive policy."""
+        if policy is not None:
+            check_settings(QueueSettings(redrive_policy=policy))
+        async with self._core.control.change(name) as change:
+            record = self.known(name).record
+            self._check_policy(name, policy, record.fifo)
+            queue = await self.write(msgspec.structs.replace(record, redrive_policy=policy), change)
+            return queue.record.redrive_policy
+
+    async def delete(self, name: str) -> None:
+        """Deletes queue, topic and state; nothing can be got back. Sources of a dead-letter queue
+        lose their policy's effect.
+        """
+        async with self._core.control.change(name) as change:
+            record = msgspec.structs.replace(self.known(name).record, deleting=True)
+            await change.write(f"queue/{name}", record)
+            reached("delete.record_written")
+            await self._finish_delete(record, change)
+
+    async def _finish_delete(self, record: QueueRecord, change: Change) -> None:
+        core, queue = self._core, Queue(record, self._core.settings.topic_prefix)
+        change.check()
+        await core.log.delete_topics([queue.topic])
+        reached("delete.topic_deleted")
+        await core.store.forget(queue.units, queue.tag_ids)
+        await core.log.delete_groups([group_name(core.settings.topic_prefix, record.name, tag.name) for tag in record.tags])
+        await change.write(f"queue/{record.name}", None)
+
+    async def finish_deletions(self) -> None:
+        """Deletions that a crash, or a part that was away, has cut off. What can't be finished now
+        is left for the next time.
+        """
+        for name in list(self._core.control.unfinished):
+            try:
+                async with self._core.control.change(name) as change:
+                    record = self._core.control.unfinished.get(name)
+                    if record is not None:
+                        await self._finish_delete(record, change)
+            except EngineError as error:
+                logger.debug("action=finish_deletion queue=%s error=%s", name, error)
+
+    async def purge(self, name: str) -> None:
+        """Settles every message sent before the call under all tags, and deletes their records from
+        Kafka.
+        """
+        queue = await self._core.control.queue(name)
+        parts = [(queue.topic, p) for p in range(len(queue.units))]
+        ends = await self._core.log.end_offsets(parts)
+        for partition, part in enumerate(parts):
+            if part in ends:
+                self._core.touched(queue, partition)
+                await self._purge_unit(queue, partition, ends[part])
+        await self._core.log.delete_records({part: end for part, end in ends.items() if end > 0})
+        async with self._core.control.change(name) as change:
+            await self.write(msgspec.structs.replace(self.known(name).record, purged_at_ms=now_ms()), change)
+
+    async def _purge_unit(self, queue: Queue, partition: int, below: int) -> None:
+        unit = queue.units[partition]
+        await self._core.on_state(queue, lambda g: self._core.store.purge(unit, g, queue.tag_ids, below))
+
+    async def copy(self, name: str, owner: str, target: str) -> Queue:
+        """Makes a queue with the settings, tags and policy of another; no messages are copied (EMQ
+        copyQueue).
+        """
+        source = (await self._core.control.queue(name)).record
+        check_name("target", target)
+        async with self._core.control.change(target) as change:
+            if target in self._core.control.queues:
+                raise QueueExists(f"queue {target!r} exists", field="target", given=target)
+            if (half := self._core.control.unfinished.get(target)) is not None:
+                await self._finish_delete(half, change)
+            self._check_alike(target)
+            at = now_ms()
+            tags = [msgspec.structs.replace(t, created_at_ms=at, start_offsets=[0] * source.partitions) for t in source.tags]
+            record = msgspec.structs.replace(
+                source, name=target, incarnation=secrets.token_hex(6), owner=owner, created_at_ms=at, modified_at_ms=at, tags=tags
+            )
+            self._check_policy(target, record.redrive_policy, record.fifo)
+            return await self._make(record, change)
+
+
+def _check_fixed(record: QueueRecord, settings: QueueSettings) -> None:
+    for field in ("partitions", "fifo"):
+        given, known = getattr(settings, field), getattr(record, field)
+        if given is not None and given != known:
+            raise NotAllowedOnQueue(f"{field} of a queue can't be changed, it is {known}", field=field, limit=known, given=given)
+
+
+def _kind(fifo: bool) -> str:
+    return KINDS[fifo]
+
+
+def _merged(settings: QueueSettings, more: QueueSettings) -> QueueSettings:
+    named = {f: v for f in more.__struct_fields__ if (v := getattr(more, f)) is not None}
+    assert "redrive_policy" not in named  # whether the caller may send to its dead-letter queue was asked before
+    return msgspec.structs.replace(settings, **named)
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value) if isinstance(value, msgspec.Struct) else value

@@ -1,0 +1,86 @@
+"""Tags of a queue: create and delete. A tag is immutable: it is deleted and made again
+(reference/emq.md 1.7).
+
+Neighbours: `queues.py` writes the queue's record. Must not know HTTP.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.core import Core, now_ms
+from engine.errors import NotAllowedOnQueue, TagExists, TagNotFound
+from engine.queues.queues import Queues
+from engine.rules.limits import MAX_TAGS, check_asked, check_filter, check_name, check_range, check_user_attributes
+from engine.rules.queue import DEFAULT_TAG, Queue, group_name
+from schemas.filters import Filter
+from schemas.records import TagRecord
+
+
+class Tags:
+    """Changes of tags; in order with all other changes of their queue."""
+
+    def __init__(self, core: Core, queues: Queues) -> None:
+        self._core = core
+        self._queues = queues
+
+    async def create(
+        self, name: str, tag: str, start_at_ms: int, filter: Filter | None, user_attributes: dict[str, str]
+    ) -> tuple[Queue, TagRecord, bool]:
+        """Makes a tag that sees messages from `start_at_ms` on (0 oldest, negative now); an equal
+        one is fine (False).
+        """
+        check_name("tag", tag)
+        check_asked("start_at_ms", start_at_ms)
+        check_filter(filter)
+        check_user_attributes(user_attributes)
+        async with self._core.control.change(name) as change:
+            queue = self._queues.known(name)
+            old = queue.by_name.get(tag)
+            if old is not None:
+                if tag == DEFAULT_TAG or old.filter != filter or old.user_attributes != user_attributes:
+                    raise TagExists(f"queue {name!r} has a tag {tag!r} with other settings", field="tag", given=tag)
+                return queue, old, False
+            check_range("tags", len(queue.tags), 0, MAX_TAGS)
+            starts = await self._starts(queue, start_at_ms)
+            record = TagRecord(queue.record.next_tag_id, tag, now_ms(), max(start_at_ms, 0) or 0, starts, filter, user_attributes)
+            if start_at_ms < 0:
+                record = msgspec.structs.replace(record, start_at_ms=record.created_at_ms)
+            changed = msgspec.structs.replace(queue.record, tags=[*queue.tags, record], next_tag_id=record.id + 1)
+            # The window knows the tag before any worker can load for it.
+            for partition in range(len(queue.units)):
+                await self._open(queue, partition, (record.id, starts[partition]))
+            return await self._queues.write(changed, change), record, True
+
+    async def _open(self, queue: Queue, partition: int, start: tuple[int, int]) -> None:
+        await self._core.on_state(
+            queue, lambda g: self._core.store.open(queue.units[partition], g, [start], fifo=queue.record.fifo, serving=True)
+        )
+
+    async def _starts(self, queue: Queue, start_at_ms: int) -> list[int]:
+        parts = [(queue.topic, p) for p in range(len(queue.units))]
+        log = self._core.log
+        if start_at_ms == 0:
+            found = await log.start_offsets(parts)
+        elif start_at_ms < 0:
+            found = await log.end_offsets(parts)
+        else:
+            found = await log.offsets_at(parts, start_at_ms)
+        return [found.get(part, 0) for part in parts]
+
+    async def delete(self, name: str, tag: str) -> None:
+        """Deletes a tag with its leases and counts. The default tag can't be deleted. Raises
+        TagNotFound, NotAllowedOnQueue.
+        """
+        if tag == DEFAULT_TAG:
+            raise NotAllowedOnQueue("the default tag can't be deleted", field="tag", given=tag)
+        async with self._core.control.change(name) as change:
+            queue = self._queues.known(name)
+            record = queue.by_name.get(tag)
+            if record is None:
+                raise TagNotFound(f"queue {name!r} has no tag {tag!r}", field="tag", given=tag)
+            await self._queues.write(msgspec.structs.replace(queue.record, tags=[t for t in queue.tags if t.id != record.id]), change)
+            # What a failure leaves is closed by `alarms.py`.
+            for unit in queue.units:
+                await self._core.on_state(queue, lambda g, u=unit: self._core.store.close(u, record.id))  # type: ignore[misc]
+            await self._core.log.delete_groups([group_name(self._core.settings.topic_prefix, name, tag)])

@@ -1,0 +1,1 @@
+"""receive, and what the holder of a receipt handle may do. `engine.py` calls it."""

@@ -1,0 +1,185 @@
+"""peek, query, direct delete: messages looked at where they are, in Kafka, with their state from
+the window. Nothing is counted.
+
+Neighbours: scripts states and delete. Must not know HTTP.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+import msgspec
+
+from engine.core import Core
+from engine.errors import InvalidValue, MessageLeased, MessageNotFound
+from engine.log import Record
+from engine.rules.fifo import sequence_number
+from engine.rules.limits import check_asked, check_filter
+from engine.rules.queue import Queue
+from engine.shapes import Page, Peeked
+from schemas.filters import Filter, matches
+from schemas.identity import BadIdentity, Handle, MessageId
+from schemas.records import Message, TagRecord
+from schemas.vocabulary import MessageState
+from schemas.wire import UndecodableRecord, decode_message
+from state.replies import State
+
+CHUNK = 500
+# A query looks at no more records than this before it answers with a page, be it empty: the client
+# goes on with `next`.
+LOOKED_AT = 20_000
+
+
+class Browse:
+    """Reads of single messages and of ranges."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def address(self, queue: Queue, text: str) -> tuple[int, int]:
+        """(partition, offset) of a message id or a receipt handle. Raises MessageNotFound, also for
+        those of other queues.
+        """
+        try:
+            found: MessageId | Handle = MessageId.parse(text, self._core.secret)
+        except BadIdentity:
+            try:
+                found = Handle.parse(text, self._core.secret)
+            except BadIdentity:
+                raise MessageNotFound(
+                    f"{text[:100]!r} is neither a message id nor a receipt handle", field="id", given=text[:100]
+                ) from None
+        if found.incarnation != queue.incarnation or found.partition >= len(queue.units):
+            raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}", field="id", given=text[:100])
+        return found.partition, found.offset
+
+    async def peek(self, queue: Queue, text: str, tag: TagRecord) -> Peeked:
+        """One message by id or handle, whatever its state. Raises MessageNotFound."""
+        partition, offset = self.address(queue, text)
+        record = (await self._core.read_offsets(queue, partition, [offset])).get(offset)
+        message = _decoded(record)
+        if record is None or message is None:
+            raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}, or no longer", field="id", given=text[:100])
+        (state,) = await self._states(queue, tag, partition, [offset])
+        return self._peeked(queue, record, message, state)
+
+    async def _states(self, queue: Queue, tag: TagRecord, partition: int, offsets: list[int]) -> list[State]:
+        unit = queue.units[partition]
+        return await self._core.on_state(queue, lambda g: self._core.store.states(unit, g, tag.id, offsets))
+
+    def _peeked(self, queue: Queue, record: Record, message: Message, state: State) -> Peeked:
+        word = state.state
+        if word == MessageState.STORED and message.delay_ms:
+            word = MessageState.DELAYED
+        return Peeked(
+            id=self._core.message_id(queue, record.partition, record.offset),
+            message=message,
+            sent_at_ms=record.timestamp_ms,
+            state=word,
+            receive_count=state.count,
+            first_received_at_ms=state.first_received_at_ms,
+            next_visible_at_ms=state.next_visible_at_ms,
+            partition=record.partition,
+            offset=record.offset,
+            sequence_number=sequence_number(record.offset) if queue.record.fifo else "",
+        )
+
+    async def query(
+        self,
+        queue: Queue,
+        tag: TagRecord,
+        from_ms: int | None,
+        to_ms: int | None,
+        state: str | None,
+        filter: Filter | None,
+        limit: int,
+        next: str | None,
+    ) -> Page:
+        """Messages sent in [from_ms, to_ms), partition by partition in log order; a page at a time.
+
+        Raises InvalidValue for a bad state, limit, window or `next`.
+        """
+        check_asked("limit", limit)
+        check_asked("from", from_ms)
+        check_asked("to", to_ms)
+        check_filter(filter)
+        if state is not None and state not in set(MessageState):
+            raise InvalidValue(f"state must be one of {', '.join(MessageState)}", field="state", limit=list(MessageState), given=state)
+        partition, offset = _resume(next, len(queue.units)) if next else (0, -1)
+        found: list[Peeked] = []
+        looked = 0
+        while partition < len(queue.units):
+            if offset < 0:
+                offset = await self._first(queue, partition, from_ms)
+            chunk = await self._core.log.fetch(queue.topic, partition, offset, CHUNK, 4_000_000)
+            records = [r for r in chunk.records if to_ms is None or r.timestamp_ms < to_ms]
+            for peeked in await self._matching(queue, tag, partition, records, state, filter):
+                if len(found) == limit:
+                    return Page(found, _token(partition, peeked.offset))
+                found.append(peeked)
+            looked += len(chunk.records)
+            offset = chunk.next_offset
+            if chunk.at_end or len(records) < len(chunk.records):
+                partition, offset = partition + 1, -1
+            if looked >= LOOKED_AT and partition < len(queue.units):
+                return Page(found, _token(partition, offset))
+        return Page(found, None)
+
+    async def _first(self, queue: Queue, partition: int, from_ms: int | None) -> int:
+        parts = [(queue.topic, partition)]
+        found = await (self._core.log.start_offsets(parts) if not from_ms else self._core.log.offsets_at(parts, from_ms))
+        return found.get(parts[0], 0)
+
+    async def _matching(
+        self, queue: Queue, tag: TagRecord, partition: int, records: list[Record], state: str | None, filter: Filter | None
+    ) -> list[Peeked]:
+        kept = []
+        for record in records:
+            message = _decoded(record)
+            if message is not None and matches(filter, message.attributes) and matches(tag.filter, message.attributes):
+                kept.append((record, message))
+        if not kept:
+            return []
+        states = await self._states(queue, tag, partition, [record.offset for record, _ in kept])
+        rows = [self._peeked(queue, record, message, s) for (record, message), s in zip(kept, states, strict=True)]
+        return [row for row in rows if state is None or row.state == state]
+
+    async def delete(self, queue: Queue, text: str) -> None:
+        """Settles a message under all tags by its id. Raises MessageNotFound, MessageLeased."""
+        partition, offset = self.address(queue, text)
+        ends = await self._core.log.end_offsets([(queue.topic, partition)])
+        if offset >= ends.get((queue.topic, partition), 0):
+            raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}", field="id", given=text[:100])
+        self._core.touched(queue, partition)
+        unit = queue.units[partition]
+        word = await self._core.on_state(queue, lambda g: self._core.store.delete(unit, g, queue.tag_ids, offset))
+        if word == "busy":
+            raise MessageLeased(f"message {text[:100]!r} is leased; delete it with its handle", field="id", given=text[:100])
+        if word == "settled":
+            raise MessageNotFound(f"message {text[:100]!r} is settled under all tags", field="id", given=text[:100])
+
+
+def _decoded(record: Record | None) -> Message | None:
+    if record is None:
+        return None
+    try:
+        return decode_message(record.value, record.headers)
+    except UndecodableRecord:
+        return None
+
+
+def _token(partition: int, offset: int) -> str:
+    return base64.urlsafe_b64encode(msgspec.msgpack.encode((partition, offset))).decode().rstrip("=")
+
+
+def _resume(token: str, partitions: int) -> tuple[int, int]:
+    try:
+        partition, offset = msgspec.msgpack.decode(
+            base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True), type=tuple[int, int]
+        )
+    except (binascii.Error, msgspec.MsgspecError, ValueError):
+        raise InvalidValue("next is not a token that a query has given out", field="next", given=token[:100]) from None
+    if not 0 <= partition < partitions or not -1 <= offset < 2**40:
+        raise InvalidValue("next is not a token of this queue", field="next", given=token[:100])
+    return partition, offset

@@ -1,0 +1,258 @@
+"""Messages that a receive has lent: with their bodies to the caller, or back when no answer carries
+them.
+
+A delivery that no answer carried is no delivery: it is uncounted, and its message is again where it
+was. A body that can't be read makes its message rest for a second, so that a receive goes on to
+others. Neighbours: `receiver.py` lends, and starts what must not wait; `returns.py` gives back.
+Must not know who waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import operator
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from engine.core import Core, delay_of
+from engine.errors import EngineError, LogUnavailable
+from engine.log import Record
+from engine.receive.returns import Returns
+from engine.rules.fifo import sequence_number
+from engine.rules.queue import Queue
+from engine.shapes import Delivery
+from engine.window.body_cache import Kept
+from engine.window.retention import expire, gone
+from schemas.identity import handles_of, ids_of
+from schemas.records import TagRecord
+from schemas.vocabulary import EventKind
+from schemas.wire import decode_message
+from state.replies import Leased, Received
+from state.store import HEADER_BYTES
+
+logger = logging.getLogger(__name__)
+
+_sent_at = operator.attrgetter("sent_at_ms")
+_NOTHING: Mapping[int, Kept] = {}
+# A body that has not come from Kafka by then does not come.
+READ_S = 6.0
+# Meanwhile no lease of that receive must end: the message would be lent again, or die, before
+# anybody had it.
+HOLD_MS = 10_000
+# An answer waits so long at most for what is given back before it.
+ANSWER_S = 1.0
+
+
+def as_sent(queue: Queue, deliveries: list[Delivery]) -> list[Delivery]:
+    """What several partitions of a standard queue have lent, in the order in which it was sent;
+    each one's is in its order already.
+    """
+    if not queue.record.fifo:
+        deliveries.sort(key=_sent_at)
+    return deliveries
+
+
+@dataclass
+class _Part:
+    """What one partition has lent of a receive, and what became of it: `made`, or `ended`
+    (expired), or left, for there is a `fault`.
+    """
+
+    partition: int
+    received: Received
+    missing: list[int]
+    made: list[Delivery] = field(default_factory=list)
+    ended: set[int] = field(default_factory=set)
+    held: set[int] = field(default_factory=set)
+    fault: Exception | None = None
+
+
+class Deliveries:
+    """Makes deliveries of leases. `start` runs what nobody waits for."""
+
+    def __init__(self, core: Core, returns: Returns, start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]) -> None:
+        self._core = core
+        self._returns = returns
+        self._start = start
+
+    def at_hand(self, queue: Queue, tag: TagRecord, lent: Sequence[tuple[int, Received]]) -> list[Delivery] | None:
+        """What receives of partitions have lent, if its bodies are in the window or kept here; None
+        = ask `of`, for each.
+        """
+        for partition, received in lent:
+            kept = self._core.bodies.of.get(queue.units[partition], _NOTHING)
+            for leased in received.leased:
+                if not leased.packed and (leased.offset not in kept or leased.count > 1):
+                    return None
+        try:
+            made = [d for partition, received in lent for d in self._made(queue, tag, partition, received, {})]
+        except Exception:
+            return None  # `of` says what is wrong
+        return as_sent(queue, made) if len(lent) > 1 else made
+
+    async def of(
+        self, queue: Queue, tag: TagRecord, lent: Sequence[tuple[int, Received]], lease_ms: int | None
+    ) -> tuple[list[Delivery], dict[int, Exception]]:
+        """What a receive has lent for `lease_ms`, with bodies (from Kafka where neither window nor
+        worker has them).
+
+        What can't be delivered is given back; of each partition that has such, the error says why.
+        Raises nothing.
+        """
+        parts = [_Part(partition, received, self._missing(queue, partition, received)) for partition, received in lent]
+        if any(part.missing for part in parts):
+            # All of them: none is delivered before the slowest read has ended.
+            await self._each(queue, parts, lambda part: self._hold(queue, tag, part))
+        await self._each(queue, parts, lambda part: self._make(queue, tag, part))
+        await self._each(queue, parts, lambda part: self._own_leases(queue, tag, part, lease_ms))
+        left = [self._start(self._return(queue, tag, part)) for part in parts if part.fault is not None]
+        if left:
+            await asyncio.wait(left, timeout=ANSWER_S)
+        made = [d for part in parts for d in part.made]
+        faults = {part.partition: part.fault for part in parts if part.fault is not None}
+        return as_sent(queue, made) if len(parts) > 1 else made, faults
+
+    async def _each(self, queue: Queue, parts: Sequence[_Part], step: Callable[[_Part], Awaitable[None]]) -> None:
+        """Takes a step for each partition, unless one before has left nothing of it."""
+
+        async def one(part: _Part) -> None:
+            try:
+                if part.fault is None or part.made:
+                    await step(part)
+            except Exception as error:
+                if not isinstance(error, EngineError):
+                    logger.exception("action=deliver queue=%s partition=%d", queue.name, part.partition)
+                part.fault, part.made = error, []
+
+        await asyncio.gather(*(one(part) for part in parts))
+
+    def _missing(self, queue: Queue, partition: int, received: Received) -> list[int]:
+        kept = self._core.bodies.of.get(queue.units[partition], _NOTHING)
+        return [leased.offset for leased in received.leased if not leased.packed and leased.offset not in kept]
+
+    async def _hold(self, queue: Queue, tag: TagRecord, part: _Part) -> None:
+        """Makes leases longer that might end before the bodies have come."""
+        lent = part.received
+        part.held = {one.offset for one in lent.leased if one.deadline_ms - lent.now_ms < HOLD_MS}
+        if part.held:
+            entries = [(offset, lent.nonce, HOLD_MS) for offset in part.held]
+            await self._core.on_state(queue, lambda g: self._core.store.extend(queue.units[part.partition], g, tag.id, entries))
+
+    async def _make(self, queue: Queue, tag: TagRecord, part: _Part) -> None:
+        """Makes what can be delivered, and says why not all can."""
+        records: Mapping[int, Record] = {}
+        if part.missing:
+            try:
+                async with asyncio.timeout(READ_S):
+                    records = await self._read(queue, tag, part)
+            except LogUnavailable as error:
+                part.fault = error
+            except TimeoutError:
+                part.fault = LogUnavailable("Kafka does not answer a fetch")
+        part.made = self._made(queue, tag, part.partition, part.received, records)
+        unread = [offset for offset in part.missing if offset not in records and offset not in part.ended]
+        if unread and part.fault is None:
+            part.fault = LogUnavailable(f"Kafka did not give message {unread[0]} of topic {queue.topic}, partition {part.partition}")
+        if unread and queue.record.fifo:
+            part.made = [d for d in part.made if d.offset < unread[0]]  # what stands behind it in its group has to wait for it
+        await self._in_time(queue, tag, part)
+
+    def _made(self, queue: Queue, tag: TagRecord, partition: int, received: Received, records: Mapping[int, Record]) -> list[Delivery]:
+        """Deliveries of what was lent, with bodies from the window, else of `records`; what neither
+        has is left out.
+        """
+        secret, incarnation, fifo = self._core.secret, queue.incarnation, queue.record.fifo
+        id_of = ids_of(secret, incarnation, partition)
+        handle_of = handles_of(secret, incarnation, partition, tag.id, received.nonce, received.now_ms)
+        kept = self._core.bodies.of.get(queue.units[partition], _NOTHING)
+        made = []
+        for leased in received.leased:
+            offset, packed, digest = leased.offset, leased.packed, ""
+            if packed:
+                message, sent_at_ms = decode_message(packed[HEADER_BYTES:], None), int.from_bytes(packed[:8])
+            elif (own := kept.get(offset)) is not None:
+                message, sent_at_ms, digest = own.message, own.sent_at_ms, own.digest
+            elif offset in records:
+                record = records[offset]
+                message, sent_at_ms = decode_message(record.value, record.headers), record.timestamp_ms
+            else:
+                continue
+            made.append(
+                Delivery(
+                    id_of(offset),
+                    handle_of(offset),
+                    message,
+                    sent_at_ms,
+                    leased.count,
+                    leased.first_received_at_ms,
+                    leased.deadline_ms,
+                    partition,
+                    offset,
+                    sequence_number(offset) if fifo else "",
+                    digest,
+                )
+            )
+        return made
+
+    async def _read(self, queue: Queue, tag: TagRecord, part: _Part) -> dict[int, Record]:
+        """The records that the window had no bodies of; those that are gone for good are expired.
+        Raises Unavailable.
+        """
+        records = await self._core.read_offsets(queue, part.partition, part.missing)
+        absent = [offset for offset in part.missing if offset not in records]
+        if absent:
+            over = await gone(self._core, queue, part.partition, absent)
+            await expire(self._core, queue, tag, part.partition, [(offset, part.received.nonce) for offset in absent if offset in over])
+            part.ended |= over
+        return records
+
+    async def _in_time(self, queue: Queue, tag: TagRecord, part: _Part) -> None:
+        """Leaves what is within its retention; the others are expired. Without a body the window
+        knows this only of a first delivery.
+        """
+        received = part.received
+        since = received.now_ms - queue.record.retention_ms
+        again = {leased.offset for leased in received.leased if leased.count > 1 and not leased.packed}
+        late = {d.offset for d in part.made if d.offset in again and d.sent_at_ms + delay_of(queue, d.message) <= since}
+        if late:
+            unit, kind, pairs = queue.units[part.partition], EventKind.EXPIRED.value, [(offset, received.nonce) for offset in late]
+            await self._core.on_state(queue, lambda g: self._core.store.settle(unit, g, tag.id, kind, pairs))
+            part.ended |= late
+            part.made = [d for d in part.made if d.offset not in late]
+
+    async def _own_leases(self, queue: Queue, tag: TagRecord, part: _Part, lease_ms: int | None) -> None:
+        """A message's own lease is in its record: the window lent for the queue's where it had
+        none. What was held gets its lease now.
+        """
+        lengths: dict[int, int] = {}
+        for d in part.made:
+            own = lease_ms if lease_ms is not None else d.message.lease_ms
+            if d.offset in part.held or (d.offset in part.missing and lease_ms is None and own is not None):
+                lengths[d.offset] = max(queue.record.lease_ms if own is None else own, 1)
+        if lengths:
+            entries = [(offset, part.received.nonce, ms) for offset, ms in lengths.items()]
+            unit, store = queue.units[part.partition], self._core.store
+            extended = await self._core.on_state(queue, lambda g: store.extend(unit, g, tag.id, entries))
+            until = {offset: e.time_ms for offset, e in zip(lengths, extended, strict=True) if e.status == "ok"}
+            part.made = [msgspec.structs.replace(d, next_visible_at_ms=until.get(d.offset, d.next_visible_at_ms)) for d in part.made]
+
+    async def _return(self, queue: Queue, tag: TagRecord, part: _Part) -> None:
+        """Gives back what is not delivered."""
+        done = {d.offset for d in part.made} | part.ended
+        kept = self._core.bodies.of.get(queue.units[part.partition], _NOTHING)
+        left = [leased for leased in part.received.leased if leased.offset not in done]
+        if left:
+            rows = [(one.offset, part.received.nonce, _due(queue, one, kept)) for one in left]
+            await self._returns.rows(queue, tag.id, part.partition, rows)
+
+
+def _due(queue: Queue, leased: Leased, kept: Mapping[int, Kept]) -> int:
+    """When a message was due (epoch ms); 0 = nobody here can tell without its record."""
+    if leased.packed:
+        return int.from_bytes(leased.packed[8:16])
+    own = kept.get(leased.offset)
+    return 0 if own is None else own.sent_at_ms + delay_of(queue, own.message)

@@ -1,0 +1,261 @@
+"""Asks the partitions of a queue what is due, the one with the oldest message first, as far as the
+line knows.
+
+Neighbours: `receiver.py` says for whom; `waiters.py` knows when which partition may have something.
+Must not know who waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from engine.core import MOVE_MS, Core
+from engine.errors import LogUnavailable, TooManyInFlight
+from engine.receive.waiters import FOREVER, MOST, Line
+from engine.rules.limits import MAX_IN_FLIGHT
+from engine.rules.queue import Queue
+from schemas.records import TagRecord
+from state.replies import Dying, Probed, Received
+
+# What a partition is asked for at least, when several are asked at once: a call that lends five
+# costs little more than one that lends one. Much more, and a quiet partition would wait for its
+# turn behind busy ones while consumers come in waves.
+SHARE = 5
+# A caller that is alone gets the oldest messages of all partitions. Sends stay in a partition for a
+# while (`batch.py`), so one call mostly gives them: it asks for what is older than all that the
+# others have. Else this many partitions are merged; then it takes what each has.
+MERGED = 8
+
+# What partitions have lent, each as its call answered.
+Lent: TypeAlias = list[tuple[int, Received]]
+Move: TypeAlias = Callable[[Queue, TagRecord, int, Sequence[Dying]], object]
+
+
+class Sweeper:
+    """Lends what is due. `move` is told of what is dying instead; any number of tasks may sweep at
+    once.
+    """
+
+    def __init__(self, core: Core, move: Move) -> None:
+        self._core = core
+        self._move = move
+
+    async def sweep(
+        self, queue: Queue, tag: TagRecord, line: Line, max: int, lease_ms: int | None, *, everywhere: bool, callers: int = 1
+    ) -> Lent:
+        """Asks partitions that may have something; with `everywhere`, those that seem to have
+        nothing too before it gives up.
+
+        The oldest messages first, so a quiet partition is not behind a busy one: for several
+        callers as few partitions as may do, then all others at once; for one caller exactly. Raises
+        TooManyInFlight.
+        """
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        left = max
+        if sum(line.lent) + left > MAX_IN_FLIGHT:
+            left = min(left, await self._room(queue, tag, line))
+        line.over = 0
+        partitions = len(line.due)
+        order = [(line.turn + 1 + i) % partitions for i in range(partitions)]
+        if line.rests:
+            order = line.awake(order, began)
+        few = -(-left // SHARE)
+        line.turn = (line.turn + few) % partitions
+        lent: Lent = []
+        asked: set[int] = set()
+        for most in (few, partitions) if callers > 1 else ():
+            some = line.oldest([p for p in order if p not in asked], began)[:most]
+            asked.update(some)
+            if left > 0 and some:
+                share, more = divmod(left, len(some))
+                shares = {p: share + (n < more) for n, p in enumerate(some) if share or n < more}
+                left -= await self._receive_some(queue, tag, line, shares, lease_ms, lent)
+        due = line.oldest(order, loop.time()) if left > 0 else []
+        if len(due) == 1:
+            asked.update(due)
+            try:
+                left -= await self._receive_one(queue, tag, line, due[0], left, lease_ms, lent)
+            except Exception:
+                if not lent:
+                    raise
+        elif due:
+            left -= await self._in_order(queue, tag, line, order, left, lease_ms, lent, asked, exact=callers == 1)
+        if not lent and line.rests:
+            raise LogUnavailable(f"Kafka does not give the bodies of messages in queue {queue.name!r}")
+        if lent or not everywhere:
+            return lent
+        rest = [p for p in order if p not in asked]
+        await self._look(queue, tag, line, rest)
+        await self._in_order(queue, tag, line, rest, left, lease_ms, lent, asked, exact=True)
+        line.looked_at = began
+        return lent
+
+    async def _room(self, queue: Queue, tag: TagRecord, line: Line) -> int:
+        """How many more may be lent. Raises TooManyInFlight."""
+        await self._look(queue, tag, line, range(len(line.due)))
+        lent = sum(line.lent)
+        if lent >= MAX_IN_FLIGHT:
+            line.over = lent
+            self._core.count("receives_over_limit_total")
+            raise too_many(queue, lent, waited=False)
+        return MAX_IN_FLIGHT - lent
+
+    async def _in_order(
+        self,
+        queue: Queue,
+        tag: TagRecord,
+        line: Line,
+        order: Sequence[int],
+        max: int,
+        lease_ms: int | None,
+        lent: Lent,
+        asked: set[int],
+        *,
+        exact: bool,
+    ) -> int:
+        """Asks partitions that may have something, as long as messages are wanted, and adds them to
+        `asked`; says how many were lent.
+
+        `exact`: the oldest messages of all, but of a FIFO queue, for groups of different partitions
+        have no order.
+        """
+        loop = asyncio.get_running_loop()
+        left = max
+        if exact and not queue.record.fifo:
+            try:
+                left -= await self._exactly(queue, tag, line, order, left, lease_ms, lent, asked)
+            except Exception:
+                if not lent:
+                    raise
+        for p in line.oldest(order, loop.time()):
+            if left > 0:
+                asked.add(p)
+                left -= await self._receive_some(queue, tag, line, {p: left}, lease_ms, lent)
+        return max - left
+
+    async def _exactly(
+        self, queue: Queue, tag: TagRecord, line: Line, order: Sequence[int], max: int, lease_ms: int | None, lent: Lent, asked: set[int]
+    ) -> int:
+        """Asks the partition with the oldest message for what is older than all of the others';
+        when more is wanted, merges the first.
+        """
+        loop = asyncio.get_running_loop()
+        due = line.oldest(order, loop.time())
+        unknown = [p for p in due if not line.heads[p]]
+        if len(unknown) > 1:
+            await self._look(queue, tag, line, unknown)
+            due = line.oldest(order, loop.time())
+        if len(due) < 2:
+            return 0
+        asked.update(due[:MERGED])
+        got = await self._receive_some(queue, tag, line, {due[0]: max}, lease_ms, lent, line.heads[due[1]])
+        due = line.oldest(order, loop.time())
+        if got < max and len(due) > 1:
+            got += await self._merge(queue, tag, line, due, max - got, lease_ms, lent)
+        return got
+
+    async def _merge(self, queue: Queue, tag: TagRecord, line: Line, due: Sequence[int], max: int, lease_ms: int | None, lent: Lent) -> int:
+        """Asks partitions when what they have is visible, then each for its part of the first
+        `max`; says how many were lent.
+        """
+        some = due[:MERGED]
+        until_ms = line.heads[due[MERGED]] if len(due) > MERGED else FOREVER
+        looks = await self._look(queue, tag, line, some, max)
+        first = sorted((at, p) for p, probed in zip(some, looks, strict=True) for at in probed.times if at <= until_ms)[:max]
+        if not first:
+            return 0
+        shares = collections.Counter(p for _, p in first)
+        return await self._receive_some(queue, tag, line, shares, lease_ms, lent, first[-1][0])
+
+    async def _look(self, queue: Queue, tag: TagRecord, line: Line, partitions: Sequence[int], times: int = 0) -> list[Probed]:
+        """Asks at once when partitions have something, with the first `times` times of what is
+        visible.
+        """
+        wakes = [line.wakes[p] for p in partitions]
+        looks = await asyncio.gather(*(self._probe(queue, tag, p, times) for p in partitions))
+        now = asyncio.get_running_loop().time()
+        for p, before, probed in zip(partitions, wakes, looks, strict=True):
+            line.learn(p, before, probed, now)
+        return looks
+
+    async def _receive_some(
+        self,
+        queue: Queue,
+        tag: TagRecord,
+        line: Line,
+        shares: Mapping[int, int],
+        lease_ms: int | None,
+        lent: Lent,
+        until_ms: int = 0,
+    ) -> int:
+        """Asks partitions at once, each for its share; fails only when none has lent, these or
+        others before.
+        """
+        if len(shares) == 1:
+            try:
+                return await self._receive_one(queue, tag, line, *next(iter(shares.items())), lease_ms, lent, until_ms)
+            except Exception:
+                if not lent:
+                    raise
+                return 0
+        asks = (self._receive_one(queue, tag, line, p, share, lease_ms, lent, until_ms) for p, share in shares.items())
+        outcomes = await asyncio.gather(*asks, return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException) and not lent:
+                raise outcome
+        return sum(outcome for outcome in outcomes if isinstance(outcome, int))
+
+    async def _probe(self, queue: Queue, tag: TagRecord, partition: int, times: int) -> Probed:
+        probed = await self._core.on_state(queue, lambda g: self._core.store.probe(queue.units[partition], g, tag.id, times=times))
+        self._core.nudge(queue, partition, probed)
+        return probed
+
+    async def _receive_one(
+        self, queue: Queue, tag: TagRecord, line: Line, partition: int, max: int, lease_ms: int | None, lent: Lent, until_ms: int = 0
+    ) -> int:
+        """Asks a partition for what is visible since `until_ms` (0 = now), adds what it lends to
+        `lent`, and says how many that is.
+        """
+        record = queue.record
+        policy = record.redrive_policy
+        dead_letters = policy is not None and policy.dead_letter_queue in self._core.control.queues
+        wakes = line.wakes[partition]
+        try:
+            received: Received = await self._core.on_state(
+                queue,
+                lambda g: self._core.store.receive(
+                    queue.units[partition],
+                    g,
+                    tag.id,
+                    max=min(max, MOST),
+                    lease_ms=lease_ms,
+                    queue_lease_ms=record.lease_ms,
+                    max_receive_count=policy.max_receive_count if policy is not None and dead_letters else 0,
+                    retention_ms=record.retention_ms,
+                    move_ms=MOVE_MS,
+                    until_ms=until_ms,
+                ),
+            )
+        except BaseException:
+            line.forget(partition)  # others may have lent, and then nobody hears of this
+            raise
+        self._core.touched(queue, partition)
+        self._core.nudge(queue, partition, received)
+        line.learn(partition, wakes, received, asyncio.get_running_loop().time())
+        if received.dying:
+            self._move(queue, tag, partition, received.dying)
+        if received.leased:
+            lent.append((partition, received))
+        return len(received.leased)
+
+
+def too_many(queue: Queue, lent: int, *, waited: bool) -> TooManyInFlight:
+    """`lent` messages are in flight under a tag, and no more may be."""
+    about = f"{MAX_IN_FLIGHT} messages of queue {queue.name!r} may be in flight under a tag, {lent} are"
+    error = TooManyInFlight(about, field="in_flight", limit=MAX_IN_FLIGHT, given=lent)
+    error.waited, error.fifo = waited, queue.record.fifo
+    return error

@@ -1,0 +1,217 @@
+"""Who waits for messages of a tag, in order of arrival, and what is known of its partitions.
+
+Neighbours: `receiver.py` fills and serves lines. Must not know Redis, Kafka or HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import itertools
+from collections.abc import Iterable
+
+from engine.rules.limits import MAX_IN_FLIGHT
+from engine.shapes import Delivery
+from state.replies import Probed, Received
+
+FOREVER = float("inf")
+# Wake-ups may be lost (they are not stored): a line with waiters looks at everything again this
+# often.
+LOOK_AGAIN_S = 5.0
+# What one call to the window may lend.
+MOST = 100
+# Waiters who want so much that a call serves one of them are served by calls to several partitions
+# at once: one after the other they would wait for each other. Not more of them: who is answered
+# together comes back together.
+AT_ONCE = 4
+
+
+class Waiter:
+    """A receive that waits for up to `max` messages. `new`: nobody has looked for it yet, so it may
+    still be told that nobody can.
+
+    `busy`: something is being leased for it, or read: it waits for that, also when its time is over
+    (`late`). Else who waits for less time than that takes would never get anything.
+    """
+
+    __slots__ = ("busy", "late", "lease_ms", "max", "new", "served")
+
+    def __init__(self, max: int, lease_ms: int | None, served: asyncio.Future[list[Delivery]]) -> None:
+        self.max = max
+        self.lease_ms = lease_ms
+        self.served = served
+        self.new = True
+        self.busy = self.late = False
+
+    def give_up(self) -> None:
+        """Its time is over: it is told that there is nothing, unless it has been served, or is
+        about to be.
+        """
+        self.late = True
+        if not self.busy and not self.served.done():
+            self.served.set_result([])
+
+    def rest(self) -> None:
+        """Nothing is under way for it any more."""
+        self.busy = False
+        if self.late:
+            self.give_up()
+
+
+class Line:
+    """Waiters of one tag of a queue, when each partition may have something, and when all were
+    looked at last (loop times).
+
+    `heads`: since when the first message of each partition is visible (epoch ms as Redis has it), 0
+    = not known. `wakes`: how often each was woken, so that what was learnt before is not taken for
+    true after it. `lent`: how many of each are lent. `over`: how many were lent in all when the
+    last call was refused for that, 0 = it was not.
+    """
+
+    __slots__ = (
+        "again",
+        "due",
+        "heads",
+        "last",
+        "lent",
+        "looked_at",
+        "most",
+        "over",
+        "pumping",
+        "rests",
+        "tag",
+        "timer",
+        "turn",
+        "waiters",
+        "wakes",
+    )
+
+    def __init__(self, tag: int, partitions: int) -> None:
+        self.tag = tag
+        self.due = [0.0] * partitions
+        self.heads = [0] * partitions
+        self.wakes = [0] * partitions
+        self.lent = [MAX_IN_FLIGHT] * partitions  # not known: to be looked at first
+        self.over = 0
+        self.looked_at = -FOREVER
+        self.waiters: collections.deque[Waiter] = collections.deque()
+        self.pumping = False
+        self.again = False
+        self.timer: asyncio.TimerHandle | None = None
+        self.turn = 0
+        self.most = MOST * min(partitions, AT_ONCE)
+        self.last = 0  # messages of the last calls, if several shared them
+        self.rests: dict[int, float] = {}  # partitions whose bodies could not be read just now: until when they are not asked
+
+    def wake(self, partition: int, head_ms: int, now: float) -> None:
+        """Something may be due in a partition, visible since `head_ms` (0 = not known): behind what
+        is known to be due there.
+        """
+        self.wakes[partition] += 1
+        if self.due[partition] > now or 0 < head_ms < self.heads[partition]:
+            self.heads[partition] = head_ms
+        self.due[partition] = 0.0
+
+    def learn(self, partition: int, wakes: int, seen: Received | Probed, now: float) -> None:
+        """An answer of a partition that had been woken `wakes` times when it was asked."""
+        head_ms = seen.head_ms
+        self.lent[partition] = seen.lent
+        if self.wakes[partition] == wakes:
+            self.due[partition] = FOREVER if seen.wait_ms is None else now + seen.wait_ms / 1000
+            self.heads[partition] = head_ms or 0
+        elif head_ms is not None and head_ms < self.heads[partition]:
+            self.heads[partition] = head_ms
+
+    def forget(self, partition: int) -> None:
+        """A partition did not answer: nothing is known of it."""
+        self.due[partition] = 0.0
+        self.heads[partition] = 0
+
+    def oldest(self, order: Iterable[int], now: float) -> list[int]:
+        """Those of the partitions in `order` that may have something, that with the oldest message
+        first; not known ones before them.
+        """
+        due = [partition for partition in order if self.due[partition] <= now]
+        if len(due) > 1:
+            due.sort(key=self.heads.__getitem__)
+        return due
+
+    def wanted(self) -> int:
+        """Messages that the waiters of the next calls would take, about."""
+        return sum(waiter.max for waiter in itertools.islice(self.waiters, MOST))
+
+    def stale(self, now: float) -> bool:
+        """Whether it is time to ask every partition."""
+        return self.looked_at + LOOK_AGAIN_S <= now
+
+    def next_look(self) -> float:
+        """When there is something to ask."""
+        if self.rests:
+            due = (max(due, self.rests.get(partition, 0.0)) for partition, due in enumerate(self.due))
+            return min(*due, max(self.looked_at + LOOK_AGAIN_S, min(self.rests.values())))
+        return min(*self.due, self.looked_at + LOOK_AGAIN_S)
+
+    def awake(self, order: list[int], now: float) -> list[int]:
+        """Those of the partitions in `order` that do not rest."""
+        for partition in [p for p, until in self.rests.items() if until <= now]:
+            del self.rests[partition]
+        return [partition for partition in order if partition not in self.rests]
+
+    def pause(self, until: float) -> None:
+        """Nothing is asked before that time, unless something wakes the line or somebody comes."""
+        self.due = [until] * len(self.due)
+        self.looked_at = max(self.looked_at, until - LOOK_AGAIN_S)
+
+    def take(self, *, alone: bool) -> list[Waiter]:
+        """The first waiters: all of one lease, and MOST messages, or AT_ONCE waiters and `most`
+        messages; `alone`: the first one.
+        """
+        taken: list[Waiter] = []
+        wanted = 0
+        while self.waiters:
+            waiter = self.waiters[0]
+            if not waiter.served.done():
+                most = self.most if len(taken) < AT_ONCE else MOST
+                if taken and (alone or waiter.lease_ms != taken[0].lease_ms or wanted + waiter.max > most):
+                    break
+                taken.append(waiter)
+                wanted += waiter.max
+            self.waiters.popleft()
+        return taken
+
+    def put_back(self, waiters: Iterable[Waiter]) -> None:
+        """To the front, in their order; who has gone is left out."""
+        self.waiters.extendleft(reversed([waiter for waiter in waiters if not waiter.served.done()]))
+
+    def hand_out(self, waiters: list[Waiter], deliveries: list[Delivery], *, fifo: bool) -> list[Delivery]:
+        """Serves `waiters`; what is left, for one of them has gone, to those behind. Returns what
+        nobody takes.
+
+        Not to those behind in a FIFO queue: two receivers must not share a group.
+        """
+        lease_ms = waiters[0].lease_ms
+        self.put_back(waiters)
+        while deliveries and (behind := self.take(alone=True)):
+            (waiter,) = behind
+            if waiter.lease_ms != lease_ms or (fifo and waiter not in waiters):
+                self.put_back(behind)
+                break
+            waiter.served.set_result(deliveries[: waiter.max])
+            deliveries = deliveries[waiter.max :]
+            if fifo:
+                break
+        for waiter in waiters:
+            waiter.rest()
+        return deliveries
+
+    def drop(self) -> None:
+        """Everybody is told that there is nothing."""
+        while self.waiters:
+            waiter = self.waiters.popleft()
+            if not waiter.served.done():
+                waiter.served.set_result([])
+
+    def stop_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None

@@ -1,0 +1,225 @@
+"""Ranges of what a request may name, and the checks. Engine-wide maxima; dialects may be narrower,
+never wider.
+
+Sources: reference/emq.md section 1.2, reference/sqs.md sections 3 and 5; wider where the native API
+allows more. Neighbours: `queues.py`, `sender.py`, `receiver.py`, `leases.py` call the checks. Must
+not know HTTP.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from engine.errors import InvalidValue, MessageTooLarge
+from engine.shapes import QueueSettings, SendEntry
+from schemas.filters import Filter
+from schemas.records import Attribute
+from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE
+
+DAY_MS = 86_400_000
+MAX_DELAY_MS = 30 * DAY_MS
+MAX_LEASE_MS = 12 * 3_600_000
+MAX_WAIT_MS = 60_000
+# Of one worker; 10,000 of them were seen to cost what benchmarks/README.md says.
+MAX_LONG_POLLS = 20_000
+# Messages that may be lent of a queue under a tag at once, about: partitions and workers count for
+# themselves.
+MAX_IN_FLIGHT = 120_000
+# Delayed messages of a partition under a tag. Of MAX_OPEN in state/replies.py, which counts what is
+# ready too: the rest is for that.
+MAX_DELAYED = 150_000
+MAX_BATCH = 100
+MAX_BATCH_BYTES = 4_000_000
+MAX_TAGS = 20
+MAX_RECEIVE_COUNT = 1000
+MAX_ATTRIBUTES = 100
+MAX_LABELS = 50
+MAX_POLICY_BYTES = 8192
+MAX_GRANTS = 20
+MAX_SOURCES = 10
+RESERVED_ATTRIBUTE = SOURCE_QUEUE_ATTRIBUTE
+A_DEAD_LETTER_QUEUE = "a dead-letter queue"  # what the source of a task must be
+
+RANGES: dict[str, tuple[int, int]] = {
+    "partitions": (1, 64),
+    "delay_ms": (0, MAX_DELAY_MS),
+    "lease_ms": (0, MAX_LEASE_MS),
+    "retention_ms": (60_000, 14 * DAY_MS),
+    "max_message_bytes": (1, 1_048_576),
+    "receive_wait_ms": (0, MAX_WAIT_MS),
+    "max_receive_messages": (1, 100),
+}
+# What a request names beside settings. `limit` is of a page, `ids` and the others below count what
+# may be in a list.
+ASKED: dict[str, tuple[int, int]] = {
+    "delay_ms": (0, MAX_DELAY_MS),
+    "lease_ms": (0, MAX_LEASE_MS),
+    "wait_ms": (0, MAX_WAIT_MS),
+    "max": (1, MAX_BATCH),
+    "max_receive_count": (1, MAX_RECEIVE_COUNT),
+    "rate": (0, 100_000),
+    "limit": (1, 1000),
+    "from": (0, 2**53),
+    "to": (0, 2**53),
+    "start_at_ms": (-(2**53), 2**53),
+    "messages": (1, MAX_BATCH),
+    "handles": (1, MAX_BATCH),
+    "ids": (1, 10_000),  # of one task: its record is written once a second and read by every worker
+    "filter.conditions": (1, 20),
+    "user_attributes": (0, 50),
+}
+DEFAULTS: dict[str, int] = {
+    "delay_ms": 0,
+    "lease_ms": 30_000,
+    "retention_ms": 4 * DAY_MS,
+    "max_message_bytes": 262_144,
+    "receive_wait_ms": 0,
+    "max_receive_messages": 100,
+}
+
+# Names of queues have room for what tells apart queues of SQS with one name (facade/sqs/names.py);
+# Kafka takes topics of 249 characters.
+MAX_NAME = 80
+MAX_QUEUE_NAME = 150
+_QUEUE_FIELDS = ("name", "target", "dead_letter_queue", "destination")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
+_ATTRIBUTE_NAME = re.compile(r"[!-~]{1,256}\Z")
+_ATTRIBUTE_TYPE = re.compile(r"(?:string|number|binary)(?:\.[A-Za-z0-9.]{1,200})?\Z", re.IGNORECASE)
+
+
+def check_range(field: str, given: int | None, low: int, high: int) -> None:
+    """Raises InvalidValue naming field, limit and what was given; None passes."""
+    if given is not None and not low <= given <= high:
+        raise InvalidValue(f"{field} must be {low} to {high}, given {given}", field=field, limit=[low, high], given=given)
+
+
+def check_asked(field: str, given: int | None) -> None:
+    """As `check_range`, with the range that ASKED has for `field`."""
+    check_range(field, given, *ASKED[field])
+
+
+def check_name(field: str, given: str) -> None:
+    """Names: 1-80 (queues: 1-150) letters, digits, '_', '-', '.', not beginning with '-' or '.'."""
+    limit = MAX_QUEUE_NAME if field in _QUEUE_FIELDS else MAX_NAME
+    if len(given) > limit or _NAME.match(given) is None:
+        raise InvalidValue(
+            f"{field} must be 1 to {limit} letters, digits, '_', '-' or '.', not beginning with '-' or '.', given {given[:200]!r}",
+            field=field,
+            limit=limit,
+            given=given,
+        )
+
+
+def check_settings(settings: QueueSettings) -> None:
+    """Every value named must be in its range."""
+    for field, (low, high) in RANGES.items():
+        check_range(field, getattr(settings, field), low, high)
+    if settings.redrive_policy is not None:
+        check_asked("max_receive_count", settings.redrive_policy.max_receive_count)
+        check_name("dead_letter_queue", settings.redrive_policy.dead_letter_queue)
+    check_user_attributes(settings.user_attributes or {})
+    check_labels(settings.labels or {})
+    check_range("policy", len((settings.policy or "").encode()), 0, MAX_POLICY_BYTES)
+    check_range("grants", len(settings.grants or ()), 0, MAX_GRANTS)
+    check_range("allowed_sources", len(settings.allowed_sources or ()), 0, MAX_SOURCES)
+
+
+def check_user_attributes(given: Mapping[str, str]) -> None:
+    """Notes of the user on a queue or tag: up to 50, key 1-256 and value up to 1024 characters."""
+    check_asked("user_attributes", len(given))
+    for key, value in given.items():
+        if not 1 <= len(key) <= 256 or len(value) > 1024:
+            raise InvalidValue(
+                "user_attributes need keys of 1 to 256 and values of up to 1024 characters", field="user_attributes", given=key
+            )
+
+
+def check_labels(given: Mapping[str, str]) -> None:
+    """Labels of a queue: up to 50, key 1-128 and value up to 256 characters."""
+    check_range("labels", len(given), 0, MAX_LABELS)
+    for key, value in given.items():
+        if not 1 <= len(key) <= 128 or len(value) > 256:
+            raise InvalidValue("labels need keys of 1 to 128 and values of up to 256 characters", field="labels", given=key)
+
+
+def check_filter(filter: Filter | None) -> None:
+    """1-20 conditions with legal names and types."""
+    if filter is None:
+        return
+    check_asked("filter.conditions", len(filter.conditions))
+    for condition in filter.conditions:
+        if _ATTRIBUTE_NAME.match(condition.name) is None:
+            raise InvalidValue(
+                "filter: an attribute name must be 1 to 256 printable ASCII characters without space",
+                field="filter",
+                given=condition.name,
+            )
+        if condition.type.lower() != "empty" and _ATTRIBUTE_TYPE.match(condition.type) is None:
+            raise InvalidValue(
+                "filter: a type must be empty, string, number or binary, with .subtype at will",
+                field="filter",
+                given=condition.type,
+            )
+
+
+def check_attributes(attributes: Mapping[str, Attribute]) -> None:
+    """User attributes of a message: names, types, values; the reserved name is refused
+    (reference/emq.md 1.5).
+    """
+    check_range("attributes", len(attributes), 0, MAX_ATTRIBUTES)
+    for name, attribute in attributes.items():
+        if name == RESERVED_ATTRIBUTE:
+            raise InvalidValue(f"attribute name {RESERVED_ATTRIBUTE} is reserved", field="attributes", given=name)
+        if _ATTRIBUTE_NAME.match(name) is None:
+            raise InvalidValue(
+                "an attribute name must be 1 to 256 printable ASCII characters without space",
+                field="attributes",
+                limit=256,
+                given=name,
+            )
+        if _ATTRIBUTE_TYPE.match(attribute.type) is None:
+            raise InvalidValue(
+                "an attribute type must be string, number or binary, with .subtype at will",
+                field="attributes",
+                given=attribute.type,
+            )
+
+
+def message_bytes(entry: SendEntry) -> int:
+    """Size as limits count it: body, and name, type and value of each attribute, in encoded
+    bytes.
+    """
+    size = len(entry.body)
+    for name, attribute in entry.attributes.items():
+        size += len(name.encode()) + len(attribute.type.encode()) + len(attribute.value)
+    return size
+
+
+def check_send(entries: Sequence[SendEntry], max_message_bytes: int) -> int:
+    """1-100 entries, each within the queue's limit, 4,000,000 bytes in all. Returns the bytes in
+    all.
+    """
+    check_asked("messages", len(entries))
+    total = 0
+    for entry in entries:
+        if entry.delay_ms is not None:
+            check_asked("delay_ms", entry.delay_ms)
+        if entry.lease_ms is not None:
+            check_asked("lease_ms", entry.lease_ms)
+        if entry.attributes:
+            check_attributes(entry.attributes)
+        size = message_bytes(entry) if entry.attributes else len(entry.body)
+        if size > max_message_bytes:
+            raise MessageTooLarge(
+                f"a message may have {max_message_bytes} bytes (body and attributes), given {size}",
+                field="body",
+                limit=max_message_bytes,
+                given=size,
+            )
+        total += size
+    if total > MAX_BATCH_BYTES:
+        raise MessageTooLarge(
+            f"a batch may have {MAX_BATCH_BYTES} bytes, given {total}", field="messages", limit=MAX_BATCH_BYTES, given=total
+        )
+    return total

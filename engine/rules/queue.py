@@ -1,0 +1,51 @@
+"""A queue as the engine works with it: its record plus what follows from it, computed once per
+change.
+
+Neighbours: `catalog.py` makes it, all verbs read it. Immutable; must not know Redis or Kafka
+clients.
+"""
+
+from __future__ import annotations
+
+from engine.errors import TagNotFound
+from schemas.records import QueueRecord, TagRecord
+from state.keys import Unit
+
+DEFAULT_TAG = "default"
+
+
+class Queue:
+    """One life of a queue: record, topic, units, tags."""
+
+    __slots__ = ("by_name", "incarnation", "mask", "name", "record", "tag_ids", "tags", "topic", "units")
+
+    def __init__(self, record: QueueRecord, prefix: str) -> None:
+        self.record = record
+        self.name = record.name
+        self.incarnation = record.incarnation
+        self.topic = queue_topic(prefix, record.name)
+        self.units = [Unit(record.incarnation, p) for p in range(record.partitions)]
+        self.tags = record.tags
+        self.tag_ids = [tag.id for tag in record.tags]
+        self.by_name = {tag.name: tag for tag in record.tags}
+        # Of every message; None = it depends on the message, for a tag has a filter.
+        self.mask = "1" * len(record.tags) if all(tag.filter is None for tag in record.tags) else None
+
+    def tag(self, name: str | None) -> TagRecord:
+        """The tag of that name, None = the default tag. Raises TagNotFound."""
+        tag = self.by_name.get(name or DEFAULT_TAG)
+        if tag is None:
+            raise TagNotFound(f"queue {self.name!r} has no tag {name!r}", field="tag", given=name)
+        return tag
+
+
+def queue_topic(prefix: str, name: str) -> str:
+    """Topic of a queue's messages."""
+    return f"{prefix}.q.{name}"
+
+
+def group_name(prefix: str, queue: str, tag: str) -> str:
+    """Consumer group whose committed offsets show a tag's floor to Kafka's lag tools; never read by
+    us.
+    """
+    return f"{prefix}.{queue}.{tag}"

@@ -1,0 +1,1 @@
+"""send: Kafka has a message before the answer. `engine.py` calls it."""

@@ -1,0 +1,223 @@
+"""send: Kafka has the messages before the answer, and the window has them too when Redis is up.
+
+Concurrent sends to a queue are committed in groups: one produce to one partition, one load of the
+window. A group starts at once when fewer than two are under way, so an idle queue waits for
+nothing. A busy one has one under way, which lingers for those who were answered just now, and
+longer while its messages are received (`linger.py`). While other queues are in use, one that has
+more to send than a group has one small group under way, and rests for twice as long as that took: a
+flood takes a third of this worker's time. Neighbours: `engine.py` calls `send`; `batch.py` has what
+waits; `core.write_through` loads. Must not know HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import Sequence
+from typing import cast
+
+import msgspec
+
+from engine.core import BATCH_SPAN_MS, Core
+from engine.errors import LogUnavailable, Overloaded, QueueNotFound
+from engine.log import Appended
+from engine.rules.contention import RECENT_S
+from engine.rules.fifo import check_entries, partition_of, sequence_number
+from engine.rules.limits import check_send
+from engine.rules.linger import LINGER_S, lingers, many, send_linger_s
+from engine.rules.queue import Queue
+from engine.runtime.failpoints import reached
+from engine.send.batch import Group, Item
+from engine.shapes import SendEntry, Sent
+from engine.window.delays import Delays
+from engine.window.entry import Row, entries_of
+from engine.window.topic_retention import LEAST_DELAY_MS
+from schemas.identity import ids_of
+from schemas.records import BatchMark, Message
+from schemas.wire import encode
+from state.background import Background
+
+GROUPS_UNDER_WAY = 2
+GROUP_RECORDS = 500
+# The same while other queues are in use: a group holds them up for as long as it is encoded, loaded
+# and answered.
+SHARED_RECORDS = 50
+REST = 2.0
+# What may wait for its turn in one queue here; a send beyond that is refused, nothing of it is
+# stored.
+WAITING_SENDS = 2_000
+WAITING_BYTES = 32_000_000
+_APPENDED = {Appended}
+
+
+class Sender:
+    """Sends of this worker. Any number of tasks may send at once."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._groups: dict[tuple[str, int | None], Group] = {}
+        self._background = Background()
+        self._delays = Delays(core)
+        core.control.gone.append(self._gone)
+
+    def _gone(self, queue: Queue) -> None:
+        for partition in (None, *range(len(queue.units))):
+            self._groups.pop((queue.incarnation, partition), None)
+
+    async def stop(self) -> None:
+        """Returns when the commits under way have ended."""
+        await self._background.finished()
+
+    async def send(self, queue: Queue, sender: str, entries: Sequence[SendEntry]) -> list[Sent]:
+        """Sends 1-100 messages, all or none. Returns when Kafka has them (acks=all).
+
+        FIFO: they come after all that were answered before in their groups; one that repeats an
+        earlier one is answered as that. Raises InvalidValue, MessageTooLarge, TooManyDelayed,
+        Overloaded (nothing was stored), LogUnavailable (the outcome is unknown).
+        """
+        record = queue.record
+        size = check_send(entries, record.max_message_bytes)
+        entries = check_entries(record, entries)
+        messages = _messages(entries, sender, record.delay_ms)
+        digests = [hashlib.md5(entry.body, usedforsecurity=False).hexdigest() for entry in entries]
+        if (longest := max([message.delay_ms for message in messages])) > LEAST_DELAY_MS:
+            await self._core.keep(queue, longest)
+        if longest:
+            await self._delays.check(queue, sum(message.delay_ms > 0 for message in messages))
+        appended = await self._append(queue, messages, digests, size)
+        id_of = ids_of(self._core.secret, queue.incarnation, appended[0].partition)  # a send is in one partition
+        fifo = record.fifo
+        return [
+            Sent(id_of(a.offset), digest, a.timestamp_ms, sequence_number(a.offset) if fifo else "")
+            for a, digest in zip(appended, digests, strict=True)
+        ]
+
+    def _append(self, queue: Queue, messages: list[Message], digests: list[str], size: int) -> asyncio.Future[list[Appended]]:
+        """Commits the messages of one send in the queue's next group. Raises Overloaded (nothing
+        was stored); LogUnavailable later.
+        """
+        partition = partition_of(queue.record, messages[0].group or "") if queue.record.fifo else None
+        group = self._groups.get((queue.incarnation, partition))
+        if group is None:
+            group = self._groups[queue.incarnation, partition] = Group(queue, partition)
+        group.queue = queue
+        if len(group.waiting) >= WAITING_SENDS or group.size >= WAITING_BYTES:
+            raise Overloaded(f"too many sends to queue {queue.name!r} are waiting for Kafka")
+        done: asyncio.Future[list[Appended]] = asyncio.get_running_loop().create_future()
+        group.add(Item(messages, digests, size, done))
+        self._begin(group)
+        return done
+
+    def _shared(self, group: Group) -> bool:
+        return self._core.crowd.shared(group.queue.incarnation, asyncio.get_running_loop().time())
+
+    def _begin(self, group: Group) -> None:
+        """Starts the next group's task if somebody waits and one more may be under way."""
+        if not group.waiting or group.starting or group.under_way >= GROUPS_UNDER_WAY:
+            return
+        if group.under_way and (many(group.last, group.records) or self._shared(group)):
+            return
+        group.under_way += 1
+        group.starting = True
+        self._background.start(self._commit(group), "send")
+
+    def _linger_s(self, group: Group, now: float) -> float:
+        received = now - self._core.lent_at.get(group.queue.incarnation, float("-inf")) < RECENT_S
+        return send_linger_s(group.took_s) if received else LINGER_S
+
+    async def _commit(self, group: Group) -> None:
+        """Takes, stores and answers a group; then the next one's turn comes, at once or after a
+        rest.
+        """
+        loop = asyncio.get_running_loop()
+        # At least one turn of the loop: what was read from the sockets together goes together.
+        await asyncio.sleep(self._linger_s(group, loop.time()) if lingers(group.last, group.records) else 0)
+        began = loop.time()
+        items = group.take(SHARED_RECORDS if self._shared(group) else GROUP_RECORDS)
+        group.starting = False
+        self._begin(group)
+        try:
+            await self._store(group.queue, group.next_partition(), items)
+            group.took_s = loop.time() - began
+            if group.waiting and self._shared(group):
+                await asyncio.sleep(REST * group.took_s)
+        except Exception as error:  # the waiters must hear of it, whatever it is
+            for item in items:
+                if not item.done.done():
+                    item.done.set_exception(error)
+        finally:
+            group.under_way -= 1
+            self._begin(group)
+
+    async def _store(self, queue: Queue, partition: int, items: list[Item]) -> None:
+        # Encoded with their group: what waits costs the event loop little.
+        values: list[bytes] = []
+        for item in items:
+            values.extend(map(encode, item.messages))
+        results = await self._core.log.append_many(queue.topic, partition, values)
+        reached("send.appended")
+        rows: list[Row] = []
+        settled: list[tuple[Item, list[Appended] | Exception]] = []
+        at = 0
+        for item in items:
+            end = at + len(item.messages)
+            outcome = _outcome(results[at:end])
+            settled.append((item, outcome))
+            if not isinstance(outcome, Exception):
+                rows += zip(outcome, item.messages, values[at:end], item.digests, strict=True)
+            at = end
+        entries = entries_of(self._core, queue, partition, rows, sum(map(len, values))) if rows else []
+        reached("send.before_load")
+        repeats = await self._core.write_through(queue, partition, entries) if entries else {}
+        reached("send.before_answer")
+        for item, outcome in settled:
+            if item.done.done():
+                continue
+            if isinstance(outcome, Exception):
+                self._refuse(queue, item, outcome)
+                continue
+            if repeats:
+                outcome = [msgspec.structs.replace(a, offset=repeats.get(a.offset, a.offset)) for a in outcome]
+            item.done.set_result(outcome)
+
+    def _refuse(self, queue: Queue, item: Item, outcome: Exception) -> None:
+        if queue.incarnation not in self._core.control.by_incarnation:
+            item.done.set_exception(QueueNotFound(f"queue {queue.name!r} was deleted", field="queue", given=queue.name))
+        else:
+            if isinstance(outcome, LogUnavailable):
+                self._core.suspect(queue)
+            item.done.set_exception(outcome)
+
+
+def _messages(entries: Sequence[SendEntry], sender: str, delay_ms: int) -> list[Message]:
+    """The entries of one send as they are kept; `delay_ms` is that of the queue."""
+    size = len(entries)
+    batch_id = secrets.token_hex(8) if size > 1 else ""
+    return [
+        Message(
+            entry.body,
+            entry.attributes,
+            delay_ms if entry.delay_ms is None else entry.delay_ms,
+            entry.lease_ms,
+            sender,
+            None,
+            BatchMark(batch_id, index, size) if batch_id else None,
+            entry.group,
+            entry.dedup_id,
+            body_is_text=entry.body_is_text,
+        )
+        for index, entry in enumerate(entries)
+    ]
+
+
+def _outcome(results: list[Appended | Exception]) -> list[Appended] | Exception:
+    """All or none: the first failure is the failure of the batch; so is a batch that took too long
+    to be shown.
+    """
+    if set(map(type, results)) != _APPENDED:
+        return next(result for result in results if isinstance(result, Exception))
+    appended = cast("list[Appended]", results)
+    if appended[-1].timestamp_ms - appended[0].timestamp_ms > BATCH_SPAN_MS:
+        return LogUnavailable("the batch took longer than 30 s to be written; it will not be shown")
+    return appended

@@ -1,0 +1,205 @@
+"""Shapes that cross the seam between a dialect and the engine. Times are milliseconds; sizes are
+encoded bytes.
+
+Neighbours: `engine.engine.Engine` takes and returns them; dialects translate them. This module must
+not know any dialect.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from schemas.filters import Filter
+from schemas.records import Attribute, Grant, Message, RedrivePolicy
+
+ANY = "*"  # among principals, verbs or sources: each of them
+
+
+class QueueSettings(Struct, frozen=True):
+    """What a create or set may name; None = the default (create) or as it was (set)."""
+
+    partitions: int | None = None  # 1-64, default from settings; can't be set later
+    delay_ms: int | None = None  # 0 to 30 days, default 0
+    lease_ms: int | None = None  # 0 to 12 h, default 30 s
+    retention_ms: int | None = None  # 60 s to 14 days, default 4 days
+    max_message_bytes: int | None = None  # 1-1048576, default 262144; body and attributes
+    receive_wait_ms: int | None = None  # 0 to 60 s, default 0
+    max_receive_messages: int | None = None  # 1-100, default 100
+    durable_acks: bool | None = None
+    user_attributes: dict[str, str] | None = None
+    redrive_policy: RedrivePolicy | None = None
+    fifo: bool | None = None  # default False; can't be set later
+    content_dedup: bool | None = None  # FIFO only
+    dedup_scope: str | None = None  # FIFO only: queue (default) or group
+    labels: dict[str, str] | None = None  # up to 50, key 1-128, value up to 256 characters
+    policy: str | None = None  # up to 8192 bytes; the words of `grants`, which the engine does not read
+    grants: list[Grant] | None = None  # up to 20; nobody else may do anything
+    allowed_sources: list[str] | None = None  # up to 10 queues that may have it as dead-letter queue, default ["*"] = any
+
+
+class TagInfo(Struct, frozen=True):
+    """A tag and its counts. `backlog` counts stored + ready + delayed + leased (an upper bound
+    where a filter is set).
+    """
+
+    name: str
+    created_at_ms: int
+    start_at_ms: int
+    filter: Filter | None
+    user_attributes: dict[str, str]
+    backlog: int
+    ready: int
+    delayed: int
+    leased: int
+    stored: int
+
+
+class QueueInfo(Struct, frozen=True):
+    """A queue as `get_queue` shows it. `tags` holds every tag; counts need Redis."""
+
+    name: str
+    owner: str
+    created_at_ms: int
+    modified_at_ms: int
+    partitions: int
+    delay_ms: int
+    lease_ms: int
+    retention_ms: int
+    max_message_bytes: int
+    receive_wait_ms: int
+    max_receive_messages: int
+    durable_acks: bool
+    fifo: bool
+    content_dedup: bool
+    dedup_scope: str
+    user_attributes: dict[str, str]
+    redrive_policy: RedrivePolicy | None
+    source_queues: list[str]
+    tags: list[TagInfo]
+    labels: dict[str, str] = {}
+    policy: str = ""
+    allowed_sources: list[str] = field(default_factory=lambda: [ANY])
+    purged_at_ms: int = 0
+
+
+class SendEntry(Struct, frozen=True, gc=False):
+    """One message to send. None = the queue's setting."""
+
+    body: bytes
+    attributes: dict[str, Attribute] = {}
+    delay_ms: int | None = None  # 0 to 30 days
+    lease_ms: int | None = None  # 0 to 12 h
+    body_is_text: bool = True
+    group: str | None = None  # needed in a FIFO queue
+    dedup_id: str | None = None  # needed in a FIFO queue without content_dedup, refused in others
+
+
+class Sent(Struct, frozen=True, gc=False):
+    """A message that Kafka has. FIFO: one that repeats an earlier one has that one's id and
+    sequence number.
+    """
+
+    id: str
+    body_md5: str
+    sent_at_ms: int
+    sequence_number: str = ""  # FIFO only: 20 digits, growing within a group
+
+
+class Delivery(Struct, frozen=True, gc=False):
+    """A message lent to the caller until `next_visible_at_ms`."""
+
+    id: str
+    handle: str
+    message: Message
+    sent_at_ms: int
+    receive_count: int
+    first_received_at_ms: int
+    next_visible_at_ms: int
+    partition: int
+    offset: int
+    sequence_number: str = ""  # FIFO only
+    body_md5: str = ""  # hex; "" = this worker does not know it
+    repeated: bool = False  # an answer before this one carried it
+
+
+class EntryResult(Struct, frozen=True, gc=False):
+    """What became of one handle: `status` is an EntryStatus word; `next_visible_at_ms` after extend
+    and release.
+    """
+
+    handle: str
+    status: str
+    next_visible_at_ms: int | None = None
+
+
+class ExtendEntry(Struct, frozen=True, gc=False):
+    """A handle and its new lease, counted from now. 0-43200000 ms; 0 = receivable at once.
+
+    `in_all_s`: the lease may end so many seconds after the delivery began, in whole seconds; None =
+    the bound from now is enough.
+    """
+
+    handle: str
+    lease_ms: int
+    in_all_s: int | None = None
+
+
+class Peeked(Struct, frozen=True):
+    """A message looked at; nothing is counted. `state` is a MessageState word under the tag asked
+    for.
+    """
+
+    id: str
+    message: Message
+    sent_at_ms: int
+    state: str
+    receive_count: int
+    first_received_at_ms: int | None
+    next_visible_at_ms: int | None
+    partition: int
+    offset: int
+    sequence_number: str = ""  # FIFO only
+
+
+class Page(Struct, frozen=True):
+    """A page of a query; `next` continues it, None = the end."""
+
+    messages: list[Peeked]
+    next: str | None
+
+
+class Principal(Struct, frozen=True, gc=False):
+    """Who asks. `id` is what grants name; an administrator may do everything."""
+
+    id: str
+    admin: bool = False
+
+
+class TaskInfo(Struct, frozen=True):
+    """A redrive task; `status` is a TaskStatus word; `total` counts the messages it found so
+    far.
+    """
+
+    id: str
+    status: str
+    source: str
+    destination: str | None
+    filter: Filter | None
+    rate: int
+    moved: int
+    failed: int
+    total: int
+    created_at_ms: int
+    modified_at_ms: int
+    failure: str
+    expected: int = 0  # messages that the source had when it began
+
+
+class Alarm(Struct, frozen=True):
+    """Something about a queue that needs somebody's attention; `kind` says what `number` counts
+    (engine/queues/alarms.py).
+    """
+
+    kind: str
+    queue: str
+    number: float

@@ -1,0 +1,119 @@
+"""Messages that this worker has just sent, kept until they are acked, so that their bodies need not
+go to Redis and back.
+
+Only while no other worker listens for wake-ups. The window then has such a message without its
+body, and whoever finds none, there or here, reads it from Kafka. So what is kept may be forgotten
+at any time: it is a matter of speed alone. Neighbours: `entries` keeps, `deliveries` and `mover`
+look up, `leases` settles, `loaders` counts the workers. Must not know Redis or Kafka.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from engine.rules.queue import Queue
+from schemas.records import Message
+from state.keys import Unit
+
+# Of a message that is kept, besides its record: about.
+OVERHEAD_BYTES = 500
+# What was not acked for so long gives way to what is sent now.
+OLD_S = 30.0
+# How often what is old is looked for, at most.
+LOOK_S = 1.0
+
+
+class Kept(Struct):
+    """A message: its offset, when it was sent, hex MD5 of its body, bytes that it takes, and how
+    many tags have not acked it.
+
+    `at`: since when it is kept (loop time).
+    """
+
+    offset: int
+    message: Message
+    sent_at_ms: int
+    digest: str
+    size: int
+    tags: int
+    at: float
+
+
+class Bodies:
+    """What is kept `of` each unit, by offset, `most_bytes` at most.
+
+    `alone`: whether this worker is the only one, as of the last look; else nothing more is kept.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self.alone = False
+        self.bytes = 0
+        self.of: dict[Unit, dict[int, Kept]] = {}
+        self._most_bytes = most_bytes
+        self._look_at = 0.0
+
+    def count(self, workers: int) -> None:
+        """So many workers are there, this one included. What is old is forgotten when there are
+        others: they may have acked it.
+        """
+        self.alone = workers == 1
+        if not self.alone:
+            self._forget_old(asyncio.get_running_loop().time())
+
+    def have_room(self, size: int, messages: int, now: float) -> bool:
+        """Whether so many messages, `size` bytes together, may be kept; what is old is forgotten
+        for them. `now`: loop time.
+        """
+        if not self.alone:
+            return False
+        most = self._most_bytes - size - messages * OVERHEAD_BYTES
+        if self.bytes > most and now >= self._look_at:
+            self._look_at = now + LOOK_S
+            self._forget_old(now)
+        return self.bytes <= most
+
+    def _forget_old(self, now: float) -> None:
+        for unit, kept in self.of.items():
+            old = []
+            for offset, one in kept.items():
+                if one.at > now - OLD_S:
+                    break  # they are in the order in which they came
+                old.append(offset)
+            self.forget(unit, old)
+
+    def keep(self, unit: Unit, messages: Sequence[Kept]) -> None:
+        """Keeps messages of a unit that some tag wants."""
+        kept = self.of.setdefault(unit, {})
+        for one in messages:
+            if one.offset in kept:
+                self.forget(unit, (one.offset,))
+            kept[one.offset] = one
+            self.bytes += one.size
+
+    def settle(self, unit: Unit, pairs: Iterable[tuple[int, int]]) -> None:
+        """A tag has done with these (offset, nonce)."""
+        kept = self.of.get(unit, {})
+        for offset, _ in pairs:
+            one = kept.get(offset)
+            if one is not None:
+                one.tags -= 1
+                if one.tags <= 0:
+                    del kept[offset]
+                    self.bytes -= one.size
+
+    def gone(self, queue: Queue) -> None:
+        """A queue is no more: nothing of it is kept."""
+        for unit in queue.units:
+            self.forget(unit, list(self.of.get(unit, ())))
+            self.of.pop(unit, None)
+
+    def forget(self, unit: Unit, offsets: Iterable[int]) -> None:
+        """Keeps these no longer, if it did."""
+        kept = self.of.get(unit, {})
+        for offset in offsets:
+            one = kept.pop(offset, None)
+            if one is not None:
+                self.bytes -= one.size

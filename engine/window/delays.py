@@ -1,0 +1,75 @@
+"""How many delayed messages a partition may have under a tag: each is open in Redis from its send
+on, beside what is ready.
+
+The window takes a bounded number of open messages. Were it full of delayed ones, nothing behind
+them would come; so a send that would make more of them than MAX_DELAYED is refused, which leaves
+room for the others. What is delayed is counted by Redis twice a second, and here in between;
+without Redis nothing is known and nothing refused. What comes past that (a native producer's, or
+what stood behind a full window) is told by an alarm (`alarms.py`). Neighbours: `sender.py` asks.
+Must not know which partition a send goes to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from engine.core import Core, now_ms
+from engine.errors import TooManyDelayed
+from engine.rules.limits import MAX_DELAYED
+from engine.rules.queue import Queue
+from state.errors import StateError
+
+LOOK_S = 0.5
+
+
+class Seen:
+    """The most that a partition had under a tag when it was looked at (loop time), and how many
+    were sent here since.
+    """
+
+    def __init__(self) -> None:
+        self.at = float("-inf")
+        self.most = self.since = 0
+        self.looking = asyncio.Lock()
+
+
+class Delays:
+    """What this worker knows of the delayed messages of queues that get some."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._seen: dict[str, Seen] = {}
+        core.control.gone.append(self._gone)
+
+    def _gone(self, queue: Queue) -> None:
+        self._seen.pop(queue.incarnation, None)
+
+    async def check(self, queue: Queue, count: int) -> None:
+        """Before `count` delayed messages are sent together. Raises TooManyDelayed: then nothing of
+        them is to be stored.
+        """
+        seen = self._seen.get(queue.incarnation)
+        if seen is None:
+            seen = self._seen[queue.incarnation] = Seen()
+        async with seen.looking:  # one look for all who came meanwhile
+            if asyncio.get_running_loop().time() - seen.at > LOOK_S:
+                seen.most, seen.since = await self._most(queue), 0
+                seen.at = asyncio.get_running_loop().time()
+        # What was sent since is spread over all partitions, about.
+        most = seen.most + seen.since // len(queue.units)
+        if most + count > MAX_DELAYED:
+            raise TooManyDelayed(
+                f"a partition of queue {queue.name!r} may have {MAX_DELAYED} delayed messages under a tag, the fullest has {most},"
+                f" given {count} more; send them when some are due, without a delay, or to a queue with more partitions",
+                field="delay_ms",
+                limit=MAX_DELAYED,
+                given=most + count,
+            )
+        seen.since += count
+
+    async def _most(self, queue: Queue) -> int:
+        at_ms = now_ms()
+        try:
+            return max(await asyncio.gather(*(self._core.store.delayed(unit, queue.tag_ids, at_ms) for unit in queue.units)))
+        except StateError:
+            return 0

@@ -1,0 +1,109 @@
+"""How long the topic of a queue keeps its records: as the queue's settings need, and longer once a
+message is delayed for longer.
+
+Kafka knows one time for all records of a topic, which is the only record of it: what a worker has
+in memory is a copy. It is raised before anything of a longer delay is stored, or taken from a
+native producer; it never falls by itself, for nobody knows when the last such message is gone.
+Neighbours: `sender.py` and `loader.py` ask for a delay, `queues.py` changes settings. Must not know
+verbs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from engine.core import Core
+from engine.errors import QueueInUse, QueueNotFound, Unavailable
+from engine.rules.limits import MAX_DELAY_MS, MAX_LEASE_MS
+from engine.rules.queue import Queue
+from schemas.records import QueueRecord
+
+logger = logging.getLogger(__name__)
+
+# Beyond retention and delay: the longest lease, and a margin for clocks and for slow loaders.
+MARGIN_MS = MAX_LEASE_MS + 3_600_000
+# The delay that every topic keeps messages for; a longer one is doubled until it fits, so that few
+# sends have to raise anything.
+LEAST_DELAY_MS = 3_600_000
+FOR_EVER = -1
+_SETTING = "retention.ms"
+
+
+def keep_ms(retention_ms: int, delay_ms: int) -> int:
+    """How long a topic keeps records: messages may be delayed for `delay_ms`, and are open for
+    `retention_ms` from then on.
+    """
+    return retention_ms + max(delay_ms, LEAST_DELAY_MS) + MARGIN_MS
+
+
+def rounded(delay_ms: int) -> int:
+    """The delay to keep messages for when one of `delay_ms` comes."""
+    most = LEAST_DELAY_MS
+    while most < delay_ms:
+        most *= 2
+    return max(delay_ms, min(most, MAX_DELAY_MS))
+
+
+class Keeping:
+    """What this worker knows of the topics' times. Any number of tasks may ask."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._kept: dict[str, int] = {}
+        self._changing = asyncio.Lock()
+        core.keep = self.keep
+        core.control.gone.append(self._gone)
+
+    def _gone(self, queue: Queue) -> None:
+        self._kept.pop(queue.incarnation, None)
+
+    async def keep(self, queue: Queue, delay_ms: int) -> None:
+        """Returns when the queue's topic keeps messages of that delay for long enough. Raises
+        Unavailable, QueueNotFound.
+        """
+        if delay_ms <= self._kept.get(queue.incarnation, LEAST_DELAY_MS):
+            return
+        async with self._changing:  # one at a time here: others find it done
+            if delay_ms <= self._kept.get(queue.incarnation, LEAST_DELAY_MS):
+                return
+            try:
+                async with self._core.control.change(queue.name):
+                    await self._raise(queue, delay_ms)
+            except QueueInUse as error:
+                raise Unavailable(f"the topic of queue {queue.name!r} can't be told to keep a longer delay now: {error}") from None
+
+    async def _raise(self, queue: Queue, delay_ms: int) -> None:
+        now = self._core.control.by_incarnation.get(queue.incarnation)
+        if now is None:
+            raise QueueNotFound(f"queue {queue.name!r} was deleted", field="queue", given=queue.name)
+        kept = await self._delay_kept(now)
+        if kept < delay_ms:
+            kept = rounded(delay_ms)
+            await self._set(now, keep_ms(now.record.retention_ms, kept))
+        self._kept[queue.incarnation] = kept
+
+    async def change(self, queue: Queue, record: QueueRecord) -> None:
+        """Before `record` becomes the queue's: its topic keeps what these settings need, and the
+        delays that it kept so far.
+
+        Only while holding the right to change the queue.
+        """
+        if (record.retention_ms, record.delay_ms) == (queue.record.retention_ms, queue.record.delay_ms):
+            return
+        if await self.kept_ms(queue.topic) != FOR_EVER:
+            await self._set(queue, keep_ms(record.retention_ms, max(await self._delay_kept(queue), record.delay_ms)))
+
+    async def kept_ms(self, topic: str) -> int:
+        """What the topic is told, FOR_EVER = nothing is deleted. Raises LogUnavailable."""
+        return int((await self._core.log.topic_config(topic)).get(_SETTING, FOR_EVER))
+
+    async def _delay_kept(self, queue: Queue) -> int:
+        kept = await self.kept_ms(queue.topic)
+        if kept == FOR_EVER:
+            return MAX_DELAY_MS
+        return kept - keep_ms(queue.record.retention_ms, 0) + LEAST_DELAY_MS
+
+    async def _set(self, queue: Queue, to_ms: int) -> None:
+        await self._core.log.set_topic_config(queue.topic, {_SETTING: str(to_ms)})
+        logger.info("action=keep queue=%s topic=%s %s=%d", queue.name, queue.topic, _SETTING, to_ms)

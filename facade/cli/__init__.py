@@ -1,0 +1,1 @@
+"""The `leaseway` command: one module for each group of its subcommands."""

@@ -1,0 +1,118 @@
+"""Settings as text: `leaseway config`, docs/config.md, .env.example.
+
+Neighbours: `engine.settings` holds meaning and default of each setting, `settings` the tables of
+the stack. It must not know how a setting is used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.rules.limits import DAY_MS, DEFAULTS
+from engine.settings import PREFIX, Settings
+from engine.window.topic_retention import LEAST_DELAY_MS, MARGIN_MS, keep_ms
+from facade.stack.settings import BROKER_PROPERTIES, REDIS_OPTIONS, replication
+
+MASK = "********"
+
+STACK_VARIABLES = {
+    "LW_JARS": "Folder of the jars (`broker/`, `spark/`). Default: `.cache/jars` of the checkout, else the user's cache folder.",
+    "LW_IVY_SETTINGS": "Settings file for Ivy, when the jars come from a mirror; Ivy itself is PySpark's where that is installed. "
+    "Default: Ivy's own public resolver.",
+    "JAVA_HOME": "Java 17 or newer for the embedded broker. Default: `java` in PATH.",
+}
+
+HEAD = """# Configuration
+
+Written by `leaseway config --markdown`; a test keeps it fresh. `leaseway config` prints the values in force and where they
+came from. A facade worker reads the variables once, when it starts; an unknown `LEASEWAY_` variable, or a value out of
+range, stops the start with one line. Options of `leaseway up` and `leaseway serve` win over variables.
+"""
+
+
+def current(settings: Settings, environment: Mapping[str, str]) -> str:
+    """One line per setting: variable, value (secrets masked), where it came from."""
+    rows = []
+    for field in dataclasses.fields(Settings):
+        variable, value = _variable(field), getattr(settings, field.name)
+        origin = "environment" if variable in environment else "default"
+        rows.append((variable, _shown(field, value), origin))
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    return "".join(f"{name:<{widths[0]}}  {value:<{widths[1]}}  {origin}\n" for name, value, origin in rows)
+
+
+def markdown() -> str:
+    """The page docs/config.md."""
+    settings = [(f"`{_variable(f)}`", _code(_default(f)), f.metadata["about"]) for f in dataclasses.fields(Settings)]
+    stack = [(f"`{name}`", about) for name, about in STACK_VARIABLES.items()]
+    broker = [(f"`{name}`", _code(value)) for name, value in {**BROKER_PROPERTIES, **replication(1)}.items()]
+    redis = [(f"`{name}`", _code(value)) for name, value in REDIS_OPTIONS.items()]
+    sections = [
+        HEAD,
+        "## The facade\n\n" + _table(("variable", "default", "meaning"), settings),
+        "## The embedded stack\n\n" + _table(("variable", "meaning"), stack),
+        _durability(),
+        _keeping(),
+        "## What the embedded broker is told\n\n" + _table(("property", "value"), broker),
+        "## What the embedded redis-server is told\n\n" + _table(("option", "value"), redis),
+    ]
+    return "\n".join(sections)
+
+
+def example() -> str:
+    """The file .env.example: every variable, commented out unless compose needs it set."""
+    lines = ["# Written by `leaseway config --example`; copy it to .env. docker compose reads it."]
+    for field in dataclasses.fields(Settings):
+        lines += ["", f"# {field.metadata['about']}"]
+        if field.metadata["secret"]:
+            lines.append(f"{_variable(field)}=change-me")
+        else:
+            lines.append(f"#{_variable(field)}={_default(field)}")
+    return "\n".join(lines) + "\n"
+
+
+def _durability() -> str:
+    return (
+        "## When a send is answered\n\n"
+        "`leaseway up` answers when Kafka has the record in the page cache (`--durable page-cache`): it survives kill -9 of\n"
+        "every part, but not a power cut of a single machine. `--durable fsync` sets `LEASEWAY_FLUSH_MESSAGES=1`: the record is\n"
+        "on the disk before the answer, and sends take as long as the disk does.\n"
+    )
+
+
+def _keeping() -> str:
+    hour_ms = 3_600_000
+    margin, least = MARGIN_MS // hour_ms, LEAST_DELAY_MS // hour_ms
+    days = f"{keep_ms(DEFAULTS['retention_ms'], 0) / DAY_MS:.1f}"
+    return (
+        "## How long Kafka keeps the messages of a queue\n\n"
+        "`retention.ms` of a queue's topic is the queue's retention, the longest delay that its messages may have, and\n"
+        f"{margin} hours (the longest lease, and an hour for clocks). The delay is that of the queue, at least {least} hour: with the\n"
+        f"default retention {days} days in all. Before a message with a longer delay is stored (or is loaded, when a native\n"
+        "producer has sent it), the topic is told to keep a longer one: double until it fits, 30 days at most. That never falls\n"
+        "again, since nobody knows when the last such message is gone; `action=keep` in the log tells of it. A topic that was made\n"
+        "by an earlier version keeps 30 days of delay as before; a queue that is made anew keeps what it needs.\n"
+    )
+
+
+def _variable(field: dataclasses.Field[Any]) -> str:
+    return PREFIX + field.name.upper()
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    return str(field.default)
+
+
+def _shown(field: dataclasses.Field[Any], value: object) -> str:
+    return MASK if field.metadata["secret"] and value else str(value) or "(empty)"
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else "(empty)"
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)

@@ -1,0 +1,91 @@
+"""`leaseway verify` and `leaseway rebuild`: the engine's doctor run from the command line, and its
+findings as text or JSON.
+
+Neighbours: `facade.cli.cli` prints what these return; `engine.recovery.maintenance` does the work.
+It must not know how state is compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from engine.errors import EngineError
+from engine.recovery.maintenance import Doctor, Rebuilt
+from engine.recovery.verify import Report
+from engine.settings import Settings
+from facade.stack.errors import StackError
+from state.errors import StateError
+
+T = TypeVar("T")
+
+EXIT_SAME, EXIT_DIFFERENT, EXIT_NOT_COMPARED = 0, 1, 2
+MOST_LINES = 100
+
+
+def settings_of(data: Path | None) -> Settings:
+    """Settings from LEASEWAY_*; with `data`, Kafka and Redis of the `leaseway up` that runs in that
+    folder. Raises StackError.
+    """
+    if data is None:
+        return Settings.read()
+    try:
+        running = json.loads((data / "run.json").read_text())
+        return Settings.read(kafka_bootstrap=running["kafka"]["bootstrap"], redis_url=running["redis"]["url"])
+    except (OSError, ValueError, KeyError):
+        raise StackError(f"no `leaseway up` runs in {data} (it has no run.json)") from None
+
+
+def verify(settings: Settings, names: Sequence[str], *, as_json: bool) -> tuple[int, list[str]]:
+    """Exit status and lines: 0 no difference, 1 differences, 2 something could not be compared.
+    Raises StackError.
+    """
+    report = asyncio.run(_with_doctor(settings, lambda doctor: doctor.verify(names)))
+    status = EXIT_DIFFERENT if report.differences else EXIT_NOT_COMPARED if report.left_out else EXIT_SAME
+    return status, [_json(report)] if as_json else _lines(report)
+
+
+def rebuild(settings: Settings, names: Sequence[str]) -> list[str]:
+    """Rebuilds queues (none named: all) and says what was done. Raises StackError."""
+    done: Rebuilt = asyncio.run(_with_doctor(settings, lambda doctor: doctor.rebuild(names)))
+    what = f"{done.settled} settled above the floors, {done.deliveries} open deliveries put back"
+    return [
+        f"rebuilt {done.queues} queue(s), {done.units} unit(s), {done.messages} message(s) in Kafka, in {done.seconds:.1f} s",
+        f"from {done.entries} journal entries after the snapshots: {what}",
+    ]
+
+
+async def _with_doctor(settings: Settings, work: Callable[[Doctor], Awaitable[T]]) -> T:
+    doctor = Doctor(settings)
+    try:
+        await doctor.start()
+        return await work(doctor)
+    except (EngineError, StateError) as error:
+        raise StackError(str(error)) from error
+    finally:
+        await doctor.stop()
+
+
+def _json(report: Report) -> str:
+    return msgspec.json.encode(report).decode()
+
+
+def _lines(report: Report) -> list[str]:
+    lines = [
+        f"queue {d.queue} tag {d.tag} partition {d.partition}{'' if d.offset is None else f' offset {d.offset}'}: "
+        f"Redis says: {d.redis}; Kafka says: {d.kafka}"
+        for d in report.differences[:MOST_LINES]
+    ]
+    if len(report.differences) > MOST_LINES:
+        lines.append(f"... and {len(report.differences) - MOST_LINES} more (--json shows all)")
+    lines += [f"not compared: {reason}" for reason in report.left_out]
+    lines.append(
+        f"compared {report.queues} queue(s), {report.units} unit(s), {report.tags} tag(s) of units: {report.open} open, "
+        f"{report.settled_above_floor} settled above the floors: {len(report.differences) or 'no'} difference(s)"
+    )
+    return lines

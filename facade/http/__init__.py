@@ -1,0 +1,1 @@
+"""HTTP, as every dialect needs it: connections, requests, replies, problems, health, metrics."""

@@ -1,0 +1,237 @@
+"""ASGI by hand: bodies read within bounds, credentials of HTTP Basic, replies, clients that go
+away.
+
+Neighbours: `facade.http.handler` uses all of it, for the bare path and for the routes of FastAPI.
+This module must not know operations or the engine's verbs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import binascii
+from base64 import b64decode
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
+from starlette.types import Receive, Scope, Send
+
+from engine.errors import NotAuthenticated, Overloaded
+from facade.http.problem import ProblemError
+from state.background import Background
+
+BODY_BYTES = 16 * 1024 * 1024  # of one request: 100 messages x 1 MiB x base64 would be 140 MB; who sends large ones sends fewer
+HELD_BYTES = 256 * 1024 * 1024  # of all requests in hand, so that many large ones are refused before memory ends
+HELD_REQUESTS = 25_000  # in hand at once, long polls too; each costs some KiB whatever its body
+KEY_ID_CHARACTERS = 128
+WATCH_AFTER_S = 0.02  # a receive that finds messages at once pays for no watcher
+# The scope's extension by which our own server gives a `Whole`.
+WHOLE = "leaseway.whole"
+_NO_EXTENSIONS: Mapping[str, Any] = {}
+
+_T = TypeVar("_T")
+_background = Background()
+
+
+class ClientGone(Exception):
+    """The client has closed the connection; nobody reads an answer."""
+
+
+class Response(Struct, frozen=True, gc=False):
+    """A whole reply, encoded. `unsent` is called when not one byte of it could be given to the
+    client.
+    """
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+    unsent: Callable[[], None] | None = None
+
+
+class Whole(Protocol):
+    """What our own server can do besides ASGI's messages: a request and its reply in one step
+    each.
+    """
+
+    def whole_body(self) -> bytes | None:
+        """The body of the request, if all of it is there and none was received; it counts as
+        received.
+        """
+
+    def reply(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes, *, look: bool = False) -> bool:
+        """The whole reply; `headers` state its length unless `status` has no body. False = nothing
+        was sent: the client has gone.
+
+        `look`: asks the socket too, whether the client has closed it and nobody has heard of that
+        yet.
+        """
+
+
+def whole_of(scope: Scope) -> Whole | None:
+    """Our server, if it is that."""
+    whole: Whole | None = scope.get("extensions", _NO_EXTENSIONS).get(WHOLE)
+    return whole
+
+
+class Intake:
+    """Reads bodies and counts the bytes in hand. Each `read` is paired with a `release` of what it
+    returned.
+    """
+
+    def __init__(self, body_bytes: int = BODY_BYTES, held_bytes: int = HELD_BYTES, held_requests: int = HELD_REQUESTS) -> None:
+        self._body_bytes = body_bytes
+        self._held_bytes = held_bytes
+        self._held_requests = held_requests
+        self.held = 0
+        self.requests = 0
+
+    async def read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+        """The whole body. Raises ProblemError `body_too_large`, Overloaded, or ClientGone; then
+        nothing stays counted.
+        """
+        stated = headers.get(b"content-length", b"")
+        if stated.isdigit() and (len(stated) > 18 or int(stated) > self._body_bytes):
+            raise self._too_large()
+        if self.requests >= self._held_requests:
+            raise Overloaded("Too many requests are in hand.")
+        self.requests += 1
+        body, size, more = b"", 0, True
+        chunks: list[bytes] = []
+        try:
+            while more:
+                event = await receive()
+                if event["type"] == "http.disconnect":
+                    raise ClientGone
+                body, more = event.get("body", b""), event.get("more_body", False)
+                size += len(body)
+                self.held += len(body)
+                if size > self._body_bytes:
+                    raise self._too_large()
+                if self.held > self._held_bytes:
+                    raise Overloaded("Too many bytes of requests are being read.")
+                if more or chunks:
+                    chunks.append(body)
+            return b"".join(chunks) if chunks else body
+        except BaseException:
+            self.held -= size
+            self.requests -= 1
+            raise
+
+    def taken(self, whole: Whole | None) -> bytes | None:
+        """The whole body, if it is there already and small enough to be counted without more
+        questions; else `read` it.
+        """
+        if whole is None or self.requests >= self._held_requests or self.held > self._held_bytes // 2:
+            return None
+        body = whole.whole_body()
+        if body is not None:
+            if len(body) > self._body_bytes:
+                raise self._too_large()
+            self.requests += 1
+            self.held += len(body)
+        return body
+
+    def release(self, body: bytes) -> None:
+        """The request of `body` is done with."""
+        self.held -= len(body)
+        self.requests -= 1
+
+    def _too_large(self) -> ProblemError:
+        return ProblemError("body_too_large", f"A request may have {self._body_bytes} bytes.", field="body", limit=self._body_bytes)
+
+
+def check_media_type(headers: Mapping[bytes, bytes]) -> None:
+    """Raises ProblemError `unsupported_media_type` unless a body of this request is plain JSON in
+    UTF-8.
+
+    A client that states nothing, or a form as `curl -d` does, is taken at its word that it sends
+    JSON; a browser is not: a page of another site may send those two without asking us first, and
+    says where it comes from (Origin).
+    """
+    encoding = headers.get(b"content-encoding", b"identity")
+    if encoding.lower() != b"identity":
+        raise ProblemError("unsupported_media_type", field="Content-Encoding", limit="identity", given=encoding)
+    stated = headers.get(b"content-type")
+    if stated == b"application/json":
+        return
+    if stated in (None, b"", b"application/x-www-form-urlencoded"):
+        if b"origin" not in headers:
+            return
+        raise ProblemError("unsupported_media_type", field="Content-Type", limit="application/json", given=stated or b"")
+    media_type, *parameters = (part.strip().lower() for part in stated.split(b";"))
+    charsets = [p.partition(b"=")[2].strip(b'"') for p in parameters if p.startswith(b"charset=")]
+    if media_type != b"application/json" or any(charset not in (b"utf-8", b"utf8") for charset in charsets):
+        raise ProblemError("unsupported_media_type", field="Content-Type", limit="application/json", given=stated)
+
+
+def credentials(headers: Mapping[bytes, bytes]) -> tuple[str | None, str | None]:
+    """Key id and secret of HTTP Basic (RFC 7617), or (None, None). Raises NotAuthenticated for
+    anything else.
+    """
+    stated = headers.get(b"authorization")
+    if stated is None:
+        return None, None
+    scheme, _, encoded = stated.partition(b" ")
+    try:
+        if scheme.lower() != b"basic":
+            raise ValueError(scheme)
+        key_id, colon, secret = b64decode(encoded.strip(), validate=True).decode("utf-8").partition(":")
+    except (ValueError, binascii.Error):
+        key_id, colon, secret = "", "", ""
+    if not colon or not 0 < len(key_id) <= KEY_ID_CHARACTERS or not key_id.isprintable():
+        raise NotAuthenticated("Credentials are HTTP Basic: key id, colon, secret, in base64.", field="Authorization")
+    return key_id, secret
+
+
+async def unless_gone(call: Coroutine[Any, Any, _T], receive: Receive) -> _T:
+    """What `call` returns; when the client goes first, `call` is cancelled and ClientGone raised.
+
+    So nothing is leased to a receiver that has gone. To be called after the body has been read.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    loop = asyncio.get_running_loop()
+    gone = False
+    watcher: asyncio.Task[None] | None = None
+
+    async def watch() -> None:
+        nonlocal gone
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        gone = True
+        task.cancel()
+
+    def begin() -> None:
+        nonlocal watcher
+        watcher = _background.start(watch(), "watch_client")
+
+    timer = loop.call_later(WATCH_AFTER_S, begin)
+    try:
+        return await call
+    except asyncio.CancelledError:
+        # A shutdown may cancel us too: only our own cancel is swallowed.
+        if gone and task.uncancel() == 0:
+            raise ClientGone from None
+        raise
+    finally:
+        timer.cancel()
+        if watcher is not None:
+            watcher.cancel()
+
+
+async def reply(whole: Whole | None, send: Send, response: Response) -> None:
+    """Sends a whole response, in one step if our server is there (`whole_of` the scope, asked
+    before the client could go).
+    """
+    unsent = response.unsent
+    if whole is not None:
+        if not whole.reply(response.status, response.headers, response.body, look=unsent is not None) and unsent is not None:
+            unsent()
+        return
+    try:
+        await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
+    except BaseException:
+        if unsent is not None:
+            unsent()
+        raise
+    await send({"type": "http.response.body", "body": response.body})

@@ -1,0 +1,403 @@
+"""HTTP/1.1 on one connection: requests parsed by llhttp (httptools), each given to the ASGI app,
+replies in order.
+
+In place of uvicorn's protocol, which takes half as many steps of the interpreter again for a
+request; uvicorn's server makes it and ends it (`worker`). An app of ours may take and give whole
+bodies by the scope's extension WHOLE. Neighbours: `exchange` is one request and its reply. It must
+not know any path. Longer than 250 lines: one connection's state, which each event changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import re
+import select
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import httptools
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr
+
+from facade.http.asgi import WHOLE
+from facade.http.exchange import Exchange, header_lines, log, status_line
+from state.background import Background
+
+if TYPE_CHECKING:
+    from uvicorn.config import Config
+    from uvicorn.server import ServerState
+
+# Of a body that the app has not asked for; then the client has to wait.
+HELD_BYTES = 64 * 1024
+# Of a head that comes in several reads; and of what comes within a body and is none of it:
+# trailers, extensions of chunks.
+HEAD_BYTES = 64 * 1024
+# A request is to come whole within this time, and a second more for so many bytes of it.
+REQUEST_S = 30.0
+LEAST_BYTES_A_SECOND = 16 * 1024
+_CLOSE = (b"connection", b"close")
+_HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
+# That the other end has closed its side, which not every system tells; that the connection is
+# broken is always told.
+_LEFT = getattr(select, "POLLRDHUP", 0)
+_ASGI = {"version": "3.0", "spec_version": "2.3"}
+_background = Background()
+
+
+class _NotHttp(Exception):
+    """A head that the parser takes and HTTP/1.1 does not; the text is for the client."""
+
+
+class Protocol(asyncio.Protocol):
+    """A connection. Its loop calls it, and the exchanges that it has begun."""
+
+    def __init__(
+        self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        self.loop = _loop or asyncio.get_running_loop()
+        self.tasks: set[asyncio.Task[None] | None] = server_state.tasks  # type: ignore[assignment]
+        self._app = config.loaded_app
+        self._patience_s = config.timeout_keep_alive
+        self._server = server_state
+        self._app_state = app_state
+        self._extensions = {WHOLE: self}
+        self._parser: Any = httptools.HttpRequestParser(self)
+        # A client that says "close" and pipelines more is answered what it asked first.
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._transport: asyncio.Transport = None  # type: ignore[assignment]
+        self._here: tuple[str, int | None] | None = None
+        self._there: tuple[str, int] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0  # when it looks
+        self._idle_since = self.loop.time()
+        self._begun = 0.0  # when a request that is not whole began to come; what we did not read is not counted against it
+        self._came = 0  # bytes of it
+        self._beside = 0  # bytes since the last one of its body; -1 = that one came just now
+        self._paused_at = 0.0
+        self._url = b""
+        self._parts: tuple[bytes, str, bytes, bytes] = (b"", "", b"", b"")  # of the last URL: itself, path, raw path, query
+        self._headers: list[tuple[bytes, bytes]] | None = None  # while a head is being read
+        self._head_bytes = 0
+        self._hosts = 0
+        self._continues = False
+        self._refusal: tuple[int, bytes] | None = None  # of a request that can't be understood: the last reply, in its turn
+        self._reading: Exchange | None = None  # its body comes, or has come
+        self._running: Exchange | None = None  # the app answers it
+        self._behind: collections.deque[Exchange] = collections.deque()  # asked before those before them were answered
+        self.paused = False
+        self._drain: asyncio.Future[None] | None = None  # while the client reads too slowly
+        self._dated: tuple[list[tuple[bytes, bytes]], bytes] = ([], b"")
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]
+        self._here, self._there = get_local_addr(self._transport), get_remote_addr(self._transport)
+        self._server.connections.add(self)  # type: ignore[arg-type]
+        self._look_in(self._patience_s)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._server.connections.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._running is not None:
+            self._running.gone = True
+            self._running.wake()
+        self._behind.clear()
+        self.resume_writing()
+        self._extensions.clear()
+        self._parser = None
+
+    def data_received(self, data: bytes) -> None:
+        if self._refusal is not None:
+            return
+        within = self._headers is not None
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # Answered as if the client had not offered it; what comes after the head is in another
+            # protocol or in none.
+            if self._reading is not None:
+                self._reading.keep_alive = False
+        except httptools.HttpParserError as error:
+            why = error.__context__  # what our callback has raised, if it was not the parser
+            log.info("a request that cannot be read: %s", why or error)
+            self._refuse(400, str(why).encode() if isinstance(why, _NotHttp) else b"The request is not HTTP/1.1.")
+        else:
+            if self._headers is not None or (self._reading is not None and self._reading.more_body):
+                self._unfinished(len(data), within)
+
+    def pause_writing(self) -> None:
+        self._drain = self._drain or self.loop.create_future()
+
+    def resume_writing(self) -> None:
+        drain, self._drain = self._drain, None
+        if drain is not None:
+            drain.set_result(None)
+        self._next()
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        self._url = b""
+        self._headers = []
+        self._head_bytes = 0
+        self._hosts = 0
+        self._continues = False
+        self._begun = 0.0
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        headers = self._headers
+        if headers is None:  # a trailer, which may be ignored (RFC 9112, 7.1.2)
+            return
+        name = name.lower()
+        if name == b"host":
+            self._hosts += 1
+            if _HOST.fullmatch(value) is None:
+                raise _NotHttp("The header Host is not a name and a port.")
+        elif name == b"expect":
+            self._continues = value.lower() == b"100-continue"
+        headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        parser = self._parser
+        if self._url != self._parts[0]:
+            self._parts = _split(self._url)
+        version = parser.get_http_version()
+        if version == "1.1":
+            if self._hosts != 1:
+                raise _NotHttp(f"A request of HTTP/1.1 has one header Host, this one has {self._hosts}.")
+        elif version != "1.0":
+            raise _NotHttp(f"The request is not HTTP/1.1, but {version}.")
+        _, path, raw_path, query = self._parts
+        scope = {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": version,
+            "method": parser.get_method().decode("ascii"),
+            "scheme": "http",
+            "path": path,
+            "raw_path": raw_path,
+            "query_string": query,
+            "root_path": "",
+            "headers": self._headers,
+            "server": self._here,
+            "client": self._there,
+            "state": self._app_state.copy(),
+            "extensions": self._extensions,
+        }
+        self._headers = None
+        self._beside = -1
+        keep_alive = version != "1.0" and parser.should_keep_alive()
+        self._reading = exchange = Exchange(self, scope, keep_alive=keep_alive, continues=self._continues)
+        if self._running is None and not self._behind and self._drain is None:
+            self._run(exchange)
+        else:
+            self._behind.append(exchange)
+            self.pace()
+
+    def on_body(self, body: bytes) -> None:
+        self._beside = -1
+        exchange = self._reading
+        if exchange is None or exchange.ended:  # answered already: the rest is let go
+            return
+        exchange.chunks.append(body)
+        exchange.held = held = exchange.held + len(body)
+        if exchange.waiters:
+            exchange.wake()
+        if held > HELD_BYTES:
+            self.pace()
+
+    def on_message_complete(self) -> None:
+        exchange = self._reading
+        if exchange is not None:
+            exchange.more_body = False
+            if exchange.waiters:
+                exchange.wake()
+
+    # What exchanges, the app and uvicorn's server call.
+
+    def whole_body(self) -> bytes | None:
+        """See `facade.http.asgi.Whole`."""
+        return None if self._running is None else self._running.whole_body()
+
+    def reply(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes, *, look: bool = False) -> bool:
+        """See `facade.http.asgi.Whole`: answers the request whose turn it is. Raises ValueError for
+        a header of more than one line.
+        """
+        exchange = self._running
+        if exchange is None or exchange.gone or exchange.started:
+            return False
+        if look and self._left():
+            exchange.gone = True
+            return False
+        shown = b"" if exchange.scope["method"] == "HEAD" else body
+        self._transport.write(self.message(status, [*headers, *self.own_headers(exchange)], shown))
+        exchange.started = True
+        self.end(exchange)
+        return True
+
+    def _left(self) -> bool:
+        """Whether the client has closed the connection; the loop may not have told us yet."""
+        if self._transport.is_closing():
+            return True
+        asked = select.poll()
+        asked.register(self._transport.get_extra_info("socket").fileno(), _LEFT)
+        return bool(asked.poll(0))
+
+    def message(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes:
+        """A reply as it is sent. Raises ValueError for a header of more than one line."""
+        given = self._server.default_headers  # the date; uvicorn's server renews it once a second
+        if given is not self._dated[0]:
+            self._dated = (given, header_lines(given))
+        return b"".join((status_line(status), header_lines(headers), self._dated[1], b"\r\n", body))
+
+    def own_headers(self, exchange: Exchange) -> list[tuple[bytes, bytes]]:
+        """What a connection adds to a reply. A client that still waits for "100 Continue" may send
+        its body or not: nobody can tell.
+        """
+        if exchange.continues and exchange.more_body:
+            exchange.keep_alive = False
+        return [] if exchange.keep_alive else [_CLOSE]
+
+    def write(self, data: bytes) -> None:
+        if data:
+            self._transport.write(data)
+
+    def end(self, exchange: Exchange) -> None:
+        """The reply is whole: the next request's turn."""
+        exchange.ended = True
+        if exchange.waiters:
+            exchange.wake()
+        self._server.total_requests += 1
+        self._running = None
+        if not exchange.keep_alive:
+            self.close()
+            return
+        self._idle_since = self.loop.time()
+        if self._behind or self.paused or self._refusal is not None:
+            self._next()
+
+    def pace(self) -> None:
+        """Lets the client send, or not: not while it has asked for what comes later, or sends more
+        than the app takes.
+        """
+        exchange = self._reading
+        full = bool(self._behind) or (exchange is not None and not exchange.ended and exchange.held > HELD_BYTES)
+        if full is not self.paused and not self._transport.is_closing():
+            self.paused = full
+            if full:
+                self._paused_at = self.loop.time()
+                self._transport.pause_reading()
+            else:
+                if self._begun:
+                    self._begun += self.loop.time() - self._paused_at
+                self._transport.resume_reading()
+
+    async def drained(self) -> None:
+        """Returns when the client has read enough of what was written."""
+        while self._drain is not None:
+            await asyncio.shield(self._drain)
+
+    def close(self) -> None:
+        """Ends the connection when what was written has left."""
+        self._transport.close()
+
+    def shutdown(self) -> None:
+        """uvicorn's server ends: what is being answered is the last."""
+        if self._running is None:
+            self.close()
+        else:
+            self._running.keep_alive = False
+
+    def _run(self, exchange: Exchange) -> None:
+        self._running = exchange
+        exchange.task = _background.start(exchange.run(self._app), "request")
+        self.tasks.add(exchange.task)
+
+    def _next(self) -> None:
+        if self._running is None and self._drain is None and not self._transport.is_closing():
+            if self._behind:
+                self._run(self._behind.popleft())
+            elif self._refusal is not None:
+                status, text = self._refusal
+                headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(text)), _CLOSE]
+                self.write(self.message(status, headers, text))
+                self.close()
+        self.pace()
+
+    def _unfinished(self, size: int, within: bool) -> None:
+        """What has come is not a whole request. Bounds what is kept of it besides its body, and for
+        how long it is waited for.
+        """
+        if self._headers is not None:
+            self._head_bytes += size if within else 0
+            beside, what = self._head_bytes, b"The head of a request"
+        else:
+            self._beside = self._beside + size if self._beside >= 0 else 0
+            beside, what = self._beside, b"What comes beside a request's body"
+        if beside > HEAD_BYTES:
+            self._refuse(431, b"%b may have %d bytes." % (what, HEAD_BYTES))
+            return
+        if not self._begun:
+            self._begun, self._came = self.loop.time(), 0
+            if self._due > self._begun + REQUEST_S:
+                self._look_in(REQUEST_S)
+        self._came += size
+
+    def _look_in(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = self.loop.time() + seconds
+        self._timer = self.loop.call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        """Refuses a request that comes too slowly; closes a connection on which nothing was asked
+        for a while.
+        """
+        now = self.loop.time()
+        if self._headers is not None or (self._reading is not None and self._reading.more_body):
+            left_s = REQUEST_S if self.paused else self._begun + REQUEST_S + self._came / LEAST_BYTES_A_SECOND - now
+            if left_s <= 0:
+                self._refuse(408, b"The request did not come whole in %d s." % (now - self._begun))
+                left_s = self._patience_s
+        else:
+            left_s = self._patience_s if self._running is not None else self._idle_since + self._patience_s - now
+            if left_s <= 0:
+                self.close()
+                return
+        self._look_in(left_s)
+
+    def _refuse(self, status: int, text: bytes) -> None:
+        """Says what is wrong with the request that is coming, after the replies to those before it,
+        and closes.
+        """
+        if self._refusal is not None:
+            return
+        self._refusal = (status, text)
+        wrong = self._reading
+        if wrong is not None and wrong.more_body:
+            if wrong.started:  # a second reply to it would be taken for the next one's
+                self.close()
+            elif wrong is self._running:
+                self._running = None
+            else:
+                self._behind.pop()
+            # Its app hears that nobody is there.
+            wrong.gone = wrong.ended = True
+            wrong.wake()
+        self._next()
+
+
+def _split(url: bytes) -> tuple[bytes, str, bytes, bytes]:
+    """A request's URL, and its path, raw path and query. Raises HttpParserInvalidURLError or
+    UnicodeDecodeError.
+    """
+    parsed = httptools.parse_url(url)
+    raw_path: bytes = parsed.path or b"/"
+    path = raw_path.decode("ascii")
+    return url, unquote(path) if "%" in path else path, raw_path, parsed.query or b""

@@ -1,0 +1,125 @@
+"""Bytes of a request -> structs, or a ProblemError that names the field, the limit and what was
+given.
+
+All input goes through msgspec, bodies and query strings alike, so there is one style of errors.
+msgspec says where and what was expected in a sentence; here the sentence is taken apart and the
+value given is looked up. Neighbours: `facade.http.handler`. This module must not know any shape.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar, get_origin
+from urllib.parse import parse_qsl
+
+import msgspec
+from msgspec import Struct, structs
+
+from facade.http.problem import ProblemError
+
+QUERY_PARAMETERS = 50
+_T = TypeVar("_T")
+_WHERE = re.compile(r" - at (?:`key` in )?`(?P<path>\$[^`]*)`$")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+_NAMED = re.compile(r"^Object (?:contains unknown|missing required) field `(.*)`$", re.DOTALL)
+_EXPECTED = re.compile(r"^Expected (?P<what>.+?)(?:, got `[^`]*`)?$", re.DOTALL)
+
+
+def decode_json(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
+    """The struct that `body` spells. Raises ProblemError."""
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise _refused(str(error), body) from None
+    except RecursionError:
+        raise ProblemError("too_deep", field="body") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if not body.strip():
+            raise ProblemError("missing_body", field="body") from None
+        raise ProblemError("malformed_json", f"The body is not JSON in UTF-8: {error}", field="body", given=body) from None
+
+
+def decode_query(shape: type[_T], query: bytes) -> _T:
+    """The struct that a query string spells. A parameter may be repeated if its field is a list.
+    Raises ProblemError.
+    """
+    try:
+        pairs = parse_qsl(
+            query.decode("utf-8"), keep_blank_values=True, strict_parsing=False, errors="strict", max_num_fields=QUERY_PARAMETERS
+        )
+    except ValueError as error:  # UnicodeDecodeError is one
+        raise ProblemError("malformed_query", f"The query string can't be read: {error}", field="query", given=query) from None
+    values: dict[str, Any] = {}
+    lists = _list_fields(shape)
+    for name, value in pairs:
+        if name in lists:
+            values.setdefault(name, []).append(value)
+        elif name in values:
+            raise ProblemError("duplicate_value", f"{name} may be given once.", field=name, given=value)
+        else:
+            values[name] = value
+    try:
+        return msgspec.convert(values, shape, strict=False)
+    except msgspec.ValidationError as error:
+        raise _refused(str(error), None, values) from None
+
+
+def _list_fields(shape: Any) -> frozenset[str]:
+    if not issubclass(shape, Struct):
+        return frozenset()
+    return frozenset(f.encode_name for f in structs.fields(shape) if _is_list(f.type))
+
+
+def _is_list(kind: Any) -> bool:
+    while hasattr(kind, "__metadata__"):
+        kind = kind.__origin__
+    return get_origin(kind) is list
+
+
+def _refused(sentence: str, body: bytes | None, values: Any = None) -> ProblemError:
+    """The problem in a sentence of msgspec's, e.g. "Expected `int`, got `str` - at
+    `$.messages[0].delay_seconds`".
+    """
+    where = _WHERE.search(sentence)
+    path = where["path"] if where else "$"
+    what = sentence[: where.start()] if where else sentence
+    field = path[2:] if path.startswith("$.") else path[1:]
+    if named := _NAMED.match(what):
+        name = f"{field}.{named[1]}" if field else named[1]
+        code = "unknown_field" if "unknown" in what else "missing_field"
+        return ProblemError(code, f"{what}{_at(field)}.", field=name, given=_given(body, values, f"{path}.{named[1]}"))
+    expected = _EXPECTED.match(what)
+    # "got" tells a wrong type; without it the type was right and the value outside of what the
+    # shape allows.
+    code = "wrong_type" if ", got `" in what else "invalid_value"
+    limit = expected["what"].replace("`", "").replace(r"$(?!\\n)", "$") if expected else None
+    about = what.replace(r"$(?!\\n)", "$")
+    return ProblemError(code, f"{about}{_at(field)}.", field=field or "body", limit=limit, given=_given(body, values, path))
+
+
+def _at(field: str) -> str:
+    return f" - at {field}" if field else ""
+
+
+def _given(body: bytes | None, values: Any, path: str) -> Any:
+    """What stands at `path`; None if that can't be told (below a key that msgspec does not name, or
+    a huge number).
+    """
+    if body is not None:
+        try:
+            values = msgspec.json.decode(body)
+        except (
+            msgspec.MsgspecError,
+            ValueError,
+            OverflowError,
+            RecursionError,
+        ):  # refused already; this only decorates the refusal
+            return None
+    if "[...]" in path:
+        path = path[: path.index("[...]")]
+    for name, index in _STEP.findall(path):
+        try:
+            values = values[name] if name else values[int(index)]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return values

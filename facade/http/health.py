@@ -1,0 +1,108 @@
+"""Health of a worker: /live (the process answers), /ready (its parts work) and /health (does
+anything need attention).
+
+Neighbours: load balancers and the supervisor ask; the engine knows its parts. This module must not
+know Kafka or Redis.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, Struct
+
+from facade.http.operation import Answer, Call, Example, Operation
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+log = logging.getLogger("leaseway.facade")
+READY_WITHIN_S = 3.0  # a part that hangs is not ready, and the one who asks must not hang with it
+
+
+class Live(Struct, frozen=True):
+    """The process answers."""
+
+    status: Annotated[str, Meta(description="ok.")]
+
+
+class Ready(Struct, frozen=True):
+    """Whether the worker can serve; `parts` says `ok` or what is wrong of each part."""
+
+    status: Annotated[str, Meta(description="ok or unavailable.")]
+    parts: Annotated[dict[str, str], Meta(description="Of each part: ok, or what is wrong.")]
+
+
+class Health(Struct, frozen=True):
+    """`ok` or `alarm`; `alarms` counts the queues by kind of alarm. /metrics names them."""
+
+    status: Annotated[str, Meta(description="ok or alarm.")]
+    alarms: Annotated[dict[str, int], Meta(description="How many queues need attention, by kind of alarm.")]
+
+
+async def live(engine: Engine, call: Call) -> Answer:
+    """200 as long as the process can answer."""
+    return Answer(Live("ok"))
+
+
+async def ready(engine: Engine, call: Call) -> Answer:
+    """200 if every part is `ok`, else 503."""
+    try:
+        parts = await asyncio.wait_for(engine.ready(), READY_WITHIN_S)
+    except TimeoutError:
+        parts = {"engine": f"no answer within {READY_WITHIN_S:g} s"}
+    except Exception:
+        log.exception("readiness could not be told")
+        parts = {"engine": "readiness could not be told; the log has the reason"}
+    if all(state == "ok" for state in parts.values()):
+        return Answer(Ready("ok", parts))
+    return Answer(Ready("unavailable", parts), 503, (("retry-after", "1"),))
+
+
+async def health(engine: Engine, call: Call) -> Answer:
+    """200 in any case: a queue in need of attention is no reason to take the worker out of
+    service.
+    """
+    kinds: dict[str, int] = {}
+    for alarm in engine.alarms():
+        kinds[alarm.kind] = kinds.get(alarm.kind, 0) + 1
+    return Answer(Health("alarm" if kinds else "ok", kinds))
+
+
+OPERATIONS = (
+    Operation(
+        name="health",
+        method="GET",
+        path="/health",
+        group="Operation",
+        summary="Whether a queue needs attention: messages near the end of retention, or lost",
+        run=health,
+        replies={200: Health},
+        example=Example(reply={"status": "alarm", "alarms": {"retention_near": 1}}),
+        anonymous=True,
+    ),
+    Operation(
+        name="live",
+        method="GET",
+        path="/live",
+        group="Operation",
+        summary="Whether the process answers",
+        run=live,
+        replies={200: Live},
+        example=Example(reply={"status": "ok"}),
+        anonymous=True,
+    ),
+    Operation(
+        name="ready",
+        method="GET",
+        path="/ready",
+        group="Operation",
+        summary="Whether the worker and its parts can serve",
+        run=ready,
+        replies={200: Ready, 503: Ready},
+        example=Example(reply={"status": "ok", "parts": {"kafka": "ok", "redis": "ok"}}),
+        anonymous=True,
+    ),
+)

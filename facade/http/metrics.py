@@ -1,0 +1,166 @@
+"""Prometheus metrics of a facade worker, in a registry of its own (two apps in one process don't
+share counts).
+
+Neighbours: `facade.http.handler` observes, `/metrics` renders; the engine's counters are read when
+asked for. Each worker process counts itself: behind one port, a scrape gets the worker that took
+the connection. This module must not know any operation.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+from facade.http.operation import Answer, Call, Example, Operation
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+    from engine.shapes import Alarm
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+# From a hot verb without a wait to the longest long poll (60 s).
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 60.0)
+
+
+class EngineCounts(Collector):
+    """The counters of the engine; a name that ends in _total is a counter, any other a gauge."""
+
+    def __init__(self, counts: Callable[[], Mapping[str, float]]) -> None:
+        self._counts = counts
+
+    def describe(self) -> list[Metric]:
+        """Nothing: the names are known when the engine runs, not before."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """One metric per counter."""
+        for name, value in self._counts().items():
+            full = "leaseway_" + re.sub(r"[^a-zA-Z0-9_]", "_", name)
+            family = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            yield family(full, f"The engine's {name.replace('_', ' ')}.", value=value)
+
+
+class EngineAlarms(Collector):
+    """The engine's alarms as one gauge; a series is there while its alarm lasts."""
+
+    def __init__(self, alarms: Callable[[], Sequence[Alarm]]) -> None:
+        self._alarms = alarms
+
+    def describe(self) -> list[Metric]:
+        """Nothing, as `EngineCounts`."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """One metric with a series per alarm."""
+        family = GaugeMetricFamily("leaseway_alarm", "Needs attention; what it counts is in docs/bad-days.md.", labels=["kind", "queue"])
+        for alarm in self._alarms():
+            family.add_metric([alarm.kind, alarm.queue], alarm.number)
+        yield family
+
+
+class _Verb:
+    """Requests of one verb: how many ended with each status, how many fell between each two
+    buckets, and their seconds together.
+    """
+
+    __slots__ = ("between", "ended", "seconds")
+
+    def __init__(self) -> None:
+        self.ended: dict[int, int] = {}
+        self.between = [0] * (len(BUCKETS) + 1)
+        self.seconds = 0.0
+
+
+class Requests(Collector):
+    """The counts of requests. The library's own counters take a lock each and search their buckets
+    one by one, at every request.
+    """
+
+    def __init__(self) -> None:
+        self.verbs: dict[str, _Verb] = {}
+        self.in_progress = 0
+
+    def describe(self) -> list[Metric]:
+        """Nothing, as `EngineCounts`."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Requests by verb and status, their time by verb, receives in progress."""
+        requests = CounterMetricFamily("leaseway_requests", "Requests answered.", labels=["verb", "status"])
+        seconds = HistogramMetricFamily("leaseway_request_seconds", "Time from the request's head to its reply.", labels=["verb"])
+        for name, verb in self.verbs.items():
+            for status, number in verb.ended.items():
+                requests.add_metric([name, str(status)], number)
+            ends = [*map(floatToGoString, BUCKETS), "+Inf"]
+            seconds.add_metric([name], list(zip(ends, accumulate(verb.between), strict=True)), verb.seconds)
+        yield requests
+        yield seconds
+        yield GaugeMetricFamily("leaseway_receives_in_progress", "Receives being served: nearly all are waiting.", value=self.in_progress)
+
+
+class Metrics:
+    """Counts requests by verb and status, their time by verb, and long polls that wait. Belongs to
+    one event loop.
+    """
+
+    def __init__(self, counts: Callable[[], Mapping[str, float]], alarms: Callable[[], Sequence[Alarm]] = tuple) -> None:
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._requests = Requests()
+        for collector in (self._requests, EngineCounts(counts), EngineAlarms(alarms)):
+            self._registry.register(collector)
+
+    def observe(self, verb: str, status: int, seconds: float) -> None:
+        """Counts one request. `verb` and `status` must come from small sets: each pair is a time
+        series.
+        """
+        cell = self._requests.verbs.get(verb)
+        if cell is None:
+            cell = self._requests.verbs[verb] = _Verb()
+        try:
+            cell.ended[status] += 1
+        except KeyError:
+            cell.ended[status] = 1
+        cell.between[bisect_left(BUCKETS, seconds)] += 1
+        cell.seconds += seconds
+
+    def receive_begins(self) -> None:
+        """A receive is in progress; pair with `receive_ends`."""
+        self._requests.in_progress += 1
+
+    def receive_ends(self) -> None:
+        """A receive has ended."""
+        self._requests.in_progress -= 1
+
+    def text(self) -> bytes:
+        """All metrics in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+
+def operations(metrics: Metrics) -> tuple[Operation, ...]:
+    """GET /metrics."""
+
+    async def run(engine: Engine, call: Call) -> Answer:
+        return Answer(metrics.text(), media_type=MEDIA_TYPE)
+
+    return (
+        Operation(
+            name="metrics",
+            method="GET",
+            path="/metrics",
+            group="Operation",
+            summary="Metrics of this worker in Prometheus' text format",
+            run=run,
+            replies={200: str},
+            example=Example(reply='leaseway_requests_total{status="200",verb="send"} 42.0\n'),
+            anonymous=True,
+            media_type="text/plain",
+        ),
+    )

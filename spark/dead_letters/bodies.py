@@ -1,0 +1,52 @@
+"""Reads bodies for the analysis of dead letters: those of the letters, and of some messages of
+their sources that succeeded.
+
+The stage keeps no bodies, since they are most of the log: so a few ranges of offsets are read once
+more. Neighbours: `report.py` calls it, `staging.py` has said which offsets. Must not know what is
+analysed.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from spark.frames.columns import MESSAGES
+from spark.frames.tables import Tables
+from spark.reports.staging import Staged
+from spark.rules.deliveries import dead_letters_of
+
+MOST_SUCCEEDED = 1_000  # Of each partition of a source: its newest that were acked, and what lies between them.
+_PLACE = ["queue", "partition", "offset"]
+
+
+def letters_of(tables: Tables, staged: Staged, died: DataFrame) -> DataFrame:
+    """DEAD_LETTERS among the staged messages `died`, with their bodies."""
+    letters = died.where(F.col("origin.reason").isin("exhausted", "killed") & (F.col("status") == "shown"))
+    found = dead_letters_of(_with_bodies(tables, staged, letters), staged.journal_now, staged.runs, staged.queues)
+    return tables.not_settled_later(found)
+
+
+def succeeded_of_sources(tables: Tables, staged: Staged, letters: DataFrame) -> DataFrame:
+    """MESSAGES that were acked in the queues where `letters` died: the newest of each partition, as
+    what a good message looks like.
+    """
+    sources = letters.select(F.coalesce("source_queue", "original_queue").alias("queue")).distinct()
+    acked = staged.lives.where(F.col("settled_how") == "acked").join(F.broadcast(sources), on="queue", how="left_semi")
+    newest = acked.groupBy("queue", "partition").agg((F.max("offset") - MOST_SUCCEEDED).alias("above"))
+    few = acked.join(F.broadcast(newest), on=["queue", "partition"]).where(F.col("offset") > F.col("above"))
+    # Under several tags a message is acked several times.
+    return _with_bodies(tables, staged, few.select(*_PLACE).distinct())
+
+
+def _with_bodies(tables: Tables, staged: Staged, places: DataFrame) -> DataFrame:
+    """MESSAGES at these places. One range of offsets per partition is read: from the first to the
+    last of them.
+    """
+    ranges: dict[str, dict[int, tuple[int, int]]] = {}
+    bounds = places.groupBy("queue", "partition").agg(F.min("offset").alias("low"), F.max("offset").alias("high"))
+    for row in bounds.collect():
+        ranges.setdefault(row["queue"], {})[row["partition"]] = (row["low"], row["high"] + 1)
+    if not ranges:
+        return tables.spark_session.createDataFrame([], MESSAGES)
+    return tables.messages_at(ranges, staged.queues).join(places.select(*_PLACE), on=_PLACE, how="left_semi")

@@ -1,0 +1,91 @@
+"""The jobs behind `leaseway redrive`: which dead letters an SQL condition chooses, and how those
+were settled that no task has counted.
+
+The facade reads the files and starts redrive tasks; Spark never talks to it. Neighbours:
+`spark/__main__.py` runs the jobs, `facade/cli/redrive.py` reads what they wrote. Must not know
+tasks.
+"""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections import defaultdict
+from pathlib import Path
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from spark.arguments import OUTCOMES
+from spark.frames.log import log_of
+from spark.frames.session import job
+from spark.frames.source import Span, span_of
+from spark.frames.tables import Tables
+from spark.progress import tell
+from spark.rules.transitions import settlements
+
+FILES = "queue=*/*.txt"  # Below the folder that `write_chosen` made; a line of a file is an address.
+
+
+def chosen_of(letters: DataFrame, where: str, queue: str | None) -> DataFrame:
+    """The letters at rest for which `where` (an SQL condition over DEAD_LETTERS) is true; one row
+    per letter, columns as DEAD_LETTERS.
+
+    `queue` bounds it to one dead-letter queue. Letters of a queue that the control topic does not
+    know have no address and are left out. Raises AnalysisException, ParseException: the condition
+    is wrong.
+    """
+    known = letters.where(where).where(F.col("settled_how").isNull() & F.col("address").isNotNull())
+    return known if queue is None else known.where(F.col("queue") == queue)
+
+
+def write_chosen(chosen: DataFrame, out: Path) -> None:
+    """Writes addresses as text below `out`, a folder per queue, in the order of partition and
+    offset within a file.
+    """
+    ordered = chosen.select("queue", "partition", "offset", "address").repartition("queue")
+    addresses = ordered.sortWithinPartitions("queue", "partition", "offset").select("queue", "address")
+    addresses.write.mode("overwrite").partitionBy("queue").text(str(out))
+
+
+def run(given: Namespace) -> int:
+    """Writes below `given.out` what `given.where` chooses; 0 done, 2 the condition is wrong (stderr
+    says why).
+    """
+    span, log = span_of(given), log_of(given)
+    try:
+        with job("redrive", given.master, log) as spark_session:
+            # Those that the condition names: in a subquery it may ask others too.
+            views = Tables(spark_session, log, span).create_views(f"dead_letters {given.where}")
+            tell("redrive", f"asking {', '.join(views)}")
+            write_chosen(chosen_of(spark_session.table("dead_letters"), given.where, given.queue), given.out)
+    except (AnalysisException, ParseException) as error:
+        tell("redrive", f"--where: {error.getMessage() or error}")
+        return 2
+    return 0
+
+
+def outcomes_of(chosen: DataFrame, journal: DataFrame) -> DataFrame:
+    """How letters ended: queue, settled_how, letters. Reads queue and address of `chosen`, JOURNAL;
+    those at rest give no row.
+    """
+    settled = settlements(journal.where(F.col("tag_id") == 0))
+    known = settled.select(F.concat_ws("/", "incarnation", "partition", "offset").alias("address"), "settled_how")
+    return chosen.join(known, on="address").groupBy("queue", "settled_how").agg(F.count("*").alias("letters"))
+
+
+def run_outcomes(given: Namespace) -> int:
+    """Writes to `given.out`/OUTCOMES how the letters that are named there were settled since
+    `given.since_ms`; 0 done.
+    """
+    log = log_of(given)
+    with job("redrive", given.master, log) as spark_session:
+        tell("redrive", "asking the journal what became of the others")
+        chosen = spark_session.read.schema("address string, queue string").text(str(given.out))
+        journal = Tables(spark_session, log, Span(given.since_ms)).journal()
+        found: dict[str, dict[str, int]] = defaultdict(dict)
+        for row in outcomes_of(chosen, journal).collect():
+            found[row["queue"]][row["settled_how"]] = row["letters"]
+    (given.out / OUTCOMES).write_text(json.dumps(found), encoding="ascii")
+    return 0

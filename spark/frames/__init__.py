@@ -1,0 +1,1 @@
+"""Typed frames over Kafka's topics, in batch and as streams. Jobs and reports begin here."""

@@ -1,0 +1,172 @@
+"""Reads topics as Kafka gives them, in batch and as a stream; a range goes down to the brokers.
+
+Neighbours: `tables.py` decodes. Must not know what is in a record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, SparkSession
+
+from spark.frames.log import Log, NoBroker, epoch_ms, moment
+
+# A topic may be deleted, or retention move on, while a job reads: what is gone is not a failure of
+# the job.
+_TASK_RECORDS = "250000"  # Of one task: a queue's large partition is read by several.
+_BOTH = {"failOnDataLoss": "false", "includeHeaders": "true"}
+Offsets = Mapping[str, Mapping[int, int]]
+# How long brokers may take to answer at all, and one of them before another is asked. 5 s were too
+# few at a load of 25 on two cores.
+_ANSWER = {"default.api.timeout.ms": "20000", "request.timeout.ms": "7000"}
+
+
+@dataclass(frozen=True)
+class Span:
+    """What to read: log-append times in epoch ms, `from_ms` <= time < `to_ms`, or offsets by topic
+    and partition. None = no bound.
+
+    Offsets go before times, and must name every partition of every topic that is read.
+    """
+
+    from_ms: int | None = None
+    to_ms: int | None = None
+    from_offsets: Offsets = field(default_factory=dict)
+    to_offsets: Offsets = field(default_factory=dict)
+
+    def padded(self, before_ms: int, after_ms: int) -> Span:
+        """The same span with more time on either side."""
+        low = None if self.from_ms is None else max(0, self.from_ms - before_ms)
+        high = None if self.to_ms is None else self.to_ms + after_ms
+        return Span(low, high, self.from_offsets, self.to_offsets)
+
+
+ALL = Span()
+
+
+def span_of(given: Namespace) -> Span:
+    """The times that `--from` and `--to` name. Raises BadOption."""
+    from_ms, to_ms = (None if text is None else epoch_ms(moment(text)) for text in (given.begin, given.end))
+    return Span(from_ms, to_ms)
+
+
+def queue_topics(log: Log) -> dict[str, str]:
+    """Source option for the topics of all queues."""
+    return {"subscribePattern": re.escape(f"{log.prefix}.q.") + ".*"}
+
+
+def one_topic(name: str) -> dict[str, str]:
+    """Source option for one topic; a pattern, since a topic that does not exist yet is an empty one
+    and not a failure.
+    """
+    return {"subscribePattern": re.escape(name)}
+
+
+def parts(span: Span) -> dict[str, str]:
+    """Source option for exactly the partitions whose offsets a span names."""
+    return {"assign": json.dumps({topic: sorted(numbers) for topic, numbers in span.from_offsets.items()})}
+
+
+def read(spark_session: SparkSession, log: Log, topics: Mapping[str, str], span: Span = ALL) -> DataFrame:
+    """The records of `topics` in `span`: key, value, topic, partition, offset, timestamp, headers.
+
+    The range is resolved to offsets by the brokers, so nothing outside is fetched.
+    """
+    reader = spark_session.read.format("kafka").options(**log.source_options, **_BOTH, **topics, **_bounds(span))
+    reader = reader.option("maxRecordsPerPartition", _TASK_RECORDS)
+    return reader.load()
+
+
+def stream(spark_session: SparkSession, log: Log, topics: Mapping[str, str], most_records: int = 200_000) -> DataFrame:
+    """The same as a stream from the oldest record on; at most `most_records` in a micro-batch. New
+    queues join by themselves.
+    """
+    options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(most_records), "kafka.metadata.max.age.ms": "10000"}
+    return spark_session.readStream.format("kafka").options(**log.source_options, **_BOTH, **topics, **options).load()
+
+
+def answered(spark_session: SparkSession, log: Log) -> None:
+    """Looks whether the brokers answer, and let us in. Raises NoBroker."""
+    try:
+        with _admin(spark_session, log, _ANSWER) as admin:
+            admin.describeCluster().nodes().get()
+    except Py4JJavaError as error:
+        raise NoBroker(f"the brokers of {log.bootstrap} do not answer: {_reason(error)}") from None
+
+
+def kafka_failure(error: BaseException) -> str | None:
+    """What a Kafka client complained of, when that made the job fail: `TopicAuthorizationException:
+    ...`; None = something else.
+    """
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    while java is not None:
+        name = str(java.getClass().getName())
+        if name.startswith("org.apache.kafka."):
+            return f"{name.rpartition('.')[2]}: {java.getMessage()}"
+        java = java.getCause()
+    return None
+
+
+def _reason(error: Py4JJavaError) -> str:
+    return kafka_failure(error) or str(error.java_exception.getMessage())
+
+
+@contextlib.contextmanager
+def _admin(spark_session: SparkSession, log: Log, options: Mapping[str, str] = MappingProxyType({})) -> Iterator[Any]:
+    """Kafka's own admin client. Raises Py4JJavaError."""
+    jvm: Any = spark_session._jvm  # noqa: SLF001 - PySpark has no other way to the client that its source brings
+    properties = jvm.java.util.Properties()
+    for name, value in {**log.client_options, **options}.items():
+        properties.setProperty(name, value)
+    admin = jvm.org.apache.kafka.clients.admin.Admin.create(properties)
+    try:
+        yield admin
+    finally:
+        # What did not answer is not waited for.
+        admin.close(jvm.java.time.Duration.ZERO)
+
+
+def make_topic(spark_session: SparkSession, log: Log, topic: str) -> None:
+    """Makes a topic with the brokers' defaults unless it is there. Raises Py4JJavaError: not
+    allowed, or no broker.
+    """
+    jvm: Any = spark_session._jvm  # noqa: SLF001 - as above
+    with _admin(spark_session, log) as admin:
+        if not admin.listTopics().names().get().contains(topic):
+            # The number of partitions and of replicas: the brokers'.
+            new = jvm.org.apache.kafka.clients.admin.NewTopic(topic, jvm.java.util.Optional.empty(), jvm.java.util.Optional.empty())
+            admin.createTopics(jvm.java.util.Collections.singleton(new)).all().get()
+
+
+def write_topic(frame: DataFrame, log: Log, topic: str) -> None:
+    """Appends a frame of key and value to a topic, at least once."""
+    frame.write.format("kafka").options(**log.source_options).option("topic", topic).save()
+
+
+def _bounds(span: Span) -> dict[str, str]:
+    bounds = {"startingOffsets": "earliest", "endingOffsets": "latest"}
+    if span.from_offsets:
+        bounds["startingOffsets"] = _json(span.from_offsets)
+    elif span.from_ms is not None:
+        # A partition without a record that young has nothing to give; the source's default is to
+        # fail.
+        bounds.update(startingTimestamp=str(span.from_ms), startingOffsetsByTimestampStrategy="latest")
+        del bounds["startingOffsets"]
+    if span.to_offsets:
+        bounds["endingOffsets"] = _json(span.to_offsets)
+    elif span.to_ms is not None:
+        bounds["endingTimestamp"] = str(span.to_ms)
+        del bounds["endingOffsets"]
+    return bounds
+
+
+def _json(offsets: Offsets) -> str:
+    return json.dumps({topic: {str(p): offset for p, offset in parts.items()} for topic, parts in offsets.items()})

@@ -1,0 +1,196 @@
+"""The typed frames over a log, in batch and as streams; `columns.py` says what is in them.
+
+Neighbours: `source.py` reads, `decode.py`, `atomic_batches.py`, `transitions.py`, `deliveries.py`
+transform. Half messages (undecided transactions) live in a topic of their own, `<prefix>.half`, so
+no frame here can show one; what a transaction commits is an ordinary message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from spark.frames.columns import FRAMES, MESSAGES
+from spark.frames.decode import avro_fields, entries_of, head_id, messages_of, plus_ms, time_of, unread_of
+from spark.frames.log import Log
+from spark.frames.source import ALL, Span, one_topic, parts, queue_topics, read, stream
+from spark.rules.atomic_batches import SPAN_MS, judged, judged_stream
+from spark.rules.deliveries import dead_letters_of, deliveries_of
+from spark.rules.floors import newest_snapshots, runs_of_snapshots
+from spark.rules.transitions import journal_of, without_repeats
+
+LATENESS = "1 minute"
+_QUEUE_KEY = "queue/"
+
+
+def queues_of(records: DataFrame) -> DataFrame:
+    """QUEUES from records of the control topic: the newest record of each key; deleted queues give
+    no row.
+    """
+    keyed = records.where(F.col("key").cast("string").startswith(_QUEUE_KEY))
+    newest = keyed.groupBy("key").agg(F.max_by("value", "offset").alias("value")).where(F.col("value").isNotNull())
+    read_ = newest.withColumn("schema_id", head_id()).withColumn("q", avro_fields("queue")).where(F.col("q.name").isNotNull())
+    policy = F.col("q.redrive_policy")
+    return read_.select(
+        F.col("q.name").alias("queue"),
+        "q.incarnation",
+        "q.owner",
+        time_of(F.col("q.created_at_ms")).alias("created_at"),
+        time_of(F.col("q.modified_at_ms")).alias("modified_at"),
+        "q.partitions",
+        "q.delay_ms",
+        "q.lease_ms",
+        "q.retention_ms",
+        "q.max_message_bytes",
+        policy["dead_letter_queue"].alias("dead_letter_queue"),
+        policy["max_receive_count"].alias("max_receive_count"),
+        "q.fifo",
+        "q.deleting",
+        time_of(F.col("q.purged_at_ms")).alias("purged_at"),
+        "q.labels",
+        F.transform("q.tags", _tag).alias("tags"),
+    )
+
+
+def _tag(tag: Column) -> Column:
+    fields = ("id", "name", "created_at_ms", "start_at_ms", "start_offsets", "filter")
+    return F.struct(*(tag[name].alias(name) for name in fields))
+
+
+def with_queues(messages: DataFrame, queues: DataFrame) -> DataFrame:
+    """Adds incarnation, due_at, and the queue's own delay where a message has none. Columns as
+    MESSAGES.
+    """
+    known = queues.select("queue", "incarnation", F.col("delay_ms").alias("queue_delay_ms"))
+    joined = messages.join(F.broadcast(known), on="queue", how="left")
+    delay = F.coalesce("delay_ms", "queue_delay_ms", F.lit(0))
+    timed = joined.withColumn("delay_ms", delay.cast("long")).withColumn("due_at", plus_ms(F.col("sent_at"), F.col("delay_ms")))
+    return timed.select(*MESSAGES.names)
+
+
+class Tables:
+    """The frames of one log in one span. Each call reads Kafka anew; nothing is cached."""
+
+    def __init__(self, spark_session: SparkSession, log: Log, span: Span = ALL) -> None:
+        self.spark_session = spark_session
+        self.log = log
+        self.span = span
+
+    def queues(self) -> DataFrame:
+        """QUEUES, as of now whatever the span."""
+        return queues_of(read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.control")))
+
+    def unjudged_messages(self) -> DataFrame:
+        """MESSAGES whose atomic batches are not judged yet (see `batches.judged`), from 30 s before
+        the span to 30 s after it.
+
+        For jobs that drop the bodies before they judge: judging reads its input twice.
+        """
+        records = read(self.spark_session, self.log, queue_topics(self.log), self.span.padded(SPAN_MS, SPAN_MS))
+        return with_queues(messages_of(records, f"{self.log.prefix}.q."), self.queues())
+
+    def messages(self) -> DataFrame:
+        """MESSAGES of all queues. Read 30 s wider than the span, so that no batch at its edge looks
+        torn.
+        """
+        return self.within(judged(self.unjudged_messages(), F.current_timestamp()), "sent_at")
+
+    def messages_at(self, ranges: Mapping[str, Mapping[int, tuple[int, int]]], queues: DataFrame) -> DataFrame:
+        """MESSAGES of some places: queue -> partition -> (first offset, one after the last). Atomic
+        batches are not judged.
+        """
+        topic = f"{self.log.prefix}.q."
+        low, high = ({f"{topic}{queue}": {p: pair[n] for p, pair in of.items()} for queue, of in ranges.items()} for n in (0, 1))
+        span = Span(from_offsets=low, to_offsets=high)
+        return with_queues(messages_of(read(self.spark_session, self.log, parts(span), span), topic), queues)
+
+    def journal(self, queues: DataFrame | None = None) -> DataFrame:
+        """JOURNAL, with the tags' names of `queues` (None = read them).
+
+        The span bounds the time of the append (`logged_at`), which is at most some seconds after
+        `at`.
+        """
+        entries = entries_of(read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.journal"), self.span))
+        return journal_of(without_repeats(entries), self.queues() if queues is None else queues)
+
+    def snapshots(self) -> DataFrame:
+        """The newest snapshot of each unit, as of now whatever the span: records of Kafka."""
+        return newest_snapshots(read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.snapshot")))
+
+    def until_now(self) -> Tables:
+        """The same log from the beginning of the span on, without an end."""
+        return Tables(self.spark_session, self.log, Span(self.span.from_ms))
+
+    def as_of(self) -> Column:
+        """The moment of which the frames tell: the end of the span, or now when that is to come."""
+        now = F.current_timestamp()
+        return now if self.span.to_ms is None else F.least(now, F.timestamp_millis(F.lit(self.span.to_ms)))
+
+    def deliveries(self) -> DataFrame:
+        """DELIVERIES that began in the span, as far as the span tells."""
+        return deliveries_of(self.journal(), self.messages(), self.as_of())
+
+    def dead_letters(self) -> DataFrame:
+        """DEAD_LETTERS that were appended in the span; what became of them as of now."""
+        queues = self.queues()
+        return dead_letters_of(self.messages(), self.until_now().journal(queues), runs_of_snapshots(self.snapshots()), queues)
+
+    def unread(self) -> DataFrame:
+        """UNREAD of queues' topics, journal, snapshots and control topic."""
+        messages = read(self.spark_session, self.log, queue_topics(self.log), self.span)
+        return unread_of(messages, "message").unionByName(self.unread_events())
+
+    def unread_events(self) -> DataFrame:
+        """UNREAD of journal, snapshots and control topic."""
+        journal = read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.journal"), self.span)
+        control = read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.control"))
+        of_queues = control.where(F.col("key").cast("string").startswith(_QUEUE_KEY))
+        unread = unread_of(journal, "journal").unionByName(unread_of(of_queues, "queue"))
+        return unread.unionByName(unread_of(self.snapshots(), "snapshot"))
+
+    def create_views(self, query: str | None = None) -> list[str]:
+        """Makes the frames temporary views of the session, for SQL; with `query` only those whose
+        names occur in it. Their names.
+        """
+        found = [name for name in FRAMES if query is None or re.search(rf"\b{name}\b", query, re.IGNORECASE)]
+        for name in found:
+            getattr(self, name)().createOrReplaceTempView(name)
+        return found
+
+    def message_stream(self, lateness: str = LATENESS) -> DataFrame:
+        """MESSAGES as a stream with a watermark on sent_at; records of atomic batches come when
+        theirs is decided (30 s + lateness).
+        """
+        records = stream(self.spark_session, self.log, queue_topics(self.log))
+        return with_queues(judged_stream(messages_of(records, f"{self.log.prefix}.q."), lateness), self.queues())
+
+    def journal_stream(self, lateness: str = LATENESS) -> DataFrame:
+        """JOURNAL as a stream with a watermark on logged_at; repeats within it are dropped."""
+        entries = entries_of(stream(self.spark_session, self.log, one_topic(f"{self.log.prefix}.journal")))
+        timed = entries.withWatermark("logged_at", lateness)
+        return journal_of(timed.dropDuplicatesWithinWatermark(["incarnation", "partition", "seq"]), self.queues())
+
+    def until_end(self, frame: DataFrame, time: str) -> DataFrame:
+        """The rows of a frame whose column `time` is before the end of the span."""
+        high = self.span.to_ms
+        return frame if high is None else frame.where(F.unix_millis(time) < high)
+
+    def not_settled_later(self, frame: DataFrame) -> DataFrame:
+        """The frame (LIVES, DEAD_LETTERS) as of the end of the span: what was settled after it was
+        not settled yet.
+        """
+        high = self.span.to_ms
+        if high is None:
+            return frame
+        by_then = F.coalesce(F.unix_millis("settled_at") < high, F.lit(False))
+        return frame.withColumn("settled_how", F.when(by_then, F.col("settled_how"))).withColumn(
+            "settled_at", F.when(by_then, F.col("settled_at"))
+        )
+
+    def within(self, frame: DataFrame, time: str) -> DataFrame:
+        """The rows of a frame whose column `time` is in the span."""
+        low = self.span.from_ms
+        return self.until_end(frame if low is None else frame.where(F.unix_millis(time) >= low), time)

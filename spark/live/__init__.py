@@ -1,0 +1,1 @@
+"""Live measures: the counts of the reports, for each micro-batch."""

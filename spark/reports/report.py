@@ -1,0 +1,189 @@
+"""The batch report: reads the log once, writes each report as Parquet, a summary, and a page.
+
+Neighbours: `staging.py` reads, `reports/` and `dead_letters.py` compute, `page/` draws,
+`spark/__main__.py` calls `report`. Another report joins in `reports_of`, or reads the folders
+afterwards with `written`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from spark.dead_letters.bodies import letters_of, succeeded_of_sources
+from spark.dead_letters.clusters import LEAST_LETTERS, letter_clusters, with_cluster, without_cluster
+from spark.dead_letters.dead_letters import letter_ages, letter_bursts, letter_minutes, letter_shapes, letter_sources
+from spark.frames.log import Log, epoch_ms
+from spark.frames.source import Span
+from spark.frames.tables import Tables
+from spark.page.figures import figures_of
+from spark.page.page import page_of
+from spark.page.sections import REQUESTS
+from spark.progress import Stages
+from spark.reports.backlog import backlog, tag_lag
+from spark.reports.counts import added, daily_of, events, sends
+from spark.reports.latency import latency, lease_histogram, slow_leases
+from spark.reports.metering import metering
+from spark.reports.redelivery import poison, redelivery
+from spark.reports.staging import Staged, kept, stage
+from spark.reports.unread import unread_messages
+
+SUMMARY = "summary.json"
+PAGE = "report.html"
+MOST_CLUSTERED = 100_000
+_LETTER = ("queue", "partition", "offset", "address", "source_queue", "reason", "dead_at", "settled_how", "body_kind", "shape", "cluster")
+_STAGE = "staged"
+
+
+def folder_of(begin: datetime, end: datetime) -> str:
+    """The name of the folder of a report: its time, so that no report replaces that of another."""
+
+    def spelt(time: datetime) -> str:
+        utc = time.astimezone(UTC)
+        return f"{utc:%Y-%m-%dT%H%M%S}" + (f".{utc.microsecond // 1000:03d}" if utc.microsecond >= 1000 else "")
+
+    return f"{spelt(begin)}--{spelt(end)}"
+
+
+def tallies_of(staged: Staged, begin: datetime, end: datetime) -> DataFrame:
+    """TALLIES of begin <= time < end: appends by their log-append time, events by Redis' clock."""
+    sent, told = between(staged.messages, "sent_at", begin, end), between(staged.journal, "at", begin, end)
+    return added(sends(sent).unionByName(events(told)))
+
+
+def between(frame: DataFrame, time: str, begin: datetime, end: datetime) -> DataFrame:
+    """The rows with begin <= time < end."""
+    return frame.where((F.col(time) >= F.lit(begin)) & (F.col(time) < F.lit(end)))
+
+
+def reports_of(staged: Staged, tallies: DataFrame, begin: datetime, end: datetime) -> dict[str, DataFrame]:
+    """All reports by name: small, aggregated frames. Their docstrings give grain, columns and
+    units.
+    """
+    lent = between(staged.deliveries, "received_at", begin, end)
+    return {
+        "latency": latency(lent, "minute"),
+        "latency_total": latency(lent),
+        "lease_histogram": lease_histogram(between(staged.deliveries, "settled_at", begin, end)),
+        "backlog": backlog(staged.lives, staged.deliveries, begin, end),
+        "daily": daily_of(tallies),
+        "metering": metering(tallies, lent, staged.queues),
+        "redelivery": redelivery(lent),
+        "poison": poison(lent, staged.lives),
+        "tag_lag": tag_lag(staged.lives, end),
+        "slow_leases": slow_leases(lent),
+    }
+
+
+def letter_reports_of(letters: DataFrame, succeeded: DataFrame, end: datetime) -> Iterator[tuple[str, DataFrame]]:
+    """The reports about dead letters by name, each to be written before the next is asked for. Ages
+    are those at `end`.
+
+    `letters` names the cause of each, as far as it has one; with more than 100,000 letters, of a
+    part of them (`one_in`).
+    """
+    yield "letter_sources", letter_sources(letters)
+    yield "letter_ages", letter_ages(letters, F.lit(end))
+    yield "letter_shapes", letter_shapes(letters)
+    yield "letter_minutes", letter_minutes(letters)
+    yield "letter_bursts", letter_bursts(letters)
+    many = letters.count()
+    one_in = many // MOST_CLUSTERED + 1
+    part = letters.where(F.pmod(F.xxhash64("queue", "partition", "offset"), F.lit(one_in)) == 0)
+    clustered = (with_cluster(part, succeeded) if many >= LEAST_LETTERS else without_cluster(part)).persist()
+    yield "letter_clusters", letter_clusters(clustered).withColumn("one_in", F.lit(one_in))
+    yield "letters", clustered.select(*_LETTER, F.to_date("dead_at").alias("date"))
+    clustered.unpersist()
+
+
+def report(
+    spark_session: SparkSession, log: Log, begin: datetime, end: datetime, out: Path, oldest: datetime | None = None
+) -> dict[str, Any]:
+    """Writes all reports of begin <= time < end below `out`, partitioned by date, summary.json and
+    report.html; returns the summary.
+
+    The log is read from `oldest` on (None = all that Kafka has): backlog and receive counts at
+    `begin` need what was before. What `out` holds of an earlier report is replaced. Not safe for
+    two jobs with one `out`.
+    """
+    stages = Stages("report")
+    folder = out / _STAGE
+    frames: dict[str, DataFrame] = {}
+
+    def write(name: str, frame: DataFrame) -> DataFrame:
+        stages.begin(name, f"writing {name}")
+        frames[name] = _write(frame, out / name, end)
+        return frames[name]
+
+    try:
+        tables = Tables(spark_session, log, Span(epoch_ms(oldest) if oldest else None, epoch_ms(end)))
+        staged = stage(tables, str(folder), lambda name: stages.begin(name, f"reading {name}"))
+        tallies = write("tallies", added(tallies_of(staged, begin, end)))
+        for name, frame in reports_of(staged, tallies, begin, end).items():
+            write(name, frame)
+        stages.begin("bodies", "reading bodies of dead letters")
+        letters = kept(letters_of(tables, staged, between(staged.messages, "sent_at", begin, end)), f"{folder}/letters")
+        succeeded = kept(succeeded_of_sources(tables, staged, letters), f"{folder}/succeeded")
+        for name, frame in letter_reports_of(letters, succeeded, end):
+            write(name, frame)
+        stages.begin("page", "writing the page")
+        unread = unread_messages(staged.messages, f"{log.prefix}.q.").unionByName(tables.unread_events())
+        summary = summary_of(frames, begin, end) | {"unread": _rows(unread)}
+        shown = figures_of(frames, begin, end)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    summary |= {"seconds": stages.seconds()}
+    (out / SUMMARY).write_text(json.dumps(summary, indent=1, default=str) + "\n", encoding="utf-8")
+    (out / PAGE).write_text(page_of(summary, shown), encoding="utf-8")
+    return summary
+
+
+def written(spark_session: SparkSession, out: Path) -> dict[str, DataFrame]:
+    """The reports that are below `out`, by name; those without a row have no file, and are left
+    out.
+    """
+    return {path.name: spark_session.read.parquet(str(path)) for path in sorted(out.iterdir()) if any(path.glob("date=*"))}
+
+
+def summary_of(frames: Mapping[str, DataFrame], begin: datetime, end: datetime) -> dict[str, Any]:
+    """What summary.json says: totals by measure, by queue and tag; latency of the whole range; the
+    state of each tag at `end`.
+    """
+    sums = [F.sum(name).alias(name) for name in ("requests", "messages", "bytes")]
+    lag = frames["tag_lag"].groupBy("queue", "tag")
+    return {
+        "from": begin.isoformat(),
+        "to": end.isoformat(),
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "requests": REQUESTS,
+        "totals": _rows(frames["tallies"].groupBy("measure").agg(*sums).orderBy("measure")),
+        "queues": _rows(frames["tallies"].groupBy("queue", "tag", "measure").agg(*sums).orderBy("queue", "tag", "measure")),
+        "latency": _rows(frames["latency_total"].drop("date").orderBy("queue", "tag", "measure")),
+        "redelivery": _rows(frames["redelivery"].drop("date").orderBy("queue", "tag")),
+        "open": _rows(lag.agg(F.sum("open").alias("open"), F.max("oldest_ms").alias("oldest_ms")).orderBy("queue", "tag")),
+    }
+
+
+def _write(frame: DataFrame, path: Path, end: datetime) -> DataFrame:
+    """Writes a report partitioned by its day: of its minute or hour, else the day of the report's
+    end.
+    """
+    dated = frame
+    if "date" not in frame.columns:
+        moments = [name for name in ("minute", "hour") if name in frame.columns]
+        dated = frame.withColumn("date", F.to_date(moments[0]) if moments else F.lit(end).cast("date"))
+    dated.coalesce(1).write.mode("overwrite").partitionBy("date").parquet(str(path))
+    # The schema is known: a report without rows has no file to ask for it.
+    return frame.sparkSession.read.schema(dated.schema).parquet(str(path))
+
+
+def _rows(frame: DataFrame) -> list[dict[str, Any]]:
+    """The rows of a small, aggregated frame."""
+    return [row.asDict() for row in frame.collect()]

@@ -1,0 +1,1 @@
+"""What the log means: pure DataFrame -> DataFrame functions that batch and stream share."""

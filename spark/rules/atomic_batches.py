@@ -1,0 +1,70 @@
+"""Atomic batches: the rule by which every reader of the log decides alike (docs/decisions/0002).
+
+The records of a batch are shown only when all of them are there and the last was appended at most
+30 s after the first. Neighbours: `tables.py` calls this. Must not know Kafka.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+SPAN_MS = 30_000  # As engine/core.py: BATCH_SPAN_MS.
+MARGIN_MS = 10_000  # How far clocks of job and broker may differ.
+
+_UNIT = ("queue", "partition")
+
+
+def judged(messages: DataFrame, as_of: Column) -> DataFrame:
+    """The same rows; `status` of `shown` records of a batch becomes `undecided` or `torn` when the
+    batch is not whole.
+
+    Reads queue, partition, sent_at, status, batch. `as_of` is the time of the look: a batch that
+    lacks records is undecided until its 30 s are over. Records sent singly are not shuffled.
+    """
+    marked = (F.col("batch").isNotNull()) & (F.col("status") == "shown")
+    batch = Window.partitionBy(*_UNIT, "batch.id")
+    verdict = _verdict(
+        F.size(F.collect_set("batch.index").over(batch)),
+        F.max("batch.size").over(batch),
+        F.min("batch.index").over(batch),
+        F.unix_millis(F.min("sent_at").over(batch)),
+        F.unix_millis(F.max("sent_at").over(batch)),
+        as_of,
+    )
+    single, batched = messages.where(~marked), messages.where(marked)
+    return single.unionByName(batched.withColumn("status", verdict))
+
+
+def judged_stream(messages: DataFrame, lateness: str) -> DataFrame:
+    """The same for a stream with a watermark on sent_at: singly sent records pass at once, those of
+    batches when theirs is decided.
+
+    A batch is a session of 30 s: it is given out when the watermark has passed its end, whole
+    (`shown`) or not (`torn`).
+    """
+    timed = messages.withWatermark("sent_at", lateness)
+    marked = (F.col("batch").isNotNull()) & (F.col("status") == "shown")
+    single, batched = timed.where(~marked), timed.where(marked)
+    row = F.struct(*messages.columns)
+    session = F.session_window("sent_at", f"{SPAN_MS + 1} milliseconds")
+    grouped = batched.groupBy("queue", "partition", F.col("batch.id").alias("batch_id"), session).agg(
+        F.collect_list(row).alias("rows"),
+        F.size(F.collect_set("batch.index")).alias("seen"),
+        F.max("batch.size").alias("of"),
+        F.min("sent_at").alias("first_at"),
+        F.max("sent_at").alias("last_at"),
+    )
+    span_ms = F.unix_millis("last_at") - F.unix_millis("first_at")
+    whole = (F.col("seen") == F.col("of")) & (span_ms <= SPAN_MS)
+    status = F.when(whole, "shown").otherwise("torn").alias("status")
+    decided = grouped.select(status, F.explode("rows").alias("r"))
+    columns = [F.col("status") if name == "status" else F.col(f"r.{name}").alias(name) for name in messages.columns]
+    return single.select(*messages.columns).unionByName(decided.select(*columns))
+
+
+def _verdict(seen: Column, of: Column, lowest: Column, first_ms: Column, last_ms: Column, as_of: Column) -> Column:
+    whole = (seen == of) & (last_ms - first_ms <= SPAN_MS)
+    begun = (lowest == 0) & (seen < of)
+    may_come = F.unix_millis(as_of) - first_ms <= SPAN_MS + MARGIN_MS
+    return F.when(whole, "shown").when(begun & may_come, "undecided").otherwise("torn")
