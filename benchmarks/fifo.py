@@ -9,8 +9,8 @@ by itself.
   too late, and delete a part; a worker killed hard every 3 s. Breaches: a message that came while
   one before it in its group was neither being deleted nor in the same answer.
 - head: while N groups are shut, from a send to a fresh group until a waiting receive has it. All
-  2 N messages must be in the window of one partition (8,000 by default): what is behind it is not seen
-  until there is room. So LEASEWAY_WINDOW_MESSAGES is 32,000 here.
+  2 N messages must be in the window of one partition (8,000 by default): what is behind it is not
+  seen until there is room. So LEASEWAY_WINDOW_MESSAGES is 32,000 here.
 - dedup: 10,000 sends of 5,000 ids by 8 senders, Redis emptied in the middle.
 - move: N letters of four sources back to them, at a rate or as fast as it can.
 """

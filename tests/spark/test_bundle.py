@@ -39,7 +39,7 @@ def test_the_jobs_run_from_the_zip_alone(tmp_path: Path) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
 
     assert ended.returncode == 0, ended.stderr[-2000:]
-    assert ended.stdout.splitlines() == [f"{path}/spark/report.py", "True"]
+    assert ended.stdout.splitlines() == [f"{path}/spark/reports/report.py", "True"]
 
 
 def test_equal_contents_are_an_equal_file(tmp_path: Path) -> None:
