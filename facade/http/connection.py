@@ -36,6 +36,10 @@ HEAD_BYTES = 64 * 1024
 # A request is to come whole within this time, and a second more for so many bytes of it.
 REQUEST_S = 30.0
 LEAST_BYTES_A_SECOND = 16 * 1024
+# What a client still sends is read for so long after the last reply. A connection that is closed
+# with bytes unread is reset, and the reset may reach the client before it has read the reply
+# (RFC 9112, 9.6).
+LAST_S = 2.0
 _CLOSE = (b"connection", b"close")
 _HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
 # That the other end has closed its side, which not every system tells; that the connection is
@@ -82,6 +86,7 @@ class Protocol(asyncio.Protocol):
         self._hosts = 0
         self._continues = False
         self._refusal: tuple[int, bytes] | None = None  # of a request that can't be understood: the last reply, in its turn
+        self._is_over = False  # the last reply was sent: what still comes is dropped
         self._reading: Exchange | None = None  # its body comes, or has come
         self._running: Exchange | None = None  # the app answers it
         self._behind: collections.deque[Exchange] = collections.deque()  # asked before those before them were answered
@@ -110,7 +115,7 @@ class Protocol(asyncio.Protocol):
         self._parser = None
 
     def data_received(self, data: bytes) -> None:
-        if self._refusal is not None:
+        if self._refusal is not None or self._is_over:
             return
         within = self._headers is not None
         try:
@@ -276,7 +281,7 @@ class Protocol(asyncio.Protocol):
         self._server.total_requests += 1
         self._running = None
         if not exchange.keep_alive:
-            self.close()
+            self._finish() if exchange.more_body else self.close()
             return
         self._idle_since = self.loop.time()
         if self._behind or self.paused or self._refusal is not None:
@@ -288,7 +293,7 @@ class Protocol(asyncio.Protocol):
         """
         exchange = self._reading
         full = bool(self._behind) or (exchange is not None and not exchange.ended and exchange.held > HELD_BYTES)
-        if full is not self.paused and not self._transport.is_closing():
+        if full is not self.paused and not self._is_over and not self._transport.is_closing():
             self.paused = full
             if full:
                 self._paused_at = self.loop.time()
@@ -307,6 +312,20 @@ class Protocol(asyncio.Protocol):
         """Ends the connection when what was written has left."""
         self._transport.close()
 
+    def _finish(self) -> None:
+        """The last reply was sent while its client may still be sending: closes when it has stopped."""
+        if self._is_over or self._transport.is_closing():
+            return
+        self._is_over = True
+        self._behind.clear()
+        if self.paused:
+            self.paused = False
+            self._transport.resume_reading()
+        self._transport.write_eof()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_later(LAST_S, self.close)
+
     def shutdown(self) -> None:
         """uvicorn's server ends: what is being answered is the last."""
         if self._running is None:
@@ -320,14 +339,14 @@ class Protocol(asyncio.Protocol):
         self.tasks.add(exchange.task)
 
     def _next(self) -> None:
-        if self._running is None and self._drain is None and not self._transport.is_closing():
+        if self._running is None and self._drain is None and not self._is_over and not self._transport.is_closing():
             if self._behind:
                 self._run(self._behind.popleft())
             elif self._refusal is not None:
                 status, text = self._refusal
                 headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(text)), _CLOSE]
                 self.write(self.message(status, headers, text))
-                self.close()
+                self._finish()
         self.pace()
 
     def _unfinished(self, size: int, within: bool) -> None:
@@ -350,6 +369,8 @@ class Protocol(asyncio.Protocol):
         self._came += size
 
     def _look_in(self, seconds: float) -> None:
+        if self._is_over:
+            return
         if self._timer is not None:
             self._timer.cancel()
         self._due = self.loop.time() + seconds

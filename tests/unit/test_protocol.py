@@ -573,6 +573,38 @@ async def test_a_request_that_comes_too_slowly_gets_a_408_and_the_end(
         assert not client.state.tasks, "the app waits for ever"
 
 
+@pytest.mark.parametrize("how", ["refused", "answered"])
+async def test_a_client_that_still_sends_can_read_the_last_reply(how: str) -> None:
+    """It writes on after the reply was sent: a reset would take the reply from it."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await reply(whole_of(scope), send, Response(413, [(b"content-length", b"2"), (b"connection", b"close")], b"no"))
+
+    async with serving(app) as client:
+        if how == "refused":
+            client.writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: zz\r\n\r\n")
+        else:
+            client.says("POST / HTTP/1.1", "Content-Length: 10000000", "Connection: close", body=b"x")
+        for _ in range(20):
+            await asyncio.sleep(0.02)
+            client.writer.write(b"x" * 10_000)
+        assert await all_statuses(client) == [b"HTTP/1.1 400 Bad Request" if how == "refused" else b"HTTP/1.1 413 Request Entity Too Large"]
+        assert not client.state.tasks
+
+
+async def test_a_client_that_never_stops_sending_is_closed_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "LAST_S", 0.2)
+    async with serving(echo) as client:
+        client.writer.write(b"no HTTP\r\n\r\n")
+        assert await all_statuses(client) == [b"HTTP/1.1 400 Bad Request"]
+        with pytest.raises(ConnectionError):
+            for _ in range(50):
+                client.writer.write(b"x")
+                await client.writer.drain()
+                await asyncio.sleep(0.05)
+        assert not client.state.connections
+
+
 async def test_a_large_body_has_time_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "REQUEST_S", 0.3)
     async with serving(echo) as client:
