@@ -597,12 +597,10 @@ async def test_a_client_that_never_stops_sending_is_closed_in_the_end(monkeypatc
     async with serving(echo) as client:
         client.writer.write(b"no HTTP\r\n\r\n")
         assert await all_statuses(client) == [b"HTTP/1.1 400 Bad Request"]
-        with pytest.raises(ConnectionError):
-            for _ in range(50):
+        async with asyncio.timeout(5):
+            while client.state.connections:
                 client.writer.write(b"x")
-                await client.writer.drain()
                 await asyncio.sleep(0.05)
-        assert not client.state.connections
 
 
 async def test_a_large_body_has_time_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
