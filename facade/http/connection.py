@@ -313,7 +313,7 @@ class Protocol(asyncio.Protocol):
         self._transport.close()
 
     def _finish(self) -> None:
-        """The last reply was sent, and its client may still be sending: closes when it has ended."""
+        """The last reply was sent, and its client may still be sending: closes a moment later."""
         if self._is_over or self._transport.is_closing():
             return
         self._is_over = True
