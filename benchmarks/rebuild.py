@@ -38,11 +38,11 @@ from msgspec.structs import astuple
 
 from engine.engine import Engine
 from engine.errors import Unavailable
-from engine.recovery.maintenance import Doctor
 from engine.recovery.verify import Report
 from engine.rules.queue import Queue
 from engine.settings import Settings
 from engine.shapes import Principal, QueueSettings
+from engine.wiring import wire_maintenance
 from schemas.records import Message
 from schemas.wire import encode
 from tests.services import Services, running_services
@@ -63,7 +63,7 @@ async def fill(engine: Engine, queue: Queue, messages: int, size: int) -> None:
                 encode(Message(b"%d-%d " % (partition, n) + b"x" * size, sender="benchmark"))
                 for n in range(start, min(start + BULK, count))
             ]
-            for result in await engine.core.log.append_many(queue.topic, partition, values):
+            for result in await engine.log.append_many(queue.topic, partition, values):
                 if isinstance(result, Exception):
                     raise result
 
@@ -101,7 +101,7 @@ async def digest(engine: Engine, queue: Queue, but: tuple[int, int] | None = Non
     """
     text, settled_count, lent_count = hashlib.sha256(), 0, 0
     for unit in queue.units:
-        (tag,) = (await engine.core.store.dump(unit, engine.core.control.generation, [0])).tags
+        (tag,) = (await engine.store.dump(unit, engine.catalog.generation, [0])).tags
         settled = (set(range(tag.cursor)) | tag.ahead) - tag.open.keys()
         lent = [tag.deliveries[offset] for offset in sorted(tag.deliveries) if (unit.partition, offset) != but]
         floor = next(n for n in itertools.count() if n not in settled)
@@ -114,7 +114,7 @@ async def digest(engine: Engine, queue: Queue, but: tuple[int, int] | None = Non
 async def journaled(engine: Engine, queue: Queue) -> None:
     """Returns when the journal has everything."""
     for partition, unit in enumerate(queue.units):
-        await engine.core.journaled(queue, partition, await engine.core.store.last_seq(unit))
+        await engine.parts.owner.wait_journaled(queue, partition, await engine.store.last_seq(unit))
 
 
 async def until_answered(engine: Engine) -> tuple[int, int]:
@@ -140,22 +140,22 @@ async def timed(work: Awaitable[T]) -> tuple[T, float]:
 
 
 async def verified(engine: Engine) -> Report:
-    doctor = Doctor(engine.settings)
+    maintenance = wire_maintenance(engine.settings)
     try:
-        await doctor.start()
-        return await doctor.verify()
+        await maintenance.start()
+        return await maintenance.verify()
     finally:
-        await doctor.stop()
+        await maintenance.stop()
 
 
 async def measure(services: Services, options: argparse.Namespace) -> dict[str, Any]:
     engine = Engine(Settings(kafka_bootstrap=services.bootstrap, redis_url=services.redis_url))
     await engine.start()
     if options.no_snapshot:
-        await engine._snapshots.stop()  # noqa: SLF001
+        await engine.parts.base.snapshots.stop()
     try:
         await engine.create_queue(BY, "q", QueueSettings())
-        queue = engine.core.control.queues["q"]
+        queue = engine.catalog.queues["q"]
         began = time.perf_counter()
         await fill(engine, queue, options.messages, options.bytes)
         filled = time.perf_counter()
@@ -166,7 +166,7 @@ async def measure(services: Services, options: argparse.Namespace) -> dict[str, 
         prepared = time.perf_counter()
         await journaled(engine, queue)
         if not options.no_snapshot:
-            await engine._snapshots.run_once()  # noqa: SLF001  the service does so every 10 s
+            await engine.parts.base.snapshots.run_once()
         before, settled, lent = await digest(engine, queue)
         client = redis.Redis.from_url(services.redis_url)
         client.flushall()

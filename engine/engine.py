@@ -10,29 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from engine.catalog.catalog import Control
-from engine.core import Core
 from engine.errors import Overloaded
-from engine.journal.snapshots import Snapshots
-from engine.loading.owner import Loaders
-from engine.log import Log
-from engine.move.mover import Mover
-from engine.move.redrive import Tasks
-from engine.queues.access import Access
-from engine.queues.alarms import Watch
-from engine.queues.info import queue_info, tag_infos, task_info
-from engine.queues.queues import Edit, Queues
-from engine.queues.tags import Tags
-from engine.queues.topic_loss import Renewal
-from engine.receive.attempts import Attempts
-from engine.receive.browse import Browse
-from engine.receive.leases import Leases
-from engine.receive.receiver import Receiver
-from engine.recovery.rebuild import Rebuilder
+from engine.queues.info import task_info
+from engine.queues.queues import Edit
 from engine.rules.limits import MAX_LONG_POLLS, check_asked, check_name
 from engine.rules.queue import Queue
 from engine.runtime.failpoints import arm
-from engine.send.sender import Sender
 from engine.settings import Settings
 from engine.shapes import (
     Alarm,
@@ -49,13 +32,11 @@ from engine.shapes import (
     TagInfo,
     TaskInfo,
 )
+from engine.wiring import wire
 from schemas.filters import Filter
 from schemas.records import KeyRecord, QueueRecord, RedrivePolicy
 from schemas.vocabulary import Verb
 from state.background import Background
-from state.connection import Connection
-from state.replies import Window
-from state.store import Store
 
 
 class Engine:
@@ -64,78 +45,72 @@ class Engine:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         arm(settings.failpoints)
-        log = Log(settings.kafka_bootstrap, settings.send_timeout_ms)
-        connection = Connection(settings.redis_url)
-        store = Store(connection, settings.topic_prefix, Window(settings.window_messages, settings.window_bytes))
-        self.core = Core(settings, log, connection, store, Control(settings, log, connection))
-        self._access = Access(self.core)
-        self._queues = Queues(self.core)
-        self._tags = Tags(self.core, self._queues)
-        self._sender = Sender(self.core)
-        self._mover = Mover(self.core)
-        self._loaders = Loaders(self.core, self._waits)
-        self._receiver = Receiver(self.core, self._mover.move_dead, self._loaders.refresh)
-        self.core.woken = self._receiver.woken
-        self._snapshots = Snapshots(self.core)
-        self._rebuilder = Rebuilder(self.core, self._loaders.worker, self._snapshots)
-        self._leases = Leases(self.core, self._mover.move_dead)
-        self._attempts = Attempts(self.core, self._leases)
-        self._browse = Browse(self.core)
-        self._tasks = Tasks(self.core, self._mover)
-        self._renewal = Renewal(self.core, self._queues)
-        self._watch = Watch(self.core, self._queues.finish_deletions)
-
-    def _waits(self, queue: Queue) -> bool:
-        return self._receiver.waits(queue)
+        self.parts = parts = wire(settings)
+        self.catalog = parts.base.catalog
+        self.log = parts.base.log
+        self.store = parts.base.store
+        self._access = parts.access
+        self._info = parts.info
+        self._queues = parts.queues
+        self._tags = parts.tags
+        self._sender = parts.sender
+        self._receiver = parts.receiver
+        self._wait_lists = parts.wait_lists
+        self._leases = parts.leases
+        self._attempts = parts.attempts
+        self._browse = parts.browse
+        self._tasks = parts.tasks
 
     async def start(self) -> None:
         """Connects, reads the control topic, starts services in order. Raises LogUnavailable when
         Kafka does not answer.
         """
-        await self.core.log.start()
-        await self.core.connection.start()
-        await self.core.control.start()
+        parts, base = self.parts, self.parts.base
+        await base.log.start()
+        await base.connection.start()
+        await base.catalog.start()
         # Trusted if it is the life of Redis that the control topic names; else the first use finds
         # its state lost.
-        self.core.store.trusted_run_id = self.core.control.redis_run_id
-        await self._receiver.start()
-        await self._loaders.start()
-        await self._tasks.start()
-        await self._snapshots.start()
-        await self._watch.start()
+        base.store.trusted_run_id = base.catalog.redis_run_id
+        await parts.receiver.start()
+        await parts.owner.start()
+        await parts.tasks.start()
+        await base.snapshots.start()
+        await parts.alarm_monitor.start()
 
     async def stop(self) -> None:
         """Ends waits, finishes sends, drains outboxes, closes: backwards."""
-        await self._watch.stop()
-        await self._renewal.stop()
-        await self._snapshots.stop()
-        await self._tasks.stop()
-        await self._receiver.stop()
-        await self._mover.stop()
-        await self._sender.stop()
-        await self._loaders.stop()
-        await self._rebuilder.stop()
-        await self.core.control.stop()
-        await self.core.connection.stop()
-        await self.core.log.stop()
+        parts, base = self.parts, self.parts.base
+        await parts.alarm_monitor.stop()
+        await parts.topic_guard.stop()
+        await base.snapshots.stop()
+        await parts.tasks.stop()
+        await parts.receiver.stop()
+        await parts.mover.stop()
+        await parts.sender.stop()
+        await parts.owner.stop()
+        await base.rebuilder.stop()
+        await base.catalog.stop()
+        await base.connection.stop()
+        await base.log.stop()
 
     async def _queue(self, by: Principal, verb: Verb, name: str) -> Queue:
         queue = self._known(by, verb, name)
         if queue is None:
-            queue = await self.core.control.queue(name)
+            queue = await self.catalog.queue(name)
             self._access.authorise(by, verb, queue)
         return queue
 
     def _known(self, by: Principal, verb: Verb, name: str) -> Queue | None:
         """As `_queue`, without waiting; None = this worker may not have heard of it."""
-        queue = self.core.control.queues.get(name)
+        queue = self.catalog.queues.get(name)
         if queue is not None:
             self._access.authorise(by, verb, queue)
         return queue
 
     async def _may_send_to(self, by: Principal, policy: RedrivePolicy | None) -> None:
         """A policy sends messages to its dead-letter queue, so who sets it must be allowed to."""
-        if policy is not None and policy.dead_letter_queue in self.core.control.queues:
+        if policy is not None and policy.dead_letter_queue in self.catalog.queues:
             await self._queue(by, Verb.SEND, policy.dead_letter_queue)
 
     # Queues
@@ -146,11 +121,11 @@ class Engine:
         """
         self._access.authorise(by, Verb.CREATE_QUEUE)
         await self._may_send_to(by, settings.redrive_policy)
-        if (existing := self.core.control.queues.get(name)) is not None:
+        if (existing := self.catalog.queues.get(name)) is not None:
             self._access.authorise(by, Verb.GET_QUEUE, existing)
         queue, made = await self._queues.create(name, by.id, settings)
         self._access.authorise(by, Verb.GET_QUEUE, queue)
-        return await queue_info(self.core, queue), made
+        return await self._info.queue(queue), made
 
     async def list_queues(self, by: Principal, prefix: str, limit: int, after: str | None) -> tuple[list[str], str | None]:
         """Names in order, and the `after` of the next page. Not an administrator: own queues
@@ -158,15 +133,15 @@ class Engine:
         """
         self._access.authorise(by, Verb.LIST_QUEUES)
         check_asked("limit", limit)
-        queues = self.core.control.queues
-        names = [n for n in self.core.control.names if n.startswith(prefix) and (after is None or n > after)]
+        queues = self.catalog.queues
+        names = [n for n in self.catalog.names if n.startswith(prefix) and (after is None or n > after)]
         if not by.admin:
             names = [n for n in names if queues[n].record.owner == by.id]
         return names[:limit], names[limit - 1] if len(names) > limit else None
 
     def known(self, name: str) -> QueueRecord | None:
         """As `record`, without waiting; None = this worker may not have heard of it."""
-        queue = self.core.control.queues.get(name)
+        queue = self.catalog.queues.get(name)
         return None if queue is None else queue.record
 
     async def record(self, name: str) -> QueueRecord:
@@ -175,10 +150,10 @@ class Engine:
 
         Nobody is authorised by it: the verb that follows does that. Raises QueueNotFound.
         """
-        return self.known(name) or (await self.core.control.queue(name)).record
+        return self.known(name) or (await self.catalog.queue(name)).record
 
     async def get_queue(self, by: Principal, name: str) -> QueueInfo:
-        return await queue_info(self.core, await self._queue(by, Verb.GET_QUEUE, name))
+        return await self._info.queue(await self._queue(by, Verb.GET_QUEUE, name))
 
     async def set_queue(self, by: Principal, name: str, settings: QueueSettings, edit: Edit | None = None) -> QueueInfo:
         """Changes what is named, and what `edit` makes of what is: nothing is changed by others
@@ -186,7 +161,7 @@ class Engine:
         """
         await self._queue(by, Verb.SET_QUEUE, name)
         await self._may_send_to(by, settings.redrive_policy)
-        return await queue_info(self.core, await self._queues.set(name, settings, edit))
+        return await self._info.queue(await self._queues.set(name, settings, edit))
 
     async def delete_queue(self, by: Principal, name: str) -> None:
         await self._queue(by, Verb.DELETE_QUEUE, name)
@@ -196,7 +171,7 @@ class Engine:
         """When the queue of that name was deleted last (epoch ms), if that was within the last
         minute; it may be there again.
         """
-        return self.core.control.deleted.get(name)
+        return self.catalog.deleted.get(name)
 
     async def purge(self, by: Principal, name: str) -> None:
         await self._queue(by, Verb.PURGE, name)
@@ -205,7 +180,7 @@ class Engine:
     async def copy_queue(self, by: Principal, name: str, target: str) -> QueueInfo:
         await self._queue(by, Verb.COPY_QUEUE, name)
         self._access.authorise(by, Verb.CREATE_QUEUE)
-        return await queue_info(self.core, await self._queues.copy(name, by.id, target))
+        return await self._info.queue(await self._queues.copy(name, by.id, target))
 
     async def get_redrive_policy(self, by: Principal, name: str) -> RedrivePolicy | None:
         return (await self._queue(by, Verb.GET_REDRIVE_POLICY, name)).record.redrive_policy
@@ -224,11 +199,11 @@ class Engine:
         """Makes a tag; (info, False) when an equal one exists. Raises TagExists, InvalidValue."""
         await self._queue(by, Verb.CREATE_TAG, queue)
         found, tag, made = await self._tags.create(queue, name, start_at_ms, filter, user_attributes)
-        return (await tag_infos(self.core, found, [tag]))[0], made
+        return (await self._info.tags(found, [tag]))[0], made
 
     async def list_tags(self, by: Principal, queue: str) -> list[TagInfo]:
         found = await self._queue(by, Verb.LIST_TAGS, queue)
-        return await tag_infos(self.core, found, found.tags)
+        return await self._info.tags(found, found.tags)
 
     async def delete_tag(self, by: Principal, queue: str, name: str) -> None:
         await self._queue(by, Verb.DELETE_TAG, queue)
@@ -265,7 +240,7 @@ class Engine:
             again = await self._attempts.again(found, at, by.id, attempt, lease_ms)
             if again:
                 return again
-        if wait_ms != 0 and self._receiver.waiting >= MAX_LONG_POLLS:
+        if wait_ms != 0 and self._wait_lists.waiting >= MAX_LONG_POLLS:
             raise Overloaded("too many receives are waiting here")
         lent = await self._receiver.receive(found, at, max, wait_ms, lease_ms)
         if attempt is not None and lent and found.record.fifo:
@@ -359,7 +334,7 @@ class Engine:
 
     async def get_task(self, by: Principal, id: str) -> TaskInfo:
         task = await self._tasks.get(id)
-        self._access.authorise(by, Verb.REDRIVE, self.core.control.queues.get(task.source))
+        self._access.authorise(by, Verb.REDRIVE, self.catalog.queues.get(task.source))
         return task_info(task)
 
     async def cancel_task(self, by: Principal, id: str) -> TaskInfo:
@@ -394,19 +369,19 @@ class Engine:
 
     async def ready(self) -> dict[str, str]:
         """Part -> "ok", or what is wrong."""
-        alive = await self.core.log.alive()
-        redis = "ok" if self.core.connection.connected else "no connection"
+        alive = await self.log.alive()
+        redis = "ok" if self.parts.base.connection.connected else "no connection"
         return {"kafka": "ok" if alive else "does not answer", "redis": redis}
 
     def counts(self) -> dict[str, float]:
         """Counters of this process."""
         return {
-            **self.core.counts,
-            "redis_scripts_total": self.core.store.calls,
-            "long_polls_waiting": self._receiver.waiting,
-            "units_owned": len(self._loaders.owned),
-            "queues": len(self.core.control.queues),
-            "journal_lag_seconds": self._loaders.journal_lag_s(),
+            **self.parts.base.counters.values,
+            "redis_scripts_total": self.store.calls,
+            "long_polls_waiting": self._wait_lists.waiting,
+            "units_owned": len(self.parts.owner.owned),
+            "queues": len(self.catalog.queues),
+            "journal_lag_seconds": self.parts.owner.journal_lag_s(),
             "background_failures_total": Background.failures,
         }
 
@@ -414,4 +389,4 @@ class Engine:
         """What needs somebody's attention, as this worker knows it; see engine/queues/alarms.py for
         the kinds.
         """
-        return [Alarm(kind, queue, number) for (kind, queue), number in sorted(self.core.alarms.items())]
+        return [Alarm(kind, queue, number) for (kind, queue), number in sorted(self.parts.base.alarms.values.items())]

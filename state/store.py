@@ -187,7 +187,7 @@ class Store:
         _, cursors, full, taken, seen, repeats = await self._run("load", names, arguments)
         return Loaded(cursors, [bool(f) for f in full], taken, seen, dict(zip(repeats[::2], repeats[1::2], strict=True)))
 
-    async def receive(  # noqa: PLR0913 - one for each argument of the script
+    async def receive(
         self,
         unit: Unit,
         generation: int,

@@ -4,7 +4,6 @@ memory.
 A write returns when this worker has applied it; another worker applies it within milliseconds, or
 at once by `sync`. Changes of one name are made under a lock (`change`), so that they come one after
 the other; what a worker writes that has lost the lock meanwhile does not count (`precedence.py`).
-Neighbours: `queues.py`, `redrive.py`, `access.py` write; everyone reads. Must not know verbs.
 Longer than 250 lines: the records in memory and the right to change them are one thing to all who
 use it.
 """
@@ -15,7 +14,7 @@ import asyncio
 import bisect
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import TypeVar
 
 from engine.catalog.precedence import Precedence
@@ -23,6 +22,7 @@ from engine.errors import EngineError, LogUnavailable, QueueInUse, QueueNotFound
 from engine.log import MAX_RECORD_BYTES, Log, Record, TopicSpec
 from engine.rules.queue import Queue
 from engine.runtime.failpoints import reached
+from engine.runtime.signals import Signal
 from engine.settings import Settings
 from schemas.records import GenerationRecord, KeyRecord, QueueRecord, TaskRecord
 from schemas.wire import UndecodableRecord, decode, encode
@@ -58,10 +58,10 @@ ControlRecord = QueueRecord | KeyRecord | TaskRecord | GenerationRecord
 
 
 class Change:
-    """The right to change what is called `name`, from `Control.change`; for one task."""
+    """The right to change what is called `name`, from `Catalog.change`; for one task."""
 
-    def __init__(self, control: Control, name: str, hold: Hold, seen: int) -> None:
-        self._control = control
+    def __init__(self, catalog: Catalog, name: str, hold: Hold, seen: int) -> None:
+        self._catalog = catalog
         self._name = name
         self._hold = hold
         self._seen = seen
@@ -84,16 +84,18 @@ class Change:
         """
         reached("change.before_write")
         self.check()
-        offset = await self._control.append(key, None if record is None else encode(record), self._seen)
+        offset = await self._catalog.append(key, None if record is None else encode(record), self._seen)
         if offset is None:
             raise QueueInUse(f"{self._name!r} was changed by another worker meanwhile", field="name", given=self._name)
         self._seen = max(self._seen, offset + 1)
 
 
-class Control:
-    """All control records, and the way to change them."""
+class Catalog:
+    """All control records, and the way to change them. `queue_gone` tells of each queue whose life
+    is over.
+    """
 
-    def __init__(self, settings: Settings, log: Log, connection: Connection) -> None:
+    def __init__(self, settings: Settings, log: Log, connection: Connection, queue_gone: Signal[[Queue]]) -> None:
         self._settings = settings
         self._log = log
         self._connection = connection
@@ -111,7 +113,7 @@ class Control:
         self.journal_partitions = settings.journal_partitions
         self.generation = 0
         self.redis_run_id = ""
-        self.gone: list[Callable[[Queue], None]] = []
+        self._queue_gone = queue_gone
         self._applied = 0
         self._precedence = Precedence()
         self._moved = asyncio.Condition()
@@ -254,8 +256,7 @@ class Control:
             if record.redrive_policy is not None:
                 self.sources.setdefault(record.redrive_policy.dead_letter_queue, set()).add(name)
         if old is not None and (record is None or record.deleting or record.incarnation != old.incarnation):
-            for listener in self.gone:
-                listener(old)
+            self._queue_gone(old)
 
     def _remember_deleted(self, name: str, at_ms: int) -> None:
         self.deleted.pop(name, None)

@@ -15,7 +15,7 @@ MOVES = 20_000
 _FLAGS = {Reason.KILLED.value: 1, Reason.EXHAUSTED.value: 2}
 
 
-class TagHistory:
+class TagState:
     """One tag of one unit: all below `floor` is settled, `settled` are those above, `deliveries`
     the open ones that were touched.
     """
@@ -31,7 +31,7 @@ class TagHistory:
         """Applies one entry; entries come in seq order."""
         kind = entry.kind
         if kind in BOUNDS:
-            self.rise(entry.offsets[0])
+            self.raise_floor(entry.offsets[0])
         elif kind in SETTLES:
             self.settled.update(offset for offset in entry.offsets if offset >= self.floor)
             for offset in entry.offsets:
@@ -40,7 +40,7 @@ class TagHistory:
             for offset, time in zip(entry.offsets, entry.times, strict=True):
                 self.deliveries[offset] = _next(self.deliveries.get(offset), offset, entry, time)
 
-    def rise(self, floor: int) -> int:
+    def raise_floor(self, floor: int) -> int:
         """Lifts the floor to `floor` at least, and over what is settled there; forgets what is
         below. Returns the floor.
         """
@@ -54,7 +54,7 @@ class TagHistory:
         return floor
 
     def snapshot(self, tag: int) -> TagSnapshot:
-        self.rise(0)
+        self.raise_floor(0)
         first: list[int] = []
         count: list[int] = []
         for offset in sorted(self.settled):
@@ -66,7 +66,7 @@ class TagHistory:
         return TagSnapshot(tag, self.floor, first, count, list(self.deliveries.values()))
 
     @classmethod
-    def of(cls, snapshot: TagSnapshot) -> TagHistory:
+    def from_snapshot(cls, snapshot: TagSnapshot) -> TagState:
         history = cls()
         history.floor = snapshot.floor
         for first, count in zip(snapshot.settled_first, snapshot.settled_count, strict=True):
@@ -96,19 +96,19 @@ def _next(old: OpenDelivery | None, offset: int, entry: JournalEntry, time: int)
     return OpenDelivery(offset, nonce, before.count, before.first_received_at_ms, flag, time)
 
 
-class UnitHistory:
+class UnitState:
     """One unit: its tags and the last seq that is in them."""
 
     __slots__ = ("last_seq", "moves", "queue", "tags")
 
     def __init__(self, queue: str = "") -> None:
         self.queue = queue
-        self.tags: dict[int, TagHistory] = {}
+        self.tags: dict[int, TagState] = {}
         self.last_seq = 0
         self.moves: dict[str, int] = {}
 
-    def tag(self, number: int) -> TagHistory:
-        return self.tags.setdefault(number, TagHistory())
+    def tag(self, number: int) -> TagState:
+        return self.tags.setdefault(number, TagState())
 
     def apply(self, record: JournalRecord, last: int | None = None) -> bool:
         """Applies the entries that are new, up to seq `last` (None: all); whether there were
@@ -145,9 +145,9 @@ class UnitHistory:
         return SnapshotRecord(self.queue, incarnation, partition, self.last_seq, at_ms, tags, keys, offsets)
 
     @classmethod
-    def of(cls, record: SnapshotRecord) -> UnitHistory:
+    def from_snapshot(cls, record: SnapshotRecord) -> UnitState:
         history = cls(record.queue)
         history.last_seq = record.seq
         history.moves = dict(zip(record.move_keys, record.move_offsets, strict=True))
-        history.tags = {tag.tag: TagHistory.of(tag) for tag in record.tags}
+        history.tags = {tag.tag: TagState.from_snapshot(tag) for tag in record.tags}
         return history

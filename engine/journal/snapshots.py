@@ -18,15 +18,19 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-from engine.core import Core, now_ms
+from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, MessageTooLarge
-from engine.journal.fold import UnitHistory
-from engine.log import Record
+from engine.journal.fold import UnitState
+from engine.log import Log, Record
+from engine.runtime.clock import now_ms
+from engine.runtime.counters import Alarms, Counters
 from engine.runtime.failpoints import reached
+from engine.runtime.service import Periodic
 from schemas.records import JournalRecord, PositionRecord, SnapshotRecord
 from schemas.wire import AnyRecord, UndecodableRecord, decode, encode
 from state.background import Background
 from state.cancel import end
+from state.connection import Connection
 from state.errors import StateError
 from state.keys import Unit
 from state.lock import Hold
@@ -37,9 +41,9 @@ ROUND_S = 10.0
 # Snapshots of a journal partition are due when half as many messages changed as they hold, as Redis
 # rewrites its file: a rebuild then reads half as much again at most, and who holds a million leases
 # does not encode them all every round. Few, or old ones, are always due.
-FEW = 10_000
-OLD_MS = 600_000
-HOLD_MS = 20_000
+ALWAYS_BELOW = 10_000
+MAX_AGE_MS = 600_000
+HMAX_AGE_MS = 20_000
 # Appends on their way at a time: a snapshot may have 16 MiB.
 SIDE_BY_SIDE = 16
 POSITION = b"position"
@@ -49,7 +53,7 @@ EPOCH = b"epoch"
 NO_EPOCH = -1
 
 
-class Folded:
+class FoldedJournal:
     """A journal partition folded up to `offset`. Since the last snapshots, of `at_ms`: units
     `changed`, by entries of `noted` messages.
 
@@ -58,7 +62,7 @@ class Folded:
     """
 
     def __init__(self) -> None:
-        self.units: dict[Unit, UnitHistory] = {}
+        self.units: dict[Unit, UnitState] = {}
         self.changed: set[Unit] = set()
         self.offset = 0
         self.noted = 0
@@ -73,10 +77,10 @@ class Folded:
         # A successor may have begun while we read.
         self.replaced = {key for key in self.replaced if epoch_of(key) < epoch}
 
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         """Whether snapshots of what changed are worth their cost."""
         size = sum(self.units[unit].size() for unit in self.changed)
-        return size <= FEW or 2 * self.noted >= size or now_ms() - self.at_ms >= OLD_MS
+        return size <= ALWAYS_BELOW or 2 * self.noted >= size or now_ms() - self.at_ms >= MAX_AGE_MS
 
 
 class _Held:
@@ -87,7 +91,7 @@ class _Held:
     def __init__(self, hold: Hold, keeper: asyncio.Task[None]) -> None:
         self.hold = hold
         self.keeper = keeper
-        self.folded = Folded()
+        self.folded = FoldedJournal()
 
     async def stop(self) -> None:
         await end(self.keeper)
@@ -97,38 +101,31 @@ class _Held:
 class Snapshots:
     """Folds journal partitions. `run_once` may be called by tests; the loop calls it every 10 s."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, prefix: str, log: Log, connection: Connection, catalog: Catalog, counters: Counters, alarms: Alarms) -> None:
+        self._prefix = prefix
+        self._log = log
+        self._connection = connection
+        self._catalog = catalog
+        self._counters = counters
+        self._alarms = alarms
         self._held: dict[int, _Held] = {}
         self._background = Background()
-        self._task: asyncio.Task[None] | None = None
+        self._service = Periodic("snapshot", self.run_once, ROUND_S, quiet=(EngineError, StateError))
 
     async def start(self) -> None:
-        if self._task is None:
-            self._task = self._background.keep(self._loop, "snapshot")
+        await self._service.start()
 
     async def stop(self) -> None:
         """Ends the loop, and lets another worker go on at once."""
-        await end(self._task)
-        self._task = None
+        await self._service.stop()
         held, self._held = self._held, {}
         await asyncio.gather(*(each.stop() for each in held.values()))
-
-    async def _loop(self) -> None:
-        while True:
-            await asyncio.sleep(ROUND_S)
-            try:
-                await self.run_once()
-            except (EngineError, StateError) as error:
-                logger.debug("action=snapshot error=%s", error)
-            except Exception:
-                logger.exception("action=snapshot")
 
     async def run_once(self) -> None:
         """One round over the partitions that this worker holds. Raises LogUnavailable,
         StateUnavailable.
         """
-        for partition in range(self._core.control.journal_partitions):
+        for partition in range(self._catalog.journal_partitions):
             held = self._held.get(partition)
             if held is not None and not held.hold.is_valid:
                 await self._held.pop(partition).stop()
@@ -137,20 +134,19 @@ class Snapshots:
                 held = await self._take(partition)
             else:
                 await self._fold(partition, held.folded)
-            if held is not None and held.folded.due():
+            if held is not None and held.folded.is_due():
                 await self._write(partition, held)
 
     async def _take(self, partition: int) -> _Held | None:
         """The partition, if nobody else has it: folded, and an epoch of its own begun. Another
         worker's later one ends ours.
         """
-        core = self._core
-        hold = Hold(core.connection, core.settings.topic_prefix, f"snapshot:{partition}", HOLD_MS)
+        hold = Hold(self._connection, self._prefix, f"snapshot:{partition}", HMAX_AGE_MS)
         if not await hold.take():
             return None
         held = self._held[partition] = _Held(hold, self._background.start(hold.keep(), "keep snapshot"))
         try:
-            mark = await core.log.append(core.control.snapshot_topic, partition, None, key=EPOCH)
+            mark = await self._log.append(self._catalog.snapshot_topic, partition, None, key=EPOCH)
             held.folded = await self.read(partition)
         except BaseException:
             await self._held.pop(partition).stop()
@@ -158,7 +154,7 @@ class Snapshots:
         held.folded.begin(mark.offset)
         return held
 
-    async def read(self, partition: int) -> Folded:
+    async def read(self, partition: int) -> FoldedJournal:
         """A journal partition folded to its end: snapshots first, then what came after them. Raises
         LogUnavailable.
         """
@@ -169,13 +165,13 @@ class Snapshots:
 
         # Decoded once they are all seen: until Kafka compacts the topic, it has every snapshot of
         # the last hour.
-        await self._fetch_all(self._core.control.snapshot_topic, partition, 0, keep_newest)
-        folded = await asyncio.to_thread(self._of, newest)
+        await self._fetch_all(self._catalog.snapshot_topic, partition, 0, keep_newest)
+        folded = await asyncio.to_thread(self._from_snapshots, newest)
         await self._fold(partition, folded)
         return folded
 
-    def _of(self, newest: dict[bytes, Record]) -> Folded:
-        folded = Folded()
+    def _from_snapshots(self, newest: dict[bytes, Record]) -> FoldedJournal:
+        folded = FoldedJournal()
         epochs = [epoch_of(key) for key, record in newest.items() if record.value and key.startswith(POSITION)]
         folded.epoch = max(epochs, default=NO_EPOCH)
         unreadable = False
@@ -187,7 +183,7 @@ class Snapshots:
                 continue
             value = self._decode(record)
             if isinstance(value, SnapshotRecord):
-                folded.units[Unit(value.incarnation, value.partition)] = UnitHistory.of(value)
+                folded.units[Unit(value.incarnation, value.partition)] = UnitState.from_snapshot(value)
             elif isinstance(value, PositionRecord):
                 folded.offset, folded.at_ms = value.journal_offset, value.at_ms
             unreadable = unreadable or value is None
@@ -197,27 +193,27 @@ class Snapshots:
             folded.offset = 0
         return folded
 
-    async def _fold(self, partition: int, folded: Folded) -> None:
+    async def _fold(self, partition: int, folded: FoldedJournal) -> None:
         def apply(record: Record, value: AnyRecord | None) -> None:
             if isinstance(value, JournalRecord):
-                self._core.count("journal_entries_read_total", len(value.entries))
+                self._counters.count("journal_entries_read_total", len(value.entries))
                 unit = Unit(value.incarnation, value.partition)
-                if folded.units.setdefault(unit, UnitHistory()).apply(value):
+                if folded.units.setdefault(unit, UnitState()).apply(value):
                     folded.changed.add(unit)
                     folded.noted += sum(len(entry.offsets) for entry in value.entries)
 
         await self._check_gap(partition, folded.offset)
-        folded.offset = await self.scan(self._core.control.journal_topic, partition, folded.offset, apply)
+        folded.offset = await self.scan(self._catalog.journal_topic, partition, folded.offset, apply)
 
     async def _check_gap(self, partition: int, offset: int) -> None:
         """Tells when the journal no longer has what comes after the snapshots: acks in the gap
         would be forgotten by a rebuild.
         """
-        topic = self._core.control.journal_topic
-        start = (await self._core.log.start_offsets([(topic, partition)])).get((topic, partition), 0)
+        topic = self._catalog.journal_topic
+        start = (await self._log.start_offsets([(topic, partition)])).get((topic, partition), 0)
         if offset < start:
-            self._core.count("journal_gaps_total")
-            self._core.alarms["journal_gap", f"{topic}/{partition}"] = start - offset
+            self._counters.count("journal_gaps_total")
+            self._alarms.set("journal_gap", f"{topic}/{partition}", start - offset)
             logger.error(
                 "action=fold topic=%s partition=%d from=%d start=%d reason=records after the snapshots were deleted",
                 topic, partition, offset, start,
@@ -235,7 +231,7 @@ class Snapshots:
         return await self._fetch_all(topic, partition, offset, decoded)
 
     async def _fetch_all(self, topic: str, partition: int, offset: int, apply: Callable[[Record], None]) -> int:
-        log, part = self._core.log, (topic, partition)
+        log, part = self._log, (topic, partition)
         offset = max(offset, (await log.start_offsets([part])).get(part, 0))
         end_offset = (await log.end_offsets([part])).get(part, 0)
         while offset < end_offset:
@@ -250,7 +246,7 @@ class Snapshots:
         try:
             return decode(record.value) if record.value else None
         except UndecodableRecord as error:
-            self._core.count("undecodable_records_total")
+            self._counters.count("undecodable_records_total")
             logger.error("action=park topic=%s partition=%d offset=%d error=%s", record.topic, record.partition, record.offset, error)
             return None
 
@@ -258,11 +254,11 @@ class Snapshots:
         """Snapshots of what changed, then the position. Stops where the lock is lost: what is
         written then, nobody reads.
         """
-        core, topic, folded = self._core, self._core.control.snapshot_topic, held.folded
+        topic, folded = self._catalog.snapshot_topic, held.folded
         if not folded.changed:
             return
-        await core.control.sync()
-        gone = [unit for unit in folded.units if unit.incarnation not in core.control.by_incarnation]
+        await self._catalog.sync()
+        gone = [unit for unit in folded.units if unit.incarnation not in self._catalog.by_incarnation]
         for unit in gone:
             folded.changed.discard(unit)
             del folded.units[unit]
@@ -275,31 +271,31 @@ class Snapshots:
         folded.noted, folded.at_ms = 0, now_ms()
         if not folded.changed and held.hold.is_valid:
             reached("snapshot.before_position")
-            await core.log.append(topic, partition, encode(PositionRecord(folded.offset, folded.at_ms)), key=position_key(folded.epoch))
+            await self._log.append(topic, partition, encode(PositionRecord(folded.offset, folded.at_ms)), key=position_key(folded.epoch))
             await self._drop_replaced(partition, folded)
 
-    async def _write_unit(self, partition: int, folded: Folded, unit: Unit) -> None:
+    async def _write_unit(self, partition: int, folded: FoldedJournal, unit: Unit) -> None:
         # In a thread: a quarter of a million open deliveries take half a second.
         value = await asyncio.to_thread(_encoded, folded.units[unit], unit)
         key = snapshot_key(unit, folded.epoch)
         reached("snapshot.before_append")
         try:
-            await self._core.log.append(self._core.control.snapshot_topic, partition, value, key=key)
+            await self._log.append(self._catalog.snapshot_topic, partition, value, key=key)
         except MessageTooLarge:
             # The one before it stays good, and the position stays with it.
             logger.warning("action=snapshot unit=%s bytes=%d outcome=too large", key.decode(), len(value))
         else:
-            self._core.count("snapshots_total")
+            self._counters.count("snapshots_total")
             folded.changed.discard(unit)
 
-    async def _drop_replaced(self, partition: int, folded: Folded) -> None:
+    async def _drop_replaced(self, partition: int, folded: FoldedJournal) -> None:
         """Deletes what earlier epochs wrote, and snapshots of queues that are gone: a later epoch's
         keys are none of ours.
         """
         keys = list(folded.replaced)
         for at in range(0, len(keys), SIDE_BY_SIDE):
             some = keys[at : at + SIDE_BY_SIDE]
-            await asyncio.gather(*(self._core.log.append(self._core.control.snapshot_topic, partition, None, key=key) for key in some))
+            await asyncio.gather(*(self._log.append(self._catalog.snapshot_topic, partition, None, key=key) for key in some))
             folded.replaced.difference_update(some)
 
 
@@ -320,7 +316,7 @@ def epoch_of(key: bytes) -> int:
     return int(parts[-1]) if named and parts[-1].isdigit() else NO_EPOCH
 
 
-def _encoded(history: UnitHistory, unit: Unit) -> bytes:
+def _encoded(history: UnitState, unit: Unit) -> bytes:
     return encode(history.snapshot(unit.incarnation, unit.partition, now_ms()))
 
 

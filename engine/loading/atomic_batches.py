@@ -4,7 +4,7 @@ holding back unfinished batches.
 Rule of atomic batches (docs/decisions/0002): the records of a batch are shown only when all of them
 are there and the last was appended at most 30 s after the first. It depends on the log alone, so
 every reader (and Spark) decides alike. A chunk may begin or end inside a batch: what it lacks is
-read around it. Neighbours: `loader.py` and `verify.py` call `gather`. Must not know Redis.
+read around it. Neighbours: `loader.py` and `verify.py` call `assemble`. Must not know Redis.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from typing import TypeAlias
 
 import msgspec
 
-from engine.core import BATCH_SPAN_MS, Core, now_ms
 from engine.log import Chunk, Record
+from engine.rules.batches import BATCH_SPAN_MS
 from engine.rules.queue import Queue
+from engine.runtime.clock import now_ms
+from engine.runtime.counters import Counters
+from engine.window.entry import load_entry
 from schemas.records import BatchMark, Message
 from schemas.vocabulary import Reason
 from schemas.wire import UndecodableRecord, decode_message, encode
@@ -27,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 # Clocks of facade and broker may differ by this much when we judge that the rest of a batch will
 # not come.
-CLOCK_MARGIN_MS = 10_000
+BATCH_CLOCK_MARGIN_MS = 10_000
 # How much is loaded together with a batch that is not whole yet, and so how far its rest is looked
 # for while it may still come.
 LOOK_AHEAD = 8_000
@@ -51,7 +54,7 @@ class _Batch(msgspec.Struct):
     seen: set[int]
 
 
-class _Batches:
+class BatchView:
     """The batches that a chunk has records of, and how far the log was looked through for them."""
 
     def __init__(self) -> None:
@@ -95,10 +98,10 @@ class _Batches:
 
     def young(self, mark: BatchMark) -> bool:
         """Whether the rest of a batch may still be appended."""
-        return now_ms() - self._of[mark.id].first_ms <= BATCH_SPAN_MS + CLOCK_MARGIN_MS
+        return now_ms() - self._of[mark.id].first_ms <= BATCH_SPAN_MS + BATCH_CLOCK_MARGIN_MS
 
 
-async def gather(core: Core, queue: Queue, chunk: Chunk, fetch: Fetch) -> tuple[list[LoadEntry], list[LoadEntry], int]:
+async def assemble(counters: Counters, queue: Queue, chunk: Chunk, fetch: Fetch) -> tuple[list[LoadEntry], list[LoadEntry], int]:
     """(entries in log order, entries after an unfinished batch, next offset the cursors may come
     to).
 
@@ -106,13 +109,13 @@ async def gather(core: Core, queue: Queue, chunk: Chunk, fetch: Fetch) -> tuple[
     chunk begins with one, it is read on from with `fetch`, so there may be entries from beyond it.
     Raises LogUnavailable.
     """
-    batches = _Batches()
-    messages = _noted(core, queue, batches, chunk)
+    batches = BatchView()
+    messages = _noted(counters, queue, batches, chunk)
     await _look_back(batches, chunk, fetch)
     mark = messages[0].batch if messages and messages[0] is not None else None
     while mark is not None and batches.whole(mark) is None and not chunk.at_end and _may_grow(chunk):
         more = await fetch(chunk.next_offset)
-        messages += _noted(core, queue, batches, more)
+        messages += _noted(counters, queue, batches, more)
         chunk = Chunk([*chunk.records, *more.records], more.next_offset, more.at_end)
     if mark is not None and not batches.young(mark):
         await _look_ahead(batches, mark, chunk, fetch)
@@ -122,15 +125,15 @@ async def gather(core: Core, queue: Queue, chunk: Chunk, fetch: Fetch) -> tuple[
     for record, message in zip(chunk.records, messages, strict=True):
         whole = batches.whole(message.batch) if message is not None and message.batch is not None else True
         if whole is not None:
-            (ordered if held < 0 else early).append(_entry(core, queue, record, message, torn=not whole))
+            (ordered if held < 0 else early).append(_entry(queue, record, message, torn=not whole))
         elif held < 0:
             held = record.offset
     return ordered, early, chunk.next_offset if held < 0 else held
 
 
-def _noted(core: Core, queue: Queue, batches: _Batches, chunk: Chunk) -> list[Message | None]:
+def _noted(counters: Counters, queue: Queue, batches: BatchView, chunk: Chunk) -> list[Message | None]:
     """The messages of a chunk, None for what can't be read; their batches are seen."""
-    messages = [_decode(core, queue, record) for record in chunk.records]
+    messages = [_decode(counters, queue, record) for record in chunk.records]
     for record, message in zip(chunk.records, messages, strict=True):
         if message is not None and message.batch is not None:
             batches.see(message.batch, record.timestamp_ms)
@@ -142,7 +145,7 @@ def _may_grow(chunk: Chunk) -> bool:
     return len(chunk.records) < LOOK_AHEAD and sum(len(record.value or b"") for record in chunk.records) < LOOK_AHEAD_BYTES
 
 
-async def _look_back(batches: _Batches, chunk: Chunk, fetch: Fetch) -> None:
+async def _look_back(batches: BatchView, chunk: Chunk, fetch: Fetch) -> None:
     """Sees what is before the chunk of its batches: the window took that, and stopped inside a
     batch.
     """
@@ -161,7 +164,7 @@ async def _look_back(batches: _Batches, chunk: Chunk, fetch: Fetch) -> None:
         back *= WIDER
 
 
-async def _look_ahead(batches: _Batches, mark: BatchMark, chunk: Chunk, fetch: Fetch) -> None:
+async def _look_ahead(batches: BatchView, mark: BatchMark, chunk: Chunk, fetch: Fetch) -> None:
     """Sees what is after the chunk of its batches, until it is known whether one of them is
     whole.
     """
@@ -171,7 +174,7 @@ async def _look_ahead(batches: _Batches, mark: BatchMark, chunk: Chunk, fetch: F
         batches.passed(chunk)
 
 
-def _see_known(batches: _Batches, records: Sequence[Record]) -> None:
+def _see_known(batches: BatchView, records: Sequence[Record]) -> None:
     for record in records:
         try:
             mark = decode_message(record.value, record.headers).batch
@@ -181,19 +184,19 @@ def _see_known(batches: _Batches, records: Sequence[Record]) -> None:
             batches.see(mark, record.timestamp_ms, known=True)
 
 
-def _decode(core: Core, queue: Queue, record: Record) -> Message | None:
+def _decode(counters: Counters, queue: Queue, record: Record) -> Message | None:
     try:
         return decode_message(record.value, record.headers)
     except UndecodableRecord as error:
-        core.count("undecodable_records_total")
+        counters.count("undecodable_records_total")
         logger.error("action=park queue=%s partition=%d offset=%d error=%s", queue.name, record.partition, record.offset, error)
         return None
 
 
-def _entry(core: Core, queue: Queue, record: Record, message: Message | None, *, torn: bool) -> LoadEntry:
+def _entry(queue: Queue, record: Record, message: Message | None, *, torn: bool) -> LoadEntry:
     if message is None or torn:
         reason = Reason.UNDECODABLE if message is None else Reason.TORN_BATCH
         return LoadEntry(record.offset, b"", "0" * len(queue.tags), "", reason)
     # A native record keeps its headers only in our own form.
     value = encode(message) if not message.sender else record.value or b""
-    return core.load_entry(queue, record.offset, record.timestamp_ms, message, value)
+    return load_entry(queue, record.offset, record.timestamp_ms, message, value)

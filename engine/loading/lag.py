@@ -9,36 +9,43 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
-from engine.core import Core
+from engine.catalog.catalog import Catalog
 from engine.loading.loader import Loader
+from engine.log import Log
 from engine.rules.queue import group_name
 from state.errors import StateError
+from state.store import Store
 
 
-class Floors:
-    """What was committed last, by incarnation, partition and tag. One task at a time may `show`."""
+class LagReporter:
+    """What was committed last, by incarnation, partition and tag. One task at a time may
+    `commit`.
+    """
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._shown: dict[tuple[str, int, int], int] = {}
+    def __init__(self, prefix: str, log: Log, store: Store, catalog: Catalog) -> None:
+        self._prefix = prefix
+        self._log = log
+        self._store = store
+        self._catalog = catalog
+        self._committed: dict[tuple[str, int, int], int] = {}
 
-    async def show(self, loaders: Sequence[Loader]) -> None:
+    async def commit(self, loaders: Sequence[Loader]) -> None:
         """Commits the floors that have changed; a unit whose state is lost is left out. Raises
         LogUnavailable.
         """
         groups: dict[str, dict[tuple[str, int], int]] = {}
         for loader in loaders:
-            queue, prefix = loader.queue, self._core.settings.topic_prefix
+            queue = loader.queue
             with contextlib.suppress(StateError):
-                counts = await self._core.store.info(loader.unit, self._core.control.generation, queue.tag_ids)
+                counts = await self._store.info(loader.unit, self._catalog.generation, queue.tag_ids)
                 for tag, count in zip(queue.tags, counts, strict=True):
                     key = (queue.incarnation, loader.partition, tag.id)
-                    if self._shown.get(key) != count.floor:
-                        self._shown[key] = count.floor
-                        groups.setdefault(group_name(prefix, queue.name, tag.name), {})[(queue.topic, loader.partition)] = count.floor
+                    if self._committed.get(key) != count.floor:
+                        self._committed[key] = count.floor
+                        groups.setdefault(group_name(self._prefix, queue.name, tag.name), {})[(queue.topic, loader.partition)] = count.floor
         for group, offsets in groups.items():
-            await self._core.log.commit_group_offsets(group, offsets)
+            await self._log.commit_group_offsets(group, offsets)
 
     def forget(self, incarnation: str) -> None:
         """A queue is gone."""
-        self._shown = {key: floor for key, floor in self._shown.items() if key[0] != incarnation}
+        self._committed = {key: floor for key, floor in self._committed.items() if key[0] != incarnation}

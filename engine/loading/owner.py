@@ -2,9 +2,8 @@
 
 A unit is taken up when this worker touches it (a send, a receive, a waiter) and nobody owns it; it
 is given up after IDLE_S of silence. So an idle queue costs nothing, and a crashed owner is replaced
-by whoever is asked next. Neighbours: `loader.py` does the work for one unit; `lag.py` tells Kafka's
-tools; `rebuild.py` for lost state. Must not know verbs. Longer than 250 lines: taking, draining,
-looking, loading and giving up are one rhythm over the same owned units.
+by whoever is asked next. Longer than 250 lines: taking, draining, looking, loading and giving up
+are one rhythm over the same owned units.
 """
 
 from __future__ import annotations
@@ -12,15 +11,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
-import secrets
 from collections.abc import Awaitable, Callable, Iterable
+from typing import Protocol
 
-from engine.core import Core, now_ms
 from engine.errors import LogUnavailable, Unavailable
-from engine.loading.lag import Floors
-from engine.loading.loader import LEASE_MS, REBUILD_LEASE_MS, Loader
+from engine.journal.outbox import Journal, Outbox
+from engine.loading.lag import LagReporter
+from engine.loading.loader import LEASE_MS, REBUILD_LEASE_MS, Loader, Loading
+from engine.rules.contention import Activity
 from engine.rules.queue import Queue
+from engine.runtime.clock import now_ms
+from engine.runtime.service import Periodic
+from engine.window.body_cache import BodyCache
 from state.background import Background
 from state.cancel import end
 from state.errors import Fenced, StateError, StateLost
@@ -55,86 +57,104 @@ STOPPED_S = 60.0
 REFRESH_S = 2.0
 
 
-class Loaders:
-    """Loaders of this worker. `waits(queue)` says whether somebody waits for messages of a queue
-    here.
-    """
+class Waiting(Protocol):
+    """Who waits for messages here."""
 
-    def __init__(self, core: Core, waits: Callable[[Queue], bool]) -> None:
-        self._core = core
-        self._waits = waits
-        self.worker = f"{os.getpid()}-{secrets.token_hex(4)}"
+    def waits(self, queue: Queue) -> bool:
+        """Whether somebody waits for messages of a queue."""
+
+
+class Rebuilding(Protocol):
+    """What this worker is rebuilding."""
+
+    def holds(self, unit: Unit) -> bool:
+        """Whether a unit is being rebuilt here: its lease must not get shorter, nor end as idle."""
+
+    def recover_soon(self, queue: Queue) -> None:
+        """Rebuilds what a queue has lost, beside the caller."""
+
+
+class UnitOwner:
+    """The units that this worker owns. `worker` is its name among all workers."""
+
+    def __init__(
+        self, worker: str, parts: Loading, journal: Journal, rebuilder: Rebuilding, waiting: Waiting, activity: Activity, bodies: BodyCache
+    ) -> None:
         self.owned: dict[Unit, Loader] = {}
-        self._touched: dict[Unit, float] = {}
+        self._worker = worker
+        self._parts = parts
+        self._store = parts.store
+        self._catalog = parts.catalog
+        self._log = parts.log
+        self._journal = journal
+        self._rebuilder = rebuilder
+        self._waiting = waiting
+        self._activity = activity
+        self._bodies = bodies
+        self._used: dict[Unit, float] = {}
         self._ask_again: dict[Unit, float] = {}
         self._looked: dict[str, float] = {}
         self._looked_at_all = 0.0
         self._looking: dict[str, asyncio.Task[bool]] = {}
         self._loads: dict[Unit, asyncio.Task[None]] = {}
-        self._floors = Floors(core)
+        self._lag = LagReporter(parts.settings.topic_prefix, parts.log, parts.store, parts.catalog)
         self._background = Background()
-        self._tasks: list[asyncio.Task[None]] = []
-        core.touched = self.touch
-        core.nudge = self.nudge
-        core.journaled = self.journaled
-        core.rebuilt = self.rebuilt
-        core.stopped = self.stopped
-        core.control.gone.append(self._gone)
+        jobs = (
+            (self._own_all, TICK_S),
+            (self._drain_all, DRAIN_S),
+            (self._poll_ends, ENDS_S),
+            (self._report_lag, FLOORS_S),
+            (self._count_workers, COUNT_S),
+        )
+        self._services = [Periodic(job.__name__, job, every_s, quiet=(StateError, Unavailable)) for job, every_s in jobs]
 
     async def start(self) -> None:
-        if not self._tasks:
-            jobs = (
-                (self._own_all, TICK_S),
-                (self._drain_all, DRAIN_S),
-                (self._look_all, ENDS_S),
-                (self._show_floors, FLOORS_S),
-                (self._count_workers, COUNT_S),
-            )
-            self._tasks = [self._background.start(self._every(job, period), job.__name__) for job, period in jobs]
+        for service in self._services:
+            await service.start()
 
     async def stop(self) -> None:
         """Drains what is owned and gives it up."""
-        await end(*self._tasks, *self._loads.values(), *self._looking.values())
-        self._tasks = []
+        await asyncio.gather(*(service.stop() for service in self._services))
+        await end(*self._loads.values(), *self._looking.values())
         for loader in list(self.owned.values()):
             with contextlib.suppress(StateError, Unavailable):
-                while await loader.drain():
+                while await loader.outbox.drain():
                     pass
-                await self._core.store.disown(loader.unit, loader.epoch)
+                await self._store.disown(loader.unit, loader.epoch)
         self.owned.clear()
 
-    def touch(self, queue: Queue, partition: int) -> None:
+    def note_use(self, queue: Queue, partition: int) -> None:
         """There is traffic on a unit: somebody must own it."""
         now = asyncio.get_running_loop().time()
-        self._touched[queue.units[partition]] = now
-        self._core.crowd.used(queue.incarnation, now)
+        self._used[queue.units[partition]] = now
+        self._activity.note_use(queue.incarnation, now)
 
-    def nudge(self, queue: Queue, partition: int, seen: Received | Probed) -> None:
+    def load_soon(self, queue: Queue, partition: int, seen: Received | Probed) -> None:
         """A receive saw the window of a unit: when it runs low, or nothing in it is free, load now,
         not at the next look.
         """
         loader = self.owned.get(queue.units[partition])
         kept = seen.open - seen.lent
-        low = kept * 2 < self._core.settings.window_messages or (seen.hungry and kept < MAX_OPEN)
+        low = kept * 2 < self._parts.settings.window_messages or (seen.hungry and kept < MAX_OPEN)
         if loader is not None and seen.cursor < loader.end and low and not loader.stalled:
             self._load_if_short(loader)
 
-    def rebuilt(self, unit: Unit) -> None:
+    def forget_cursors(self, unit: Unit) -> None:
         """The cursors of a unit may have gone back: what its loader knew of them holds no more."""
         loader = self.owned.get(unit)
         if loader is not None:
             loader.cursors = {}
-            loader.seen = -1
+            loader.ordered_until = -1
 
-    def stopped(self, queue: Queue) -> int:
+    def stalled_partitions(self, queue: Queue) -> int:
         """Partitions owned here in which nothing was loaded for STOPPED_S though Kafka has more and
         the window has room.
         """
         before = asyncio.get_running_loop().time() - STOPPED_S
         loaders = [loader for unit in queue.units if (loader := self.owned.get(unit))]
-        return sum(loader.held is not None and loader.held[1] < before for loader in loaders)
+        return sum(loader.stuck_at is not None and loader.stuck_at[1] < before for loader in loaders)
 
-    async def journaled(self, queue: Queue, partition: int, seq: int) -> None:
+    async def wait_journaled(self, queue: Queue, partition: int, seq: int) -> None:
         """Returns when the journal has entry `seq` of a unit.
 
         Raises LogUnavailable after 5 s, or when Redis lost its state before the journal had it (the
@@ -147,13 +167,13 @@ class Loaders:
             loader = self.owned.get(unit)
             with contextlib.suppress(StateError):
                 if loader is not None:
-                    await loader.drain()
-                base, drained = await self._core.store.drained_seq(unit)
+                    await loader.outbox.drain()
+                base, drained = await self._store.drained_seq(unit)
                 if seq <= base:
                     raise LogUnavailable(f"the state of queue {queue.name!r} was lost before the journal had this: it may be forgotten")
                 if drained >= seq:
                     return
-            self.touch(queue, partition)
+            self.note_use(queue, partition)
             await asyncio.sleep(0.02)
         raise LogUnavailable(f"the journal of queue {queue.name!r} did not come to entry {seq} within 5 s")
 
@@ -161,38 +181,28 @@ class Loaders:
         """How long the oldest entry of the units owned here has waited for the journal, in seconds;
         0 = none waits.
         """
-        since = [loader.waiting_since_ms for loader in self.owned.values() if loader.waiting_since_ms]
+        since = [loader.outbox.waiting_since_ms for loader in self.owned.values() if loader.outbox.waiting_since_ms]
         return max(0.0, (now_ms() - min(since)) / 1000) if since else 0.0
-
-    async def _every(self, job: Callable[[], object], period: float) -> None:
-        while True:
-            await asyncio.sleep(period)
-            try:
-                await job()  # type: ignore[misc]
-            except (StateError, Unavailable) as error:
-                logger.debug("action=%s error=%s", job.__name__, error)
-            except Exception:
-                logger.exception("action=%s", job.__name__)
 
     async def _own_all(self) -> None:
         """Takes and renews leases; gives up idle units."""
         now = asyncio.get_running_loop().time()
         wanted: list[Unit] = []
         idle: list[Unit] = []
-        for unit, at in list(self._touched.items()):
-            queue = self._core.control.by_incarnation.get(unit.incarnation)
+        for unit, at in list(self._used.items()):
+            queue = self._catalog.by_incarnation.get(unit.incarnation)
             if queue is None:
                 self._forget(unit)
-            elif now - at > IDLE_S and not self._waits(queue) and unit not in self._core.rebuilding:
+            elif now - at > IDLE_S and not self._waiting.waits(queue) and not self._rebuilder.holds(unit):
                 idle.append(unit)
             elif self._ask_again.get(unit, 0) <= now:
                 wanted.append(unit)
         await asyncio.gather(*(self._own(unit, now) for unit in wanted), *(self._give_up(unit) for unit in idle))
 
     async def _own(self, unit: Unit, now: float) -> None:
-        lease_ms = REBUILD_LEASE_MS if unit in self._core.rebuilding else LEASE_MS
-        owned = await self._core.store.own(unit, self.worker, lease_ms=lease_ms)
-        queue = self._core.control.by_incarnation.get(unit.incarnation)
+        lease_ms = REBUILD_LEASE_MS if self._rebuilder.holds(unit) else LEASE_MS
+        owned = await self._store.own(unit, self._worker, lease_ms=lease_ms)
+        queue = self._catalog.by_incarnation.get(unit.incarnation)
         if not owned.ours or queue is None:
             self._drop(unit)
             self._ask_again[unit] = now + min(owned.number, 1000) / 1000
@@ -200,22 +210,23 @@ class Loaders:
         self._ask_again[unit] = now + RENEW_S
         loader = self.owned.get(unit)
         if loader is None or loader.epoch != owned.number:
-            self.owned[unit] = Loader(self._core, queue, unit.partition, owned.number)
+            outbox = Outbox(self._journal, queue.name, unit, owned.number)
+            self.owned[unit] = Loader(self._parts, queue, unit.partition, owned.number, outbox)
             self._looked.pop(unit.incarnation, None)
         if owned.generation is None:
-            self._core.recover_soon(queue)
+            self._rebuilder.recover_soon(queue)
 
     async def _give_up(self, unit: Unit) -> None:
         loader = self.owned.get(unit)
         if loader is not None:
             with contextlib.suppress(Fenced):
-                if await loader.drain() or not await self._core.store.disown(unit, loader.epoch):
+                if await loader.outbox.drain() or not await self._store.disown(unit, loader.epoch):
                     return
         self._forget(unit)
 
     def _forget(self, unit: Unit) -> None:
         self._drop(unit)
-        self._touched.pop(unit, None)
+        self._used.pop(unit, None)
         self._ask_again.pop(unit, None)
 
     def _drop(self, unit: Unit) -> None:
@@ -233,10 +244,10 @@ class Loaders:
         now = asyncio.get_running_loop().time()
         due = []
         for loader in self.owned.values():
-            if loader.drained_at < self._touched.get(loader.unit, 0) + DRAIN_S or now - loader.drained_at > QUIET_DRAIN_S:
+            if loader.drained_at < self._used.get(loader.unit, 0) + DRAIN_S or now - loader.drained_at > QUIET_DRAIN_S:
                 loader.drained_at = now
                 due.append(loader)
-        await asyncio.gather(*(self._guard(loader, loader.drain) for loader in due))
+        await asyncio.gather(*(self._guard(loader, loader.outbox.drain) for loader in due))
 
     async def _guard(self, loader: Loader, work: Callable[[], Awaitable[object]]) -> None:
         """Runs work of a loader; one that is fenced is no longer ours.
@@ -254,23 +265,23 @@ class Loaders:
                 # owns it.
                 self._ask_again.pop(loader.unit, None)
         except StateLost:
-            self._core.recover_soon(loader.queue)
+            self._rebuilder.recover_soon(loader.queue)
         except (StateError, Unavailable) as error:
             logger.debug("action=load queue=%s partition=%d error=%s", loader.queue.name, loader.partition, error)
 
-    async def _look_all(self) -> None:
+    async def _poll_ends(self) -> None:
         """Looks at the ends of the log for queues with traffic, all in one request; every
         QUIET_LOOK_S for the rest (as `_drain_all`).
         """
         now = asyncio.get_running_loop().time()
-        queues = {u.incarnation: q for u in self.owned if (q := self._core.control.by_incarnation.get(u.incarnation))}
+        queues = {u.incarnation: q for u in self.owned if (q := self._catalog.by_incarnation.get(u.incarnation))}
         if now - self._looked_at_all > QUIET_LOOK_S:
             self._looked_at_all = now
             due = list(queues.values())
         else:
-            due = [q for q in queues.values() if self._waits(q) or any(now - self._touched.get(u, 0) < 2 for u in q.units)]
+            due = [q for q in queues.values() if self._waiting.waits(q) or any(now - self._used.get(u, 0) < 2 for u in q.units)]
         if due:
-            await self._look(due)
+            await self._check_ends(due)
 
     async def refresh(self, queue: Queue) -> bool:
         """Before an empty answer: whether Kafka had more than the window, and some of it is in the
@@ -279,7 +290,7 @@ class Loaders:
         Looks at Kafka at most once in ENDS_S per queue; concurrent callers share a look.
         """
         for partition in range(queue.record.partitions):
-            self.touch(queue, partition)
+            self.note_use(queue, partition)
         now = asyncio.get_running_loop().time()
         if now - self._looked.get(queue.incarnation, -1.0) < ENDS_S:
             return False
@@ -296,14 +307,14 @@ class Loaders:
         now = asyncio.get_running_loop().time()
         try:
             await asyncio.gather(*(self._own(unit, now) for unit in queue.units if unit not in self.owned))
-            before = self._core.counts.get("loaded_chunks_total", 0)
-            await self._look([queue])
+            before = self._parts.counters.get("loaded_chunks_total")
+            await self._check_ends([queue])
             loads = [task for unit in queue.units if (task := self._loads.get(unit))]
             if loads:
                 await asyncio.wait(loads, timeout=2)
             elsewhere = [unit for unit in queue.units if unit not in self.owned]
             loaded = bool(elsewhere) and await self._loaded_elsewhere(queue, elsewhere)
-            return loaded or self._core.counts.get("loaded_chunks_total", 0) > before
+            return loaded or self._parts.counters.get("loaded_chunks_total") > before
         except (StateError, Unavailable) as error:
             logger.debug("action=refresh queue=%s error=%s", queue.name, error)
             return False
@@ -312,23 +323,23 @@ class Loaders:
         """Waits until the owners of units, other workers, have loaded what an empty window lacks:
         after a loss, or what came natively.
         """
-        ends = await self._core.log.end_offsets([(queue.topic, unit.partition) for unit in units])
+        ends = await self._log.end_offsets([(queue.topic, unit.partition) for unit in units])
         for waits in range(ELSEWHERE_TRIES):
-            probes = await asyncio.gather(*(self._core.store.probe(u, self._core.control.generation, queue.tag_ids[0]) for u in units))
+            probes = await asyncio.gather(*(self._store.probe(u, self._catalog.generation, queue.tag_ids[0]) for u in units))
             looks = zip(units, probes, strict=True)
             if not any(look.bodies == 0 and look.cursor < ends.get((queue.topic, unit.partition), 0) for unit, look in looks):
                 return waits > 0
             await asyncio.sleep(TICK_S)
         return False
 
-    async def _look(self, queues: Iterable[Queue]) -> None:
+    async def _check_ends(self, queues: Iterable[Queue]) -> None:
         loaders = [loader for q in queues for unit in q.units if (loader := self.owned.get(unit))]
         if not loaders:
             return
-        ends = await self._core.log.end_offsets([(loader.queue.topic, loader.partition) for loader in loaders])
+        ends = await self._log.end_offsets([(loader.queue.topic, loader.partition) for loader in loaders])
         now = asyncio.get_running_loop().time()
         for loader in loaders:
-            current = self._core.control.by_incarnation.get(loader.unit.incarnation)
+            current = self._catalog.by_incarnation.get(loader.unit.incarnation)
             if current is not None:
                 loader.queue = current
             loader.end = max(loader.end, ends.get((loader.queue.topic, loader.partition), 0))
@@ -336,8 +347,8 @@ class Loaders:
             self._load_if_short(loader)
 
     def _load_if_short(self, loader: Loader) -> None:
-        known = loader.cursors.keys() == set(loader.queue.tag_ids) and not loader.behind(loader.end)
-        if known or loader.unit in self._loads or asyncio.get_running_loop().time() < loader.rest_until:
+        known = loader.cursors.keys() == set(loader.queue.tag_ids) and not loader.lags(loader.end)
+        if known or loader.unit in self._loads or asyncio.get_running_loop().time() < loader.retry_after:
             return
         task = self._background.start(self._guard(loader, lambda: self._catch_up(loader)), "load")
         self._loads[loader.unit] = task
@@ -346,40 +357,41 @@ class Loaders:
     async def _catch_up(self, loader: Loader) -> None:
         """Loads until the window is full or has everything."""
         end, before = loader.end, loader.cursors
-        await loader.look()
-        if loader.behind(end) and before and loader.cursors != before:
+        await loader.refresh_cursors()
+        if loader.lags(end) and before and loader.cursors != before:
             await asyncio.sleep(GRACE_S)
-            await loader.look()
-        if not loader.behind(end):
+            await loader.refresh_cursors()
+        if not loader.lags(end):
             return
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()
             if not await loader.load():
                 break
-            self._core.count("loaded_chunks_total")
+            self._parts.counters.count("loaded_chunks_total")
         if loader.stalled:
-            loader.rest_until = loop.time() + min(REST * (loop.time() - began), REST_S)
+            loader.retry_after = loop.time() + min(REST * (loop.time() - began), REST_S)
 
     async def _count_workers(self) -> None:
         """What follows from how many workers there are; one that has come just now may have missed
         wake-ups.
         """
-        store, bodies = self._core.store, self._core.bodies
+        store, bodies = self._store, self._bodies
         try:
             workers = await store.workers()
         except StateError:
             workers = 0  # not known
         bodies.count(workers)
-        before, store.alone = store.alone, bodies.alone
+        before, store.alone = store.alone, bodies.is_only_worker
         if before and not store.alone:
-            await store.wake({unit.incarnation for unit in self._touched})
+            await store.wake({unit.incarnation for unit in self._used})
 
-    async def _show_floors(self) -> None:
-        await self._floors.show(list(self.owned.values()))
+    async def _report_lag(self) -> None:
+        await self._lag.commit(list(self.owned.values()))
 
-    def _gone(self, queue: Queue) -> None:
+    def forget_queue(self, queue: Queue) -> None:
+        """A queue is gone: none of its units is owned any more."""
         for unit in queue.units:
             self._forget(unit)
         self._looked.pop(queue.incarnation, None)
-        self._floors.forget(queue.incarnation)
+        self._lag.forget(queue.incarnation)

@@ -15,7 +15,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its public names are not marked as exported
     AdminClient,
     AlterConfigOpType,
@@ -29,7 +30,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its public 
 from engine.errors import LogUnavailable
 from engine.log.kafka_errors import MOVING, TIMED_OUT, UNKNOWN, client_logger, engine_error, error_of, note
 from engine.log.offsets import LATEST, Offsets
-from engine.log.shapes import TopicSpec, Unit
+from engine.log.shapes import TopicPartition, TopicSpec
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -120,10 +121,10 @@ class Admin:
             bounds = {"request_timeout": _REQUEST_S, "operation_timeout": _REQUEST_S}
             await self._all_but(lambda client: client.delete_topics(list(names), **bounds), UNKNOWN)
 
-    async def delete_records(self, offsets: Mapping[Unit, int]) -> None:
+    async def delete_records(self, offsets: Mapping[TopicPartition, int]) -> None:
         """See `Log.delete_records`."""
         if offsets:
-            parts = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
+            parts = [ClientPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
             await self._all_but(lambda client: client.delete_records(parts, request_timeout=_REQUEST_S), UNKNOWN)
 
     async def set_topic_config(self, topic: str, config: Mapping[str, str]) -> None:
@@ -140,11 +141,11 @@ class Admin:
             raise engine_error(error)
         return {name: entry.value for entries in found.values() for name, entry in entries.items()}
 
-    async def commit_group_offsets(self, group: str, offsets: Mapping[Unit, int]) -> None:
+    async def commit_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """See `Log.commit_group_offsets`."""
         if not offsets:
             return
-        parts = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
+        parts = [ClientPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
         request = [ConsumerGroupTopicPartitions(group, parts)]
         # Asked for every few seconds, and harmless if it is done late: one client for all, and
         # never timed out by the client (see `offsets.py`), only by us.

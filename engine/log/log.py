@@ -8,6 +8,7 @@ LogUnavailable unless said otherwise.
 from __future__ import annotations
 
 import asyncio
+import bisect
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -16,15 +17,18 @@ from engine.log.admin import Admin
 from engine.log.appender import Appender
 from engine.log.offsets import EARLIEST, LATEST, Offsets
 from engine.log.reader_pool import Readers
-from engine.log.shapes import Appended, Chunk, Headers, Record, TopicSpec, Unit
+from engine.log.shapes import Appended, Chunk, Headers, Record, TopicPartition, TopicSpec
 
-__all__ = ["Appended", "Chunk", "Headers", "Log", "Record", "TopicSpec", "Unit"]
+__all__ = ["Appended", "Chunk", "Headers", "Log", "Record", "TopicPartition", "TopicSpec"]
 
 # Who waits at the end of a partition asks the broker this often, and hears of a record at once all
 # the same. Asked every 10 ms, as by readers that must be free for another place soon, an idle
 # worker cost the broker 100 requests a second.
 TAIL_WAIT_MS = 500
 _ADMIN_THREADS = 8
+# Records that lie so close together are read by one fetch, with what lies between them.
+NEAR_OFFSETS = 200
+READ_AT_BYTES = 64_000_000
 
 
 def _client_config(bootstrap: str, client_id: str) -> dict[str, Any]:
@@ -117,19 +121,37 @@ class Log:
         readers = self._tails if wait_ms else self._readers
         return await readers.fetch((topic, partition), offset, max_records, max_bytes, wait_ms)
 
-    async def end_offsets(self, parts: Sequence[Unit]) -> dict[Unit, int]:
+    async def read_at(self, topic: str, partition: int, offsets: Sequence[int]) -> dict[int, Record]:
+        """The records at these offsets; one that Kafka no longer has is absent. Raises
+        LogUnavailable.
+        """
+        found: dict[int, Record] = {}
+        wanted = sorted(offsets)
+        at = 0
+        while at < len(wanted):
+            last = at
+            while last + 1 < len(wanted) and wanted[last + 1] - wanted[at] < NEAR_OFFSETS:
+                last += 1
+            chunk = await self.fetch(topic, partition, wanted[at], wanted[last] - wanted[at] + 1, READ_AT_BYTES)
+            asked = set(wanted[at : last + 1])
+            found.update({record.offset: record for record in chunk.records if record.offset in asked})
+            done = bisect.bisect_left(wanted, chunk.next_offset)
+            at = max(at + 1, min(done, last + 1))
+        return found
+
+    async def end_offsets(self, parts: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset after the last record of each of `parts` (topic, partition); a missing
         partition is absent. One request.
         """
         return await self._offsets.at(parts, LATEST)
 
-    async def start_offsets(self, parts: Sequence[Unit]) -> dict[Unit, int]:
+    async def start_offsets(self, parts: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset still kept of each of `parts`; a missing partition is absent. One
         request.
         """
         return await self._offsets.at(parts, EARLIEST)
 
-    async def offsets_at(self, parts: Sequence[Unit], at_ms: int) -> dict[Unit, int]:
+    async def offsets_at(self, parts: Sequence[TopicPartition], at_ms: int) -> dict[TopicPartition, int]:
         """The first offset whose timestamp is >= `at_ms` (epoch ms), the end offset if there is
         none; missing ones absent.
         """
@@ -148,7 +170,7 @@ class Log:
         """Deletes topics; a missing one is fine."""
         await self._admin.delete_topics(names)
 
-    async def delete_records(self, offsets: Mapping[Unit, int]) -> None:
+    async def delete_records(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Deletes the records below the given offset of each partition; a missing partition is
         fine.
         """
@@ -180,7 +202,7 @@ class Log:
         """
         return await self._admin.topic_id(topic)
 
-    async def commit_group_offsets(self, group: str, offsets: Mapping[Unit, int]) -> None:
+    async def commit_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Writes offsets of a consumer group, for lag tools; a missing partition is skipped. The
         group must have no members.
         """

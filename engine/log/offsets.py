@@ -16,11 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as ClientPartition
 
 from engine.errors import LogUnavailable
 from engine.log.kafka_errors import MOVING, NO_LEADER, UNKNOWN, UNKNOWN_PARTITION, client_logger, engine_error, error_of, note
-from engine.log.shapes import Unit
+from engine.log.shapes import TopicPartition
 from state.background import Background
 
 # Times that the protocol's ListOffsets takes for the ends of a partition.
@@ -92,12 +93,12 @@ class Offsets:
         """The end of a client may take a moment: not on the loop."""
         await asyncio.get_running_loop().run_in_executor(self._threads, old.clear)
 
-    async def at(self, parts: Sequence[Unit], at_ms: int, *, wait_for_unknown: bool = False) -> dict[Unit, int]:
+    async def at(self, parts: Sequence[TopicPartition], at_ms: int, *, wait_for_unknown: bool = False) -> dict[TopicPartition, int]:
         """The offset at a time (epoch ms, LATEST, EARLIEST), of each of `parts` that exists (or,
         waiting, comes to exist). -1 = none.
         """
-        found: dict[Unit, int] = {}
-        missing: Sequence[Unit] = list(parts)
+        found: dict[TopicPartition, int] = {}
+        missing: Sequence[TopicPartition] = list(parts)
         deadline = time.monotonic() + _SETTLE_S
         if wait_for_unknown and parts:
             await self._in_thread(partial(self._known, {topic for topic, _ in parts}))
@@ -111,13 +112,13 @@ class Offsets:
                 await asyncio.sleep(_RETRY_S)
         return found
 
-    def _ask(self, parts: Sequence[Unit], at_ms: int) -> tuple[dict[Unit, int], dict[Unit, KafkaError]]:
+    def _ask(self, parts: Sequence[TopicPartition], at_ms: int) -> tuple[dict[TopicPartition, int], dict[TopicPartition, KafkaError]]:
         """One request for all: offsets and faults by unit. Blocks; for threads. Raises
         KafkaException when no broker answers.
         """
-        found: dict[Unit, int] = {}
-        faults: dict[Unit, KafkaError] = {}
-        asked = [TopicPartition(topic, partition, at_ms) for topic, partition in parts]
+        found: dict[TopicPartition, int] = {}
+        faults: dict[TopicPartition, KafkaError] = {}
+        asked = [ClientPartition(topic, partition, at_ms) for topic, partition in parts]
         try:
             rows = self.asker.offsets_for_times(asked, timeout=_REQUEST_S) if asked else []
         except KafkaException as fault:
@@ -134,7 +135,7 @@ class Offsets:
                 found[unit] = max(row.offset, _NO_OFFSET)
         return found, faults
 
-    def _to_repeat(self, faults: Mapping[Unit, KafkaError], wait_for_unknown: bool) -> list[Unit]:
+    def _to_repeat(self, faults: Mapping[TopicPartition, KafkaError], wait_for_unknown: bool) -> list[TopicPartition]:
         """The units worth another try; the others don't exist. Refreshes the client's memory, which
         it does not do itself.
 
@@ -146,7 +147,7 @@ class Offsets:
         known = self._known({topic for topic, _ in faults})
         return [unit for unit in faults if wait_for_unknown or unit in known]
 
-    def _known(self, topics: Set[str]) -> set[Unit]:
+    def _known(self, topics: Set[str]) -> set[TopicPartition]:
         """The existing partitions of `topics`, asked anew. Blocks; for threads."""
         if len(topics) > _ASK_ALL:
             answers = [self.asker.list_topics(timeout=_REQUEST_S)]
@@ -155,13 +156,13 @@ class Offsets:
         found = {name: topic for answer in answers for name, topic in answer.topics.items() if name in topics}
         return {(name, partition) for name, topic in found.items() for partition in topic.partitions}
 
-    async def at_time(self, parts: Sequence[Unit], at_ms: int) -> dict[Unit, int]:
+    async def at_time(self, parts: Sequence[TopicPartition], at_ms: int) -> dict[TopicPartition, int]:
         """See `Log.offsets_at`."""
         found = await self.at(parts, max(0, at_ms))
         later = [unit for unit, offset in found.items() if offset < 0]
         return {**found, **await self.at(later, LATEST)} if later else found
 
-    def end_of(self, unit: Unit) -> int | None:
+    def end_of(self, unit: TopicPartition) -> int | None:
         """The end offset of one partition, None while it has no leader. Blocks; for threads.
 
         Raises KafkaException if there is no such partition or no broker answers.

@@ -12,11 +12,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as ClientPartition
 
 from engine.errors import LogUnavailable
 from engine.log.kafka_errors import NO_SUCH_OFFSET, PARTITION_EOF, UNKNOWN, client_logger, engine_error, error_of, note
-from engine.log.shapes import Chunk, Headers, Record, Unit
+from engine.log.shapes import Chunk, Headers, Record, TopicPartition
 
 _SLICE = 500  # Records taken from the client at a time; bounds what is held beyond max_bytes.
 _PATIENCE_S = 5.0  # A fetch without any sign from the broker fails after that.
@@ -52,9 +53,9 @@ class Reader:
     fetch), None = not known now.
     """
 
-    def __init__(self, config: dict[str, Any], end_of: Callable[[Unit], int | None]) -> None:
+    def __init__(self, config: dict[str, Any], end_of: Callable[[TopicPartition], int | None]) -> None:
         self._end_of = end_of
-        self.unit: Unit | None = None
+        self.unit: TopicPartition | None = None
         self.position = 0
         self.made_at = time.monotonic()
         self.used_at = 0.0
@@ -62,10 +63,10 @@ class Reader:
         self.heard_at = self.made_at
         self.stopping = False
         self._held: deque[Message] = deque()
-        self._known: set[Unit] = set()
+        self._known: set[TopicPartition] = set()
         self._consumer = Consumer({**READ_CONFIG, **config, "error_cb": note}, logger=client_logger)
 
-    def stands_at(self, unit: Unit, offset: int) -> bool:
+    def stands_at(self, unit: TopicPartition, offset: int) -> bool:
         """Whether a fetch at that place goes on without a new assignment."""
         return self.unit == unit and self.position == offset
 
@@ -80,7 +81,7 @@ class Reader:
         self.unit = None
         self._consumer.close()
 
-    def fetch(self, unit: Unit, offset: int, max_records: int, max_bytes: int, wait_s: float) -> Chunk:
+    def fetch(self, unit: TopicPartition, offset: int, max_records: int, max_bytes: int, wait_s: float) -> Chunk:
         """See `Log.fetch`; `wait_s` counts from now."""
         try:
             return self._fetch(unit, offset, max_records, max_bytes, wait_s)
@@ -91,11 +92,11 @@ class Reader:
             self._forget(unit)
             raise
 
-    def _forget(self, unit: Unit) -> None:
+    def _forget(self, unit: TopicPartition) -> None:
         self._known.discard(unit)
         self.unit = None  # the next fetch assigns anew, which drops whatever is queued
 
-    def _fetch(self, unit: Unit, offset: int, max_records: int, max_bytes: int, wait_s: float) -> Chunk:
+    def _fetch(self, unit: TopicPartition, offset: int, max_records: int, max_bytes: int, wait_s: float) -> Chunk:
         began = time.monotonic()
         at_end = truncated = False
         known = 0
@@ -128,7 +129,7 @@ class Reader:
             else:
                 truncated = self._recover(unit, error) or truncated
 
-    def _recover(self, unit: Unit, error: KafkaError) -> bool:
+    def _recover(self, unit: TopicPartition, error: KafkaError) -> bool:
         """Takes the nearest place that there is. Whether records are missing before it."""
         if error.code() in UNKNOWN:
             self._look(unit)
@@ -173,7 +174,7 @@ class Reader:
                 return True
             self._held.popleft()
 
-    def _take_place(self, unit: Unit, offset: int) -> None:
+    def _take_place(self, unit: TopicPartition, offset: int) -> None:
         """Assigns the place. A topic new to this client is asked for first: that takes ms, to wait
         until it asks itself 1 s.
         """
@@ -181,10 +182,10 @@ class Reader:
         self.unit = None
         if unit not in self._known:
             self._look(unit)
-        self._consumer.assign([TopicPartition(unit[0], unit[1], offset)])
+        self._consumer.assign([ClientPartition(unit[0], unit[1], offset)])
         self.unit, self.position = unit, offset
 
-    def _look(self, unit: Unit) -> None:
+    def _look(self, unit: TopicPartition) -> None:
         """Refreshes what the client knows of the topic. Raises LogUnavailable if there is no such
         partition.
         """
@@ -193,14 +194,14 @@ class Reader:
             raise LogUnavailable(f"Kafka has no partition {unit[1]} of topic {unit[0]}")
         self._known.add(unit)
 
-    def _bounds(self, unit: Unit) -> tuple[int, int]:
+    def _bounds(self, unit: TopicPartition) -> tuple[int, int]:
         """First and end offset, asked of the broker."""
         return self._watermarks(unit, cached=False) or (0, 0)
 
-    def _watermarks(self, unit: Unit, *, cached: bool) -> tuple[int, int] | None:
-        return self._consumer.get_watermark_offsets(TopicPartition(*unit), timeout=_METADATA_S, cached=cached)
+    def _watermarks(self, unit: TopicPartition, *, cached: bool) -> tuple[int, int] | None:
+        return self._consumer.get_watermark_offsets(ClientPartition(*unit), timeout=_METADATA_S, cached=cached)
 
-    def _gather(self, unit: Unit, max_records: int, max_bytes: int, truncated: bool) -> Chunk:
+    def _gather(self, unit: TopicPartition, max_records: int, max_bytes: int, truncated: bool) -> Chunk:
         """Records from what is held and read ahead, at least one; never waits. Their next_offset is
         the new place.
         """

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from engine.errors import LogUnavailable
 from engine.log.reader import Reader
-from engine.log.shapes import Chunk, Unit
+from engine.log.shapes import Chunk, TopicPartition
 from state.background import Background
 from state.cancel import end
 
@@ -39,7 +39,7 @@ class Readers:
     `end_of` is handed on to each `Reader`.
     """
 
-    def __init__(self, config: dict[str, Any], end_of: Callable[[Unit], int | None]) -> None:
+    def __init__(self, config: dict[str, Any], end_of: Callable[[TopicPartition], int | None]) -> None:
         self._config = config
         self._end_of = end_of
         self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="lw-log-read")
@@ -69,7 +69,7 @@ class Readers:
         await asyncio.gather(*map(self._close, readers))
         self._threads.shutdown(wait=True)
 
-    async def fetch(self, unit: Unit, offset: int, max_records: int, max_bytes: int, wait_ms: int) -> Chunk:
+    async def fetch(self, unit: TopicPartition, offset: int, max_records: int, max_bytes: int, wait_ms: int) -> Chunk:
         """See `Log.fetch`."""
         self._check()
         await self._free.acquire()
@@ -92,7 +92,7 @@ class Readers:
         # has come back.
         return await asyncio.shield(task)
 
-    def _choose(self, unit: Unit, offset: int) -> Reader:
+    def _choose(self, unit: TopicPartition, offset: int) -> Reader:
         """The reader that stands at that place, else one without a place, else a new one, else the
         longest unused.
         """

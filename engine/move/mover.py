@@ -5,8 +5,7 @@ Steps, each may be the last before a crash: held at the source (dying or claimed
 -> appended to the target -> in the target's window -> settled at the source. Whoever takes over
 after a crash looks first whether the target has the message; of two copies in the target's log the
 first counts, and the window drops the other by its move key. So there is one delivery at rest,
-whatever is killed in between. Neighbours: `receiver.py`, `leases.py` bring dying messages,
-`redrive.py` claimed ones. Must not know HTTP.
+whatever is killed in between.
 """
 
 from __future__ import annotations
@@ -14,25 +13,31 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
-import zlib
 from collections.abc import Coroutine, Sequence, Set
 from typing import Any
 
 import msgspec
 
-from engine.core import CLOCK_MARGIN_MS, MOVE_MS, Core, now_ms
+from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, LogUnavailable, Unavailable
-from engine.rules.fifo import partition_of
+from engine.log import LOG_TIME_MARGIN_MS, Log
+from engine.rules.ids import Ids
 from engine.rules.limits import RESERVED_ATTRIBUTE
+from engine.rules.placement import moved_partition
 from engine.rules.queue import Queue
+from engine.runtime.clock import now_ms
+from engine.runtime.counters import Counters
 from engine.runtime.failpoints import reached
-from engine.window.retention import expire, gone
+from engine.window.body_source import BodySource
+from engine.window.entry import load_entry
+from engine.window.window import MOVER_LEASE_MS, Window
+from engine.window.write_through import WriteThrough
 from schemas.records import Attribute, Message, Origin, TagRecord
 from schemas.vocabulary import NATIVE_SENDER
 from schemas.wire import UndecodableRecord, decode_message, encode
 from state.background import Background
 from state.replies import Dying
-from state.store import HEADER_BYTES
+from state.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -69,8 +74,25 @@ class Held(msgspec.Struct, frozen=True):
 class Mover:
     """Moves of this worker. Two movers may work on one message: the target keeps one."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(
+        self,
+        log: Log,
+        store: Store,
+        catalog: Catalog,
+        window: Window,
+        ids: Ids,
+        bodies: BodySource,
+        write_through: WriteThrough,
+        counters: Counters,
+    ) -> None:
+        self._log = log
+        self._store = store
+        self._catalog = catalog
+        self._window = window
+        self._ids = ids
+        self._bodies = bodies
+        self._write_through = write_through
+        self._counters = counters
         self._background = Background()
 
     async def stop(self) -> None:
@@ -87,10 +109,10 @@ class Mover:
 
     async def _go_on(self, queue: Queue, tag: TagRecord, partition: int, left: Sequence[Dying]) -> None:
         loop = asyncio.get_running_loop()
-        end_at = loop.time() + MOVE_MS / 1000
+        end_at = loop.time() + MOVER_LEASE_MS / 1000
         while left and loop.time() < end_at:
             await asyncio.sleep(AGAIN_S)
-            now = self._core.control.by_incarnation.get(queue.incarnation)
+            now = self._catalog.by_incarnation.get(queue.incarnation)
             left = [] if now is None else await self._try(now, tag, partition, left)
         if left:
             logger.warning("action=move queue=%s partition=%d left=%d outcome=given up", queue.name, partition, len(left))
@@ -100,10 +122,10 @@ class Mover:
         follows a failure waits for it.
         """
         policy = queue.record.redrive_policy
-        target = self._core.control.queues.get(policy.dead_letter_queue) if policy is not None else None
+        target = self._catalog.queues.get(policy.dead_letter_queue) if policy is not None else None
         if target is None:
             return []
-        until_ms = now_ms() + MOVE_MS
+        until_ms = now_ms() + MOVER_LEASE_MS
         try:
             held, left = await self._hold(queue, tag, partition, dying)
             there = await self._there(queue, tag, partition, target, [item for _, item in held])
@@ -130,30 +152,22 @@ class Mover:
         """Dying messages with what they say, and those that Kafka does not show though it should.
         Raises Unavailable.
         """
-        kept = self._core.bodies.of.get(queue.units[partition], {})
-        missing = [d.offset for d in dying if not d.packed and d.offset not in kept]
-        records = await self._core.read_offsets(queue, partition, missing) if missing else {}
-        over: set[int] = set()
-        if len(records) < len(missing):
-            over = await gone(self._core, queue, partition, [offset for offset in missing if offset not in records])
-            await expire(self._core, queue, tag, partition, [(d.offset, d.nonce) for d in dying if d.offset in over])
+        missing = set(self._bodies.missing(queue, partition, dying))
+        pairs = [(d.offset, d.nonce) for d in dying if d.offset in missing]
+        records, over = await self._bodies.read(queue, tag, partition, pairs) if pairs else ({}, set[int]())
         held, left = [], []
         for d in dying:
             try:
-                if d.packed:
-                    message, sent_at_ms = decode_message(d.packed[HEADER_BYTES:], None), int.from_bytes(d.packed[:8])
-                elif (own := kept.get(d.offset)) is not None:
-                    message, sent_at_ms = own.message, own.sent_at_ms
-                elif d.offset in records:
-                    record = records[d.offset]
-                    message, sent_at_ms = decode_message(record.value, record.headers), record.timestamp_ms
-                else:
-                    left += [d] if d.offset not in over else []
-                    continue
+                (found,) = self._bodies.bodies_of(queue, partition, [d], records)
             except UndecodableRecord as error:
                 logger.error("action=move queue=%s partition=%d offset=%d error=%s", queue.name, partition, d.offset, error)
                 continue
-            held.append((d, Held(d.offset, d.nonce, message, sent_at_ms, d.count, d.first_received_at_ms, d.reason, d.again_ms)))
+            if found is None:
+                left += [d] if d.offset not in over else []
+                continue
+            held.append(
+                (d, Held(d.offset, d.nonce, found.message, found.sent_at_ms, d.count, d.first_received_at_ms, d.reason, d.again_ms))
+            )
         return held, left
 
     async def move(self, queue: Queue, tag: TagRecord, partition: int, held: Held, target: Queue, task: str) -> Outcome:
@@ -175,24 +189,24 @@ class Mover:
 
         False: somebody else has settled or taken it meanwhile.
         """
-        from_id = self._core.message_id(queue, partition, held.offset)
+        from_id = self._ids.message_id(queue, partition, held.offset)
         reached("move.held")
         if from_id not in there:
             message = _moved(queue, tag, held, from_id, kind)
             value = encode(message)
             target_partition = _target_partition(target, held, from_id, tag)
-            appended = await self._core.log.append(target.topic, target_partition, value)
+            appended = await self._log.append(target.topic, target_partition, value)
             reached("move.appended")
-            entry = self._core.load_entry(target, appended.offset, appended.timestamp_ms, message, value)
-            await self._core.write_through(target, target_partition, [entry])
+            entry = load_entry(target, appended.offset, appended.timestamp_ms, message, value)
+            await self._write_through.write(target, target_partition, [entry])
             reached("move.loaded")
         reached("move.before_settle")
         unit = queue.units[partition]
         pairs = [(held.offset, held.nonce)]
-        (word,) = await self._core.on_state(queue, lambda g: self._core.store.settle(unit, g, tag.id, kind, pairs, reason=task))
+        (word,) = await self._window.call(queue, lambda g: self._store.settle(unit, g, tag.id, kind, pairs, reason=task))
         reached("move.after_settle")
         if word == "ok":
-            self._core.count(f"messages_{kind}_total")
+            self._counters.count(f"messages_{kind}_total")
         return word == "ok"
 
     async def _there(self, queue: Queue, tag: TagRecord, partition: int, target: Queue, held: Sequence[Held]) -> set[str]:
@@ -202,11 +216,11 @@ class Mover:
         since: dict[int, int] = {}
         for item in held:
             if item.again_ms:
-                at = _target_partition(target, item, self._core.message_id(queue, partition, item.offset), tag)
+                at = _target_partition(target, item, self._ids.message_id(queue, partition, item.offset), tag)
                 since[at] = min(item.again_ms, since.get(at, item.again_ms))
         there: set[str] = set()
         for at, again_ms in since.items():
-            there |= await self._copies(target, at, again_ms - MOVE_MS - CLOCK_MARGIN_MS, tag)
+            there |= await self._copies(target, at, again_ms - MOVER_LEASE_MS - LOG_TIME_MARGIN_MS, tag)
         return there
 
     async def _copies(self, target: Queue, partition: int, since_ms: int, tag: TagRecord) -> set[str]:
@@ -214,11 +228,11 @@ class Mover:
         then.
         """
         part, found = (target.topic, partition), set()
-        offset = (await self._core.log.offsets_at([part], since_ms)).get(part)
+        offset = (await self._log.offsets_at([part], since_ms)).get(part)
         if offset is None:
             raise LogUnavailable(f"the end of {target.topic} can't be read")
         while True:
-            chunk = await self._core.log.fetch(target.topic, partition, offset, 5000, 8_000_000)
+            chunk = await self._log.fetch(target.topic, partition, offset, 5000, 8_000_000)
             for record in chunk.records:
                 try:
                     origin = decode_message(record.value, record.headers).origin
@@ -233,9 +247,7 @@ class Mover:
 
 def _target_partition(target: Queue, held: Held, from_id: str, tag: TagRecord) -> int:
     """The same for each copy of a move, so that its copies meet in one window."""
-    if target.record.fifo:
-        return partition_of(target.record, held.message.group or "")
-    return zlib.crc32(f"{from_id}/{tag.name}".encode()) % len(target.units)
+    return moved_partition(target.record, held.message.group, from_id, tag.name)
 
 
 async def _in_turn(moves: Sequence[Coroutine[Any, Any, bool]]) -> list[BaseException | None]:

@@ -9,13 +9,18 @@ a letter is moved.
 
 from __future__ import annotations
 
-from engine.core import CLOCK_MARGIN_MS, Core
+from collections.abc import Awaitable, Callable
+
+from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
-from engine.loading.loader import journal_key, journal_partition
+from engine.journal.outbox import Journal, journal_key
+from engine.log import LOG_TIME_MARGIN_MS, Log
 from engine.rules.queue import Queue
+from engine.window.window import Window
 from schemas.records import JournalRecord, TaskRecord
 from schemas.vocabulary import EventKind
 from schemas.wire import UndecodableRecord, decode
+from state.store import Store
 
 # By partition, the offsets at or after a task's positions that it has moved.
 Moved = list[set[int]]
@@ -24,43 +29,62 @@ CHUNK_RECORDS = 1_000
 CHUNK_BYTES = 4_000_000
 
 
-async def moved_beyond(core: Core, queue: Queue, task: TaskRecord) -> Moved:
-    """See above. Raises Unavailable: then nothing is known."""
-    moved: Moved = [set() for _ in task.next_offsets]
-    open_units = [p for p, end in enumerate(task.end_offsets) if task.next_offsets[p] < end]
-    keys: dict[int, dict[bytes, int]] = {}
-    for partition in open_units:
-        await _journaled(core, queue, partition)
+class Progress:
+    """Reads the journal for what tasks have done. `wait_journaled(queue, partition, seq)` returns
+    when the journal has an entry.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        store: Store,
+        catalog: Catalog,
+        window: Window,
+        journal: Journal,
+        wait_journaled: Callable[[Queue, int, int], Awaitable[None]],
+    ) -> None:
+        self._log = log
+        self._store = store
+        self._catalog = catalog
+        self._window = window
+        self._journal = journal
+        self._wait_journaled = wait_journaled
+
+    async def moved_beyond(self, queue: Queue, task: TaskRecord) -> Moved:
+        """See above. Raises Unavailable: then nothing is known."""
+        moved: Moved = [set() for _ in task.next_offsets]
+        open_units = [p for p, end in enumerate(task.end_offsets) if task.next_offsets[p] < end]
+        keys: dict[int, dict[bytes, int]] = {}
+        for partition in open_units:
+            await self._journaled(queue, partition)
+            unit = queue.units[partition]
+            keys.setdefault(self._journal.partition_of(unit), {})[journal_key(unit)] = partition
+        for at, wanted in keys.items():
+            await self._read(task, at, wanted, moved)
+        return moved
+
+    async def _journaled(self, queue: Queue, partition: int) -> None:
+        """Returns when the journal has all that was done to a unit before the call."""
         unit = queue.units[partition]
-        keys.setdefault(journal_partition(unit, core.control.journal_partitions), {})[journal_key(unit)] = partition
-    for at, wanted in keys.items():
-        await _read(core, task, at, wanted, moved)
-    return moved
+        last = await self._window.call(queue, lambda g: self._store.last_seq(unit))
+        base, drained = await self._window.call(queue, lambda g: self._store.drained_seq(unit))
+        if last > max(base, drained):
+            await self._wait_journaled(queue, partition, last)
 
-
-async def _journaled(core: Core, queue: Queue, partition: int) -> None:
-    """Returns when the journal has all that was done to a unit before the call."""
-    unit = queue.units[partition]
-    last = await core.on_state(queue, lambda g: core.store.last_seq(unit))
-    base, drained = await core.on_state(queue, lambda g: core.store.drained_seq(unit))
-    if last > max(base, drained):
-        await core.journaled(queue, partition, last)
-
-
-async def _read(core: Core, task: TaskRecord, at: int, wanted: dict[bytes, int], moved: Moved) -> None:
-    topic, log = core.control.journal_topic, core.log
-    part = (topic, at)
-    offset = (await log.offsets_at([part], task.modified_at_ms - CLOCK_MARGIN_MS)).get(part)
-    end = (await log.end_offsets([part])).get(part)
-    if offset is None or end is None:
-        raise LogUnavailable(f"{topic} can't be read")
-    while offset < end:
-        chunk = await log.fetch(topic, at, offset, CHUNK_RECORDS, CHUNK_BYTES)
-        for record in chunk.records:
-            partition = wanted.get(record.key or b"")
-            if partition is not None and record.value:
-                moved[partition].update(o for o in _moved_by(task.id, record.value) if o >= task.next_offsets[partition])
-        offset = chunk.next_offset
+    async def _read(self, task: TaskRecord, at: int, wanted: dict[bytes, int], moved: Moved) -> None:
+        topic, log = self._catalog.journal_topic, self._log
+        part = (topic, at)
+        offset = (await log.offsets_at([part], task.modified_at_ms - LOG_TIME_MARGIN_MS)).get(part)
+        end = (await log.end_offsets([part])).get(part)
+        if offset is None or end is None:
+            raise LogUnavailable(f"{topic} can't be read")
+        while offset < end:
+            chunk = await log.fetch(topic, at, offset, CHUNK_RECORDS, CHUNK_BYTES)
+            for record in chunk.records:
+                partition = wanted.get(record.key or b"")
+                if partition is not None and record.value:
+                    moved[partition].update(o for o in _moved_by(task.id, record.value) if o >= task.next_offsets[partition])
+            offset = chunk.next_offset
 
 
 def _moved_by(task: str, value: bytes) -> list[int]:

@@ -14,29 +14,35 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import msgspec
 
-from engine.catalog.catalog import Change
-from engine.core import MOVE_MS, Core, move_key_of, now_ms
+from engine.catalog.catalog import Catalog, Change
 from engine.errors import EngineError, NotAllowedOnQueue, TaskEnded, TaskNotFound
+from engine.log import Log
 from engine.move.mover import Held, Mover, Outcome
-from engine.move.progress import Moved, moved_beyond
+from engine.move.progress import Moved, Progress
 from engine.move.selection import Offsets, chosen_offsets, left_of, next_chosen
-from engine.queues.info import tag_infos
+from engine.queues.info import Info
+from engine.rules.ids import Ids
 from engine.rules.limits import A_DEAD_LETTER_QUEUE, check_asked, check_filter
 from engine.rules.queue import Queue
+from engine.runtime.clock import now_ms
 from engine.runtime.failpoints import reached
+from engine.window.entry import move_key_of
+from engine.window.window import MOVER_LEASE_MS, Window
 from schemas.filters import Filter, matches
 from schemas.records import Message, TaskRecord
 from schemas.vocabulary import TaskStatus
 from schemas.wire import UndecodableRecord, decode_message
 from state.background import Background
 from state.cancel import end
+from state.connection import Connection
 from state.errors import StateError
 from state.lock import LockBusy, lock
+from state.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -49,9 +55,31 @@ KEEP_ENDED_MS = 3 * 86_400_000
 class Tasks:
     """Redrive tasks: start, look, cancel, and the runner of this worker."""
 
-    def __init__(self, core: Core, mover: Mover) -> None:
-        self._core = core
+    def __init__(
+        self,
+        prefix: str,
+        log: Log,
+        connection: Connection,
+        store: Store,
+        catalog: Catalog,
+        window: Window,
+        ids: Ids,
+        info: Info,
+        mover: Mover,
+        progress: Progress,
+        note_use: Callable[[Queue, int], None],
+    ) -> None:
+        self._prefix = prefix
+        self._log = log
+        self._connection = connection
+        self._store = store
+        self._catalog = catalog
+        self._window = window
+        self._ids = ids
+        self._info = info
         self._mover = mover
+        self._progress = progress
+        self._note_use = note_use
         self._background = Background()
         self._runner: asyncio.Task[None] | None = None
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -88,12 +116,12 @@ class Tasks:
             raise NotAllowedOnQueue(
                 f"{queue.name!r} and {destination.name!r} must both be FIFO queues or both not", field="destination", given=destination.name
             )
-        chosen = None if ids is None else chosen_offsets(queue, ids, self._core.secret)
-        control = self._core.control
-        async with control.change(f"redrive/{queue.name}") as change:
+        chosen = None if ids is None else chosen_offsets(queue, ids, self._ids.secret)
+        catalog = self._catalog
+        async with catalog.change(f"redrive/{queue.name}") as change:
             if not alone:
                 return await self._begin(queue, principal, destination, filter, rate, chosen, change)
-            if not control.sources.get(queue.name):
+            if not catalog.sources.get(queue.name):
                 raise NotAllowedOnQueue(
                     f"{queue.name!r} is the dead-letter queue of no queue", field="source", limit=A_DEAD_LETTER_QUEUE, given=queue.name
                 )
@@ -112,9 +140,9 @@ class Tasks:
         change: Change,
     ) -> TaskRecord:
         parts = [(queue.topic, p) for p in range(len(queue.units))]
-        ends = await self._core.log.end_offsets(parts)
-        starts = await self._core.log.start_offsets(parts)
-        (tag,) = await tag_infos(self._core, queue, [queue.tag(None)])
+        ends = await self._log.end_offsets(parts)
+        starts = await self._log.start_offsets(parts)
+        (tag,) = await self._info.tags(queue, [queue.tag(None)])
         at = now_ms()
         end_offsets = [ends.get(part, 0) for part in parts]
         task = TaskRecord(
@@ -141,15 +169,15 @@ class Tasks:
         """The tasks of this life of a queue, newest first; those that ended over three days ago are
         forgotten.
         """
-        tasks = [task for task in self._core.control.tasks.values() if task.source_incarnation == queue.incarnation]
+        tasks = [task for task in self._catalog.tasks.values() if task.source_incarnation == queue.incarnation]
         return sorted(tasks, key=lambda task: task.created_at_ms, reverse=True)
 
     async def get(self, id: str) -> TaskRecord:
         """Raises TaskNotFound."""
-        task = self._core.control.tasks.get(id)
+        task = self._catalog.tasks.get(id)
         if task is None:
-            await self._core.control.sync()
-            task = self._core.control.tasks.get(id)
+            await self._catalog.sync()
+            task = self._catalog.tasks.get(id)
         if task is None:
             raise TaskNotFound(f"there is no task {id!r}", field="id", given=id[:100])
         return task
@@ -158,7 +186,7 @@ class Tasks:
         """Stops a running task; what was moved stays moved, and the count is final. Raises
         TaskNotFound, TaskEnded.
         """
-        async with self._core.control.change(f"task/{id}") as change:
+        async with self._catalog.change(f"task/{id}") as change:
             task = await self.get(id)
             if task.status != TaskStatus.RUNNING:
                 raise TaskEnded(f"task {id!r} is {task.status}", field="id", given=id)
@@ -172,16 +200,15 @@ class Tasks:
         """Returns when nobody works on a cancelled task: who did has written how many it moved, or
         died and lost its lock.
         """
-        core = self._core
         try:
-            async with lock(core.connection, core.settings.topic_prefix, f"task:{id}", hold_ms=LOCK_MS, wait_s=LOCK_MS / 1000 + 1):
-                await core.control.sync()
+            async with lock(self._connection, self._prefix, f"task:{id}", hold_ms=LOCK_MS, wait_s=LOCK_MS / 1000 + 1):
+                await self._catalog.sync()
         except (EngineError, StateError) as error:
             logger.warning("action=cancel task=%s error=%s", id, error)
 
     async def _loop(self) -> None:
         while True:
-            for task in list(self._core.control.tasks.values()):
+            for task in list(self._catalog.tasks.values()):
                 if task.status == TaskStatus.RUNNING and task.id not in self._running:
                     runner = self._background.start(self._run(task.id), "redrive")
                     self._running[task.id] = runner
@@ -194,19 +221,19 @@ class Tasks:
                 await asyncio.wait_for(self._kick.wait(), 1.0)
 
     async def _forget(self, id: str) -> None:
-        async with self._core.control.change(f"task/{id}") as change:
-            if id in self._core.control.tasks:
+        async with self._catalog.change(f"task/{id}") as change:
+            if id in self._catalog.tasks:
                 await change.write(f"task/{id}", None)
 
     async def _run(self, id: str) -> None:
         """Runs slices of a task while this worker gets its lock."""
-        connection, prefix = self._core.connection, self._core.settings.topic_prefix
+        connection, prefix = self._connection, self._prefix
         moved: Moved | None = None  # None = another may have worked on it, or a slice of ours has failed: the journal knows
-        while (task := self._core.control.tasks.get(id)) is not None and task.status == TaskStatus.RUNNING:
+        while (task := self._catalog.tasks.get(id)) is not None and task.status == TaskStatus.RUNNING:
             try:
                 async with lock(connection, prefix, f"task:{id}", hold_ms=LOCK_MS, wait_s=0):
-                    await self._core.control.sync()
-                    task = self._core.control.tasks.get(id)
+                    await self._catalog.sync()
+                    task = self._catalog.tasks.get(id)
                     if task is not None and task.status == TaskStatus.RUNNING:
                         known, moved = moved, None
                         moved = await self._slice(task, known)
@@ -225,12 +252,12 @@ class Tasks:
         loop = asyncio.get_running_loop()
         began, before = loop.time(), task
         while loop.time() - began < SAVE_S and not self._cancelled(task.id):
-            queue = self._core.control.queues.get(task.source)
+            queue = self._catalog.queues.get(task.source)
             if queue is None or queue.incarnation != task.source_incarnation:
                 return await self._save(before, task, moved, TaskStatus.FAILED, f"queue {task.source!r} was deleted")
-            if task.destination and task.destination not in self._core.control.queues:
+            if task.destination and task.destination not in self._catalog.queues:
                 return await self._save(before, task, moved, TaskStatus.FAILED, f"queue {task.destination!r} was deleted")
-            moved = await moved_beyond(self._core, queue, task) if moved is None else moved
+            moved = await self._progress.moved_beyond(queue, task) if moved is None else moved
             budget = STEP if not task.rate else min(STEP, int(task.rate * (loop.time() - began + 0.05)) - (task.moved - before.moved))
             if budget <= 0:
                 await asyncio.sleep(0.02)
@@ -242,15 +269,15 @@ class Tasks:
         return await self._save(before, task, moved, TaskStatus.RUNNING, "")
 
     def _cancelled(self, id: str) -> bool:
-        task = self._core.control.tasks.get(id)
+        task = self._catalog.tasks.get(id)
         return task is None or task.status != TaskStatus.RUNNING
 
     async def _save(self, before: TaskRecord, task: TaskRecord, moved: Moved | None, status: TaskStatus, failure: str) -> Moved | None:
         """Writes how far a task got since `before`, unless another worker has taken it over
         meanwhile; gives `moved` back if it has not.
         """
-        async with self._core.control.change(f"task/{task.id}") as change:
-            current = self._core.control.tasks.get(task.id)
+        async with self._catalog.change(f"task/{task.id}") as change:
+            current = self._catalog.tasks.get(task.id)
             if current is None or (current.next_offsets, current.total) != (before.next_offsets, before.total):
                 logger.warning("action=redrive task=%s outcome=taken over", task.id)
                 return None
@@ -276,8 +303,8 @@ class Tasks:
         """Moves up to `budget` letters of one partition; counts what lies before its new position,
         of its own work before too (`moved`).
         """
-        core, end = self._core, task.end_offsets[partition]
-        chunk = await core.log.fetch(queue.topic, partition, task.next_offsets[partition], budget, 4_000_000)
+        end = task.end_offsets[partition]
+        chunk = await self._log.fetch(queue.topic, partition, task.next_offsets[partition], budget, 4_000_000)
         letters: dict[int, tuple[Message, int]] = {}
         for record in chunk.records:
             try:
@@ -309,16 +336,16 @@ class Tasks:
 
         Settled letters are neither moved nor failed; leased ones have failed.
         """
-        core, tag, unit = self._core, queue.tag(None), queue.units[partition]
-        core.touched(queue, partition)
+        store, tag, unit = self._store, queue.tag(None), queue.units[partition]
+        self._note_use(queue, partition)
         targets = {offset: self._target(task, message) for offset, (message, _) in letters.items()}
         ready = [offset for offset, target in targets.items() if target is not None]
         failed, waits = set(targets) - set(ready), set[int]()
         if not ready:
             return set(), failed, None
-        states = await core.on_state(queue, lambda g: core.store.states(unit, g, tag.id, ready))
+        states = await self._window.call(queue, lambda g: store.states(unit, g, tag.id, ready))
         wanted = [(offset, b"", _beyond_key(queue, letters[offset][0])) for offset in ready]
-        claimed = await core.on_state(queue, lambda g: core.store.claim(unit, g, tag.id, wanted, claim_ms=MOVE_MS))
+        claimed = await self._window.call(queue, lambda g: store.claim(unit, g, tag.id, wanted, claim_ms=MOVER_LEASE_MS))
         reached("redrive.claimed")
         moves = {}
         for offset, state, (word, again_ms) in zip(ready, states, claimed.words, strict=True):
@@ -358,8 +385,8 @@ class Tasks:
 
     def _target(self, task: TaskRecord, message: Message) -> Queue | None:
         if task.destination:
-            return self._core.control.queues.get(task.destination)
-        return self._core.control.queues.get(message.origin.original_queue) if message.origin is not None else None
+            return self._catalog.queues.get(task.destination)
+        return self._catalog.queues.get(message.origin.original_queue) if message.origin is not None else None
 
 
 def _beyond_key(queue: Queue, message: Message) -> str:

@@ -13,10 +13,12 @@ import hmac
 import secrets
 from collections.abc import Callable, Sequence
 
-from engine.core import Core, now_ms
+from engine.catalog.catalog import Catalog
 from engine.errors import InvalidValue, KeyNotFound, NotAuthenticated, NotAuthorised
 from engine.rules.limits import check_name
 from engine.rules.queue import Queue
+from engine.runtime.clock import now_ms
+from engine.settings import Settings
 from engine.shapes import ANY, Principal
 from schemas.records import Grant, KeyRecord
 from schemas.vocabulary import Verb
@@ -28,14 +30,15 @@ _OF_NOBODY = (Verb.CREATE_QUEUE, Verb.LIST_QUEUES)
 class Access:
     """Keys and the authoriser."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, settings: Settings, catalog: Catalog) -> None:
+        self._settings = settings
+        self._catalog = catalog
 
     def authenticate(self, key_id: str | None, secret: str | None) -> Principal:
         """Who that is. Raises NotAuthenticated when auth is required and the pair does not fit
         (compared in constant time).
         """
-        if self._core.settings.auth == "open":
+        if self._settings.auth == "open":
             return Principal(key_id or ANONYMOUS, admin=True)
         if not key_id:
             raise NotAuthenticated("this service needs credentials: HTTP Basic with key id and secret")
@@ -60,10 +63,10 @@ class Access:
 
     def _key(self, key_id: str) -> tuple[str, Principal] | None:
         """The secret of a key and whose it is."""
-        settings = self._core.settings
+        settings = self._settings
         if key_id == settings.admin_key_id and settings.admin_key_secret:
             return settings.admin_key_secret, Principal(key_id, admin=True)
-        record = self._core.control.keys.get(key_id)
+        record = self._catalog.keys.get(key_id)
         return None if record is None else (record.secret, Principal(record.principal, admin=record.admin))
 
     def authorise(self, by: Principal, verb: Verb, queue: Queue | None = None) -> None:
@@ -81,9 +84,9 @@ class Access:
         """
         check_name("key_id", key_id)
         check_name("principal", principal)
-        control = self._core.control
-        async with control.change(f"key/{key_id}") as change:
-            if key_id in control.keys or key_id == self._core.settings.admin_key_id:
+        catalog = self._catalog
+        async with catalog.change(f"key/{key_id}") as change:
+            if key_id in catalog.keys or key_id == self._settings.admin_key_id:
                 raise InvalidValue(f"key id {key_id!r} is taken", field="key_id", given=key_id)
             secret = secrets.token_urlsafe(30)
             await change.write(f"key/{key_id}", KeyRecord(key_id, secret, principal, admin, now_ms()))
@@ -91,15 +94,15 @@ class Access:
 
     async def delete_key(self, key_id: str) -> None:
         """Raises KeyNotFound."""
-        control = self._core.control
-        async with control.change(f"key/{key_id}") as change:
-            if key_id not in control.keys:
+        catalog = self._catalog
+        async with catalog.change(f"key/{key_id}") as change:
+            if key_id not in catalog.keys:
                 raise KeyNotFound(f"there is no key {key_id!r}", field="key_id", given=key_id)
             await change.write(f"key/{key_id}", None)
 
     def list_keys(self) -> list[KeyRecord]:
         """All keys, their secrets blank."""
-        return [KeyRecord(k.key_id, "", k.principal, k.admin, k.created_at_ms) for k in self._core.control.keys.values()]
+        return [KeyRecord(k.key_id, "", k.principal, k.admin, k.created_at_ms) for k in self._catalog.keys.values()]
 
 
 def granted(grants: Sequence[Grant], principal: str, verb: Verb) -> bool:

@@ -4,8 +4,7 @@ lost, or lost already?
 An alarm is (kind, queue) -> a number, shown by /metrics and /health until it is over. Every worker
 looks for itself, so that whichever is asked can tell. Round trips for 100 queues: a few to Kafka,
 one to Redis; units with old or deleted records cost more. It also ends what was cut off: deletions
-of queues, and of tags. Neighbours: `retention.py` ends what Kafka no longer has; `topic_loss.py`
-mends a queue whose topic is gone. Must not know verbs.
+of queues, and of tags.
 """
 
 from __future__ import annotations
@@ -14,16 +13,21 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from engine.core import Core, now_ms
+from engine.catalog.catalog import Catalog
 from engine.errors import EngineError
+from engine.log import Log
 from engine.rules.limits import MAX_DELAYED
 from engine.rules.queue import Queue
-from engine.window.retention import expire_unloaded
-from state.background import Background
-from state.cancel import end
+from engine.runtime.clock import now_ms
+from engine.runtime.counters import Alarms
+from engine.runtime.service import Periodic
+from engine.runtime.signals import Signal
+from engine.window.retention import Retention
+from engine.window.window import Window
 from state.errors import StateError
 from state.keys import Unit
 from state.replies import MAX_OPEN, TagCounts
+from state.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -50,37 +54,50 @@ KINDS = {
 }
 
 
-class Watch:
-    """Alarms of this worker. `run_once` may be called by tests; the loop calls it every 30 s.
-    `finish` finishes deletions of queues.
+class AlarmMonitor:
+    """Alarms of this worker. `run_once` may be called by tests; the service calls it every 30 s.
+
+    `finish` finishes deletions of queues, `stalled(queue)` counts partitions that are not loaded,
+    `note_use(queue, partition)` has a unit owned, `suspect` hears of a topic that may be gone.
     """
 
-    def __init__(self, core: Core, finish: Callable[[], Awaitable[None]]) -> None:
-        self._core = core
+    def __init__(
+        self,
+        log: Log,
+        store: Store,
+        catalog: Catalog,
+        window: Window,
+        retention: Retention,
+        alarms: Alarms,
+        finish: Callable[[], Awaitable[None]],
+        stalled: Callable[[Queue], int],
+        note_use: Callable[[Queue, int], None],
+        suspect: Signal[[Queue]],
+    ) -> None:
+        self._log = log
+        self._store = store
+        self._catalog = catalog
+        self._window = window
+        self._retention = retention
+        self._alarms = alarms
         self._finish = finish
-        self._background = Background()
-        self._task: asyncio.Task[None] | None = None
-        core.control.gone.append(lambda queue: self._set(queue, {}))
+        self._stalled = stalled
+        self._note_use = note_use
+        self._suspect = suspect
+        self._service = Periodic("watch", self._round, ROUND_S, first_s=FIRST_S, quiet=(EngineError,))
+
+    def forget_queue(self, queue: Queue) -> None:
+        """A queue is gone."""
+        self._set(queue, {})
 
     async def start(self) -> None:
-        if self._task is None:
-            self._task = self._background.keep(self._loop, "watch")
+        await self._service.start()
 
     async def stop(self) -> None:
-        await end(self._task)
-        self._task = None
+        await self._service.stop()
 
-    async def _loop(self) -> None:
-        pause = FIRST_S
-        while True:
-            await asyncio.sleep(pause)
-            pause = ROUND_S
-            try:
-                await self.run_once(PAUSE_S)
-            except EngineError as error:
-                logger.debug("action=watch error=%s", error)
-            except Exception:
-                logger.exception("action=watch")
+    async def _round(self) -> None:
+        await self.run_once(PAUSE_S)
 
     async def run_once(self, pause_s: float = 0.0) -> None:
         """One look at all queues, with a pause after each AT_A_TIME of them. Raises
@@ -88,14 +105,14 @@ class Watch:
         """
         await self._finish()
         by_retention: dict[int, list[Queue]] = {}
-        for queue in self._core.control.queues.values():
+        for queue in self._catalog.queues.values():
             by_retention.setdefault(queue.record.retention_ms, []).append(queue)
         for retention_ms, queues in by_retention.items():
             for at in range(0, len(queues), AT_A_TIME):
                 some = queues[at : at + AT_A_TIME]
                 await self._drain_left(some)
                 await self._close_left(some)
-                await self._look(some, now_ms() - int(retention_ms * NEAR))
+                await self._check_queues(some, now_ms() - int(retention_ms * NEAR))
                 if at + AT_A_TIME < len(queues):
                     await asyncio.sleep(pause_s)
 
@@ -105,18 +122,18 @@ class Watch:
         """
         units = [(queue, partition) for queue in queues for partition in range(len(queue.units))]
         try:
-            left = await asyncio.gather(*(self._core.store.undrained(queue.units[partition]) for queue, partition in units))
+            left = await asyncio.gather(*(self._store.undrained(queue.units[partition]) for queue, partition in units))
         except StateError:
             return  # without Redis nobody can drain anything
         for (queue, partition), entries in zip(units, left, strict=True):
             if entries:
-                self._core.touched(queue, partition)
+                self._note_use(queue, partition)
 
     async def _close_left(self, queues: Sequence[Queue]) -> None:
         """Drops what deleted tags still have in Redis: it was away, or the worker died, when they
         were deleted.
         """
-        store = self._core.store
+        store = self._store
         for queue in queues:
             if queue.record.next_tag_id == len(queue.tags):
                 continue  # none was ever deleted
@@ -129,8 +146,8 @@ class Watch:
             except StateError:
                 return
 
-    async def _look(self, queues: Sequence[Queue], old_ms: int) -> None:
-        log = self._core.log
+    async def _check_queues(self, queues: Sequence[Queue], old_ms: int) -> None:
+        log = self._log
         parts = [(queue.topic, p) for queue in queues for p in range(len(queue.units))]
         starts, ends = await log.start_offsets(parts), await log.end_offsets(parts)
         olds = await log.offsets_at(list(starts), old_ms)
@@ -138,10 +155,10 @@ class Watch:
         for queue in queues:
             mine = [(queue.topic, p) for p in range(len(queue.units))]
             missing = sum(part not in starts or part not in ends for part in mine)
-            alarms: dict[str, float] = {"topic_missing": missing, "load_stopped": self._core.stopped(queue)}
+            alarms: dict[str, float] = {"topic_missing": missing, "load_stopped": self._stalled(queue)}
             try:
                 if missing:
-                    self._core.suspect(queue)
+                    self._suspect(queue)
                 for partition, part in enumerate(mine):
                     # Nothing old and nothing deleted: nothing to ask Redis for.
                     if part in starts and part in ends and (olds.get(part, 0) > starts[part] or starts[part] > 0):
@@ -153,18 +170,18 @@ class Watch:
                         alarms["delayed_full"] = alarms.get("delayed_full", 0) + full
             except (EngineError, StateError) as error:
                 logger.debug("action=watch queue=%s error=%s", queue.name, error)
-            if queue.incarnation in self._core.control.by_incarnation:
+            if queue.incarnation in self._catalog.by_incarnation:
                 self._set(queue, alarms)
 
     async def _unit(self, queue: Queue, partition: int, low: int, old: int, high: int) -> dict[str, float]:
-        core, unit = self._core, queue.units[partition]
-        tags = await core.on_state(queue, lambda g: core.store.info(unit, g, queue.tag_ids))
+        unit = queue.units[partition]
+        tags = await self._window.call(queue, lambda g: self._store.info(unit, g, queue.tag_ids))
         if any(tag.cursor > high for tag in tags):
-            self._core.suspect(queue)
+            self._suspect(queue)
             return {}
         if any(tag.cursor < low for tag in tags):
-            await expire_unloaded(core, queue, partition, low)
-            tags = await core.on_state(queue, lambda g: core.store.info(unit, g, queue.tag_ids))
+            await self._retention.expire_unloaded(queue, partition, low)
+            tags = await self._window.call(queue, lambda g: self._store.info(unit, g, queue.tag_ids))
         passed = _waiting(tags, low)
         return {"retention_near": max(0, _waiting(tags, old) - passed), "retention_passed": passed}
 
@@ -172,7 +189,7 @@ class Watch:
         """Units with so much open that the rest is worth asking for."""
         units = [(unit, queue.tag_ids) for queue in queues for unit in queue.units]
         try:
-            most = await asyncio.gather(*(self._core.store.open_most(unit, tags) for unit, tags in units))
+            most = await asyncio.gather(*(self._store.open_most(unit, tags) for unit, tags in units))
         except StateError:
             return set()
         return {unit for (unit, _), count in zip(units, most, strict=True) if count > NEARLY * MAX_DELAYED}
@@ -181,8 +198,8 @@ class Watch:
         """(delayed messages of the tag with the most, if they are near the bound; messages behind
         windows that delayed ones fill).
         """
-        core, unit = self._core, queue.units[partition]
-        tags = await core.on_state(queue, lambda g: core.store.info(unit, g, queue.tag_ids))
+        unit = queue.units[partition]
+        tags = await self._window.call(queue, lambda g: self._store.info(unit, g, queue.tag_ids))
         most = max(tag.delayed for tag in tags)
         full = [tag for tag in tags if tag.delayed > NEARLY * MAX_DELAYED and tag.ready + tag.delayed >= MAX_OPEN]
         return most if most > NEARLY * MAX_DELAYED else 0, max((max(0, high - tag.cursor) for tag in full), default=0)
@@ -190,12 +207,8 @@ class Watch:
     def _set(self, queue: Queue, alarms: dict[str, float]) -> None:
         for kind, about in KINDS.items():
             value = alarms.get(kind, 0)
-            if value and (kind, queue.name) not in self._core.alarms:
+            if self._alarms.set(kind, queue.name, value):
                 logger.error("action=alarm kind=%s queue=%s number=%d: %s", kind, queue.name, value, about)
-            if value:
-                self._core.alarms[kind, queue.name] = value
-            else:
-                self._core.alarms.pop((kind, queue.name), None)
 
 
 def _waiting(tags: Iterable[TagCounts], below: int) -> int:

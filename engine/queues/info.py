@@ -7,81 +7,93 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from engine.core import Core
+from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
+from engine.log import Log
 from engine.rules.queue import Queue
 from engine.shapes import QueueInfo, TagInfo, TaskInfo
+from engine.window.window import Window
 from schemas.records import TagRecord, TaskRecord
+from state.store import Store
 
 
-async def tag_infos(core: Core, queue: Queue, tags: Sequence[TagRecord]) -> list[TagInfo]:
-    """Tags with their counts, exact for the window; `stored` counts what Kafka has beyond it, in
-    whatever state. Raises Unavailable.
-    """
-    ids = [tag.id for tag in tags]
-    looks = asyncio.gather(*(core.on_state(queue, lambda g, u=unit: core.store.info(u, g, ids)) for unit in queue.units))  # type: ignore[misc]
-    parts = [(queue.topic, p) for p in range(len(queue.units))]
-    ends: dict[tuple[str, int], int] = {}
-    with contextlib.suppress(LogUnavailable):
-        ends = await core.log.end_offsets(parts)
-    units = await looks
-    for (_, p), rows in zip(parts, units, strict=True):
-        if any(row.cursor < ends.get((queue.topic, p), 0) for row in rows):
-            # Loaded now, also when nobody uses the queue: after a loss of Redis `stored` hides what
-            # is delayed.
-            core.touched(queue, p)
-    infos = []
-    for index, tag in enumerate(tags):
-        rows = [unit[index] for unit in units]
-        ready, delayed, leased = sum(r.ready for r in rows), sum(r.delayed for r in rows), sum(r.leased for r in rows)
-        stored = sum(max(0, ends.get(part, 0) - row.cursor - row.ahead) for part, row in zip(parts, rows, strict=True))
-        infos.append(
-            TagInfo(
-                name=tag.name,
-                created_at_ms=tag.created_at_ms,
-                start_at_ms=tag.start_at_ms,
-                filter=tag.filter,
-                user_attributes=tag.user_attributes,
-                backlog=ready + delayed + leased + stored,
-                ready=ready,
-                delayed=delayed,
-                leased=leased,
-                stored=stored,
+class Info:
+    """Looks at queues and tags. `note_use(queue, partition)` has a partition loaded that lags."""
+
+    def __init__(self, log: Log, store: Store, catalog: Catalog, window: Window, note_use: Callable[[Queue, int], None]) -> None:
+        self._log = log
+        self._store = store
+        self._catalog = catalog
+        self._window = window
+        self._note_use = note_use
+
+    async def tags(self, queue: Queue, tags: Sequence[TagRecord]) -> list[TagInfo]:
+        """Tags with their counts, exact for the window; `stored` counts what Kafka has beyond it,
+        in whatever state. Raises Unavailable.
+        """
+        ids = [tag.id for tag in tags]
+        looks = asyncio.gather(*(self._window.call(queue, lambda g, u=unit: self._store.info(u, g, ids)) for unit in queue.units))  # type: ignore[misc]
+        parts = [(queue.topic, p) for p in range(len(queue.units))]
+        ends: dict[tuple[str, int], int] = {}
+        with contextlib.suppress(LogUnavailable):
+            ends = await self._log.end_offsets(parts)
+        units = await looks
+        for (_, p), rows in zip(parts, units, strict=True):
+            if any(row.cursor < ends.get((queue.topic, p), 0) for row in rows):
+                # Loaded now, also when nobody uses the queue: after a loss of Redis `stored` hides
+                # what is delayed.
+                self._note_use(queue, p)
+        infos = []
+        for index, tag in enumerate(tags):
+            rows = [unit[index] for unit in units]
+            ready, delayed, leased = sum(r.ready for r in rows), sum(r.delayed for r in rows), sum(r.leased for r in rows)
+            stored = sum(max(0, ends.get(part, 0) - row.cursor - row.ahead) for part, row in zip(parts, rows, strict=True))
+            infos.append(
+                TagInfo(
+                    name=tag.name,
+                    created_at_ms=tag.created_at_ms,
+                    start_at_ms=tag.start_at_ms,
+                    filter=tag.filter,
+                    user_attributes=tag.user_attributes,
+                    backlog=ready + delayed + leased + stored,
+                    ready=ready,
+                    delayed=delayed,
+                    leased=leased,
+                    stored=stored,
+                )
             )
+        return infos
+
+    async def queue(self, queue: Queue) -> QueueInfo:
+        """A queue with all its tags and counts. Raises Unavailable."""
+        r = queue.record
+        return QueueInfo(
+            name=r.name,
+            owner=r.owner,
+            created_at_ms=r.created_at_ms,
+            modified_at_ms=r.modified_at_ms,
+            partitions=r.partitions,
+            delay_ms=r.delay_ms,
+            lease_ms=r.lease_ms,
+            retention_ms=r.retention_ms,
+            max_message_bytes=r.max_message_bytes,
+            receive_wait_ms=r.receive_wait_ms,
+            max_receive_messages=r.max_receive_messages,
+            durable_acks=r.durable_acks,
+            fifo=r.fifo,
+            content_dedup=r.content_dedup,
+            dedup_scope=r.dedup_scope,
+            user_attributes=r.user_attributes,
+            redrive_policy=r.redrive_policy,
+            source_queues=sorted(self._catalog.sources.get(r.name, ())),
+            tags=await self.tags(queue, queue.tags),
+            labels=r.labels,
+            policy=r.policy,
+            allowed_sources=r.allowed_sources,
+            purged_at_ms=r.purged_at_ms,
         )
-    return infos
-
-
-async def queue_info(core: Core, queue: Queue) -> QueueInfo:
-    """A queue with all its tags and counts. Raises Unavailable."""
-    r = queue.record
-    return QueueInfo(
-        name=r.name,
-        owner=r.owner,
-        created_at_ms=r.created_at_ms,
-        modified_at_ms=r.modified_at_ms,
-        partitions=r.partitions,
-        delay_ms=r.delay_ms,
-        lease_ms=r.lease_ms,
-        retention_ms=r.retention_ms,
-        max_message_bytes=r.max_message_bytes,
-        receive_wait_ms=r.receive_wait_ms,
-        max_receive_messages=r.max_receive_messages,
-        durable_acks=r.durable_acks,
-        fifo=r.fifo,
-        content_dedup=r.content_dedup,
-        dedup_scope=r.dedup_scope,
-        user_attributes=r.user_attributes,
-        redrive_policy=r.redrive_policy,
-        source_queues=sorted(core.control.sources.get(r.name, ())),
-        tags=await tag_infos(core, queue, queue.tags),
-        labels=r.labels,
-        policy=r.policy,
-        allowed_sources=r.allowed_sources,
-        purged_at_ms=r.purged_at_ms,
-    )
 
 
 def task_info(task: TaskRecord) -> TaskInfo:

@@ -17,11 +17,10 @@ from typing import Any
 
 import msgspec
 
-from engine.catalog.catalog import Change
-from engine.core import Core, now_ms
+from engine.catalog.catalog import Catalog, Change
 from engine.errors import EngineError, NotAllowedOnQueue, QueueExists, QueueNotFound
-from engine.log import TopicSpec
-from engine.queues.info import tag_infos
+from engine.log import Log, TopicSpec
+from engine.queues.info import Info
 from engine.rules.fifo import KINDS, check_fifo_settings
 from engine.rules.limits import (
     DEFAULTS,
@@ -29,11 +28,15 @@ from engine.rules.limits import (
     check_settings,
 )
 from engine.rules.queue import DEFAULT_TAG, Queue, group_name, queue_topic
+from engine.runtime.clock import now_ms
 from engine.runtime.failpoints import reached
+from engine.settings import Settings
 from engine.shapes import ANY, QueueSettings
-from engine.window.topic_retention import FOR_EVER, Keeping, keep_ms
+from engine.window.topic_retention import FOR_EVER, TopicRetention, keep_ms
+from engine.window.window import Window
 from schemas.records import QueueRecord, RedrivePolicy, TagRecord
 from state.errors import StateError
+from state.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -49,9 +52,25 @@ class Queues:
     them.
     """
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._keeping = Keeping(core)
+    def __init__(
+        self,
+        settings: Settings,
+        log: Log,
+        store: Store,
+        catalog: Catalog,
+        window: Window,
+        info: Info,
+        topic_retention: TopicRetention,
+        note_use: Callable[[Queue, int], None],
+    ) -> None:
+        self._settings = settings
+        self._log = log
+        self._store = store
+        self._catalog = catalog
+        self._window = window
+        self._info = info
+        self._topic_retention = topic_retention
+        self._note_use = note_use
 
     async def create(self, name: str, owner: str, settings: QueueSettings) -> tuple[Queue, bool]:
         """Makes a queue; an equal one that exists is fine (False). Raises InvalidValue,
@@ -60,13 +79,13 @@ class Queues:
         check_name("name", name)
         check_settings(settings)
         check_fifo_settings(settings, bool(settings.fifo))
-        control = self._core.control
-        if (existing := control.queues.get(name)) is not None:
+        catalog = self._catalog
+        if (existing := catalog.queues.get(name)) is not None:
             return self._same(existing, settings), False
-        async with control.change(name) as change:
-            if (existing := control.queues.get(name)) is not None:
+        async with catalog.change(name) as change:
+            if (existing := catalog.queues.get(name)) is not None:
                 return self._same(existing, settings), False
-            if (half := control.unfinished.get(name)) is not None:
+            if (half := catalog.unfinished.get(name)) is not None:
                 await self._finish_delete(half, change)
             self._check_alike(name)
             self._check_policy(name, settings.redrive_policy, bool(settings.fifo))
@@ -90,7 +109,7 @@ class Queues:
     def _record(self, name: str, owner: str, settings: QueueSettings) -> QueueRecord:
         at = now_ms()
         one = settings.fifo and settings.dedup_scope != "group"
-        partitions = settings.partitions or (1 if one else self._core.settings.default_partitions)
+        partitions = settings.partitions or (1 if one else self._settings.default_partitions)
         values: dict[str, Any] = {f: DEFAULTS[f] if getattr(settings, f) is None else getattr(settings, f) for f in _FIELDS}
         return QueueRecord(
             name=name,
@@ -116,25 +135,24 @@ class Queues:
 
     async def _make(self, record: QueueRecord, change: Change) -> Queue:
         """Topic, control record, window."""
-        core = self._core
-        topic = queue_topic(core.settings.topic_prefix, record.name)
-        spec = TopicSpec(topic, record.partitions, core.settings.replication_factor, self._topic_config(record))
+        topic = queue_topic(self._settings.topic_prefix, record.name)
+        spec = TopicSpec(topic, record.partitions, self._settings.replication_factor, self._topic_config(record))
         change.check()
-        made = await core.log.create_topics([spec])
+        made = await self._log.create_topics([spec])
         if made.get(topic) == "exists":
             record = await self._adopt(spec, record, change)
         record = msgspec.structs.replace(record, topic_id=await self._topic_id(topic))
         reached("create.topic_made")
         await change.write(f"queue/{record.name}", record)
         reached("create.record_written")
-        queue = core.control.queues[record.name]
+        queue = self._catalog.queues[record.name]
         await asyncio.gather(*(self._open(queue, p) for p in range(record.partitions)), return_exceptions=True)
         return queue
 
     async def _topic_id(self, topic: str) -> str:
         """Of a topic that was just made: brokers hear of it a moment later. "" = not known."""
         for _ in range(20):
-            if (found := await self._core.log.topic_id(topic)) is not None:
+            if (found := await self._log.topic_id(topic)) is not None:
                 return found
             await asyncio.sleep(0.05)
         return ""
@@ -142,9 +160,9 @@ class Queues:
     async def renew(self, record: QueueRecord, change: Change, *, made: bool) -> Queue:
         """A new life of a queue, over the topic as it is (`made`) or a new one."""
         if made:
-            topic = queue_topic(self._core.settings.topic_prefix, record.name)
+            topic = queue_topic(self._settings.topic_prefix, record.name)
             change.check()
-            await self._core.log.set_topic_config(topic, await self._adopted(topic, record))
+            await self._log.set_topic_config(topic, await self._adopted(topic, record))
             queue = await self.write(record, change)
             await asyncio.gather(*(self._open(queue, p) for p in range(record.partitions)))
             return queue
@@ -157,7 +175,7 @@ class Queues:
         Returns the record with the first offsets that the topic still has: what was deleted before
         is nobody's loss.
         """
-        log = self._core.log
+        log = self._log
         count = await log.partition_count(spec.name)
         ends = await log.end_offsets([(spec.name, p) for p in range(count or 0)])
         if any(ends.values()):
@@ -185,12 +203,12 @@ class Queues:
         """The settings of a topic that has records: it keeps them for no shorter time than it
         did.
         """
-        config, kept = self._topic_config(record), await self._keeping.kept_ms(topic)
+        config, kept = self._topic_config(record), await self._topic_retention.kept_ms(topic)
         shorter = kept != FOR_EVER and kept < int(config["retention.ms"])
         return config if shorter else {**config, "retention.ms": str(kept)}
 
     def _topic_config(self, record: QueueRecord) -> dict[str, str]:
-        s = self._core.settings
+        s = self._settings
         config = {
             "cleanup.policy": "delete",
             "retention.ms": str(keep_ms(record.retention_ms, record.delay_ms)),
@@ -206,7 +224,7 @@ class Queues:
     async def _open(self, queue: Queue, partition: int) -> None:
         starts = [(tag.id, tag.start_offsets[partition]) for tag in queue.tags]
         try:
-            await self._core.store.open(queue.units[partition], self._core.control.generation, starts, fifo=queue.record.fifo)
+            await self._store.open(queue.units[partition], self._catalog.generation, starts, fifo=queue.record.fifo)
         except StateError as error:
             # A unit that does not serve is rebuilt (from nothing) by its first use.
             logger.info("action=open queue=%s partition=%d error=%s", queue.name, partition, error)
@@ -215,11 +233,11 @@ class Queues:
         """Writes a changed record."""
         record = msgspec.structs.replace(record, modified_at_ms=now_ms())
         await change.write(f"queue/{record.name}", record)
-        return self._core.control.queues[record.name]
+        return self._catalog.queues[record.name]
 
     def known(self, name: str) -> Queue:
         """The queue of that name, as of the last sync. Raises QueueNotFound."""
-        queue = self._core.control.queues.get(name)
+        queue = self._catalog.queues.get(name)
         if queue is None:
             raise QueueNotFound(f"there is no queue {name!r}", field="queue", given=name)
         return queue
@@ -232,7 +250,7 @@ class Queues:
         redrive policy.
         """
         check_settings(settings)
-        async with self._core.control.change(name) as change:
+        async with self._catalog.change(name) as change:
             queue = self.known(name)
             old = queue.record
             if edit is not None:
@@ -247,14 +265,14 @@ class Queues:
             changes = {f: v for f in settings.__struct_fields__ if (v := getattr(settings, f)) is not None}
             record = msgspec.structs.replace(old, **changes)
             change.check()
-            await self._keeping.change(queue, record)
+            await self._topic_retention.change(queue, record)
             return await self.write(record, change)
 
     async def _check_empty(self, queue: Queue) -> None:
         """The partition of a group depends on the scope: with messages left, those sent next would
         pass them.
         """
-        left = sum(tag.backlog for tag in await tag_infos(self._core, queue, queue.tags))
+        left = sum(tag.backlog for tag in await self._info.tags(queue, queue.tags))
         if left:
             raise NotAllowedOnQueue(
                 f"dedup_scope can be changed only while queue {queue.name!r} is empty: {left} messages are left",
@@ -265,7 +283,7 @@ class Queues:
     def _check_alike(self, name: str) -> None:
         """Kafka refuses a topic whose name differs from another's in '.' and '_' only."""
         flat = name.replace(".", "_")
-        alike = next((other for other in self._core.control.names if other.replace(".", "_") == flat), None)
+        alike = next((other for other in self._catalog.names if other.replace(".", "_") == flat), None)
         if alike is not None:
             raise QueueExists(f"Kafka can't tell {name!r} from the existing queue {alike!r}", field="name", limit=alike, given=name)
 
@@ -280,7 +298,7 @@ class Queues:
             raise NotAllowedOnQueue(
                 "a queue can't be its own dead-letter queue", field="dead_letter_queue", limit="another queue", given=target
             )
-        queue = self._core.control.queues.get(target)
+        queue = self._catalog.queues.get(target)
         if queue is None:
             raise QueueNotFound(f"the dead-letter queue {target!r} does not exist", field="dead_letter_queue", given=target)
         if queue.record.fifo != fifo:
@@ -314,13 +332,13 @@ class Queues:
 
     def sources(self, name: str) -> list[str]:
         """Queues whose policy names this one."""
-        return sorted(self._core.control.sources.get(name, ()))
+        return sorted(self._catalog.sources.get(name, ()))
 
     async def set_policy(self, name: str, policy: RedrivePolicy | None) -> RedrivePolicy | None:
         """Sets or removes the redrive policy."""
         if policy is not None:
             check_settings(QueueSettings(redrive_policy=policy))
-        async with self._core.control.change(name) as change:
+        async with self._catalog.change(name) as change:
             record = self.known(name).record
             self._check_policy(name, policy, record.fifo)
             queue = await self.write(msgspec.structs.replace(record, redrive_policy=policy), change)
@@ -330,29 +348,29 @@ class Queues:
         """Deletes queue, topic and state; nothing can be got back. Sources of a dead-letter queue
         lose their policy's effect.
         """
-        async with self._core.control.change(name) as change:
+        async with self._catalog.change(name) as change:
             record = msgspec.structs.replace(self.known(name).record, deleting=True)
             await change.write(f"queue/{name}", record)
             reached("delete.record_written")
             await self._finish_delete(record, change)
 
     async def _finish_delete(self, record: QueueRecord, change: Change) -> None:
-        core, queue = self._core, Queue(record, self._core.settings.topic_prefix)
+        queue = Queue(record, self._settings.topic_prefix)
         change.check()
-        await core.log.delete_topics([queue.topic])
+        await self._log.delete_topics([queue.topic])
         reached("delete.topic_deleted")
-        await core.store.forget(queue.units, queue.tag_ids)
-        await core.log.delete_groups([group_name(core.settings.topic_prefix, record.name, tag.name) for tag in record.tags])
+        await self._store.forget(queue.units, queue.tag_ids)
+        await self._log.delete_groups([group_name(self._settings.topic_prefix, record.name, tag.name) for tag in record.tags])
         await change.write(f"queue/{record.name}", None)
 
     async def finish_deletions(self) -> None:
         """Deletions that a crash, or a part that was away, has cut off. What can't be finished now
         is left for the next time.
         """
-        for name in list(self._core.control.unfinished):
+        for name in list(self._catalog.unfinished):
             try:
-                async with self._core.control.change(name) as change:
-                    record = self._core.control.unfinished.get(name)
+                async with self._catalog.change(name) as change:
+                    record = self._catalog.unfinished.get(name)
                     if record is not None:
                         await self._finish_delete(record, change)
             except EngineError as error:
@@ -362,31 +380,31 @@ class Queues:
         """Settles every message sent before the call under all tags, and deletes their records from
         Kafka.
         """
-        queue = await self._core.control.queue(name)
+        queue = await self._catalog.queue(name)
         parts = [(queue.topic, p) for p in range(len(queue.units))]
-        ends = await self._core.log.end_offsets(parts)
+        ends = await self._log.end_offsets(parts)
         for partition, part in enumerate(parts):
             if part in ends:
-                self._core.touched(queue, partition)
+                self._note_use(queue, partition)
                 await self._purge_unit(queue, partition, ends[part])
-        await self._core.log.delete_records({part: end for part, end in ends.items() if end > 0})
-        async with self._core.control.change(name) as change:
+        await self._log.delete_records({part: end for part, end in ends.items() if end > 0})
+        async with self._catalog.change(name) as change:
             await self.write(msgspec.structs.replace(self.known(name).record, purged_at_ms=now_ms()), change)
 
     async def _purge_unit(self, queue: Queue, partition: int, below: int) -> None:
         unit = queue.units[partition]
-        await self._core.on_state(queue, lambda g: self._core.store.purge(unit, g, queue.tag_ids, below))
+        await self._window.call(queue, lambda g: self._store.purge(unit, g, queue.tag_ids, below))
 
     async def copy(self, name: str, owner: str, target: str) -> Queue:
         """Makes a queue with the settings, tags and policy of another; no messages are copied (EMQ
         copyQueue).
         """
-        source = (await self._core.control.queue(name)).record
+        source = (await self._catalog.queue(name)).record
         check_name("target", target)
-        async with self._core.control.change(target) as change:
-            if target in self._core.control.queues:
+        async with self._catalog.change(target) as change:
+            if target in self._catalog.queues:
                 raise QueueExists(f"queue {target!r} exists", field="target", given=target)
-            if (half := self._core.control.unfinished.get(target)) is not None:
+            if (half := self._catalog.unfinished.get(target)) is not None:
                 await self._finish_delete(half, change)
             self._check_alike(target)
             at = now_ms()

@@ -8,20 +8,28 @@ from __future__ import annotations
 
 import msgspec
 
-from engine.core import Core, now_ms
+from engine.catalog.catalog import Catalog
 from engine.errors import NotAllowedOnQueue, TagExists, TagNotFound
+from engine.log import Log
 from engine.queues.queues import Queues
 from engine.rules.limits import MAX_TAGS, check_asked, check_filter, check_name, check_range, check_user_attributes
 from engine.rules.queue import DEFAULT_TAG, Queue, group_name
+from engine.runtime.clock import now_ms
+from engine.window.window import Window
 from schemas.filters import Filter
 from schemas.records import TagRecord
+from state.store import Store
 
 
 class Tags:
     """Changes of tags; in order with all other changes of their queue."""
 
-    def __init__(self, core: Core, queues: Queues) -> None:
-        self._core = core
+    def __init__(self, prefix: str, log: Log, store: Store, catalog: Catalog, window: Window, queues: Queues) -> None:
+        self._prefix = prefix
+        self._log = log
+        self._store = store
+        self._catalog = catalog
+        self._window = window
         self._queues = queues
 
     async def create(
@@ -34,7 +42,7 @@ class Tags:
         check_asked("start_at_ms", start_at_ms)
         check_filter(filter)
         check_user_attributes(user_attributes)
-        async with self._core.control.change(name) as change:
+        async with self._catalog.change(name) as change:
             queue = self._queues.known(name)
             old = queue.by_name.get(tag)
             if old is not None:
@@ -53,13 +61,11 @@ class Tags:
             return await self._queues.write(changed, change), record, True
 
     async def _open(self, queue: Queue, partition: int, start: tuple[int, int]) -> None:
-        await self._core.on_state(
-            queue, lambda g: self._core.store.open(queue.units[partition], g, [start], fifo=queue.record.fifo, serving=True)
-        )
+        await self._window.call(queue, lambda g: self._store.open(queue.units[partition], g, [start], fifo=queue.record.fifo, serving=True))
 
     async def _starts(self, queue: Queue, start_at_ms: int) -> list[int]:
         parts = [(queue.topic, p) for p in range(len(queue.units))]
-        log = self._core.log
+        log = self._log
         if start_at_ms == 0:
             found = await log.start_offsets(parts)
         elif start_at_ms < 0:
@@ -74,7 +80,7 @@ class Tags:
         """
         if tag == DEFAULT_TAG:
             raise NotAllowedOnQueue("the default tag can't be deleted", field="tag", given=tag)
-        async with self._core.control.change(name) as change:
+        async with self._catalog.change(name) as change:
             queue = self._queues.known(name)
             record = queue.by_name.get(tag)
             if record is None:
@@ -82,5 +88,5 @@ class Tags:
             await self._queues.write(msgspec.structs.replace(queue.record, tags=[t for t in queue.tags if t.id != record.id]), change)
             # What a failure leaves is closed by `alarms.py`.
             for unit in queue.units:
-                await self._core.on_state(queue, lambda g, u=unit: self._core.store.close(u, record.id))  # type: ignore[misc]
-            await self._core.log.delete_groups([group_name(self._core.settings.topic_prefix, name, tag)])
+                await self._window.call(queue, lambda g, u=unit: self._store.close(u, record.id))  # type: ignore[misc]
+            await self._log.delete_groups([group_name(self._prefix, name, tag)])

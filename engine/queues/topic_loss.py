@@ -4,8 +4,7 @@ and this is told.
 State in Redis and offsets in Kafka no longer belong together then: a new topic begins at offset 0,
 which the window believes to have seen. So the queue gets a new incarnation over the topic as it is
 (made again if missing): what was in the deleted topic is lost, what was sent to the new one is
-delivered. Neighbours: `sender.py` and `alarms.py` suspect; `queues.py` makes topics and records.
-Must not know verbs.
+delivered.
 """
 
 from __future__ import annotations
@@ -16,13 +15,16 @@ import secrets
 
 import msgspec
 
-from engine.catalog.catalog import Change
-from engine.core import Core
+from engine.catalog.catalog import Catalog, Change
 from engine.errors import EngineError
+from engine.log import Log
 from engine.queues.queues import Queues
 from engine.rules.queue import Queue
+from engine.runtime.counters import Counters
+from engine.window.window import Window
 from state.background import Background
 from state.errors import StateError
+from state.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -30,19 +32,22 @@ AGAIN_S = 1.0
 LOOK_S = 0.25
 # How long all looks must agree. A broker that starts knows less for a while: it names no topics
 # yet, or answers with the end that it had written down before it was killed.
-PATIENCE_S = {"another": 0.5, "missing": 3.0, "short": 20.0}
+CONFIRM_S = {"another": 0.5, "missing": 3.0, "short": 20.0}
 
 
-class Renewal:
+class TopicGuard:
     """Checks of this worker, one at a time for each queue."""
 
-    def __init__(self, core: Core, queues: Queues) -> None:
-        self._core = core
+    def __init__(self, log: Log, store: Store, catalog: Catalog, window: Window, queues: Queues, counters: Counters) -> None:
+        self._log = log
+        self._store = store
+        self._catalog = catalog
+        self._window = window
+        self._counters = counters
         self._queues = queues
         self._asked: dict[str, float] = {}
         self._checking: set[str] = set()
         self._background = Background()
-        core.suspect = self.suspect
 
     async def stop(self) -> None:
         await self._background.stop()
@@ -68,29 +73,28 @@ class Renewal:
         whether it did. Raises EngineError.
 
         A renewal delivers all of the topic again, so every look for a while must say the same
-        (PATIENCE_S).
+        (CONFIRM_S).
         """
         loop = asyncio.get_running_loop()
-        began, odd = loop.time(), await self._oddity(queue)
-        while odd is not None and loop.time() - began < PATIENCE_S[odd]:
+        began, fault = loop.time(), await self._fault(queue)
+        while fault is not None and loop.time() - began < CONFIRM_S[fault]:
             await asyncio.sleep(LOOK_S)
-            if await self._oddity(queue) != odd:
+            if await self._fault(queue) != fault:
                 return False
-        core = self._core
-        if odd is None:
+        if fault is None:
             return False
-        async with core.control.change(queue.name) as change:
-            now = core.control.by_incarnation.get(queue.incarnation)
-            if now is None or await self._oddity(now) != odd:
+        async with self._catalog.change(queue.name) as change:
+            now = self._catalog.by_incarnation.get(queue.incarnation)
+            if now is None or await self._fault(now) != fault:
                 return False
-            await self._renew(now, await core.log.partition_count(now.topic), await core.log.topic_id(now.topic), change)
+            await self._renew(now, await self._log.partition_count(now.topic), await self._log.topic_id(now.topic), change)
         return True
 
-    async def _oddity(self, queue: Queue) -> str | None:
-        """What is odd with the topic: it is missing, another (by its id), or short of what the
+    async def _fault(self, queue: Queue) -> str | None:
+        """What is wrong with the topic: it is missing, another (by its id), or short of what the
         window has seen. Not known = nothing.
         """
-        log, parts = self._core.log, [(queue.topic, p) for p in range(len(queue.units))]
+        log, parts = self._log, [(queue.topic, p) for p in range(len(queue.units))]
         count = await log.partition_count(queue.topic)
         if count is None:
             return "missing" if await log.alive() else None
@@ -106,12 +110,11 @@ class Renewal:
         return "short" if any(ends[part] < seen[p] for p, part in enumerate(parts)) else None
 
     async def _seen(self, queue: Queue) -> list[int]:
-        core, tag = self._core, queue.tag_ids[0]
-        looks = [await core.on_state(queue, lambda g, u=unit: core.store.probe(u, g, tag)) for unit in queue.units]  # type: ignore[misc]
+        tag = queue.tag_ids[0]
+        looks = [await self._window.call(queue, lambda g, u=unit: self._store.probe(u, g, tag)) for unit in queue.units]  # type: ignore[misc]
         return [look.cursor for look in looks]
 
     async def _renew(self, queue: Queue, count: int | None, topic_id: str | None, change: Change) -> None:
-        core = self._core
         partitions = queue.record.partitions if count is None else count
         tags = [msgspec.structs.replace(tag, start_offsets=[0] * partitions) for tag in queue.tags]
         record = msgspec.structs.replace(
@@ -122,16 +125,16 @@ class Renewal:
             "action=renew queue=%s open=%d reason=its topic was %s: what was in it is lost",
             queue.name, lost, "deleted" if count is None else "deleted and made anew",
         )  # fmt: skip
-        core.count("topics_lost_total")
-        core.count("lost_with_topic_total", lost)
+        self._counters.count("topics_lost_total")
+        self._counters.count("lost_with_topic_total", lost)
         await self._queues.renew(record, change, made=count is not None)
-        await core.store.forget(queue.units, queue.tag_ids)
+        await self._store.forget(queue.units, queue.tag_ids)
 
     async def _open(self, queue: Queue) -> int:
         """How many messages the window of the default tag still had; 0 when Redis can't tell."""
-        core, tags = self._core, queue.tag_ids[:1]
+        tags = queue.tag_ids[:1]
         try:
-            rows = [await core.store.info(unit, core.control.generation, tags) for unit in queue.units]
+            rows = [await self._store.info(unit, self._catalog.generation, tags) for unit in queue.units]
         except StateError:
             return 0
         return sum(row[0].ready + row[0].delayed + row[0].leased for row in rows)

@@ -11,7 +11,7 @@ import collections
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from engine.rules.linger import LINGER_S, company, lingers
+from engine.rules.linger import LINGER_S, batch_size_if_shared, should_linger
 from state.background import Background
 from state.keys import Unit
 from state.replies import Acked
@@ -54,7 +54,7 @@ class Acks:
     async def _settle(self, key: _Key, waiting: collections.deque[_Asked]) -> None:
         last = 0
         while waiting or last:
-            if last and lingers(last, sum(len(pairs) for pairs, _ in waiting)):
+            if last and should_linger(last, sum(len(pairs) for pairs, _ in waiting)):
                 await asyncio.sleep(LINGER_S)
             if not waiting:
                 break
@@ -62,7 +62,7 @@ class Acks:
             while waiting and size + len(waiting[0][0]) <= MOST:
                 some.append(waiting.popleft())
                 size += len(some[-1][0])
-            last = company(size, len(some))
+            last = batch_size_if_shared(size, len(some))
             try:
                 await self._call(key, some)
             except Exception as error:  # the callers must hear of it, whatever it is

@@ -15,13 +15,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from engine.core import Core
+from engine.log import Log
 from engine.receive.leases import Leases
 from engine.rules.queue import Queue
 from engine.shapes import Delivery, ExtendEntry
+from engine.window.window import Window
 from schemas.records import Message, TagRecord
 from schemas.vocabulary import EntryStatus, MessageState
 from schemas.wire import decode_message
+from state.store import Store
 
 KEPT_S = 300
 # Of one worker: the oldest is forgotten first.
@@ -34,8 +36,10 @@ _NO_BODY = Message(b"")
 class Attempts:
     """The attempts of the last five minutes, oldest first."""
 
-    def __init__(self, core: Core, leases: Leases) -> None:
-        self._core = core
+    def __init__(self, log: Log, store: Store, window: Window, leases: Leases) -> None:
+        self._log = log
+        self._store = store
+        self._window = window
         self._leases = leases
         self._kept: dict[_Key, tuple[float, list[Delivery]]] = {}
 
@@ -80,7 +84,7 @@ class Attempts:
         """Whether each message is still lent by the very delivery, until the very time."""
         for partition, mine in _by_partition(lent).items():
             unit, offsets = queue.units[partition], [one.offset for one in mine]
-            states = await self._core.on_state(queue, lambda g, u=unit, o=offsets: self._core.store.states(u, g, tag.id, o))  # type: ignore[misc]
+            states = await self._window.call(queue, lambda g, u=unit, o=offsets: self._store.states(u, g, tag.id, o))  # type: ignore[misc]
             for one, now in zip(mine, states, strict=True):
                 if (now.state, now.count, now.next_visible_at_ms) != (MessageState.LEASED, one.receive_count, one.next_visible_at_ms):
                     return False
@@ -90,7 +94,7 @@ class Attempts:
         """The deliveries with their messages, from Kafka; none when one is gone."""
         messages: dict[tuple[int, int], Message] = {}
         for partition, mine in _by_partition(lent).items():
-            records = await self._core.read_offsets(queue, partition, [one.offset for one in mine])
+            records = await self._log.read_at(queue.topic, partition, [one.offset for one in mine])
             messages.update({(partition, offset): decode_message(record.value, record.headers) for offset, record in records.items()})
         if any((one.partition, one.offset) not in messages for one in lent):
             return []

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Callable
 
 import msgspec
 
-from engine.core import Core
 from engine.errors import InvalidValue, MessageLeased, MessageNotFound
-from engine.log import Record
+from engine.log import Log, Record
 from engine.rules.fifo import sequence_number
+from engine.rules.ids import Ids
 from engine.rules.limits import check_asked, check_filter
 from engine.rules.queue import Queue
 from engine.shapes import Page, Peeked
+from engine.window.window import Window
 from schemas.filters import Filter, matches
 from schemas.identity import BadIdentity, Handle, MessageId
 from schemas.records import Message, TagRecord
 from schemas.vocabulary import MessageState
 from schemas.wire import UndecodableRecord, decode_message
 from state.replies import State
+from state.store import Store
 
 CHUNK = 500
 # A query looks at no more records than this before it answers with a page, be it empty: the client
@@ -34,18 +37,22 @@ LOOKED_AT = 20_000
 class Browse:
     """Reads of single messages and of ranges."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, log: Log, store: Store, window: Window, ids: Ids, note_use: Callable[[Queue, int], None]) -> None:
+        self._log = log
+        self._store = store
+        self._window = window
+        self._ids = ids
+        self._note_use = note_use
 
     def address(self, queue: Queue, text: str) -> tuple[int, int]:
         """(partition, offset) of a message id or a receipt handle. Raises MessageNotFound, also for
         those of other queues.
         """
         try:
-            found: MessageId | Handle = MessageId.parse(text, self._core.secret)
+            found: MessageId | Handle = MessageId.parse(text, self._ids.secret)
         except BadIdentity:
             try:
-                found = Handle.parse(text, self._core.secret)
+                found = Handle.parse(text, self._ids.secret)
             except BadIdentity:
                 raise MessageNotFound(
                     f"{text[:100]!r} is neither a message id nor a receipt handle", field="id", given=text[:100]
@@ -57,7 +64,7 @@ class Browse:
     async def peek(self, queue: Queue, text: str, tag: TagRecord) -> Peeked:
         """One message by id or handle, whatever its state. Raises MessageNotFound."""
         partition, offset = self.address(queue, text)
-        record = (await self._core.read_offsets(queue, partition, [offset])).get(offset)
+        record = (await self._log.read_at(queue.topic, partition, [offset])).get(offset)
         message = _decoded(record)
         if record is None or message is None:
             raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}, or no longer", field="id", given=text[:100])
@@ -66,14 +73,14 @@ class Browse:
 
     async def _states(self, queue: Queue, tag: TagRecord, partition: int, offsets: list[int]) -> list[State]:
         unit = queue.units[partition]
-        return await self._core.on_state(queue, lambda g: self._core.store.states(unit, g, tag.id, offsets))
+        return await self._window.call(queue, lambda g: self._store.states(unit, g, tag.id, offsets))
 
     def _peeked(self, queue: Queue, record: Record, message: Message, state: State) -> Peeked:
         word = state.state
         if word == MessageState.STORED and message.delay_ms:
             word = MessageState.DELAYED
         return Peeked(
-            id=self._core.message_id(queue, record.partition, record.offset),
+            id=self._ids.message_id(queue, record.partition, record.offset),
             message=message,
             sent_at_ms=record.timestamp_ms,
             state=word,
@@ -112,7 +119,7 @@ class Browse:
         while partition < len(queue.units):
             if offset < 0:
                 offset = await self._first(queue, partition, from_ms)
-            chunk = await self._core.log.fetch(queue.topic, partition, offset, CHUNK, 4_000_000)
+            chunk = await self._log.fetch(queue.topic, partition, offset, CHUNK, 4_000_000)
             records = [r for r in chunk.records if to_ms is None or r.timestamp_ms < to_ms]
             for peeked in await self._matching(queue, tag, partition, records, state, filter):
                 if len(found) == limit:
@@ -128,7 +135,7 @@ class Browse:
 
     async def _first(self, queue: Queue, partition: int, from_ms: int | None) -> int:
         parts = [(queue.topic, partition)]
-        found = await (self._core.log.start_offsets(parts) if not from_ms else self._core.log.offsets_at(parts, from_ms))
+        found = await (self._log.start_offsets(parts) if not from_ms else self._log.offsets_at(parts, from_ms))
         return found.get(parts[0], 0)
 
     async def _matching(
@@ -148,12 +155,12 @@ class Browse:
     async def delete(self, queue: Queue, text: str) -> None:
         """Settles a message under all tags by its id. Raises MessageNotFound, MessageLeased."""
         partition, offset = self.address(queue, text)
-        ends = await self._core.log.end_offsets([(queue.topic, partition)])
+        ends = await self._log.end_offsets([(queue.topic, partition)])
         if offset >= ends.get((queue.topic, partition), 0):
             raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}", field="id", given=text[:100])
-        self._core.touched(queue, partition)
+        self._note_use(queue, partition)
         unit = queue.units[partition]
-        word = await self._core.on_state(queue, lambda g: self._core.store.delete(unit, g, queue.tag_ids, offset))
+        word = await self._window.call(queue, lambda g: self._store.delete(unit, g, queue.tag_ids, offset))
         if word == "busy":
             raise MessageLeased(f"message {text[:100]!r} is leased; delete it with its handle", field="id", given=text[:100])
         if word == "settled":

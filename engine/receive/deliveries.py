@@ -18,26 +18,26 @@ from typing import Any
 
 import msgspec
 
-from engine.core import Core, delay_of
 from engine.errors import EngineError, LogUnavailable
 from engine.log import Record
 from engine.receive.returns import Returns
 from engine.rules.fifo import sequence_number
+from engine.rules.ids import Ids
 from engine.rules.queue import Queue
 from engine.shapes import Delivery
-from engine.window.body_cache import Kept
-from engine.window.retention import expire, gone
+from engine.window.body_cache import CachedBody
+from engine.window.body_source import BodySource
+from engine.window.entry import delay_of
+from engine.window.window import Window
 from schemas.identity import handles_of, ids_of
 from schemas.records import TagRecord
 from schemas.vocabulary import EventKind
-from schemas.wire import decode_message
 from state.replies import Leased, Received
-from state.store import HEADER_BYTES
+from state.store import Store
 
 logger = logging.getLogger(__name__)
 
 _sent_at = operator.attrgetter("sent_at_ms")
-_NOTHING: Mapping[int, Kept] = {}
 # A body that has not come from Kafka by then does not come.
 READ_S = 6.0
 # Meanwhile no lease of that receive must end: the message would be lent again, or die, before
@@ -74,27 +74,38 @@ class _Part:
 class Deliveries:
     """Makes deliveries of leases. `start` runs what nobody waits for."""
 
-    def __init__(self, core: Core, returns: Returns, start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]) -> None:
-        self._core = core
+    def __init__(
+        self,
+        store: Store,
+        window: Window,
+        ids: Ids,
+        bodies: BodySource,
+        returns: Returns,
+        start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+    ) -> None:
+        self._store = store
+        self._window = window
+        self._ids = ids
+        self._bodies = bodies
         self._returns = returns
         self._start = start
 
-    def at_hand(self, queue: Queue, tag: TagRecord, lent: Sequence[tuple[int, Received]]) -> list[Delivery] | None:
+    def from_memory(self, queue: Queue, tag: TagRecord, lent: Sequence[tuple[int, Received]]) -> list[Delivery] | None:
         """What receives of partitions have lent, if its bodies are in the window or kept here; None
-        = ask `of`, for each.
+        = ask `complete`, for each.
         """
         for partition, received in lent:
-            kept = self._core.bodies.of.get(queue.units[partition], _NOTHING)
+            cached = self._bodies.cached(queue, partition)
             for leased in received.leased:
-                if not leased.packed and (leased.offset not in kept or leased.count > 1):
+                if not leased.packed and (leased.offset not in cached or leased.count > 1):
                     return None
         try:
-            made = [d for partition, received in lent for d in self._made(queue, tag, partition, received, {})]
+            made = [d for partition, received in lent for d in self._build(queue, tag, partition, received, {})]
         except Exception:
-            return None  # `of` says what is wrong
+            return None  # `complete` says what is wrong
         return as_sent(queue, made) if len(lent) > 1 else made
 
-    async def of(
+    async def complete(
         self, queue: Queue, tag: TagRecord, lent: Sequence[tuple[int, Received]], lease_ms: int | None
     ) -> tuple[list[Delivery], dict[int, Exception]]:
         """What a receive has lent for `lease_ms`, with bodies (from Kafka where neither window nor
@@ -103,7 +114,7 @@ class Deliveries:
         What can't be delivered is given back; of each partition that has such, the error says why.
         Raises nothing.
         """
-        parts = [_Part(partition, received, self._missing(queue, partition, received)) for partition, received in lent]
+        parts = [_Part(partition, received, self._bodies.missing(queue, partition, received.leased)) for partition, received in lent]
         if any(part.missing for part in parts):
             # All of them: none is delivered before the slowest read has ended.
             await self._each(queue, parts, lambda part: self._hold(queue, tag, part))
@@ -130,17 +141,13 @@ class Deliveries:
 
         await asyncio.gather(*(one(part) for part in parts))
 
-    def _missing(self, queue: Queue, partition: int, received: Received) -> list[int]:
-        kept = self._core.bodies.of.get(queue.units[partition], _NOTHING)
-        return [leased.offset for leased in received.leased if not leased.packed and leased.offset not in kept]
-
     async def _hold(self, queue: Queue, tag: TagRecord, part: _Part) -> None:
         """Makes leases longer that might end before the bodies have come."""
         lent = part.received
         part.held = {one.offset for one in lent.leased if one.deadline_ms - lent.now_ms < HOLD_MS}
         if part.held:
             entries = [(offset, lent.nonce, HOLD_MS) for offset in part.held]
-            await self._core.on_state(queue, lambda g: self._core.store.extend(queue.units[part.partition], g, tag.id, entries))
+            await self._window.call(queue, lambda g: self._store.extend(queue.units[part.partition], g, tag.id, entries))
 
     async def _make(self, queue: Queue, tag: TagRecord, part: _Part) -> None:
         """Makes what can be delivered, and says why not all can."""
@@ -153,64 +160,50 @@ class Deliveries:
                 part.fault = error
             except TimeoutError:
                 part.fault = LogUnavailable("Kafka does not answer a fetch")
-        part.made = self._made(queue, tag, part.partition, part.received, records)
+        part.made = self._build(queue, tag, part.partition, part.received, records)
         unread = [offset for offset in part.missing if offset not in records and offset not in part.ended]
         if unread and part.fault is None:
             part.fault = LogUnavailable(f"Kafka did not give message {unread[0]} of topic {queue.topic}, partition {part.partition}")
         if unread and queue.record.fifo:
             part.made = [d for d in part.made if d.offset < unread[0]]  # what stands behind it in its group has to wait for it
-        await self._in_time(queue, tag, part)
+        await self._drop_expired(queue, tag, part)
 
-    def _made(self, queue: Queue, tag: TagRecord, partition: int, received: Received, records: Mapping[int, Record]) -> list[Delivery]:
+    def _build(self, queue: Queue, tag: TagRecord, partition: int, received: Received, records: Mapping[int, Record]) -> list[Delivery]:
         """Deliveries of what was lent, with bodies from the window, else of `records`; what neither
         has is left out.
         """
-        secret, incarnation, fifo = self._core.secret, queue.incarnation, queue.record.fifo
+        secret, incarnation, fifo = self._ids.secret, queue.incarnation, queue.record.fifo
         id_of = ids_of(secret, incarnation, partition)
         handle_of = handles_of(secret, incarnation, partition, tag.id, received.nonce, received.now_ms)
-        kept = self._core.bodies.of.get(queue.units[partition], _NOTHING)
-        made = []
-        for leased in received.leased:
-            offset, packed, digest = leased.offset, leased.packed, ""
-            if packed:
-                message, sent_at_ms = decode_message(packed[HEADER_BYTES:], None), int.from_bytes(packed[:8])
-            elif (own := kept.get(offset)) is not None:
-                message, sent_at_ms, digest = own.message, own.sent_at_ms, own.digest
-            elif offset in records:
-                record = records[offset]
-                message, sent_at_ms = decode_message(record.value, record.headers), record.timestamp_ms
-            else:
-                continue
-            made.append(
-                Delivery(
-                    id_of(offset),
-                    handle_of(offset),
-                    message,
-                    sent_at_ms,
-                    leased.count,
-                    leased.first_received_at_ms,
-                    leased.deadline_ms,
-                    partition,
-                    offset,
-                    sequence_number(offset) if fifo else "",
-                    digest,
-                )
+        found = self._bodies.bodies_of(queue, partition, received.leased, records)
+        return [
+            Delivery(
+                id_of(leased.offset),
+                handle_of(leased.offset),
+                one.message,
+                one.sent_at_ms,
+                leased.count,
+                leased.first_received_at_ms,
+                leased.deadline_ms,
+                partition,
+                leased.offset,
+                sequence_number(leased.offset) if fifo else "",
+                one.digest,
             )
-        return made
+            for leased, one in zip(received.leased, found, strict=True)
+            if one is not None
+        ]
 
-    async def _read(self, queue: Queue, tag: TagRecord, part: _Part) -> dict[int, Record]:
+    async def _read(self, queue: Queue, tag: TagRecord, part: _Part) -> Mapping[int, Record]:
         """The records that the window had no bodies of; those that are gone for good are expired.
         Raises Unavailable.
         """
-        records = await self._core.read_offsets(queue, part.partition, part.missing)
-        absent = [offset for offset in part.missing if offset not in records]
-        if absent:
-            over = await gone(self._core, queue, part.partition, absent)
-            await expire(self._core, queue, tag, part.partition, [(offset, part.received.nonce) for offset in absent if offset in over])
-            part.ended |= over
+        missing = [(offset, part.received.nonce) for offset in part.missing]
+        records, over = await self._bodies.read(queue, tag, part.partition, missing)
+        part.ended |= over
         return records
 
-    async def _in_time(self, queue: Queue, tag: TagRecord, part: _Part) -> None:
+    async def _drop_expired(self, queue: Queue, tag: TagRecord, part: _Part) -> None:
         """Leaves what is within its retention; the others are expired. Without a body the window
         knows this only of a first delivery.
         """
@@ -220,7 +213,7 @@ class Deliveries:
         late = {d.offset for d in part.made if d.offset in again and d.sent_at_ms + delay_of(queue, d.message) <= since}
         if late:
             unit, kind, pairs = queue.units[part.partition], EventKind.EXPIRED.value, [(offset, received.nonce) for offset in late]
-            await self._core.on_state(queue, lambda g: self._core.store.settle(unit, g, tag.id, kind, pairs))
+            await self._window.call(queue, lambda g: self._store.settle(unit, g, tag.id, kind, pairs))
             part.ended |= late
             part.made = [d for d in part.made if d.offset not in late]
 
@@ -235,24 +228,24 @@ class Deliveries:
                 lengths[d.offset] = max(queue.record.lease_ms if own is None else own, 1)
         if lengths:
             entries = [(offset, part.received.nonce, ms) for offset, ms in lengths.items()]
-            unit, store = queue.units[part.partition], self._core.store
-            extended = await self._core.on_state(queue, lambda g: store.extend(unit, g, tag.id, entries))
+            unit, store = queue.units[part.partition], self._store
+            extended = await self._window.call(queue, lambda g: store.extend(unit, g, tag.id, entries))
             until = {offset: e.time_ms for offset, e in zip(lengths, extended, strict=True) if e.status == "ok"}
             part.made = [msgspec.structs.replace(d, next_visible_at_ms=until.get(d.offset, d.next_visible_at_ms)) for d in part.made]
 
     async def _return(self, queue: Queue, tag: TagRecord, part: _Part) -> None:
         """Gives back what is not delivered."""
         done = {d.offset for d in part.made} | part.ended
-        kept = self._core.bodies.of.get(queue.units[part.partition], _NOTHING)
+        cached = self._bodies.cached(queue, part.partition)
         left = [leased for leased in part.received.leased if leased.offset not in done]
         if left:
-            rows = [(one.offset, part.received.nonce, _due(queue, one, kept)) for one in left]
+            rows = [(one.offset, part.received.nonce, _due(queue, one, cached)) for one in left]
             await self._returns.rows(queue, tag.id, part.partition, rows)
 
 
-def _due(queue: Queue, leased: Leased, kept: Mapping[int, Kept]) -> int:
+def _due(queue: Queue, leased: Leased, cached: Mapping[int, CachedBody]) -> int:
     """When a message was due (epoch ms); 0 = nobody here can tell without its record."""
     if leased.packed:
         return int.from_bytes(leased.packed[8:16])
-    own = kept.get(leased.offset)
+    own = cached.get(leased.offset)
     return 0 if own is None else own.sent_at_ms + delay_of(queue, own.message)

@@ -15,17 +15,23 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from engine.core import MOVE_MS, Core, now_ms
+from engine.catalog.catalog import Catalog
 from engine.errors import InvalidHandle, InvalidValue, NotAllowedOnQueue
 from engine.receive.acks import Acks
+from engine.rules.ids import Ids
 from engine.rules.limits import check_asked
 from engine.rules.queue import Queue
+from engine.runtime.clock import now_ms
+from engine.runtime.signals import Signal
 from engine.shapes import EntryResult, ExtendEntry
+from engine.window.body_cache import BodyCache
+from engine.window.window import MOVER_LEASE_MS, Window
 from schemas.identity import BadIdentity, Handle
 from schemas.records import TagRecord
 from schemas.vocabulary import EntryStatus, MessageState
 from state.keys import Unit
 from state.replies import Dying
+from state.store import Store
 
 T = TypeVar("T")
 _Call = Callable[[Unit, int, int, Sequence[int]], Awaitable[list[T]]]
@@ -39,10 +45,28 @@ class Leases:
     settles the message.
     """
 
-    def __init__(self, core: Core, move_dead: MoveDead) -> None:
-        self._core = core
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        window: Window,
+        ids: Ids,
+        bodies: BodyCache,
+        note_use: Callable[[Queue, int], None],
+        wait_journaled: Callable[[Queue, int, int], Awaitable[None]],
+        move_dead: MoveDead,
+        receivable: Signal[[str, int, int]],
+    ) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._window = window
+        self._ids = ids
+        self._bodies = bodies
+        self._note_use = note_use
+        self._wait_journaled = wait_journaled
         self._move_dead = move_dead
-        self._acks = Acks(core.store)
+        self._receivable = receivable
+        self._acks = Acks(store)
 
     async def _parse(self, queue: Queue, texts: Sequence[str]) -> tuple[Queue, list[Handle]]:
         """The handles, and the queue as it is now if one is of a life of it that this worker had
@@ -55,7 +79,7 @@ class Leases:
         if len(set(texts)) != len(texts):
             raise InvalidValue("handles must be distinct", field="handles", given=len(texts))
         handles: list[Handle] = []
-        parse, secret, incarnation, text, others = Handle.parse, self._core.secret, queue.incarnation, "", False
+        parse, secret, incarnation, text, others = Handle.parse, self._ids.secret, queue.incarnation, "", False
         try:
             for text in texts:
                 handle = parse(text, secret)
@@ -66,12 +90,12 @@ class Leases:
         return (queue, handles) if not others else await self._of_others(queue, texts, handles)
 
     async def _of_others(self, queue: Queue, texts: Sequence[str], handles: Sequence[Handle]) -> tuple[Queue, list[Handle]]:
-        control = self._core.control
-        if any(handle.incarnation not in control.by_incarnation for handle in handles):
-            await control.sync()
-            queue = control.queues.get(queue.name, queue)
+        catalog = self._catalog
+        if any(handle.incarnation not in catalog.by_incarnation for handle in handles):
+            await catalog.sync()
+            queue = catalog.queues.get(queue.name, queue)
         for handle, text in zip(handles, texts, strict=True):
-            if handle.incarnation != queue.incarnation and handle.incarnation in control.by_incarnation:
+            if handle.incarnation != queue.incarnation and handle.incarnation in catalog.by_incarnation:
                 raise InvalidHandle(f"this handle is not of queue {queue.name!r}", field="handles", given=text)
         return queue, [h if h.incarnation == queue.incarnation else msgspec.structs.replace(h, tag=_NO_TAG) for h in handles]
 
@@ -84,9 +108,9 @@ class Leases:
             alone = self._ask(queue, *next(iter(places)), range(len(handles)), call)
             if alone is not None:
                 return alone
-        return self._apart(queue, handles, call, missing)
+        return self._by_place(queue, handles, call, missing)
 
-    async def _apart(self, queue: Queue, handles: Sequence[Handle], call: _Call[T], missing: T) -> list[T]:
+    async def _by_place(self, queue: Queue, handles: Sequence[Handle], call: _Call[T], missing: T) -> list[T]:
         groups: dict[tuple[int, int], list[int]] = {}
         for index, handle in enumerate(handles):
             groups.setdefault((handle.partition, handle.tag), []).append(index)
@@ -103,8 +127,8 @@ class Leases:
         if tag not in queue.tag_ids or partition >= len(queue.units):
             return None
         unit = queue.units[partition]
-        self._core.touched(queue, partition)
-        return self._core.on_state(queue, lambda g: call(unit, g, tag, indexes))
+        self._note_use(queue, partition)
+        return self._window.call(queue, lambda g: call(unit, g, tag, indexes))
 
     async def ack(self, queue: Queue, texts: Sequence[str], *, late: bool = True) -> list[EntryResult]:
         """Settles messages. `late`: a handle whose lease has lapsed counts until the message is
@@ -123,14 +147,14 @@ class Leases:
             acked = await self._acks.ack(unit, g, tag, mine, late=late)
             if acked.seq:
                 written.append((unit.partition, acked.seq))
-                self._core.bodies.settle(unit, mine)
+                self._bodies.settle(unit, mine)
             return acked.words
 
         words = await self._each(queue, handles, call, EntryStatus.STALE.value)
         if queue.record.durable_acks:
             # Not within the call: a loss of state while waiting must not make the ack again, which
             # is done.
-            await asyncio.gather(*(self._core.journaled(queue, partition, seq) for partition, seq in written))
+            await asyncio.gather(*(self._wait_journaled(queue, partition, seq) for partition, seq in written))
         if queue.record.fifo:
             self._woken(queue, handles)
         return list(starmap(EntryResult, zip(texts, words, strict=True)))
@@ -140,7 +164,7 @@ class Leases:
         is gone.
         """
         queue, handles = await self._parse(queue, texts)
-        store = self._core.store
+        store = self._store
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[bool]:
             states = await store.states(unit, g, tag, [handles[i].offset for i in indexes])
@@ -150,7 +174,7 @@ class Leases:
 
     def _woken(self, queue: Queue, handles: Sequence[Handle]) -> None:
         for partition in {handle.partition for handle in handles}:
-            self._core.woken(queue.incarnation, partition, 0)
+            self._receivable(queue.incarnation, partition, 0)
 
     async def extend(self, queue: Queue, entries: Sequence[ExtendEntry], *, late: bool = True) -> list[EntryResult]:
         """Counts each lease anew from now; 0 = receivable at once. Raises InvalidValue, which
@@ -162,7 +186,7 @@ class Leases:
             check_asked("lease_ms", entry.lease_ms)
         for entry, handle in zip(entries, handles, strict=True):
             _check_in_all(entry, handle)
-        store = self._core.store
+        store = self._store
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[tuple[str, int]]:
             rows = [(handles[i].offset, handles[i].nonce, entries[i].lease_ms) for i in indexes]
@@ -175,7 +199,7 @@ class Leases:
         """Gives messages back, receivable after `delay_ms`; their counts stay."""
         queue, handles = await self._parse(queue, texts)
         check_asked("delay_ms", delay_ms)
-        store = self._core.store
+        store = self._store
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[tuple[str, int]]:
             pairs = [(handles[i].offset, handles[i].nonce) for i in indexes]
@@ -195,17 +219,17 @@ class Leases:
             raise NotAllowedOnQueue(
                 f"queue {queue.name!r} has no redrive policy, so nothing can be killed", field="queue", given=queue.name
             )
-        if policy.dead_letter_queue not in self._core.control.queues:
+        if policy.dead_letter_queue not in self._catalog.queues:
             raise NotAllowedOnQueue(
                 f"the dead-letter queue {policy.dead_letter_queue!r} of {queue.name!r} does not exist",
                 field="queue",
                 given=queue.name,
             )
-        store = self._core.store
+        store = self._store
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[str]:
             pairs = [(handles[i].offset, handles[i].nonce) for i in indexes]
-            killed = await store.kill(unit, g, tag, pairs, move_ms=MOVE_MS, late=late)
+            killed = await store.kill(unit, g, tag, pairs, move_ms=MOVER_LEASE_MS, late=late)
             dying = [k.dying for k in killed if k.status == EntryStatus.OK]
             if dying:
                 record = next(t for t in queue.tags if t.id == tag)

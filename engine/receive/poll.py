@@ -12,13 +12,16 @@ import collections
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from engine.core import MOVE_MS, Core
+from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable, TooManyInFlight
-from engine.receive.waiters import FOREVER, MOST, Line
+from engine.receive.waiters import FOREVER, MAX_PER_CALL, WaitList
 from engine.rules.limits import MAX_IN_FLIGHT
 from engine.rules.queue import Queue
+from engine.runtime.counters import Counters
+from engine.window.window import MOVER_LEASE_MS, Window
 from schemas.records import TagRecord
 from state.replies import Dying, Probed, Received
+from state.store import Store
 
 # What a partition is asked for at least, when several are asked at once: a call that lends five
 # costs little more than one that lends one. Much more, and a quiet partition would wait for its
@@ -30,22 +33,36 @@ SHARE = 5
 MERGED = 8
 
 # What partitions have lent, each as its call answered.
-Lent: TypeAlias = list[tuple[int, Received]]
+Leases: TypeAlias = list[tuple[int, Received]]
 Move: TypeAlias = Callable[[Queue, TagRecord, int, Sequence[Dying]], object]
 
 
-class Sweeper:
+class Poller:
     """Lends what is due. `move` is told of what is dying instead; any number of tasks may sweep at
     once.
     """
 
-    def __init__(self, core: Core, move: Move) -> None:
-        self._core = core
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        window: Window,
+        counters: Counters,
+        note_use: Callable[[Queue, int], None],
+        load_soon: Callable[[Queue, int, Received | Probed], None],
+        move: Move,
+    ) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._window = window
+        self._counters = counters
+        self._note_use = note_use
+        self._load_soon = load_soon
         self._move = move
 
-    async def sweep(
-        self, queue: Queue, tag: TagRecord, line: Line, max: int, lease_ms: int | None, *, everywhere: bool, callers: int = 1
-    ) -> Lent:
+    async def poll(
+        self, queue: Queue, tag: TagRecord, line: WaitList, max: int, lease_ms: int | None, *, everywhere: bool, callers: int = 1
+    ) -> Leases:
         """Asks partitions that may have something; with `everywhere`, those that seem to have
         nothing too before it gives up.
 
@@ -65,7 +82,7 @@ class Sweeper:
             order = line.awake(order, began)
         few = -(-left // SHARE)
         line.turn = (line.turn + few) % partitions
-        lent: Lent = []
+        lent: Leases = []
         asked: set[int] = set()
         for most in (few, partitions) if callers > 1 else ():
             some = line.oldest([p for p in order if p not in asked], began)[:most]
@@ -89,18 +106,18 @@ class Sweeper:
         if lent or not everywhere:
             return lent
         rest = [p for p in order if p not in asked]
-        await self._look(queue, tag, line, rest)
+        await self._ask_when(queue, tag, line, rest)
         await self._in_order(queue, tag, line, rest, left, lease_ms, lent, asked, exact=True)
         line.looked_at = began
         return lent
 
-    async def _room(self, queue: Queue, tag: TagRecord, line: Line) -> int:
+    async def _room(self, queue: Queue, tag: TagRecord, line: WaitList) -> int:
         """How many more may be lent. Raises TooManyInFlight."""
-        await self._look(queue, tag, line, range(len(line.due)))
+        await self._ask_when(queue, tag, line, range(len(line.due)))
         lent = sum(line.lent)
         if lent >= MAX_IN_FLIGHT:
             line.over = lent
-            self._core.count("receives_over_limit_total")
+            self._counters.count("receives_over_limit_total")
             raise too_many(queue, lent, waited=False)
         return MAX_IN_FLIGHT - lent
 
@@ -108,11 +125,11 @@ class Sweeper:
         self,
         queue: Queue,
         tag: TagRecord,
-        line: Line,
+        line: WaitList,
         order: Sequence[int],
         max: int,
         lease_ms: int | None,
-        lent: Lent,
+        lent: Leases,
         asked: set[int],
         *,
         exact: bool,
@@ -138,7 +155,15 @@ class Sweeper:
         return max - left
 
     async def _exactly(
-        self, queue: Queue, tag: TagRecord, line: Line, order: Sequence[int], max: int, lease_ms: int | None, lent: Lent, asked: set[int]
+        self,
+        queue: Queue,
+        tag: TagRecord,
+        line: WaitList,
+        order: Sequence[int],
+        max: int,
+        lease_ms: int | None,
+        lent: Leases,
+        asked: set[int],
     ) -> int:
         """Asks the partition with the oldest message for what is older than all of the others';
         when more is wanted, merges the first.
@@ -147,7 +172,7 @@ class Sweeper:
         due = line.oldest(order, loop.time())
         unknown = [p for p in due if not line.heads[p]]
         if len(unknown) > 1:
-            await self._look(queue, tag, line, unknown)
+            await self._ask_when(queue, tag, line, unknown)
             due = line.oldest(order, loop.time())
         if len(due) < 2:
             return 0
@@ -158,20 +183,22 @@ class Sweeper:
             got += await self._merge(queue, tag, line, due, max - got, lease_ms, lent)
         return got
 
-    async def _merge(self, queue: Queue, tag: TagRecord, line: Line, due: Sequence[int], max: int, lease_ms: int | None, lent: Lent) -> int:
+    async def _merge(
+        self, queue: Queue, tag: TagRecord, line: WaitList, due: Sequence[int], max: int, lease_ms: int | None, lent: Leases
+    ) -> int:
         """Asks partitions when what they have is visible, then each for its part of the first
         `max`; says how many were lent.
         """
         some = due[:MERGED]
         until_ms = line.heads[due[MERGED]] if len(due) > MERGED else FOREVER
-        looks = await self._look(queue, tag, line, some, max)
+        looks = await self._ask_when(queue, tag, line, some, max)
         first = sorted((at, p) for p, probed in zip(some, looks, strict=True) for at in probed.times if at <= until_ms)[:max]
         if not first:
             return 0
         shares = collections.Counter(p for _, p in first)
         return await self._receive_some(queue, tag, line, shares, lease_ms, lent, first[-1][0])
 
-    async def _look(self, queue: Queue, tag: TagRecord, line: Line, partitions: Sequence[int], times: int = 0) -> list[Probed]:
+    async def _ask_when(self, queue: Queue, tag: TagRecord, line: WaitList, partitions: Sequence[int], times: int = 0) -> list[Probed]:
         """Asks at once when partitions have something, with the first `times` times of what is
         visible.
         """
@@ -186,10 +213,10 @@ class Sweeper:
         self,
         queue: Queue,
         tag: TagRecord,
-        line: Line,
+        line: WaitList,
         shares: Mapping[int, int],
         lease_ms: int | None,
-        lent: Lent,
+        lent: Leases,
         until_ms: int = 0,
     ) -> int:
         """Asks partitions at once, each for its share; fails only when none has lent, these or
@@ -210,41 +237,41 @@ class Sweeper:
         return sum(outcome for outcome in outcomes if isinstance(outcome, int))
 
     async def _probe(self, queue: Queue, tag: TagRecord, partition: int, times: int) -> Probed:
-        probed = await self._core.on_state(queue, lambda g: self._core.store.probe(queue.units[partition], g, tag.id, times=times))
-        self._core.nudge(queue, partition, probed)
+        probed = await self._window.call(queue, lambda g: self._store.probe(queue.units[partition], g, tag.id, times=times))
+        self._load_soon(queue, partition, probed)
         return probed
 
     async def _receive_one(
-        self, queue: Queue, tag: TagRecord, line: Line, partition: int, max: int, lease_ms: int | None, lent: Lent, until_ms: int = 0
+        self, queue: Queue, tag: TagRecord, line: WaitList, partition: int, max: int, lease_ms: int | None, lent: Leases, until_ms: int = 0
     ) -> int:
         """Asks a partition for what is visible since `until_ms` (0 = now), adds what it lends to
         `lent`, and says how many that is.
         """
         record = queue.record
         policy = record.redrive_policy
-        dead_letters = policy is not None and policy.dead_letter_queue in self._core.control.queues
+        dead_letters = policy is not None and policy.dead_letter_queue in self._catalog.queues
         wakes = line.wakes[partition]
         try:
-            received: Received = await self._core.on_state(
+            received: Received = await self._window.call(
                 queue,
-                lambda g: self._core.store.receive(
+                lambda g: self._store.receive(
                     queue.units[partition],
                     g,
                     tag.id,
-                    max=min(max, MOST),
+                    max=min(max, MAX_PER_CALL),
                     lease_ms=lease_ms,
                     queue_lease_ms=record.lease_ms,
                     max_receive_count=policy.max_receive_count if policy is not None and dead_letters else 0,
                     retention_ms=record.retention_ms,
-                    move_ms=MOVE_MS,
+                    move_ms=MOVER_LEASE_MS,
                     until_ms=until_ms,
                 ),
             )
         except BaseException:
             line.forget(partition)  # others may have lent, and then nobody hears of this
             raise
-        self._core.touched(queue, partition)
-        self._core.nudge(queue, partition, received)
+        self._note_use(queue, partition)
+        self._load_soon(queue, partition, received)
         line.learn(partition, wakes, received, asyncio.get_running_loop().time())
         if received.dying:
             self._move(queue, tag, partition, received.dying)

@@ -10,11 +10,16 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from engine.core import Core, delay_of
 from engine.errors import EngineError, Unavailable
+from engine.rules.ids import Ids
 from engine.rules.queue import Queue
+from engine.runtime.counters import Counters
+from engine.runtime.signals import Signal
 from engine.shapes import Delivery
+from engine.window.entry import delay_of
+from engine.window.window import Window
 from schemas.identity import Handle
+from state.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -27,8 +32,12 @@ GIVE_BACK_S = 60.0
 class Returns:
     """Gives leases back. `stopping`: what Redis can't be told now is not tried again."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, store: Store, window: Window, ids: Ids, receivable: Signal[[str, int, int]], counters: Counters) -> None:
+        self._store = store
+        self._window = window
+        self._ids = ids
+        self._receivable = receivable
+        self._counters = counters
         self.stopping = False
 
     async def give_back(self, queue: Queue, tag: int, lent: Sequence[Delivery]) -> None:
@@ -38,7 +47,7 @@ class Returns:
         parts: dict[int, list[tuple[int, int, int]]] = {}
         for d in lent:
             if not d.repeated:
-                nonce = Handle.parse(d.handle, self._core.secret).nonce
+                nonce = Handle.parse(d.handle, self._ids.secret).nonce
                 parts.setdefault(d.partition, []).append((d.offset, nonce, d.sent_at_ms + delay_of(queue, d.message)))
         await asyncio.gather(*(self.rows(queue, tag, partition, rows) for partition, rows in parts.items()))
 
@@ -49,10 +58,10 @@ class Returns:
         What it is not told in time comes again when its lease ends, and counts.
         """
         loop = asyncio.get_running_loop()
-        unit, store, end, pause_s = queue.units[partition], self._core.store, loop.time() + GIVE_BACK_S, 0.05
+        unit, store, end, pause_s = queue.units[partition], self._store, loop.time() + GIVE_BACK_S, 0.05
         while True:
             try:
-                words = await self._core.on_state(queue, lambda g: store.give_back(unit, g, tag, rows, rest_ms=REST_MS))
+                words = await self._window.call(queue, lambda g: store.give_back(unit, g, tag, rows, rest_ms=REST_MS))
                 break
             except Unavailable as error:
                 if self.stopping or loop.time() > end:
@@ -62,6 +71,6 @@ class Returns:
                 return  # the queue is gone
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, 1.0)
-        self._core.count("deliveries_returned_total", words.count("ok"))
-        self._core.count("deliveries_too_late_to_return_total", words.count("stale"))
-        self._core.woken(queue.incarnation, partition, 0)
+        self._counters.count("deliveries_returned_total", words.count("ok"))
+        self._counters.count("deliveries_too_late_to_return_total", words.count("stale"))
+        self._receivable(queue.incarnation, partition, 0)

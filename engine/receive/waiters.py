@@ -1,6 +1,6 @@
 """Who waits for messages of a tag, in order of arrival, and what is known of its partitions.
 
-Neighbours: `receiver.py` fills and serves lines. Must not know Redis, Kafka or HTTP.
+`receiver.py` lets them wait, `pump.py` serves them. It knows neither Redis nor Kafka.
 """
 
 from __future__ import annotations
@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import collections
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from engine.rules.limits import MAX_IN_FLIGHT
+from engine.rules.queue import Queue
 from engine.shapes import Delivery
+from schemas.records import TagRecord
 from state.replies import Probed, Received
 
 FOREVER = float("inf")
@@ -19,11 +21,11 @@ FOREVER = float("inf")
 # often.
 LOOK_AGAIN_S = 5.0
 # What one call to the window may lend.
-MOST = 100
+MAX_PER_CALL = 100
 # Waiters who want so much that a call serves one of them are served by calls to several partitions
 # at once: one after the other they would wait for each other. Not more of them: who is answered
 # together comes back together.
-AT_ONCE = 4
+MAX_PARALLEL = 4
 
 
 class Waiter:
@@ -58,7 +60,7 @@ class Waiter:
             self.give_up()
 
 
-class Line:
+class WaitList:
     """Waiters of one tag of a queue, when each partition may have something, and when all were
     looked at last (loop times).
 
@@ -99,7 +101,7 @@ class Line:
         self.again = False
         self.timer: asyncio.TimerHandle | None = None
         self.turn = 0
-        self.most = MOST * min(partitions, AT_ONCE)
+        self.most = MAX_PER_CALL * min(partitions, MAX_PARALLEL)
         self.last = 0  # messages of the last calls, if several shared them
         self.rests: dict[int, float] = {}  # partitions whose bodies could not be read just now: until when they are not asked
 
@@ -138,7 +140,7 @@ class Line:
 
     def wanted(self) -> int:
         """Messages that the waiters of the next calls would take, about."""
-        return sum(waiter.max for waiter in itertools.islice(self.waiters, MOST))
+        return sum(waiter.max for waiter in itertools.islice(self.waiters, MAX_PER_CALL))
 
     def stale(self, now: float) -> bool:
         """Whether it is time to ask every partition."""
@@ -162,16 +164,16 @@ class Line:
         self.due = [until] * len(self.due)
         self.looked_at = max(self.looked_at, until - LOOK_AGAIN_S)
 
-    def take(self, *, alone: bool) -> list[Waiter]:
-        """The first waiters: all of one lease, and MOST messages, or AT_ONCE waiters and `most`
-        messages; `alone`: the first one.
+    def pop_batch(self, *, alone: bool) -> list[Waiter]:
+        """The first waiters: all of one lease, and MAX_PER_CALL messages, or MAX_PARALLEL waiters
+        and `most` messages; `alone`: the first one.
         """
         taken: list[Waiter] = []
         wanted = 0
         while self.waiters:
             waiter = self.waiters[0]
             if not waiter.served.done():
-                most = self.most if len(taken) < AT_ONCE else MOST
+                most = self.most if len(taken) < MAX_PARALLEL else MAX_PER_CALL
                 if taken and (alone or waiter.lease_ms != taken[0].lease_ms or wanted + waiter.max > most):
                     break
                 taken.append(waiter)
@@ -179,22 +181,22 @@ class Line:
             self.waiters.popleft()
         return taken
 
-    def put_back(self, waiters: Iterable[Waiter]) -> None:
+    def requeue(self, waiters: Iterable[Waiter]) -> None:
         """To the front, in their order; who has gone is left out."""
         self.waiters.extendleft(reversed([waiter for waiter in waiters if not waiter.served.done()]))
 
-    def hand_out(self, waiters: list[Waiter], deliveries: list[Delivery], *, fifo: bool) -> list[Delivery]:
+    def deliver(self, waiters: list[Waiter], deliveries: list[Delivery], *, fifo: bool) -> list[Delivery]:
         """Serves `waiters`; what is left, for one of them has gone, to those behind. Returns what
         nobody takes.
 
         Not to those behind in a FIFO queue: two receivers must not share a group.
         """
         lease_ms = waiters[0].lease_ms
-        self.put_back(waiters)
-        while deliveries and (behind := self.take(alone=True)):
+        self.requeue(waiters)
+        while deliveries and (behind := self.pop_batch(alone=True)):
             (waiter,) = behind
             if waiter.lease_ms != lease_ms or (fifo and waiter not in waiters):
-                self.put_back(behind)
+                self.requeue(behind)
                 break
             waiter.served.set_result(deliveries[: waiter.max])
             deliveries = deliveries[waiter.max :]
@@ -204,7 +206,7 @@ class Line:
             waiter.rest()
         return deliveries
 
-    def drop(self) -> None:
+    def cancel_all(self) -> None:
         """Everybody is told that there is nothing."""
         while self.waiters:
             waiter = self.waiters.popleft()
@@ -215,3 +217,37 @@ class Line:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
+
+
+class WaitLists:
+    """All wait lists of this worker. `waiting` counts the receives that wait."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self._lists: dict[str, dict[int, WaitList]] = {}
+
+    def __iter__(self) -> Iterator[WaitList]:
+        for lists in self._lists.values():
+            yield from lists.values()
+
+    def for_tag(self, queue: Queue, tag: TagRecord) -> WaitList:
+        """The list of a tag, made when it is not there yet."""
+        lists = self._lists.setdefault(queue.incarnation, {})
+        found = lists.get(tag.id)
+        if found is None:
+            found = lists[tag.id] = WaitList(tag.id, queue.record.partitions)
+        return found
+
+    def of_queue(self, incarnation: str) -> Iterable[WaitList]:
+        """The lists of a queue's tags."""
+        return self._lists.get(incarnation, {}).values()
+
+    def waits(self, queue: Queue) -> bool:
+        """Whether somebody waits for messages of this queue here."""
+        return any(found.waiters for found in self.of_queue(queue.incarnation))
+
+    def drop_queue(self, incarnation: str) -> None:
+        """A queue is gone: who waits is told that there is nothing."""
+        for found in self._lists.pop(incarnation, {}).values():
+            found.stop_timer()
+            found.cancel_all()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec import Struct
 
-from engine.journal.fold import TagHistory
+from engine.journal.fold import TagState
 from schemas.records import OpenDelivery
 from state.replies import TagDump
 
@@ -53,12 +53,12 @@ class Findings:
         self.found.append((offset, redis, kafka))
 
 
-def compare(cut: TagDump, history: TagHistory, start: int, log_start: int, log_end: int) -> Findings:
+def compare(cut: TagDump, history: TagState, start: int, log_start: int, log_end: int) -> Findings:
     """Compares. `start` is the first offset the tag sees; of [`log_start`, `log_end`) Kafka has
     records, asked before and after the cut.
     """
     findings = Findings()
-    floor = history.rise(start)
+    floor = history.raise_floor(start)
     if cut.cursor < 0:
         findings.add(None, "does not know the tag", "it is a tag of the queue")
         return findings
@@ -81,7 +81,7 @@ def _whole(cut: TagDump, floor: int, log_end: int, findings: Findings) -> None:
         findings.add(min(below), f"open, below its own floor {cut.floor}", f"floor {floor}")
 
 
-def _open(cut: TagDump, history: TagHistory, findings: Findings) -> None:
+def _open(cut: TagDump, history: TagState, findings: Findings) -> None:
     """What Redis has open must not be settled, must be taken, and must have been delivered as the
     journal tells.
     """
@@ -102,7 +102,7 @@ def _open(cut: TagDump, history: TagHistory, findings: Findings) -> None:
             findings.add(offset, f"visible at {at}", f"open ({said(there)})")
 
 
-def _settled(cut: TagDump, history: TagHistory, cursor: int, findings: Findings) -> None:
+def _settled(cut: TagDump, history: TagState, cursor: int, findings: Findings) -> None:
     """What is settled must not come again: below the cursor, or in ahead."""
     again = "settled: it would be delivered again"
     for offset in sorted({offset for offset in history.settled if offset >= cursor} - cut.ahead - cut.open.keys()):
@@ -112,7 +112,7 @@ def _settled(cut: TagDump, history: TagHistory, cursor: int, findings: Findings)
         findings.add(coming, f"not taken, nor what follows: the cursor is {cut.cursor}", f"{again}, as all below {history.floor}")
 
 
-def _over(cut: TagDump, history: TagHistory, passed: range, findings: Findings) -> None:
+def _over(cut: TagDump, history: TagState, passed: range, findings: Findings) -> None:
     """What is over must be settled, or unwanted; the records tell."""
     over = set(passed)
     over.update(offset for offset in cut.ahead if offset >= passed.start)

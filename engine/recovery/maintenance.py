@@ -1,29 +1,24 @@
 """The engine without its services: what `leaseway verify` and `leaseway rebuild` need, beside
 running workers.
 
-Neighbours: `verify.py` and `rebuild.py` do the work; the CLI makes a doctor. It loads nothing,
-answers nobody, and keeps no unit.
+It loads nothing, answers nobody, and keeps no unit.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.catalog.catalog import Control
-from engine.core import Core
+from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable, QueueNotFound, Rebuilding
-from engine.journal.snapshots import Snapshots
 from engine.log import Log
 from engine.recovery.rebuild import Rebuilder
 from engine.recovery.verify import Report, Verifier
 from engine.rules.queue import Queue
+from engine.runtime.counters import Counters
 from engine.settings import Settings
 from state.connection import Connection
-from state.replies import Window
 from state.store import Store
 
 REBUILD_S = 600.0
@@ -46,47 +41,59 @@ class Rebuilt:
     seconds: float
 
 
-class Doctor:
+class Maintenance:
     """One per command. `start` first, `stop` last."""
 
-    def __init__(self, settings: Settings) -> None:
-        log = Log(settings.kafka_bootstrap, settings.send_timeout_ms)
-        connection = Connection(settings.redis_url)
-        store = Store(connection, settings.topic_prefix, Window(settings.window_messages, settings.window_bytes))
-        self.core = Core(settings, log, connection, store, Control(settings, log, connection))
-        self.worker = f"{os.getpid()}-{secrets.token_hex(4)}"
-        self._snapshots = Snapshots(self.core)
-        self._rebuilder = Rebuilder(self.core, self.worker, self._snapshots)
+    def __init__(
+        self,
+        settings: Settings,
+        worker: str,
+        log: Log,
+        connection: Connection,
+        store: Store,
+        catalog: Catalog,
+        counters: Counters,
+        rebuilder: Rebuilder,
+        verifier: Verifier,
+    ) -> None:
+        self._settings = settings
+        self._worker = worker
+        self._log = log
+        self._connection = connection
+        self._store = store
+        self._catalog = catalog
+        self._counters = counters
+        self._rebuilder = rebuilder
+        self._verifier = verifier
 
     async def start(self) -> None:
         """Connects. Raises LogUnavailable, also for a Kafka that has no Leaseway: this command
         makes no topics.
         """
-        core = self.core
-        await core.log.start()
-        if await core.log.partition_count(core.control.topic) is None:
-            raise LogUnavailable(f"Kafka at {core.settings.kafka_bootstrap} has no topic {core.control.topic}: it is not Leaseway's")
-        await core.connection.start()
-        await core.control.start()
-        core.store.trusted_run_id = core.control.redis_run_id
+        await self._log.start()
+        if await self._log.partition_count(self._catalog.topic) is None:
+            raise LogUnavailable(f"Kafka at {self._settings.kafka_bootstrap} has no topic {self._catalog.topic}: it is not Leaseway's")
+        await self._connection.start()
+        await self._catalog.start()
+        self._store.trusted_run_id = self._catalog.redis_run_id
 
     async def stop(self) -> None:
         await self._rebuilder.stop()
-        await self.core.control.stop()
-        await self.core.connection.stop()
-        await self.core.log.stop()
+        await self._catalog.stop()
+        await self._connection.stop()
+        await self._log.stop()
 
     def queues(self, names: Sequence[str]) -> list[Queue]:
         """The queues of these names, all when there are none. Raises QueueNotFound."""
-        known = self.core.control.queues
+        known = self._catalog.queues
         for name in names:
             if name not in known:
                 raise QueueNotFound(f"there is no queue {name!r}", field="queue", given=name)
-        return [known[name] for name in names or self.core.control.names]
+        return [known[name] for name in names or self._catalog.names]
 
     async def verify(self, names: Sequence[str] = ()) -> Report:
         """Compares Redis with Kafka. Raises QueueNotFound, LogUnavailable, StateUnavailable."""
-        return await Verifier(self.core, self._snapshots, self.worker).run(self.queues(names))
+        return await self._verifier.run(self.queues(names))
 
     async def rebuild(self, names: Sequence[str] = ()) -> Rebuilt:
         """Takes queues out of service, rebuilds their state from Kafka alone, puts them back;
@@ -101,13 +108,13 @@ class Doctor:
         await self._rebuilder.trust()
         units = [unit for queue in queues for unit in queue.units]
         for unit in units:
-            await self.core.store.seize(unit, self.worker, lease_ms=SEIZE_MS)
+            await self._store.seize(unit, self._worker, lease_ms=SEIZE_MS)
         await asyncio.gather(*(self._recover(queue, began + REBUILD_S) for queue in queues))
         for unit in units:
             # Ends our lease at once, so that a worker with traffic takes the unit up.
-            await self.core.store.own(unit, self.worker, lease_ms=1)
+            await self._store.own(unit, self._worker, lease_ms=1)
         seconds = loop.time() - began
-        counts = self.core.counts
+        counts = self._counters.values
         return Rebuilt(
             queues=len(queues),
             units=len(units),
@@ -130,5 +137,5 @@ class Doctor:
 
     async def _messages(self, queues: Sequence[Queue]) -> int:
         parts = [(queue.topic, partition) for queue in queues for partition in range(len(queue.units))]
-        starts, ends = await self.core.log.start_offsets(parts), await self.core.log.end_offsets(parts)
+        starts, ends = await self._log.start_offsets(parts), await self._log.end_offsets(parts)
         return sum(ends.get(part, 0) - starts.get(part, 0) for part in parts)

@@ -2,8 +2,7 @@
 
 A unit that lost its state answers LOST to every verb (fenced) until `open` sets its generation
 again as the last step. What a rebuild can't know is what had not been drained (up to DRAIN_S):
-those leases end early and those acks are forgotten. Neighbours: `core.on_state` calls `recover`
-when a script says LOST. Must not know verbs.
+those leases end early and those acks are forgotten.
 """
 
 from __future__ import annotations
@@ -12,22 +11,28 @@ import asyncio
 import contextlib
 import logging
 
-from engine.core import Core, now_ms
+from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, QueueNotFound, Rebuilding
-from engine.journal.fold import UnitHistory
+from engine.journal.fold import UnitState
+from engine.journal.outbox import Journal, Outbox
 from engine.journal.snapshots import Snapshots
-from engine.loading.loader import LEASE_MS, REBUILD_LEASE_MS, Loader, journal_key, journal_partition
-from engine.log import Record
+from engine.loading.loader import LEASE_MS, REBUILD_LEASE_MS
+from engine.log import Log, Record
 from engine.rules.fifo import group_digest
 from engine.rules.queue import Queue
+from engine.runtime.clock import now_ms
+from engine.runtime.counters import Counters
 from engine.runtime.failpoints import reached
+from engine.runtime.signals import Signal
 from schemas.records import GenerationRecord, JournalEntry, JournalRecord
 from schemas.vocabulary import EventKind, Reason
-from schemas.wire import AnyRecord, UndecodableRecord, decode_message, encode
+from schemas.wire import AnyRecord, UndecodableRecord, decode_message
 from state.background import Background
 from state.cancel import end
+from state.connection import Connection
 from state.errors import StateError
 from state.keys import Unit
+from state.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +52,7 @@ class _Life:
 
     __slots__ = ("adopted", "history", "seq")
 
-    def __init__(self, seq: int, history: UnitHistory, adopted: bool) -> None:
+    def __init__(self, seq: int, history: UnitState, adopted: bool) -> None:
         self.seq = seq
         self.history = history
         self.adopted = adopted
@@ -65,29 +70,49 @@ class _Life:
 class Rebuilder:
     """Rebuilds queues, one scan of the journal for all that are asked for at a time."""
 
-    def __init__(self, core: Core, worker: str, snapshots: Snapshots) -> None:
-        self._core = core
-        self._snapshots = snapshots
+    def __init__(
+        self,
+        worker: str,
+        log: Log,
+        connection: Connection,
+        store: Store,
+        catalog: Catalog,
+        journal: Journal,
+        snapshots: Snapshots,
+        counters: Counters,
+        rebuilt: Signal[[Unit]],
+    ) -> None:
         self._worker = worker
+        self._log = log
+        self._connection = connection
+        self._store = store
+        self._catalog = catalog
+        self._journal = journal
+        self._snapshots = snapshots
+        self._counters = counters
+        self._rebuilt = rebuilt
+        self._held: set[Unit] = set()
         # By incarnation: who waits for a queue, and which queues the next round is to rebuild.
         self._pending: dict[str, asyncio.Future[None]] = {}
         self._asked: set[str] = set()
         self._task: asyncio.Task[None] | None = None
         self._background = Background()
         self._soon: dict[str, asyncio.Task[None]] = {}
-        core.recover = self.recover
-        core.recover_soon = self.recover_soon
 
     async def stop(self) -> None:
         await self._background.stop()
+
+    def holds(self, unit: Unit) -> bool:
+        """Whether a unit is being rebuilt here: its lease must not get shorter, nor end as idle."""
+        return unit in self._held
 
     async def recover(self, queue: Queue) -> None:
         """Returns when the queue's state serves again. Raises Rebuilding when that takes over 8 s,
         QueueNotFound.
         """
         await self.trust()
-        await self._core.control.sync()
-        if queue.incarnation not in self._core.control.by_incarnation:
+        await self._catalog.sync()
+        if queue.incarnation not in self._catalog.by_incarnation:
             raise QueueNotFound(f"queue {queue.name!r} was deleted", field="queue", given=queue.name)
         future = self._pending.get(queue.incarnation)
         if future is None:
@@ -118,21 +143,21 @@ class Rebuilder:
         """Redis that was started again may have an older state: a new generation makes every unit
         of it lost, then it is trusted.
         """
-        control, run_id = self._core.control, self._core.connection.run_id
-        if self._core.store.trusted_run_id == run_id:
+        catalog, run_id = self._catalog, self._connection.run_id
+        if self._store.trusted_run_id == run_id:
             return
-        async with control.change("generation") as change:
-            if control.redis_run_id != run_id:
-                logger.warning("action=distrust part=redis generation=%d", control.generation + 1)
-                await change.write("generation", GenerationRecord(control.generation + 1, run_id, now_ms()))
-        if self._core.connection.run_id == run_id:
-            self._core.store.trusted_run_id = run_id
+        async with catalog.change("generation") as change:
+            if catalog.redis_run_id != run_id:
+                logger.warning("action=distrust part=redis generation=%d", catalog.generation + 1)
+                await change.write("generation", GenerationRecord(catalog.generation + 1, run_id, now_ms()))
+        if self._connection.run_id == run_id:
+            self._store.trusted_run_id = run_id
 
     async def _run(self) -> None:
         await asyncio.sleep(0.01)
         while self._asked:
             asked, self._asked = self._asked, set()
-            queues = [q for inc in asked if (q := self._core.control.by_incarnation.get(inc))]
+            queues = [q for inc in asked if (q := self._catalog.by_incarnation.get(inc))]
             try:
                 others = await self._rebuild(queues)
             except Exception as caught:  # the waiters must hear of it; they ask again
@@ -179,12 +204,12 @@ class Rebuilder:
         older: set[Unit] = set()
         for queue in queues:
             for unit in queue.units:
-                owned = await self._core.store.own(unit, self._worker, lease_ms=REBUILD_LEASE_MS)
-                if owned.generation is not None and owned.generation >= self._core.control.generation:
+                owned = await self._store.own(unit, self._worker, lease_ms=REBUILD_LEASE_MS)
+                if owned.generation is not None and owned.generation >= self._catalog.generation:
                     # Serves, but a tag may be missing (its creator died between control record and
                     # open).
                     starts = [(tag.id, tag.start_offsets[unit.partition]) for tag in queue.tags]
-                    await self._core.store.open(unit, self._core.control.generation, starts, fifo=queue.record.fifo, serving=True)
+                    await self._store.open(unit, self._catalog.generation, starts, fifo=queue.record.fifo, serving=True)
                 elif owned.ours:
                     if owned.generation is not None:
                         older.add(unit)
@@ -193,11 +218,11 @@ class Rebuilder:
                     others.append(unit)
         if mine:
             keeper = self._background.keep(lambda: self._keep(list(mine)), "keep_units")
-            self._core.rebuilding.update(mine)
+            self._held.update(mine)
             try:
                 await self._restore(queues, mine, older)
             finally:
-                self._core.rebuilding.difference_update(mine)
+                self._held.difference_update(mine)
                 await end(keeper)
         return others
 
@@ -207,7 +232,7 @@ class Rebuilder:
         """
         while True:
             await asyncio.sleep(REBUILD_LEASE_MS / 3000)
-            renewals = (self._core.store.own(unit, self._worker, lease_ms=REBUILD_LEASE_MS) for unit in units)
+            renewals = (self._store.own(unit, self._worker, lease_ms=REBUILD_LEASE_MS) for unit in units)
             await asyncio.gather(*renewals, return_exceptions=True)
 
     async def _restore(self, queues: list[Queue], mine: dict[Unit, tuple[Queue, int]], older: set[Unit]) -> None:
@@ -215,7 +240,7 @@ class Rebuilder:
         logger.warning("action=rebuild units=%d queues=%d", len(mine), len(queues))
         reached("rebuild.owned")
         for unit, (queue, epoch) in mine.items():
-            await Loader(self._core, queue, unit.partition, epoch).drain()
+            await Outbox(self._journal, queue.name, unit, epoch).drain()
 
         lives = await self._begin_lives(mine, older)
         reached("rebuild.read")
@@ -224,9 +249,9 @@ class Rebuilder:
             if life.adopted:
                 await self._open(queue, unit, epoch, life.seq, [(tag.id, tag.start_offsets[unit.partition]) for tag in queue.tags])
             else:
-                self._core.count("rebuilds_total")
+                self._counters.count("rebuilds_total")
                 await self._write(queue, unit, epoch, life)
-            self._core.rebuilt(unit)
+            self._rebuilt(unit)
 
     async def _begin_lives(self, mine: dict[Unit, tuple[Queue, int]], older: set[Unit]) -> dict[Unit, _Life]:
         """The state of units, after an entry in the journal that begins a new life of each.
@@ -235,14 +260,14 @@ class Rebuilder:
         before our entry counts for every reader, what comes after it has a lower seq than that and
         counts for none.
         """
-        count, journal = self._core.control.journal_partitions, self._core.control.journal_topic
-        partitions = sorted({journal_partition(unit, count) for unit in mine})
+        journal = self._journal
+        partitions = sorted({journal.partition_of(unit) for unit in mine})
         found = await asyncio.gather(*(self._snapshots.read(partition) for partition in partitions))
         folded = dict(zip(partitions, found, strict=True))
         lives: dict[Unit, _Life] = {}
         for unit in mine:
-            history = folded[journal_partition(unit, count)].units.setdefault(unit, UnitHistory())
-            held = await self._core.store.last_seq(unit) if unit in older else -1
+            history = folded[journal.partition_of(unit)].units.setdefault(unit, UnitState())
+            held = await self._store.last_seq(unit) if unit in older else -1
             # Redis was started again and had lost nothing: its state has every entry of the
             # journal, so it is the true one.
             lives[unit] = _Life(_next_life(max(held, history.last_seq)), history, held >= history.last_seq)
@@ -254,7 +279,7 @@ class Rebuilder:
                 life.apply(value)
 
         for partition, fold in folded.items():
-            await self._snapshots.scan(journal, partition, fold.offset, apply)
+            await self._snapshots.scan(self._catalog.journal_topic, partition, fold.offset, apply)
         if any(life.history.last_seq != life.seq for life in lives.values()):
             raise Rebuilding("the journal went on while it was read")
         return lives
@@ -264,16 +289,14 @@ class Rebuilder:
         open).
         """
         entry = JournalEntry(seq, now_ms(), EventKind.FLOOR.value, 0, [0], [], Reason.REBUILT.value)
-        record = JournalRecord(queue.name, unit.incarnation, unit.partition, [entry])
-        partition = journal_partition(unit, self._core.control.journal_partitions)
-        await self._core.log.append(self._core.control.journal_topic, partition, encode(record), key=journal_key(unit))
+        await self._journal.append(queue.name, unit, [entry])
 
     async def _open(self, queue: Queue, unit: Unit, epoch: int, seq: int, starts: list[tuple[int, int]]) -> None:
         """Lets a unit serve; cursors that it has stay as they are."""
-        await self._core.store.open(unit, self._core.control.generation, starts, fifo=queue.record.fifo, epoch=epoch, seq=seq)
+        await self._store.open(unit, self._catalog.generation, starts, fifo=queue.record.fifo, epoch=epoch, seq=seq)
 
     async def _write(self, queue: Queue, unit: Unit, epoch: int, life: _Life) -> None:
-        store, history = self._core.store, life.history
+        store, history = self._store, life.history
         await store.clear(unit, epoch, queue.tag_ids)
         moves = history.newest_moves()
         for at in range(0, len(moves), SLICE):
@@ -281,10 +304,10 @@ class Rebuilder:
         starts = []
         for tag in queue.tags:
             known = history.tag(tag.id)
-            floor = known.rise(tag.start_offsets[unit.partition])
+            floor = known.raise_floor(tag.start_offsets[unit.partition])
             settled = sorted(known.settled)
-            self._core.count("rebuilt_settled_total", len(settled))
-            self._core.count("rebuilt_deliveries_total", len(known.deliveries))
+            self._counters.count("rebuilt_settled_total", len(settled))
+            self._counters.count("rebuilt_deliveries_total", len(known.deliveries))
             deliveries = list(known.deliveries.values())
             groups = await self._groups(queue, unit.partition, list(known.deliveries)) if queue.record.fifo else {}
             for at in range(0, max(len(settled), len(deliveries), 1), SLICE * SIDE_BY_SIDE):
@@ -306,7 +329,7 @@ class Rebuilder:
         read.
         """
         groups = dict.fromkeys(offsets, group_digest(None))
-        for offset, record in (await self._core.read_offsets(queue, partition, offsets)).items():
+        for offset, record in (await self._log.read_at(queue.topic, partition, offsets)).items():
             with contextlib.suppress(UndecodableRecord):
                 groups[offset] = group_digest(decode_message(record.value, record.headers).group)
         return groups
@@ -315,7 +338,7 @@ class Rebuilder:
         """Another worker rebuilds this unit."""
         for _ in range(160):
             try:
-                owned = await self._core.store.own(unit, self._worker, lease_ms=LEASE_MS)
+                owned = await self._store.own(unit, self._worker, lease_ms=LEASE_MS)
             except StateError:
                 owned = None
             if owned is not None and owned.generation is not None:

@@ -18,19 +18,23 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from engine.core import Core
-from engine.journal.fold import TagHistory, UnitHistory
-from engine.journal.snapshots import Folded, Snapshots
-from engine.loading.atomic_batches import gather
-from engine.loading.loader import CHUNK_BYTES, CHUNK_RECORDS, LEASE_MS, Loader, journal_partition
-from engine.log import Chunk, Record
+from engine.catalog.catalog import Catalog
+from engine.journal.fold import TagState, UnitState
+from engine.journal.outbox import Journal, Outbox
+from engine.journal.snapshots import FoldedJournal, Snapshots
+from engine.loading.atomic_batches import assemble
+from engine.loading.loader import CHUNK_BYTES, CHUNK_RECORDS, LEASE_MS
+from engine.log import Chunk, Log, Record
 from engine.recovery.compare import NOT_OPEN, NOT_SETTLED, Difference, Findings, compare
 from engine.rules.queue import Queue
+from engine.runtime.counters import Counters
+from engine.window.entry import load_entry
 from schemas.records import JournalRecord, Message
 from schemas.wire import AnyRecord, UndecodableRecord, decode_message
 from state.errors import StateLost
 from state.keys import Unit
 from state.replies import Dump
+from state.store import Store
 
 # An owner drains every 0.15 s (0.5 s when quiet); later than this there is none, or it is stuck.
 OWNER_S = 1.5
@@ -71,16 +75,21 @@ class Verifier:
     nobody owns.
     """
 
-    def __init__(self, core: Core, snapshots: Snapshots, worker: str) -> None:
-        self._core = core
-        self._snapshots = snapshots
+    def __init__(
+        self, worker: str, log: Log, store: Store, catalog: Catalog, journal: Journal, snapshots: Snapshots, counters: Counters
+    ) -> None:
         self._worker = worker
+        self._log = log
+        self._store = store
+        self._catalog = catalog
+        self._journal = journal
+        self._snapshots = snapshots
+        self._counters = counters
 
     async def run(self, queues: Sequence[Queue]) -> Report:
         """Compares all units of `queues`. Raises LogUnavailable, StateUnavailable."""
         report = Report(queues=len(queues))
-        count = self._core.control.journal_partitions
-        partitions = sorted({journal_partition(unit, count) for queue in queues for unit in queue.units})
+        partitions = sorted({self._journal.partition_of(unit) for queue in queues for unit in queue.units})
         # The journal first: what is folded before the cut is never beyond it.
 
         folded = {partition: await self._snapshots.read(partition) for partition in partitions}
@@ -92,41 +101,40 @@ class Verifier:
         return report
 
     async def _cut(self, queue: Queue, report: Report) -> list[Cut]:
-        core = self._core
-        queue = core.control.by_incarnation.get(queue.incarnation, queue)
+        queue = self._catalog.by_incarnation.get(queue.incarnation, queue)
         parts = [(queue.topic, partition) for partition in range(len(queue.units))]
-        starts = await core.log.start_offsets(parts)
+        starts = await self._log.start_offsets(parts)
         dumps: dict[int, Dump] = {}
         for partition, unit in enumerate(queue.units):
             try:
-                dumps[partition] = await core.store.dump(unit, core.control.generation, queue.tag_ids)
+                dumps[partition] = await self._store.dump(unit, self._catalog.generation, queue.tag_ids)
             except StateLost:
-                await core.control.sync()
-                if queue.incarnation in core.control.by_incarnation:
+                await self._catalog.sync()
+                if queue.incarnation in self._catalog.by_incarnation:
                     report.left_out.append(
                         f"queue {queue.name} partition {partition}: Redis has no state of it; its next use rebuilds it from Kafka"
                     )
-        ends = await core.log.end_offsets(parts)
+        ends = await self._log.end_offsets(parts)
         return [Cut(queue, p, dump, starts.get(parts[p], 0), ends.get(parts[p], 0)) for p, dump in dumps.items()]
 
-    async def _catch_up(self, folded: dict[int, Folded], cuts: dict[Unit, Cut], report: Report) -> dict[Unit, UnitHistory]:
+    async def _catch_up(self, folded: dict[int, FoldedJournal], cuts: dict[Unit, Cut], report: Report) -> dict[Unit, UnitState]:
         """The history of each unit up to exactly its cut. A unit whose entries do not come to Kafka
         is left out.
         """
 
         def apply(record: Record, value: AnyRecord | None) -> None:
             if isinstance(value, JournalRecord) and (cut := cuts.get(Unit(value.incarnation, value.partition))) is not None:
-                folded[record.partition].units.setdefault(cut.unit, UnitHistory()).apply(value, cut.dump.seq)
+                folded[record.partition].units.setdefault(cut.unit, UnitState()).apply(value, cut.dump.seq)
 
-        def history(unit: Unit) -> UnitHistory:
-            partition = journal_partition(unit, self._core.control.journal_partitions)
-            return folded[partition].units.get(unit) or UnitHistory()
+        def history(unit: Unit) -> UnitState:
+            partition = self._journal.partition_of(unit)
+            return folded[partition].units.get(unit) or UnitState()
 
         loop = asyncio.get_running_loop()
         began = loop.time()
         while True:
             for partition, fold in folded.items():
-                fold.offset = await self._snapshots.scan(self._core.control.journal_topic, partition, fold.offset, apply)
+                fold.offset = await self._snapshots.scan(self._catalog.journal_topic, partition, fold.offset, apply)
             behind = [unit for unit, cut in cuts.items() if history(unit).last_seq < cut.dump.waiting]
             if not behind or loop.time() - began > PATIENCE_S:
                 break
@@ -143,42 +151,42 @@ class Verifier:
 
     async def _drain(self, cut: Cut) -> None:
         """Drains a unit that nobody owns."""
-        owned = await self._core.store.own(cut.unit, self._worker, lease_ms=LEASE_MS)
+        owned = await self._store.own(cut.unit, self._worker, lease_ms=LEASE_MS)
         if owned.ours:
-            await Loader(self._core, cut.queue, cut.partition, owned.number).drain()
-            await self._core.store.own(cut.unit, self._worker, lease_ms=1)
+            await Outbox(self._journal, cut.queue.name, cut.unit, owned.number).drain()
+            await self._store.own(cut.unit, self._worker, lease_ms=1)
 
-    async def _compare(self, cut: Cut, history: UnitHistory, report: Report) -> None:
-        queue = self._core.control.by_incarnation.get(cut.queue.incarnation)
+    async def _compare(self, cut: Cut, history: UnitState, report: Report) -> None:
+        queue = self._catalog.by_incarnation.get(cut.queue.incarnation)
         if queue is None:
             return
         findings: dict[int, Findings] = {}
         for tag, dump in zip(cut.queue.tags, cut.dump.tags, strict=True):
             if tag.id in queue.tag_ids:
-                known = history.tags.get(tag.id) or TagHistory()
+                known = history.tags.get(tag.id) or TagState()
                 findings[tag.id] = compare(dump, known, tag.start_offsets[cut.partition], cut.log_start, cut.log_end)
                 report.tags += 1
                 report.open += len(dump.open)
                 report.settled_above_floor += len(known.settled)
 
-        await self._look(cut, findings)
+        await self._compare_records(cut, findings)
         report.units += 1
         for tag in cut.queue.tags:
             for offset, redis, kafka in sorted(findings[tag.id].found, key=_order) if tag.id in findings else ():
                 report.differences.append(Difference(queue.name, tag.name, cut.partition, offset, redis, kafka))
 
-    async def _look(self, cut: Cut, findings: dict[int, Findings]) -> None:
+    async def _compare_records(self, cut: Cut, findings: dict[int, Findings]) -> None:
         """Settles by the records what the journal does not tell: whether a tag wants a message, and
         when it is due.
         """
         wanted = sorted({offset for f in findings.values() for offset in (*f.untouched, *f.over)})
         for at in range(0, len(wanted), SLICE):
             offsets = wanted[at : at + SLICE]
-            records = await self._core.read_offsets(cut.queue, cut.partition, offsets)
+            records = await self._log.read_at(cut.queue.topic, cut.partition, offsets)
             part = (cut.queue.topic, cut.partition)
             # Asked after the read: a record that retention or a purge has removed meanwhile is no
             # difference.
-            start = cut.log_start if len(records) == len(offsets) else (await self._core.log.start_offsets([part])).get(part, 0)
+            start = cut.log_start if len(records) == len(offsets) else (await self._log.start_offsets([part])).get(part, 0)
             for offset in offsets:
                 record = records.get(offset)
                 if record is not None:
@@ -194,7 +202,7 @@ class Verifier:
             message = None
         shown, due_ms = "0" * len(cut.queue.tags), 0
         if message is not None:
-            entry = self._core.load_entry(cut.queue, offset, record.timestamp_ms, message, b"")
+            entry = load_entry(cut.queue, offset, record.timestamp_ms, message, b"")
             shown, due_ms = entry.mask, int.from_bytes(entry.packed[8:16])
         for tag, wants in zip(cut.queue.tags, shown, strict=True):
             found = findings.get(tag.id)
@@ -214,9 +222,9 @@ class Verifier:
         """
 
         def fetch(start: int) -> Awaitable[Chunk]:
-            return self._core.log.fetch(cut.queue.topic, cut.partition, start, CHUNK_RECORDS, CHUNK_BYTES)
+            return self._log.fetch(cut.queue.topic, cut.partition, start, CHUNK_RECORDS, CHUNK_BYTES)
 
-        ordered, early, _ = await gather(self._core, cut.queue, await fetch(offset), fetch)
+        ordered, early, _ = await assemble(self._counters, cut.queue, await fetch(offset), fetch)
         return any(entry.offset == offset and not entry.packed for entry in (*ordered, *early))
 
 

@@ -3,8 +3,8 @@ send must name.
 
 A group's messages are in one partition, in the order of the log. Deduplication looks at one
 partition too, so with scope `queue` a FIFO queue uses one; with scope `group` its groups are spread
-(docs/decisions/0004). Limits: reference/sqs.md, FIFO. Neighbours: `sender.py`, `mover.py` and
-`core.py` ask; the order itself is kept by the scripts. Must not know clients.
+(docs/decisions/0004). Limits: reference/sqs.md, FIFO. The
+order itself is kept by the scripts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIRST_SEQUENCE_NUMBER = 10**19
 _ID = re.compile(r"[!-~]{1,128}\Z")
 
 
-def partition_of(record: QueueRecord, group: str) -> int:
+def partition_of_group(record: QueueRecord, group: str) -> int:
     """The partition of a group's messages."""
     return 0 if record.dedup_scope == "queue" else zlib.crc32(group.encode()) % record.partitions
 

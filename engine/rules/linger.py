@@ -17,23 +17,23 @@ SEND_PART = 0.5
 SEND_LINGER_S = 0.02
 
 
-def company(size: int, callers: int) -> int:
+def batch_size_if_shared(size: int, callers: int) -> int:
     """What to keep of a group of `size` messages as the last one: who is alone has no company to
     wait for.
     """
     return size if callers > 1 else 0
 
 
-def many(last: int, waiting: int) -> bool:
+def is_busy(last: int, waiting: int) -> bool:
     """Whether much is done at once: messages of the last group and those that came meanwhile."""
     return last + waiting >= MANY
 
 
-def lingers(last: int, waiting: int) -> bool:
+def should_linger(last: int, waiting: int) -> bool:
     """Whether a group should wait for LINGER_S: much is done at once, and those of the last group
     are not back yet.
     """
-    return waiting <= last and many(last, waiting)
+    return waiting <= last and is_busy(last, waiting)
 
 
 def send_linger_s(took_s: float) -> float:

@@ -1,12 +1,11 @@
 """send: Kafka has the messages before the answer, and the window has them too when Redis is up.
 
-Concurrent sends to a queue are committed in groups: one produce to one partition, one load of the
+Concurrent sends to a queue are committed in batches: one produce to one partition, one load of the
 window. A group starts at once when fewer than two are under way, so an idle queue waits for
 nothing. A busy one has one under way, which lingers for those who were answered just now, and
 longer while its messages are received (`linger.py`). While other queues are in use, one that has
 more to send than a group has one small group under way, and rests for twice as long as that took: a
-flood takes a third of this worker's time. Neighbours: `engine.py` calls `send`; `batch.py` has what
-waits; `core.write_through` loads. Must not know HTTP.
+flood takes a third of this worker's time.
 """
 
 from __future__ import annotations
@@ -19,27 +18,33 @@ from typing import cast
 
 import msgspec
 
-from engine.core import BATCH_SPAN_MS, Core
+from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable, Overloaded, QueueNotFound
-from engine.log import Appended
-from engine.rules.contention import RECENT_S
-from engine.rules.fifo import check_entries, partition_of, sequence_number
+from engine.log import Appended, Log
+from engine.rules.batches import BATCH_SPAN_MS
+from engine.rules.contention import Activity
+from engine.rules.fifo import check_entries, sequence_number
+from engine.rules.ids import Ids
 from engine.rules.limits import check_send
-from engine.rules.linger import LINGER_S, lingers, many, send_linger_s
+from engine.rules.linger import LINGER_S, is_busy, send_linger_s, should_linger
+from engine.rules.placement import fixed_partition
 from engine.rules.queue import Queue
 from engine.runtime.failpoints import reached
-from engine.send.batch import Group, Item
+from engine.runtime.signals import Signal
+from engine.send.batch import PendingSend, SendBatch
 from engine.shapes import SendEntry, Sent
+from engine.window.body_cache import BodyCache
 from engine.window.delays import Delays
 from engine.window.entry import Row, entries_of
-from engine.window.topic_retention import LEAST_DELAY_MS
+from engine.window.topic_retention import LEAST_DELAY_MS, TopicRetention
+from engine.window.write_through import WriteThrough
 from schemas.identity import ids_of
 from schemas.records import BatchMark, Message
 from schemas.wire import encode
 from state.background import Background
 
-GROUPS_UNDER_WAY = 2
-GROUP_RECORDS = 500
+BATCHES_UNDER_WAY = 2
+BATCH_RECORDS = 500
 # The same while other queues are in use: a group holds them up for as long as it is encoded, loaded
 # and answered.
 SHARED_RECORDS = 50
@@ -54,16 +59,34 @@ _APPENDED = {Appended}
 class Sender:
     """Sends of this worker. Any number of tasks may send at once."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._groups: dict[tuple[str, int | None], Group] = {}
+    def __init__(
+        self,
+        log: Log,
+        catalog: Catalog,
+        ids: Ids,
+        bodies: BodyCache,
+        write_through: WriteThrough,
+        delays: Delays,
+        topic_retention: TopicRetention,
+        activity: Activity,
+        suspect: Signal[[Queue]],
+    ) -> None:
+        self._log = log
+        self._catalog = catalog
+        self._ids = ids
+        self._bodies = bodies
+        self._write_through = write_through
+        self._delays = delays
+        self._topic_retention = topic_retention
+        self._activity = activity
+        self._suspect = suspect
+        self._batches: dict[tuple[str, int | None], SendBatch] = {}
         self._background = Background()
-        self._delays = Delays(core)
-        core.control.gone.append(self._gone)
 
-    def _gone(self, queue: Queue) -> None:
+    def forget_queue(self, queue: Queue) -> None:
+        """A queue is gone."""
         for partition in (None, *range(len(queue.units))):
-            self._groups.pop((queue.incarnation, partition), None)
+            self._batches.pop((queue.incarnation, partition), None)
 
     async def stop(self) -> None:
         """Returns when the commits under way have ended."""
@@ -82,11 +105,11 @@ class Sender:
         messages = _messages(entries, sender, record.delay_ms)
         digests = [hashlib.md5(entry.body, usedforsecurity=False).hexdigest() for entry in entries]
         if (longest := max([message.delay_ms for message in messages])) > LEAST_DELAY_MS:
-            await self._core.keep(queue, longest)
+            await self._topic_retention.keep(queue, longest)
         if longest:
             await self._delays.check(queue, sum(message.delay_ms > 0 for message in messages))
         appended = await self._append(queue, messages, digests, size)
-        id_of = ids_of(self._core.secret, queue.incarnation, appended[0].partition)  # a send is in one partition
+        id_of = ids_of(self._ids.secret, queue.incarnation, appended[0].partition)  # a send is in one partition
         fifo = record.fifo
         return [
             Sent(id_of(a.offset), digest, a.timestamp_ms, sequence_number(a.offset) if fifo else "")
@@ -94,71 +117,71 @@ class Sender:
         ]
 
     def _append(self, queue: Queue, messages: list[Message], digests: list[str], size: int) -> asyncio.Future[list[Appended]]:
-        """Commits the messages of one send in the queue's next group. Raises Overloaded (nothing
+        """Commits the messages of one send in the queue's next batch. Raises Overloaded (nothing
         was stored); LogUnavailable later.
         """
-        partition = partition_of(queue.record, messages[0].group or "") if queue.record.fifo else None
-        group = self._groups.get((queue.incarnation, partition))
-        if group is None:
-            group = self._groups[queue.incarnation, partition] = Group(queue, partition)
-        group.queue = queue
-        if len(group.waiting) >= WAITING_SENDS or group.size >= WAITING_BYTES:
+        partition = fixed_partition(queue.record, messages[0].group) if queue.record.fifo else None
+        batch = self._batches.get((queue.incarnation, partition))
+        if batch is None:
+            batch = self._batches[queue.incarnation, partition] = SendBatch(queue, partition)
+        batch.queue = queue
+        if len(batch.waiting) >= WAITING_SENDS or batch.size >= WAITING_BYTES:
             raise Overloaded(f"too many sends to queue {queue.name!r} are waiting for Kafka")
         done: asyncio.Future[list[Appended]] = asyncio.get_running_loop().create_future()
-        group.add(Item(messages, digests, size, done))
-        self._begin(group)
+        batch.add(PendingSend(messages, digests, size, done))
+        self._begin(batch)
         return done
 
-    def _shared(self, group: Group) -> bool:
-        return self._core.crowd.shared(group.queue.incarnation, asyncio.get_running_loop().time())
+    def _is_contended(self, batch: SendBatch) -> bool:
+        return self._activity.is_contended(batch.queue.incarnation, asyncio.get_running_loop().time())
 
-    def _begin(self, group: Group) -> None:
+    def _begin(self, batch: SendBatch) -> None:
         """Starts the next group's task if somebody waits and one more may be under way."""
-        if not group.waiting or group.starting or group.under_way >= GROUPS_UNDER_WAY:
+        if not batch.waiting or batch.starting or batch.under_way >= BATCHES_UNDER_WAY:
             return
-        if group.under_way and (many(group.last, group.records) or self._shared(group)):
+        if batch.under_way and (is_busy(batch.last, batch.records) or self._is_contended(batch)):
             return
-        group.under_way += 1
-        group.starting = True
-        self._background.start(self._commit(group), "send")
+        batch.under_way += 1
+        batch.starting = True
+        self._background.start(self._commit(batch), "send")
 
-    def _linger_s(self, group: Group, now: float) -> float:
-        received = now - self._core.lent_at.get(group.queue.incarnation, float("-inf")) < RECENT_S
-        return send_linger_s(group.took_s) if received else LINGER_S
+    def _linger_s(self, batch: SendBatch, now: float) -> float:
+        received = self._activity.is_received(batch.queue.incarnation, now)
+        return send_linger_s(batch.took_s) if received else LINGER_S
 
-    async def _commit(self, group: Group) -> None:
+    async def _commit(self, batch: SendBatch) -> None:
         """Takes, stores and answers a group; then the next one's turn comes, at once or after a
         rest.
         """
         loop = asyncio.get_running_loop()
         # At least one turn of the loop: what was read from the sockets together goes together.
-        await asyncio.sleep(self._linger_s(group, loop.time()) if lingers(group.last, group.records) else 0)
+        await asyncio.sleep(self._linger_s(batch, loop.time()) if should_linger(batch.last, batch.records) else 0)
         began = loop.time()
-        items = group.take(SHARED_RECORDS if self._shared(group) else GROUP_RECORDS)
-        group.starting = False
-        self._begin(group)
+        items = batch.take(SHARED_RECORDS if self._is_contended(batch) else BATCH_RECORDS)
+        batch.starting = False
+        self._begin(batch)
         try:
-            await self._store(group.queue, group.next_partition(), items)
-            group.took_s = loop.time() - began
-            if group.waiting and self._shared(group):
-                await asyncio.sleep(REST * group.took_s)
+            await self._store(batch.queue, batch.next_partition(), items)
+            batch.took_s = loop.time() - began
+            if batch.waiting and self._is_contended(batch):
+                await asyncio.sleep(REST * batch.took_s)
         except Exception as error:  # the waiters must hear of it, whatever it is
             for item in items:
                 if not item.done.done():
                     item.done.set_exception(error)
         finally:
-            group.under_way -= 1
-            self._begin(group)
+            batch.under_way -= 1
+            self._begin(batch)
 
-    async def _store(self, queue: Queue, partition: int, items: list[Item]) -> None:
+    async def _store(self, queue: Queue, partition: int, items: list[PendingSend]) -> None:
         # Encoded with their group: what waits costs the event loop little.
         values: list[bytes] = []
         for item in items:
             values.extend(map(encode, item.messages))
-        results = await self._core.log.append_many(queue.topic, partition, values)
+        results = await self._log.append_many(queue.topic, partition, values)
         reached("send.appended")
         rows: list[Row] = []
-        settled: list[tuple[Item, list[Appended] | Exception]] = []
+        settled: list[tuple[PendingSend, list[Appended] | Exception]] = []
         at = 0
         for item in items:
             end = at + len(item.messages)
@@ -167,9 +190,9 @@ class Sender:
             if not isinstance(outcome, Exception):
                 rows += zip(outcome, item.messages, values[at:end], item.digests, strict=True)
             at = end
-        entries = entries_of(self._core, queue, partition, rows, sum(map(len, values))) if rows else []
+        entries = entries_of(self._bodies, queue, partition, rows, sum(map(len, values))) if rows else []
         reached("send.before_load")
-        repeats = await self._core.write_through(queue, partition, entries) if entries else {}
+        repeats = await self._write_through.write(queue, partition, entries) if entries else {}
         reached("send.before_answer")
         for item, outcome in settled:
             if item.done.done():
@@ -181,12 +204,12 @@ class Sender:
                 outcome = [msgspec.structs.replace(a, offset=repeats.get(a.offset, a.offset)) for a in outcome]
             item.done.set_result(outcome)
 
-    def _refuse(self, queue: Queue, item: Item, outcome: Exception) -> None:
-        if queue.incarnation not in self._core.control.by_incarnation:
+    def _refuse(self, queue: Queue, item: PendingSend, outcome: Exception) -> None:
+        if queue.incarnation not in self._catalog.by_incarnation:
             item.done.set_exception(QueueNotFound(f"queue {queue.name!r} was deleted", field="queue", given=queue.name))
         else:
             if isinstance(outcome, LogUnavailable):
-                self._core.suspect(queue)
+                self._suspect(queue)
             item.done.set_exception(outcome)
 
 

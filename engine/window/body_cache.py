@@ -26,7 +26,7 @@ OLD_S = 30.0
 LOOK_S = 1.0
 
 
-class Kept(Struct):
+class CachedBody(Struct):
     """A message: its offset, when it was sent, hex MD5 of its body, bytes that it takes, and how
     many tags have not acked it.
 
@@ -42,16 +42,17 @@ class Kept(Struct):
     at: float
 
 
-class Bodies:
+class BodyCache:
     """What is kept `of` each unit, by offset, `most_bytes` at most.
 
-    `alone`: whether this worker is the only one, as of the last look; else nothing more is kept.
+    `is_only_worker`: whether this worker is the only one, as of the last look; else nothing more is
+    kept.
     """
 
     def __init__(self, most_bytes: int) -> None:
-        self.alone = False
+        self.is_only_worker = False
         self.bytes = 0
-        self.of: dict[Unit, dict[int, Kept]] = {}
+        self.of: dict[Unit, dict[int, CachedBody]] = {}
         self._most_bytes = most_bytes
         self._look_at = 0.0
 
@@ -59,15 +60,15 @@ class Bodies:
         """So many workers are there, this one included. What is old is forgotten when there are
         others: they may have acked it.
         """
-        self.alone = workers == 1
-        if not self.alone:
+        self.is_only_worker = workers == 1
+        if not self.is_only_worker:
             self._forget_old(asyncio.get_running_loop().time())
 
     def have_room(self, size: int, messages: int, now: float) -> bool:
         """Whether so many messages, `size` bytes together, may be kept; what is old is forgotten
         for them. `now`: loop time.
         """
-        if not self.alone:
+        if not self.is_only_worker:
             return False
         most = self._most_bytes - size - messages * OVERHEAD_BYTES
         if self.bytes > most and now >= self._look_at:
@@ -84,7 +85,7 @@ class Bodies:
                 old.append(offset)
             self.forget(unit, old)
 
-    def keep(self, unit: Unit, messages: Sequence[Kept]) -> None:
+    def keep(self, unit: Unit, messages: Sequence[CachedBody]) -> None:
         """Keeps messages of a unit that some tag wants."""
         kept = self.of.setdefault(unit, {})
         for one in messages:
@@ -104,7 +105,7 @@ class Bodies:
                     del kept[offset]
                     self.bytes -= one.size
 
-    def gone(self, queue: Queue) -> None:
+    def forget_queue(self, queue: Queue) -> None:
         """A queue is no more: nothing of it is kept."""
         for unit in queue.units:
             self.forget(unit, list(self.of.get(unit, ())))

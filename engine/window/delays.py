@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import asyncio
 
-from engine.core import Core, now_ms
 from engine.errors import TooManyDelayed
 from engine.rules.limits import MAX_DELAYED
 from engine.rules.queue import Queue
+from engine.runtime.clock import now_ms
 from state.errors import StateError
+from state.store import Store
 
 LOOK_S = 0.5
 
@@ -36,12 +37,12 @@ class Seen:
 class Delays:
     """What this worker knows of the delayed messages of queues that get some."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._seen: dict[str, Seen] = {}
-        core.control.gone.append(self._gone)
 
-    def _gone(self, queue: Queue) -> None:
+    def forget_queue(self, queue: Queue) -> None:
+        """A queue is gone."""
         self._seen.pop(queue.incarnation, None)
 
     async def check(self, queue: Queue, count: int) -> None:
@@ -70,6 +71,6 @@ class Delays:
     async def _most(self, queue: Queue) -> int:
         at_ms = now_ms()
         try:
-            return max(await asyncio.gather(*(self._core.store.delayed(unit, queue.tag_ids, at_ms) for unit in queue.units)))
+            return max(await asyncio.gather(*(self._store.delayed(unit, queue.tag_ids, at_ms) for unit in queue.units)))
         except StateError:
             return 0

@@ -1,51 +1,54 @@
-"""Records that were just written, as the window takes them.
+"""Records as the window takes them.
 
 Messages of this worker's own senders are kept here where they may be (`body_cache.py`), and those
-of them that are alike but for their offsets are one entry: a group of a hundred sends is then some
-ten arguments for the script, not seven hundred. Neighbours: `sender.py` has written them;
-`core.load_entry` says what the window needs of one. Must not know how they travel.
+of them that are alike but for their offsets are one entry: a batch of a hundred sends is then some
+ten arguments for the script, not seven hundred. Neighbours: `sender.py` has written them. Must not
+know how they travel.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
 
-from engine.core import Core
 from engine.log import Appended
+from engine.rules.fifo import dedup_digest, group_digest
 from engine.rules.queue import Queue
-from engine.window.body_cache import OVERHEAD_BYTES, Kept
+from engine.window.body_cache import OVERHEAD_BYTES, BodyCache, CachedBody
+from schemas.filters import matches
 from schemas.records import Message
 from state.replies import LoadEntry
+from state.store import pack_body
 
 # Where it is in Kafka, the message, its record, and the hex MD5 of its body.
 Row: TypeAlias = tuple[Appended, Message, bytes, str]
 
 
-def entries_of(core: Core, queue: Queue, partition: int, rows: Sequence[Row], size: int) -> list[LoadEntry]:
+def entries_of(bodies: BodyCache, queue: Queue, partition: int, rows: Sequence[Row], size: int) -> list[LoadEntry]:
     """Entries for records of a partition, in the order of `rows`, `size` bytes in all.
 
-    The bodies of some are kept in `core.bodies` from now on.
+    The bodies of some are in `bodies` from now on.
     """
     now = asyncio.get_running_loop().time()
-    if not core.bodies.have_room(size, len(rows), now):
-        return [core.load_entry(queue, at.offset, at.timestamp_ms, message, value) for at, message, value, _ in rows]
-    entries, kept = _apart(core, queue, rows, now)
+    if not bodies.have_room(size, len(rows), now):
+        return [load_entry(queue, at.offset, at.timestamp_ms, message, value) for at, message, value, _ in rows]
+    entries, kept = _without_bodies(queue, rows, now)
     if kept:
-        core.bodies.keep(queue.units[partition], kept)
+        bodies.keep(queue.units[partition], kept)
     return entries
 
 
-def _apart(core: Core, queue: Queue, rows: Sequence[Row], now: float) -> tuple[list[LoadEntry], list[Kept]]:
+def _without_bodies(queue: Queue, rows: Sequence[Row], now: float) -> tuple[list[LoadEntry], list[CachedBody]]:
     """Entries without bodies, but for messages with leases of their own, which the window must
     know; and what is kept of them.
     """
     entries: list[LoadEntry] = []
     counts: list[int] = []
-    kept: list[Kept] = []
+    kept: list[CachedBody] = []
     plain = queue.mask is not None and not queue.record.fifo
     # Where, when and for how long delayed a message is that goes with the last entry.
     fits: tuple[int, int, int] | None = None
@@ -54,11 +57,41 @@ def _apart(core: Core, queue: Queue, rows: Sequence[Row], now: float) -> tuple[l
         if fits == (at.offset, at.timestamp_ms, message.delay_ms) and not own and not grouped:
             counts[-1] += 1
         else:
-            entries.append(core.load_entry(queue, at.offset, at.timestamp_ms, message, value if own else b""))
+            entries.append(load_entry(queue, at.offset, at.timestamp_ms, message, value if own else b""))
             counts.append(1)
         fits = (at.offset + 1, at.timestamp_ms, message.delay_ms) if plain and not own and not grouped else None
         tags = entries[-1].mask.count("1")
         if tags and not own:
-            kept.append(Kept(at.offset, message, at.timestamp_ms, digest, len(value) + OVERHEAD_BYTES, tags, now))
+            kept.append(CachedBody(at.offset, message, at.timestamp_ms, digest, len(value) + OVERHEAD_BYTES, tags, now))
     runs = zip(entries, counts, strict=True)
     return [entry if count == 1 else msgspec.structs.replace(entry, count=count) for entry, count in runs], kept
+
+
+def load_entry(queue: Queue, offset: int, sent_at_ms: int, message: Message, value: bytes) -> LoadEntry:
+    """A record as the window takes it: due time, and which tags want it (in the order of
+    `queue.tags`).
+
+    `value` may be b"": the window is to have it without its body.
+    """
+    record = queue.record
+    mask = queue.mask
+    if mask is None:
+        mask = "".join("1" if matches(tag.filter, message.attributes) else "0" for tag in queue.tags)
+    packed = pack_body(sent_at_ms, sent_at_ms + delay_of(queue, message), message.lease_ms, value)
+    origin, group = message.origin, message.group
+    move_key = "" if origin is None else move_key_of(origin.from_id, origin.from_tag)
+    if record.fifo:
+        return LoadEntry(offset, packed, mask, move_key, "", group_digest(group), dedup_digest(record, message))
+    return LoadEntry(offset, packed, mask, move_key, "", group_digest(group) if group else b"")
+
+
+def delay_of(queue: Queue, message: Message) -> int:
+    """How long after it was sent a message is due, in ms. Without a sender it is Kafka-native: the
+    queue's own delay holds.
+    """
+    return message.delay_ms if message.sender else queue.record.delay_ms
+
+
+def move_key_of(from_id: str, from_tag: str) -> str:
+    """24 hex digits that stand for one move: of this message, from under this tag."""
+    return hashlib.blake2b(f"{from_id}/{from_tag}".encode(), digest_size=12).hexdigest()

@@ -3,9 +3,7 @@ comes to that.
 
 Kafka's retention, or an administrator, may delete records that are still open or were never loaded.
 Then nobody can deliver them: each becomes an `expired` entry of the journal. An open message whose
-body is still in the window is delivered as always. Neighbours: `loader.py`, `deliveries.py`,
-`mover.py` find such messages; `alarms.py` looks at queues that nobody asks for. Must not know
-verbs.
+body is still in the window is delivered as always.
 """
 
 from __future__ import annotations
@@ -13,12 +11,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from engine.core import Core
+from engine.log import Log
 from engine.rules.fifo import group_digest
 from engine.rules.queue import Queue
+from engine.runtime.counters import Counters
+from engine.window.window import Window
 from schemas.records import TagRecord
 from schemas.vocabulary import EventKind
 from state.replies import LoadEntry
+from state.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -28,64 +29,70 @@ SLICE = 500
 CLAIM_MS = 1_000
 
 
-async def gone(core: Core, queue: Queue, partition: int, offsets: Sequence[int]) -> set[int]:
-    """Those of `offsets` that lie outside of what Kafka has now. Raises LogUnavailable."""
-    part = (queue.topic, partition)
-    low = (await core.log.start_offsets([part])).get(part)
-    high = (await core.log.end_offsets([part])).get(part)
-    if low is None or high is None:
-        return set()  # the topic itself is away: not a matter of single messages
-    return {offset for offset in offsets if not low <= offset < high}
+class Retention:
+    """Ends messages that Kafka no longer has. Any number of tasks and workers may find the same."""
 
+    def __init__(self, log: Log, store: Store, window: Window, counters: Counters) -> None:
+        self._log = log
+        self._store = store
+        self._window = window
+        self._counters = counters
 
-async def expire(core: Core, queue: Queue, tag: TagRecord, partition: int, held: Sequence[tuple[int, int]]) -> int:
-    """Ends messages (offset, nonce) that we hold and that Kafka no longer has; returns how many.
-    Raises Unavailable.
-    """
-    unit = queue.units[partition]
-    words = await core.on_state(queue, lambda g: core.store.settle(unit, g, tag.id, EventKind.EXPIRED.value, held))
-    done = [offset for (offset, _), word in zip(held, words, strict=True) if word == "ok"]
-    if done:
-        core.count("lost_to_retention_total", len(done))
-        logger.error(
-            "action=expire queue=%s tag=%s partition=%d first=%d last=%d messages=%d reason=Kafka no longer has them",
-            queue.name, tag.name, partition, done[0], done[-1], len(done),
-        )  # fmt: skip
-    return len(done)
+    async def gone(self, queue: Queue, partition: int, offsets: Sequence[int]) -> set[int]:
+        """Those of `offsets` that lie outside of what Kafka has now. Raises LogUnavailable."""
+        part = (queue.topic, partition)
+        low = (await self._log.start_offsets([part])).get(part)
+        high = (await self._log.end_offsets([part])).get(part)
+        if low is None or high is None:
+            return set()  # the topic itself is away: not a matter of single messages
+        return {offset for offset in offsets if not low <= offset < high}
 
+    async def expire(self, queue: Queue, tag: TagRecord, partition: int, held: Sequence[tuple[int, int]]) -> int:
+        """Ends messages (offset, nonce) that we hold and that Kafka no longer has; returns how
+        many. Raises Unavailable.
+        """
+        unit = queue.units[partition]
+        words = await self._window.call(queue, lambda g: self._store.settle(unit, g, tag.id, EventKind.EXPIRED.value, held))
+        done = [offset for (offset, _), word in zip(held, words, strict=True) if word == "ok"]
+        if done:
+            self._counters.count("lost_to_retention_total", len(done))
+            logger.error(
+                "action=expire queue=%s tag=%s partition=%d first=%d last=%d messages=%d reason=Kafka no longer has them",
+                queue.name, tag.name, partition, done[0], done[-1], len(done),
+            )  # fmt: skip
+        return len(done)
 
-async def expire_unloaded(core: Core, queue: Queue, partition: int, low: int) -> int:
-    """Ends what the window never took below the log's start `low`, under every tag; returns how
-    many.
+    async def expire_unloaded(self, queue: Queue, partition: int, low: int) -> int:
+        """Ends what the window never took below the log's start `low`, under every tag; returns how
+        many.
 
-    Any worker may call it, at any time, also several at once: each message is counted once. Raises
-    Unavailable, StateError.
-    """
-    total, unit = 0, queue.units[partition]
-    for tag in queue.tags:
-        probed = await core.on_state(queue, lambda g, t=tag.id: core.store.probe(unit, g, t))  # type: ignore[misc]
-        at = probed.cursor
-        while at < low:
-            offsets = range(at, min(at + SLICE, low))
-            total += await _expire_slice(core, queue, tag, partition, offsets)
-            at = offsets.stop
-    return total
+        Any worker may call it, at any time, also several at once: each message is counted once.
+        Raises Unavailable, StateError.
+        """
+        total, unit = 0, queue.units[partition]
+        for tag in queue.tags:
+            probed = await self._window.call(queue, lambda g, t=tag.id: self._store.probe(unit, g, t))  # type: ignore[misc]
+            at = probed.cursor
+            while at < low:
+                offsets = range(at, min(at + SLICE, low))
+                total += await self._expire_slice(queue, tag, partition, offsets)
+                at = offsets.stop
+        return total
 
-
-async def _expire_slice(core: Core, queue: Queue, tag: TagRecord, partition: int, offsets: range) -> int:
-    unit, store = queue.units[partition], core.store
-    states = await core.on_state(queue, lambda g: store.states(unit, g, tag.id, offsets))
-    lost = [offset for offset, state in zip(offsets, states, strict=True) if state.state == "stored"]
-    count = 0
-    if lost:
-        group = group_digest(None) if queue.record.fifo else b""
-        messages = [(offset, group, "") for offset in lost]
-        claimed = await core.on_state(queue, lambda g: store.claim(unit, g, tag.id, messages, claim_ms=CLAIM_MS, beyond=True))
-        held = [(offset, claimed.nonce) for offset, (word, _) in zip(lost, claimed.words, strict=True) if word == "ok"]
-        count = await expire(core, queue, tag, partition, held) if held else 0
-    if queue.record.fifo:
-        return count  # in order: the loader passes over them
-    # A record that is none, at the cursor: it passes over all that was taken just now.
-    step = LoadEntry(offsets.start, b"", "0", "", "")
-    await core.on_state(queue, lambda g: store.load(unit, g, [tag.id], [step]))
-    return count
+    async def _expire_slice(self, queue: Queue, tag: TagRecord, partition: int, offsets: range) -> int:
+        unit, store = queue.units[partition], self._store
+        states = await self._window.call(queue, lambda g: store.states(unit, g, tag.id, offsets))
+        lost = [offset for offset, state in zip(offsets, states, strict=True) if state.state == "stored"]
+        count = 0
+        if lost:
+            group = group_digest(None) if queue.record.fifo else b""
+            messages = [(offset, group, "") for offset in lost]
+            claimed = await self._window.call(queue, lambda g: store.claim(unit, g, tag.id, messages, claim_ms=CLAIM_MS, beyond=True))
+            held = [(offset, claimed.nonce) for offset, (word, _) in zip(lost, claimed.words, strict=True) if word == "ok"]
+            count = await self.expire(queue, tag, partition, held) if held else 0
+        if queue.record.fifo:
+            return count  # in order: the loader passes over them
+        # A record that is none, at the cursor: it passes over all that was taken just now.
+        step = LoadEntry(offsets.start, b"", "0", "", "")
+        await self._window.call(queue, lambda g: store.load(unit, g, [tag.id], [step]))
+        return count

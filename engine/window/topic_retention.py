@@ -13,8 +13,9 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from engine.core import Core
+from engine.catalog.catalog import Catalog
 from engine.errors import QueueInUse, QueueNotFound, Unavailable
+from engine.log import Log
 from engine.rules.limits import MAX_DELAY_MS, MAX_LEASE_MS
 from engine.rules.queue import Queue
 from schemas.records import QueueRecord
@@ -45,17 +46,17 @@ def rounded(delay_ms: int) -> int:
     return max(delay_ms, min(most, MAX_DELAY_MS))
 
 
-class Keeping:
+class TopicRetention:
     """What this worker knows of the topics' times. Any number of tasks may ask."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, log: Log, catalog: Catalog) -> None:
+        self._log = log
+        self._catalog = catalog
         self._kept: dict[str, int] = {}
         self._changing = asyncio.Lock()
-        core.keep = self.keep
-        core.control.gone.append(self._gone)
 
-    def _gone(self, queue: Queue) -> None:
+    def forget_queue(self, queue: Queue) -> None:
+        """A queue is gone."""
         self._kept.pop(queue.incarnation, None)
 
     async def keep(self, queue: Queue, delay_ms: int) -> None:
@@ -68,13 +69,13 @@ class Keeping:
             if delay_ms <= self._kept.get(queue.incarnation, LEAST_DELAY_MS):
                 return
             try:
-                async with self._core.control.change(queue.name):
+                async with self._catalog.change(queue.name):
                     await self._raise(queue, delay_ms)
             except QueueInUse as error:
                 raise Unavailable(f"the topic of queue {queue.name!r} can't be told to keep a longer delay now: {error}") from None
 
     async def _raise(self, queue: Queue, delay_ms: int) -> None:
-        now = self._core.control.by_incarnation.get(queue.incarnation)
+        now = self._catalog.by_incarnation.get(queue.incarnation)
         if now is None:
             raise QueueNotFound(f"queue {queue.name!r} was deleted", field="queue", given=queue.name)
         kept = await self._delay_kept(now)
@@ -96,7 +97,7 @@ class Keeping:
 
     async def kept_ms(self, topic: str) -> int:
         """What the topic is told, FOR_EVER = nothing is deleted. Raises LogUnavailable."""
-        return int((await self._core.log.topic_config(topic)).get(_SETTING, FOR_EVER))
+        return int((await self._log.topic_config(topic)).get(_SETTING, FOR_EVER))
 
     async def _delay_kept(self, queue: Queue) -> int:
         kept = await self.kept_ms(queue.topic)
@@ -105,5 +106,5 @@ class Keeping:
         return kept - keep_ms(queue.record.retention_ms, 0) + LEAST_DELAY_MS
 
     async def _set(self, queue: Queue, to_ms: int) -> None:
-        await self._core.log.set_topic_config(queue.topic, {_SETTING: str(to_ms)})
+        await self._log.set_topic_config(queue.topic, {_SETTING: str(to_ms)})
         logger.info("action=keep queue=%s topic=%s %s=%d", queue.name, queue.topic, _SETTING, to_ms)

@@ -1,5 +1,5 @@
-"""`leaseway verify` and `leaseway rebuild`: the engine's doctor run from the command line, and its
-findings as text or JSON.
+"""`leaseway verify` and `leaseway rebuild`: maintenance from the command line, and its findings as
+text or JSON.
 
 Neighbours: `facade.cli.cli` prints what these return; `engine.recovery.maintenance` does the work.
 It must not know how state is compared.
@@ -16,9 +16,10 @@ from typing import TypeVar
 import msgspec
 
 from engine.errors import EngineError
-from engine.recovery.maintenance import Doctor, Rebuilt
+from engine.recovery.maintenance import Maintenance, Rebuilt
 from engine.recovery.verify import Report
 from engine.settings import Settings
+from engine.wiring import wire_maintenance
 from facade.stack.errors import StackError
 from state.errors import StateError
 
@@ -45,14 +46,14 @@ def verify(settings: Settings, names: Sequence[str], *, as_json: bool) -> tuple[
     """Exit status and lines: 0 no difference, 1 differences, 2 something could not be compared.
     Raises StackError.
     """
-    report = asyncio.run(_with_doctor(settings, lambda doctor: doctor.verify(names)))
+    report = asyncio.run(_with_maintenance(settings, lambda maintenance: maintenance.verify(names)))
     status = EXIT_DIFFERENT if report.differences else EXIT_NOT_COMPARED if report.left_out else EXIT_SAME
     return status, [_json(report)] if as_json else _lines(report)
 
 
 def rebuild(settings: Settings, names: Sequence[str]) -> list[str]:
     """Rebuilds queues (none named: all) and says what was done. Raises StackError."""
-    done: Rebuilt = asyncio.run(_with_doctor(settings, lambda doctor: doctor.rebuild(names)))
+    done: Rebuilt = asyncio.run(_with_maintenance(settings, lambda maintenance: maintenance.rebuild(names)))
     what = f"{done.settled} settled above the floors, {done.deliveries} open deliveries put back"
     return [
         f"rebuilt {done.queues} queue(s), {done.units} unit(s), {done.messages} message(s) in Kafka, in {done.seconds:.1f} s",
@@ -60,15 +61,15 @@ def rebuild(settings: Settings, names: Sequence[str]) -> list[str]:
     ]
 
 
-async def _with_doctor(settings: Settings, work: Callable[[Doctor], Awaitable[T]]) -> T:
-    doctor = Doctor(settings)
+async def _with_maintenance(settings: Settings, work: Callable[[Maintenance], Awaitable[T]]) -> T:
+    maintenance = wire_maintenance(settings)
     try:
-        await doctor.start()
-        return await work(doctor)
+        await maintenance.start()
+        return await work(maintenance)
     except (EngineError, StateError) as error:
         raise StackError(str(error)) from error
     finally:
-        await doctor.stop()
+        await maintenance.stop()
 
 
 def _json(report: Report) -> str:

@@ -135,14 +135,14 @@ async def test_a_queue_with_much_to_send_takes_small_turns_while_another_is_in_u
     for name in ("much", "other"):
         await engine.create_queue(BY, name, QueueSettings())
     sizes: list[int] = []
-    append_many = engine.core.log.append_many
+    append_many = engine.log.append_many
 
     async def counted(topic: str, partition: int, values: Sequence[bytes]) -> list[Appended | Exception]:
         if topic.endswith(".much"):
             sizes.append(len(values))
         return await append_many(topic, partition, values)
 
-    monkeypatch.setattr(engine.core.log, "append_many", counted)
+    monkeypatch.setattr(engine.log, "append_many", counted)
 
     async def send_much() -> float:
         sizes.clear()

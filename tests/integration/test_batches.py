@@ -11,11 +11,11 @@ import pytest
 import engine.loading.atomic_batches
 import engine.loading.loader
 import engine.loading.owner
-from engine.core import Core
 from engine.engine import Engine
 from engine.loading.atomic_batches import Fetch
 from engine.log import Chunk
 from engine.rules.queue import Queue
+from engine.runtime.counters import Counters
 from engine.shapes import QueueSettings, SendEntry
 from schemas.records import BatchMark, Message
 from schemas.wire import encode
@@ -35,7 +35,7 @@ def single(body: bytes) -> bytes:
 async def append(engine: Engine, values: list[bytes]) -> None:
     """Appends records to the only partition of queue "q", in order, as another program would."""
     for at in range(0, len(values), 500):
-        await asyncio.gather(*(engine.core.log.append(f"{engine.settings.topic_prefix}.q.q", 0, value) for value in values[at : at + 500]))
+        await asyncio.gather(*(engine.log.append(f"{engine.settings.topic_prefix}.q.q", 0, value) for value in values[at : at + 500]))
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ async def test_a_torn_batch_holds_up_no_log_that_is_longer_than_what_is_looked_a
     """A sender died, others went on fast: within 30 s more came than a loader looks at together."""
     monkeypatch.setattr(engine.loading.atomic_batches, "LOOK_AHEAD", 50)
     monkeypatch.setattr(engine.loading.atomic_batches, "BATCH_SPAN_MS", 2000)
-    monkeypatch.setattr(engine.loading.atomic_batches, "CLOCK_MARGIN_MS", 200)
+    monkeypatch.setattr(engine.loading.atomic_batches, "BATCH_CLOCK_MARGIN_MS", 200)
     await append(small, [part("torn", n, 10) for n in range(5)])
     await append(small, [single(b"s%d" % n) for n in range(1500)])
     got = await drain(small, "q", patience_ms=3500)
@@ -91,20 +91,20 @@ async def test_a_forged_place_in_a_batch_holds_up_nothing(small: Engine, index: 
 
 
 async def test_a_partition_that_does_not_get_on_is_looked_at_less_often_and_told(small: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks, real = [0], engine.loading.atomic_batches.gather
+    looks, real = [0], engine.loading.atomic_batches.assemble
 
-    async def stuck(core: Core, queue: Queue, chunk: Chunk, fetch: Fetch) -> tuple[list[LoadEntry], list[LoadEntry], int]:
+    async def stuck(counters: Counters, queue: Queue, chunk: Chunk, fetch: Fetch) -> tuple[list[LoadEntry], list[LoadEntry], int]:
         looks[0] += 1
         await asyncio.sleep(0.05)
         return [], [], chunk.records[0].offset
 
-    monkeypatch.setattr(engine.loading.loader, "gather", stuck)
+    monkeypatch.setattr(engine.loading.loader, "assemble", stuck)
     monkeypatch.setattr(engine.loading.owner, "STOPPED_S", 0.5)
     await append(small, [single(b"held")])
     assert await drain(small, "q") == [] and looks[0] <= 5
-    await small._watch.run_once()
+    await small.parts.alarm_monitor.run_once()
     assert [(alarm.kind, alarm.queue, alarm.number) for alarm in small.alarms()] == [("load_stopped", "q", 1)]
-    monkeypatch.setattr(engine.loading.loader, "gather", real)
+    monkeypatch.setattr(engine.loading.loader, "assemble", real)
     assert await drain(small, "q") == ["held"]
-    await small._watch.run_once()
+    await small.parts.alarm_monitor.run_once()
     assert small.alarms() == []

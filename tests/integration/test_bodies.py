@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from engine.core import Core
 from engine.engine import Engine
-from engine.receive.deliveries import Deliveries
-from engine.receive.returns import Returns
+from engine.log import Log
 from engine.shapes import QueueSettings, SendEntry
 from schemas.records import Attribute, RedrivePolicy
 from tests.integration.conftest import MakeEngine
@@ -26,7 +24,7 @@ async def knows(engine: Engine, *, alone: bool) -> None:
     """Returns when the worker has seen that it is, or is not, the only one."""
 
     async def seen() -> bool:
-        return engine.core.bodies.alone is alone
+        return engine.parts.bodies.is_only_worker is alone
 
     await eventually(seen, within_s=5)
 
@@ -35,20 +33,20 @@ async def knows(engine: Engine, *, alone: bool) -> None:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The offsets that are read from Kafka for deliveries."""
     found: list[int] = []
-    real = Core.read_offsets
+    real = Log.read_at
 
-    async def counted(self: Core, queue: Any, partition: int, offsets: Any) -> Any:
+    async def counted(self: Log, topic: Any, partition: int, offsets: Any) -> Any:
         found.extend(offsets)
-        return await real(self, queue, partition, offsets)
+        return await real(self, topic, partition, offsets)
 
-    monkeypatch.setattr(Core, "read_offsets", counted)
+    monkeypatch.setattr(Log, "read_at", counted)
     return found
 
 
 async def in_window(engine: Engine) -> int:
     """How many bodies the window has of queue q."""
-    units = engine.core.control.queues["q"].units
-    return sum([(await engine.core.store.leftovers(unit))[0] for unit in units])
+    units = engine.catalog.queues["q"].units
+    return sum([(await engine.store.leftovers(unit))[0] for unit in units])
 
 
 async def test_what_a_worker_alone_sends_does_not_go_to_redis_and_back(engine: Engine, reads: list[int]) -> None:
@@ -63,9 +61,9 @@ async def test_what_a_worker_alone_sends_does_not_go_to_redis_and_back(engine: E
     again = await receive(engine, "q", max=100, wait_ms=500)
     assert sorted(d.message.body.decode() for d in (*got, *again)) == sorted(texts)
     assert {d.message.attributes.get("a") for d in (*got, *again)} == {None, attribute["a"]}
-    assert all(d.body_md5 for d in (*got, *again)) and engine.core.bodies.bytes > 0
+    assert all(d.body_md5 for d in (*got, *again)) and engine.parts.bodies.bytes > 0
     await ack(engine, "q", [*got, *again])
-    assert (reads, engine.core.bodies.bytes) == ([], 0)
+    assert (reads, engine.parts.bodies.bytes) == ([], 0)
 
 
 async def test_a_message_that_comes_again_and_one_with_a_lease_of_its_own(engine: Engine, reads: list[int]) -> None:
@@ -120,7 +118,7 @@ async def test_a_worker_that_comes_is_told_what_it_may_have_missed(make_engine: 
     await knows(first, alone=False)
     waiter = asyncio.create_task(receive(second, "q", wait_ms=20_000))
     await asyncio.sleep(0.5)
-    first.core.store.alone = True  # as if it had not seen the other one yet: it wakes nobody but those who wait here
+    first.store.alone = True  # as if it had not seen the other one yet: it wakes nobody but those who wait here
     await send(first, "q", "missed")
     async with asyncio.timeout(3):
         assert [d.message.body for d in await waiter] == [b"missed"]
@@ -145,7 +143,7 @@ async def test_of_several_tags_each_gets_the_body(engine: Engine, reads: list[in
     await send(engine, "q", "a", "b", "c")
     for tag in (None, "audit"):
         assert sorted(await drain(engine, "q", tag)) == ["a", "b", "c"]
-    assert (reads, engine.core.bodies.bytes) == ([], 0)
+    assert (reads, engine.parts.bodies.bytes) == ([], 0)
 
 
 async def test_bodies_that_do_not_fit_go_into_the_window(make_engine: MakeEngine, reads: list[int]) -> None:
@@ -154,7 +152,7 @@ async def test_bodies_that_do_not_fit_go_into_the_window(make_engine: MakeEngine
     await knows(engine, alone=True)
     for n in range(10):
         await engine.send(BY, "q", [SendEntry(b"%d" % n + b"." * 5000)])
-    assert engine.core.bodies.bytes <= 20_000 and await in_window(engine) == 7
+    assert engine.parts.bodies.bytes <= 20_000 and await in_window(engine) == 7
     assert sorted(text[0] for text in await drain(engine, "q")) == [str(n) for n in range(10)] and reads == []
 
 
@@ -165,14 +163,14 @@ async def test_what_is_over_comes_no_second_time(engine: Engine) -> None:
     await send(engine, "q", "old", "young")
     old, young = sorted(await receive(engine, "q", max=2, lease_ms=1), key=lambda d: d.message.body)
     await asyncio.sleep(0.05)
-    queue, store, generation = engine.core.control.queues["q"], engine.core.store, engine.core.control.generation
+    queue, store, generation = engine.catalog.queues["q"], engine.store, engine.catalog.generation
     (unit,), tag = queue.units, queue.tags[0]
     received = await store.receive(
         unit, generation, tag.id, max=2, lease_ms=None, queue_lease_ms=30_000, max_receive_count=0, retention_ms=60_000, move_ms=1
     )
-    engine.core.bodies.of[unit][young.offset].sent_at_ms += 1_000
+    engine.parts.bodies.of[unit][young.offset].sent_at_ms += 1_000
     then = replace(received, now_ms=old.sent_at_ms + 60_000)
-    made, faults = await Deliveries(engine.core, Returns(engine.core), asyncio.ensure_future).of(queue, tag, [(0, then)], None)
+    made, faults = await engine.parts.deliveries.complete(queue, tag, [(0, then)], None)
     assert [d.message.body for d in made] == [b"young"] and not faults
     states = await store.states(unit, generation, tag.id, [old.offset, young.offset])
     assert [state.state for state in states] == ["settled", "leased"]

@@ -43,7 +43,7 @@ async def letters_of(engine: Engine, count: int) -> dict[str, str]:
 
 
 def address(engine: Engine, id: str) -> str:
-    found = MessageId.parse(id, engine.core.secret)
+    found = MessageId.parse(id, engine.parts.ids.secret)
     return f"{found.incarnation}/{found.partition}/{found.offset}"
 
 
@@ -59,7 +59,7 @@ async def test_a_task_with_ids_moves_exactly_those_and_a_second_one_none(engine:
     assert (second.status, second.moved, second.failed) == ("completed", 0, 0)
     assert sorted(await drain(engine, "q", patience_ms=500)) == wanted
     assert sorted(await drain(engine, "dlq", patience_ms=500)) == sorted(set(letters) - set(wanted))
-    assert {task.id: task.chosen for task in engine.core.control.tasks.values()} == {first.id: [[], [], []], second.id: [[], [], []]}
+    assert {task.id: task.chosen for task in engine.catalog.tasks.values()} == {first.id: [[], [], []], second.id: [[], [], []]}
 
 
 async def test_ids_of_another_queue_life_or_installation_are_refused(engine: Engine) -> None:
@@ -75,12 +75,12 @@ async def test_ids_of_another_queue_life_or_installation_are_refused(engine: Eng
     for number in (0, 10_001):
         with pytest.raises(InvalidValue, match="1 to 10000"):
             await engine.redrive(BY, "dlq", None, None, 0, ids=[good] * number)
-    assert engine.core.control.tasks == {}
+    assert engine.catalog.tasks == {}
 
 
 async def test_offsets_are_sorted_once_and_walked_from_one_to_the_next(engine: Engine) -> None:
     await engine.create_queue(BY, "a", QueueSettings(partitions=2))
-    queue = engine.core.control.queues["a"]
+    queue = engine.catalog.queues["a"]
 
     chosen = chosen_offsets(queue, [f"{queue.incarnation}/{place}" for place in ("1/9", "1/2", "1/9", "0/0")], b"secret")
 

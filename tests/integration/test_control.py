@@ -34,7 +34,7 @@ async def test_a_worker_waits_at_its_start_for_the_leader_of_a_topic_that_was_ju
     monkeypatch.setattr(Log, "end_offsets", leaderless)
     second = await make_engine()
     assert asked > 2
-    assert "q" in second.core.control.queues
+    assert "q" in second.catalog.queues
 
 
 async def test_nothing_is_decided_while_the_end_of_the_topic_is_not_known(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,4 +43,4 @@ async def test_nothing_is_decided_while_the_end_of_the_topic_is_not_known(engine
 
     monkeypatch.setattr(Log, "end_offsets", leaderless)
     with pytest.raises(LogUnavailable):
-        await engine.core.control.sync()
+        await engine.catalog.sync()

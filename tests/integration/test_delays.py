@@ -38,7 +38,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def with_queue(engine: Engine) -> Engine:
-    engine.core.store._window = msgspec.structs.replace(engine.core.store._window, max_open=OPEN)
+    engine.store._window = msgspec.structs.replace(engine.store._window, max_open=OPEN)
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
     return engine
 
@@ -57,7 +57,7 @@ async def test_more_delayed_messages_than_may_be_are_refused_and_the_others_go_o
         assert (refused.value.field, refused.value.limit, refused.value.given) == ("delay_ms", BOUND, BOUND + 2)
     await send(engine, "q", "behind")
     assert await drain(engine, "q", patience_ms=500) == ["now", "behind"]
-    await engine._watch.run_once()
+    await engine.parts.alarm_monitor.run_once()
     assert [(a.kind, a.queue, a.number) for a in engine.alarms()] == [("delayed_near", "q", BOUND)]
     # Without Redis nobody knows how many there are, and sends are answered.
     with monkeypatch.context() as away:
@@ -65,7 +65,7 @@ async def test_more_delayed_messages_than_may_be_are_refused_and_the_others_go_o
         async def refuse(*_: Any) -> int:
             raise StateUnavailable("by the test")
 
-        away.setattr(other.core.store, "delayed", refuse)
+        away.setattr(other.store, "delayed", refuse)
         await asyncio.sleep(delays.LOOK_S + 0.1)
         await send(other, "q", "known later", delay_ms=DAY_MS)
     await engine.purge(BY, "q")
@@ -78,7 +78,7 @@ async def test_more_delayed_messages_than_may_be_are_refused_and_the_others_go_o
         return True
 
     await eventually(accepted, within_s=3)
-    await engine._watch.run_once()
+    await engine.parts.alarm_monitor.run_once()
     assert engine.alarms() == []
 
 
@@ -103,7 +103,7 @@ async def test_what_stands_behind_a_window_full_of_delays_is_told(engine: Engine
     await with_queue(engine)
     topic = queue_topic(engine.settings.topic_prefix, "q")
     far = encode(Message(b"far", {}, delay_ms=DAY_MS, sender="native producer"))
-    await engine.core.log.append_many(topic, 0, [far] * (OPEN + 10))
+    await engine.log.append_many(topic, 0, [far] * (OPEN + 10))
 
     async def full() -> bool:
         await receive(engine, "q")
@@ -112,9 +112,9 @@ async def test_what_stands_behind_a_window_full_of_delays_is_told(engine: Engine
     await eventually(full)
     await send(engine, "q", "behind")
     assert await drain(engine, "q", patience_ms=1000) == []
-    await engine._watch.run_once()
+    await engine.parts.alarm_monitor.run_once()
     assert {(a.kind, a.number) for a in engine.alarms()} == {("delayed_near", OPEN), ("delayed_full", 11)}
     assert any("action=alarm kind=delayed_full queue=q" in r.getMessage() for r in caplog.records)
     await engine.purge(BY, "q")
-    await engine._watch.run_once()
+    await engine.parts.alarm_monitor.run_once()
     assert engine.alarms() == []

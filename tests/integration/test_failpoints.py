@@ -173,8 +173,8 @@ async def a_snapshot(engine: Engine, stack: Services, point: str) -> None:
     await drained(engine)
     arm(f"{point}=raise*1")
     with pytest.raises(FailpointReached):
-        await engine._snapshots.run_once()
-    await engine._snapshots.run_once()
+        await engine.parts.base.snapshots.run_once()
+    await engine.parts.base.snapshots.run_once()
     wipe(stack, engine)
     assert sorted(await drain(engine, "q", patience_ms=2500)) == list("6789")
 

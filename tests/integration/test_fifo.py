@@ -15,7 +15,7 @@ import redis
 
 from engine.engine import Engine
 from engine.errors import InvalidValue, NotAllowedOnQueue
-from engine.receive.poll import Lent, Sweeper
+from engine.receive.poll import Leases, Poller
 from engine.shapes import Delivery, ExtendEntry, QueueSettings, SendEntry, Sent
 from schemas.records import Message, RedrivePolicy
 from schemas.wire import encode
@@ -163,10 +163,10 @@ async def test_what_was_lent_for_a_waiter_that_left_is_not_shared_among_others(e
     await put(engine, "q", "a", "0")
     got = await receive(engine, "q")
     await put(engine, "q", "a", "1", "2", "3", "4")
-    sweep = Sweeper.sweep
+    poll = Poller.poll
 
-    async def slow(self: Sweeper, *args: Any, everywhere: bool) -> Lent:
-        lent = await sweep(self, *args, everywhere=everywhere)
+    async def slow(self: Poller, *args: Any, everywhere: bool) -> Leases:
+        lent = await poll(self, *args, everywhere=everywhere)
         await asyncio.sleep(0.0 if everywhere else 0.6)
         return lent
 
@@ -174,7 +174,7 @@ async def test_what_was_lent_for_a_waiter_that_left_is_not_shared_among_others(e
     await asyncio.sleep(0.1)
     others = [asyncio.create_task(receive(engine, "q", max=2, wait_ms=3000)) for _ in range(2)]
     await asyncio.sleep(0.4)
-    monkeypatch.setattr(Sweeper, "sweep", slow)
+    monkeypatch.setattr(Poller, "poll", slow)
     await ack(engine, "q", got)
     assert texts(await leaves) == []
     monkeypatch.undo()
@@ -284,8 +284,8 @@ async def test_a_backlog_of_a_shut_group_does_not_hide_what_is_behind_it(make_en
     began = time.monotonic()
     got = await receive(engine, "q", wait_ms=20_000)
     assert texts(got) == ["1"] and time.monotonic() - began < 2
-    unit = engine.core.control.queues["q"].units[0]
-    bodies, _, size = await engine.core.store.leftovers(unit)
+    unit = engine.catalog.queues["q"].units[0]
+    bodies, _, size = await engine.store.leftovers(unit)
     assert bodies <= 501 and size < 200_000
     with redis.Redis.from_url(stack.redis_url) as client:
         keys = list(client.scan_iter(f"*{unit.incarnation}:0}}:*"))
@@ -354,9 +354,9 @@ async def test_a_repeat_that_comes_before_the_record_it_follows_is_answered_as_t
     """
     await engine.create_queue(BY, "q", FIFO)
     (first,) = await put(engine, "q", "a", "one", dedup="same")
-    queue = engine.core.control.queues["q"]
+    queue = engine.catalog.queues["q"]
     other = Message(b"of another worker", group="b", dedup_id="other", sender="t")
-    await engine.core.log.append_many(queue.topic, 0, [encode(other)])
+    await engine.log.append_many(queue.topic, 0, [encode(other)])
     (again,) = await put(engine, "q", "a", "two", dedup="same")
     assert again.id == first.id
     assert sorted(await drain(engine, "q", patience_ms=300)) == ["of another worker", "one"]

@@ -73,7 +73,7 @@ async def test_beyond_the_limit_a_receive_says_so_until_one_is_settled(make_engi
                 await receive(engine, "q", max=1, wait_ms=wait_ms)
             assert (refused.value.given, refused.value.waited, refused.value.fifo) == (lent, wait_ms > 0, False)
     assert len(await receive(two, "q", tag="other")) == 10
-    assert one.core.counts["receives_over_limit_total"] >= 2
+    assert one.parts.base.counters.values["receives_over_limit_total"] >= 2
 
 
 async def test_who_waits_at_the_limit_is_served_when_one_is_acked(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +111,7 @@ async def test_what_is_lent_costs_redis_little(make_engine: MakeEngine, stack: S
     await fill(engine, "q", 12_000, 1_000)
     assert len(await lend(engine, "q", 12_000)) == 12_000
     with redis.Redis.from_url(stack.redis_url) as client:
-        units = engine.core.control.queues["q"].units
+        units = engine.catalog.queues["q"].units
         keys = [key for unit in units for key in client.scan_iter(f"*{unit.incarnation}:{unit.partition}}}:*")]
         sizes = {key: client.memory_usage(key, samples=0) or 0 for key in keys}
     bodies = sum(size for key, size in sizes.items() if key.endswith(b":body"))

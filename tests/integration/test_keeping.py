@@ -34,7 +34,7 @@ MARGIN_MS = 13 * HOUR_MS
 
 
 async def kept_ms(engine: Engine) -> int:
-    return int((await engine.core.log.topic_config(topic(engine)))["retention.ms"])
+    return int((await engine.log.topic_config(topic(engine)))["retention.ms"])
 
 
 def topic(engine: Engine) -> str:
@@ -58,7 +58,7 @@ async def test_a_topic_keeps_what_its_settings_need(engine: Engine) -> None:
 async def test_a_longer_delay_is_kept_for_before_it_is_stored(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, other = await make_engine(), await make_engine()
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
-    log, append, told = engine.core.log, engine.core.log.append_many, 0
+    log, append, told = engine.log, engine.log.append_many, 0
     seen: list[int] = []
     tell = log.set_topic_config
 
@@ -93,7 +93,7 @@ async def test_a_longer_delay_is_kept_for_before_it_is_stored(make_engine: MakeE
 async def test_a_native_producers_delay_is_kept_for_when_it_is_loaded(engine: Engine) -> None:
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
     record = Message(b"native", {}, delay_ms=9 * DAY_MS, sender="producer")
-    await engine.core.log.append(topic(engine), 0, encode(record))
+    await engine.log.append(topic(engine), 0, encode(record))
     await receive(engine, "q")
 
     async def raised() -> bool:
@@ -103,8 +103,8 @@ async def test_a_native_producers_delay_is_kept_for_when_it_is_loaded(engine: En
 
 
 async def test_a_topic_that_is_adopted_keeps_its_records_no_shorter(engine: Engine) -> None:
-    await engine.core.log.create_topics([TopicSpec(topic(engine), 1, 1, {"retention.ms": str(40 * DAY_MS)})])
-    await engine.core.log.append(topic(engine), 0, b"native")
+    await engine.log.create_topics([TopicSpec(topic(engine), 1, 1, {"retention.ms": str(40 * DAY_MS)})])
+    await engine.log.append(topic(engine), 0, b"native")
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
     assert await kept_ms(engine) == 40 * DAY_MS
 
@@ -125,10 +125,12 @@ def quick_broker(programs: None, tmp_path_factory: pytest.TempPathFactory, monke
 
 
 @pytest.mark.parametrize("raised", [True, False], ids=["kept for", "and lost were it not"])
-async def test_a_message_delayed_beyond_the_retention_survives_what_kafka_deletes(quick_broker: Services, raised: bool) -> None:
+async def test_a_message_delayed_beyond_the_retention_survives_what_kafka_deletes(
+    quick_broker: Services, raised: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = Engine(Settings(kafka_bootstrap=quick_broker.bootstrap, redis_url=quick_broker.redis_url, kept_bytes=0))
     # Of what is due in more than a second, the window keeps no body: it is Kafka's alone.
-    engine.core.store._window = msgspec.structs.replace(engine.core.store._window, near_ms=1000)
+    engine.store._window = msgspec.structs.replace(engine.store._window, near_ms=1000)
     await engine.start()
     try:
         if not raised:
@@ -136,14 +138,14 @@ async def test_a_message_delayed_beyond_the_retention_survives_what_kafka_delete
             async def nothing(*_: Any) -> None:
                 return None
 
-            engine.core.keep = nothing
+            monkeypatch.setattr(engine.parts.topic_retention, "keep", nothing)
         await engine.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=3000))
         assert await kept_ms(engine) == 5000
         await send(engine, "q", "never received in time")
         await engine.send(BY, "q", [SendEntry(b"late", delay_ms=14_000)])
         assert await kept_ms(engine) == (3000 + 16_000 + 1000 if raised else 5000)
         await asyncio.sleep(13)
-        low = (await engine.core.log.start_offsets([(topic(engine), 0)]))[topic(engine), 0]
+        low = (await engine.log.start_offsets([(topic(engine), 0)]))[topic(engine), 0]
         assert low == (0 if raised else 2), "Kafka deleted something else than the test is about"
         got = await drain(engine, "q", patience_ms=4000)
         assert got == (["late"] if raised else [])

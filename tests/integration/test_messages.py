@@ -18,9 +18,9 @@ from engine.errors import (
     NotAllowedOnQueue,
     QueueNotFound,
 )
-from engine.receive.poll import Lent, Sweeper
+from engine.receive.poll import Leases, Poller
 from engine.receive.returns import Returns
-from engine.receive.waiters import Line
+from engine.receive.waiters import WaitList
 from engine.shapes import ExtendEntry, QueueSettings, SendEntry
 from schemas.records import Attribute, RedrivePolicy
 from state.errors import StateUnavailable
@@ -198,7 +198,7 @@ async def test_peek_query_and_direct_delete_count_nothing(engine: Engine) -> Non
 async def test_a_message_past_its_retention_is_not_received(engine: Engine) -> None:
     await engine.create_queue(BY, "q", QueueSettings(retention_ms=60_000))
     await send(engine, "q", "old")
-    engine.core.control.queues["q"].record = __import__("msgspec").structs.replace(engine.core.control.queues["q"].record, retention_ms=1)
+    engine.catalog.queues["q"].record = __import__("msgspec").structs.replace(engine.catalog.queues["q"].record, retention_ms=1)
     await asyncio.sleep(0.05)
     assert await receive(engine, "q") == []
     assert (await engine.get_queue(BY, "q")).tags[0].backlog == 0
@@ -297,14 +297,14 @@ async def test_a_receiver_that_goes_away_keeps_no_message(engine: Engine, wait_m
 async def test_what_a_gone_receiver_gives_back_wakes_the_next_at_once(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     await engine.create_queue(BY, "q", QueueSettings(lease_ms=600_000))
     await send(engine, "q", "m")
-    give_back, sweep, lent = Returns.give_back, Sweeper.sweep, asyncio.Event()
+    give_back, poll, lent = Returns.give_back, Poller.poll, asyncio.Event()
 
     async def slow(self: Returns, *given: Any) -> None:
         await asyncio.sleep(0.3)
         await give_back(self, *given)
 
-    async def tells(self: Sweeper, *given: Any, **named: Any) -> Lent:
-        answer = await sweep(self, *given, **named)
+    async def tells(self: Poller, *given: Any, **named: Any) -> Leases:
+        answer = await poll(self, *given, **named)
         if answer and not lent.is_set():
             lent.set()
             await asyncio.sleep(0.05)
@@ -313,7 +313,7 @@ async def test_what_a_gone_receiver_gives_back_wakes_the_next_at_once(engine: En
     async def deaf(self: Wake, incarnation: str) -> None: ...
 
     monkeypatch.setattr(Returns, "give_back", slow)
-    monkeypatch.setattr(Sweeper, "sweep", tells)
+    monkeypatch.setattr(Poller, "poll", tells)
     monkeypatch.setattr(Wake, "want", deaf)  # Redis' message may come too early or never: what happened here must do
     gone = asyncio.create_task(receive(engine, "q"))
     await asyncio.wait_for(lent.wait(), 10)
@@ -327,14 +327,14 @@ async def test_a_wake_up_during_a_look_is_not_forgotten(engine: Engine, monkeypa
     await engine.create_queue(BY, "q", QueueSettings(partitions=2))
     assert await receive(engine, "q") == []
     monkeypatch.setattr("engine.receive.waiters.LOOK_AGAIN_S", 0.0)  # so that a long poll looks at every partition, too
-    probe = Sweeper._probe
+    probe = Poller._probe
 
-    async def slow(self: Sweeper, *given: Any) -> Probed:
+    async def slow(self: Poller, *given: Any) -> Probed:
         answer = await probe(self, *given)
         await asyncio.sleep(0.3)
         return answer
 
-    monkeypatch.setattr(Sweeper, "_probe", slow)
+    monkeypatch.setattr(Poller, "_probe", slow)
     waiting = asyncio.create_task(receive(engine, "q", wait_ms=4000))
     await asyncio.sleep(0.15)
     await send(engine, "q", "m")
@@ -350,12 +350,12 @@ async def test_a_partition_that_fails_beside_others_that_lent_is_asked_again_nex
     """What the others lent is delivered, so nobody hears of the failure: it must not look as if
     that partition had nothing.
     """
-    monkeypatch.setattr("engine.send.batch.RUN", 1)  # so that few messages are in both partitions
+    monkeypatch.setattr("engine.rules.placement.RUN", 1)  # so that few messages are in both partitions
     await engine.create_queue(BY, "q", QueueSettings(partitions=2))
     await send(engine, "q", *map(str, range(8)))
-    queue, receive_of = engine.core.control.queues["q"], engine.core.store.receive
+    queue, receive_of = engine.catalog.queues["q"], engine.store.receive
 
-    looks = [await engine.core.store.probe(unit, engine.core.control.generation, 0) for unit in queue.units]
+    looks = [await engine.store.probe(unit, engine.catalog.generation, 0) for unit in queue.units]
     first = min((look.head_ms, partition) for partition, look in enumerate(looks))[1]  # it is asked first
 
     async def failing(unit: Any, *given: Any, **named: Any) -> Received:
@@ -363,12 +363,12 @@ async def test_a_partition_that_fails_beside_others_that_lent_is_asked_again_nex
             raise StateUnavailable("as if Redis had not answered")
         return await receive_of(unit, *given, **named)
 
-    line, sweeper = Line(queue.tags[0].id, 2), Sweeper(engine.core, lambda *dying: None)
+    line, poller = WaitList(queue.tags[0].id, 2), engine.parts.poller
     with monkeypatch.context() as patched:
-        patched.setattr(engine.core.store, "receive", failing)
-        lent = await sweeper.sweep(queue, queue.tags[0], line, 10, None, everywhere=False, callers=callers)
+        patched.setattr(engine.store, "receive", failing)
+        lent = await poller.poll(queue, queue.tags[0], line, 10, None, everywhere=False, callers=callers)
     assert {partition for partition, _ in lent} == {first}
-    lent = await sweeper.sweep(queue, queue.tags[0], line, 10, None, everywhere=False, callers=callers)
+    lent = await poller.poll(queue, queue.tags[0], line, 10, None, everywhere=False, callers=callers)
     assert {partition for partition, _ in lent} == {1 - first}
 
 
@@ -382,7 +382,7 @@ async def test_a_look_that_fails_by_a_bug_is_not_repeated_all_the_time(engine: E
         raise RuntimeError("receive.lua failed: WRONGTYPE")
 
     with monkeypatch.context() as patched:
-        patched.setattr(engine.core.store, "receive", failing)
+        patched.setattr(engine.store, "receive", failing)
         assert await receive(engine, "q", wait_ms=1000) == []
     assert 1 <= asked < 12
     await send(engine, "q", "m")

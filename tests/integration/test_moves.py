@@ -45,7 +45,7 @@ async def test_letters_move_as_soon_as_kafka_answers_again(make_engine: MakeEngi
     engine = await make_engine(**BARE)
     await once_delivered(engine)
     # Readers that stand idle when Kafka goes away.
-    await asyncio.gather(*(engine.core.log.fetch(engine.core.control.journal_topic, p % 4, 0, 1, 1000) for p in range(8)))
+    await asyncio.gather(*(engine.log.fetch(engine.catalog.journal_topic, p % 4, 0, 1, 1000) for p in range(8)))
     failures = Background.failures
     os.kill(stack.kafka_pid, signal.SIGSTOP)
     try:
@@ -53,7 +53,7 @@ async def test_letters_move_as_soon_as_kafka_answers_again(make_engine: MakeEngi
         await asyncio.sleep(12)
     finally:
         os.kill(stack.kafka_pid, signal.SIGCONT)
-    while not await engine.core.log.alive():
+    while not await engine.log.alive():
         await asyncio.sleep(0.05)
     back = time.monotonic()
 
@@ -72,7 +72,7 @@ async def test_letters_move_as_soon_as_kafka_answers_again(make_engine: MakeEngi
 async def test_a_letter_whose_append_had_no_answer_is_not_appended_twice(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = await make_engine(**BARE)
     await once_delivered(engine)
-    log, append, refused = engine.core.log, engine.core.log.append, 0
+    log, append, refused = engine.log, engine.log.append, 0
 
     async def without_answer(topic: str, *rest: Any, **more: Any) -> Any:
         nonlocal refused
@@ -89,7 +89,7 @@ async def test_a_letter_whose_append_had_no_answer_is_not_appended_twice(make_en
         return (await engine.get_queue(BY, "q")).tags[0].backlog == 0
 
     await eventually(settled, within_s=18)
-    topic = engine.core.control.queues["dlq"].topic
+    topic = engine.catalog.queues["dlq"].topic
     ends = await log.end_offsets([(topic, 0), (topic, 1)])
     assert sum(ends.values()) == LETTERS == refused
     assert len(await drain(engine, "dlq", patience_ms=3000)) == LETTERS

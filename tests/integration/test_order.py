@@ -10,7 +10,7 @@ import random
 import pytest
 
 from engine.engine import Engine
-from engine.send.batch import RUN
+from engine.rules.placement import RUN
 from engine.shapes import QueueSettings, SendEntry
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, receive, send
@@ -69,8 +69,8 @@ async def test_order_holds_where_a_sender_goes_on_to_the_next_partition(engine: 
     for at in range(0, len(texts), 10):
         await engine.send(BY, "q", [SendEntry(text.encode()) for text in texts[at : at + 10]])
         await asyncio.sleep(APART_S)
-    units = engine.core.control.queues["q"].units
-    used = [await engine.core.store.info(unit, engine.core.control.generation, [0]) for unit in units]
+    units = engine.catalog.queues["q"].units
+    used = [await engine.store.info(unit, engine.catalog.generation, [0]) for unit in units]
     assert all(tags[0].ready > 0 for tags in used), "a sender stays in one partition for ever"
     assert await taken(engine, "q", 7) == texts
 

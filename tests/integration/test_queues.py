@@ -43,7 +43,7 @@ async def test_two_workers_that_create_one_queue_make_one(make_engine: MakeEngin
 
 
 async def _same(one: Engine, two: Engine, name: str) -> bool:
-    a, b = one.core.control.queues.get(name), two.core.control.queues.get(name)
+    a, b = one.catalog.queues.get(name), two.catalog.queues.get(name)
     return a is not None and b is not None and a.incarnation == b.incarnation
 
 
@@ -111,7 +111,7 @@ async def test_20_tags_each_get_every_matching_message_and_a_late_one_replays_al
     assert sorted(await drain(engine, "q", tag="late"), key=int) == everything
     with pytest.raises(InvalidValue):
         await engine.create_tag(BY, "q", "t20", 0, None, {})
-    left = [await engine.core.store.leftovers(unit) for unit in engine.core.control.queues["q"].units]
+    left = [await engine.store.leftovers(unit) for unit in engine.catalog.queues["q"].units]
     assert left == [(0, 0, 0)] * 4, "bodies are left though every tag has acked"
 
 
@@ -165,7 +165,7 @@ async def test_a_queue_made_again_under_its_name_starts_empty(engine: Engine) ->
 
 
 async def _no_topics(engine: Engine, prefix: str) -> bool:
-    return await engine.core.log.topic_names(prefix) == []
+    return await engine.log.topic_names(prefix) == []
 
 
 async def test_500_queues_are_made_within_60_s_and_deleted_without_a_trace(engine: Engine, stack: Any) -> None:

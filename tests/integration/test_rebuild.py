@@ -19,9 +19,11 @@ import redis
 
 from engine.engine import Engine
 from engine.errors import LogUnavailable, Rebuilding
-from engine.journal.fold import TagHistory, UnitHistory
-from engine.loading.loader import LEASE_MS, Loader
+from engine.journal.fold import TagState, UnitState
+from engine.journal.outbox import Outbox
+from engine.loading.loader import LEASE_MS
 from engine.shapes import QueueSettings, SendEntry
+from engine.window.entry import load_entry
 from schemas.records import JournalEntry, JournalRecord, Message, OpenDelivery, Origin
 from schemas.wire import decode, encode
 from state.errors import StateLost
@@ -41,8 +43,8 @@ def wipe(stack: Services, engine: Engine) -> None:
 async def drained(engine: Engine) -> None:
     """Returns when the journal has everything."""
     await asyncio.sleep(0.5)
-    for loader in list(engine._loaders.owned.values()):
-        await loader.drain()
+    for loader in list(engine.parts.owner.owned.values()):
+        await loader.outbox.drain()
 
 
 async def messy_queue(engine: Engine) -> tuple[list[str], dict[str, Any]]:
@@ -77,7 +79,7 @@ async def test_counts_of_a_queue_that_nobody_uses_are_true_after_a_loss_when_ask
     await send(engine, "q", *"gh", delay_ms=3_600_000)
     assert len(await receive(engine, "q", max=4)) == 4
     await drained(engine)
-    engine._loaders._forget(engine.core.control.queues["q"].units[0])
+    engine.parts.owner._forget(engine.catalog.queues["q"].units[0])
     wipe(stack, engine)
 
     async def true() -> bool:
@@ -95,7 +97,7 @@ async def test_a_queue_that_another_worker_does_not_get_done_holds_up_no_other(e
         await engine.create_queue(BY, name, QueueSettings(partitions=1))
         await send(engine, name, "m")
     await drained(engine)
-    unit, store = engine.core.control.queues["a"].units[0], engine.core.store
+    unit, store = engine.catalog.queues["a"].units[0], engine.store
     ours = False
     while not ours:  # our own loaders may be faster
         wipe(stack, engine)
@@ -105,7 +107,7 @@ async def test_a_queue_that_another_worker_does_not_get_done_holds_up_no_other(e
     began = time.monotonic()
     await ack(engine, "b", await receive(engine, "b", wait_ms=3000))
     assert time.monotonic() - began < 2
-    other = engine.core.control.queues["b"].units[0]
+    other = engine.catalog.queues["b"].units[0]
 
     async def journaled() -> bool:
         return await store.undrained(other) == 0
@@ -122,7 +124,7 @@ async def test_a_wiped_queue_is_as_it_was(engine: Engine, stack: Services, snaps
     open_bodies, leased = await messy_queue(engine)
     if snapshots:
         await drained(engine)
-        await engine._snapshots.run_once()
+        await engine.parts.base.snapshots.run_once()
     (extra,) = await receive(engine, "q", max=1)
     await ack(engine, "q", [extra])
     await drained(engine)
@@ -185,23 +187,23 @@ async def test_a_durable_ack_survives_a_wipe_right_after_its_answer(make_engine:
 
 
 async def _owns(engine: Engine) -> bool:
-    return bool(engine._loaders.owned)
+    return bool(engine.parts.owner.owned)
 
 
 async def test_a_worker_does_not_end_its_own_rebuild(engine: Engine) -> None:
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
     await send(engine, "q", "m")
     await eventually(lambda: _owns(engine))
-    (unit,) = engine.core.control.queues["q"].units
-    loaders = engine._loaders
-    engine.core.rebuilding.add(unit)
-    loaders._touched[unit] -= 1000
+    (unit,) = engine.catalog.queues["q"].units
+    loaders = engine.parts.owner
+    engine.parts.base.rebuilder._held.add(unit)
+    loaders._used[unit] -= 1000
     loaders._ask_again.clear()
     await loaders._own_all()
-    owned = await engine.core.store.own(unit, "another", lease_ms=1000)
+    owned = await engine.store.own(unit, "another", lease_ms=1000)
     assert not owned.ours and owned.number > LEASE_MS, "given up as idle, or its lease shortened"
-    engine.core.rebuilding.discard(unit)
-    loaders._touched[unit] -= 1000
+    engine.parts.base.rebuilder._held.discard(unit)
+    loaders._used[unit] -= 1000
     await loaders._own_all()
     assert unit not in loaders.owned
 
@@ -210,7 +212,7 @@ async def test_a_load_that_is_dropped_before_it_began_leaves_nothing_unawaited(e
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
     await send(engine, "q", "m")
     await eventually(lambda: _owns(engine))
-    loaders = engine._loaders
+    loaders = engine.parts.owner
     (loader,) = loaders.owned.values()
     loaders._loads.pop(loader.unit, None)
     loader.cursors = {}
@@ -227,19 +229,19 @@ async def test_a_load_that_is_dropped_before_it_began_leaves_nothing_unawaited(e
 async def test_snapshots_are_what_a_scan_from_the_beginning_gives(engine: Engine) -> None:
     await messy_queue(engine)
     await drained(engine)
-    await engine._snapshots.run_once()
+    await engine.parts.base.snapshots.run_once()
     await send(engine, "q", "more")
     await ack(engine, "q", await receive(engine, "q"))
     await drained(engine)
-    await engine._snapshots.run_once()
+    await engine.parts.base.snapshots.run_once()
     for partition in range(engine.settings.journal_partitions):
-        folded = await engine._snapshots.read(partition)
-        scratch: dict[Any, UnitHistory] = {}
-        chunk = await engine.core.log.fetch(engine.core.control.journal_topic, partition, 0, 100_000, 64_000_000)
+        folded = await engine.parts.base.snapshots.read(partition)
+        scratch: dict[Any, UnitState] = {}
+        chunk = await engine.log.fetch(engine.catalog.journal_topic, partition, 0, 100_000, 64_000_000)
         for record in chunk.records:
             value = decode(record.value or b"")
             assert isinstance(value, JournalRecord)
-            scratch.setdefault((value.incarnation, value.partition), UnitHistory()).apply(value)
+            scratch.setdefault((value.incarnation, value.partition), UnitState()).apply(value)
         assert folded.offset == chunk.next_offset
         for unit, history in folded.units.items():
             mine = history.snapshot(unit.incarnation, unit.partition, 0)
@@ -252,7 +254,7 @@ async def test_a_snapshot_of_half_a_million_deliveries_is_written_and_one_that_i
     await send(engine, "q", "a")
     await receive(engine, "q")
     await drained(engine)
-    snapshots, (unit,) = engine._snapshots, engine.core.control.queues["q"].units
+    snapshots, (unit,) = engine.parts.base.snapshots, engine.catalog.queues["q"].units
     await snapshots.run_once()
     partition, held = next((p, held) for p, held in snapshots._held.items() if unit in held.folded.units)
     folded = held.folded
@@ -275,13 +277,13 @@ async def test_a_snapshot_of_half_a_million_deliveries_is_written_and_one_that_i
 async def test_a_unit_whose_journal_has_all_is_not_asked_at_every_tick(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
     moved: list[int] = []
-    drain = Loader.drain
+    drain = Outbox.drain
 
-    async def noted(loader: Loader) -> int:
-        moved.append(await drain(loader))
+    async def noted(outbox: Outbox) -> int:
+        moved.append(await drain(outbox))
         return moved[-1]
 
-    monkeypatch.setattr(Loader, "drain", noted)
+    monkeypatch.setattr(Outbox, "drain", noted)
     await send(engine, "q", "m")
     await ack(engine, "q", await receive(engine, "q"))
     await asyncio.sleep(2)
@@ -291,8 +293,8 @@ async def test_a_unit_whose_journal_has_all_is_not_asked_at_every_tick(engine: E
 
 
 async def test_snapshots_of_much_wait_until_much_has_changed(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.journal.snapshots.FEW", 100)
-    snapshots = engine._snapshots
+    monkeypatch.setattr("engine.journal.snapshots.ALWAYS_BELOW", 100)
+    snapshots = engine.parts.base.snapshots
     await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
 
     async def lent(count: int) -> float:
@@ -301,39 +303,39 @@ async def test_snapshots_of_much_wait_until_much_has_changed(engine: Engine, mon
         while left:
             left -= len(await receive(engine, "q", max=min(left, 50), wait_ms=3000))
         await drained(engine)
-        before = engine.core.counts.get("snapshots_total", 0)
+        before = engine.parts.base.counters.values.get("snapshots_total", 0)
         await snapshots.run_once()
-        return engine.core.counts.get("snapshots_total", 0) - before
+        return engine.parts.base.counters.values.get("snapshots_total", 0) - before
 
     assert [await lent(100), await lent(100), await lent(20), await lent(20)] == [1, 1, 0, 0]
     # 240 are held; 40 have changed. What was not written is in what a rebuild reads, and in the
     # next snapshot.
-    (unit,) = engine.core.control.queues["q"].units
+    (unit,) = engine.catalog.queues["q"].units
     folded = [await snapshots.read(partition) for partition in range(engine.settings.journal_partitions)]
     assert [len(one.units[unit].tag(0).deliveries) for one in folded if unit in one.units] == [240]
     assert await lent(200) == 1
     assert await lent(5) == 0
-    monkeypatch.setattr("engine.journal.snapshots.OLD_MS", 0)
+    monkeypatch.setattr("engine.journal.snapshots.MAX_AGE_MS", 0)
     assert await lent(0) == 1
 
 
 async def test_a_deleted_queue_leaves_no_snapshot(engine: Engine) -> None:
     await messy_queue(engine)
     await drained(engine)
-    await engine._snapshots.run_once()
+    await engine.parts.base.snapshots.run_once()
     await engine.delete_queue(BY, "q")
     await engine.create_queue(BY, "p", QueueSettings())
     await send(engine, "p", *map(str, range(8)))
     await ack(engine, "p", await receive(engine, "p", max=100))
     await drained(engine)
     for partition in range(engine.settings.journal_partitions):
-        folded = engine._snapshots._held[partition].folded
+        folded = engine.parts.base.snapshots._held[partition].folded
         folded.changed.update(folded.units)
-    await engine._snapshots.run_once()
-    alive = {q.incarnation for q in engine.core.control.queues.values()}
+    await engine.parts.base.snapshots.run_once()
+    alive = {q.incarnation for q in engine.catalog.queues.values()}
     for partition in range(engine.settings.journal_partitions):
         # The journal still tells of the deleted queue; the snapshots do not.
-        snapshots = await engine.core.log.fetch(engine.core.control.snapshot_topic, partition, 0, 10_000, 64_000_000)
+        snapshots = await engine.log.fetch(engine.catalog.snapshot_topic, partition, 0, 10_000, 64_000_000)
         last = {r.key: r.value for r in snapshots.records}
         assert {k.decode().split("/")[0] for k, v in last.items() if v and k and not k.startswith(b"position")} <= alive
 
@@ -378,12 +380,12 @@ def append_only_file(folder: Path) -> Path:
 async def test_redis_started_again_with_all_its_state_is_adopted(own_redis: Any) -> None:
     engine, _, again = own_redis
     open_bodies, leased = await messy_queue(engine)
-    generation = engine.core.control.generation
+    generation = engine.catalog.generation
     again()
     for body, d in leased.items():
         await eventually(lambda d=d: _acks(engine, d))  # type: ignore[misc]
         open_bodies.remove(body)
-    assert engine.core.control.generation == generation + 1
+    assert engine.catalog.generation == generation + 1
     assert engine.counts().get("rebuilds_total", 0) == 0
     assert sorted(await drain(engine, "q", patience_ms=500)) == open_bodies
 
@@ -426,16 +428,16 @@ def test_a_history_forgets_repeated_entries_and_rises_over_what_is_settled() -> 
         JournalEntry(3, 7, "released", 0, [0], [50]),
         JournalEntry(4, 8, "leased", 0, [0], [200]),
     ]
-    unit = UnitHistory()
+    unit = UnitState()
     assert unit.apply(JournalRecord("q", "i", 0, entries))
     assert not unit.apply(JournalRecord("q", "i", 0, entries[1:3]))
     tag = unit.tag(0)
     assert (tag.floor, tag.settled, tag.deliveries[0].count, tag.deliveries[0].nonce) == (0, {1, 2}, 2, 4)
     unit.apply(JournalRecord("q", "i", 0, [JournalEntry(5, 9, "acked", 0, [0])]))
-    assert tag.rise(0) == 3 and tag.settled == set() and tag.deliveries == {}
+    assert tag.raise_floor(0) == 3 and tag.settled == set() and tag.deliveries == {}
     tag.apply(JournalEntry(6, 9, "floor", 0, [10]))
     assert tag.floor == 10
-    assert TagHistory.of(tag.snapshot(0)).floor == 10
+    assert TagState.from_snapshot(tag.snapshot(0)).floor == 10
 
 
 async def test_a_unit_that_lost_everything_is_not_opened_as_if_it_were_new(engine: Engine, stack: Services) -> None:
@@ -443,9 +445,9 @@ async def test_a_unit_that_lost_everything_is_not_opened_as_if_it_were_new(engin
     await send(engine, "q", "1")
     await ack(engine, "q", await receive(engine, "q"))
     wipe(stack, engine)
-    unit = engine.core.control.queues["q"].units[0]
+    unit = engine.catalog.queues["q"].units[0]
     with pytest.raises(StateLost):
-        await engine.core.store.open(unit, engine.core.control.generation, [(0, 0)], serving=True)
+        await engine.store.open(unit, engine.catalog.generation, [(0, 0)], serving=True)
 
 
 async def test_nonces_given_out_before_a_loss_are_not_given_out_again(engine: Engine, stack: Services) -> None:
@@ -469,14 +471,14 @@ async def test_a_durable_ack_is_not_answered_when_the_state_was_lost_before_the_
     await send(engine, "q", "1")
     (d,) = await receive(engine, "q")
     await drained(engine)
-    settle = engine.core.store.ack
+    settle = engine.store.ack
 
     async def ack_and_wipe(*given: Any, **named: Any) -> Any:
         acked = await settle(*given, **named)
         wipe(stack, engine)
         return acked
 
-    monkeypatch.setattr(engine.core.store, "ack", ack_and_wipe)
+    monkeypatch.setattr(engine.store, "ack", ack_and_wipe)
     with pytest.raises(LogUnavailable, match="lost before the journal"):
         await engine.ack(BY, "q", [d.handle])
     monkeypatch.undo()
@@ -488,17 +490,17 @@ async def test_the_copy_of_a_move_that_counts_is_the_same_after_a_loss(engine: E
     been delivered before a loss.
     """
     await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
-    queue = engine.core.control.queues["q"]
+    queue = engine.catalog.queues["q"]
     await send(engine, "q", "first")
     origin = Origin("from", "default", "from", "source", "default", "killed", 1, 1, 1, 1)
     copies = [Message(b"copy %d" % n, origin=origin, sender="t") for n in range(2)]
-    rows: Any = await engine.core.log.append_many(queue.topic, 0, [encode(m) for m in copies])
-    entries = [engine.core.load_entry(queue, a.offset, a.timestamp_ms, m, encode(m)) for a, m in zip(rows, copies, strict=True)]
+    rows: Any = await engine.log.append_many(queue.topic, 0, [encode(m) for m in copies])
+    entries = [load_entry(queue, a.offset, a.timestamp_ms, m, encode(m)) for a, m in zip(rows, copies, strict=True)]
     for entry in reversed(entries):
-        await engine.core.write_through(queue, 0, [entry])
+        await engine.parts.write_through.write(queue, 0, [entry])
     for _ in range(2):
         await drained(engine)
-        await engine._snapshots.run_once()
+        await engine.parts.base.snapshots.run_once()
         wipe(stack, engine)
         assert await receive(engine, "q", max=1, wait_ms=3000, lease_ms=1) != []
     assert sorted(await drain(engine, "q")) == ["copy 0", "first"]
@@ -519,18 +521,18 @@ async def test_what_lies_beyond_the_cursor_after_a_rebuild_is_loaded_without_new
 
 
 async def _known_to_the_end(engine: Engine) -> bool:
-    loaders = list(engine._loaders.owned.values())
-    return bool(loaders) and all(loader.cursors and not loader.behind(loader.end) and loader.end == 20 for loader in loaders)
+    loaders = list(engine.parts.owner.owned.values())
+    return bool(loaders) and all(loader.cursors and not loader.lags(loader.end) and loader.end == 20 for loader in loaders)
 
 
 async def test_a_slower_drain_does_not_take_back_what_a_faster_one_has_noted(engine: Engine) -> None:
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
     await send(engine, "q", "1", "2")
-    store, unit = engine.core.store, engine.core.control.queues["q"].units[0]
+    store, unit = engine.store, engine.catalog.queues["q"].units[0]
     for _ in range(2):
         await ack(engine, "q", await receive(engine, "q", max=1))
     await drained(engine)
-    epoch = next(iter(engine._loaders.owned.values())).epoch
+    epoch = next(iter(engine.parts.owner.owned.values())).epoch
     _, before = await store.drained_seq(unit)
     await store.drain(unit, epoch, done_seq=before - 1, max=1)
     assert await store.drained_seq(unit) == (0, before)

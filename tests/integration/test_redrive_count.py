@@ -81,7 +81,7 @@ async def test_another_worker_takes_the_count_over_also_when_redis_was_lost(make
     task = await engine.redrive(BY, "dlq", None, None, 300)
     await asyncio.sleep(0.6)
     for worker in (engine, other):  # as a killed one: nothing is written down
-        for running in worker._tasks._running.values():
+        for running in worker.parts.tasks._running.values():
             running.cancel()
     await drained(engine)
     wipe(stack, engine)
@@ -91,7 +91,7 @@ async def test_another_worker_takes_the_count_over_also_when_redis_was_lost(make
 
 async def test_a_kafka_that_is_away_for_a_while_makes_no_letter_fail(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     await with_letters(engine)
-    log, append, refused = engine.core.log, engine.core.log.append, 0
+    log, append, refused = engine.log, engine.log.append, 0
 
     async def no_answer(topic: str, *rest: Any, **more: Any) -> Any:
         nonlocal refused

@@ -25,7 +25,7 @@ from tests.integration.drive import BY, ack, drain, eventually, receive, send
 from tests.integration.test_rebuild import drained, wipe
 from tests.services import Services
 
-# Bodies that don't fit into the window: the rest is stored, or open without its body.
+# BodyCache that don't fit into the window: the rest is stored, or open without its body.
 SMALL = {"window_messages": 10, "window_bytes": 65_536, "kept_bytes": 0}
 
 
@@ -45,7 +45,7 @@ async def expired_in_journal(engine: Engine) -> list[int]:
     await drained(engine)
     found: list[int] = []
     for partition in range(engine.settings.journal_partitions):
-        chunk = await engine.core.log.fetch(engine.core.control.journal_topic, partition, 0, 100_000, 64_000_000)
+        chunk = await engine.log.fetch(engine.catalog.journal_topic, partition, 0, 100_000, 64_000_000)
         for record in chunk.records:
             value = decode(record.value or b"")
             assert isinstance(value, JournalRecord)
@@ -67,7 +67,7 @@ async def test_what_kafka_deleted_before_it_was_loaded_expires_by_name(make_engi
     cursor = 300 - loaded.stored
     assert 5 < cursor < 200
     with caplog.at_level(logging.ERROR):
-        await engine.core.log.delete_records({(topic(engine), 0): 200})
+        await engine.log.delete_records({(topic(engine), 0): 200})
         got = await drain(engine, "q", patience_ms=1000)
     assert {str(n) for n in range(200, 300)} <= set(got), "a message that Kafka has was not delivered"
     lost = {str(n) for n in range(5, 300)} - set(got)
@@ -83,10 +83,10 @@ async def test_what_kafka_deleted_before_it_was_loaded_expires_by_name(make_engi
 async def test_an_idle_queue_is_watched_too(make_engine: MakeEngine, caplog: Any) -> None:
     engine = await make_engine(**SMALL)
     await sent_many(engine, 300, QueueSettings(partitions=1))
-    await engine._watch.run_once()
+    await engine.parts.alarm_monitor.run_once()
     assert engine.alarms() == []
-    await engine.core.log.delete_records({(topic(engine), 0): 300})
-    await engine._watch.run_once()
+    await engine.log.delete_records({(topic(engine), 0): 300})
+    await engine.parts.alarm_monitor.run_once()
     expired = await expired_in_journal(engine)
     # Those in the window are still open, maybe with their bodies; they are told of until they are
     # delivered.
@@ -94,7 +94,7 @@ async def test_an_idle_queue_is_watched_too(make_engine: MakeEngine, caplog: Any
     assert (alarm.kind, alarm.queue) == ("retention_passed", "q")
     assert 0 < alarm.number == 300 - len(expired) < 100
     got = await drain(engine, "q", patience_ms=500)
-    await engine._watch.run_once()
+    await engine.parts.alarm_monitor.run_once()
     assert engine.alarms() == []
     assert len(got) + len(await expired_in_journal(engine)) == 300
     assert any("action=alarm kind=retention_passed queue=q" in r.getMessage() for r in caplog.records)
@@ -104,13 +104,13 @@ async def test_messages_near_the_end_of_retention_raise_an_alarm(engine: Engine,
     monkeypatch.setattr(alarms, "NEAR", 0.01)  # of a minute: 0.6 s
     await sent_many(engine, 3, QueueSettings(partitions=1, retention_ms=60_000))
     await send(engine, "q", "later", delay_ms=3_600_000)
-    await engine._watch.run_once()
+    await engine.parts.alarm_monitor.run_once()
     assert engine.alarms() == []
     await asyncio.sleep(1)
-    await engine._watch.run_once()
+    await engine.parts.alarm_monitor.run_once()
     assert [(a.kind, a.queue, a.number) for a in engine.alarms()] == [("retention_near", "q", 3)]
     await drain(engine, "q", patience_ms=100)
-    await engine._watch.run_once()
+    await engine.parts.alarm_monitor.run_once()
     assert engine.alarms() == [], "a delayed message is not late"
 
 
@@ -120,7 +120,7 @@ async def test_a_dying_message_that_kafka_deleted_expires_and_is_not_moved_for_e
     # So large that what is leased gives up its body.
     await sent_many(engine, 50, QueueSettings(partitions=1, redrive_policy=RedrivePolicy("dlq", 9)), 6000)
     held = await receive(engine, "q", max=100)
-    await engine.core.log.delete_records({(topic(engine), 0): 50})
+    await engine.log.delete_records({(topic(engine), 0): 50})
     for d in held:
         await engine.kill(BY, "q", [d.handle])
     letters = await drain(engine, "dlq", patience_ms=500)
@@ -134,7 +134,7 @@ async def test_an_open_message_without_a_body_expires_when_it_is_due(make_engine
     engine = await make_engine(**SMALL)
     await sent_many(engine, 8, QueueSettings(partitions=1), 6000)
     held = await receive(engine, "q", max=100, lease_ms=200)
-    await engine.core.log.delete_records({(topic(engine), 0): 8})
+    await engine.log.delete_records({(topic(engine), 0): 8})
     await asyncio.sleep(0.3)
     got = await drain(engine, "q", patience_ms=500)
     expired = await expired_in_journal(engine)
@@ -146,7 +146,7 @@ async def test_a_rebuild_after_the_journal_was_truncated_is_right_from_the_snaps
     await sent_many(engine, 40, QueueSettings(partitions=1))
     await ack(engine, "q", await receive(engine, "q", max=30))
     await drained(engine)
-    await engine._snapshots.run_once()
+    await engine.parts.base.snapshots.run_once()
     await truncate_journal(engine)
     wipe(stack, engine)
     assert len(await drain(engine, "q", patience_ms=500)) == 10
@@ -157,7 +157,7 @@ async def test_a_journal_truncated_beyond_the_snapshots_is_told_and_loses_no_mes
     await sent_many(engine, 40, QueueSettings(partitions=1))
     await ack(engine, "q", await receive(engine, "q", max=10))
     await drained(engine)
-    await engine._snapshots.run_once()
+    await engine.parts.base.snapshots.run_once()
     await ack(engine, "q", await receive(engine, "q", max=10))
     await drained(engine)
     await truncate_journal(engine)
@@ -170,16 +170,16 @@ async def test_a_journal_truncated_beyond_the_snapshots_is_told_and_loses_no_mes
 
 
 async def truncate_journal(engine: Engine) -> None:
-    name = engine.core.control.journal_topic
-    ends = await engine.core.log.end_offsets([(name, p) for p in range(engine.settings.journal_partitions)])
-    await engine.core.log.delete_records({part: end for part, end in ends.items() if end})
+    name = engine.catalog.journal_topic
+    ends = await engine.log.end_offsets([(name, p) for p in range(engine.settings.journal_partitions)])
+    await engine.log.delete_records({part: end for part, end in ends.items() if end})
 
 
 @pytest.mark.parametrize("remade", [False, True], ids=["deleted", "deleted and made anew"])
 async def test_a_queue_whose_topic_was_deleted_is_renewed_and_says_so(engine: Engine, caplog: Any, remade: bool) -> None:
     await sent_many(engine, 20, QueueSettings(partitions=1))
     await ack(engine, "q", await receive(engine, "q", max=5))
-    log, before = engine.core.log, engine.core.control.queues["q"]
+    log, before = engine.log, engine.catalog.queues["q"]
     await log.delete_topics([before.topic])
     if remade:
         for _ in range(100):
@@ -196,7 +196,7 @@ async def test_a_queue_whose_topic_was_deleted_is_renewed_and_says_so(engine: En
         return len(answered) >= 3
 
     await eventually(sends_again, within_s=20)
-    assert engine.core.control.queues["q"].incarnation != before.incarnation
+    assert engine.catalog.queues["q"].incarnation != before.incarnation
     got = await drain(engine, "q", patience_ms=500)
     assert set(answered) <= set(got), "an answered send was lost"
     assert engine.counts()["topics_lost_total"] == 1
@@ -208,11 +208,11 @@ async def test_a_handle_of_before_the_renewal_is_stale_at_every_worker(make_engi
     engine, other = await make_engine(), await make_engine()
     await sent_many(engine, 4, QueueSettings(partitions=1))
     old = [d.handle for d in await receive(engine, "q", max=4)]
-    before = engine.core.control.queues["q"]
-    await engine.core.log.delete_topics([before.topic])
+    before = engine.catalog.queues["q"]
+    await engine.log.delete_topics([before.topic])
 
     async def renewed() -> bool:
-        return await engine._renewal.check(before)
+        return await engine.parts.topic_guard.check(before)
 
     await eventually(renewed, within_s=20)
     for worker in (engine, other):
@@ -227,7 +227,7 @@ async def test_a_handle_of_a_life_that_a_worker_has_not_heard_of_counts(engine: 
     await engine.create_queue(BY, "other", QueueSettings(partitions=1))
     (got,) = await receive(engine, "q", max=1)
     # What this worker knows is an earlier life.
-    control = engine.core.control
+    control = engine.catalog
     now = control.queues["q"]
     earlier = Queue(msgspec.structs.replace(now.record, incarnation="0" * 12), engine.settings.topic_prefix)
     control.queues["q"] = control.by_incarnation[earlier.incarnation] = earlier
@@ -248,7 +248,7 @@ async def test_a_handle_of_a_life_that_a_worker_has_not_heard_of_counts(engine: 
 @pytest.mark.parametrize("less", ["ends", "partitions", "topics"])
 async def test_a_broker_that_knows_less_for_a_while_renews_no_queue(engine: Engine, monkeypatch: Any, less: str) -> None:
     await sent_many(engine, 20, QueueSettings(partitions=1))
-    queue, log, over = engine.core.control.queues["q"], engine.core.log, asyncio.get_running_loop().time() + 2
+    queue, log, over = engine.catalog.queues["q"], engine.log, asyncio.get_running_loop().time() + 2
     counts, ends = log.partition_count, log.end_offsets
 
     def knows_less(what: str) -> bool:
@@ -262,13 +262,13 @@ async def test_a_broker_that_knows_less_for_a_while_renews_no_queue(engine: Engi
 
     monkeypatch.setattr(log, "end_offsets", end_offsets)
     monkeypatch.setattr(log, "partition_count", partition_count)
-    assert not await engine._renewal.check(queue)
-    assert engine.core.control.queues["q"].incarnation == queue.incarnation
+    assert not await engine.parts.topic_guard.check(queue)
+    assert engine.catalog.queues["q"].incarnation == queue.incarnation
     assert len(await drain(engine, "q")) == 20
 
 
 async def test_a_queue_over_a_topic_that_was_truncated_before_has_lost_nothing(engine: Engine) -> None:
-    log, name = engine.core.log, topic(engine)
+    log, name = engine.log, topic(engine)
     await log.create_topics([TopicSpec(name, 1, 1, {})])
     for n in range(10):
         await log.append(name, 0, b"%d" % n)

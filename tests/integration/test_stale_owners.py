@@ -23,7 +23,8 @@ import engine
 from engine.catalog.catalog import Change
 from engine.engine import Engine
 from engine.errors import QueueInUse, Unavailable
-from engine.journal.fold import UnitHistory
+from engine.journal.fold import UnitState
+from engine.recovery.verify import Verifier
 from engine.runtime.failpoints import BEFORE_APPEND, arm, disarm
 from engine.settings import Settings
 from engine.shapes import QueueSettings, SendEntry
@@ -124,12 +125,12 @@ async def same_everywhere(make_engine: MakeEngine, *engines: Engine) -> None:
     newest = await make_engine()
 
     async def repaired() -> bool:
-        await newest.core.control.sync()
-        return not newest.core.control._precedence.overwritten
+        await newest.catalog.sync()
+        return not newest.catalog._precedence.overwritten
 
     await eventually(repaired)
-    known = newest.core.control
-    for one in (each.core.control for each in engines):
+    known = newest.catalog
+    for one in (each.catalog for each in engines):
         assert {name: queue.record for name, queue in one.queues.items()} == {name: queue.record for name, queue in known.queues.items()}
         assert (one.unfinished, one.generation) == (known.unfinished, known.generation)
 
@@ -183,14 +184,14 @@ async def a_deletion_before_its_topic_is_gone(other: Engine, start: Start, make_
 
 
 async def snapshots(other: Engine, start: Start, make_engine: MakeEngine, stack: Services, point: str = "snapshot.before_append") -> None:
-    await other._snapshots.stop()
+    await other.parts.base.snapshots.stop()
     for name in ("p", "q", "r"):
         await other.create_queue(BY, name, QueueSettings(lease_ms=600_000))
         await other.send(BY, name, [SendEntry(b"%d" % n) for n in range(60)])
         await ack(other, name, await receive(other, name, max=20))
     await drained(other)
     one = await start(other)
-    task = await one.stopped_at(point, one.engine._snapshots.run_once())
+    task = await one.stopped_at(point, one.engine.parts.base.snapshots.run_once())
     for name in ("p", "q", "r"):
         await ack(other, name, await receive(other, name, max=20))
     await drained(other)
@@ -203,27 +204,27 @@ async def snapshots(other: Engine, start: Start, make_engine: MakeEngine, stack:
     await send(other, "s", "m")
     await ack(other, "s", await receive(other, "s"))
     await drained(other)
-    await other._snapshots.run_once()
+    await other.parts.base.snapshots.run_once()
     await nothing_is_forgotten(other, stack, {"p": 20, "q": 20, "r": 20})
 
 
 async def _takes(other: Engine) -> bool:
-    await other._snapshots.run_once()
-    return len(other._snapshots._held) == other.core.control.journal_partitions
+    await other.parts.base.snapshots.run_once()
+    return len(other.parts.base.snapshots._held) == other.catalog.journal_partitions
 
 
 async def nothing_is_forgotten(other: Engine, stack: Services, left: dict[str, int]) -> None:
     """Snapshots say what the journal says from its beginning; and a rebuild brings back just what
     is left.
     """
-    for partition in range(other.core.control.journal_partitions):
-        scratch: dict[tuple[str, int], UnitHistory] = {}
-        chunk = await other.core.log.fetch(other.core.control.journal_topic, partition, 0, 100_000, 64_000_000)
+    for partition in range(other.catalog.journal_partitions):
+        scratch: dict[tuple[str, int], UnitState] = {}
+        chunk = await other.log.fetch(other.catalog.journal_topic, partition, 0, 100_000, 64_000_000)
         for record in chunk.records:
             value = decode(record.value or b"")
             assert isinstance(value, JournalRecord)
-            scratch.setdefault((value.incarnation, value.partition), UnitHistory()).apply(value)
-        folded = await other._snapshots.read(partition)
+            scratch.setdefault((value.incarnation, value.partition), UnitState()).apply(value)
+        folded = await other.parts.base.snapshots.read(partition)
         for unit, history in folded.units.items():
             mine = history.snapshot(unit.incarnation, unit.partition, 0)
             assert mine == scratch[(unit.incarnation, unit.partition)].snapshot(unit.incarnation, unit.partition, 0)
@@ -246,7 +247,7 @@ async def a_journal_entry(other: Engine, start: Start, make_engine: MakeEngine, 
     task = await one.stopped_at("drain.before_append", asyncio.sleep(0))
     if lost:
         wipe(stack, other)
-    await other.core.control.sync()
+    await other.catalog.sync()
     if lost:
         # Between the rebuild and the first entry of the new life.
         await eventually(lambda: _is_rebuilt(other))
@@ -270,8 +271,8 @@ async def a_journal_entry(other: Engine, start: Start, make_engine: MakeEngine, 
 async def _is_rebuilt(other: Engine) -> bool:
     with contextlib.suppress(Unavailable):
         await other.get_queue(BY, "q")
-    (unit,) = other.core.control.queues["q"].units
-    return (await other.core.store.own(unit, "nobody", lease_ms=0)).generation is not None
+    (unit,) = other.catalog.queues["q"].units
+    return (await other.store.own(unit, "nobody", lease_ms=0)).generation is not None
 
 
 async def _acks(other: Engine, count: int) -> bool:
@@ -286,10 +287,9 @@ async def backlog_is(other: Engine, count: int) -> None:
 
 
 async def other_verify(other: Engine) -> list[Any]:
-    from engine.recovery.verify import Verifier
-
-    verifier = Verifier(other.core, other._snapshots, other._loaders.worker)
-    return (await verifier.run([other.core.control.queues["q"]])).differences
+    base = other.parts.base
+    verifier = Verifier(base.worker, base.log, base.store, base.catalog, base.journal, base.snapshots, base.counters)
+    return (await verifier.run([other.catalog.queues["q"]])).differences
 
 
 async def a_journal_entry_of_a_life_before(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
@@ -302,9 +302,9 @@ async def a_rebuild(other: Engine, start: Start, make_engine: MakeEngine, stack:
     await ack(other, "q", await receive(other, "q", max=10))
     await drained(other)
     one = await start(other)
-    await one.run(one.engine.core.control.sync())
-    for unit in other.core.control.queues["q"].units:
-        other._loaders._forget(unit)
+    await one.run(one.engine.catalog.sync())
+    for unit in other.catalog.queues["q"].units:
+        other.parts.owner._forget(unit)
     wipe(stack, other)
     task = await one.stopped_at("rebuild.before_append", receive(one.engine, "q"))
     await eventually(lambda: _acks(other, 5))
@@ -324,7 +324,7 @@ async def a_move(other: Engine, start: Start, make_engine: MakeEngine, stack: Se
     await send(other, "q", "m")
     (got,) = await receive(other, "q")
     one = await start(other)
-    await one.run(one.engine.core.control.sync())
+    await one.run(one.engine.catalog.sync())
     task = await one.stopped_at("move.held", one.engine.kill(BY, "q", [got.handle]))
 
     async def moved() -> bool:
@@ -345,14 +345,14 @@ async def a_redrive(other: Engine, start: Start, make_engine: MakeEngine, stack:
     await send(other, "q", *map(str, range(10)))
     await other.kill(BY, "q", [d.handle for d in await receive(other, "q", max=10)])
     one = await start(other)
-    await one.run(one.engine.core.control.sync())
-    await other._tasks.stop()
+    await one.run(one.engine.catalog.sync())
+    await other.parts.tasks.stop()
     task = await one.stopped_at(point, one.engine.redrive(BY, "dlq", None, None, 0))
-    await other._tasks.start()
+    await other.parts.tasks.start()
 
     async def completed() -> bool:
-        await other.core.control.sync()
-        return [t.status for t in other.core.control.tasks.values()] == [TaskStatus.COMPLETED]
+        await other.catalog.sync()
+        return [t.status for t in other.catalog.tasks.values()] == [TaskStatus.COMPLETED]
 
     await eventually(completed, within_s=20)
     one.wake()

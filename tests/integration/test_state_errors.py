@@ -99,10 +99,10 @@ async def test_only_errors_of_the_engine_leave_a_verb(
 
     escaped: dict[str, str] = {}
     with monkeypatch.context() as wrong:
-        wrong.setattr(engine.core.store, "_run", refuse)
-        wrong.setattr(engine.core.store, "_ask", refuse)
+        wrong.setattr(engine.store, "_run", refuse)
+        wrong.setattr(engine.store, "_ask", refuse)
         if how == "everything":  # locks too
-            wrong.setattr(engine.core.connection, "call", refuse_at_once)
+            wrong.setattr(engine.parts.base.connection, "call", refuse_at_once)
         for name, verb in VERBS.items():
             try:
                 await verb(engine, at)
@@ -118,8 +118,8 @@ async def test_what_a_deleted_tag_held_goes_though_redis_was_started_again(engin
     adopted.
     """
     await a_service(engine)
-    unit, store = engine.core.control.queues["q"].units[0], engine.core.store
-    tag = engine.core.control.queues["q"].by_name["t"].id
+    unit, store = engine.catalog.queues["q"].units[0], engine.store
+    tag = engine.catalog.queues["q"].by_name["t"].id
     store.trusted_run_id = "another life"
     await engine.delete_tag(BY, "q", "t")
     assert await held(engine, unit, tag) == []
@@ -131,8 +131,8 @@ async def test_what_a_deleted_tag_held_goes_though_redis_was_away(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, kind: type[StateError]
 ) -> None:
     await a_service(engine)
-    unit, store = engine.core.control.queues["q"].units[0], engine.core.store
-    tag = engine.core.control.queues["q"].by_name["t"].id
+    unit, store = engine.catalog.queues["q"].units[0], engine.store
+    tag = engine.catalog.queues["q"].by_name["t"].id
     assert await held(engine, unit, tag) != []
 
     async def refuse(*_: Any) -> None:
@@ -142,7 +142,7 @@ async def test_what_a_deleted_tag_held_goes_though_redis_was_away(
         wrong.setattr(store, "close", refuse)
         with pytest.raises(EngineError):
             await engine.delete_tag(BY, "q", "t")
-    await engine._watch.run_once()
+    await engine.parts.alarm_monitor.run_once()
     assert await held(engine, unit, tag) == []
     assert await store.known_tags(unit) == {0}
     # Nothing was taken from the tag that is left.
@@ -151,7 +151,7 @@ async def test_what_a_deleted_tag_held_goes_though_redis_was_away(
 
 async def test_a_queue_deleted_while_redis_was_away_leaves_nothing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     await a_service(engine)
-    queue, store = engine.core.control.queues["q"], engine.core.store
+    queue, store = engine.catalog.queues["q"], engine.store
 
     async def refuse(*_: Any) -> None:
         raise StateUnavailable("by the test")
@@ -160,15 +160,15 @@ async def test_a_queue_deleted_while_redis_was_away_leaves_nothing(engine: Engin
         wrong.setattr(store, "forget", refuse)
         with pytest.raises(StoreUnavailable):
             await engine.delete_queue(BY, "q")
-    await engine._watch.run_once()
+    await engine.parts.alarm_monitor.run_once()
 
     async def gone() -> bool:
-        return not engine.core.control.unfinished and not await held(engine, queue.units[0], 0)
+        return not engine.catalog.unfinished and not await held(engine, queue.units[0], 0)
 
     await eventually(gone)
 
 
 async def held(engine: Engine, unit: Any, tag: int) -> list[str]:
     """The keys that a tag of a unit has in Redis."""
-    names = engine.core.store._unit(unit).tag(tag).all()
-    return [name for name in names if await engine.core.connection.call("EXISTS", name)]
+    names = engine.store._unit(unit).tag(tag).all()
+    return [name for name in names if await engine.parts.base.connection.call("EXISTS", name)]

@@ -13,11 +13,11 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import StoreUnavailable
-from engine.loading.loader import Loader
+from engine.journal.outbox import Journal
 from engine.shapes import QueueSettings, SendEntry
-from state.cancel import end
+from schemas.records import JournalEntry
 from state.errors import StateUnavailable
-from state.replies import Entry
+from state.keys import Unit
 from state.store import Store
 from tests.integration.drive import BY, eventually, receive, send
 
@@ -127,9 +127,9 @@ async def test_who_comes_when_redis_is_away_is_told_and_who_waits_goes_on(engine
         raise StateUnavailable("away")
 
     monkeypatch.setattr(Store, "receive", away)
-    engine.core.woken("", -1, 0)
-    for queue in engine.core.control.by_incarnation:
-        engine.core.woken(queue, -1, 0)
+    engine.parts.receivable("", -1, 0)
+    for queue in engine.catalog.by_incarnation:
+        engine.parts.receivable(queue, -1, 0)
     with pytest.raises(StoreUnavailable):
         await receive(engine, "q", wait_ms=4000)
     assert not old.done()
@@ -155,7 +155,7 @@ async def clients(number: int, times: int, one: Callable[[int], Any]) -> None:
 @pytest.fixture
 def long_linger(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long enough for the slowest machine; what is judged is who waits for whom."""
-    for module in ("sender", "acks", "receiver"):
+    for module in ("send.sender", "receive.acks", "receive.pump"):
         monkeypatch.setattr(f"engine.{module}.LINGER_S", 0.03)
 
 
@@ -215,7 +215,7 @@ async def test_nobody_who_is_alone_waits_for_company(engine: Engine, monkeypatch
             lingered.append(seconds)
 
     await engine.create_queue(BY, "q", QueueSettings())
-    for module in ("sender", "acks", "receiver"):
+    for module in ("send.sender", "receive.acks", "receive.pump"):
         monkeypatch.setattr(f"engine.{module}.asyncio", _Asyncio(sleep))
     for many in (100, 1, 10, 1):
         await engine.send(BY, "q", [SendEntry(b"m") for _ in range(many)])
@@ -241,28 +241,28 @@ async def test_what_comes_while_the_journal_is_written_goes_with_the_next_write(
     handles = [one.handle for one in await receive(engine, "q", max=20)]
 
     async def owned() -> bool:
-        return bool(engine._loaders.owned)
+        return bool(engine.parts.owner.owned)
 
     await eventually(owned)
-    await end(*engine._loaders._tasks)  # nobody else drains
-    (loader,) = engine._loaders.owned.values()
+    await asyncio.gather(*(service.stop() for service in engine.parts.owner._services))  # nobody else drains
+    (loader,) = engine.parts.owner.owned.values()
     await engine.ack(BY, "q", [handles.pop()])
-    while await loader.drain():
+    while await loader.outbox.drain():
         pass
     written: list[int] = []
-    real = Loader._append
+    real = Journal.append
 
-    async def meanwhile(self: Loader, entries: list[Entry]) -> None:
+    async def meanwhile(self: Journal, queue: str, unit: Unit, entries: list[JournalEntry]) -> None:
         written.append(len(entries))
-        await real(self, entries)
+        await real(self, queue, unit, entries)
         if handles:
             await engine.ack(BY, "q", [handles.pop()])
 
-    monkeypatch.setattr(Loader, "_append", meanwhile)
+    monkeypatch.setattr(Journal, "append", meanwhile)
     await engine.ack(BY, "q", [handles.pop()])
-    assert await loader.drain() == 1
+    assert await loader.outbox.drain() == 1
     assert written == [1]
-    assert await loader.drain() == 1
+    assert await loader.outbox.drain() == 1
     handles.clear()
-    assert await loader.drain() == 1
-    assert await loader.drain() == 0
+    assert await loader.outbox.drain() == 1
+    assert await loader.outbox.drain() == 0

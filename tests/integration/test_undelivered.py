@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from engine.core import Core
 from engine.engine import Engine
 from engine.errors import EngineError, LogUnavailable
+from engine.log import Log
 from engine.shapes import Delivery, QueueSettings, SendEntry
 from schemas.records import RedrivePolicy
 from state.errors import StateUnavailable
@@ -69,16 +69,16 @@ class Reads:
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
-    made, real = Reads(), Core.read_offsets
+    made, real = Reads(), Log.read_at
 
-    async def read(self: Core, queue: Any, partition: int, offsets: Any) -> Any:
+    async def read(self: Log, topic: Any, partition: int, offsets: Any) -> Any:
         made.times += 1
         if any(made.fails(partition, offset) for offset in offsets):
             await asyncio.sleep(made.after_s)
             raise LogUnavailable("Kafka does not answer a fetch")
-        return await real(self, queue, partition, offsets)
+        return await real(self, topic, partition, offsets)
 
-    monkeypatch.setattr(Core, "read_offsets", read)
+    monkeypatch.setattr(Log, "read_at", read)
     return made
 
 
@@ -94,13 +94,13 @@ def forget_bodies(engine: Engine) -> None:
     """As after a restart: the worker has kept no bodies, and the window has none of what was sent
     until now.
     """
-    for queue in engine.core.control.queues.values():
-        engine.core.bodies.gone(queue)
+    for queue in engine.catalog.queues.values():
+        engine.parts.bodies.forget_queue(queue)
 
 
 async def entries(engine: Engine) -> int:
     """Journal entries of queue q so far."""
-    return sum([await engine.core.store.last_seq(unit) for unit in engine.core.control.queues["q"].units])
+    return sum([await engine.store.last_seq(unit) for unit in engine.catalog.queues["q"].units])
 
 
 async def first_deliveries(engine: Engine, number: int, within_s: float = 8.0) -> list[Delivery]:
@@ -127,13 +127,13 @@ async def test_a_long_poll_that_ends_while_its_lease_is_made_gets_it(once: Engin
 async def test_waits_shorter_than_a_read_get_what_is_read(once: Engine, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
     await send(once, "q", *"abc")
     forget_bodies(once)
-    read = Core.read_offsets
+    read = Log.read_at
 
     async def slowly(*given: Any) -> Any:
         await asyncio.sleep(0.3)
         return await read(*given)
 
-    monkeypatch.setattr(Core, "read_offsets", slowly)
+    monkeypatch.setattr(Log, "read_at", slowly)
     assert texts(await receive(once, "q", wait_ms=20, lease_ms=HOUR)) == ["a", "b", "c"]
     assert await receive(once, "q", wait_ms=20) == []
 
@@ -191,18 +191,18 @@ async def test_a_lease_shorter_than_the_read_does_not_end_before_it(once: Engine
 @pytest.fixture
 def in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each send goes to another partition."""
-    monkeypatch.setattr("engine.send.batch.RUN", 1)
+    monkeypatch.setattr("engine.rules.placement.RUN", 1)
 
 
 async def test_no_lease_ends_before_the_slowest_read_of_its_receive(engine: Engine, reads: Reads, in_turn: None) -> None:
     await engine.create_queue(BY, "dead", QueueSettings(partitions=1))
     await engine.create_queue(BY, "q", QueueSettings(partitions=2, redrive_policy=RedrivePolicy("dead", 1)))
     await knows(engine, alone=True)
-    queue, number = engine.core.control.queues["q"], 0
-    while len([unit for unit in queue.units if engine.core.bodies.of.get(unit)]) < 2:
+    queue, number = engine.catalog.queues["q"], 0
+    while len([unit for unit in queue.units if engine.parts.bodies.of.get(unit)]) < 2:
         await send(engine, "q", f"{number}")
         number += 1
-    engine.core.bodies.forget(queue.units[1], list(engine.core.bodies.of[queue.units[1]]))
+    engine.parts.bodies.forget(queue.units[1], list(engine.parts.bodies.of[queue.units[1]]))
     reads.fails, reads.after_s = everything, 1.5
     slow = asyncio.create_task(receive(engine, "q", max=100, lease_ms=300))
     await asyncio.sleep(0.8)
@@ -232,8 +232,8 @@ async def test_of_a_group_nothing_is_delivered_before_what_can_not_be_read(engin
     await engine.create_queue(BY, "q", QueueSettings(fifo=True, partitions=1))
     await knows(engine, alone=True)
     await put(engine, "q", "a", "1", "2", "3", "4")
-    (unit,) = engine.core.control.queues["q"].units
-    engine.core.bodies.forget(unit, [1])
+    (unit,) = engine.catalog.queues["q"].units
+    engine.parts.bodies.forget(unit, [1])
     reads.fails = everything
     lent = await receive(engine, "q", lease_ms=HOUR)
     assert texts(lent) == ["1"]
@@ -369,7 +369,7 @@ async def test_an_error_after_the_lease_leaves_nothing_leased(once: Engine, monk
         raise KeyError("a bug")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Core, "read_offsets", broken)
+        patched.setattr(Log, "read_at", broken)
         for wait_ms in (0, 300):
             with contextlib.suppress(KeyError, EngineError):
                 assert await receive(once, "q", wait_ms=wait_ms, lease_ms=HOUR) == []

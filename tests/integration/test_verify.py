@@ -23,9 +23,9 @@ from engine.engine import Engine
 from engine.errors import MessageLeased
 from engine.journal.snapshots import snapshot_key
 from engine.recovery.compare import Difference
-from engine.recovery.maintenance import Doctor
 from engine.recovery.verify import Report
 from engine.shapes import QueueSettings, SendEntry
+from engine.wiring import wire_maintenance
 from facade.cli import maintenance
 from facade.stack.errors import StackError
 from schemas.filters import Condition, Filter
@@ -47,21 +47,21 @@ async def verify(engine: Engine, *names: str) -> Report:
     """As `leaseway verify` in a process of its own: it shares nothing with the engine but Kafka and
     Redis.
     """
-    doctor = Doctor(engine.settings)
+    maintenance = wire_maintenance(engine.settings)
     try:
-        await doctor.start()
-        return await doctor.verify(names)
+        await maintenance.start()
+        return await maintenance.verify(names)
     finally:
-        await doctor.stop()
+        await maintenance.stop()
 
 
 async def rebuild(engine: Engine, *names: str) -> Any:
-    doctor = Doctor(engine.settings)
+    maintenance = wire_maintenance(engine.settings)
     try:
-        await doctor.start()
-        return await doctor.rebuild(names)
+        await maintenance.start()
+        return await maintenance.rebuild(names)
     finally:
-        await doctor.stop()
+        await maintenance.stop()
 
 
 def clean(report: Report) -> bool:
@@ -113,13 +113,13 @@ async def random_traffic(engine: Engine, seed: int, steps: int = 60) -> list[Any
     policy = RedrivePolicy("dead", 3)
     await engine.create_queue(BY, "q", QueueSettings(partitions=3, lease_ms=60_000, redrive_policy=policy))
     await engine.create_tag(BY, "q", "red", 0, ONLY_RED, {})
-    topic = engine.core.control.queues["q"].topic
+    topic = engine.catalog.queues["q"].topic
     for step in range(steps):
         await one_step(engine, rest, held)
         if step == steps // 3:
             torn = encode(Message(b"torn", sender="tester", batch=BatchMark("b1", 1, 3)))
-            await asyncio.gather(engine.core.log.append(topic, 0, torn), engine.core.log.append(topic, 0, b"\x00\x00\x00\x00\x01\xff"))
-            await engine.core.log.append(topic, 1, b"native bytes", headers=[("colour", b"red")])
+            await asyncio.gather(engine.log.append(topic, 0, torn), engine.log.append(topic, 0, b"\x00\x00\x00\x00\x01\xff"))
+            await engine.log.append(topic, 1, b"native bytes", headers=[("colour", b"red")])
     await send(engine, "q", *map(str, range(30)))
     return held
 
@@ -130,7 +130,7 @@ async def test_clean_after_random_traffic_with_and_without_a_rebuild(make_engine
     await random_traffic(engine, seed)
     before = await verify(engine)
     assert clean(before) and before.open > 30 and before.tags == 3 * 2 + 2 and before.settled_above_floor > 0
-    await engine.purge(BY, "q") if seed == 3 else await engine._snapshots.run_once()
+    await engine.purge(BY, "q") if seed == 3 else await engine.parts.base.snapshots.run_once()
     assert clean(await verify(engine))
     done = await rebuild(engine, "q")
     assert done.units == 3
@@ -177,20 +177,20 @@ async def test_an_outbox_that_nobody_drains_is_drained(make_engine: MakeEngine, 
     engine = await make_engine()
     await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
     await send(engine, "q", "a", "b")
-    await engine._loaders.stop()
+    await engine.parts.owner.stop()
     (got,) = await receive(engine, "q", max=1)
     await ack(engine, "q", [got])
     client, keys = raw(stack, engine)
     assert client.llen(keys.outbox) == 2
     assert clean(await verify(engine))
     assert client.llen(keys.outbox) == 0
-    assert (await engine.core.store.own(engine.core.control.queues["q"].units[0], "other", lease_ms=1000)).ours, "its lease is not kept"
+    assert (await engine.store.own(engine.catalog.queues["q"].units[0], "other", lease_ms=1000)).ours, "its lease is not kept"
     client.close()
 
 
 def raw(stack: Services, engine: Engine) -> tuple[Any, UnitKeys]:
     """Redis itself, and the keys of partition 0 of queue `q`."""
-    unit = engine.core.control.queues["q"].units[0]
+    unit = engine.catalog.queues["q"].units[0]
     return redis.Redis.from_url(stack.redis_url), UnitKeys(engine.settings.topic_prefix, unit)
 
 
@@ -232,10 +232,10 @@ async def still(make_engine: MakeEngine) -> Engine:
     await engine.send(BY, "q", [SendEntry(b"%d" % n, attributes=RED if n in (5, 9) else {}) for n in range(10)])
     await ack(engine, "q", await receive(engine, "q", max=3))
     assert len(await receive(engine, "q", max=3)) == 3
-    (unit,) = engine.core.control.queues["q"].units
-    counts = await engine.core.store.info(unit, engine.core.control.generation, [0, 1])
+    (unit,) = engine.catalog.queues["q"].units
+    counts = await engine.store.info(unit, engine.catalog.generation, [0, 1])
     assert [c.floor for c in counts] == [3, 5], "floors are in the journal"
-    await engine._loaders.stop()
+    await engine.parts.owner.stop()
     return engine
 
 
@@ -275,12 +275,12 @@ async def test_a_snapshot_that_cannot_be_read_costs_time_not_state(make_engine: 
     engine = await make_engine(journal_partitions=1)
     await random_traffic(engine, 4)
     assert clean(await verify(engine))
-    await engine._snapshots.run_once()
-    await engine._snapshots.stop()
-    (_, unit, *_) = engine.core.control.queues["q"].units
-    epoch = (await engine._snapshots.read(0)).epoch
-    topic = engine.core.control.snapshot_topic
-    await engine.core.log.append(topic, 0, b"\x00\x00\x00\x00\x07\xff", key=snapshot_key(unit, epoch))
+    await engine.parts.base.snapshots.run_once()
+    await engine.parts.base.snapshots.stop()
+    (_, unit, *_) = engine.catalog.queues["q"].units
+    epoch = (await engine.parts.base.snapshots.read(0)).epoch
+    topic = engine.catalog.snapshot_topic
+    await engine.log.append(topic, 0, b"\x00\x00\x00\x00\x07\xff", key=snapshot_key(unit, epoch))
     assert clean(await verify(engine))
     done = await rebuild(engine, "q")
     assert done.entries > 50, "the journal was read from its beginning"
@@ -323,7 +323,7 @@ async def test_verify_of_a_kafka_that_is_not_ours_makes_no_topics(make_engine: M
     engine = await make_engine()
     status, said = await asyncio.to_thread(_verify_elsewhere, engine)
     assert status == 2 and "is not Leaseway's" in said
-    assert await engine.core.log.topic_names("elsewhere") == []
+    assert await engine.log.topic_names("elsewhere") == []
 
 
 def _verify_elsewhere(engine: Engine) -> tuple[int, str]:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import redis
 
-from engine.journal.fold import TagHistory
+from engine.journal.fold import TagState
 from schemas.records import JournalEntry, OpenDelivery
 from state.connection import Connection
 from state.errors import Fenced, OutboxFull, StateLost, StateUnavailable
@@ -154,7 +154,7 @@ async def test_what_nobody_was_given_is_as_it_was_and_the_journal_says_so(store:
     assert [(e.kind, e.offsets, e.times) for e in entries][1:] == [("returned", [0, 1], [NOW, NOW + 76])]
     assert await receive(store, unit, now_ms=NOW + 6, max_receive_count=1) == [0, 2]
     assert await receive(store, unit, now_ms=NOW + 76, max_receive_count=1) == [1]
-    history = TagHistory()
+    history = TagState()
     for e in entries:
         history.apply(JournalEntry(e.seq, e.at_ms, e.kind, e.tag, e.offsets, e.times, e.reason))
     assert [(d.offset, d.count, d.first_received_at_ms, d.time_ms) for d in history.deliveries.values()] == [

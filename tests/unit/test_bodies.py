@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from engine.window.body_cache import OLD_S, OVERHEAD_BYTES, Bodies, Kept
+from engine.window.body_cache import OLD_S, OVERHEAD_BYTES, BodyCache, CachedBody
 from schemas.records import Message
 from state.keys import Unit
 
@@ -14,27 +14,27 @@ UNIT, OTHER = Unit("0123456789ab", 0), Unit("0123456789ab", 1)
 SIZE = 100 + OVERHEAD_BYTES
 
 
-def keep(bodies: Bodies, unit: Unit, *offsets: int, tags: int = 1) -> bool:
+def keep(bodies: BodyCache, unit: Unit, *offsets: int, tags: int = 1) -> bool:
     """Keeps messages of 100 bytes; False = there was no room."""
     now = asyncio.get_running_loop().time()
     if not bodies.have_room(100 * len(offsets), len(offsets), now):
         return False
-    bodies.keep(unit, [Kept(offset, Message(b"%d" % offset), 1_000, "md5", SIZE, tags, now) for offset in offsets])
+    bodies.keep(unit, [CachedBody(offset, Message(b"%d" % offset), 1_000, "md5", SIZE, tags, now) for offset in offsets])
     return True
 
 
-def alone(messages: int) -> Bodies:
+def alone(messages: int) -> BodyCache:
     """With room for so many messages."""
-    bodies = Bodies(SIZE * messages)
-    bodies.alone = True
+    bodies = BodyCache(SIZE * messages)
+    bodies.is_only_worker = True
     return bodies
 
 
 async def test_only_a_worker_that_is_alone_keeps() -> None:
     bodies = alone(10)
-    bodies.alone = False
+    bodies.is_only_worker = False
     assert not keep(bodies, UNIT, 1)
-    bodies.alone = True
+    bodies.is_only_worker = True
     assert keep(bodies, UNIT, 1) and bodies.of[UNIT][1].message.body == b"1" and not bodies.of.get(OTHER, {})
 
 

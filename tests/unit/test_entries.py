@@ -4,20 +4,19 @@ what was lent.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
 
-from engine.core import Core
 from engine.errors import LogUnavailable
-from engine.log import Record
-from engine.receive import deliveries
-from engine.receive.deliveries import Deliveries
+from engine.log import Log, Record
 from engine.receive.returns import Returns
 from engine.rules.queue import Queue
-from engine.window.body_cache import Bodies
+from engine.settings import Settings
+from engine.window.entry import load_entry
+from engine.window.retention import Retention
+from engine.wiring import wire
 from schemas.filters import Condition, Filter
 from schemas.identity import Handle, MessageId
 from schemas.records import Attribute, Message, QueueRecord, TagRecord
@@ -33,15 +32,8 @@ RECORD = QueueRecord("orders", "0123456789ab", "alice", 1, 2, 2, 7_000, 30_000, 
 COLORED = Message(b"body", {"color": Attribute("string", b"red")}, sender="alice")
 
 
-def a_core() -> Core:
-    core = Core.__new__(Core)
-    core.secret = SECRET
-    core.bodies = Bodies(1_000_000)
-    return core
-
-
 def entry(tags: list[TagRecord], message: Message, *, fifo: bool = False) -> LoadEntry:
-    return a_core().load_entry(Queue(replace(RECORD, tags=tags, fifo=fifo), "lw"), 5, 1_000, message, b"value")
+    return load_entry(Queue(replace(RECORD, tags=tags, fifo=fifo), "lw"), 5, 1_000, message, b"value")
 
 
 @pytest.mark.parametrize(
@@ -71,33 +63,33 @@ def test_groups_have_digests_and_in_a_fifo_queue_none_is_one_too() -> None:
 
 
 async def test_what_was_lent_is_delivered_in_order_from_the_window_or_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    queue, core = Queue(RECORD, "lw"), a_core()
+    queue = Queue(RECORD, "lw")
     packed = {offset: pack_body(offset * 10, 0, None, encode(Message(b"%d" % offset, sender="a"))) for offset in (3, 9)}
     lent = [Leased(offset, 2, 50, 60_000 + offset, packed.get(offset, b"")) for offset in (3, 4, 5, 6, 9)]
     received = Received(now_ms=1_000, nonce=77, wait_ms=None, head_ms=None, cursor=9, open=5, lent=0, hungry=False, leased=lent, dying=[])
     ended: list[tuple[int, int]] = []
 
-    async def read_offsets(queue: Queue, partition: int, offsets: Sequence[int]) -> dict[int, Record]:
+    async def read_at(self: Log, topic: str, partition: int, offsets: Sequence[int]) -> dict[int, Record]:
         assert [*offsets] == [4, 5, 6]
-        return {4: Record(queue.topic, 1, 4, 44, None, b"native", [("color", b"red")])}
+        return {4: Record(topic, 1, 4, 44, None, b"native", [("color", b"red")])}
 
-    async def gone(core: Core, queue: Queue, partition: int, offsets: Sequence[int]) -> set[int]:
+    async def gone(self: Retention, queue: Queue, partition: int, offsets: Sequence[int]) -> set[int]:
         assert [*offsets] == [5, 6]
         return {5}
 
-    async def expire(core: Core, queue: Queue, tag: TagRecord, partition: int, held: Sequence[tuple[int, int]]) -> None:
+    async def expire(self: Retention, queue: Queue, tag: TagRecord, partition: int, held: Sequence[tuple[int, int]]) -> None:
         ended.extend(held)
 
-    monkeypatch.setattr(core, "read_offsets", read_offsets)
-    monkeypatch.setattr(deliveries, "gone", gone)
-    monkeypatch.setattr(deliveries, "expire", expire)
+    monkeypatch.setattr(Log, "read_at", read_at)
+    monkeypatch.setattr(Retention, "gone", gone)
+    monkeypatch.setattr(Retention, "expire", expire)
     back: list[tuple[int, int, int]] = []
 
     async def rows(self: Returns, queue: Queue, tag: int, partition: int, rows: Sequence[tuple[int, int, int]]) -> None:
         back.extend(rows)
 
     monkeypatch.setattr(Returns, "rows", rows)
-    found, faults = await Deliveries(core, Returns(core), asyncio.ensure_future).of(queue, RED, [(1, received)], 30_000)
+    found, faults = await wire(Settings(secret=SECRET.decode())).deliveries.complete(queue, RED, [(1, received)], 30_000)
 
     assert (ended, back) == ([(5, 77)], [(6, 77, 0)]) and isinstance(faults[1], LogUnavailable)
     assert [(d.offset, d.message.body, d.sent_at_ms, d.next_visible_at_ms) for d in found] == [

@@ -1,0 +1,192 @@
+"""Serves those who wait: one pump for each wait list.
+
+It serves the waiters in turn, with one call to the window for as many as it can: what comes while a
+call is under way is asked for together, and while there are many it lingers for more (`linger.py`).
+What a list knows of its partitions is kept true by wake-ups; every few seconds all are asked anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from engine.catalog.catalog import Catalog
+from engine.errors import TooManyInFlight, Unavailable
+from engine.receive.deliveries import Deliveries
+from engine.receive.poll import Leases, Poller
+from engine.receive.returns import REST_MS, Returns
+from engine.receive.waiters import Waiter, WaitList, WaitLists
+from engine.rules.contention import Activity
+from engine.rules.linger import LINGER_S, batch_size_if_shared, should_linger
+from engine.rules.queue import Queue
+from engine.shapes import Delivery
+from schemas.records import TagRecord
+from state.background import Background
+
+Refresh = Callable[[Queue], Coroutine[Any, Any, bool]]
+
+
+class Pump:
+    """Pumps of all wait lists of this worker. `refresh` loads what Kafka has beyond the window."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        wait_lists: WaitLists,
+        poller: Poller,
+        deliveries: Deliveries,
+        returns: Returns,
+        activity: Activity,
+        background: Background,
+        refresh: Refresh,
+    ) -> None:
+        self._catalog = catalog
+        self._wait_lists = wait_lists
+        self._poller = poller
+        self._deliveries = deliveries
+        self._returns = returns
+        self._activity = activity
+        self._background = background
+        self._refresh = refresh
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Who waits is told that there is nothing; nobody is served any more."""
+        self._stopping = True
+        for line in self._wait_lists:
+            line.stop_timer()
+            line.cancel_all()
+
+    def woken(self, incarnation: str, partition: int, head_ms: int = 0) -> None:
+        """Something may be receivable in a partition (-1: in any) of a queue, visible since
+        `head_ms` (0 = not known).
+        """
+        for line in self._wait_lists.of_queue(incarnation):
+            now = asyncio.get_running_loop().time()
+            for p in range(len(line.due)) if partition < 0 else (partition,):
+                if p < len(line.due):
+                    line.wake(p, head_ms, now)
+            if line.waiters or line.pumping:
+                self.pump_soon(incarnation, line)
+
+    def pump_soon(self, incarnation: str, line: WaitList) -> None:
+        if line.pumping:
+            line.again = True
+            return
+        line.pumping = True
+        self._start(self._pump(incarnation, line))
+
+    async def _pump(self, incarnation: str, line: WaitList) -> None:
+        """Serves waiters in turn until nothing more is due; then sets the timer for what comes
+        next.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            while line.waiters and not self._stopping:
+                if should_linger(line.last, line.wanted()):
+                    await asyncio.sleep(LINGER_S)
+                line.again = False
+                queue = self._catalog.by_incarnation.get(incarnation)
+                tag = next((t for t in queue.tags if t.id == line.tag), None) if queue else None
+                if queue is None or tag is None:
+                    line.cancel_all()
+                    return
+                if not await self._serve_some(queue, tag, line) and not line.again:
+                    break
+        except Exception as error:
+            line.pause(loop.time() + 0.2)
+            if not isinstance(error, Unavailable | TooManyInFlight):
+                raise
+        finally:
+            line.pumping = False
+            if self._stopping:
+                line.cancel_all()
+            self.set_timer(incarnation, line)
+
+    async def _serve_some(self, queue: Queue, tag: TagRecord, line: WaitList) -> bool:
+        """One call for the first waiters (FIFO: for the first, two receivers must not share a
+        group); whether it lent something.
+        """
+        waiters = line.pop_batch(alone=queue.record.fifo)
+        if not waiters:
+            return False
+        for waiter in waiters:
+            waiter.busy = True
+        stale = line.stale(asyncio.get_running_loop().time())
+        try:
+            wanted = min(sum(waiter.max for waiter in waiters), line.most)
+            lent = await self._poller.poll(queue, tag, line, wanted, waiters[0].lease_ms, everywhere=stale, callers=len(waiters))
+        except BaseException as error:
+            if isinstance(error, Unavailable):
+                _refuse_new(waiters, error)
+            line.requeue(waiters)
+            _rest(waiters)
+            raise
+        left = sum(len(received.leased) for _, received in lent)
+        line.last = batch_size_if_shared(left, len(waiters))
+        served = []
+        for waiter in waiters:
+            waiter.new = waiter.new and left > 0
+            if left > 0:
+                served.append(waiter)
+                left -= waiter.max
+        line.requeue(waiters[len(served) :])
+        _rest(waiters[len(served) :])
+        if served:
+            self._activity.note_receive(queue.incarnation, asyncio.get_running_loop().time())
+            deliveries = self._deliveries.from_memory(queue, tag, lent)
+            if deliveries is None:
+                # Bodies have to come from Kafka: the next waiters need not wait for that.
+                self._start(self._serve(queue, tag, line, lent, served))
+            elif left_over := line.deliver(served, deliveries, fifo=queue.record.fifo):
+                self._start(self._returns.give_back(queue, tag.id, left_over))
+        elif stale:
+            self._start(self._refresh(queue))  # what Kafka has beyond the window is loaded, and a load wakes the line
+        return bool(served)
+
+    async def _serve(self, queue: Queue, tag: TagRecord, line: WaitList, lent: Leases, waiters: list[Waiter]) -> None:
+        """Gives what was lent for `waiters` to them when its bodies have come from Kafka."""
+        try:
+            deliveries, fault = await self.complete(queue, tag, line, lent, waiters[0].lease_ms)
+        except BaseException:
+            _rest(waiters)
+            raise
+        if fault is not None and not deliveries:
+            _refuse_new(waiters, fault)
+        if left_over := line.deliver(waiters, deliveries, fifo=queue.record.fifo):
+            await self._returns.give_back(queue, tag.id, left_over)
+        if line.waiters and line.next_look() <= asyncio.get_running_loop().time():
+            self.pump_soon(queue.incarnation, line)
+
+    async def complete(
+        self, queue: Queue, tag: TagRecord, line: WaitList, lent: Leases, lease_ms: int | None
+    ) -> tuple[list[Delivery], Exception | None]:
+        """What of `lent` can be delivered, and why not all can: what can't is given back, and its
+        partition rests.
+        """
+        deliveries, faults = await self._deliveries.complete(queue, tag, lent, lease_ms)
+        until = asyncio.get_running_loop().time() + REST_MS / 1000
+        line.rests.update(dict.fromkeys(faults, until))
+        return deliveries, next(iter(faults.values()), None)
+
+    def set_timer(self, incarnation: str, line: WaitList) -> None:
+        line.stop_timer()
+        if line.waiters:
+            loop = asyncio.get_running_loop()
+            line.timer = loop.call_at(max(line.next_look(), loop.time() + 0.001), self.pump_soon, incarnation, line)
+
+    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        return self._background.start(work, getattr(work, "__qualname__", "receive"))
+
+
+def _rest(waiters: Sequence[Waiter]) -> None:
+    for waiter in waiters:
+        waiter.rest()
+
+
+def _refuse_new(waiters: Sequence[Waiter], error: Exception) -> None:
+    """Who has only come is told at once that nobody can serve; who was waiting goes on."""
+    for waiter in waiters:
+        if waiter.new and not waiter.served.done():
+            waiter.served.set_exception(error)

@@ -1,0 +1,53 @@
+"""How every verb calls the part of a queue that Redis holds: lost state is rebuilt, then the call
+is made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+from engine.catalog.catalog import Catalog
+from engine.errors import Overloaded, Rebuilding, StoreUnavailable
+from engine.rules.queue import Queue
+from state.errors import OutboxFull, StateError, StateLost
+
+T = TypeVar("T")
+
+# A dying or claimed message waits so long for its mover; then another takes over.
+MOVER_LEASE_MS = 30_000
+
+
+class Recovery(Protocol):
+    """Brings lost state back from Kafka; `engine.recovery` does."""
+
+    async def recover(self, queue: Queue) -> None:
+        """Returns when the queue's state serves again. Raises Rebuilding, QueueNotFound."""
+
+    def recover_soon(self, queue: Queue) -> None:
+        """As `recover`, beside the caller."""
+
+
+class Window:
+    """Calls of the state layer. Any number of tasks may call."""
+
+    def __init__(self, catalog: Catalog, recovery: Recovery) -> None:
+        self._catalog = catalog
+        self._recovery = recovery
+
+    async def call(self, queue: Queue, call: Callable[[int], Awaitable[T]]) -> T:
+        """Runs `call(generation)`; state found lost is rebuilt first, then the call is made again.
+
+        Raises StoreUnavailable (outcome unknown), Rebuilding (it takes longer than the caller
+        should wait), Overloaded (the journal is far behind; nothing was changed).
+        """
+        for _ in range(3):
+            try:
+                return await call(self._catalog.generation)
+            except StateLost:
+                await self._recovery.recover(queue)
+            except OutboxFull:
+                raise Overloaded(f"the journal of queue {queue.name!r} is behind: is Kafka taking writes?") from None
+            except StateError as error:
+                raise StoreUnavailable(str(error)) from error
+        raise Rebuilding(f"the state of queue {queue.name!r} was lost again while it was rebuilt")

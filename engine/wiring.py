@@ -1,0 +1,216 @@
+"""Builds every part of the engine once and connects the signals: the only place that does either.
+
+What a part needs is in its constructor, in the order in which parts are built here: no part knows
+one that comes after it, except through a signal.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+
+from engine.catalog.catalog import Catalog
+from engine.journal.outbox import Journal
+from engine.journal.snapshots import Snapshots
+from engine.loading.loader import Loading
+from engine.loading.owner import UnitOwner
+from engine.log import Log
+from engine.move.mover import Mover
+from engine.move.progress import Progress
+from engine.move.redrive import Tasks
+from engine.queues.access import Access
+from engine.queues.alarms import AlarmMonitor
+from engine.queues.info import Info
+from engine.queues.queues import Queues
+from engine.queues.tags import Tags
+from engine.queues.topic_loss import TopicGuard
+from engine.receive.attempts import Attempts
+from engine.receive.browse import Browse
+from engine.receive.deliveries import Deliveries
+from engine.receive.leases import Leases
+from engine.receive.poll import Poller
+from engine.receive.pump import Pump
+from engine.receive.receiver import Receiver
+from engine.receive.returns import Returns
+from engine.receive.waiters import WaitLists
+from engine.recovery.maintenance import Maintenance
+from engine.recovery.rebuild import Rebuilder
+from engine.recovery.verify import Verifier
+from engine.rules.contention import Activity
+from engine.rules.ids import Ids
+from engine.rules.queue import Queue
+from engine.runtime.counters import Alarms, Counters
+from engine.runtime.signals import Signal
+from engine.send.sender import Sender
+from engine.settings import Settings
+from engine.window.body_cache import BodyCache
+from engine.window.body_source import BodySource
+from engine.window.delays import Delays
+from engine.window.retention import Retention
+from engine.window.topic_retention import TopicRetention
+from engine.window.window import Window
+from engine.window.write_through import WriteThrough
+from state.background import Background
+from state.connection import Connection
+from state.keys import Unit
+from state.replies import Window as Bounds
+from state.store import Store
+from state.wake import Wake
+
+
+@dataclass(frozen=True)
+class Base:
+    """What workers and maintenance share: the clients, the catalog, and the way back from Kafka."""
+
+    worker: str
+    log: Log
+    connection: Connection
+    store: Store
+    catalog: Catalog
+    counters: Counters
+    alarms: Alarms
+    journal: Journal
+    snapshots: Snapshots
+    rebuilder: Rebuilder
+    queue_gone: Signal[[Queue]]
+    rebuilt: Signal[[Unit]]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """All parts of a worker's engine."""
+
+    base: Base
+    ids: Ids
+    window: Window
+    bodies: BodyCache
+    topic_retention: TopicRetention
+    receivable: Signal[[str, int, int]]
+    write_through: WriteThrough
+    wait_lists: WaitLists
+    owner: UnitOwner
+    access: Access
+    info: Info
+    queues: Queues
+    tags: Tags
+    topic_guard: TopicGuard
+    alarm_monitor: AlarmMonitor
+    sender: Sender
+    poller: Poller
+    deliveries: Deliveries
+    receiver: Receiver
+    leases: Leases
+    attempts: Attempts
+    browse: Browse
+    mover: Mover
+    tasks: Tasks
+
+
+def wire_base(settings: Settings) -> Base:
+    """Clients of Kafka and Redis that are not connected yet, and what stands on them alone."""
+    queue_gone: Signal[[Queue]] = Signal()
+    rebuilt: Signal[[Unit]] = Signal()
+    worker = f"{os.getpid()}-{secrets.token_hex(4)}"
+    log = Log(settings.kafka_bootstrap, settings.send_timeout_ms)
+    connection = Connection(settings.redis_url)
+    store = Store(connection, settings.topic_prefix, Bounds(settings.window_messages, settings.window_bytes))
+    counters, alarms = Counters(), Alarms()
+    catalog = Catalog(settings, log, connection, queue_gone)
+    journal = Journal(log, store, catalog, counters)
+    snapshots = Snapshots(settings.topic_prefix, log, connection, catalog, counters, alarms)
+    rebuilder = Rebuilder(worker, log, connection, store, catalog, journal, snapshots, counters, rebuilt)
+    return Base(
+        worker, log, connection, store, catalog, counters, alarms, journal, snapshots, rebuilder, queue_gone, rebuilt
+    )  # fmt: skip
+
+
+def wire_maintenance(settings: Settings) -> Maintenance:
+    """What `leaseway verify` and `leaseway rebuild` need, beside running workers."""
+    base = wire_base(settings)
+    log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
+    verifier = Verifier(base.worker, log, store, catalog, base.journal, base.snapshots, counters)
+    return Maintenance(settings, base.worker, log, base.connection, store, catalog, counters, base.rebuilder, verifier)
+
+
+def wire(settings: Settings) -> Parts:
+    """The engine of a worker. Nothing is started."""
+    base = wire_base(settings)
+    prefix, log, store, catalog = settings.topic_prefix, base.log, base.store, base.catalog
+    counters, alarms, journal, rebuilder = base.counters, base.alarms, base.journal, base.rebuilder
+    # A queue; a partition of it from which something may be received, visible since (ms, 0 = not
+    # known); a queue whose topic may be gone.
+    receivable: Signal[[str, int, int]] = Signal()
+    suspect: Signal[[Queue]] = Signal()
+
+    ids, activity, bodies, wait_lists = Ids(settings.secret), Activity(), BodyCache(settings.kept_bytes), WaitLists()
+    window = Window(catalog, rebuilder)
+    retention = Retention(log, store, window, counters)
+    topic_retention = TopicRetention(log, catalog)
+    loading = Loading(settings, log, store, catalog, retention, topic_retention, counters, receivable)
+    owner = UnitOwner(base.worker, loading, journal, rebuilder, wait_lists, activity, bodies)
+    body_source = BodySource(log, bodies, retention)
+    write_through = WriteThrough(log, store, catalog, bodies, counters, owner.note_use, receivable, suspect)
+
+    delays = Delays(store)
+    sender = Sender(log, catalog, ids, bodies, write_through, delays, topic_retention, activity, suspect)
+    mover = Mover(log, store, catalog, window, ids, body_source, write_through, counters)
+
+    receiving = Background()
+
+    def move_beside(*dying: object) -> None:
+        receiving.start(mover.move_dead(*dying), "move_dead")  # type: ignore[arg-type]
+
+    returns = Returns(store, window, ids, receivable, counters)
+    deliveries = Deliveries(store, window, ids, body_source, returns, lambda work: receiving.start(work, "return"))
+    poller = Poller(store, catalog, window, counters, owner.note_use, owner.load_soon, move_beside)
+    pump = Pump(catalog, wait_lists, poller, deliveries, returns, activity, receiving, owner.refresh)
+    wake = Wake(settings.redis_url, prefix, store.name, pump.woken)
+    receiver = Receiver(
+        catalog, ids, wait_lists, poller, deliveries, returns, pump, activity, receiving, wake, owner.refresh
+    )  # fmt: skip
+    leases = Leases(
+        store, catalog, window, ids, bodies, owner.note_use, owner.wait_journaled, mover.move_dead, receivable
+    )  # fmt: skip
+
+    info = Info(log, store, catalog, window, owner.note_use)
+    queues = Queues(settings, log, store, catalog, window, info, topic_retention, owner.note_use)
+    topic_guard = TopicGuard(log, store, catalog, window, queues, counters)
+    alarm_monitor = AlarmMonitor(
+        log, store, catalog, window, retention, alarms, queues.finish_deletions, owner.stalled_partitions, owner.note_use, suspect
+    )  # fmt: skip
+    progress = Progress(log, store, catalog, window, journal, owner.wait_journaled)
+    tasks = Tasks(prefix, log, base.connection, store, catalog, window, ids, info, mover, progress, owner.note_use)
+
+    receivable.connect(pump.woken)
+    suspect.connect(topic_guard.suspect)
+    base.rebuilt.connect(owner.forget_cursors)
+    for part in (bodies, owner, topic_retention, delays, sender, receiver, alarm_monitor):
+        base.queue_gone.connect(part.forget_queue)
+
+    return Parts(
+        base=base,
+        ids=ids,
+        window=window,
+        bodies=bodies,
+        topic_retention=topic_retention,
+        receivable=receivable,
+        write_through=write_through,
+        wait_lists=wait_lists,
+        owner=owner,
+        access=Access(settings, catalog),
+        info=info,
+        queues=queues,
+        tags=Tags(prefix, log, store, catalog, window, queues),
+        topic_guard=topic_guard,
+        alarm_monitor=alarm_monitor,
+        sender=sender,
+        poller=poller,
+        deliveries=deliveries,
+        receiver=receiver,
+        leases=leases,
+        attempts=Attempts(log, store, window, leases),
+        browse=Browse(log, store, window, ids, owner.note_use),
+        mover=mover,
+        tasks=tasks,
+    )
