@@ -28,7 +28,7 @@ GO_PROGRAMS := tests/conformance/sqs/clients/watermill
 CLIENTS_STAMP := .cache/.clients-$(call sum,Makefile $(CLIENT_LOCKS) tests/node.lock tests/browser/fetch.py \
   $(wildcard $(CLIENT_PROGRAMS:%=%/*) $(GO_PROGRAMS:%=%/*)))
 
-.PHONY: help setup up spark demo test faults bench bench-scale bench-quick lint types fmt lock docs spark-zip
+.PHONY: help setup up spark demo test test-change faults bench bench-scale bench-quick lint types fmt lock docs spark-zip
 
 help: ## print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
@@ -71,8 +71,11 @@ $(CLIENTS_STAMP): $(TEST_STAMP)
 	  && $(BIN)/python -m tests.browser.fetch && $(BIN)/python -m tests.golang $(GO_PROGRAMS) \
 	  && touch $@ || echo "setup: some clients for the tests are missing"
 
-test: setup lint types ## set-up, lint, types, import contracts, all tests, in two processes
-	$(BIN)/python -m tests.halves
+test: setup lint types ## set-up, lint, types, import contracts, all tests (25 minutes)
+	$(BIN)/python -m tests.tiers full
+
+test-change: setup lint types ## what every change should pass: all but what takes long (8 minutes)
+	$(BIN)/python -m tests.tiers change
 
 faults: setup ## hurt a running service by every fault for 10 minutes and check every promise (SEEDS="1 2 3 4")
 	@mkdir -p .cache/faults

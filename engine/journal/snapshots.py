@@ -43,7 +43,7 @@ ROUND_S = 10.0
 # does not encode them all every round. Few, or old ones, are always due.
 ALWAYS_BELOW = 10_000
 MAX_AGE_MS = 600_000
-HMAX_AGE_MS = 20_000
+HOLD_MS = 20_000
 # Appends on their way at a time: a snapshot may have 16 MiB.
 SIDE_BY_SIDE = 16
 POSITION = b"position"
@@ -141,7 +141,7 @@ class Snapshots:
         """The partition, if nobody else has it: folded, and an epoch of its own begun. Another
         worker's later one ends ours.
         """
-        hold = Hold(self._connection, self._prefix, f"snapshot:{partition}", HMAX_AGE_MS)
+        hold = Hold(self._connection, self._prefix, f"snapshot:{partition}", HOLD_MS)
         if not await hold.take():
             return None
         held = self._held[partition] = _Held(hold, self._background.start(hold.keep(), "keep snapshot"))

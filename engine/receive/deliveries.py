@@ -26,7 +26,7 @@ from engine.rules.ids import Ids
 from engine.rules.queue import Queue
 from engine.shapes import Delivery
 from engine.window.body_cache import CachedBody
-from engine.window.body_source import BodySource
+from engine.window.body_source import BodySource, Found
 from engine.window.entry import delay_of
 from engine.window.window import Window
 from schemas.identity import handles_of, ids_of
@@ -34,6 +34,8 @@ from schemas.records import TagRecord
 from schemas.vocabulary import EventKind
 from state.replies import Leased, Received
 from state.store import Store
+
+_NO_RECORDS: Mapping[int, Record] = {}
 
 logger = logging.getLogger(__name__)
 
@@ -94,13 +96,14 @@ class Deliveries:
         """What receives of partitions have lent, if its bodies are in the window or kept here; None
         = ask `complete`, for each.
         """
-        for partition, received in lent:
-            cached = self._bodies.cached(queue, partition)
-            for leased in received.leased:
-                if not leased.packed and (leased.offset not in cached or leased.count > 1):
-                    return None
+        made: list[Delivery] = []
         try:
-            made = [d for partition, received in lent for d in self._build(queue, tag, partition, received, {})]
+            for partition, received in lent:
+                found = self._bodies.bodies_of(queue, partition, received.leased, _NO_RECORDS)
+                for leased, one in zip(received.leased, found, strict=True):
+                    if one is None or (leased.count > 1 and not leased.packed):
+                        return None
+                made += self._build(queue, tag, partition, received, found)
         except Exception:
             return None  # `complete` says what is wrong
         return as_sent(queue, made) if len(lent) > 1 else made
@@ -160,7 +163,8 @@ class Deliveries:
                 part.fault = error
             except TimeoutError:
                 part.fault = LogUnavailable("Kafka does not answer a fetch")
-        part.made = self._build(queue, tag, part.partition, part.received, records)
+        found = self._bodies.bodies_of(queue, part.partition, part.received.leased, records)
+        part.made = self._build(queue, tag, part.partition, part.received, found)
         unread = [offset for offset in part.missing if offset not in records and offset not in part.ended]
         if unread and part.fault is None:
             part.fault = LogUnavailable(f"Kafka did not give message {unread[0]} of topic {queue.topic}, partition {part.partition}")
@@ -168,31 +172,30 @@ class Deliveries:
             part.made = [d for d in part.made if d.offset < unread[0]]  # what stands behind it in its group has to wait for it
         await self._drop_expired(queue, tag, part)
 
-    def _build(self, queue: Queue, tag: TagRecord, partition: int, received: Received, records: Mapping[int, Record]) -> list[Delivery]:
-        """Deliveries of what was lent, with bodies from the window, else of `records`; what neither
-        has is left out.
-        """
+    def _build(self, queue: Queue, tag: TagRecord, partition: int, received: Received, found: Sequence[Found | None]) -> list[Delivery]:
+        """Deliveries of what was lent, as far as it was `found`."""
         secret, incarnation, fifo = self._ids.secret, queue.incarnation, queue.record.fifo
         id_of = ids_of(secret, incarnation, partition)
         handle_of = handles_of(secret, incarnation, partition, tag.id, received.nonce, received.now_ms)
-        found = self._bodies.bodies_of(queue, partition, received.leased, records)
-        return [
-            Delivery(
-                id_of(leased.offset),
-                handle_of(leased.offset),
-                one.message,
-                one.sent_at_ms,
-                leased.count,
-                leased.first_received_at_ms,
-                leased.deadline_ms,
-                partition,
-                leased.offset,
-                sequence_number(leased.offset) if fifo else "",
-                one.digest,
-            )
-            for leased, one in zip(received.leased, found, strict=True)
-            if one is not None
-        ]
+        made = []
+        for leased, one in zip(received.leased, found, strict=True):
+            if one is not None:
+                made.append(
+                    Delivery(
+                        id_of(leased.offset),
+                        handle_of(leased.offset),
+                        one.message,
+                        one.sent_at_ms,
+                        leased.count,
+                        leased.first_received_at_ms,
+                        leased.deadline_ms,
+                        partition,
+                        leased.offset,
+                        sequence_number(leased.offset) if fifo else "",
+                        one.digest,
+                    )
+                )
+        return made
 
     async def _read(self, queue: Queue, tag: TagRecord, part: _Part) -> Mapping[int, Record]:
         """The records that the window had no bodies of; those that are gone for good are expired.

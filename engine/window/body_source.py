@@ -57,7 +57,7 @@ class BodySource:
 
         Raises UndecodableRecord.
         """
-        cached = self.cached(queue, partition)
+        cached = self._bodies.of.get(queue.units[partition], _NONE)
         found: list[Found | None] = []
         for one in wanted:
             packed = one.packed

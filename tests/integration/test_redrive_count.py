@@ -25,8 +25,8 @@ LETTERS = 600
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A lost mover is waited for 1 s, not 30."""
-    for module in ("core", "mover", "sweep", "leases", "tasks"):
-        monkeypatch.setattr(f"engine.{module}.MOVE_MS", 1000)
+    for module in ("window.window", "move.mover", "receive.poll", "receive.leases", "move.redrive"):
+        monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", 1000)
     yield
     disarm()
 

@@ -1,0 +1,76 @@
+"""Runs the tests in groups side by side: `python -m tests.tiers full` (all, as CI) or `change`
+(what every change should pass, in minutes).
+
+Most tests wait for something, so three groups take less time than one after the other. Each group
+is a process of its own with a Kafka and a Redis of its own. Options for all: PYTEST_ADDOPTS.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+# Where the clients of SQS speak its older protocol, or are programs that fetch and build for long.
+SLOW_CLIENTS = ("query_client", "kombu", "celery", "watermill", "aws_cli", "consumer", "dramatiq")
+TIERS = {
+    "full": {
+        "slow": ("tests/acceptance", "tests/outside"),
+        "integration": ("tests/integration", "tests/stack"),
+        "rest": ("tests/unit", "tests/state", "tests/property", "tests/conformance", "tests/faults", "tests/spark"),
+    },
+    "change": {
+        "integration": ("tests/integration",),
+        "rest": (
+            "tests/unit",
+            "tests/state",
+            "tests/property",
+            "tests/conformance",
+            *(f"--ignore=tests/conformance/sqs/test_{client}.py" for client in SLOW_CLIENTS),
+        ),
+    },
+}
+
+
+class Group:
+    """A pytest process whose lines are printed as they come, each with the name of its group."""
+
+    def __init__(self, name: str, options: tuple[str, ...]) -> None:
+        self._name = name
+        self._began = time.monotonic()
+        # One cache of what has failed last can't have three writers.
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=30", *options]
+        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self._printer = threading.Thread(target=self._print, name=name)
+        self._printer.start()
+
+    def _print(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            print(f"{self._name}: {line}", end="", flush=True)
+
+    def end(self) -> int:
+        """Waits for the process; its exit status. Ctrl-C reaches it too: it ends what it began."""
+        while True:
+            with contextlib.suppress(KeyboardInterrupt):
+                status = abs(self._process.wait())
+                self._printer.join()
+                print(f"{self._name}: exit status {status} after {time.monotonic() - self._began:.0f} s", flush=True)
+                return status
+
+
+def main() -> int:
+    """0 when all groups of the tier have passed."""
+    if sys.argv[1:] not in [[tier] for tier in TIERS]:
+        print(f"usage: python -m tests.tiers {'|'.join(TIERS)}", file=sys.stderr)
+        return 2
+    groups = [Group(name, options) for name, options in TIERS[sys.argv[1]].items()]
+    return max([group.end() for group in groups])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
