@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from engine.errors import Overloaded
-from engine.queues.info import task_info
-from engine.queues.queues import Edit
 from engine.rules.limits import MAX_LONG_POLLS, check_asked, check_name
 from engine.rules.queue import Queue
 from engine.runtime.failpoints import arm
@@ -20,6 +18,7 @@ from engine.settings import Settings
 from engine.shapes import (
     Alarm,
     Delivery,
+    Edit,
     EntryResult,
     ExtendEntry,
     Page,
@@ -31,6 +30,7 @@ from engine.shapes import (
     Sent,
     TagInfo,
     TaskInfo,
+    task_info,
 )
 from engine.wiring import wire
 from schemas.filters import Filter
@@ -49,17 +49,17 @@ class Engine:
         self.catalog = parts.base.catalog
         self.log = parts.base.log
         self.store = parts.base.store
-        self._access = parts.access
-        self._info = parts.info
-        self._queues = parts.queues
-        self._tags = parts.tags
-        self._sender = parts.sender
-        self._receiver = parts.receiver
-        self._wait_lists = parts.wait_lists
-        self._leases = parts.leases
-        self._attempts = parts.attempts
-        self._browse = parts.browse
-        self._tasks = parts.tasks
+        self._access = parts.administration.access
+        self._info = parts.administration.info
+        self._queues = parts.administration.queues
+        self._tags = parts.administration.tags
+        self._sender = parts.messages.sender
+        self._receiver = parts.messages.receiver
+        self._wait_lists = parts.units.wait_lists
+        self._leases = parts.messages.leases
+        self._attempts = parts.messages.attempts
+        self._browse = parts.messages.browse
+        self._tasks = parts.administration.tasks
 
     async def start(self) -> None:
         """Connects, reads the control topic, starts services in order. Raises LogUnavailable when
@@ -72,23 +72,23 @@ class Engine:
         # Trusted if it is the life of Redis that the control topic names; else the first use finds
         # its state lost.
         base.store.trusted_run_id = base.catalog.redis_run_id
-        await parts.receiver.start()
-        await parts.owner.start()
-        await parts.tasks.start()
+        await parts.messages.receiver.start()
+        await parts.units.owner.start()
+        await parts.administration.tasks.start()
         await base.snapshots.start()
-        await parts.alarm_monitor.start()
+        await parts.administration.alarm_monitor.start()
 
     async def stop(self) -> None:
         """Ends waits, finishes sends, drains outboxes, closes: backwards."""
         parts, base = self.parts, self.parts.base
-        await parts.alarm_monitor.stop()
-        await parts.topic_guard.stop()
+        await parts.administration.alarm_monitor.stop()
+        await parts.administration.topic_guard.stop()
         await base.snapshots.stop()
-        await parts.tasks.stop()
-        await parts.receiver.stop()
-        await parts.mover.stop()
-        await parts.sender.stop()
-        await parts.owner.stop()
+        await parts.administration.tasks.stop()
+        await parts.messages.receiver.stop()
+        await parts.messages.mover.stop()
+        await parts.messages.sender.stop()
+        await parts.units.owner.stop()
         await base.rebuilder.stop()
         await base.catalog.stop()
         await base.connection.stop()
@@ -379,9 +379,9 @@ class Engine:
             **self.parts.base.counters.values,
             "redis_scripts_total": self.store.calls,
             "long_polls_waiting": self._wait_lists.waiting,
-            "units_owned": len(self.parts.owner.owned),
+            "units_owned": len(self.parts.units.owner.owned),
             "queues": len(self.catalog.queues),
-            "journal_lag_seconds": self.parts.owner.journal_lag_s(),
+            "journal_lag_seconds": self.parts.units.owner.journal_lag_s(),
             "background_failures_total": Background.failures,
         }
 

@@ -7,10 +7,12 @@ not know any dialect.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct, field
 
 from schemas.filters import Filter
-from schemas.records import Attribute, Grant, Message, RedrivePolicy
+from schemas.records import Attribute, Grant, Message, QueueRecord, RedrivePolicy, TaskRecord
 
 ANY = "*"  # among principals, verbs or sources: each of them
 
@@ -203,3 +205,26 @@ class Alarm(Struct, frozen=True):
     kind: str
     queue: str
     number: float
+
+
+# What else to change of a queue, given what it is.
+Edit = Callable[[QueueRecord], QueueSettings]
+
+
+def task_info(task: TaskRecord) -> TaskInfo:
+    """A redrive task."""
+    return TaskInfo(
+        id=task.id,
+        status=task.status,
+        source=task.source,
+        destination=task.destination or None,
+        filter=task.filter,
+        rate=task.rate,
+        moved=task.moved,
+        failed=task.failed,
+        total=task.total,
+        created_at_ms=task.created_at_ms,
+        modified_at_ms=task.modified_at_ms,
+        failure=task.failure,
+        expected=task.expected,
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.catalog.catalog import Catalog
@@ -25,6 +26,7 @@ from engine.queues.info import Info
 from engine.queues.queues import Queues
 from engine.queues.tags import Tags
 from engine.queues.topic_loss import TopicGuard
+from engine.queues.topics import QueueTopics
 from engine.receive.attempts import Attempts
 from engine.receive.browse import Browse
 from engine.receive.deliveries import Deliveries
@@ -51,9 +53,11 @@ from engine.window.retention import Retention
 from engine.window.topic_retention import TopicRetention
 from engine.window.window import Window
 from engine.window.write_through import WriteThrough
+from schemas.records import TagRecord
 from state.background import Background
 from state.connection import Connection
 from state.keys import Unit
+from state.replies import Dying
 from state.replies import Window as Bounds
 from state.store import Store
 from state.wake import Wake
@@ -75,36 +79,6 @@ class Base:
     rebuilder: Rebuilder
     queue_gone: Signal[[Queue]]
     rebuilt: Signal[[Unit]]
-
-
-@dataclass(frozen=True)
-class Parts:
-    """All parts of a worker's engine."""
-
-    base: Base
-    ids: Ids
-    window: Window
-    bodies: BodyCache
-    topic_retention: TopicRetention
-    receivable: Signal[[str, int, int]]
-    write_through: WriteThrough
-    wait_lists: WaitLists
-    owner: UnitOwner
-    access: Access
-    info: Info
-    queues: Queues
-    tags: Tags
-    topic_guard: TopicGuard
-    alarm_monitor: AlarmMonitor
-    sender: Sender
-    poller: Poller
-    deliveries: Deliveries
-    receiver: Receiver
-    leases: Leases
-    attempts: Attempts
-    browse: Browse
-    mover: Mover
-    tasks: Tasks
 
 
 def wire_base(settings: Settings) -> Base:
@@ -130,87 +104,169 @@ def wire_maintenance(settings: Settings) -> Maintenance:
     base = wire_base(settings)
     log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
     verifier = Verifier(base.worker, log, store, catalog, base.journal, base.snapshots, counters)
-    return Maintenance(settings, base.worker, log, base.connection, store, catalog, counters, base.rebuilder, verifier)
+    bootstrap = settings.kafka_bootstrap
+    return Maintenance(bootstrap, base.worker, log, base.connection, store, catalog, counters, base.rebuilder, verifier)
 
 
-def wire(settings: Settings) -> Parts:
-    """The engine of a worker. Nothing is started."""
-    base = wire_base(settings)
-    prefix, log, store, catalog = settings.topic_prefix, base.log, base.store, base.catalog
-    counters, alarms, journal, rebuilder = base.counters, base.alarms, base.journal, base.rebuilder
-    # A queue; a partition of it from which something may be received, visible since (ms, 0 = not
-    # known); a queue whose topic may be gone.
+@dataclass(frozen=True)
+class Units:
+    """What works on units, below the verbs. `receivable`: (incarnation, partition, visible since in
+    ms or 0 = not known); `suspect`: a queue whose topic may be gone.
+    """
+
+    receivable: Signal[[str, int, int]]
+    suspect: Signal[[Queue]]
+    ids: Ids
+    activity: Activity
+    bodies: BodyCache
+    wait_lists: WaitLists
+    window: Window
+    retention: Retention
+    topic_retention: TopicRetention
+    owner: UnitOwner
+    body_source: BodySource
+    write_through: WriteThrough
+
+
+def _wire_units(settings: Settings, base: Base) -> Units:
+    log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
     receivable: Signal[[str, int, int]] = Signal()
     suspect: Signal[[Queue]] = Signal()
-
-    ids, activity, bodies, wait_lists = Ids(settings.secret), Activity(), BodyCache(settings.kept_bytes), WaitLists()
-    window = Window(catalog, rebuilder)
+    activity, wait_lists = Activity(), WaitLists()
+    bodies = BodyCache(settings.kept_bytes)
+    window = Window(catalog, base.rebuilder)
     retention = Retention(log, store, window, counters)
     topic_retention = TopicRetention(log, catalog)
-    loading = Loading(settings, log, store, catalog, retention, topic_retention, counters, receivable)
-    owner = UnitOwner(base.worker, loading, journal, rebuilder, wait_lists, activity, bodies)
-    body_source = BodySource(log, bodies, retention)
-    write_through = WriteThrough(log, store, catalog, bodies, counters, owner.note_use, receivable, suspect)
+    bounds = Bounds(settings.window_messages, settings.window_bytes)
+    loading = Loading(settings.topic_prefix, bounds, log, store, catalog, retention, topic_retention, counters, receivable)
+    owner = UnitOwner(base.worker, loading, base.journal, base.rebuilder, wait_lists, activity, bodies)
+    for part in (bodies, owner, topic_retention):
+        base.queue_gone.connect(part.forget_queue)
+    base.rebuilt.connect(owner.forget_cursors)
+    return Units(
+        receivable=receivable,
+        suspect=suspect,
+        ids=Ids(settings.secret),
+        activity=activity,
+        bodies=bodies,
+        wait_lists=wait_lists,
+        window=window,
+        retention=retention,
+        topic_retention=topic_retention,
+        owner=owner,
+        body_source=BodySource(log, bodies, retention),
+        write_through=WriteThrough(log, store, catalog, bodies, counters, owner.note_use, receivable, suspect),
+    )
 
+
+@dataclass(frozen=True)
+class Messages:
+    """What the verbs of messages are made of."""
+
+    sender: Sender
+    mover: Mover
+    poller: Poller
+    deliveries: Deliveries
+    receiver: Receiver
+    leases: Leases
+    attempts: Attempts
+    browse: Browse
+
+
+def _wire_messages(settings: Settings, base: Base, units: Units) -> Messages:
+    log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
+    ids, window, bodies, owner = units.ids, units.window, units.bodies, units.owner
+    receivable, activity, wait_lists = units.receivable, units.activity, units.wait_lists
     delays = Delays(store)
-    sender = Sender(log, catalog, ids, bodies, write_through, delays, topic_retention, activity, suspect)
-    mover = Mover(log, store, catalog, window, ids, body_source, write_through, counters)
-
+    sender = Sender(log, catalog, ids, bodies, units.write_through, delays, units.topic_retention, activity, units.suspect)
+    mover = Mover(log, store, catalog, window, ids, units.body_source, units.write_through, counters)
     receiving = Background()
 
-    def move_beside(*dying: object) -> None:
-        receiving.start(mover.move_dead(*dying), "move_dead")  # type: ignore[arg-type]
+    def move_beside(queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]) -> None:
+        receiving.start(mover.move_dead(queue, tag, partition, dying), "move_dead")
 
     returns = Returns(store, window, ids, receivable, counters)
-    deliveries = Deliveries(store, window, ids, body_source, returns, lambda work: receiving.start(work, "return"))
-    poller = Poller(store, catalog, window, counters, owner.note_use, owner.load_soon, move_beside)
+    deliveries = Deliveries(store, window, ids, units.body_source, returns, lambda work: receiving.start(work, "return"))
+    poller = Poller(store, catalog, window, counters, owner.note_receive, owner.load_soon, move_beside)
     pump = Pump(catalog, wait_lists, poller, deliveries, returns, activity, receiving, owner.refresh)
-    wake = Wake(settings.redis_url, prefix, store.name, pump.woken)
-    receiver = Receiver(
-        catalog, ids, wait_lists, poller, deliveries, returns, pump, activity, receiving, wake, owner.refresh
-    )  # fmt: skip
-    leases = Leases(
-        store, catalog, window, ids, bodies, owner.note_use, owner.wait_journaled, mover.move_dead, receivable
-    )  # fmt: skip
-
-    info = Info(log, store, catalog, window, owner.note_use)
-    queues = Queues(settings, log, store, catalog, window, info, topic_retention, owner.note_use)
-    topic_guard = TopicGuard(log, store, catalog, window, queues, counters)
-    alarm_monitor = AlarmMonitor(
-        log, store, catalog, window, retention, alarms, queues.finish_deletions, owner.stalled_partitions, owner.note_use, suspect
-    )  # fmt: skip
-    progress = Progress(log, store, catalog, window, journal, owner.wait_journaled)
-    tasks = Tasks(prefix, log, base.connection, store, catalog, window, ids, info, mover, progress, owner.note_use)
-
+    wake = Wake(settings.redis_url, settings.topic_prefix, store.name, pump.woken)
+    receiver = Receiver(catalog, ids, wait_lists, poller, deliveries, returns, pump, activity, receiving, wake, owner.refresh)
+    leases = Leases(store, catalog, window, ids, bodies, owner.note_use, owner.wait_journaled, mover.move_dead, receivable)
     receivable.connect(pump.woken)
-    suspect.connect(topic_guard.suspect)
-    base.rebuilt.connect(owner.forget_cursors)
-    for part in (bodies, owner, topic_retention, delays, sender, receiver, alarm_monitor):
-        base.queue_gone.connect(part.forget_queue)
-
-    return Parts(
-        base=base,
-        ids=ids,
-        window=window,
-        bodies=bodies,
-        topic_retention=topic_retention,
-        receivable=receivable,
-        write_through=write_through,
-        wait_lists=wait_lists,
-        owner=owner,
-        access=Access(settings, catalog),
-        info=info,
-        queues=queues,
-        tags=Tags(prefix, log, store, catalog, window, queues),
-        topic_guard=topic_guard,
-        alarm_monitor=alarm_monitor,
+    base.queue_gone.connect(delays.forget_queue)
+    base.queue_gone.connect(sender.forget_queue)
+    base.queue_gone.connect(receiver.forget_queue)
+    return Messages(
         sender=sender,
+        mover=mover,
         poller=poller,
         deliveries=deliveries,
         receiver=receiver,
         leases=leases,
         attempts=Attempts(log, store, window, leases),
         browse=Browse(log, store, window, ids, owner.note_use),
-        mover=mover,
-        tasks=tasks,
     )
+
+
+@dataclass(frozen=True)
+class Administration:
+    """What the verbs of queues, tags, keys and tasks are made of."""
+
+    access: Access
+    info: Info
+    queues: Queues
+    tags: Tags
+    topic_guard: TopicGuard
+    alarm_monitor: AlarmMonitor
+    tasks: Tasks
+
+
+def _wire_administration(settings: Settings, base: Base, units: Units, mover: Mover) -> Administration:
+    log, store, catalog, window, owner = base.log, base.store, base.catalog, units.window, units.owner
+    prefix = settings.topic_prefix
+    info = Info(log, store, catalog, window, owner.note_use)
+    topics = QueueTopics(settings, log, units.topic_retention)
+    queues = Queues(settings, log, store, catalog, window, info, topics, units.topic_retention, owner.note_use)
+    topic_guard = TopicGuard(log, store, catalog, window, queues, base.counters)
+    progress = Progress(log, store, catalog, window, base.journal, owner.wait_journaled)
+    alarm_monitor = AlarmMonitor(
+        log,
+        store,
+        catalog,
+        window,
+        units.retention,
+        base.alarms,
+        queues.finish_deletions,
+        owner.stalled_partitions,
+        owner.note_use,
+        units.suspect,
+    )
+    units.suspect.connect(topic_guard.suspect)
+    base.queue_gone.connect(alarm_monitor.forget_queue)
+    return Administration(
+        access=Access(settings, catalog),
+        info=info,
+        queues=queues,
+        tags=Tags(prefix, log, store, catalog, window, queues),
+        topic_guard=topic_guard,
+        alarm_monitor=alarm_monitor,
+        tasks=Tasks(prefix, log, base.connection, store, catalog, window, units.ids, info.backlog, mover, progress, owner.note_use),
+    )
+
+
+@dataclass(frozen=True)
+class Parts:
+    """All parts of a worker's engine."""
+
+    base: Base
+    units: Units
+    messages: Messages
+    administration: Administration
+
+
+def wire(settings: Settings) -> Parts:
+    """The engine of a worker. Nothing is started."""
+    base = wire_base(settings)
+    units = _wire_units(settings, base)
+    messages = _wire_messages(settings, base, units)
+    return Parts(base, units, messages, _wire_administration(settings, base, units, messages.mover))

@@ -19,6 +19,10 @@ from state.keys import Unit
 from state.replies import Entry
 from state.store import Store
 
+# How long a unit is owned unless its owner renews that.
+LEASE_MS = 3_000
+# A rebuild is not done again because Redis or the disk was slow for some seconds.
+REBUILD_LEASE_MS = 10_000
 DRAIN_ENTRIES = 500
 # Entries of one journal record hold at most so many offsets together, so that a record stays small.
 DRAIN_OFFSETS = 50_000

@@ -16,32 +16,25 @@ import msgspec
 from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
 from engine.journal.outbox import Outbox
-from engine.loading.atomic_batches import assemble
 from engine.log import LOG_TIME_MARGIN_MS, Chunk, Log
 from engine.rules.fifo import DEDUP_MS
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from engine.runtime.counters import Counters
 from engine.runtime.signals import Signal
-from engine.settings import Settings
+from engine.window.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
 from engine.window.retention import Retention
 from engine.window.topic_retention import LEAST_DELAY_MS, TopicRetention
-from state.replies import MAX_OPEN, LoadEntry, Probed
+from state.replies import MAX_OPEN, LoadEntry, Probed, Window
 from state.store import Store, delay_of_body
-
-LEASE_MS = 3_000
-# A rebuild is not done again because Redis or the disk was slow for some seconds.
-REBUILD_LEASE_MS = 10_000
-# Small enough that decoding a chunk does not hold up the requests of this worker.
-CHUNK_RECORDS = 1_000
-CHUNK_BYTES = 2_000_000
 
 
 @dataclass(frozen=True)
 class Loading:
     """What all loaders of a worker work with."""
 
-    settings: Settings
+    prefix: str
+    bounds: Window
     log: Log
     store: Store
     catalog: Catalog
@@ -82,7 +75,7 @@ class Loader:
         self.ordered_until = looks[0].seen if looks else -1
         self.stalled = False
         self.full = {tag for tag, look in zip(tags, looks, strict=True) if not self._has_room(look)}
-        self._room = max(self._parts.settings.window_bytes - looks[0].bytes, CHUNK_BYTES // 16) if looks else CHUNK_BYTES
+        self._room = max(self._parts.bounds.bytes - looks[0].bytes, CHUNK_BYTES // 16) if looks else CHUNK_BYTES
         if any(look.hungry for look in looks):
             self._room = CHUNK_BYTES  # it takes more than bodies for
 
@@ -90,14 +83,14 @@ class Loader:
         """Whether reading on is worth it: a full window would be read for, and refuse, the same
         records again and again.
         """
-        s = self._parts.settings
+        bounds = self._parts.bounds
         kept = look.open - look.lent
         if kept >= MAX_OPEN:
             return False
         if look.hungry:
             return True
-        low = look.bodies * 4 <= s.window_messages * 3 and look.bytes * 4 <= s.window_bytes * 3
-        return low or kept < s.window_messages // 16
+        low = look.bodies * 4 <= bounds.messages * 3 and look.bytes * 4 <= bounds.bytes * 3
+        return low or kept < bounds.messages // 16
 
     async def load(self) -> bool:
         """Reads one chunk for the tags that are furthest behind and have room; True when there may

@@ -15,9 +15,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
 
 from engine.errors import LogUnavailable, Unavailable
-from engine.journal.outbox import Journal, Outbox
+from engine.journal.outbox import LEASE_MS, REBUILD_LEASE_MS, Journal, Outbox
 from engine.loading.lag import LagReporter
-from engine.loading.loader import LEASE_MS, REBUILD_LEASE_MS, Loader, Loading
+from engine.loading.loader import Loader, Loading
 from engine.rules.contention import Activity
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
@@ -97,7 +97,7 @@ class UnitOwner:
         self._looked_at_all = 0.0
         self._looking: dict[str, asyncio.Task[bool]] = {}
         self._loads: dict[Unit, asyncio.Task[None]] = {}
-        self._lag = LagReporter(parts.settings.topic_prefix, parts.log, parts.store, parts.catalog)
+        self._lag = LagReporter(parts.prefix, parts.log, parts.store, parts.catalog)
         self._background = Background()
         jobs = (
             (self._own_all, TICK_S),
@@ -129,13 +129,18 @@ class UnitOwner:
         self._used[queue.units[partition]] = now
         self._activity.note_use(queue.incarnation, now)
 
+    def note_receive(self, queue: Queue, partition: int, seen: Received) -> None:
+        """A receive used a unit and saw its window."""
+        self.note_use(queue, partition)
+        self.load_soon(queue, partition, seen)
+
     def load_soon(self, queue: Queue, partition: int, seen: Received | Probed) -> None:
         """A receive saw the window of a unit: when it runs low, or nothing in it is free, load now,
         not at the next look.
         """
         loader = self.owned.get(queue.units[partition])
         kept = seen.open - seen.lent
-        low = kept * 2 < self._parts.settings.window_messages or (seen.hungry and kept < MAX_OPEN)
+        low = kept * 2 < self._parts.bounds.messages or (seen.hungry and kept < MAX_OPEN)
         if loader is not None and seen.cursor < loader.end and low and not loader.stalled:
             self._load_if_short(loader)
 

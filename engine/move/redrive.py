@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 import msgspec
@@ -25,7 +25,6 @@ from engine.log import Log
 from engine.move.mover import Held, Mover, Outcome
 from engine.move.progress import Moved, Progress
 from engine.move.selection import Offsets, chosen_offsets, left_of, next_chosen
-from engine.queues.info import Info
 from engine.rules.ids import Ids
 from engine.rules.limits import A_DEAD_LETTER_QUEUE, check_asked, check_filter
 from engine.rules.queue import Queue
@@ -64,7 +63,7 @@ class Tasks:
         catalog: Catalog,
         window: Window,
         ids: Ids,
-        info: Info,
+        backlog: Callable[[Queue], Awaitable[int]],
         mover: Mover,
         progress: Progress,
         note_use: Callable[[Queue, int], None],
@@ -76,7 +75,7 @@ class Tasks:
         self._catalog = catalog
         self._window = window
         self._ids = ids
-        self._info = info
+        self._backlog = backlog
         self._mover = mover
         self._progress = progress
         self._note_use = note_use
@@ -142,7 +141,7 @@ class Tasks:
         parts = [(queue.topic, p) for p in range(len(queue.units))]
         ends = await self._log.end_offsets(parts)
         starts = await self._log.start_offsets(parts)
-        (tag,) = await self._info.tags(queue, [queue.tag(None)])
+        backlog = await self._backlog(queue)
         at = now_ms()
         end_offsets = [ends.get(part, 0) for part in parts]
         task = TaskRecord(
@@ -158,7 +157,7 @@ class Tasks:
             end_offsets=end_offsets,
             next_offsets=[next_chosen(chosen, p, starts.get(part, 0), end_offsets[p]) for p, part in enumerate(parts)],
             principal=principal,
-            expected=tag.backlog if chosen is None else sum(map(len, chosen)),
+            expected=backlog if chosen is None else sum(map(len, chosen)),
             chosen=chosen,
         )
         await change.write(f"task/{task.id}", task)

@@ -1,4 +1,4 @@
-"""What queues, tags and tasks look like to a caller: records joined with counts.
+"""What queues and tags look like to a caller: records joined with counts.
 
 Neighbours: `engine.py` returns these. Must not know HTTP.
 """
@@ -13,9 +13,9 @@ from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
 from engine.log import Log
 from engine.rules.queue import Queue
-from engine.shapes import QueueInfo, TagInfo, TaskInfo
+from engine.shapes import QueueInfo, TagInfo
 from engine.window.window import Window
-from schemas.records import TagRecord, TaskRecord
+from schemas.records import TagRecord
 from state.store import Store
 
 
@@ -66,6 +66,11 @@ class Info:
             )
         return infos
 
+    async def backlog(self, queue: Queue) -> int:
+        """Messages of the default tag that are not settled. Raises Unavailable."""
+        (tag,) = await self.tags(queue, queue.tags[:1])
+        return tag.backlog
+
     async def queue(self, queue: Queue) -> QueueInfo:
         """A queue with all its tags and counts. Raises Unavailable."""
         r = queue.record
@@ -94,22 +99,3 @@ class Info:
             allowed_sources=r.allowed_sources,
             purged_at_ms=r.purged_at_ms,
         )
-
-
-def task_info(task: TaskRecord) -> TaskInfo:
-    """A redrive task."""
-    return TaskInfo(
-        id=task.id,
-        status=task.status,
-        source=task.source,
-        destination=task.destination or None,
-        filter=task.filter,
-        rate=task.rate,
-        moved=task.moved,
-        failed=task.failed,
-        total=task.total,
-        created_at_ms=task.created_at_ms,
-        modified_at_ms=task.modified_at_ms,
-        failure=task.failure,
-        expected=task.expected,
-    )

@@ -19,20 +19,21 @@ import msgspec
 
 from engine.catalog.catalog import Catalog, Change
 from engine.errors import EngineError, NotAllowedOnQueue, QueueExists, QueueNotFound
-from engine.log import Log, TopicSpec
+from engine.log import Log
 from engine.queues.info import Info
+from engine.queues.topics import QueueTopics
 from engine.rules.fifo import KINDS, check_fifo_settings
 from engine.rules.limits import (
     DEFAULTS,
     check_name,
     check_settings,
 )
-from engine.rules.queue import DEFAULT_TAG, Queue, group_name, queue_topic
+from engine.rules.queue import DEFAULT_TAG, Queue, group_name
 from engine.runtime.clock import now_ms
 from engine.runtime.failpoints import reached
 from engine.settings import Settings
-from engine.shapes import ANY, QueueSettings
-from engine.window.topic_retention import FOR_EVER, TopicRetention, keep_ms
+from engine.shapes import ANY, Edit, QueueSettings
+from engine.window.topic_retention import TopicRetention
 from engine.window.window import Window
 from schemas.records import QueueRecord, RedrivePolicy, TagRecord
 from state.errors import StateError
@@ -43,8 +44,6 @@ logger = logging.getLogger(__name__)
 _FIFO_FIELDS = ("fifo", "content_dedup", "dedup_scope")
 _FIELDS = ("delay_ms", "lease_ms", "retention_ms", "max_message_bytes", "receive_wait_ms", "max_receive_messages")
 _COMPARED = ("partitions", "durable_acks", "user_attributes", "redrive_policy", "policy", "allowed_sources")
-
-Edit = Callable[[QueueRecord], QueueSettings]
 
 
 class Queues:
@@ -60,6 +59,7 @@ class Queues:
         catalog: Catalog,
         window: Window,
         info: Info,
+        topics: QueueTopics,
         topic_retention: TopicRetention,
         note_use: Callable[[Queue, int], None],
     ) -> None:
@@ -69,6 +69,7 @@ class Queues:
         self._catalog = catalog
         self._window = window
         self._info = info
+        self._topics = topics
         self._topic_retention = topic_retention
         self._note_use = note_use
 
@@ -135,13 +136,7 @@ class Queues:
 
     async def _make(self, record: QueueRecord, change: Change) -> Queue:
         """Topic, control record, window."""
-        topic = queue_topic(self._settings.topic_prefix, record.name)
-        spec = TopicSpec(topic, record.partitions, self._settings.replication_factor, self._topic_config(record))
-        change.check()
-        made = await self._log.create_topics([spec])
-        if made.get(topic) == "exists":
-            record = await self._adopt(spec, record, change)
-        record = msgspec.structs.replace(record, topic_id=await self._topic_id(topic))
+        record = await self._topics.make(record, change)
         reached("create.topic_made")
         await change.write(f"queue/{record.name}", record)
         reached("create.record_written")
@@ -149,77 +144,14 @@ class Queues:
         await asyncio.gather(*(self._open(queue, p) for p in range(record.partitions)), return_exceptions=True)
         return queue
 
-    async def _topic_id(self, topic: str) -> str:
-        """Of a topic that was just made: brokers hear of it a moment later. "" = not known."""
-        for _ in range(20):
-            if (found := await self._log.topic_id(topic)) is not None:
-                return found
-            await asyncio.sleep(0.05)
-        return ""
-
     async def renew(self, record: QueueRecord, change: Change, *, made: bool) -> Queue:
         """A new life of a queue, over the topic as it is (`made`) or a new one."""
         if made:
-            topic = queue_topic(self._settings.topic_prefix, record.name)
-            change.check()
-            await self._log.set_topic_config(topic, await self._adopted(topic, record))
+            await self._topics.keep(record, change)
             queue = await self.write(record, change)
             await asyncio.gather(*(self._open(queue, p) for p in range(record.partitions)))
             return queue
         return await self._make(record, change)
-
-    async def _adopt(self, spec: TopicSpec, record: QueueRecord, change: Change) -> QueueRecord:
-        """A topic without a queue: left by a creation that died (empty: made anew), or a native
-        producer's own (kept).
-
-        Returns the record with the first offsets that the topic still has: what was deleted before
-        is nobody's loss.
-        """
-        log = self._log
-        count = await log.partition_count(spec.name)
-        ends = await log.end_offsets([(spec.name, p) for p in range(count or 0)])
-        if any(ends.values()):
-            if count != spec.partitions:
-                raise QueueExists(
-                    f"topic {spec.name} exists with {count} partitions and records; create the queue with partitions {count}",
-                    field="partitions",
-                    limit=count,
-                    given=spec.partitions,
-                )
-            change.check()
-            await log.set_topic_config(spec.name, await self._adopted(spec.name, record))
-            starts = await log.start_offsets([(spec.name, p) for p in range(spec.partitions)])
-            first = [starts.get((spec.name, p), 0) for p in range(spec.partitions)]
-            return msgspec.structs.replace(record, tags=[msgspec.structs.replace(tag, start_offsets=first) for tag in record.tags])
-        change.check()
-        await log.delete_topics([spec.name])
-        for _ in range(50):
-            if (await log.create_topics([spec])).get(spec.name) == "created":
-                break
-            await asyncio.sleep(0.1)
-        return record
-
-    async def _adopted(self, topic: str, record: QueueRecord) -> dict[str, str]:
-        """The settings of a topic that has records: it keeps them for no shorter time than it
-        did.
-        """
-        config, kept = self._topic_config(record), await self._topic_retention.kept_ms(topic)
-        shorter = kept != FOR_EVER and kept < int(config["retention.ms"])
-        return config if shorter else {**config, "retention.ms": str(kept)}
-
-    def _topic_config(self, record: QueueRecord) -> dict[str, str]:
-        s = self._settings
-        config = {
-            "cleanup.policy": "delete",
-            "retention.ms": str(keep_ms(record.retention_ms, record.delay_ms)),
-            "retention.bytes": "-1",
-            "message.timestamp.type": "LogAppendTime",
-        }
-        if s.flush_messages:
-            config["flush.messages"] = str(s.flush_messages)
-        if s.replication_factor >= 3:
-            config["min.insync.replicas"] = "2"
-        return config
 
     async def _open(self, queue: Queue, partition: int) -> None:
         starts = [(tag.id, tag.start_offsets[partition]) for tag in queue.tags]

@@ -48,7 +48,7 @@ class Poller:
         catalog: Catalog,
         window: Window,
         counters: Counters,
-        note_use: Callable[[Queue, int], None],
+        note_receive: Callable[[Queue, int, Received], None],
         load_soon: Callable[[Queue, int, Received | Probed], None],
         move: Move,
     ) -> None:
@@ -56,7 +56,7 @@ class Poller:
         self._catalog = catalog
         self._window = window
         self._counters = counters
-        self._note_use = note_use
+        self._note_receive = note_receive
         self._load_soon = load_soon
         self._move = move
 
@@ -84,13 +84,8 @@ class Poller:
         line.turn = (line.turn + few) % partitions
         lent: Leases = []
         asked: set[int] = set()
-        for most in (few, partitions) if callers > 1 else ():
-            some = line.oldest([p for p in order if p not in asked], began)[:most]
-            asked.update(some)
-            if left > 0 and some:
-                share, more = divmod(left, len(some))
-                shares = {p: share + (n < more) for n, p in enumerate(some) if share or n < more}
-                left -= await self._receive_some(queue, tag, line, shares, lease_ms, lent)
+        if callers > 1:
+            left -= await self._shared(queue, tag, line, order, left, few, lease_ms, lent, asked)
         due = line.oldest(order, loop.time()) if left > 0 else []
         if len(due) == 1:
             asked.update(due)
@@ -110,6 +105,31 @@ class Poller:
         await self._in_order(queue, tag, line, rest, left, lease_ms, lent, asked, exact=True)
         line.looked_at = began
         return lent
+
+    async def _shared(
+        self,
+        queue: Queue,
+        tag: TagRecord,
+        line: WaitList,
+        order: Sequence[int],
+        max: int,
+        few: int,
+        lease_ms: int | None,
+        lent: Leases,
+        asked: set[int],
+    ) -> int:
+        """For several callers: asks the `few` partitions with the oldest messages, then all others
+        at once, each for its share; adds them to `asked` and says how many were leased.
+        """
+        now, left = asyncio.get_running_loop().time(), max
+        for most in (few, len(line.due)):
+            some = line.oldest([p for p in order if p not in asked], now)[:most]
+            asked.update(some)
+            if left > 0 and some:
+                share, more = divmod(left, len(some))
+                shares = {p: share + (n < more) for n, p in enumerate(some) if share or n < more}
+                left -= await self._receive_some(queue, tag, line, shares, lease_ms, lent)
+        return max - left
 
     async def _room(self, queue: Queue, tag: TagRecord, line: WaitList) -> int:
         """How many more may be lent. Raises TooManyInFlight."""
@@ -270,8 +290,7 @@ class Poller:
         except BaseException:
             line.forget(partition)  # others may have lent, and then nobody hears of this
             raise
-        self._note_use(queue, partition)
-        self._load_soon(queue, partition, received)
+        self._note_receive(queue, partition, received)
         line.learn(partition, wakes, received, asyncio.get_running_loop().time())
         if received.dying:
             self._move(queue, tag, partition, received.dying)

@@ -17,7 +17,6 @@ from engine.recovery.rebuild import Rebuilder
 from engine.recovery.verify import Report, Verifier
 from engine.rules.queue import Queue
 from engine.runtime.counters import Counters
-from engine.settings import Settings
 from state.connection import Connection
 from state.store import Store
 
@@ -46,7 +45,7 @@ class Maintenance:
 
     def __init__(
         self,
-        settings: Settings,
+        bootstrap: str,
         worker: str,
         log: Log,
         connection: Connection,
@@ -56,7 +55,7 @@ class Maintenance:
         rebuilder: Rebuilder,
         verifier: Verifier,
     ) -> None:
-        self._settings = settings
+        self._bootstrap = bootstrap
         self._worker = worker
         self._log = log
         self._connection = connection
@@ -72,7 +71,7 @@ class Maintenance:
         """
         await self._log.start()
         if await self._log.partition_count(self._catalog.topic) is None:
-            raise LogUnavailable(f"Kafka at {self._settings.kafka_bootstrap} has no topic {self._catalog.topic}: it is not Leaseway's")
+            raise LogUnavailable(f"Kafka at {self._bootstrap} has no topic {self._catalog.topic}: it is not Leaseway's")
         await self._connection.start()
         await self._catalog.start()
         self._store.trusted_run_id = self._catalog.redis_run_id

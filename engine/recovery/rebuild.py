@@ -14,9 +14,8 @@ import logging
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, QueueNotFound, Rebuilding
 from engine.journal.fold import UnitState
-from engine.journal.outbox import Journal, Outbox
+from engine.journal.outbox import LEASE_MS, REBUILD_LEASE_MS, Journal, Outbox
 from engine.journal.snapshots import Snapshots
-from engine.loading.loader import LEASE_MS, REBUILD_LEASE_MS
 from engine.log import Log, Record
 from engine.rules.fifo import group_digest
 from engine.rules.queue import Queue

@@ -20,14 +20,13 @@ from dataclasses import dataclass, field
 
 from engine.catalog.catalog import Catalog
 from engine.journal.fold import TagState, UnitState
-from engine.journal.outbox import Journal, Outbox
+from engine.journal.outbox import LEASE_MS, Journal, Outbox
 from engine.journal.snapshots import FoldedJournal, Snapshots
-from engine.loading.atomic_batches import assemble
-from engine.loading.loader import CHUNK_BYTES, CHUNK_RECORDS, LEASE_MS
 from engine.log import Chunk, Log, Record
 from engine.recovery.compare import NOT_OPEN, NOT_SETTLED, Difference, Findings, compare
 from engine.rules.queue import Queue
 from engine.runtime.counters import Counters
+from engine.window.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
 from engine.window.entry import load_entry
 from schemas.records import JournalRecord, Message
 from schemas.wire import AnyRecord, UndecodableRecord, decode_message

@@ -8,15 +8,15 @@ import asyncio
 
 import pytest
 
-import engine.loading.atomic_batches
 import engine.loading.loader
 import engine.loading.owner
+import engine.window.atomic_batches
 from engine.engine import Engine
-from engine.loading.atomic_batches import Fetch
 from engine.log import Chunk
 from engine.rules.queue import Queue
 from engine.runtime.counters import Counters
 from engine.shapes import QueueSettings, SendEntry
+from engine.window.atomic_batches import Fetch
 from schemas.records import BatchMark, Message
 from schemas.wire import encode
 from state.replies import LoadEntry
@@ -72,9 +72,9 @@ async def test_a_batch_of_more_bytes_than_a_chunk_comes_whole(make_engine: MakeE
 
 async def test_a_torn_batch_holds_up_no_log_that_is_longer_than_what_is_looked_at(small: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sender died, others went on fast: within 30 s more came than a loader looks at together."""
-    monkeypatch.setattr(engine.loading.atomic_batches, "LOOK_AHEAD", 50)
-    monkeypatch.setattr(engine.loading.atomic_batches, "BATCH_SPAN_MS", 2000)
-    monkeypatch.setattr(engine.loading.atomic_batches, "BATCH_CLOCK_MARGIN_MS", 200)
+    monkeypatch.setattr(engine.window.atomic_batches, "LOOK_AHEAD", 50)
+    monkeypatch.setattr(engine.window.atomic_batches, "BATCH_SPAN_MS", 2000)
+    monkeypatch.setattr(engine.window.atomic_batches, "BATCH_CLOCK_MARGIN_MS", 200)
     await append(small, [part("torn", n, 10) for n in range(5)])
     await append(small, [single(b"s%d" % n) for n in range(1500)])
     got = await drain(small, "q", patience_ms=3500)
@@ -91,7 +91,7 @@ async def test_a_forged_place_in_a_batch_holds_up_nothing(small: Engine, index: 
 
 
 async def test_a_partition_that_does_not_get_on_is_looked_at_less_often_and_told(small: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks, real = [0], engine.loading.atomic_batches.assemble
+    looks, real = [0], engine.window.atomic_batches.assemble
 
     async def stuck(counters: Counters, queue: Queue, chunk: Chunk, fetch: Fetch) -> tuple[list[LoadEntry], list[LoadEntry], int]:
         looks[0] += 1
@@ -102,9 +102,9 @@ async def test_a_partition_that_does_not_get_on_is_looked_at_less_often_and_told
     monkeypatch.setattr(engine.loading.owner, "STOPPED_S", 0.5)
     await append(small, [single(b"held")])
     assert await drain(small, "q") == [] and looks[0] <= 5
-    await small.parts.alarm_monitor.run_once()
+    await small.parts.administration.alarm_monitor.run_once()
     assert [(alarm.kind, alarm.queue, alarm.number) for alarm in small.alarms()] == [("load_stopped", "q", 1)]
     monkeypatch.setattr(engine.loading.loader, "assemble", real)
     assert await drain(small, "q") == ["held"]
-    await small.parts.alarm_monitor.run_once()
+    await small.parts.administration.alarm_monitor.run_once()
     assert small.alarms() == []

@@ -24,7 +24,7 @@ async def knows(engine: Engine, *, alone: bool) -> None:
     """Returns when the worker has seen that it is, or is not, the only one."""
 
     async def seen() -> bool:
-        return engine.parts.bodies.is_only_worker is alone
+        return engine.parts.units.bodies.is_only_worker is alone
 
     await eventually(seen, within_s=5)
 
@@ -61,9 +61,9 @@ async def test_what_a_worker_alone_sends_does_not_go_to_redis_and_back(engine: E
     again = await receive(engine, "q", max=100, wait_ms=500)
     assert sorted(d.message.body.decode() for d in (*got, *again)) == sorted(texts)
     assert {d.message.attributes.get("a") for d in (*got, *again)} == {None, attribute["a"]}
-    assert all(d.body_md5 for d in (*got, *again)) and engine.parts.bodies.bytes > 0
+    assert all(d.body_md5 for d in (*got, *again)) and engine.parts.units.bodies.bytes > 0
     await ack(engine, "q", [*got, *again])
-    assert (reads, engine.parts.bodies.bytes) == ([], 0)
+    assert (reads, engine.parts.units.bodies.bytes) == ([], 0)
 
 
 async def test_a_message_that_comes_again_and_one_with_a_lease_of_its_own(engine: Engine, reads: list[int]) -> None:
@@ -143,7 +143,7 @@ async def test_of_several_tags_each_gets_the_body(engine: Engine, reads: list[in
     await send(engine, "q", "a", "b", "c")
     for tag in (None, "audit"):
         assert sorted(await drain(engine, "q", tag)) == ["a", "b", "c"]
-    assert (reads, engine.parts.bodies.bytes) == ([], 0)
+    assert (reads, engine.parts.units.bodies.bytes) == ([], 0)
 
 
 async def test_bodies_that_do_not_fit_go_into_the_window(make_engine: MakeEngine, reads: list[int]) -> None:
@@ -152,7 +152,7 @@ async def test_bodies_that_do_not_fit_go_into_the_window(make_engine: MakeEngine
     await knows(engine, alone=True)
     for n in range(10):
         await engine.send(BY, "q", [SendEntry(b"%d" % n + b"." * 5000)])
-    assert engine.parts.bodies.bytes <= 20_000 and await in_window(engine) == 7
+    assert engine.parts.units.bodies.bytes <= 20_000 and await in_window(engine) == 7
     assert sorted(text[0] for text in await drain(engine, "q")) == [str(n) for n in range(10)] and reads == []
 
 
@@ -168,9 +168,9 @@ async def test_what_is_over_comes_no_second_time(engine: Engine) -> None:
     received = await store.receive(
         unit, generation, tag.id, max=2, lease_ms=None, queue_lease_ms=30_000, max_receive_count=0, retention_ms=60_000, move_ms=1
     )
-    engine.parts.bodies.of[unit][young.offset].sent_at_ms += 1_000
+    engine.parts.units.bodies.of[unit][young.offset].sent_at_ms += 1_000
     then = replace(received, now_ms=old.sent_at_ms + 60_000)
-    made, faults = await engine.parts.deliveries.complete(queue, tag, [(0, then)], None)
+    made, faults = await engine.parts.messages.deliveries.complete(queue, tag, [(0, then)], None)
     assert [d.message.body for d in made] == [b"young"] and not faults
     states = await store.states(unit, generation, tag.id, [old.offset, young.offset])
     assert [state.state for state in states] == ["settled", "leased"]

@@ -43,7 +43,7 @@ async def letters_of(engine: Engine, count: int) -> dict[str, str]:
 
 
 def address(engine: Engine, id: str) -> str:
-    found = MessageId.parse(id, engine.parts.ids.secret)
+    found = MessageId.parse(id, engine.parts.units.ids.secret)
     return f"{found.incarnation}/{found.partition}/{found.offset}"
 
 

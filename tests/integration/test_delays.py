@@ -57,7 +57,7 @@ async def test_more_delayed_messages_than_may_be_are_refused_and_the_others_go_o
         assert (refused.value.field, refused.value.limit, refused.value.given) == ("delay_ms", BOUND, BOUND + 2)
     await send(engine, "q", "behind")
     assert await drain(engine, "q", patience_ms=500) == ["now", "behind"]
-    await engine.parts.alarm_monitor.run_once()
+    await engine.parts.administration.alarm_monitor.run_once()
     assert [(a.kind, a.queue, a.number) for a in engine.alarms()] == [("delayed_near", "q", BOUND)]
     # Without Redis nobody knows how many there are, and sends are answered.
     with monkeypatch.context() as away:
@@ -78,7 +78,7 @@ async def test_more_delayed_messages_than_may_be_are_refused_and_the_others_go_o
         return True
 
     await eventually(accepted, within_s=3)
-    await engine.parts.alarm_monitor.run_once()
+    await engine.parts.administration.alarm_monitor.run_once()
     assert engine.alarms() == []
 
 
@@ -112,9 +112,9 @@ async def test_what_stands_behind_a_window_full_of_delays_is_told(engine: Engine
     await eventually(full)
     await send(engine, "q", "behind")
     assert await drain(engine, "q", patience_ms=1000) == []
-    await engine.parts.alarm_monitor.run_once()
+    await engine.parts.administration.alarm_monitor.run_once()
     assert {(a.kind, a.number) for a in engine.alarms()} == {("delayed_near", OPEN), ("delayed_full", 11)}
     assert any("action=alarm kind=delayed_full queue=q" in r.getMessage() for r in caplog.records)
     await engine.purge(BY, "q")
-    await engine.parts.alarm_monitor.run_once()
+    await engine.parts.administration.alarm_monitor.run_once()
     assert engine.alarms() == []

@@ -57,7 +57,7 @@ async def owner_and_other(make_engine: MakeEngine) -> tuple[Engine, Engine]:
     await ack(owner, "q", await receive(owner, "q"))
 
     async def owned() -> bool:
-        return len(owner.parts.owner.owned) == 1
+        return len(owner.parts.units.owner.owned) == 1
 
     await eventually(owned)
     return owner, other
@@ -67,7 +67,7 @@ async def test_a_native_record_wakes_a_long_poll_at_a_worker_that_is_not_the_own
     owner, other = await owner_and_other(make_engine)
     waiter = asyncio.create_task(receive(other, "q", wait_ms=8000))
     await asyncio.sleep(3)  # the owner has no traffic of its own, but is not idle for so long that it gives the unit up
-    assert len(owner.parts.owner.owned) == 1
+    assert len(owner.parts.units.owner.owned) == 1
     began = time.perf_counter()
     await asyncio.to_thread(produce, stack, other, "q", b"raw")
     assert [d.message.body for d in await waiter] == [b"raw"]
@@ -83,7 +83,7 @@ async def test_a_short_poll_waits_for_what_another_worker_is_to_load(make_engine
         assert [d.message.body for d in got] == [b"%d" % n]
         await ack(other, "q", got)
         await asyncio.sleep(0.12)  # Kafka is asked once in 100 ms
-    assert len(owner.parts.owner.owned) == 1
+    assert len(owner.parts.units.owner.owned) == 1
     began = time.perf_counter()
     assert await receive(other, "q", wait_ms=0) == []
     assert time.perf_counter() - began < 0.3

@@ -138,7 +138,7 @@ async def test_a_message_delayed_beyond_the_retention_survives_what_kafka_delete
             async def nothing(*_: Any) -> None:
                 return None
 
-            monkeypatch.setattr(engine.parts.topic_retention, "keep", nothing)
+            monkeypatch.setattr(engine.parts.units.topic_retention, "keep", nothing)
         await engine.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=3000))
         assert await kept_ms(engine) == 5000
         await send(engine, "q", "never received in time")

@@ -365,7 +365,7 @@ async def test_a_partition_that_fails_beside_others_that_lent_is_asked_again_nex
             raise StateUnavailable("as if Redis had not answered")
         return await receive_of(unit, *given, **named)
 
-    line, poller = WaitList(queue.tags[0].id, 2), engine.parts.poller
+    line, poller = WaitList(queue.tags[0].id, 2), engine.parts.messages.poller
     with monkeypatch.context() as patched:
         patched.setattr(engine.store, "receive", failing)
         lent = await poller.poll(queue, queue.tags[0], line, 10, None, everywhere=False, callers=callers)

@@ -20,8 +20,7 @@ import redis
 from engine.engine import Engine
 from engine.errors import LogUnavailable, Rebuilding
 from engine.journal.fold import TagState, UnitState
-from engine.journal.outbox import Outbox
-from engine.loading.loader import LEASE_MS
+from engine.journal.outbox import LEASE_MS, Outbox
 from engine.shapes import QueueSettings, SendEntry
 from engine.window.entry import load_entry
 from schemas.records import JournalEntry, JournalRecord, Message, OpenDelivery, Origin
@@ -43,7 +42,7 @@ def wipe(stack: Services, engine: Engine) -> None:
 async def drained(engine: Engine) -> None:
     """Returns when the journal has everything."""
     await asyncio.sleep(0.5)
-    for loader in list(engine.parts.owner.owned.values()):
+    for loader in list(engine.parts.units.owner.owned.values()):
         await loader.outbox.drain()
 
 
@@ -79,7 +78,7 @@ async def test_counts_of_a_queue_that_nobody_uses_are_true_after_a_loss_when_ask
     await send(engine, "q", *"gh", delay_ms=3_600_000)
     assert len(await receive(engine, "q", max=4)) == 4
     await drained(engine)
-    engine.parts.owner._forget(engine.catalog.queues["q"].units[0])
+    engine.parts.units.owner._forget(engine.catalog.queues["q"].units[0])
     wipe(stack, engine)
 
     async def true() -> bool:
@@ -187,7 +186,7 @@ async def test_a_durable_ack_survives_a_wipe_right_after_its_answer(make_engine:
 
 
 async def _owns(engine: Engine) -> bool:
-    return bool(engine.parts.owner.owned)
+    return bool(engine.parts.units.owner.owned)
 
 
 async def test_a_worker_does_not_end_its_own_rebuild(engine: Engine) -> None:
@@ -195,7 +194,7 @@ async def test_a_worker_does_not_end_its_own_rebuild(engine: Engine) -> None:
     await send(engine, "q", "m")
     await eventually(lambda: _owns(engine))
     (unit,) = engine.catalog.queues["q"].units
-    loaders = engine.parts.owner
+    loaders = engine.parts.units.owner
     engine.parts.base.rebuilder._held.add(unit)
     loaders._used[unit] -= 1000
     loaders._ask_again.clear()
@@ -212,7 +211,7 @@ async def test_a_load_that_is_dropped_before_it_began_leaves_nothing_unawaited(e
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
     await send(engine, "q", "m")
     await eventually(lambda: _owns(engine))
-    loaders = engine.parts.owner
+    loaders = engine.parts.units.owner
     (loader,) = loaders.owned.values()
     loaders._loads.pop(loader.unit, None)
     loader.cursors = {}
@@ -497,7 +496,7 @@ async def test_the_copy_of_a_move_that_counts_is_the_same_after_a_loss(engine: E
     rows: Any = await engine.log.append_many(queue.topic, 0, [encode(m) for m in copies])
     entries = [load_entry(queue, a.offset, a.timestamp_ms, m, encode(m)) for a, m in zip(rows, copies, strict=True)]
     for entry in reversed(entries):
-        await engine.parts.write_through.write(queue, 0, [entry])
+        await engine.parts.units.write_through.write(queue, 0, [entry])
     for _ in range(2):
         await drained(engine)
         await engine.parts.base.snapshots.run_once()
@@ -521,7 +520,7 @@ async def test_what_lies_beyond_the_cursor_after_a_rebuild_is_loaded_without_new
 
 
 async def _known_to_the_end(engine: Engine) -> bool:
-    loaders = list(engine.parts.owner.owned.values())
+    loaders = list(engine.parts.units.owner.owned.values())
     return bool(loaders) and all(loader.cursors and not loader.lags(loader.end) and loader.end == 20 for loader in loaders)
 
 
@@ -532,7 +531,7 @@ async def test_a_slower_drain_does_not_take_back_what_a_faster_one_has_noted(eng
     for _ in range(2):
         await ack(engine, "q", await receive(engine, "q", max=1))
     await drained(engine)
-    epoch = next(iter(engine.parts.owner.owned.values())).epoch
+    epoch = next(iter(engine.parts.units.owner.owned.values())).epoch
     _, before = await store.drained_seq(unit)
     await store.drain(unit, epoch, done_seq=before - 1, max=1)
     assert await store.drained_seq(unit) == (0, before)

@@ -81,7 +81,7 @@ async def test_another_worker_takes_the_count_over_also_when_redis_was_lost(make
     task = await engine.redrive(BY, "dlq", None, None, 300)
     await asyncio.sleep(0.6)
     for worker in (engine, other):  # as a killed one: nothing is written down
-        for running in worker.parts.tasks._running.values():
+        for running in worker.parts.administration.tasks._running.values():
             running.cancel()
     await drained(engine)
     wipe(stack, engine)

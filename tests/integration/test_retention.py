@@ -83,10 +83,10 @@ async def test_what_kafka_deleted_before_it_was_loaded_expires_by_name(make_engi
 async def test_an_idle_queue_is_watched_too(make_engine: MakeEngine, caplog: Any) -> None:
     engine = await make_engine(**SMALL)
     await sent_many(engine, 300, QueueSettings(partitions=1))
-    await engine.parts.alarm_monitor.run_once()
+    await engine.parts.administration.alarm_monitor.run_once()
     assert engine.alarms() == []
     await engine.log.delete_records({(topic(engine), 0): 300})
-    await engine.parts.alarm_monitor.run_once()
+    await engine.parts.administration.alarm_monitor.run_once()
     expired = await expired_in_journal(engine)
     # Those in the window are still open, maybe with their bodies; they are told of until they are
     # delivered.
@@ -94,7 +94,7 @@ async def test_an_idle_queue_is_watched_too(make_engine: MakeEngine, caplog: Any
     assert (alarm.kind, alarm.queue) == ("retention_passed", "q")
     assert 0 < alarm.number == 300 - len(expired) < 100
     got = await drain(engine, "q", patience_ms=500)
-    await engine.parts.alarm_monitor.run_once()
+    await engine.parts.administration.alarm_monitor.run_once()
     assert engine.alarms() == []
     assert len(got) + len(await expired_in_journal(engine)) == 300
     assert any("action=alarm kind=retention_passed queue=q" in r.getMessage() for r in caplog.records)
@@ -104,13 +104,13 @@ async def test_messages_near_the_end_of_retention_raise_an_alarm(engine: Engine,
     monkeypatch.setattr(alarms, "NEAR", 0.01)  # of a minute: 0.6 s
     await sent_many(engine, 3, QueueSettings(partitions=1, retention_ms=60_000))
     await send(engine, "q", "later", delay_ms=3_600_000)
-    await engine.parts.alarm_monitor.run_once()
+    await engine.parts.administration.alarm_monitor.run_once()
     assert engine.alarms() == []
     await asyncio.sleep(1)
-    await engine.parts.alarm_monitor.run_once()
+    await engine.parts.administration.alarm_monitor.run_once()
     assert [(a.kind, a.queue, a.number) for a in engine.alarms()] == [("retention_near", "q", 3)]
     await drain(engine, "q", patience_ms=100)
-    await engine.parts.alarm_monitor.run_once()
+    await engine.parts.administration.alarm_monitor.run_once()
     assert engine.alarms() == [], "a delayed message is not late"
 
 
@@ -212,7 +212,7 @@ async def test_a_handle_of_before_the_renewal_is_stale_at_every_worker(make_engi
     await engine.log.delete_topics([before.topic])
 
     async def renewed() -> bool:
-        return await engine.parts.topic_guard.check(before)
+        return await engine.parts.administration.topic_guard.check(before)
 
     await eventually(renewed, within_s=20)
     for worker in (engine, other):
@@ -262,7 +262,7 @@ async def test_a_broker_that_knows_less_for_a_while_renews_no_queue(engine: Engi
 
     monkeypatch.setattr(log, "end_offsets", end_offsets)
     monkeypatch.setattr(log, "partition_count", partition_count)
-    assert not await engine.parts.topic_guard.check(queue)
+    assert not await engine.parts.administration.topic_guard.check(queue)
     assert engine.catalog.queues["q"].incarnation == queue.incarnation
     assert len(await drain(engine, "q")) == 20
 

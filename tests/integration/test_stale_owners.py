@@ -308,7 +308,7 @@ async def a_rebuild(other: Engine, start: Start, make_engine: MakeEngine, stack:
     one = await start(other)
     await one.run(one.engine.catalog.sync())
     for unit in other.catalog.queues["q"].units:
-        other.parts.owner._forget(unit)
+        other.parts.units.owner._forget(unit)
     wipe(stack, other)
     task = await one.stopped_at("rebuild.before_append", receive(one.engine, "q"))
     await eventually(lambda: _acks(other, 5))
@@ -350,9 +350,9 @@ async def a_redrive(other: Engine, start: Start, make_engine: MakeEngine, stack:
     await other.kill(BY, "q", [d.handle for d in await receive(other, "q", max=10)])
     one = await start(other)
     await one.run(one.engine.catalog.sync())
-    await other.parts.tasks.stop()
+    await other.parts.administration.tasks.stop()
     task = await one.stopped_at(point, one.engine.redrive(BY, "dlq", None, None, 0))
-    await other.parts.tasks.start()
+    await other.parts.administration.tasks.start()
 
     async def completed() -> bool:
         await other.catalog.sync()
@@ -410,7 +410,7 @@ def test_each_place_that_appends_or_deletes_a_topic_is_known_here() -> None:
         "catalog.append",
         "mover._move",
         "outbox.append",
-        "queues._adopt",  # deletes an empty topic; under `Change.check`, as _finish_delete
+        "topics._adopt",  # deletes an empty topic; under `Change.check`, as _finish_delete
         "queues._finish_delete",
         "sender._store",  # a sender is no owner: its message is what its client asked for, whenever it comes
         "snapshots._drop_replaced",  # tombstones of earlier epochs, which no reader uses after our position

@@ -142,7 +142,7 @@ async def test_what_a_deleted_tag_held_goes_though_redis_was_away(
         wrong.setattr(store, "close", refuse)
         with pytest.raises(EngineError):
             await engine.delete_tag(BY, "q", "t")
-    await engine.parts.alarm_monitor.run_once()
+    await engine.parts.administration.alarm_monitor.run_once()
     assert await held(engine, unit, tag) == []
     assert await store.known_tags(unit) == {0}
     # Nothing was taken from the tag that is left.
@@ -160,7 +160,7 @@ async def test_a_queue_deleted_while_redis_was_away_leaves_nothing(engine: Engin
         wrong.setattr(store, "forget", refuse)
         with pytest.raises(StoreUnavailable):
             await engine.delete_queue(BY, "q")
-    await engine.parts.alarm_monitor.run_once()
+    await engine.parts.administration.alarm_monitor.run_once()
 
     async def gone() -> bool:
         return not engine.catalog.unfinished and not await held(engine, queue.units[0], 0)

@@ -127,9 +127,9 @@ async def test_who_comes_when_redis_is_away_is_told_and_who_waits_goes_on(engine
         raise StateUnavailable("away")
 
     monkeypatch.setattr(Store, "receive", away)
-    engine.parts.receivable("", -1, 0)
+    engine.parts.units.receivable("", -1, 0)
     for queue in engine.catalog.by_incarnation:
-        engine.parts.receivable(queue, -1, 0)
+        engine.parts.units.receivable(queue, -1, 0)
     with pytest.raises(StoreUnavailable):
         await receive(engine, "q", wait_ms=4000)
     assert not old.done()
@@ -241,11 +241,11 @@ async def test_what_comes_while_the_journal_is_written_goes_with_the_next_write(
     handles = [one.handle for one in await receive(engine, "q", max=20)]
 
     async def owned() -> bool:
-        return bool(engine.parts.owner.owned)
+        return bool(engine.parts.units.owner.owned)
 
     await eventually(owned)
-    await asyncio.gather(*(service.stop() for service in engine.parts.owner._services))  # nobody else drains
-    (loader,) = engine.parts.owner.owned.values()
+    await asyncio.gather(*(service.stop() for service in engine.parts.units.owner._services))  # nobody else drains
+    (loader,) = engine.parts.units.owner.owned.values()
     await engine.ack(BY, "q", [handles.pop()])
     while await loader.outbox.drain():
         pass

@@ -177,7 +177,7 @@ async def test_an_outbox_that_nobody_drains_is_drained(make_engine: MakeEngine, 
     engine = await make_engine()
     await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
     await send(engine, "q", "a", "b")
-    await engine.parts.owner.stop()
+    await engine.parts.units.owner.stop()
     (got,) = await receive(engine, "q", max=1)
     await ack(engine, "q", [got])
     client, keys = raw(stack, engine)
@@ -235,7 +235,7 @@ async def still(make_engine: MakeEngine) -> Engine:
     (unit,) = engine.catalog.queues["q"].units
     counts = await engine.store.info(unit, engine.catalog.generation, [0, 1])
     assert [c.floor for c in counts] == [3, 5], "floors are in the journal"
-    await engine.parts.owner.stop()
+    await engine.parts.units.owner.stop()
     return engine
 
 

@@ -89,7 +89,7 @@ async def test_what_was_lent_is_delivered_in_order_from_the_window_or_the_log(mo
         back.extend(rows)
 
     monkeypatch.setattr(Returns, "rows", rows)
-    found, faults = await wire(Settings(secret=SECRET.decode())).deliveries.complete(queue, RED, [(1, received)], 30_000)
+    found, faults = await wire(Settings(secret=SECRET.decode())).messages.deliveries.complete(queue, RED, [(1, received)], 30_000)
 
     assert (ended, back) == ([(5, 77)], [(6, 77, 0)]) and isinstance(faults[1], LogUnavailable)
     assert [(d.offset, d.message.body, d.sent_at_ms, d.next_visible_at_ms) for d in found] == [

@@ -35,6 +35,10 @@ BATCH_CLOCK_MARGIN_MS = 10_000
 # for while it may still come.
 LOOK_AHEAD = 8_000
 LOOK_AHEAD_BYTES = 16_000_000
+# What is read at a time: small enough that decoding it does not hold up the requests of this
+# worker.
+CHUNK_RECORDS = 1_000
+CHUNK_BYTES = 2_000_000
 # A batch that others' records lie in has begun before its place tells: it is looked for so many
 # times as far back, and again. The first time no further back than LOOK_BACK: a place may be
 # forged.
