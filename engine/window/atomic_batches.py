@@ -117,10 +117,14 @@ async def assemble(counters: Counters, queue: Queue, chunk: Chunk, fetch: Fetch)
     messages = _noted(counters, queue, batches, chunk)
     await _look_back(batches, chunk, fetch)
     mark = messages[0].batch if messages and messages[0] is not None else None
+    grown = False
     while mark is not None and batches.whole(mark) is None and not chunk.at_end and _may_grow(chunk):
         more = await fetch(chunk.next_offset)
         messages += _noted(counters, queue, batches, more)
         chunk = Chunk([*chunk.records, *more.records], more.next_offset, more.at_end)
+        grown = True
+    if grown:  # it may have records now of batches that began before it
+        await _look_back(batches, chunk, fetch)
     if mark is not None and not batches.young(mark):
         await _look_ahead(batches, mark, chunk, fetch)
     held = -1

@@ -1,0 +1,91 @@
+"""The journal folded: repeats change nothing, a snapshot is the state, settled stays settled."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.journal.fold import TagState, UnitState
+from schemas.records import JournalEntry, JournalRecord, OpenDelivery
+from schemas.vocabulary import SETTLES, EventKind, Reason
+
+OFFSETS = st.integers(0, 12)
+KINDS = [kind for kind in EventKind if kind not in (EventKind.COPIED, EventKind.FLOOR, EventKind.PURGED)]
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> list[JournalEntry]:
+    """A journal as scripts write it: what is settled under a tag is never spoken of again."""
+    found = []
+    over: dict[int, set[int]] = {0: set(), 1: set()}
+    for seq in range(1, draw(st.integers(1, 25))):
+        tag = draw(st.integers(0, 1))
+        left = sorted(set(range(13)) - over[tag])
+        kind = draw(st.sampled_from([*KINDS, EventKind.FLOOR]))
+        if kind == EventKind.FLOOR:
+            below = draw(OFFSETS)
+            over[tag].update(range(below))
+            found.append(JournalEntry(seq, 1_000 + seq, kind.value, tag, [below], [], ""))
+            continue
+        if not left:
+            continue
+        offsets = sorted(draw(st.sets(st.sampled_from(left), min_size=1, max_size=4)))
+        if kind in SETTLES:
+            over[tag].update(offsets)
+        reason = Reason.KILLED.value if kind == EventKind.DYING else ""
+        found.append(JournalEntry(seq, 1_000 + seq, kind.value, tag, offsets, [5_000 + seq] * len(offsets), reason))
+    return found
+
+
+def folded(rows: list[JournalEntry], sizes: list[int]) -> UnitState:
+    """Folds rows in records of these sizes, the last size again and again."""
+    state, at = UnitState("q"), 0
+    while at < len(rows):
+        size = sizes.pop(0) if len(sizes) > 1 else max(1, sizes[0])
+        state.apply(JournalRecord("q", "0123456789ab", 0, rows[at : at + max(1, size)]))
+        at += max(1, size)
+    return state
+
+
+def plain(state: UnitState) -> bytes:
+    return msgspec.json.encode(msgspec.structs.replace(state.snapshot("0123456789ab", 0, 7)))
+
+
+@given(entries(), st.lists(st.integers(1, 5), min_size=1))
+@settings(max_examples=200, deadline=None)
+def test_the_state_does_not_depend_on_how_entries_lie_in_records_nor_on_repeats(rows: list[JournalEntry], sizes: list[int]) -> None:
+    whole = folded(rows, [len(rows) or 1])
+    parts = folded(rows, list(sizes))
+    parts.apply(JournalRecord("q", "0123456789ab", 0, rows))
+    assert plain(parts) == plain(whole)
+
+
+@given(entries(), st.integers(0, 25))
+@settings(max_examples=200, deadline=None)
+def test_a_snapshot_and_the_rest_give_what_all_entries_give(rows: list[JournalEntry], cut: int) -> None:
+    first = folded(rows[:cut], [1]) if rows[:cut] else UnitState("q")
+    again = UnitState.from_snapshot(first.snapshot("0123456789ab", 0, 7))
+    again.apply(JournalRecord("q", "0123456789ab", 0, rows))
+    assert plain(again) == plain(folded(rows, [3]) if rows else again)
+
+
+@given(entries())
+@settings(max_examples=200, deadline=None)
+def test_nothing_below_the_floor_is_open_and_nothing_settled_is_forgotten(rows: list[JournalEntry]) -> None:
+    over: dict[int, set[int]] = {0: set(), 1: set()}
+    state = UnitState()
+    for row in rows:
+        state.apply(JournalRecord("q", "0123456789ab", 0, [row]))
+        over[row.tag].update(range(row.offsets[0]) if row.kind == EventKind.FLOOR else row.offsets if row.kind in SETTLES else ())
+        tag = state.tag(row.tag)
+        tag.raise_floor(0)
+        assert {offset for offset in range(13) if offset < tag.floor or offset in tag.settled} == over[row.tag]
+        assert not over[row.tag] & tag.deliveries.keys()
+
+
+def test_a_delivery_that_was_given_back_is_uncounted() -> None:
+    tag = TagState()
+    for seq, kind in enumerate((EventKind.LEASED, EventKind.RETURNED, EventKind.LEASED, EventKind.LEASED, EventKind.RETURNED), 1):
+        tag.apply(JournalEntry(seq, 100 + seq, kind.value, 0, [4], [900 + seq], ""))
+    assert tag.deliveries == {4: OpenDelivery(4, 0, 1, 103, 0, 905)}

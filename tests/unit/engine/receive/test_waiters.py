@@ -1,0 +1,118 @@
+"""Wait lists: who is served by one call, what is left over, and when there is something to ask."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from engine.receive.waiters import FOREVER, LOOK_AGAIN_S, MAX_PARALLEL, MAX_PER_CALL, Waiter, WaitList, WaitLists
+from engine.rules.queue import Queue
+from engine.shapes import Delivery
+from schemas.records import Message, QueueRecord, TagRecord
+from state.replies import Probed
+
+DEFAULT = TagRecord(0, "default", 1, 0, [0, 0])
+QUEUE = Queue(QueueRecord("orders", "0123456789ab", "alice", 1, 2, 2, 0, 30_000, 7, 8, 9, 10, [DEFAULT], 1), "lw")
+
+
+def waiter(max: int = 1, lease_ms: int | None = None) -> Waiter:
+    return Waiter(max, lease_ms, asyncio.get_running_loop().create_future())
+
+
+def waiting(*waiters: Waiter, partitions: int = 2) -> WaitList:
+    found = WaitList(0, partitions)
+    found.waiters.extend(waiters)
+    return found
+
+
+def deliveries(count: int) -> list[Delivery]:
+    return [Delivery(f"id{n}", f"handle{n}", Message(b"%d" % n), 1, 1, 1, 1, 0, n, "", "") for n in range(count)]
+
+
+def probed(wait_ms: int | None, head_ms: int | None) -> Probed:
+    return Probed(wait_ms, head_ms, cursor=0, open=0, lent=0, bodies=0, bytes=0, seen=0, hungry=False, times=[])
+
+
+async def test_one_call_serves_those_with_one_lease_up_to_its_messages() -> None:
+    first, second, other = waiter(MAX_PER_CALL - 1), waiter(1), waiter(1, lease_ms=5)
+    line = waiting(first, second, other, partitions=1)
+    assert line.pop_batch(alone=False) == [first, second]
+    assert line.pop_batch(alone=False) == [other] and not line.waiters
+
+
+async def test_waiters_who_want_much_are_served_side_by_side_but_not_all() -> None:
+    all_of_them = [waiter(MAX_PER_CALL) for _ in range(MAX_PARALLEL + 2)]
+    line = waiting(*all_of_them, partitions=8)
+    assert line.pop_batch(alone=False) == all_of_them[:MAX_PARALLEL]
+
+
+async def test_who_has_gone_is_passed_over_and_alone_means_one() -> None:
+    gone, first, second = waiter(), waiter(), waiter()
+    gone.served.cancel()
+    line = waiting(gone, first, second)
+    assert line.pop_batch(alone=True) == [first]
+    line.requeue([first])
+    assert list(line.waiters) == [first, second]
+
+
+async def test_messages_go_to_waiters_in_order_and_what_is_left_to_those_behind() -> None:
+    first, second, behind = waiter(2), waiter(2), waiter(2)
+    line = waiting(behind)
+    first.served.cancel()
+    assert line.deliver([first, second], deliveries(3), fifo=False) == []
+    assert [d.offset for d in second.served.result()] == [0, 1]
+    assert [d.offset for d in behind.served.result()] == [2]
+
+
+async def test_in_a_fifo_queue_what_a_gone_waiter_leaves_goes_to_nobody_behind() -> None:
+    first, behind = waiter(2), waiter(2)
+    line = waiting(behind)
+    first.served.cancel()
+    assert [d.offset for d in line.deliver([first], deliveries(2), fifo=True)] == [0, 1]
+    assert not behind.served.done() and list(line.waiters) == [behind]
+
+
+async def test_a_waiter_whose_time_ends_while_it_is_served_waits_for_that() -> None:
+    one = waiter()
+    one.busy = True
+    one.give_up()
+    assert not one.served.done()
+    one.rest()
+    assert one.served.result() == []
+
+
+async def test_a_wake_up_during_a_look_is_not_overwritten_by_what_the_look_saw() -> None:
+    line, now = waiting(), 10.0
+    line.looked_at = now
+    line.learn(0, 0, probed(None, None), now)
+    line.learn(1, 0, probed(500, 700), now)
+    assert line.oldest([0, 1], now) == [] and line.next_look() == pytest.approx(10.5)
+    before = line.wakes[0]
+    line.wake(0, 600, now)
+    line.learn(0, before, probed(None, None), now)
+    assert line.oldest([0, 1], now) == [0] and line.next_look() == 0.0
+    line.forget(1)
+    assert line.oldest([0, 1], now) == [1, 0], "nothing is known of it, so it is asked first"
+
+
+async def test_partitions_that_rest_are_not_asked_and_everything_is_asked_now_and_then() -> None:
+    line, now = waiting(), 10.0
+    line.looked_at = now
+    for partition in (0, 1):
+        line.learn(partition, 0, probed(None, None), now)
+    assert line.due == [FOREVER, FOREVER] and line.next_look() == now + LOOK_AGAIN_S
+    assert (line.stale(now + LOOK_AGAIN_S - 0.1), line.stale(now + LOOK_AGAIN_S)) == (False, True)
+    line.rests[1] = now + 1
+    assert line.awake([0, 1], now) == [0]
+    assert line.awake([0, 1], now + 1) == [0, 1] and not line.rests
+
+
+async def test_a_queue_that_is_gone_tells_who_waits_that_there_is_nothing() -> None:
+    lists = WaitLists()
+    line, one = lists.for_tag(QUEUE, DEFAULT), waiter()
+    assert line is lists.for_tag(QUEUE, DEFAULT) and not lists.waits(QUEUE)
+    line.waiters.append(one)
+    assert lists.waits(QUEUE) and [*lists] == [line]
+    lists.drop_queue(QUEUE.incarnation)
+    assert one.served.result() == [] and not lists.waits(QUEUE) and [*lists] == []

@@ -1,0 +1,115 @@
+"""Every limit holds at its two ends and not one beyond; sizes are counted in encoded bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.errors import InvalidValue, MessageTooLarge
+from engine.rules.limits import (
+    ASKED,
+    MAX_BATCH_BYTES,
+    MAX_NAME,
+    MAX_QUEUE_NAME,
+    RANGES,
+    RESERVED_ATTRIBUTE,
+    check_asked,
+    check_attributes,
+    check_filter,
+    check_name,
+    check_send,
+    check_settings,
+    message_bytes,
+)
+from engine.shapes import QueueSettings, SendEntry
+from schemas.filters import Condition, Filter
+from schemas.records import Attribute, RedrivePolicy
+
+
+@pytest.mark.parametrize(("field", "bounds"), ASKED.items())
+def test_what_is_asked_for_has_both_ends(field: str, bounds: tuple[int, int]) -> None:
+    low, high = bounds
+    for good in (low, high, None):
+        check_asked(field, good)
+    for bad in (low - 1, high + 1):
+        with pytest.raises(InvalidValue) as refused:
+            check_asked(field, bad)
+        assert (refused.value.field, refused.value.limit, refused.value.given) == (field, [low, high], bad)
+
+
+@pytest.mark.parametrize(("field", "bounds"), RANGES.items())
+def test_a_setting_has_both_ends(field: str, bounds: tuple[int, int]) -> None:
+    low, high = bounds
+    for good in (low, high):
+        check_settings(QueueSettings(**{field: good}))  # type: ignore[arg-type]
+    for bad in (low - 1, high + 1):
+        with pytest.raises(InvalidValue) as refused:
+            check_settings(QueueSettings(**{field: bad}))  # type: ignore[arg-type]
+        assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        QueueSettings(redrive_policy=RedrivePolicy("dlq", 0)),
+        QueueSettings(redrive_policy=RedrivePolicy("-dlq", 1)),
+        QueueSettings(user_attributes={"": "x"}),
+        QueueSettings(user_attributes={"k": "x" * 1025}),
+        QueueSettings(user_attributes={f"k{n}": "" for n in range(51)}),
+        QueueSettings(labels={"k": "x" * 257}),
+    ],
+)
+def test_settings_out_of_bounds_are_refused(settings: QueueSettings) -> None:
+    with pytest.raises(InvalidValue):
+        check_settings(settings)
+
+
+@pytest.mark.parametrize("name", ["", "-a", ".a", "a/b", "a b", "ä", "a\n"])
+def test_a_name_is_plain(name: str) -> None:
+    with pytest.raises(InvalidValue):
+        check_name("name", name)
+
+
+def test_names_of_queues_may_be_longer_than_others() -> None:
+    check_name("name", "q" * MAX_QUEUE_NAME)
+    check_name("tag", "t" * MAX_NAME)
+    for field, length in (("name", MAX_QUEUE_NAME), ("tag", MAX_NAME)):
+        with pytest.raises(InvalidValue) as refused:
+            check_name(field, "x" * (length + 1))
+        assert refused.value.limit == length
+
+
+def test_a_size_is_that_of_the_encoded_bytes_of_body_and_attributes() -> None:
+    assert message_bytes(SendEntry(b"abc", {"é": Attribute("string", "ü".encode())})) == 3 + 2 + 6 + 2
+    entries = [SendEntry(b"x" * 100)] * 100
+    assert check_send(entries, 100) == 10_000
+    with pytest.raises(MessageTooLarge) as refused:
+        check_send([*entries[1:], SendEntry(b"x" * 99, {"a": Attribute("string", b"")})], 100)
+    assert (refused.value.limit, refused.value.given) == (100, 106)
+
+
+def test_a_batch_has_a_size_of_its_own() -> None:
+    half = SendEntry(b"x" * (MAX_BATCH_BYTES // 4))
+    assert check_send([half] * 4, MAX_BATCH_BYTES) == MAX_BATCH_BYTES
+    with pytest.raises(MessageTooLarge) as refused:
+        check_send([half] * 5, MAX_BATCH_BYTES)
+    assert refused.value.field == "messages"
+
+
+@pytest.mark.parametrize(
+    ("name", "type"),
+    [(RESERVED_ATTRIBUTE, "string"), ("with space", "string"), ("é", "string"), ("a", "text"), ("a", "string."), ("", "number")],
+)
+def test_an_attribute_out_of_bounds_is_refused(name: str, type: str) -> None:
+    check_attributes({"good": Attribute("Number.float", b"1")})
+    with pytest.raises(InvalidValue):
+        check_attributes({name: Attribute(type, b"1")})
+
+
+def test_a_filter_has_1_to_20_conditions_with_legal_names_and_types() -> None:
+    condition = Condition("colour", "string", b"red")
+    check_filter(None)
+    check_filter(Filter([condition] * 20))
+    check_filter(Filter([Condition("colour", "EMPTY", b"")]))
+    for bad in ([], [condition] * 21, [Condition("a b", "string", b"")], [Condition("a", "colour", b"")]):
+        with pytest.raises(InvalidValue):
+            check_filter(Filter(bad))

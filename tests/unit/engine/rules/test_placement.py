@@ -1,0 +1,38 @@
+"""Where messages go: turns of a standard queue, one place for a FIFO group and for all copies of a
+move.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from engine.rules.placement import RUN, Turn, fixed_partition, moved_partition
+from schemas.records import QueueRecord, TagRecord
+
+RECORD = QueueRecord("orders", "0123456789ab", "alice", 1, 2, 8, 0, 30_000, 7, 8, 9, 10, [TagRecord(0, "default", 1, 0, [0] * 8)], 1)
+FIFO = replace(RECORD, fifo=True, dedup_scope="group")
+
+
+def test_single_sends_stay_in_a_partition_for_a_run_and_then_take_the_next() -> None:
+    turn = Turn(6)
+    places = [turn.next(8, 1) for _ in range(3 * RUN)]
+    assert places == [6] * RUN + [7] * RUN + [0] * RUN
+
+
+def test_batches_of_a_run_take_another_partition_each_time() -> None:
+    turn = Turn(0)
+    assert [turn.next(3, RUN) for _ in range(7)] == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_a_fifo_group_has_one_partition_and_groups_are_spread_where_the_scope_lets_them() -> None:
+    assert fixed_partition(RECORD, "g") is None
+    assert {fixed_partition(replace(FIFO, dedup_scope="queue"), f"g{n}") for n in range(50)} == {0}
+    places = {group: fixed_partition(FIFO, group) for group in (f"g{n}" for n in range(200))}
+    assert set(places.values()) == set(range(8))
+    assert all(fixed_partition(FIFO, group) == place for group, place in places.items())
+
+
+def test_each_copy_of_a_move_goes_to_one_partition_and_a_group_keeps_its_own() -> None:
+    assert moved_partition(RECORD, None, "id", "default") == moved_partition(RECORD, "g", "id", "default")
+    assert len({moved_partition(RECORD, None, f"id{n}", "default") for n in range(100)}) == 8
+    assert moved_partition(FIFO, "g", "id", "default") == fixed_partition(FIFO, "g")
