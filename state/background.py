@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar, TypeVar
 
-from state.cancel import end
+from state.cancel import cancel_all
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Background:
 
     async def stop(self) -> None:
         """Ends all tasks."""
-        await end(*self._tasks)
+        await cancel_all(*self._tasks)
 
     def _told(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

@@ -1,4 +1,4 @@
-"""Ends tasks for sure: a cancellation may be swallowed below (a wait that completes at that
+"""Cancels tasks for sure: a cancellation may be swallowed below (a wait that completes at that
 moment), so it is repeated.
 
 Neighbours: every service's `stop`. Must not know what a task does.
@@ -10,7 +10,7 @@ import asyncio
 from typing import Any
 
 
-async def end(*tasks: asyncio.Future[Any] | None) -> None:
+async def cancel_all(*tasks: asyncio.Future[Any] | None) -> None:
     """Cancels tasks and returns when all have ended, however. None and ended ones are fine."""
     waiting = {task for task in tasks if task is not None and not task.done()}
     while waiting:

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import hiredis
 
 from state.background import Background
-from state.cancel import end
+from state.cancel import cancel_all
 from state.errors import StateUnavailable
 
 logger = logging.getLogger(__name__)
@@ -133,7 +133,7 @@ class Connection:
 
     async def stop(self) -> None:
         if self._keeper is not None:
-            await end(self._keeper)
+            await cancel_all(self._keeper)
             self._keeper = None
         if self._wire is not None:
             self._wire.close()

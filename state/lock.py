@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager, suppress
 import hiredis
 
 from state.background import Background
-from state.cancel import end
+from state.cancel import cancel_all
 from state.connection import Connection
 from state.errors import StateError, StateUnavailable
 from state.keys import lock_key
@@ -101,5 +101,5 @@ async def lock(connection: Connection, prefix: str, name: str, *, hold_ms: int, 
     try:
         yield hold
     finally:
-        await end(keeper)
+        await cancel_all(keeper)
         await hold.give_up()

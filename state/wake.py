@@ -15,7 +15,7 @@ import redis.asyncio
 from redis.exceptions import RedisError
 
 from state.background import Background
-from state.cancel import end
+from state.cancel import cancel_all
 from state.keys import wake_channel
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Wake:
 
     async def stop(self) -> None:
         if self._task is not None:
-            await end(self._task)
+            await cancel_all(self._task)
             self._task = None
 
     async def want(self, incarnation: str) -> None:

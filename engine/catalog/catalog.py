@@ -27,7 +27,7 @@ from engine.settings import Settings
 from schemas.records import GenerationRecord, KeyRecord, QueueRecord, TaskRecord
 from schemas.wire import UndecodableRecord, decode, encode
 from state.background import Background
-from state.cancel import end
+from state.cancel import cancel_all
 from state.connection import Connection
 from state.errors import StateError
 from state.lock import Hold, LockBusy, lock
@@ -162,7 +162,7 @@ class Catalog:
         return found
 
     async def stop(self) -> None:
-        await end(self._tail, self._repair, self._syncing)
+        await cancel_all(self._tail, self._repair, self._syncing)
         self._tail = self._repair = self._syncing = None
 
     async def _make_topics(self) -> None:

@@ -29,7 +29,7 @@ from engine.runtime.service import Periodic
 from schemas.records import JournalRecord, PositionRecord, SnapshotRecord
 from schemas.wire import AnyRecord, UndecodableRecord, decode, encode
 from state.background import Background
-from state.cancel import end
+from state.cancel import cancel_all
 from state.connection import Connection
 from state.errors import StateError
 from state.keys import Unit
@@ -94,7 +94,7 @@ class _Held:
         self.folded = FoldedJournal()
 
     async def stop(self) -> None:
-        await end(self.keeper)
+        await cancel_all(self.keeper)
         await self.hold.give_up()
 
 

@@ -24,7 +24,7 @@ from engine.runtime.clock import now_ms
 from engine.runtime.service import Periodic
 from engine.window.body_cache import BodyCache
 from state.background import Background
-from state.cancel import end
+from state.cancel import cancel_all
 from state.errors import Fenced, StateError, StateLost
 from state.keys import Unit
 from state.replies import MAX_OPEN, Probed, Received
@@ -115,7 +115,7 @@ class UnitOwner:
     async def stop(self) -> None:
         """Drains what is owned and gives it up."""
         await asyncio.gather(*(service.stop() for service in self._services))
-        await end(*self._loads.values(), *self._looking.values())
+        await cancel_all(*self._loads.values(), *self._looking.values())
         for loader in list(self.owned.values()):
             with contextlib.suppress(StateError, Unavailable):
                 while await loader.outbox.drain():

@@ -19,7 +19,7 @@ from engine.errors import LogUnavailable
 from engine.log.reader import Reader
 from engine.log.shapes import Chunk, TopicPartition
 from state.background import Background
-from state.cancel import end
+from state.cancel import cancel_all
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class Readers:
         """
         if self._tidier is not None:
             tidier, self._tidier = self._tidier, None
-            await end(tidier)
+            await cancel_all(tidier)
         for reader in self._all:
             reader.stopping = True
         await self._background.finished()

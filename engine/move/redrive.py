@@ -37,7 +37,7 @@ from schemas.records import Message, TaskRecord
 from schemas.vocabulary import TaskStatus
 from schemas.wire import UndecodableRecord, decode_message
 from state.background import Background
-from state.cancel import end
+from state.cancel import cancel_all
 from state.connection import Connection
 from state.errors import StateError
 from state.lock import LockBusy, lock
@@ -89,7 +89,7 @@ class Tasks:
             self._runner = self._background.keep(self._loop, "run_tasks")
 
     async def stop(self) -> None:
-        await end(self._runner, *self._running.values())
+        await cancel_all(self._runner, *self._running.values())
         self._runner = None
 
     async def redrive(

@@ -27,7 +27,7 @@ from schemas.records import GenerationRecord, JournalEntry, JournalRecord
 from schemas.vocabulary import EventKind, Reason
 from schemas.wire import AnyRecord, UndecodableRecord, decode_message
 from state.background import Background
-from state.cancel import end
+from state.cancel import cancel_all
 from state.connection import Connection
 from state.errors import StateError
 from state.keys import Unit
@@ -222,7 +222,7 @@ class Rebuilder:
                 await self._restore(queues, mine, older)
             finally:
                 self._held.difference_update(mine)
-                await end(keeper)
+                await cancel_all(keeper)
         return others
 
     async def _keep(self, units: list[Unit]) -> None:

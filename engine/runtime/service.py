@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from state.background import Background
-from state.cancel import end
+from state.cancel import cancel_all
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Periodic:
     async def stop(self) -> None:
         """Cancels the round under way and returns when it has ended."""
         task, self._task = self._task, None
-        await end(task)
+        await cancel_all(task)
 
     async def _loop(self) -> None:
         pause_s = self._first_s
