@@ -99,14 +99,14 @@ class UnitOwner:
         self._loads: dict[Unit, asyncio.Task[None]] = {}
         self._lag = LagReporter(parts.prefix, parts.log, parts.store, parts.catalog)
         self._background = Background()
-        jobs = (
-            (self._own_all, TICK_S),
-            (self._drain_all, DRAIN_S),
-            (self._poll_ends, ENDS_S),
-            (self._report_lag, FLOORS_S),
-            (self._count_workers, COUNT_S),
-        )
-        self._services = [Periodic(job.__name__, job, every_s, quiet=(StateError, Unavailable)) for job, every_s in jobs]
+        jobs: dict[str, tuple[Callable[[], Awaitable[None]], float]] = {
+            "own": (self._own_all, TICK_S),
+            "drain": (self._drain_all, DRAIN_S),
+            "poll_ends": (self._poll_ends, ENDS_S),
+            "report_lag": (lambda: self._lag.commit(list(self.owned.values())), FLOORS_S),
+            "count_workers": (self._count_workers, COUNT_S),
+        }
+        self._services = [Periodic(name, job, every_s, quiet=(StateError, Unavailable)) for name, (job, every_s) in jobs.items()]
 
     async def start(self) -> None:
         for service in self._services:
@@ -390,9 +390,6 @@ class UnitOwner:
         before, store.alone = store.alone, bodies.is_only_worker
         if before and not store.alone:
             await store.wake({unit.incarnation for unit in self._used})
-
-    async def _report_lag(self) -> None:
-        await self._lag.commit(list(self.owned.values()))
 
     def forget_queue(self, queue: Queue) -> None:
         """A queue is gone: none of its units is owned any more."""

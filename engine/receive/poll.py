@@ -63,8 +63,7 @@ class Poller:
     async def poll(
         self, queue: Queue, tag: TagRecord, line: WaitList, max: int, lease_ms: int | None, *, everywhere: bool, callers: int = 1
     ) -> Leases:
-        """Asks partitions that may have something; with `everywhere`, those that seem to have
-        nothing too before it gives up.
+        """Asks partitions that may have something; with `everywhere`, then also the others.
 
         The oldest messages first, so a quiet partition is not behind a busy one: for several
         callers as few partitions as may do, then all others at once; for one caller exactly. Raises
