@@ -21,6 +21,7 @@ from engine.shapes import (
     Edit,
     EntryResult,
     ExtendEntry,
+    Late,
     Page,
     Peeked,
     Principal,
@@ -253,31 +254,33 @@ class Engine:
         """
         self._receiver.undelivered(lent)
 
-    async def ack(self, by: Principal, queue: str, handles: list[str], *, late: bool = True) -> list[EntryResult]:
-        """Settles messages. `late`: a handle whose lease has lapsed counts until the message is
-        delivered again.
-        """
+    # Verbs on handles answer each by itself. `all_or_none`: instead they raise what is wrong with
+    # the first handle that is INVALID, and change nothing.
+
+    async def ack(
+        self, by: Principal, queue: str, handles: list[str], *, late: Late = Late.ALWAYS, all_or_none: bool = False
+    ) -> list[EntryResult]:
+        """Settles messages."""
         found = self._known(by, Verb.ACK, queue) or await self._queue(by, Verb.ACK, queue)
-        return await self._leases.ack(found, handles, late=late)
+        return await self._leases.ack(found, handles, late=late, all_or_none=all_or_none)
 
-    async def settled(self, by: Principal, queue: str, handles: list[str]) -> list[bool]:
-        """Whether the message of each handle is settled under its tag: what makes a stale handle
-        one that did its work before.
-        """
-        return await self._leases.settled(await self._queue(by, Verb.ACK, queue), handles)
+    async def extend(
+        self, by: Principal, queue: str, entries: list[ExtendEntry], *, late: Late = Late.ALWAYS, all_or_none: bool = False
+    ) -> list[EntryResult]:
+        """Gives leases a new length from now."""
+        return await self._leases.extend(await self._queue(by, Verb.EXTEND, queue), entries, late=late, all_or_none=all_or_none)
 
-    async def extend(self, by: Principal, queue: str, entries: list[ExtendEntry], *, late: bool = True) -> list[EntryResult]:
-        """Gives leases a new length from now; `late` as in ack."""
-        return await self._leases.extend(await self._queue(by, Verb.EXTEND, queue), entries, late=late)
+    async def release(
+        self, by: Principal, queue: str, handles: list[str], delay_ms: int = 0, *, all_or_none: bool = False
+    ) -> list[EntryResult]:
+        """Gives messages back, receivable after `delay_ms`."""
+        return await self._leases.release(await self._queue(by, Verb.RELEASE, queue), handles, delay_ms, all_or_none=all_or_none)
 
-    async def release(self, by: Principal, queue: str, handles: list[str], delay_ms: int = 0) -> list[EntryResult]:
-        return await self._leases.release(await self._queue(by, Verb.RELEASE, queue), handles, delay_ms)
-
-    async def kill(self, by: Principal, queue: str, handles: list[str]) -> list[EntryResult]:
+    async def kill(self, by: Principal, queue: str, handles: list[str], *, all_or_none: bool = False) -> list[EntryResult]:
         """Sends messages to the dead-letter queue now; ok = it has them. Raises NotAllowedOnQueue
         without a policy.
         """
-        return await self._leases.kill(await self._queue(by, Verb.KILL, queue), handles)
+        return await self._leases.kill(await self._queue(by, Verb.KILL, queue), handles, all_or_none=all_or_none)
 
     async def peek(self, by: Principal, queue: str, id_or_handle: str, tag: str | None) -> Peeked:
         found = await self._queue(by, Verb.PEEK, queue)

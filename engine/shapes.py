@@ -8,9 +8,11 @@ not know any dialect.
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum, auto
 
 from msgspec import Struct, field
 
+from engine.errors import EngineError
 from schemas.filters import Filter
 from schemas.records import Attribute, Grant, Message, QueueRecord, RedrivePolicy, TaskRecord
 
@@ -126,12 +128,21 @@ class Delivery(Struct, frozen=True, gc=False):
 
 class EntryResult(Struct, frozen=True, gc=False):
     """What became of one handle: `status` is an EntryStatus word; `next_visible_at_ms` after extend
-    and release.
+    and release; `error` says why one is INVALID.
     """
 
     handle: str
     status: str
     next_visible_at_ms: int | None = None
+    error: EngineError | None = None
+
+
+class Late(Enum):
+    """Whether a handle counts whose lease has run out, until its message is delivered again."""
+
+    ALWAYS = auto()
+    NEVER = auto()  # it is LAPSED; so is one whose message was delivered again and is not settled
+    BY_QUEUE = auto()  # not in a FIFO queue
 
 
 class ExtendEntry(Struct, frozen=True, gc=False):

@@ -18,7 +18,7 @@ import msgspec
 from engine.log import Log
 from engine.receive.leases import Leases
 from engine.rules.queue import Queue
-from engine.shapes import Delivery, ExtendEntry
+from engine.shapes import Delivery, ExtendEntry, Late
 from engine.window.window import Window
 from schemas.records import Message, TagRecord
 from schemas.vocabulary import EntryStatus, MessageState
@@ -69,7 +69,7 @@ class Attempts:
             self._kept.pop(key, None)
             return []
         entries = [ExtendEntry(one.handle, _lease_ms(queue, one, lease_ms)) for one in whole]
-        results = await self._leases.extend(queue, entries, late=False)
+        results = await self._leases.extend(queue, entries, late=Late.NEVER)
         if any(result.status != EntryStatus.OK for result in results):
             self._kept.pop(key, None)
             return []

@@ -1,29 +1,29 @@
 """ack, extend, release, kill: what the holder of a receipt handle may do, one or up to 100 at a
 time.
 
-A malformed handle, or one of another queue, fails the whole request before anything is changed; a
-stale one is an answer of its own (EntryStatus). Neighbours: scripts of the same names; `mover.py`
-moves what is killed. Must not know HTTP.
+Each handle has an answer of its own (EntryStatus): a malformed one, or one of another queue, is
+INVALID and says why; one that is given twice has the same answer twice. Neighbours: scripts of the
+same names; `mover.py` moves what is killed. Must not know HTTP.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from itertools import starmap
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
 from engine.catalog.catalog import Catalog
-from engine.errors import InvalidHandle, InvalidValue, NotAllowedOnQueue
+from engine.errors import EngineError, InvalidHandle, InvalidValue, NotAllowedOnQueue
 from engine.receive.acks import Acks
 from engine.rules.ids import Ids
 from engine.rules.limits import check_asked
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from engine.runtime.signals import Signal
-from engine.shapes import EntryResult, ExtendEntry
+from engine.shapes import EntryResult, ExtendEntry, Late
 from engine.window.body_cache import BodyCache
 from engine.window.window import MOVER_LEASE_MS, Window
 from schemas.identity import BadIdentity, Handle
@@ -37,6 +37,9 @@ T = TypeVar("T")
 _Call = Callable[[Unit, int, int, Sequence[int]], Awaitable[list[T]]]
 # Of a handle that holds nothing any more: no queue has it.
 _NO_TAG = -1
+_NONE_REFUSED: Mapping[str, EngineError] = {}
+# The queue, texts and handles that count, and by text why another does not.
+_Parsed: TypeAlias = tuple[Queue, Sequence[str], list[Handle], Mapping[str, EngineError]]
 MoveDead = Callable[[Queue, TagRecord, int, Sequence[Dying]], Coroutine[Any, Any, None]]
 
 
@@ -68,36 +71,50 @@ class Leases:
         self._receivable = receivable
         self._acks = Acks(store)
 
-    async def _parse(self, queue: Queue, texts: Sequence[str]) -> tuple[Queue, list[Handle]]:
-        """The handles, and the queue as it is now if one is of a life of it that this worker had
-        not heard of.
+    async def _parse(self, queue: Queue, texts: Sequence[str], *, all_or_none: bool) -> _Parsed:
+        """The handles and their texts, each once; why others are none; and the queue as it is now
+        if a handle is of a life of it that this worker had not heard of.
 
-        One of a queue that is no more, or of a life that is over, is stale: it holds nothing.
-        Raises InvalidHandle, InvalidValue.
+        A handle of a queue that is no more, or of a life that is over, is stale: it holds nothing.
+        `all_or_none`: raises InvalidHandle for the first that is none.
         """
         check_asked("handles", len(texts))
-        if len(set(texts)) != len(texts):
-            raise InvalidValue("handles must be distinct", field="handles", given=len(texts))
         handles: list[Handle] = []
-        parse, secret, incarnation, text, others = Handle.parse, self._ids.secret, queue.incarnation, "", False
-        try:
-            for text in texts:
-                handle = parse(text, secret)
-                others = others or handle.incarnation != incarnation
-                handles.append(handle)
-        except BadIdentity as error:
-            raise InvalidHandle(f"not a receipt handle: {error}", field="handles", given=text) from None
-        return (queue, handles) if not others else await self._of_others(queue, texts, handles)
+        parse, secret, incarnation, others = Handle.parse, self._ids.secret, queue.incarnation, False
+        if len(set(texts)) == len(texts):
+            try:
+                for text in texts:
+                    handle = parse(text, secret)
+                    others = others or handle.incarnation != incarnation
+                    handles.append(handle)
+            except BadIdentity:
+                others = True
+            if not others:
+                return queue, texts, handles, _NONE_REFUSED
+        return await self._parse_each(queue, list(dict.fromkeys(texts)), all_or_none=all_or_none)
 
-    async def _of_others(self, queue: Queue, texts: Sequence[str], handles: Sequence[Handle]) -> tuple[Queue, list[Handle]]:
-        catalog = self._catalog
-        if any(handle.incarnation not in catalog.by_incarnation for handle in handles):
+    async def _parse_each(self, queue: Queue, texts: Sequence[str], *, all_or_none: bool) -> _Parsed:
+        """As `_parse`, for texts of which some may be wrong."""
+        catalog, good, refused = self._catalog, dict[str, Handle](), dict[str, EngineError]()
+        for text in texts:
+            try:
+                good[text] = Handle.parse(text, self._ids.secret)
+            except BadIdentity as error:
+                refused[text] = InvalidHandle(f"not a receipt handle: {error}", field="handles", given=text)
+        if any(handle.incarnation not in catalog.by_incarnation for handle in good.values()):
             await catalog.sync()
             queue = catalog.queues.get(queue.name, queue)
-        for handle, text in zip(handles, texts, strict=True):
-            if handle.incarnation != queue.incarnation and handle.incarnation in catalog.by_incarnation:
-                raise InvalidHandle(f"this handle is not of queue {queue.name!r}", field="handles", given=text)
-        return queue, [h if h.incarnation == queue.incarnation else msgspec.structs.replace(h, tag=_NO_TAG) for h in handles]
+        for text, handle in list(good.items()):
+            if handle.incarnation == queue.incarnation:
+                continue
+            if handle.incarnation in catalog.by_incarnation:
+                refused[text] = InvalidHandle(f"this handle is not of queue {queue.name!r}", field="handles", given=text)
+                del good[text]
+            else:
+                good[text] = msgspec.structs.replace(handle, tag=_NO_TAG)
+        if all_or_none and refused:
+            raise next(refused[text] for text in texts if text in refused)
+        return queue, list(good), list(good.values()), refused
 
     def _each(self, queue: Queue, handles: Sequence[Handle], call: _Call[T], missing: T) -> Awaitable[list[T]]:
         """Runs `call(unit, generation, tag, indexes)` once per unit and tag; results in the order
@@ -130,40 +147,48 @@ class Leases:
         self._note_use(queue, partition)
         return self._window.call(queue, lambda g: call(unit, g, tag, indexes))
 
-    async def ack(self, queue: Queue, texts: Sequence[str], *, late: bool = True) -> list[EntryResult]:
-        """Settles messages. `late`: a handle whose lease has lapsed counts until the message is
-        delivered again.
+    async def ack(self, queue: Queue, texts: Sequence[str], *, late: Late = Late.ALWAYS, all_or_none: bool = False) -> list[EntryResult]:
+        """Settles messages. With `durable_acks` the answer waits until the journal in Kafka has it.
 
-        With `durable_acks` the answer waits until the journal in Kafka has it. Raises
-        LogUnavailable when that takes over 5 s: the messages are settled, but a loss of Redis might
-        forget it.
+        Raises LogUnavailable when that takes over 5 s: the messages are settled, but a loss of
+        Redis might forget it.
         """
-        queue, handles = await self._parse(queue, texts)
+        queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
+        counts = late is Late.ALWAYS or (late is Late.BY_QUEUE and not queue.record.fifo)
         pairs = [(handle.offset, handle.nonce) for handle in handles]
         written: list[tuple[int, int]] = []
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[str]:
             mine = pairs if len(indexes) == len(pairs) else [pairs[i] for i in indexes]
-            acked = await self._acks.ack(unit, g, tag, mine, late=late)
+            acked = await self._acks.ack(unit, g, tag, mine, late=counts)
             if acked.seq:
                 written.append((unit.partition, acked.seq))
                 self._bodies.settle(unit, mine)
             return acked.words
 
         words = await self._each(queue, handles, call, EntryStatus.STALE.value)
+        if not counts and EntryStatus.STALE in words:
+            words = await self._with_lapsed(queue, handles, words)
         if queue.record.durable_acks:
             # Not within the call: a loss of state while waiting must not make the ack again, which
             # is done.
             await asyncio.gather(*(self._wait_journaled(queue, partition, seq) for partition, seq in written))
         if queue.record.fifo:
             self._woken(queue, handles)
-        return list(starmap(EntryResult, zip(texts, words, strict=True)))
+        return _answers(texts, list(starmap(EntryResult, zip(good, words, strict=True))), refused)
 
-    async def settled(self, queue: Queue, texts: Sequence[str]) -> list[bool]:
+    async def _with_lapsed(self, queue: Queue, handles: Sequence[Handle], words: Sequence[str]) -> list[str]:
+        """The words of acks that were not to count late: a stale handle whose message is not
+        settled has lapsed, since the message was delivered again.
+        """
+        stale = [index for index, word in enumerate(words) if word == EntryStatus.STALE]
+        settled = dict(zip(stale, await self._settled(queue, [handles[index] for index in stale]), strict=True))
+        return [word if settled.get(index, True) else EntryStatus.LAPSED.value for index, word in enumerate(words)]
+
+    async def _settled(self, queue: Queue, handles: Sequence[Handle]) -> list[bool]:
         """Whether the message of each handle is settled under the handle's tag; also when the tag
         is gone.
         """
-        queue, handles = await self._parse(queue, texts)
         store = self._store
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[bool]:
@@ -176,44 +201,53 @@ class Leases:
         for partition in {handle.partition for handle in handles}:
             self._receivable(queue.incarnation, partition, 0)
 
-    async def extend(self, queue: Queue, entries: Sequence[ExtendEntry], *, late: bool = True) -> list[EntryResult]:
-        """Counts each lease anew from now; 0 = receivable at once. Raises InvalidValue, which
-        changes nothing.
+    async def extend(
+        self, queue: Queue, entries: Sequence[ExtendEntry], *, late: Late = Late.ALWAYS, all_or_none: bool = False
+    ) -> list[EntryResult]:
+        """Counts each lease anew from now; 0 = receivable at once; of two entries with one handle
+        the last counts. Raises InvalidValue, which changes nothing.
         """
         texts = [entry.handle for entry in entries]
-        queue, handles = await self._parse(queue, texts)
+        queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
         for entry in entries:
             check_asked("lease_ms", entry.lease_ms)
-        for entry, handle in zip(entries, handles, strict=True):
-            _check_in_all(entry, handle)
+        counts = late is Late.ALWAYS or (late is Late.BY_QUEUE and not queue.record.fifo)
+        wanted = dict(zip(texts, entries, strict=True))
+        too_long = {text: error for text, handle in zip(good, handles, strict=True) if (error := _too_long(wanted[text], handle))}
+        if too_long:
+            if all_or_none:
+                raise next(iter(too_long.values()))
+            refused = {**refused, **too_long}
+            handles = [handle for text, handle in zip(good, handles, strict=True) if text not in too_long]
+            good = [text for text in good if text not in too_long]
         store = self._store
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[tuple[str, int]]:
-            rows = [(handles[i].offset, handles[i].nonce, entries[i].lease_ms) for i in indexes]
-            return [(e.status, e.time_ms) for e in await store.extend(unit, g, tag, rows, late=late)]
+            rows = [(handles[i].offset, handles[i].nonce, wanted[good[i]].lease_ms) for i in indexes]
+            return [(e.status, e.time_ms) for e in await store.extend(unit, g, tag, rows, late=counts)]
 
         results = await self._each(queue, handles, call, (EntryStatus.STALE.value, 0))
-        return [EntryResult(text, word, time or None) for text, (word, time) in zip(texts, results, strict=True)]
+        return _answers(texts, [EntryResult(text, word, time or None) for text, (word, time) in zip(good, results, strict=True)], refused)
 
-    async def release(self, queue: Queue, texts: Sequence[str], delay_ms: int, *, late: bool = True) -> list[EntryResult]:
+    async def release(self, queue: Queue, texts: Sequence[str], delay_ms: int, *, all_or_none: bool = False) -> list[EntryResult]:
         """Gives messages back, receivable after `delay_ms`; their counts stay."""
-        queue, handles = await self._parse(queue, texts)
+        queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
         check_asked("delay_ms", delay_ms)
         store = self._store
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[tuple[str, int]]:
             pairs = [(handles[i].offset, handles[i].nonce) for i in indexes]
-            return [(e.status, e.time_ms) for e in await store.release(unit, g, tag, pairs, delay_ms=delay_ms, late=late)]
+            return [(e.status, e.time_ms) for e in await store.release(unit, g, tag, pairs, delay_ms=delay_ms)]
 
         results = await self._each(queue, handles, call, (EntryStatus.STALE.value, 0))
         self._woken(queue, handles)
-        return [EntryResult(text, word, time or None) for text, (word, time) in zip(texts, results, strict=True)]
+        return _answers(texts, [EntryResult(text, word, time or None) for text, (word, time) in zip(good, results, strict=True)], refused)
 
-    async def kill(self, queue: Queue, texts: Sequence[str], *, late: bool = True) -> list[EntryResult]:
+    async def kill(self, queue: Queue, texts: Sequence[str], *, all_or_none: bool = False) -> list[EntryResult]:
         """Sends messages to the dead-letter queue now. Raises NotAllowedOnQueue without a redrive
         policy that works.
         """
-        queue, handles = await self._parse(queue, texts)
+        queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
         policy = queue.record.redrive_policy
         if policy is None:
             raise NotAllowedOnQueue(
@@ -229,7 +263,7 @@ class Leases:
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[str]:
             pairs = [(handles[i].offset, handles[i].nonce) for i in indexes]
-            killed = await store.kill(unit, g, tag, pairs, move_ms=MOVER_LEASE_MS, late=late)
+            killed = await store.kill(unit, g, tag, pairs, move_ms=MOVER_LEASE_MS)
             dying = [k.dying for k in killed if k.status == EntryStatus.OK]
             if dying:
                 record = next(t for t in queue.tags if t.id == tag)
@@ -237,20 +271,30 @@ class Leases:
             return [k.status for k in killed]
 
         words = await self._each(queue, handles, call, EntryStatus.STALE.value)
-        return [EntryResult(text, word) for text, word in zip(texts, words, strict=True)]
+        return _answers(texts, [EntryResult(text, word) for text, word in zip(good, words, strict=True)], refused)
 
 
-def _check_in_all(entry: ExtendEntry, handle: Handle) -> None:
-    """Clocks of ours and of Redis are close enough for a bound of hours; a handle without a time is
-    not bound.
+def _answers(texts: Sequence[str], results: list[EntryResult], refused: Mapping[str, EngineError]) -> list[EntryResult]:
+    """An answer for each of `texts`, in order."""
+    if len(results) == len(texts):
+        return results
+    by_text = {result.handle: result for result in results}
+    by_text.update({text: EntryResult(text, EntryStatus.INVALID.value, error=error) for text, error in refused.items()})
+    return [by_text[text] for text in texts]
+
+
+def _too_long(entry: ExtendEntry, handle: Handle) -> InvalidValue | None:
+    """Why the lease may not end so late. Clocks of ours and of Redis are close enough for a bound
+    of hours; a handle without a time is not bound.
     """
     if entry.in_all_s is None or not handle.lent_at_ms:
-        return
+        return None
     so_far_s = max(0, now_ms() - handle.lent_at_ms) // 1000
-    if so_far_s + entry.lease_ms / 1000 > entry.in_all_s:
-        raise InvalidValue(
-            f"the lease may end {entry.in_all_s} s after the delivery began, {so_far_s} s ago",
-            field="lease_ms",
-            limit=entry.in_all_s,
-            given=entry.lease_ms,
-        )
+    if so_far_s + entry.lease_ms / 1000 <= entry.in_all_s:
+        return None
+    return InvalidValue(
+        f"the lease may end {entry.in_all_s} s after the delivery began, {so_far_s} s ago",
+        field="lease_ms",
+        limit=entry.in_all_s,
+        given=entry.lease_ms,
+    )

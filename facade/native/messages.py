@@ -51,25 +51,26 @@ async def receive(engine: Engine, call: Call) -> Answer:
 
 async def ack(engine: Engine, call: Call) -> Answer:
     """Settle messages."""
-    return Answer(results_reply(await engine.ack(call.by, call.path["queue"], distinct(call.body.handles, _HANDLES))))
+    return Answer(results_reply(await engine.ack(call.by, call.path["queue"], distinct(call.body.handles, _HANDLES), all_or_none=True)))
 
 
 async def extend(engine: Engine, call: Call) -> Answer:
     """Give leases a new length from now."""
     entries = [ExtendEntry(entry.handle, to_ms(entry.lease_seconds) or 0) for entry in call.body.entries]
     distinct([entry.handle for entry in entries], "entries[{}].handle")
-    return Answer(results_reply(await engine.extend(call.by, call.path["queue"], entries)))
+    return Answer(results_reply(await engine.extend(call.by, call.path["queue"], entries, all_or_none=True)))
 
 
 async def release(engine: Engine, call: Call) -> Answer:
     """Give messages back."""
     handles = distinct(call.body.handles, _HANDLES)
-    return Answer(results_reply(await engine.release(call.by, call.path["queue"], handles, to_ms(call.body.delay_seconds) or 0)))
+    delay_ms = to_ms(call.body.delay_seconds) or 0
+    return Answer(results_reply(await engine.release(call.by, call.path["queue"], handles, delay_ms, all_or_none=True)))
 
 
 async def kill(engine: Engine, call: Call) -> Answer:
     """Send messages to the dead-letter queue now."""
-    return Answer(results_reply(await engine.kill(call.by, call.path["queue"], distinct(call.body.handles, _HANDLES))))
+    return Answer(results_reply(await engine.kill(call.by, call.path["queue"], distinct(call.body.handles, _HANDLES), all_or_none=True)))
 
 
 async def peek(engine: Engine, call: Call) -> Answer:

@@ -2,18 +2,16 @@
 do.
 
 In a FIFO queue a handle whose lease is over does nothing: what it holds may be with somebody else,
-and what follows must wait. The engine refuses a whole request for one malformed handle, or one
-lease that is too long in all; SQS fails that entry alone, so such a batch is asked again one by
-one. Neighbours: `errors` says what becomes of a status. This module must not know HTTP.
+and what follows must wait. Neighbours: `errors` says what becomes of a status. This module must not
+know HTTP.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, TypeVar
 
-from engine.errors import EngineError, InvalidHandle, InvalidValue
-from engine.shapes import EntryResult, ExtendEntry
+from engine.shapes import EntryResult, ExtendEntry, Late
 from facade.sqs.batches import by_id, failed
 from facade.sqs.call import Call
 from facade.sqs.errors import CHANGED, DELETED, INVALID_HANDLE, Shape, SqsError, missing, sqs_error
@@ -27,43 +25,17 @@ from schemas.vocabulary import EntryStatus
 if TYPE_CHECKING:
     from engine.engine import Engine
 
-_Wish = TypeVar("_Wish")  # what the engine gets for a handle: of a delete the handle itself
-_Ask = Callable[[list[_Wish]], Coroutine[Any, Any, list[EntryResult]]]
-_Read = Callable[[HandleEntry | OfHandle], _Wish]
+_T = TypeVar("_T")
 _Outcomes = Mapping[str, Shape | None]
 _NOT_IN_FLIGHT = "Message does not exist or is not available for visibility timeout change."
 
 
-def _deleting(engine: Engine, call: Call) -> _Ask[str]:
-    queue = call.place.of_url(call.body.queue_url).queue
-
-    async def ask(handles: list[str]) -> list[EntryResult]:
-        fifo = (engine.known(queue) or await engine.record(queue)).fifo
-        results = await engine.ack(call.by, queue, handles, late=not fifo)
-        return await _told_apart(engine, call, queue, results) if fifo else results
-
-    return ask
+def _delete(engine: Engine, call: Call, handles: list[str]) -> Awaitable[list[EntryResult]]:
+    return engine.ack(call.by, call.place.of_url(call.body.queue_url).queue, handles, late=Late.BY_QUEUE)
 
 
-async def _told_apart(engine: Engine, call: Call, queue: str, results: list[EntryResult]) -> list[EntryResult]:
-    """Results of a FIFO queue's deletes: a handle that did its work before stays stale, one
-    received again since is lapsed.
-    """
-    stale = [result.handle for result in results if result.status == EntryStatus.STALE]
-    if not stale:
-        return results
-    settled = dict(zip(stale, await engine.settled(call.by, queue, stale), strict=True))
-    return [result if settled.get(result.handle, True) else EntryResult(result.handle, EntryStatus.LAPSED) for result in results]
-
-
-def _changing(engine: Engine, call: Call) -> _Ask[ExtendEntry]:
-    queue = call.place.of_url(call.body.queue_url).queue
-
-    async def ask(entries: list[ExtendEntry]) -> list[EntryResult]:
-        fifo = (engine.known(queue) or await engine.record(queue)).fifo
-        return await engine.extend(call.by, queue, entries, late=not fifo)
-
-    return ask
+def _change(engine: Engine, call: Call, entries: list[ExtendEntry]) -> Awaitable[list[EntryResult]]:
+    return engine.extend(call.by, call.place.of_url(call.body.queue_url).queue, entries, late=Late.BY_QUEUE)
 
 
 def _handle(given: HandleEntry | OfHandle) -> str:
@@ -85,80 +57,68 @@ def _extension(given: HandleEntry | OfHandle) -> ExtendEntry:
     return ExtendEntry(handle, lease_ms, VISIBILITY_SECONDS[1])
 
 
-def _refusal(result: EntryResult, outcomes: _Outcomes) -> SqsError | None:
-    shape = outcomes[result.status]
-    if shape is None:
-        return None
-    if shape is INVALID_HANDLE:
-        return SqsError(shape, handle_text(result.handle))
+def _read(given: Mapping[str, HandleEntry], read: Callable[[HandleEntry], _T]) -> tuple[dict[str, _T], list[FailedReply]]:
+    """What the entries of a batch ask for, by their ids; and those that can't be read."""
+    wanted: dict[str, _T] = {}
+    bad: list[FailedReply] = []
+    for entry_id, entry in given.items():
+        try:
+            wanted[entry_id] = read(entry)
+        except SqsError as error:
+            bad.append(failed(entry_id, error))
+    return wanted, bad
+
+
+def _refusal(result: EntryResult, shape: Shape, outcomes: _Outcomes) -> SqsError:
+    if result.error is not None:
+        return sqs_error(result.error)
     expired = result.status == EntryStatus.LAPSED and outcomes is DELETED
     reason = "The receipt handle has expired." if expired else _NOT_IN_FLIGHT
     return SqsError(shape, value_text("ReceiptHandle", result.handle, reason))
 
 
-async def _one(ask: _Ask[_Wish], wish: _Wish, outcomes: _Outcomes) -> Output:
-    (result,) = await ask([wish])
-    refusal = _refusal(result, outcomes)
-    if refusal is not None:
-        raise refusal
+def _one(results: list[EntryResult], outcomes: _Outcomes) -> Output:
+    shape = outcomes[results[0].status]
+    if shape is not None:
+        raise _refusal(results[0], shape, outcomes)
     return DONE
 
 
-async def _many(ask: _Ask[_Wish], read: _Read[_Wish], given: Mapping[str, HandleEntry], outcomes: _Outcomes) -> DoneBatchReply:
-    # The engine wants each handle once; in SQS it may stand twice, and then the last word holds.
-    wishes: dict[str, _Wish] = {}
-    handles: dict[str, str] = {}
-    bad: list[FailedReply] = []
-    for entry_id, entry in given.items():
-        try:
-            wish = read(entry)
-        except SqsError as error:
-            bad.append(failed(entry_id, error))
-            continue
-        handles[entry_id] = handle = entry.receipt_handle or ""
-        wishes[handle] = wish
-    refusals = await _ask_all(ask, wishes, outcomes) if wishes else {}
-    if refusals:
-        bad += [failed(entry_id, refusals[handle]) for entry_id, handle in handles.items() if handle in refusals]
-        handles = {entry_id: handle for entry_id, handle in handles.items() if handle not in refusals}
-    return DoneBatchReply(list(map(DoneReply, handles)) or None, bad or None)
-
-
-async def _ask_all(ask: _Ask[_Wish], wishes: Mapping[str, _Wish], outcomes: _Outcomes) -> dict[str, SqsError]:
-    """What is refused, by handle."""
-    try:
-        results = await ask(list(wishes.values()))
-    except (InvalidHandle, InvalidValue):
-        alone = [(handle, await _alone(ask, wish, outcomes)) for handle, wish in wishes.items()]
-    else:
-        alone = [(result.handle, _refusal(result, outcomes)) for result in results if outcomes[result.status] is not None]
-    return {handle: refusal for handle, refusal in alone if refusal is not None}
-
-
-async def _alone(ask: _Ask[_Wish], wish: _Wish, outcomes: _Outcomes) -> SqsError | None:
-    try:
-        (result,) = await ask([wish])
-    except EngineError as error:
-        return sqs_error(error)
-    return _refusal(result, outcomes)
+def _many(entries: Iterable[str], results: list[EntryResult], bad: list[FailedReply], outcomes: _Outcomes) -> DoneBatchReply:
+    """The answer to a batch; `results` are those of the ids `entries`, and `bad` has failed
+    before.
+    """
+    done: list[DoneReply] = []
+    for entry_id, result in zip(entries, results, strict=True):
+        shape = outcomes[result.status]
+        if shape is None:
+            done.append(DoneReply(entry_id))
+        else:
+            bad.append(failed(entry_id, _refusal(result, shape, outcomes)))
+    return DoneBatchReply(done or None, bad or None)
 
 
 async def delete_message(engine: Engine, call: Call) -> Output:
     """Settle a message. A handle that is no longer good is silently fine."""
-    return await _one(_deleting(engine, call), _handle(call.body), DELETED)
+    return _one(await _delete(engine, call, [_handle(call.body)]), DELETED)
 
 
 async def delete_message_batch(engine: Engine, call: Call) -> DoneBatchReply:
     """Settle some messages."""
-    return await _many(_deleting(engine, call), _handle, by_id("DeleteMessageBatch", call.body.entries, call.limits.batch), DELETED)
+    given = by_id("DeleteMessageBatch", call.body.entries, call.limits.batch)
+    handles, bad = _read(given, _handle)
+    results = await _delete(engine, call, list(handles.values())) if handles else []
+    return _many(handles, results, bad, DELETED)
 
 
 async def change_message_visibility(engine: Engine, call: Call) -> Output:
     """Give a lease a new length from now; 0 = receivable at once."""
-    return await _one(_changing(engine, call), _extension(call.body), CHANGED)
+    return _one(await _change(engine, call, [_extension(call.body)]), CHANGED)
 
 
 async def change_message_visibility_batch(engine: Engine, call: Call) -> DoneBatchReply:
-    """Give some leases new lengths."""
-    entries = by_id("ChangeMessageVisibilityBatch", call.body.entries, call.limits.batch)
-    return await _many(_changing(engine, call), _extension, entries, CHANGED)
+    """Give some leases new lengths. Of two entries with one handle the last counts."""
+    given = by_id("ChangeMessageVisibilityBatch", call.body.entries, call.limits.batch)
+    entries, bad = _read(given, _extension)
+    results = await _change(engine, call, list(entries.values())) if entries else []
+    return _many(entries, results, bad, CHANGED)

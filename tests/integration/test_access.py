@@ -61,7 +61,6 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "send": ("hers", [SendEntry(b"x")]),
         "receive": ("hers", None, 1, 0, None),
         "ack": ("hers", [got.handle]),
-        "settled": ("hers", [got.handle]),
         "extend": ("hers", [ExtendEntry(got.handle, 0)]),
         "release": ("hers", [got.handle]),
         "kill": ("hers", [got.handle]),

@@ -10,7 +10,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import NotAllowedOnQueue
-from engine.shapes import Delivery, ExtendEntry, Principal, QueueSettings
+from engine.shapes import Delivery, ExtendEntry, Late, Principal, QueueSettings, SendEntry
 from tests.integration.drive import BY, ack, receive
 from tests.integration.test_fifo import FIFO, SPREAD, put, texts
 
@@ -63,15 +63,24 @@ async def test_a_handle_is_late_once_its_lease_has_lapsed_if_the_caller_says_so(
     await put(engine, "q", "a", "1")
     (old,) = await receive(engine, "q", lease_ms=200)
     await asyncio.sleep(0.3)
-    assert [r.status for r in await engine.ack(BY, "q", [old.handle], late=False)] == ["lapsed"]
-    assert [r.status for r in await engine.extend(BY, "q", [ExtendEntry(old.handle, 1)], late=False)] == ["lapsed"]
-    assert await engine.settled(BY, "q", [old.handle]) == [False]
+    for late in (Late.NEVER, Late.BY_QUEUE):
+        assert [r.status for r in await engine.ack(BY, "q", [old.handle], late=late)] == ["lapsed"]
+        assert [r.status for r in await engine.extend(BY, "q", [ExtendEntry(old.handle, 1)], late=late)] == ["lapsed"]
     (new,) = await receive(engine, "q")
-    assert [r.status for r in await engine.ack(BY, "q", [old.handle], late=False)] == ["stale"]
-    assert await engine.settled(BY, "q", [old.handle]) == [False]
+    assert [r.status for r in await engine.ack(BY, "q", [old.handle], late=Late.NEVER)] == ["lapsed"]
+    assert [r.status for r in await engine.ack(BY, "q", [old.handle])] == ["stale"]
     await ack(engine, "q", [new])
-    assert [r.status for r in await engine.ack(BY, "q", [new.handle], late=False)] == ["stale"]
-    assert await engine.settled(BY, "q", [new.handle]) == [True]
+    assert [r.status for r in await engine.ack(BY, "q", [new.handle, old.handle], late=Late.BY_QUEUE)] == ["stale", "stale"]
+
+
+async def test_a_late_handle_counts_in_a_standard_queue_if_the_queue_decides(engine: Engine) -> None:
+    await engine.create_queue(BY, "q", QueueSettings())
+    await engine.send(BY, "q", [SendEntry(b"1"), SendEntry(b"2")])
+    first, second = [one.handle for one in await receive(engine, "q", max=2, lease_ms=100)]
+    await asyncio.sleep(0.2)
+    assert [r.status for r in await engine.ack(BY, "q", [first], late=Late.NEVER)] == ["lapsed"]
+    assert [r.status for r in await engine.ack(BY, "q", [first], late=Late.BY_QUEUE)] == ["ok"]
+    assert [r.status for r in await engine.extend(BY, "q", [ExtendEntry(second, 1)], late=Late.BY_QUEUE)] == ["ok"]
 
 
 async def test_a_task_moves_between_queues_of_one_kind_only(engine: Engine) -> None:

@@ -152,10 +152,41 @@ async def test_handles_of_other_queues_and_forged_ones_change_nothing(engine: En
     (mine,), (others,) = await receive(engine, "q"), await receive(engine, "other")
     for bad in (others.handle, "x", "", mine.handle[:-2] + "AA", mine.id):
         with pytest.raises(InvalidHandle):
-            await engine.ack(BY, "q", [mine.handle, bad])
-    with pytest.raises(InvalidValue):
-        await engine.ack(BY, "q", [mine.handle, mine.handle])
+            await engine.ack(BY, "q", [mine.handle, bad], all_or_none=True)
+        with pytest.raises(InvalidHandle):
+            await engine.extend(BY, "q", [ExtendEntry(bad, 1), ExtendEntry(mine.handle, 1)], all_or_none=True)
+        (refused,) = await engine.ack(BY, "q", [bad])
+        assert (refused.handle, refused.status, type(refused.error)) == (bad, "invalid", InvalidHandle)
+    assert (await engine.peek(BY, "other", others.handle, None)).state == "leased"
     assert [r.status for r in await engine.ack(BY, "q", [mine.handle])] == ["ok"]
+
+
+@pytest.mark.parametrize("verb", ["ack", "extend", "release", "kill"])
+async def test_each_handle_of_a_request_has_its_own_answer(engine: Engine, verb: str) -> None:
+    await engine.create_queue(BY, "dlq", QueueSettings())
+    await engine.create_queue(BY, "q", QueueSettings(partitions=2, redrive_policy=RedrivePolicy("dlq", 5)))
+    await send(engine, "q", *"abc")
+    good = [delivery.handle for delivery in await receive(engine, "q", max=3)]
+    given = [good[0], "x", good[1], good[0], "", good[2]]
+
+    if verb == "extend":
+        lasts = [1000, 1000, 1000, 60_000, 1000, 43_200_000]
+        results = await engine.extend(BY, "q", [ExtendEntry(h, ms, 43_199) for h, ms in zip(given, lasts, strict=True)])
+    else:
+        results = await getattr(engine, verb)(BY, "q", given)
+
+    last = "invalid" if verb == "extend" else "ok"  # its lease would be too long in all
+    assert [(r.handle, r.status) for r in results] == list(zip(given, ["ok", "invalid", "ok", "ok", "invalid", last], strict=True))
+    assert [type(r.error) for r in results] == [
+        type(None),
+        InvalidHandle,
+        type(None),
+        type(None),
+        InvalidHandle,
+        InvalidValue if verb == "extend" else type(None),
+    ]
+    if verb == "extend":  # of two entries with one handle the last counts
+        assert (results[0].next_visible_at_ms or 0) > time.time() * 1000 + 30_000
 
 
 async def test_peek_query_and_direct_delete_count_nothing(engine: Engine) -> None:

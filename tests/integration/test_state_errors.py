@@ -47,7 +47,6 @@ VERBS: dict[str, Verb] = {
     "send": lambda e, at: e.send(BY, "q", [SendEntry(b"m")]),
     "receive": lambda e, at: e.receive(BY, "q", None, 1, 0, None),
     "ack": lambda e, at: e.ack(BY, "q", [at["handle"]]),
-    "settled": lambda e, at: e.settled(BY, "q", [at["handle"]]),
     "extend": lambda e, at: e.extend(BY, "q", [ExtendEntry(at["handle"], LEASE_MS)]),
     "release": lambda e, at: e.release(BY, "q", [at["handle"]]),
     "kill": lambda e, at: e.kill(BY, "q", [at["handle"]]),

@@ -106,7 +106,7 @@ async def test_a_consumer_gets_a_result_per_handle(
 
     answer = await client.post(f"{ORDERS}/{verb}", json=body)
 
-    assert engine.calls == [(verb, BY, "orders", *arguments)]
+    assert engine.calls == [(verb, BY, "orders", *arguments, True)]  # all or none
     assert answer.json() == {"results": [{"handle": "a", "status": "ok", "next_visible_at_ms": AT}, {"handle": "b", "status": "stale"}]}
 
 
