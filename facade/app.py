@@ -7,21 +7,22 @@ theirs. This module must not know what an operation does.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from engine.settings import Settings
+from facade.dialect import Dialect
 from facade.http import health, metrics
 from facade.http.asgi import Intake
-from facade.http.handler import Handler
+from facade.http.front import Front, Serve
 from facade.http.metrics import Metrics
 from facade.http.schema_registry import Registry
 from facade.native import operations as native
-from facade.native.fast_path import HotPath
+from facade.native.dialect import NativeDialect
 from facade.native.openapi import document_of
 from facade.native.page import documents
 from facade.native.routes import fastapi_app
@@ -29,6 +30,9 @@ from facade.sqs.dialect import SqsDialect
 
 if TYPE_CHECKING:
     from engine.engine import Engine
+
+# The first that claims a request answers it.
+DIALECTS: Final[tuple[Callable[[Engine, Settings], Dialect], ...]] = (SqsDialect, NativeDialect)
 
 
 def _engine(settings: Settings) -> Engine:
@@ -44,7 +48,6 @@ def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
     """
     verbs = engine if engine is not None else _engine(settings)
     counts = Metrics(verbs.counts, verbs.alarms)
-    intake = Intake()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -54,16 +57,14 @@ def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
         finally:
             await verbs.stop()
 
-    described = (
-        *native.OPERATIONS,
-        *health.OPERATIONS,
-        *metrics.operations(counts),
-        *Registry(settings.topic_prefix).operations(),
-    )
-    document = document_of(described)
-    operations = (*described, *documents(document))
-    handlers = {operation.name: Handler(operation, verbs, intake, counts) for operation in operations}
-    # A hot path ends in one word, which need not be the verb's name: send is POST .../messages.
-    hot = {operation.path.rpartition("/")[2]: handlers[operation.name] for operation in operations if operation.hot}
-    native_path = HotPath(hot, fastapi_app(operations, handlers, counts, document, lifespan))
-    return SqsDialect(verbs, intake, counts, settings, rest=native_path)
+    def rest(serve: Serve) -> ASGIApp:
+        described = (
+            *native.OPERATIONS,
+            *health.OPERATIONS,
+            *metrics.operations(counts),
+            *Registry(settings.topic_prefix).operations(),
+        )
+        document = document_of(described)
+        return fastapi_app(verbs, (*described, *documents(document)), serve, document, lifespan)
+
+    return Front([make(verbs, settings) for make in DIALECTS], Intake(), counts, rest)

@@ -1,8 +1,8 @@
 """ASGI by hand: bodies read within bounds, credentials of HTTP Basic, replies, clients that go
 away.
 
-Neighbours: `facade.http.handler` uses all of it, for the bare path and for the routes of FastAPI.
-This module must not know operations or the engine's verbs.
+Neighbours: `front` reads and replies by it, dialects check what clients say. This module must not
+know operations or the engine's verbs.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from base64 import b64decode
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol, TypeVar
 
-from msgspec import Struct
 from starlette.types import Receive, Scope, Send
 
 from engine.errors import NotAuthenticated, Overloaded
+from facade.dialect import Response
 from facade.http.problem import ProblemError
 from state.background import Background
 
@@ -25,8 +25,8 @@ HELD_BYTES = 256 * 1024 * 1024  # of all requests in hand, so that many large on
 HELD_REQUESTS = 25_000  # in hand at once, long polls too; each costs some KiB whatever its body
 KEY_ID_CHARACTERS = 128
 WATCH_AFTER_S = 0.02  # a receive that finds messages at once pays for no watcher
-# The scope's extension by which our own server gives a `Whole`.
-WHOLE = "leaseway.whole"
+# The scope's extension by which our own server gives a `DirectBody`.
+DIRECT = "leaseway.direct"
 _NO_EXTENSIONS: Mapping[str, Any] = {}
 
 _T = TypeVar("_T")
@@ -37,18 +37,7 @@ class ClientGone(Exception):
     """The client has closed the connection; nobody reads an answer."""
 
 
-class Response(Struct, frozen=True, gc=False):
-    """A whole reply, encoded. `unsent` is called when not one byte of it could be given to the
-    client.
-    """
-
-    status: int
-    headers: list[tuple[bytes, bytes]]
-    body: bytes
-    unsent: Callable[[], None] | None = None
-
-
-class Whole(Protocol):
+class DirectBody(Protocol):
     """What our own server can do besides ASGI's messages: a request and its reply in one step
     each.
     """
@@ -67,10 +56,10 @@ class Whole(Protocol):
         """
 
 
-def whole_of(scope: Scope) -> Whole | None:
-    """Our server, if it is that."""
-    whole: Whole | None = scope.get("extensions", _NO_EXTENSIONS).get(WHOLE)
-    return whole
+def direct_of(scope: Scope) -> DirectBody | None:
+    """Our server, if it is that; to be asked before the client could go."""
+    direct: DirectBody | None = scope.get("extensions", _NO_EXTENSIONS).get(DIRECT)
+    return direct
 
 
 class Intake:
@@ -117,13 +106,13 @@ class Intake:
             self.requests -= 1
             raise
 
-    def taken(self, whole: Whole | None) -> bytes | None:
+    def take_buffered(self, direct: DirectBody | None) -> bytes | None:
         """The whole body, if it is there already and small enough to be counted without more
         questions; else `read` it.
         """
-        if whole is None or self.requests >= self._held_requests or self.held > self._held_bytes // 2:
+        if direct is None or self.requests >= self._held_requests or self.held > self._held_bytes // 2:
             return None
-        body = whole.whole_body()
+        body = direct.whole_body()
         if body is not None:
             if len(body) > self._body_bytes:
                 raise self._too_large()
@@ -219,15 +208,8 @@ async def unless_gone(call: Coroutine[Any, Any, _T], receive: Receive) -> _T:
             watcher.cancel()
 
 
-async def reply(whole: Whole | None, send: Send, response: Response) -> None:
-    """Sends a whole response, in one step if our server is there (`whole_of` the scope, asked
-    before the client could go).
-    """
-    unsent = response.unsent
-    if whole is not None:
-        if not whole.reply(response.status, response.headers, response.body, look=unsent is not None) and unsent is not None:
-            unsent()
-        return
+async def reply(send: Send, response: Response, unsent: Callable[[], None] | None = None) -> None:
+    """Sends a whole response by ASGI's messages; `unsent` is called when it can't begin."""
     try:
         await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
     except BaseException:

@@ -3,7 +3,7 @@ replies in order.
 
 In place of uvicorn's protocol, which takes half as many steps of the interpreter again for a
 request; uvicorn's server makes it and ends it (`worker`). An app of ours may take and give whole
-bodies by the scope's extension WHOLE. Neighbours: `exchange` is one request and its reply. It must
+bodies by the scope's extension DIRECT. Neighbours: `exchange` is one request and its reply. It must
 not know any path. Longer than 250 lines: one connection's state, which each event changes.
 """
 
@@ -20,7 +20,7 @@ from urllib.parse import unquote
 import httptools
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 
-from facade.http.asgi import WHOLE
+from facade.http.asgi import DIRECT
 from facade.http.exchange import Exchange, header_lines, log, status_line
 from state.background import Background
 
@@ -65,7 +65,7 @@ class Protocol(asyncio.Protocol):
         self._patience_s = config.timeout_keep_alive
         self._server = server_state
         self._app_state = app_state
-        self._extensions = {WHOLE: self}
+        self._extensions = {DIRECT: self}
         self._parser: Any = httptools.HttpRequestParser(self)
         # A client that says "close" and pipelines more is answered what it asked first.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
@@ -227,12 +227,12 @@ class Protocol(asyncio.Protocol):
     # What exchanges, the app and uvicorn's server call.
 
     def whole_body(self) -> bytes | None:
-        """See `facade.http.asgi.Whole`."""
+        """See `facade.http.asgi.DirectBody`."""
         return None if self._running is None else self._running.whole_body()
 
     def reply(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes, *, look: bool = False) -> bool:
-        """See `facade.http.asgi.Whole`: answers the request whose turn it is. Raises ValueError for
-        a header of more than one line.
+        """See `facade.http.asgi.DirectBody`: answers the request whose turn it is. Raises
+        ValueError for a header of more than one line.
         """
         exchange = self._running
         if exchange is None or exchange.gone or exchange.started:

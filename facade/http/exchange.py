@@ -110,7 +110,7 @@ class Exchange:
         return {"type": "http.request", "body": body, "more_body": self.more_body}
 
     def whole_body(self) -> bytes | None:
-        """See `facade.http.asgi.Whole`."""
+        """See `facade.http.asgi.DirectBody`."""
         return None if self.more_body or self.told else self._take()
 
     def _take(self) -> bytes:

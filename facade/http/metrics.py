@@ -1,7 +1,7 @@
 """Prometheus metrics of a facade worker, in a registry of its own (two apps in one process don't
 share counts).
 
-Neighbours: `facade.http.handler` observes, `/metrics` renders; the engine's counters are read when
+Neighbours: `front` observes, `/metrics` renders; the engine's counters are read when
 asked for. Each worker process counts itself: behind one port, a scrape gets the worker that took
 the connection. This module must not know any operation.
 """

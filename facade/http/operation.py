@@ -1,8 +1,8 @@
-"""An operation: one method at one path, as a value. Routes, the hot path and the OpenAPI document
-are made from it.
+"""An operation: one method at one path, as a value. Routes, the fast path and the OpenAPI
+document are made from it.
 
-Neighbours: the dialects list theirs; `facade.http.handler` runs them; `facade.native.openapi`
-describes them. This module must not know any operation.
+Neighbours: the dialects list theirs; `facade.native.exchange` runs them;
+`facade.native.openapi` describes them. This module must not know any operation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from engine.errors import EngineError
-from engine.shapes import Principal
+from facade import dialect
+from facade.dialect import Carried
 from facade.http.problem import Problem
 
 if TYPE_CHECKING:
@@ -24,27 +25,20 @@ if TYPE_CHECKING:
 JSON = "application/json"
 
 
-class Call(Struct, frozen=True):
-    """A request that has the right shape: who asks, the parts of the path, the query and the body
-    as their structs.
-    """
+class Call(dialect.Call, frozen=True, gc=False):
+    """A request that has the right shape; the parts of the path, and the query as its struct."""
 
-    by: Principal
     path: Mapping[str, str]
     query: Any
-    body: Any
 
 
 class Answer(Struct, frozen=True):
-    """What to answer: `content` is encoded as JSON unless it is bytes already; None = no body.
-    `unsent`: see `facade.http.asgi.Response`.
-    """
+    """What to answer: `content` is encoded as JSON unless it is bytes already; None = no body."""
 
     content: Any = None
     status: int = 200
     headers: tuple[tuple[str, str], ...] = ()
     media_type: str = JSON
-    unsent: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +76,7 @@ class Operation:
     path: str
     group: str
     summary: str
-    run: Callable[[Engine, Call], Coroutine[Any, Any, Answer]]
+    run: Callable[[Engine, Call], Coroutine[Any, Any, Answer | Carried]]
     replies: Mapping[int, Any]
     example: Example
     rules: Mapping[str, PathRule] = field(default_factory=dict)
@@ -96,3 +90,7 @@ class Operation:
     media_type: str = JSON
     render: Callable[[Problem], Answer] | None = None
     reword: Callable[[EngineError], EngineError] | None = None
+
+    @property
+    def changes(self) -> bool:
+        return self.method != "GET"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from engine.shapes import ExtendEntry
+from facade.dialect import Carried
 from facade.http.operation import Answer, Call, Operation
 from facade.native import examples
 from facade.native.render import delivery_reply, peeked_reply, results_reply, sent_reply
@@ -35,7 +36,7 @@ async def send(engine: Engine, call: Call) -> Answer:
     return Answer(SendReply(messages=[sent_reply(one) for one in sent]))
 
 
-async def receive(engine: Engine, call: Call) -> Answer:
+async def receive(engine: Engine, call: Call) -> Answer | Carried:
     """Receive messages, waiting for them if asked to."""
     body: ReceiveBody = call.body
     deliveries = await engine.receive(call.by, call.path["queue"], body.tag, body.max, to_ms(body.wait_seconds), to_ms(body.lease_seconds))
@@ -43,7 +44,7 @@ async def receive(engine: Engine, call: Call) -> Answer:
         return Answer(ReceiveReply(messages=[]))
     unsent = partial(engine.undelivered, deliveries)
     try:
-        return Answer(ReceiveReply(messages=[delivery_reply(delivery) for delivery in deliveries]), unsent=unsent)
+        return Carried(Answer(ReceiveReply(messages=[delivery_reply(delivery) for delivery in deliveries])), unsent)
     except Exception:
         unsent()
         raise

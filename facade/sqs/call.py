@@ -1,6 +1,6 @@
 """A request as an action gets it, and an action as a value.
 
-Neighbours: `dialect` makes calls and runs actions; `actions` lists them. This module must not know
+Neighbours: `exchange` makes calls and runs actions; `actions` lists them. This module must not know
 any action.
 """
 
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from engine.shapes import Principal
+from facade import dialect
+from facade.dialect import Carried
 from facade.sqs.limits import Limits
 from facade.sqs.names import Place
 
@@ -21,28 +22,17 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 
-class Call(Struct, frozen=True, gc=False):
-    """Who asks; `body` is the action's input; `place` names queues; `cool_down_s` 0 = no waiting
-    after a purge or a deletion.
+class Call(dialect.Call, frozen=True, gc=False):
+    """`body` is the action's input; `place` names queues; `cool_down_s` 0 = no waiting after a
+    purge or a deletion.
 
     `trace`: the X-Ray trace that the request is part of, by its header.
     """
 
-    by: Principal
     place: Place
     limits: Limits
     cool_down_s: int
-    body: Any
     trace: bytes = b""
-
-
-class Carried(Struct, frozen=True, gc=False):
-    """An output that carries what somebody else is to have if it can't be sent; see
-    `facade.http.asgi.Response`.
-    """
-
-    output: Struct
-    unsent: Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -52,7 +42,7 @@ class Action:
     """
 
     body: Any
-    run: Callable[[Engine, Call], Coroutine[Any, Any, Struct]]
+    run: Callable[[Engine, Call], Coroutine[Any, Any, Struct | Carried]]
     long_poll: bool = False
     decoder: msgspec.json.Decoder[Any] = field(init=False)
 

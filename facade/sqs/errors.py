@@ -1,7 +1,7 @@
 """What goes wrong, as SQS says it: shapes with their legacy codes and statuses, and one table from
 engine errors to shapes.
 
-Neighbours: `dialect` renders an error as a reply, the batch actions as an entry of `Failed`. This
+Neighbours: `exchange` renders an error as a reply, the batch actions as an entry of `Failed`. This
 module must not know actions.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from engine import errors
+from facade.dialect import Refusal
 from facade.sqs.words import INTERNAL, range_text, text_of, value_text
 from schemas.vocabulary import EntryStatus
 
@@ -117,7 +118,7 @@ CHANGED: Final[dict[str, Shape | None]] = {
 }
 
 
-class SqsError(Exception):
+class SqsError(Refusal):
     """A request, or an entry of a batch, that is refused with `shape`."""
 
     def __init__(self, shape: Shape, message: str) -> None:

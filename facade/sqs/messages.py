@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final
 from engine.errors import EngineError, MessageTooLarge, TooManyInFlight
 from engine.rules.limits import message_bytes
 from engine.shapes import Delivery, SendEntry, Sent
+from facade.dialect import Carried
 from facade.sqs import attributes, fifo
 from facade.sqs.batches import by_id, failed
-from facade.sqs.call import Call, Carried
+from facade.sqs.call import Call
 from facade.sqs.digests import of_attributes, of_body
 from facade.sqs.errors import BATCH_TOO_LONG, INVALID_CONTENTS, SqsError, between, invalid, missing, sqs_error
 from facade.sqs.limits import ATTEMPT_CHARACTERS, VISIBILITY_SECONDS

@@ -4,8 +4,8 @@ Behind a proxy that ends TLS the client's own scheme, host and port are in X-For
 and -Port; anybody can send such headers, so they count only with the setting `trust_proxy`. Account
 and region count with `sqs_namespaces`: the region is the one that was signed for; the account is
 the first part of the path, else a key id of 12 digits, else that of the settings. Neighbours:
-`dialect` asks for the place of each request, and checks signatures against the host that the client
-called. This module must not know actions.
+`exchange` asks for the place of each request, and checks signatures against the host that the
+client called. This module must not know actions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The query protocol's replies: the same reply structs that JSON is made of, as XML.
 
-Neighbours: `elements` names lists and maps, `protocols` calls. This module must not know any
+Neighbours: `elements` names lists and maps, `exchange` calls. This module must not know any
 action.
 """
 

@@ -14,8 +14,9 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from facade.dialect import Response
 from facade.http import connection
-from facade.http.asgi import Response, reply, whole_of
+from facade.http.asgi import direct_of
 from facade.http.connection import HEAD_BYTES, HELD_BYTES, Protocol
 
 DATE = (b"date", b"Sun, 22 Nov 2026 12:00:00 GMT")
@@ -98,6 +99,13 @@ async def body_of(receive: Any) -> bytes:
     return body
 
 
+def reply(scope: Any, response: Response) -> None:
+    """Gives a whole reply to our server, if the client has not gone."""
+    server = direct_of(scope)
+    if server is not None:
+        server.reply(response.status, response.headers, response.body)
+
+
 async def echo(scope: Any, receive: Any, send: Any) -> None:
     """Says what it was asked, by plain messages."""
     said = f"{scope['method']} {scope['path']} {scope['query_string'].decode()} {scope['http_version']} ".encode() + await body_of(receive)
@@ -107,13 +115,13 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
 
 async def whole(scope: Any, receive: Any, send: Any) -> None:
     """The same by whole bodies where they are there, as the hot path does."""
-    server = whole_of(scope)
+    server = direct_of(scope)
     assert server is not None
     body = server.whole_body()
     if body is None:
         body = b"(in pieces) " + await body_of(receive)
     said = b"%b %b" % (scope["path"].encode(), body)
-    await reply(whole_of(scope), send, Response(200, [(b"content-length", b"%d" % len(said))], said))
+    reply(scope, Response(200, [(b"content-length", b"%d" % len(said))], said))
 
 
 def held_up(going: asyncio.Event) -> Any:
@@ -256,7 +264,7 @@ async def test_a_client_that_waits_to_be_told_to_continue_is_told() -> None:
 
 async def test_a_client_that_was_not_told_to_continue_is_not_asked_again() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await reply(whole_of(scope), send, Response(413, [(b"content-length", b"0")], b""))
+        reply(scope, Response(413, [(b"content-length", b"0")], b""))
 
     async with serving(app) as client:
         client.says("POST / HTTP/1.1", "Expect: 100-continue", "Content-Length: 4")
@@ -289,7 +297,7 @@ async def test_a_reply_that_may_have_no_body_gets_none(status: int, caplog: pyte
 
 async def test_the_rest_of_a_body_that_nobody_wants_is_let_go() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await reply(whole_of(scope), send, Response(200, [(b"content-length", b"2")], b"no"))
+        reply(scope, Response(200, [(b"content-length", b"2")], b"no"))
 
     async with serving(app) as client:
         client.says("POST / HTTP/1.1", "Content-Length: 5000001", body=b"x" * 5_000_000)
@@ -348,7 +356,7 @@ async def test_the_app_hears_that_its_client_has_gone() -> None:
         await body_of(receive)
         assert await receive() == {"type": "http.disconnect"}
         heard.set()
-        await reply(whole_of(scope), send, Response(200, [(b"content-length", b"0")], b""))
+        reply(scope, Response(200, [(b"content-length", b"0")], b""))
 
     async with serving(app) as client:
         client.says("GET / HTTP/1.1")
@@ -399,7 +407,7 @@ async def test_a_header_has_one_line(value: bytes, by_messages: bool, caplog: py
         if by_messages:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
         else:
-            await reply(whole_of(scope), send, Response(200, headers, b""))
+            reply(scope, Response(200, headers, b""))
 
     async with serving(app) as client:
         client.says("GET / HTTP/1.1")
@@ -478,7 +486,7 @@ async def test_what_was_asked_before_what_is_wrong_is_answered_first(wrong: byte
 
 async def test_the_wrong_rest_of_a_body_that_was_answered_gets_no_second_reply() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await reply(whole_of(scope), send, Response(413, [(b"content-length", b"0")], b""))
+        reply(scope, Response(413, [(b"content-length", b"0")], b""))
 
     async with serving(app) as client:
         client.writer.write(CHUNKED)
@@ -578,7 +586,7 @@ async def test_a_client_that_still_sends_can_read_the_last_reply(how: str) -> No
     """It writes on after the reply was sent: a reset would take the reply from it."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await reply(whole_of(scope), send, Response(413, [(b"content-length", b"2"), (b"connection", b"close")], b"no"))
+        reply(scope, Response(413, [(b"content-length", b"2"), (b"connection", b"close")], b"no"))
 
     async with serving(app) as client:
         if how == "refused":
@@ -636,7 +644,7 @@ async def test_a_body_that_is_let_go_too_slowly_ends_the_connection(monkeypatch:
     monkeypatch.setattr(connection, "REQUEST_S", 0.3)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await reply(whole_of(scope), send, Response(200, [(b"content-length", b"2")], b"no"))
+        reply(scope, Response(200, [(b"content-length", b"2")], b"no"))
 
     async with serving(app) as client:
         client.says("POST / HTTP/1.1", "Content-Length: 100", body=b"x")

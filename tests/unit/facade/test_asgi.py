@@ -12,12 +12,13 @@ from starlette.types import ASGIApp, Message, Scope
 
 from engine.engine import Engine
 from engine.errors import NotAuthenticated, NotAuthorised, Overloaded
+from engine.settings import Settings
 from engine.shapes import Principal
 from facade.http.asgi import ClientGone, Intake, unless_gone
-from facade.http.handler import Handler
+from facade.http.front import Front
 from facade.http.metrics import Metrics
 from facade.http.problem import ProblemError
-from facade.native.operations import OPERATIONS
+from facade.native.dialect import NativeDialect
 from tests.unit.facade.double import RecordingEngine
 
 RECEIVE = "/v1/queues/orders/receive"
@@ -100,14 +101,15 @@ async def test_an_intake_notices_a_client_that_goes_in_mid_body() -> None:
 
 async def test_a_request_that_is_answered_holds_no_bytes(engine: RecordingEngine) -> None:
     intake = Intake()
-    operation = next(operation for operation in OPERATIONS if operation.name == "ack")
-    handler = Handler(operation, cast(Engine, engine), intake, Metrics(engine.counts))
+    native = NativeDialect(cast(Engine, engine), Settings())
+    front = Front([native], intake, Metrics(engine.counts), lambda serve: cast(ASGIApp, None))
     engine.answers["ack"] = []
+    good, bad = Client(b'{"handles": ["a"]}'), Client(b"{")
 
-    good = await handler.respond(scope(), Client(b'{"handles": ["a"]}').receive, {"queue": "orders"})
-    bad = await handler.respond(scope(), Client(b"{").receive, {"queue": "orders"})
+    for client in (good, bad):
+        await front(scope("/v1/queues/orders/ack"), client.receive, client.send)
 
-    assert (good.status, bad.status, intake.held) == (200, 400, 0)
+    assert (good.sent[0]["status"], bad.sent[0]["status"], intake.held, intake.requests) == (200, 400, 0, 0)
 
 
 async def test_a_receive_is_cancelled_and_not_answered_when_its_client_goes(app: ASGIApp, engine: RecordingEngine) -> None:

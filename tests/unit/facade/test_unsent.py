@@ -13,7 +13,7 @@ import pytest
 from engine.engine import Engine
 from engine.settings import Settings
 from facade.app import create_app
-from facade.http import handler
+from facade.native import exchange
 from tests.unit.facade.double import RecordingEngine, delivery
 from tests.unit.facade.test_asgi import Client as AsgiClient
 from tests.unit.facade.test_asgi import serve
@@ -51,7 +51,7 @@ async def test_what_a_closed_connection_was_to_get_goes_back(
     engine: RecordingEngine, asked: tuple[tuple[str, ...], bytes], hot: bool, known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not hot:
-        monkeypatch.setattr("facade.native.fast_path._PREFIX", "/nowhere/")
+        monkeypatch.setattr("facade.native.dialect._PREFIX", "/nowhere/")
     monkeypatch.setattr("facade.http.asgi.WATCH_AFTER_S", 60)  # nobody has looked yet whether the client is still there
     engine.hold = asyncio.Event()
     async with serving(app_of(engine)) as client:
@@ -87,12 +87,14 @@ async def test_a_server_of_others_says_so_by_an_error(engine: RecordingEngine) -
     assert engine.undelivered_ == [engine.answers["receive"]]
 
 
-@pytest.mark.parametrize("part", ["facade.native.messages.delivery_reply", "facade.http.handler.encoded", "facade.sqs.messages._message"])
+@pytest.mark.parametrize(
+    "part", ["facade.native.messages.delivery_reply", "facade.native.exchange.encoded", "facade.sqs.messages._message"]
+)
 async def test_what_can_not_be_written_down_goes_back(engine: RecordingEngine, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = handler.encoded
+    real = exchange.encoded
 
     def broken(given: Any, *more: Any) -> Any:
-        if part == "facade.http.handler.encoded" and given.status != 200:
+        if part == "facade.native.exchange.encoded" and given.status != 200:
             return real(given)
         raise KeyError("a bug")
 

@@ -42,7 +42,7 @@ class Groups(RecordingEngine):
 
 async def batch(engine: Groups, groups: str) -> SentBatchReply:
     entries = [Outgoing(f"e{n}", f"b{n}", message_group_id=g, message_deduplication_id=f"d{n}") for n, g in enumerate(groups)]
-    call = Call(Principal("shop"), Place("http://h", "0", "r"), LIMITS["aws"], 0, SendMessageBatch("http://h/0/q.fifo", entries))
+    call = Call(Principal("shop"), SendMessageBatch("http://h/0/q.fifo", entries), Place("http://h", "0", "r"), LIMITS["aws"], 0)
     return await send_message_batch(cast("Engine", engine), call)
 
 

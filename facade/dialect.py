@@ -1,0 +1,113 @@
+"""The seam between the service and a dialect: what a dialect, and a request in it, can do.
+
+A dialect is one folder, one row in `app.DIALECTS`, one class of settings in `config` and one client
+in tests/conformance/cases. `facade.http.front` serves every request by these protocols (ADR 0011).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Protocol
+
+from msgspec import Struct
+from starlette.types import Scope
+
+from engine.errors import EngineError
+from engine.shapes import Principal
+
+
+class Call(Struct, frozen=True, gc=False):
+    """A request that can be done: who asks, and the body as its struct. A dialect adds what else
+    its verbs read.
+    """
+
+    by: Principal
+    body: Any
+
+
+class Carried(Struct, frozen=True, gc=False):
+    """What a verb answers, and what is called when not one byte of the answer could be given to the
+    client.
+    """
+
+    content: Any
+    unsent: Callable[[], None]
+
+
+class Response(Struct, frozen=True, gc=False):
+    """A whole reply, encoded."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+
+class Refusal(Exception):
+    """What a dialect refuses in its own words. Its exchanges raise it and render it."""
+
+
+class Exchange(Protocol):
+    """One request and its reply in a dialect. The methods are called in the order they stand here;
+    `error` may follow any of them.
+    """
+
+    @property
+    def headers(self) -> Mapping[bytes, bytes]:
+        """The headers of the request."""
+
+    @property
+    def verb(self) -> str:
+        """What is asked for, for the metrics and the log: out of a small set. It may be known only
+        after `start`.
+        """
+
+    @property
+    def changes(self) -> bool:
+        """False = whoever makes a browser send this has changed nothing."""
+
+    @property
+    def simple(self) -> bool:
+        """A browser sends such a request for a page of another site without asking us first."""
+
+    @property
+    def signs_body(self) -> bool:
+        """Who asks can be told only when the body has been read."""
+
+    @property
+    def long_poll(self) -> bool:
+        """The call is cancelled when its client goes. Read after `start`."""
+
+    def principal(self, body: bytes) -> Principal:
+        """Who asks; `body` is empty unless the exchange `signs_body`. Raises for all that the head
+        alone makes wrong.
+        """
+
+    def start(self, by: Principal, body: bytes) -> Coroutine[Any, Any, Any]:
+        """What does the verb, to be awaited; `body` is the whole body. Raises for what can't be
+        read.
+        """
+
+    def output(self, content: Any) -> Response:
+        """The reply that says what the verb has answered."""
+
+    def error(self, error: Exception) -> Response:
+        """The reply to a request that failed: by an EngineError, a ProblemError of the front, a
+        Refusal of this dialect, or anything else, of which nothing is told.
+        """
+
+
+class Dialect(Protocol):
+    """One way to speak to the service over HTTP."""
+
+    @property
+    def name(self) -> str:
+        """Begins the names of its settings, and of its verbs in the metrics unless they are those
+        of the engine.
+        """
+
+    @property
+    def errors(self) -> Mapping[type[EngineError], Any]:
+        """What each error of the engine becomes: a row for each class."""
+
+    def claims(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Exchange | None:
+        """The request in this dialect, None = it is in another. Looks at the head alone."""

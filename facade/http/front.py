@@ -1,0 +1,115 @@
+"""The only app that the server runs: it serves each request in the dialect that claims it.
+
+Bodies, who asks, pages of other sites, clients that go, metrics, replies and unexpected errors are
+treated here, once for all dialects. Neighbours: `facade.dialect` says what a dialect is, `asgi`
+reads and writes. This module must not know a dialect.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from time import perf_counter
+from typing import Any
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from engine.errors import EngineError
+from facade.dialect import Carried, Dialect, Exchange, Refusal, Response
+from facade.http.asgi import ClientGone, Intake, direct_of, reply, unless_gone
+from facade.http.metrics import Metrics
+from facade.http.problem import ProblemError
+
+log = logging.getLogger("leaseway.facade")
+
+Serve = Callable[[Scope, Receive, Send, Exchange], Awaitable[None]]
+GONE = 499  # the status of a request whose client has gone, in the metrics
+INTERNAL = 500
+# What a browser says of a page that is not another site's.
+_OWN_PAGES = (None, b"same-origin", b"none")
+
+
+class Front:
+    """ASGI app. The first of `dialects` that claims a request answers it; what none claims is for
+    the app that `rest` makes, which may serve requests by this front too.
+    """
+
+    def __init__(self, dialects: Iterable[Dialect], intake: Intake, metrics: Metrics, rest: Callable[[Serve], ASGIApp]) -> None:
+        self._claims = tuple(dialect.claims for dialect in dialects)
+        self._intake = intake
+        self._metrics = metrics
+        self._rest = rest(self)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, exchange: Exchange | None = None) -> None:
+        """Answers one request: that of `exchange`, if the caller knows it. Raises nothing but
+        cancellation, and what `send` raises.
+        """
+        if exchange is None and (exchange := self._claimed(scope)) is None:
+            await self._rest(scope, receive, send)
+            return
+        started = perf_counter()
+        direct = direct_of(scope)
+        unsent: Callable[[], None] | None = None
+        try:
+            if exchange.changes and (exchange.simple or b"sec-fetch-site" in exchange.headers):
+                _refuse_pages(exchange)
+            by = None if exchange.signs_body else exchange.principal(b"")
+            body = self._intake.take_buffered(direct)
+            if body is None:
+                body = await self._intake.read(exchange.headers, receive)
+            try:
+                call = exchange.start(exchange.principal(body) if by is None else by, body)
+                content = await (self._poll(call, receive) if exchange.long_poll else call)
+            finally:
+                self._intake.release(body)
+            if type(content) is Carried:
+                content, unsent = content.content, content.unsent
+            response = exchange.output(content)
+        except ClientGone:
+            self._metrics.observe(exchange.verb, GONE, perf_counter() - started)
+            return
+        except Exception as error:
+            if unsent is not None:
+                unsent()
+                unsent = None
+            response = _failed(exchange, error)
+        self._metrics.observe(exchange.verb, response.status, perf_counter() - started)
+        if direct is None:
+            await reply(send, response, unsent)
+        elif not direct.reply(response.status, response.headers, response.body, look=unsent is not None) and unsent is not None:
+            unsent()
+
+    def _claimed(self, scope: Scope) -> Exchange | None:
+        if scope["type"] == "http":
+            headers = dict(scope["headers"])
+            for claims in self._claims:
+                exchange = claims(scope, headers)
+                if exchange is not None:
+                    return exchange
+        return None
+
+    async def _poll(self, call: Coroutine[Any, Any, Any], receive: Receive) -> Any:
+        self._metrics.receive_begins()
+        try:
+            return await unless_gone(call, receive)
+        finally:
+            self._metrics.receive_ends()
+
+
+def _refuse_pages(exchange: Exchange) -> None:
+    """Raises ProblemError for a request that a page of another site has made.
+
+    In open mode the browser of somebody on this machine is all that stands between us and any page
+    they look at.
+    """
+    site = exchange.headers.get(b"sec-fetch-site")
+    if site == b"cross-site" or (exchange.simple and (site not in _OWN_PAGES or b"origin" in exchange.headers)):
+        raise ProblemError("cross_site", field="Sec-Fetch-Site", limit="same-origin", given="cross-site")
+
+
+def _failed(exchange: Exchange, error: Exception) -> Response:
+    """The reply to a request that failed; what nobody has expected is logged."""
+    response = exchange.error(error)
+    if response.status == INTERNAL or not isinstance(error, EngineError | ProblemError | Refusal):
+        log.error("%s failed", exchange.verb, exc_info=error)
+    return response
