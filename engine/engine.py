@@ -14,7 +14,7 @@ from engine.errors import Overloaded
 from engine.rules.limits import MAX_LONG_POLLS, check_asked, check_name
 from engine.rules.queue import Queue
 from engine.runtime.failpoints import arm
-from engine.settings import Settings
+from engine.settings import EngineSettings
 from engine.shapes import (
     Alarm,
     Delivery,
@@ -43,7 +43,7 @@ from state.background import Background
 class Engine:
     """One per worker process."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: EngineSettings) -> None:
         self.settings = settings
         arm(settings.failpoints)
         self.parts = parts = wire(settings)

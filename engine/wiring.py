@@ -45,7 +45,7 @@ from engine.rules.queue import Queue
 from engine.runtime.counters import Alarms, Counters
 from engine.runtime.signals import Signal
 from engine.send.sender import Sender
-from engine.settings import Settings
+from engine.settings import EngineSettings
 from engine.window.body_cache import BodyCache
 from engine.window.body_source import BodySource
 from engine.window.delays import Delays
@@ -81,7 +81,7 @@ class Base:
     rebuilt: Signal[[Unit]]
 
 
-def wire_base(settings: Settings) -> Base:
+def wire_base(settings: EngineSettings) -> Base:
     """Clients of Kafka and Redis that are not connected yet, and what stands on them alone."""
     queue_gone: Signal[[Queue]] = Signal()
     rebuilt: Signal[[Unit]] = Signal()
@@ -99,7 +99,7 @@ def wire_base(settings: Settings) -> Base:
     )  # fmt: skip
 
 
-def wire_maintenance(settings: Settings) -> Maintenance:
+def wire_maintenance(settings: EngineSettings) -> Maintenance:
     """What `leaseway verify` and `leaseway rebuild` need, beside running workers."""
     base = wire_base(settings)
     log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
@@ -128,7 +128,7 @@ class Units:
     write_through: WriteThrough
 
 
-def _wire_units(settings: Settings, base: Base) -> Units:
+def _wire_units(settings: EngineSettings, base: Base) -> Units:
     log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
     receivable: Signal[[str, int, int]] = Signal()
     suspect: Signal[[Queue]] = Signal()
@@ -173,7 +173,7 @@ class Messages:
     browse: Browse
 
 
-def _wire_messages(settings: Settings, base: Base, units: Units) -> Messages:
+def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messages:
     log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
     ids, window, bodies, owner = units.ids, units.window, units.bodies, units.owner
     receivable, activity, wait_lists = units.receivable, units.activity, units.wait_lists
@@ -221,7 +221,7 @@ class Administration:
     tasks: Tasks
 
 
-def _wire_administration(settings: Settings, base: Base, units: Units, mover: Mover) -> Administration:
+def _wire_administration(settings: EngineSettings, base: Base, units: Units, mover: Mover) -> Administration:
     log, store, catalog, window, owner = base.log, base.store, base.catalog, units.window, units.owner
     prefix = settings.topic_prefix
     info = Info(log, store, catalog, window, owner.note_use)
@@ -264,7 +264,7 @@ class Parts:
     administration: Administration
 
 
-def wire(settings: Settings) -> Parts:
+def wire(settings: EngineSettings) -> Parts:
     """The engine of a worker. Nothing is started."""
     base = wire_base(settings)
     units = _wire_units(settings, base)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
-from engine.settings import Settings
+from facade.config import Settings
 from facade.dialect import Dialect
 from facade.http import health, metrics
 from facade.http.asgi import Intake

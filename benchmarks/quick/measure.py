@@ -18,9 +18,9 @@ from starlette.types import ASGIApp
 from benchmarks.quick.client import DIALECTS, QUEUE, Dialect, ask
 from benchmarks.quick.counter import Counter, Counts
 from engine.engine import Engine
-from engine.settings import Settings
 from engine.shapes import Principal, QueueSettings
 from facade.app import create_app
+from facade.config import Settings
 
 WARM_UP = 150
 TIMES = 41

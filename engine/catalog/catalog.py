@@ -23,7 +23,7 @@ from engine.log import MAX_RECORD_BYTES, Log, Record, TopicSpec
 from engine.rules.queue import Queue
 from engine.runtime.failpoints import reached
 from engine.runtime.signals import Signal
-from engine.settings import Settings
+from engine.settings import EngineSettings
 from schemas.records import GenerationRecord, KeyRecord, QueueRecord, TaskRecord
 from schemas.wire import UndecodableRecord, decode, encode
 from state.background import Background
@@ -95,7 +95,7 @@ class Catalog:
     is over.
     """
 
-    def __init__(self, settings: Settings, log: Log, connection: Connection, queue_gone: Signal[[Queue]]) -> None:
+    def __init__(self, settings: EngineSettings, log: Log, connection: Connection, queue_gone: Signal[[Queue]]) -> None:
         self._settings = settings
         self._log = log
         self._connection = connection

@@ -18,7 +18,7 @@ from engine.errors import InvalidValue, KeyNotFound, NotAuthenticated, NotAuthor
 from engine.rules.limits import check_name
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
-from engine.settings import Settings
+from engine.settings import EngineSettings
 from engine.shapes import ANY, Principal
 from schemas.records import Grant, KeyRecord
 from schemas.vocabulary import Verb
@@ -30,7 +30,7 @@ _OF_NOBODY = (Verb.CREATE_QUEUE, Verb.LIST_QUEUES)
 class Access:
     """Keys and the authoriser."""
 
-    def __init__(self, settings: Settings, catalog: Catalog) -> None:
+    def __init__(self, settings: EngineSettings, catalog: Catalog) -> None:
         self._settings = settings
         self._catalog = catalog
 

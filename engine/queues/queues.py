@@ -31,7 +31,7 @@ from engine.rules.limits import (
 from engine.rules.queue import DEFAULT_TAG, Queue, group_name
 from engine.runtime.clock import now_ms
 from engine.runtime.failpoints import reached
-from engine.settings import Settings
+from engine.settings import EngineSettings
 from engine.shapes import ANY, Edit, QueueSettings
 from engine.window.topic_retention import TopicRetention
 from engine.window.window import Window
@@ -53,7 +53,7 @@ class Queues:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: EngineSettings,
         log: Log,
         store: Store,
         catalog: Catalog,

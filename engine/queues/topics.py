@@ -10,7 +10,7 @@ from engine.catalog.catalog import Change
 from engine.errors import QueueExists
 from engine.log import Log, TopicSpec
 from engine.rules.queue import queue_topic
-from engine.settings import Settings
+from engine.settings import EngineSettings
 from engine.window.topic_retention import FOR_EVER, TopicRetention, keep_ms
 from schemas.records import QueueRecord
 
@@ -20,7 +20,7 @@ class QueueTopics:
     queue first.
     """
 
-    def __init__(self, settings: Settings, log: Log, topic_retention: TopicRetention) -> None:
+    def __init__(self, settings: EngineSettings, log: Log, topic_retention: TopicRetention) -> None:
         self._settings = settings
         self._log = log
         self._topic_retention = topic_retention

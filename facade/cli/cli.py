@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.settings import BadSetting, Settings
+from engine.settings import BadSetting
 from facade.cli import spark_options
+from facade.config import Settings
 from facade.stack.errors import StackError
 
 EXIT_REFUSED = 2

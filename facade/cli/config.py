@@ -1,6 +1,6 @@
 """Settings as text: `leaseway config`, docs/config.md, .env.example.
 
-Neighbours: `engine.settings` holds meaning and default of each setting, `settings` the tables of
+Neighbours: `facade.config` holds meaning and default of each setting, `settings` the tables of
 the stack. It must not know how a setting is used.
 """
 
@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.rules.limits import DAY_MS, DEFAULTS
-from engine.settings import PREFIX, Settings
+from engine.settings import variable_of
 from engine.window.topic_retention import LEAST_DELAY_MS, MARGIN_MS, keep_ms
+from facade.config import Settings
 from facade.stack.settings import BROKER_PROPERTIES, REDIS_OPTIONS, replication
 
 MASK = "********"
@@ -98,7 +99,7 @@ def _keeping() -> str:
 
 
 def _variable(field: dataclasses.Field[Any]) -> str:
-    return PREFIX + field.name.upper()
+    return variable_of(field.name)
 
 
 def _default(field: dataclasses.Field[Any]) -> str:

@@ -18,8 +18,9 @@ import msgspec
 from engine.errors import EngineError
 from engine.recovery.maintenance import Maintenance, Rebuilt
 from engine.recovery.verify import Report
-from engine.settings import Settings
+from engine.settings import EngineSettings
 from engine.wiring import wire_maintenance
+from facade.config import Settings
 from facade.stack.errors import StackError
 from state.errors import StateError
 
@@ -42,7 +43,7 @@ def settings_of(data: Path | None) -> Settings:
         raise StackError(f"no `leaseway up` runs in {data} (it has no run.json)") from None
 
 
-def verify(settings: Settings, names: Sequence[str], *, as_json: bool) -> tuple[int, list[str]]:
+def verify(settings: EngineSettings, names: Sequence[str], *, as_json: bool) -> tuple[int, list[str]]:
     """Exit status and lines: 0 no difference, 1 differences, 2 something could not be compared.
     Raises StackError.
     """
@@ -51,7 +52,7 @@ def verify(settings: Settings, names: Sequence[str], *, as_json: bool) -> tuple[
     return status, [_json(report)] if as_json else _lines(report)
 
 
-def rebuild(settings: Settings, names: Sequence[str]) -> list[str]:
+def rebuild(settings: EngineSettings, names: Sequence[str]) -> list[str]:
     """Rebuilds queues (none named: all) and says what was done. Raises StackError."""
     done: Rebuilt = asyncio.run(_with_maintenance(settings, lambda maintenance: maintenance.rebuild(names)))
     what = f"{done.settled} settled above the floors, {done.deliveries} open deliveries put back"
@@ -61,7 +62,7 @@ def rebuild(settings: Settings, names: Sequence[str]) -> list[str]:
     ]
 
 
-async def _with_maintenance(settings: Settings, work: Callable[[Maintenance], Awaitable[T]]) -> T:
+async def _with_maintenance(settings: EngineSettings, work: Callable[[Maintenance], Awaitable[T]]) -> T:
     maintenance = wire_maintenance(settings)
     try:
         await maintenance.start()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.types import Scope
 
-from engine.settings import Settings
+from facade.config import Settings
 from facade.http.problem import STATUSES
 from facade.native.exchange import Bound, OperationExchange
 from facade.native.operations import OPERATIONS

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.types import Scope
 
-from engine.settings import Settings
+from facade.config import Settings
 from facade.sqs.actions import ACTIONS
 from facade.sqs.call import Action
 from facade.sqs.errors import ERRORS
@@ -38,8 +38,9 @@ class SqsDialect:
     errors: Final = ERRORS
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
-        limits = LIMITS[settings.sqs_limits]
-        self._service = Service(engine, Places(settings), limits, settings.sqs_cool_down_s, settings.auth == "open")
+        places = Places(settings, trust_proxy=settings.trust_proxy == "yes")
+        limits, cool_down_s = LIMITS[settings.sqs_limits], settings.sqs_cool_down_s
+        self._service = Service(engine, places, limits, cool_down_s, is_open=settings.auth == "open")
 
     def claims(self, scope: Scope, headers: Mapping[bytes, bytes]) -> JsonExchange | QueryExchange | None:
         """See `Dialect`. A signed form is SQS's at any path."""

@@ -16,7 +16,7 @@ from typing import Final
 
 from starlette.types import Scope
 
-from engine.settings import Settings
+from facade.config import SqsSettings
 from facade.sqs.errors import SIGNATURE_DOES_NOT_MATCH, SqsError
 from facade.sqs.names import Place
 from facade.sqs.signature import claimed_scope
@@ -33,9 +33,9 @@ _USUAL_PORTS: Final = {b"http": b"80", b"https": b"443"}
 class Places:
     """The places of this worker."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SqsSettings, *, trust_proxy: bool) -> None:
         self._settings = settings
-        self._trusted = settings.trust_proxy == "yes"
+        self._trusted = trust_proxy
         self._by = settings.sqs_namespaces.split(",")
         self._alike = not settings.sqs_namespaces and not self._trusted
         self._known: dict[tuple[bytes, str, str] | bytes, Place] = {}

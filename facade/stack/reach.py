@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from urllib.parse import unquote, urlsplit
 
-from engine.settings import Settings
+from facade.config import Settings
 from facade.stack.errors import StackError
 
 ANSWER_S = 2.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 
-from engine.settings import Settings
+from facade.config import Settings
 from facade.stack.errors import StackError
 
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Settings)}

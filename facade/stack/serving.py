@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.settings import Settings
+from facade.config import Settings
 from facade.stack import workers
 from facade.stack.group import Group, start_together
 from facade.stack.ports import reserve

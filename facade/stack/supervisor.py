@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from engine.settings import Settings
+from facade.config import Settings
 from facade.stack import broker, redis_server, workers
 from facade.stack.broken import set_aside
 from facade.stack.child import Child, Program

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.settings import Settings
+from facade.config import Settings
 
 LOCAL = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import uvicorn
 
-from engine.settings import Settings
+from facade.config import Settings
 from facade.http.connection import Protocol
 from facade.stack.ports import reuse_port_socket
 from facade.stack.safety import refuse_unsafe

@@ -12,7 +12,8 @@ import os
 import sys
 from pathlib import Path
 
-from engine.settings import PREFIX, Settings
+from engine.settings import PREFIX, variable_of
+from facade.config import Settings
 from facade.stack.child import Program
 
 START_S = 60.0
@@ -34,7 +35,7 @@ def programs(settings: Settings, count: int, run_folder: Path, logs: Path | None
 
 def settings_environment(settings: Settings) -> dict[str, str]:
     """The LEASEWAY_ variables that make `Settings.read` give these settings again."""
-    return {PREFIX + field.name.upper(): str(getattr(settings, field.name)) for field in dataclasses.fields(settings)}
+    return {variable_of(field.name): str(getattr(settings, field.name)) for field in dataclasses.fields(settings)}
 
 
 async def http_status(host: str, port: int, path: str) -> int:

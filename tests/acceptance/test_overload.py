@@ -24,6 +24,7 @@ from engine.rules.contention import RECENT_S
 from engine.send import sender
 from engine.shapes import QueueSettings, SendEntry
 from facade.app import create_app
+from facade.config import Settings
 from facade.http.asgi import Intake
 from tests.acceptance.test_bad_days import make_queue, wait_for
 from tests.acceptance.traffic import Client
@@ -195,7 +196,7 @@ async def test_each_dialect_says_in_its_own_words_when_to_try_again(make_engine:
 
 
 def over_http(engine: Engine) -> httpx.AsyncClient:
-    app = create_app(engine.settings, engine)
+    app = create_app(Settings(topic_prefix=engine.settings.topic_prefix), engine)
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1")
 
 

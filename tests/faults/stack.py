@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import redis
 
-from engine.settings import Settings
+from facade.config import Settings
 from facade.stack import broker, redis_server, workers
 from facade.stack.child import Child, Program
 from facade.stack.folder import DataFolder

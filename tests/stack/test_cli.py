@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.settings import PREFIX, Settings
+from engine.settings import PREFIX
 from facade.cli import config
 from facade.cli.cli import COMMANDS, main
+from facade.config import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from engine.settings import PREFIX, Settings
+from engine.settings import PREFIX
+from facade.config import Settings
 from facade.stack.broker import properties
 from facade.stack.folder import Identity
 from facade.stack.jars import pinned_version

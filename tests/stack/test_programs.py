@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.settings import Settings
+from facade.config import Settings
 from facade.stack.errors import StackError
 from facade.stack.leftovers import MARK, leftovers
 from facade.stack.ports import LOWEST, free_port, is_free, reserve, reuse_port_socket

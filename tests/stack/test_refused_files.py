@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.settings import Settings
+from facade.config import Settings
 from facade.stack import workers
 from facade.stack.child import Child, Program
 from facade.stack.errors import StackError

@@ -9,7 +9,7 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from engine.settings import Settings
+from facade.config import Settings
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]

@@ -10,8 +10,8 @@ import pytest
 from starlette.types import ASGIApp
 
 from engine.engine import Engine
-from engine.settings import Settings
 from facade.app import create_app
+from facade.config import Settings
 from tests.unit.facade.double import RecordingEngine
 
 

@@ -12,8 +12,8 @@ from starlette.types import ASGIApp, Message, Scope
 
 from engine.engine import Engine
 from engine.errors import NotAuthenticated, NotAuthorised, Overloaded
-from engine.settings import Settings
 from engine.shapes import Principal
+from facade.config import Settings
 from facade.http.asgi import ClientGone, Intake, unless_gone
 from facade.http.front import Front
 from facade.http.metrics import Metrics

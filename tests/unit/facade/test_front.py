@@ -12,9 +12,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine.engine import Engine
 from engine.errors import EngineError, NotAuthenticated, Overloaded
-from engine.settings import Settings
 from engine.shapes import Principal
 from facade.app import DIALECTS
+from facade.config import Settings
 from facade.dialect import Carried, Refusal, Response
 from facade.http.asgi import Intake
 from facade.http.front import Front, Serve

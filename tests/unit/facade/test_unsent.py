@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from engine.engine import Engine
-from engine.settings import Settings
 from facade.app import create_app
+from facade.config import Settings
 from facade.native import exchange
 from tests.unit.facade.double import RecordingEngine, delivery
 from tests.unit.facade.test_asgi import Client as AsgiClient

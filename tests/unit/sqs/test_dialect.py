@@ -16,9 +16,9 @@ from botocore.credentials import Credentials
 
 from engine.engine import Engine
 from engine.errors import LogUnavailable, NotAuthenticated, TooManyInFlight
-from engine.settings import Settings
 from engine.shapes import Sent
 from facade.app import create_app
+from facade.config import Settings
 from tests.unit.facade.double import RecordingEngine, delivery
 
 SIGNED = "AWS4-HMAC-SHA256 Credential=shop/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0"

@@ -13,9 +13,9 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import InvalidHandle, QueueNotFound
-from engine.settings import Settings
 from engine.shapes import Delivery, SendEntry, Sent
 from facade.app import create_app
+from facade.config import Settings
 from facade.sqs.errors import SqsError
 from facade.sqs.forms import parse, struct_of
 from facade.sqs.shapes import CreateQueue, ReceiveMessage, SendMessageBatch

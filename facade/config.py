@@ -1,0 +1,63 @@
+"""All settings of a worker: those of the engine, of the server, and of each dialect. Read once in
+the composition root, passed down, never read again.
+
+A dialect's class has its name in front of each field, and each part of the service asks for the
+class it needs. Neighbours: `facade.cli.cli` reads them, `facade.cli.config` prints them. This
+module must not know how a setting is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.settings import EngineSettings, Section, setting
+
+
+@dataclass(frozen=True)
+class ServerSettings(Section):
+    """Where the facade listens, and what is before it and behind it."""
+
+    host: str = setting("127.0.0.1", "Address the facade listens on.")
+    port: int = setting(9400, "Port the facade listens on, {within}.", within=(1, 65535))
+    trust_proxy: str = setting(
+        "no",
+        "yes: believe X-Forwarded-Proto, -Host and -Port, which a proxy before us must set or remove.",
+        words=("no", "yes"),
+    )
+    start_wait_s: int = setting(
+        0,
+        "How long `leaseway serve` waits at its start for a Kafka or Redis that does not answer, {within} s.",
+        within=(0, 86_400),
+    )
+
+
+@dataclass(frozen=True)
+class SqsSettings(Section):
+    """What SQS clients are told, and what they may do."""
+
+    sqs_account: str = setting(
+        "000000000000", "Account of queue URLs and ARNs of SQS, {form}; clients may name any.", form=(r"[0-9]{12}", "12 digits")
+    )
+    sqs_region: str = setting(
+        "us-east-1",
+        "Region of ARNs of SQS; clients may name and sign for any.",
+        form=(r"[a-z0-9-]{1,40}", "up to 40 small letters, digits and hyphens"),
+    )
+    sqs_namespaces: str = setting(
+        "",
+        "What tells SQS queues of one name apart: account, region, account,region, or empty: nothing.",
+        words=("", "account", "region", "account,region"),
+    )
+    sqs_limits: str = setting(
+        "aws", "Limits of SQS clients: aws, or wide (delay to 30 days, batches of 100, waits to 60 s).", words=("aws", "wide")
+    )
+    sqs_cool_down_s: int = setting(
+        0,
+        "How long SQS clients can't purge a queue again or reuse a deleted one's name, {within} s; AWS: 60.",
+        within=(0, 60),
+    )
+
+
+@dataclass(frozen=True)
+class Settings(SqsSettings, ServerSettings, EngineSettings):
+    """Every setting; the variable is `LEASEWAY_` + the name in capitals."""
