@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.types import Scope
 
-from facade.config import Settings
 from facade.http.problem import STATUSES
 from facade.native.exchange import Bound, OperationExchange
 from facade.native.operations import OPERATIONS
@@ -30,7 +29,7 @@ class NativeDialect:
     name: Final = "native"
     errors: Final = STATUSES
 
-    def __init__(self, engine: Engine, settings: Settings) -> None:
+    def __init__(self, engine: Engine, settings: object) -> None:  # it has no settings of its own
         # A path ends in one word, which need not be the verb's name: send is POST .../messages.
         hot = [operation for operation in OPERATIONS if operation.hot]
         self._hot = {operation.path.rpartition("/")[2]: Bound.to(engine, operation) for operation in hot}
