@@ -1,8 +1,7 @@
-"""boto3 against a real `leaseway up`, one for all files of this folder; each test has a queue of
-its own.
+"""boto3 against a real `leaseway up`, one for all files; each test has a queue of its own.
 
-Neighbours: tests/services.py starts it; `test_query_client` runs all of it again, in a process with
-an old boto3 that speaks the query protocol (SQS_PROTOCOL=query), against the same service
+Neighbours: the conftest above starts it; `test_query_client` runs all of it again, in a process
+with an old boto3 that speaks the query protocol (SQS_PROTOCOL=query), against the same service
 (SQS_ENDPOINT). The suite knows SQS alone: it would pass against the real service but for names.
 """
 
@@ -22,9 +21,9 @@ import httpx
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from msgspec import Struct
 
 from facade.stack.ports import free_port
+from tests.conformance.conftest import Running
 from tests.services import Up
 
 PROTOCOL = os.environ.get("SQS_PROTOCOL", "json")
@@ -51,26 +50,6 @@ ATTRIBUTES = {
     "price.gross": {"DataType": "Number", "StringValue": "1e3"},
     "logo": {"DataType": "Binary.PNG", "BinaryValue": b"\x89\x00"},
 }
-
-
-class Running(Struct):
-    """A service that somebody else has started."""
-
-    endpoint: str
-
-
-@pytest.fixture(scope="session")
-def up(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up | Running]:
-    """The service."""
-    if "SQS_ENDPOINT" in os.environ:
-        yield Running(os.environ["SQS_ENDPOINT"])
-        return
-    process = Up(tmp_path_factory.mktemp("sqs"))
-    try:
-        process.wait_ready()
-        yield process
-    finally:
-        process.close()
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ import pytest
 
 from facade.sqs.actions import ACTIONS
 from tests.clients import NotFetched, environment, fetched
-from tests.conformance.sqs.conftest import Running
+from tests.conformance.conftest import Running
 from tests.conftest import absent
 from tests.services import Up
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from tests.clients import NotFetched, environment, fetched
-from tests.conformance.sqs.conftest import Running
+from tests.conformance.conftest import Running
 from tests.conftest import absent
 from tests.services import Up
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.clients import NotFetched
-from tests.conformance.sqs.conftest import MakeFifo, Running, bodies, receive_all
+from tests.conformance.conftest import Running
+from tests.conformance.sqs.conftest import MakeFifo, bodies, receive_all
 from tests.conftest import absent
 from tests.node import node, with_packages
 from tests.services import Up

@@ -10,7 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conformance.sqs.conftest import ATTRIBUTES, Running, counts, put, receive_all, take, text
+from tests.conformance.conftest import Running
+from tests.conformance.sqs.conftest import ATTRIBUTES, counts, put, receive_all, take, text
 from tests.services import Up
 
 TRACE = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"

@@ -17,7 +17,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from facade.sqs import errors
-from tests.conformance.sqs.conftest import ADMIN_SECRET, Running, client_of
+from tests.conformance.conftest import Running
+from tests.conformance.sqs.conftest import ADMIN_SECRET, client_of
 from tests.conformance.sqs.error_rows import OLD, TABLE, Case
 from tests.services import Up
 

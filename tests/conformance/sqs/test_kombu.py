@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.clients import NotFetched, environment, fetched, source
-from tests.conformance.sqs.conftest import Running
+from tests.conformance.conftest import Running
 from tests.conftest import absent
 from tests.services import Up
 

@@ -16,12 +16,12 @@ from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 from botocore.config import Config
 
+from tests.conformance.conftest import Running
 from tests.conformance.sqs.conftest import (
     ABSENT,
     ADMIN_SECRET,
     INVALID,
     Refused,
-    Running,
     bodies,
     client_of,
     receive_all,

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from tests.clients import ROOT, NotFetched, environment, fetched
-from tests.conformance.sqs.conftest import Running
+from tests.conformance.conftest import Running
 from tests.conftest import absent
 from tests.services import Up
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients import NotFetched
-from tests.conformance.sqs.conftest import Running
+from tests.conformance.conftest import Running
 from tests.conftest import absent
 from tests.golang import NoGo, built, go
 from tests.services import Up
