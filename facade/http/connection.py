@@ -3,7 +3,7 @@ replies in order.
 
 In place of uvicorn's protocol, which takes half as many steps of the interpreter again for a
 request; uvicorn's server makes it and ends it (`worker`). An app of ours may take and give whole
-bodies by the scope's extension DIRECT. Neighbours: `exchange` is one request and its reply. It must
+bodies by the scope's extension DIRECT. Neighbours: `cycle` is one request and its reply. It must
 not know any path. Longer than 250 lines: one connection's state, which each event changes.
 """
 
@@ -21,7 +21,7 @@ import httptools
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 
 from facade.http.asgi import DIRECT
-from facade.http.exchange import Exchange, header_lines, log, status_line
+from facade.http.cycle import Cycle, header_lines, log, status_line
 from state.background import Background
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class _NotHttp(Exception):
 
 
 class Protocol(asyncio.Protocol):
-    """A connection. Its loop calls it, and the exchanges that it has begun."""
+    """A connection. Its loop calls it, and the cycles that it has begun."""
 
     def __init__(
         self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: asyncio.AbstractEventLoop | None = None
@@ -87,9 +87,9 @@ class Protocol(asyncio.Protocol):
         self._continues = False
         self._refusal: tuple[int, bytes] | None = None  # of a request that can't be understood: the last reply, in its turn
         self._is_over = False  # the last reply was sent: what still comes is dropped
-        self._reading: Exchange | None = None  # its body comes, or has come
-        self._running: Exchange | None = None  # the app answers it
-        self._behind: collections.deque[Exchange] = collections.deque()  # asked before those before them were answered
+        self._reading: Cycle | None = None  # its body comes, or has come
+        self._running: Cycle | None = None  # the app answers it
+        self._behind: collections.deque[Cycle] = collections.deque()  # asked before those before them were answered
         self.paused = False
         self._drain: asyncio.Future[None] | None = None  # while the client reads too slowly
         self._dated: tuple[list[tuple[bytes, bytes]], bytes] = ([], b"")
@@ -198,33 +198,33 @@ class Protocol(asyncio.Protocol):
         self._headers = None
         self._beside = -1
         keep_alive = version != "1.0" and parser.should_keep_alive()
-        self._reading = exchange = Exchange(self, scope, keep_alive=keep_alive, continues=self._continues)
+        self._reading = cycle = Cycle(self, scope, keep_alive=keep_alive, continues=self._continues)
         if self._running is None and not self._behind and self._drain is None:
-            self._run(exchange)
+            self._run(cycle)
         else:
-            self._behind.append(exchange)
+            self._behind.append(cycle)
             self.pace()
 
     def on_body(self, body: bytes) -> None:
         self._beside = -1
-        exchange = self._reading
-        if exchange is None or exchange.ended:  # answered already: the rest is let go
+        cycle = self._reading
+        if cycle is None or cycle.ended:  # answered already: the rest is let go
             return
-        exchange.chunks.append(body)
-        exchange.held = held = exchange.held + len(body)
-        if exchange.waiters:
-            exchange.wake()
+        cycle.chunks.append(body)
+        cycle.held = held = cycle.held + len(body)
+        if cycle.waiters:
+            cycle.wake()
         if held > HELD_BYTES:
             self.pace()
 
     def on_message_complete(self) -> None:
-        exchange = self._reading
-        if exchange is not None:
-            exchange.more_body = False
-            if exchange.waiters:
-                exchange.wake()
+        cycle = self._reading
+        if cycle is not None:
+            cycle.more_body = False
+            if cycle.waiters:
+                cycle.wake()
 
-    # What exchanges, the app and uvicorn's server call.
+    # What cycles, the app and uvicorn's server call.
 
     def whole_body(self) -> bytes | None:
         """See `facade.http.asgi.DirectBody`."""
@@ -234,16 +234,16 @@ class Protocol(asyncio.Protocol):
         """See `facade.http.asgi.DirectBody`: answers the request whose turn it is. Raises
         ValueError for a header of more than one line.
         """
-        exchange = self._running
-        if exchange is None or exchange.gone or exchange.started:
+        cycle = self._running
+        if cycle is None or cycle.gone or cycle.started:
             return False
         if look and self._left():
-            exchange.gone = True
+            cycle.gone = True
             return False
-        shown = b"" if exchange.scope["method"] == "HEAD" else body
-        self._transport.write(self.message(status, [*headers, *self.own_headers(exchange)], shown))
-        exchange.started = True
-        self.end(exchange)
+        shown = b"" if cycle.scope["method"] == "HEAD" else body
+        self._transport.write(self.message(status, [*headers, *self.own_headers(cycle)], shown))
+        cycle.started = True
+        self.end(cycle)
         return True
 
     def _left(self) -> bool:
@@ -261,27 +261,27 @@ class Protocol(asyncio.Protocol):
             self._dated = (given, header_lines(given))
         return b"".join((status_line(status), header_lines(headers), self._dated[1], b"\r\n", body))
 
-    def own_headers(self, exchange: Exchange) -> list[tuple[bytes, bytes]]:
+    def own_headers(self, cycle: Cycle) -> list[tuple[bytes, bytes]]:
         """What a connection adds to a reply. A client that still waits for "100 Continue" may send
         its body or not: nobody can tell.
         """
-        if exchange.continues and exchange.more_body:
-            exchange.keep_alive = False
-        return [] if exchange.keep_alive else [_CLOSE]
+        if cycle.continues and cycle.more_body:
+            cycle.keep_alive = False
+        return [] if cycle.keep_alive else [_CLOSE]
 
     def write(self, data: bytes) -> None:
         if data:
             self._transport.write(data)
 
-    def end(self, exchange: Exchange) -> None:
+    def end(self, cycle: Cycle) -> None:
         """The reply is whole: the next request's turn."""
-        exchange.ended = True
-        if exchange.waiters:
-            exchange.wake()
+        cycle.ended = True
+        if cycle.waiters:
+            cycle.wake()
         self._server.total_requests += 1
         self._running = None
-        if not exchange.keep_alive:
-            self._finish() if exchange.more_body else self.close()
+        if not cycle.keep_alive:
+            self._finish() if cycle.more_body else self.close()
             return
         self._idle_since = self.loop.time()
         if self._behind or self.paused or self._refusal is not None:
@@ -291,8 +291,8 @@ class Protocol(asyncio.Protocol):
         """Lets the client send, or not: not while it has asked for what comes later, or sends more
         than the app takes.
         """
-        exchange = self._reading
-        full = bool(self._behind) or (exchange is not None and not exchange.ended and exchange.held > HELD_BYTES)
+        cycle = self._reading
+        full = bool(self._behind) or (cycle is not None and not cycle.ended and cycle.held > HELD_BYTES)
         if full is not self.paused and not self._is_over and not self._transport.is_closing():
             self.paused = full
             if full:
@@ -333,10 +333,10 @@ class Protocol(asyncio.Protocol):
         else:
             self._running.keep_alive = False
 
-    def _run(self, exchange: Exchange) -> None:
-        self._running = exchange
-        exchange.task = _background.start(exchange.run(self._app), "request")
-        self.tasks.add(exchange.task)
+    def _run(self, cycle: Cycle) -> None:
+        self._running = cycle
+        cycle.task = _background.start(cycle.run(self._app), "request")
+        self.tasks.add(cycle.task)
 
     def _next(self) -> None:
         if self._running is None and self._drain is None and not self._is_over and not self._transport.is_closing():

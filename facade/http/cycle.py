@@ -1,7 +1,7 @@
-"""One request of a connection and the reply to it, as ASGI sees them.
+"""One request of a connection and the reply to it, as ASGI sees them; uvicorn calls that a cycle.
 
-Neighbours: `protocol` parses requests and has the transport; the app gets `receive` and `send`. It
-must not know how bytes become requests.
+Neighbours: `connection` parses requests and has the transport; the app gets `receive` and `send`.
+It must not know how bytes become requests.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def header_lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     return text
 
 
-class Exchange:
+class Cycle:
     """Belongs to its connection's event loop."""
 
     # Of the request; most never change, and what is not set costs nothing.
