@@ -115,12 +115,11 @@ class SqsExchange(Struct, gc=False):
                 raise
             raise SqsError(SIGNATURE_DOES_NOT_MATCH, _NO_MATCH) from None
 
-    def run(self, action: Action | None, by: Principal, given: Any) -> Coroutine[Any, Any, Any]:
+    def run(self, action: Action, by: Principal, given: Any) -> Coroutine[Any, Any, Any]:
         """Begins the action with its input."""
         service, headers = self.service, self.headers
         place = service.places.of(self.scope, headers)
         trace = headers.get(b"x-amzn-trace-id", b"")
-        assert action is not None
         return action.run(service.engine, Call(by, given, place, service.limits, service.cool_down_s, trace))
 
     def error(self, error: Exception) -> Response:

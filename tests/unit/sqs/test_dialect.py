@@ -5,6 +5,7 @@ let in.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -15,8 +16,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from engine.engine import Engine
-from engine.errors import LogUnavailable, NotAuthenticated, TooManyInFlight
-from engine.shapes import Sent
+from engine.errors import InvalidHandle, InvalidValue, LogUnavailable, NotAuthenticated, TooManyInFlight
+from engine.shapes import EntryResult, Late, Principal, Sent
 from facade.app import create_app
 from facade.config import Settings
 from tests.unit.facade.double import RecordingEngine, delivery
@@ -205,3 +206,30 @@ async def test_over_the_limit_in_flight_only_a_short_poll_of_a_standard_queue_is
         assert shape(response) == (403, "OverLimit", "OverLimit;Sender")
     else:
         assert (response.status_code, response.json()) == (200, {})
+
+
+async def test_a_batch_of_handles_asks_the_engine_once_whatever_they_are(engine: RecordingEngine) -> None:
+    bad = EntryResult("b", "invalid", error=InvalidHandle("no", field="handles", given="b"))
+    engine.answers["ack"] = [EntryResult("a", "ok"), bad, EntryResult("c", "lapsed"), EntryResult("d", "stale")]
+    entries = [{"Id": handle.upper(), "ReceiptHandle": handle} for handle in "abcd"] + [{"Id": "E", "ReceiptHandle": ""}]
+    response = await post(engine, "DeleteMessageBatch", json.dumps({"QueueUrl": "q", "Entries": entries}).encode())
+
+    assert engine.calls == [("ack", Principal("shop"), "q", ["a", "b", "c", "d"], Late.BY_QUEUE)]
+    assert [one["Id"] for one in response.json()["Successful"]] == ["A", "D"]
+    assert {one["Id"]: one["Code"] for one in response.json()["Failed"]} == {
+        "E": "MissingParameter",
+        "B": "ReceiptHandleIsInvalid",
+        "C": "InvalidParameterValue",
+    }
+
+
+async def test_a_lease_that_is_too_long_in_all_fails_alone(engine: RecordingEngine) -> None:
+    long = InvalidValue("too long", field="lease_ms", limit=43_200, given=43_200_000)
+    engine.answers["extend"] = [EntryResult("a", "ok", 5), EntryResult("b", "invalid", error=long)]
+    entries = [{"Id": handle, "ReceiptHandle": handle, "VisibilityTimeout": 43_200} for handle in "ab"]
+    response = await post(engine, "ChangeMessageVisibilityBatch", json.dumps({"QueueUrl": "q", "Entries": entries}).encode())
+
+    assert [call[0] for call in engine.calls] == ["extend"]
+    assert response.json()["Successful"] == [{"Id": "a"}]
+    (failed,) = response.json()["Failed"]
+    assert "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]" in failed["Message"]
