@@ -100,7 +100,7 @@ class Protocol(asyncio.Protocol):
         self._transport = transport  # type: ignore[assignment]
         self._here, self._there = get_local_addr(self._transport), get_remote_addr(self._transport)
         self._server.connections.add(self)  # type: ignore[arg-type]
-        self._look_in(self._patience_s)
+        self._check_in(self._patience_s)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._server.connections.discard(self)
@@ -365,18 +365,18 @@ class Protocol(asyncio.Protocol):
         if not self._begun:
             self._begun, self._came = self.loop.time(), 0
             if self._due > self._begun + REQUEST_S:
-                self._look_in(REQUEST_S)
+                self._check_in(REQUEST_S)
         self._came += size
 
-    def _look_in(self, seconds: float) -> None:
+    def _check_in(self, seconds: float) -> None:
         if self._is_over:
             return
         if self._timer is not None:
             self._timer.cancel()
         self._due = self.loop.time() + seconds
-        self._timer = self.loop.call_later(seconds, self._look)
+        self._timer = self.loop.call_later(seconds, self._check_pace)
 
-    def _look(self) -> None:
+    def _check_pace(self) -> None:
         """Refuses a request that comes too slowly; closes a connection on which nothing was asked
         for a while.
         """
@@ -391,7 +391,7 @@ class Protocol(asyncio.Protocol):
             if left_s <= 0:
                 self.close()
                 return
-        self._look_in(left_s)
+        self._check_in(left_s)
 
     def _refuse(self, status: int, text: bytes) -> None:
         """Says what is wrong with the request that is coming, after the replies to those before it,

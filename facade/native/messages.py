@@ -125,7 +125,7 @@ def _verb(name: str, path: str, summary: str, run: Any, body: Any, reply: Any, *
     )
 
 
-def _look(name: str, method: str, path: str, summary: str, run: Any, replies: dict[int, Any], **more: Any) -> Operation:
+def _inspecting(name: str, method: str, path: str, summary: str, run: Any, replies: dict[int, Any], **more: Any) -> Operation:
     return Operation(
         name=name,
         method=method,
@@ -165,7 +165,7 @@ OPERATIONS = (
     _verb("extend", "extend", "Give leases a new length, counted from now", extend, ExtendBody, ResultsReply),
     _verb("release", "release", "Give messages back, to be received again after a delay", release, ReleaseBody, ResultsReply),
     _verb("kill", "kill", "Send messages to the dead-letter queue now", kill, HandlesBody, ResultsReply),
-    _look(
+    _inspecting(
         "query",
         "GET",
         "",
@@ -176,7 +176,7 @@ OPERATIONS = (
         query=QueryMessages,
         codes=("tag_not_found",),
     ),
-    _look(
+    _inspecting(
         "peek",
         "GET",
         "/{message}",
@@ -187,7 +187,7 @@ OPERATIONS = (
         query=PeekQuery,
         codes=("message_not_found", "tag_not_found", "invalid_handle"),
     ),
-    _look(
+    _inspecting(
         "delete_message",
         "DELETE",
         "/{message}",

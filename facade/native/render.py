@@ -127,7 +127,7 @@ def sent_reply(sent: Sent) -> SentReply:
 
 
 def delivery_reply(delivery: Delivery) -> DeliveryReply:
-    """A message lent."""
+    """A leased message."""
     message = delivery.message
     text, data = _text_or_bytes(message.body, message.body_is_text)
     return DeliveryReply(

@@ -87,7 +87,7 @@ class QueueReply(Reply, frozen=True, kw_only=True):
     modified_at_ms: Changed
     partitions: Annotated[Count, _about("Partitions of its topic.")]
     delay_seconds: Annotated[Span, _about("Seconds from send to the first receive.")]
-    lease_seconds: Annotated[Span, _about("Seconds for which a delivery is lent.")]
+    lease_seconds: Annotated[Span, _about("Seconds for which a delivery is leased.")]
     retention_seconds: Annotated[Span, _about("Seconds after which a message that nobody acked is dropped.")]
     max_message_bytes: Annotated[Count, _about("Bytes that a message may have: body and attributes.")]
     receive_wait_seconds: Annotated[Span, _about("Seconds that a receive waits which names none.")]
@@ -176,8 +176,8 @@ Moved = Annotated[OriginReply, _about("Where it came from, if it was moved here.
 
 
 class DeliveryReply(Reply, frozen=True, kw_only=True):
-    """A message lent until `next_visible_at_ms`. It has `body` (text) or `body_base64`; `origin` if
-    it was moved here.
+    """A message leased until `next_visible_at_ms`. It has `body` (text) or `body_base64`; `origin`
+    if it was moved here.
     """
 
     id: MessageId
@@ -199,9 +199,9 @@ class DeliveryReply(Reply, frozen=True, kw_only=True):
 
 
 class ReceiveReply(Reply, frozen=True, kw_only=True):
-    """The messages lent; none if there were none within the wait."""
+    """The leased messages; none if there were none within the wait."""
 
-    messages: Annotated[list[DeliveryReply], _about("What was lent.")]
+    messages: Annotated[list[DeliveryReply], _about("What was leased.")]
 
 
 class PeekedReply(Reply, frozen=True, kw_only=True):

@@ -49,7 +49,7 @@ class RedrivePolicyBody(Body, frozen=True, kw_only=True):
 UserAttributes = Annotated[dict[str, str], Meta(description="Free texts of the owner's; the service does not read them.")]
 Policy = Annotated[RedrivePolicyBody, Meta(description="Where messages go that die, and when. Without one none does.")]
 Delay = Annotated[Seconds, setting("delay_ms", "Seconds from send to the first receive.")]
-Lease = Annotated[Seconds, setting("lease_ms", "Seconds for which a delivery is lent.")]
+Lease = Annotated[Seconds, setting("lease_ms", "Seconds for which a delivery is leased.")]
 Retention = Annotated[Seconds, setting("retention_ms", "Seconds after which a message that nobody acked is dropped.")]
 MessageBytes = Annotated[Whole, setting("max_message_bytes", "Bytes that a message may have: body and attributes.")]
 Wait = Annotated[Seconds, setting("receive_wait_ms", "Seconds that a receive waits which names none.")]
@@ -163,7 +163,9 @@ class SendMessage(Body, frozen=True, kw_only=True):
         | None
     ) = None
     delay_seconds: OwnDelay | None = None
-    lease_seconds: Annotated[Seconds, within("lease_ms", "Seconds for which its deliveries are lent. Default: the queue's.")] | None = None
+    lease_seconds: Annotated[Seconds, within("lease_ms", "Seconds for which its deliveries are leased. Default: the queue's.")] | None = (
+        None
+    )
     group: Annotated[str, Meta(description="Needed in a FIFO queue, which keeps its order; 1-128 characters.")] | None = None
     dedup_id: Annotated[str, Meta(description="FIFO: a message with an id of the last five minutes is not delivered.")] | None = None
 
@@ -182,7 +184,7 @@ class ReceiveBody(Body, frozen=True, kw_only=True):
     tag: TagName | None = None
     max: Annotated[Whole, within("max", "Most messages to receive.")] | None = None
     wait_seconds: Annotated[Seconds, within("wait_ms", "Seconds to wait for the first message; 0 = answer at once.")] | None = None
-    lease_seconds: Annotated[Seconds, within("lease_ms", "Seconds for which the messages are lent.")] | None = None
+    lease_seconds: Annotated[Seconds, within("lease_ms", "Seconds for which the messages are leased.")] | None = None
 
 
 _DISTINCT = Meta(extra_json_schema={"uniqueItems": True})

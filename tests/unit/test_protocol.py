@@ -114,7 +114,7 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def whole(scope: Any, receive: Any, send: Any) -> None:
-    """The same by whole bodies where they are there, as the hot path does."""
+    """The same by whole bodies where they are there, as the front does."""
     server = direct_of(scope)
     assert server is not None
     body = server.whole_body()

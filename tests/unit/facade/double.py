@@ -90,8 +90,8 @@ class RecordingEngine:
     def alarms(self) -> list[Alarm]:
         return [Alarm("retention_near", "orders", 7.0)]
 
-    def undelivered(self, lent: Sequence[Delivery]) -> None:
-        self.undelivered_.append(lent)
+    def undelivered(self, leased: Sequence[Delivery]) -> None:
+        self.undelivered_.append(leased)
 
     def known(self, name: str) -> QueueRecord | None:
         """What a worker that has just started knows."""
