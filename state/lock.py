@@ -15,31 +15,26 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-import hiredis
-
 from state.background import Background
 from state.cancel import cancel_all
 from state.connection import Connection
 from state.errors import StateError, StateUnavailable
 from state.keys import lock_key
-
-_UNLOCK = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
-
-_RENEW = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0"
+from state.script_caller import ScriptCaller
 
 
 class LockBusy(StateError):
     """Somebody else holds the lock."""
 
 
-class Hold:
+class Hold(ScriptCaller):
     """A lock as its holder knows it. `take` and `renew` are for one task at a time; `is_valid` asks
     nobody and may be called always.
     """
 
     def __init__(self, connection: Connection, prefix: str, name: str, hold_ms: int) -> None:
-        self._connection = connection
-        self._key = lock_key(prefix, name)
+        super().__init__(connection)
+        self._keys = (lock_key(prefix, name),)
         self._token = secrets.token_hex(8)
         self._hold_ms = hold_ms
         self._until = 0.0
@@ -53,21 +48,20 @@ class Hold:
 
     async def take(self) -> bool:
         """Takes the lock unless somebody has it. Raises StateUnavailable."""
-        return await self._ask("SET", self._key, self._token, "NX", "PX", self._hold_ms)
+        asked_at = asyncio.get_running_loop().time()
+        return self._note(asked_at, await self._run("lock", self._keys, (self._token, self._hold_ms)))
 
     async def renew(self) -> bool:
         """Holds it for `hold_ms` from now; False = it is lost for good. Raises StateUnavailable (it
         may be held still).
         """
-        return await self._ask("EVAL", _RENEW, 1, self._key, self._token, self._hold_ms)
-
-    async def _ask(self, *command: str | int) -> bool:
         asked_at = asyncio.get_running_loop().time()
-        reply = await self._connection.call(*command)
-        if isinstance(reply, hiredis.ReplyError):
-            raise StateUnavailable(f"Redis refused a lock: {reply}")
-        self._until = asked_at + self._hold_ms * 0.9 / 1000 if reply else 0.0
-        return bool(reply)
+        return self._note(asked_at, await self._run("keep", self._keys, (self._token, self._hold_ms)))
+
+    def _note(self, asked_at: float, reply: list[bytes]) -> bool:
+        held = reply[0] == b"OK"
+        self._until = asked_at + self._hold_ms * 0.9 / 1000 if held else 0.0
+        return held
 
     async def keep(self) -> None:
         """Renews it three times in its time until it is lost; cancelled by who gives it up."""
@@ -80,7 +74,7 @@ class Hold:
         """Lets others take it at once, when Redis can be reached; else it ends by itself."""
         self._until = 0.0
         with suppress(StateError):
-            await self._connection.call("EVAL", _UNLOCK, 1, self._key, self._token)
+            await self._run("unlock", self._keys, (self._token,))
 
 
 @asynccontextmanager

@@ -1,14 +1,17 @@
 """Reads `lua/*.lua`: header contract, includes, SHA. A script's header is data: tests compare it
 with body and store.
 
-Neighbours: `store.py` runs the scripts. Must not know what a script is for.
+Neighbours: `script_caller.py` runs the scripts. Must not know what a script is for.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -85,6 +88,7 @@ def read_script(path: Path) -> Script:
     return Script(name, purpose, keys, keys_more, arguments, arguments_more, one["STATUS"].split(), int(one["VERSION"]), source, sha)
 
 
-def read_scripts(folder: Path = FOLDER) -> dict[str, Script]:
-    """All scripts by name."""
-    return {path.stem: read_script(path) for path in sorted(folder.glob("*.lua"))}
+@cache
+def read_scripts() -> Mapping[str, Script]:
+    """All scripts by name, read once."""
+    return MappingProxyType({path.stem: read_script(path) for path in sorted(FOLDER.glob("*.lua"))})

@@ -1,5 +1,5 @@
-"""The header of each script is compared with its body, with store.py and with the vocabulary: a
-contract that drifts is red.
+"""The header of each script is compared with its body, with the methods that run it and with the
+vocabulary: a contract that drifts is red.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from schemas.vocabulary import EntryStatus, EventKind, MessageState, Reason
 from state.scripts import FOLDER, BadScript, Script, read_script, read_scripts
 
 SCRIPTS = read_scripts()
-STORE = ast.parse((FOLDER.parent / "store.py").read_text())
+CALLERS = [ast.parse((FOLDER.parent / name).read_text()) for name in ("store.py", "upkeep_store.py", "lock.py")]
+# The method that runs a script, where that has another name.
+METHODS = {"lock": "take", "keep": "renew", "unlock": "give_up"}
 
 
 def body_of(script: Script) -> str:
@@ -38,7 +40,7 @@ def test_every_status_word_is_returned_and_no_other(script: Script) -> None:
     text = body_of(script)
     called = [part for name, part in _guards().items() if f"{name}(" in text]
     words = {word for part in (text, *called) for word in re.findall(r"'([A-Z]{2,})'", part)}
-    assert words - {"WITHSCORES", "LIMIT"} - _commands("\n".join([text, *called])) == set(script.status)
+    assert words - {"WITHSCORES", "LIMIT", "NX", "PX"} - _commands("\n".join([text, *called])) == set(script.status)
 
 
 def _guards() -> dict[str, str]:
@@ -55,18 +57,32 @@ def _commands(body: str) -> set[str]:
 
 
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
-def test_a_store_method_of_the_same_name_runs_the_script_with_as_many_keys(script: Script) -> None:
-    method = next((n for n in ast.walk(STORE) if isinstance(n, ast.AsyncFunctionDef) and n.name == script.name), None)
-    assert method is not None, f"store.py has no method {script.name}"
-    call = next(
-        n
-        for n in ast.walk(method)
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "_run" and isinstance(n.args[0], ast.Constant)
-    )
-    assert isinstance(call.args[0], ast.Constant) and call.args[0].value == script.name
-    if isinstance(call.args[1], ast.Tuple):
+def test_one_method_runs_the_script_with_as_many_keys(script: Script) -> None:
+    method, call = _runs()[script.name]
+    assert method == METHODS.get(script.name, script.name)
+    if isinstance(call.args[1], ast.Tuple) and not any(isinstance(part, ast.Starred) for part in call.args[1].elts):
         assert len(call.args[1].elts) == len(script.keys)
         assert not script.keys_more
+
+
+def test_no_two_methods_run_the_same_script() -> None:
+    assert len(_run_calls()) == len(_runs()) == len(SCRIPTS)
+
+
+def _run_calls() -> list[tuple[str, str, ast.Call]]:
+    """Script, method and the call, of each call of a script in `state`."""
+    methods = [node for tree in CALLERS for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef)]
+    return [
+        (call.args[0].value, method.name, call)
+        for method in methods
+        for call in ast.walk(method)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "_run"
+        if isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str)
+    ]
+
+
+def _runs() -> dict[str, tuple[str, ast.Call]]:
+    return {script: (method, call) for script, method, call in _run_calls()}
 
 
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
