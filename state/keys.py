@@ -1,7 +1,7 @@
 """Spells every key in Redis. All keys of a unit share one hash tag, so that Redis Cluster keeps
 them together.
 
-Neighbours: `store.py` only. Must not know what a key holds (see lua/README.md).
+Neighbours: the stores and `lock.py`. Must not know what a key holds (see lua/README.md).
 """
 
 from __future__ import annotations

@@ -89,8 +89,8 @@ class Received(Struct, frozen=True):
     """Answer of a receive; all of `leased` share `nonce`. `head_ms`: since when the next message of
     this unit is visible, or from when on; `wait_ms` until then; None = there is none.
 
-    `lent`: how many of `open` are; of a few it is not counted (include/lent.lua). `hungry`: nothing
-    more is free now, so the window takes more than bodies for, if the log has more.
+    `lent`: how many of `open` are; of a few it is not counted (include/leased.lua). `hungry`:
+    nothing more is free now, so the window takes more than bodies for, if the log has more.
     """
 
     now_ms: int

@@ -24,8 +24,8 @@ class BadScript(ValueError):
 
 
 class Script(Struct, frozen=True):
-    """One verb in Lua. `keys` and `arguments` are the numbered names in order; `*_more` = further
-    ones follow per tag or entry.
+    """One verb in Lua. `keys`, `arguments` and `outs` (items of the reply) are the numbered names
+    in order; `*_more` = further ones follow per tag or entry.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Script(Struct, frozen=True):
     keys_more: bool
     arguments: list[str]
     arguments_more: bool
+    outs: list[str]
     status: list[str]
     version: int
     source: str
@@ -84,8 +85,10 @@ def read_script(path: Path) -> Script:
     source = "\n".join([*included, body])
     keys, keys_more = _numbered(name, "KEYS", rows)
     arguments, arguments_more = _numbered(name, "ARGV", rows)
+    outs, _ = _numbered(name, "OUT", rows)
     sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
-    return Script(name, purpose, keys, keys_more, arguments, arguments_more, one["STATUS"].split(), int(one["VERSION"]), source, sha)
+    status, version = one["STATUS"].split(), int(one["VERSION"])
+    return Script(name, purpose, keys, keys_more, arguments, arguments_more, outs, status, version, source, sha)
 
 
 @cache

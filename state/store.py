@@ -12,9 +12,12 @@ contract test finds each by its name.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
-from state.connection import Argument
+from state.connection import Argument, Connection
+from state.errors import StateLost
 from state.keys import Unit, UnitKeys, wake_channel, wake_up
 from state.replies import (
     Acked,
@@ -28,11 +31,17 @@ from state.replies import (
     Probed,
     Received,
     State,
+    Window,
 )
 from state.upkeep_store import UpkeepStore
 
 _HEADER = struct.Struct(">QQq")
 HEADER_BYTES = _HEADER.size
+# Kinds of units, as the scripts that receive name them.
+_STANDARD, _FIFO = b"STANDARD", b"FIFO"
+_ALL_STANDARD: Mapping[int, bytes] = MappingProxyType({})
+# So often a receive asks again, for a unit that is of another kind than the last one that it saw.
+_KIND_CHANGES = 4
 
 
 def pack_body(sent_at_ms: int, due_ms: int, lease_ms: int | None, record: bytes) -> bytes:
@@ -60,8 +69,40 @@ def delay_of_body(packed: bytes) -> int:
     return int(due_ms - sent_at_ms)
 
 
+def _received(reply: list[Any]) -> Received:
+    _, now, nonce, head_ms, cursor, open_count, leased_count, hungry, rows, dying, *first = reply
+    leased = [Leased(*rows[i : i + 5]) for i in range(0, len(rows), 5)] if rows else []
+    if first and first[1]:
+        deadline_ms, fresh = first
+        leased += [Leased(offset, 1, now, deadline_ms, b"") for offset in fresh]
+        if rows:
+            leased.sort(key=lambda one: one.offset)
+    return Received(
+        now_ms=now,
+        nonce=nonce,
+        wait_ms=None if head_ms < 0 else head_ms - now if head_ms > now else 0,
+        head_ms=None if head_ms < 0 else head_ms,
+        cursor=cursor,
+        open=open_count,
+        lent=leased_count,
+        hungry=bool(hungry),
+        leased=leased,
+        dying=[_dying(dying[i : i + 7]) for i in range(0, len(dying), 7)] if dying else [],
+    )
+
+
+def _dying(row: list[Any]) -> Dying:
+    offset, count, first, nonce, again, reason, body = row
+    return Dying(offset, count, first, nonce, again, reason.decode(), body)
+
+
 class Store(UpkeepStore):
     """The scripts as methods: those of consumers here. Safe for any number of tasks of one loop."""
+
+    def __init__(self, connection: Connection, prefix: str, window: Window) -> None:
+        super().__init__(connection, prefix, window)
+        # Of units that are not standard: what the last receive found, by tag.
+        self._kinds: dict[Unit, dict[int, bytes]] = {}
 
     async def load(
         self,
@@ -113,42 +154,42 @@ class Store(UpkeepStore):
         until_ms: int = 0,
         now_ms: int = 0,
     ) -> Received:
-        """Lends up to `max` due messages, of a standard queue those visible at `until_ms` already
-        (0 = now); see receive.lua.
+        """Leases up to `max` due messages, of a unit without groups those visible at `until_ms`
+        already (0 = now); see receive.lua.
 
         Raises StateLost.
         """
         keys = self._unit(unit)
         t = keys.tag(tag)
-        reply = await self._run(
-            "receive",
-            (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.order, t.groups, t.delayed),
-            (generation, now_ms, tag, max, -1 if lease_ms is None else lease_ms, queue_lease_ms, max_receive_count,
-             retention_ms, move_ms, self._window.bytes, self._window.messages, until_ms),
-        )  # fmt: skip
-        _, now, nonce, head_ms, cursor, open_count, lent_count, hungry, lent, dying, deadline_ms, fresh = reply
-        leased = [Leased(*lent[i : i + 5]) for i in range(0, len(lent), 5)] if lent else []
-        if fresh:
-            leased += [Leased(offset, 1, now, deadline_ms, b"") for offset in fresh]
-            if lent:
-                leased.sort(key=lambda one: one.offset)
-        return Received(
-            now_ms=now,
-            nonce=nonce,
-            wait_ms=None if head_ms < 0 else head_ms - now if head_ms > now else 0,
-            head_ms=None if head_ms < 0 else head_ms,
-            cursor=cursor,
-            open=open_count,
-            lent=lent_count,
-            hungry=bool(hungry),
-            leased=leased,
-            dying=[
-                Dying(o, count, first, own, again, reason.decode(), body)
-                for o, count, first, own, again, reason, body in (dying[i : i + 7] for i in range(0, len(dying), 7))
-            ]
-            if dying
-            else [],
-        )
+        names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.delayed)
+        arguments = (generation, now_ms, tag, max, -1 if lease_ms is None else lease_ms, queue_lease_ms, max_receive_count,
+                     retention_ms, move_ms, self._window.bytes, self._window.messages)  # fmt: skip
+        for _ in range(_KIND_CHANGES):
+            kind = self._kinds.get(unit, _ALL_STANDARD).get(tag)
+            if kind is None:
+                reply = await self._run("receive", names, (*arguments, until_ms))
+            elif kind == _FIFO:
+                reply = await self._run("receive_fifo", (*names, t.order, t.groups), arguments)
+            else:
+                reply = await self._run("receive_fair", (*names, t.order, t.groups), arguments)
+            if reply[0] == b"OK":
+                return _received(reply)
+            # Only Redis knows of which kind a unit is: one becomes fair with its first group.
+            self._note_kind(unit, tag, reply[0])
+        raise StateLost("receive: the unit changes its kind at each look")
+
+    def _note_kind(self, unit: Unit, tag: int, kind: bytes) -> None:
+        kinds = self._kinds.setdefault(unit, {})
+        if kind == _STANDARD:
+            kinds.pop(tag, None)
+        else:
+            kinds[tag] = kind
+
+    async def forget(self, units: Sequence[Unit], tags: Sequence[int]) -> None:
+        """Drops every key of units whose queue is gone."""
+        for unit in units:
+            self._kinds.pop(unit, None)
+        await super().forget(units, tags)
 
     async def probe(self, unit: Unit, generation: int, tag: int, *, times: int = 0, now_ms: int = 0) -> Probed:
         """When a receive would find something, and the first `times` times of what is visible.

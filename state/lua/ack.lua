@@ -14,7 +14,9 @@
 -- ARGV 5 channel: wake-ups go there (a group that is free again)
 -- ARGV 6 partition: the payload of a wake-up
 -- ARGV + per handle: offset, nonce
--- OUT {status, {a status word per handle, or none: each is OK}, seq of the journal entry or 0}
+-- OUT 1 status
+-- OUT 2 words: {status word per handle}; none = each is OK
+-- OUT 3 seq: of the journal entry, 0 = none
 -- STATUS OK STALE LAPSED FULL LOST
 -- INV a handle settles its message at most once
 -- COST O(handles log open)

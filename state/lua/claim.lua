@@ -12,8 +12,11 @@
 -- ARGV 3 tag
 -- ARGV 4 claim_ms
 -- ARGV 5 beyond: 1 = also what the window has not taken, whatever it is (Kafka no longer has it)
--- ARGV + per message: offset, group (8 bytes, FIFO only), move key ('' = claimed only in the window: but a load nobody knows what it repeats)
--- OUT {status, nonce, {a status word, and until when a lost claim before held it (ms, 0 = none), per offset}}
+-- ARGV + per message: offset, group (8 bytes, FIFO only), move key
+-- ARGV + with move key '' it is claimed in the window only: a load alone knows what it repeats
+-- OUT 1 status
+-- OUT 2 nonce: of what is claimed, 0 = nothing is
+-- OUT 3 words: {status word, until when a lost claim before held it (ms, 0 = none), per message}
 -- STATUS OK BUSY HELD SETTLED STORED FULL LOST
 -- INV a leased or dying message is never claimed
 -- COST O(offsets log open)

@@ -2,7 +2,7 @@
 -- KEYS 1 meta hash: owner, owner_until, epoch
 -- KEYS + every other key of the unit and its tags
 -- ARGV 1 epoch: of the rebuilder
--- OUT {status}
+-- OUT 1 status
 -- STATUS OK FENCED
 -- INV only the owner's epoch may clear, and all at once: never what another rebuilder has restored
 -- COST O(keys); the memory is freed by another thread

@@ -10,7 +10,8 @@
 -- KEYS 9 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
 -- ARGV 1 tag
 -- ARGV 2 slice: messages at most
--- OUT {status, open messages left}
+-- OUT 1 status
+-- OUT 2 left: open messages
 -- STATUS OK
 -- INV other tags are not touched; x:<tag> is there until all of the tag is gone
 -- COST O(slice)

@@ -10,7 +10,7 @@
 -- ARGV 4 partition: the payload of a wake-up
 -- ARGV 5 offset
 -- ARGV + tag ids
--- OUT {status}
+-- OUT 1 status
 -- STATUS OK BUSY SETTLED LOST
 -- INV all tags or none
 -- COST O(tags)

@@ -2,7 +2,7 @@
 -- KEYS 1 meta hash: epoch, owner_until
 -- KEYS 2 outbox list: journal entries
 -- ARGV 1 epoch
--- OUT {status}
+-- OUT 1 status
 -- STATUS OK BUSY FENCED
 -- INV an outbox with entries keeps its owner
 -- COST O(1)

@@ -4,7 +4,8 @@
 -- ARGV 1 epoch
 -- ARGV 2 done_seq: entries up to this seq are in the journal, 0 = none new
 -- ARGV 3 max: entries to show
--- OUT {status, {entry ...}}
+-- OUT 1 status
+-- OUT 2 entries: {entry ...}, packed
 -- STATUS OK FENCED
 -- INV an entry leaves the outbox only after the journal has it
 -- COST O(done + max)

@@ -4,7 +4,10 @@
 -- KEYS + per tag: visible zset, delivery hash, ahead set
 -- ARGV 1 generation
 -- ARGV + tag ids
--- OUT {status, seq, seq of the last entry in the outbox or 0, {cursor or -1, floor, {offset, next visible ms ...} packed, {offset, delivery ...}, {offset taken at or above the cursor ...} packed, per tag}}
+-- OUT 1 status
+-- OUT 2 seq: of the last entry
+-- OUT 3 waiting: seq of the last entry in the outbox, 0 = none
+-- OUT 4 tags: {cursor or -1, floor, packed {offset, next visible ms ...}, {offset, delivery ...}, packed {offset ahead ...}} per tag
 -- STATUS OK LOST
 -- INV reads only; all of it is of one moment, after the entry with number seq
 -- COST O(open + ahead)

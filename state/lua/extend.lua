@@ -12,7 +12,8 @@
 -- ARGV 5 channel: wake-ups go there
 -- ARGV 6 partition: the payload of a wake-up
 -- ARGV + per handle: offset, nonce, lease ms
--- OUT {status, {a status word and the new deadline ms (0 = none) per handle}}
+-- OUT 1 status
+-- OUT 2 handles: {status word, new deadline ms or 0, per handle}
 -- STATUS OK STALE LAPSED FULL LOST
 -- INV only the latest delivery of a message can be extended; counts do not change
 -- COST O(handles log open)

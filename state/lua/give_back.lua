@@ -13,7 +13,8 @@
 -- ARGV 5 channel: wake-ups go there
 -- ARGV 6 partition: the payload of a wake-up
 -- ARGV + per delivery: offset, nonce, due ms of the message (0 = its body could not be read)
--- OUT {status, {a status word per delivery}}
+-- OUT 1 status
+-- OUT 2 words: {status word per delivery}
 -- STATUS OK STALE LOST
 -- INV a delivery is uncounted at most once; also when the outbox is full: what is lent is bounded, and nothing more is lent then
 -- COST O(deliveries log open)

@@ -5,7 +5,8 @@
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV + tag ids
--- OUT {status, {ready, delayed, leased, cursor, floor, taken ahead of the cursor, per tag}}
+-- OUT 1 status
+-- OUT 2 tags: {ready, delayed, leased, cursor, floor, how many are taken ahead of the cursor, per tag}
 -- STATUS OK LOST
 -- INV floor <= every open offset of its tag; it never falls
 -- COST O(tags x min(open, 2000 + steps of the floor))

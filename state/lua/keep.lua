@@ -2,7 +2,7 @@
 -- KEYS 1 lock string: the holder's token, with a time to live
 -- ARGV 1 token: of the holder
 -- ARGV 2 hold_ms: the lock ends by itself so long from now
--- OUT {status}
+-- OUT 1 status
 -- STATUS OK GONE
 -- INV nobody's lock but the holder's own changes
 -- COST O(1)

@@ -12,7 +12,8 @@
 -- ARGV 4 late: 1 = a lapsed lease counts until the message is delivered again
 -- ARGV 5 move_ms: how long a dying message waits for its mover
 -- ARGV + per handle: offset, nonce
--- OUT {status, {a status word, offset, count, first ms, nonce, body per handle}}
+-- OUT 1 status
+-- OUT 2 handles: {status word, offset, count, first ms, nonce, body, per handle}
 -- STATUS OK STALE LAPSED FULL LOST
 -- INV a dying message is given to one mover at a time
 -- COST O(handles log open)

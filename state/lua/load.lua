@@ -1,4 +1,4 @@
--- load: the only way into the window. Takes records of one partition for some tags, each offset at most once per tag; in a FIFO unit in order, repeated ones never.
+-- load: takes records of a partition into the window, each offset at most once per tag; FIFO: in order, repeated ones never.
 -- KEYS 1 meta hash: generation, epoch, seq, bytes, origins, fifo, seen, dedups, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>
 -- KEYS 2 body hash: offset -> header and record
 -- KEYS 3 refs hash: offset -> how many tags hold the body, when two or more
@@ -21,13 +21,21 @@
 -- ARGV 11 scan_next: offset up to which that holds
 -- ARGV 12 prime: 1 = the scan begins so long before the cursors that dedup is complete there
 -- ARGV 13 tag_count
--- ARGV + tag ids, then per entry: offset, header and record ('' = skipped; a header alone is kept without a body), mask (one 0 or 1 per tag), move key or '', skip reason or '', group (8 bytes or ''), dedup id or '', count (more than 1: so many from offset on, header alone, not FIFO)
--- OUT {status, {cursor per tag}, {1 per tag whose window is full}, taken, seen (-1 = not known), {offset, offset of the message it repeats ...}}
+-- ARGV + tag ids, then per entry: offset, header and record, mask, move key or '', skip reason or '', group, dedup id or '', count
+-- ARGV + header and record: '' = skipped; a header alone is kept without a body
+-- ARGV + mask: one 0 or 1 per tag; group: 8 bytes or ''
+-- ARGV + count: more than 1 = so many from offset on, header alone, not FIFO
+-- OUT 1 status
+-- OUT 2 cursors: {cursor per tag}
+-- OUT 3 full: {1 = the window is full, else 0, per tag}
+-- OUT 4 taken: how many, all tags together
+-- OUT 5 seen: -1 = not known
+-- OUT 6 repeats: {offset, offset of the message that it repeats ...}
 -- STATUS OK FENCED LOST
 -- INV an offset below the cursor or in ahead is never taken again; a cursor never passes a record it did not take
 -- COST O(entries x tags)
 -- VERSION 3
--- INCLUDE clock journal delivery guard groups fair head lent dedup turn origins
+-- INCLUDE clock journal delivery guard groups fair head leased dedup turn origins
 local meta, body, refs, outbox, origins, dedup, ids, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 if ARGV[2] ~= '0' and redis.call('HGET', meta, 'epoch') ~= ARGV[2] then return {'FENCED'} end
 local now, channel, payload = clock(ARGV[3]), ARGV[4], ARGV[5]
@@ -42,7 +50,10 @@ local bodies = redis.call('HLEN', body)
 local bytes = bodies == 0 and 0 or tonumber(m[2])
 if bodies == 0 and m[2] ~= '0' then redis.call('HSET', meta, 'bytes', 0) end
 local fifo = m[4] == '1'
-local f = {seen = tonumber(m[3] or '-1'), dedup = dedup, ids = ids, pending = pending, scan_from = scan_from, repeats = {}, tags = table.concat(ARGV, ',', 14, 13 + tag_count)}
+local f = {
+  seen = tonumber(m[3] or '-1'), dedup = dedup, ids = ids, pending = pending, scan_from = scan_from, repeats = {},
+  tags = table.concat(ARGV, ',', 14, 13 + tag_count),
+}
 local share = math.floor(window_messages / 8)
 -- HEADER: bytes of the header, as store.HEADER_BYTES.
 local EARLY, HEADER = 1000, 24
@@ -52,13 +63,14 @@ for i = 1, tag_count do
   local unit, refused = guard(meta, ARGV[1], id, KEYS[k + 1], KEYS[k + 4], KEYS[k + 5], KEYS[k + 6])
   if refused then return refused end
   if not ahead_whole(unit, KEYS[k + 2]) then return broken(meta) end
-  local tag = {id = id, visible = KEYS[k + 1], ahead = KEYS[k + 2], delayed = KEYS[k + 3], delivery = KEYS[k + 4], order = KEYS[k + 5], groups = KEYS[k + 6]}
+  local tag = {id = id, visible = KEYS[k + 1], ahead = KEYS[k + 2], delayed = KEYS[k + 3]}
+  tag.delivery, tag.order, tag.groups = KEYS[k + 4], KEYS[k + 5], KEYS[k + 6]
   tag.cursor, tag.first = unit.cursor, unit.cursor
   tag.ahead_count = redis.call('SCARD', tag.ahead)
   tag.ahead_first, tag.delays = tag.ahead_count, 0
   local open = redis.call('ZCARD', tag.visible)
   -- What is lent does not count: it needs no body, and somebody has it already.
-  tag.open = open - lent_of(tag.visible, tag.delayed, open, now)
+  tag.open = open - leased_of(tag.visible, tag.delayed, open, now)
   tag.open_first, tag.unit, tag.row = tag.open, unit, {}
   tags[i] = tag
 end
@@ -98,7 +110,11 @@ local function insert(tag, entry)
   if entry.due > now then tag.delays = tag.delays + redis.call('ZADD', tag.delayed, entry.due, entry.off) end
   if entry.group ~= '' then
     delivery_write(tag.delivery, entry.off, {nonce = 0, count = 0, first = 0, flag = 0, time = entry.due, group = entry.group})
-    if fifo then group_add(tag.order, tag.groups, entry.off, entry.group, entry.due) else join(tag.visible, tag.order, tag.groups, entry, now) end
+    if fifo then
+      group_add(tag.order, tag.groups, entry.off, entry.group, entry.due)
+    else
+      join(tag.visible, tag.order, tag.groups, entry, now)
+    end
     tag.grouped = true
   end
   hold_body(tag, entry)
@@ -151,7 +167,8 @@ end
 if fifo and f.seen < 0 and ARGV[12] == '1' then f.seen = scan_from end
 if not fifo or f.seen >= 0 then
   for a = 13 + tag_count + 1, #ARGV, 8 do
-    local entry = {off = tonumber(ARGV[a]), packed = ARGV[a + 1], mask = ARGV[a + 2], move_key = ARGV[a + 3], reason = ARGV[a + 4], group = ARGV[a + 5], dedup = ARGV[a + 6]}
+    local entry = {off = tonumber(ARGV[a]), packed = ARGV[a + 1], mask = ARGV[a + 2], move_key = ARGV[a + 3], reason = ARGV[a + 4]}
+    entry.group, entry.dedup = ARGV[a + 5], ARGV[a + 6]
     entry.size = #entry.packed
     if entry.size > 0 then
       entry.due, entry.bare = select(2, struct.unpack('>I8I8', entry.packed)), entry.size == HEADER

@@ -2,7 +2,7 @@
 -- KEYS 1 lock string: the holder's token, with a time to live
 -- ARGV 1 token: of who asks
 -- ARGV 2 hold_ms: the lock ends by itself after so long
--- OUT {status}
+-- OUT 1 status
 -- STATUS OK BUSY
 -- INV one holder at a time while Redis keeps the key
 -- COST O(1)

@@ -1,5 +1,5 @@
 -- open: makes a unit serve: sets its generation, and the cursor of each tag it does not have yet. Idempotent.
--- KEYS 1 meta hash: generation, seq, drained, base, bytes, origins, fifo, seen, dedups, c:<tag>, f:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>
+-- KEYS 1 meta hash: all but owner, owner_until and x:<tag>
 -- KEYS 2 dedup hash: id -> when (ms) and offset, FIFO only
 -- KEYS 3 ids list: ids of dedup by age, FIFO only
 -- ARGV 1 generation
@@ -8,7 +8,7 @@
 -- ARGV 4 fifo: 1 or 0
 -- ARGV 5 serving: 1 = a tag more for a unit that serves, 0 = a unit may have nothing yet
 -- ARGV + per tag: id, first offset
--- OUT {status}
+-- OUT 1 status
 -- STATUS OK FENCED LOST
 -- INV a cursor that is there is never changed
 -- COST O(tags)
@@ -23,7 +23,9 @@ elseif redis.call('HGET', meta, 'epoch') ~= ARGV[2] then
   return {'FENCED'}
 end
 for _, field in ipairs({'seq', 'drained', 'bytes', 'origins', 'dedups'}) do redis.call('HSETNX', meta, field, 0) end
-if tonumber(ARGV[3]) > tonumber(redis.call('HGET', meta, 'seq')) then redis.call('HSET', meta, 'seq', ARGV[3], 'drained', ARGV[3], 'base', ARGV[3]) end
+if tonumber(ARGV[3]) > tonumber(redis.call('HGET', meta, 'seq')) then
+  redis.call('HSET', meta, 'seq', ARGV[3], 'drained', ARGV[3], 'base', ARGV[3])
+end
 local seen = tonumber(redis.call('HGET', meta, 'seen') or '-1')
 local fresh = not redis.call('HGET', meta, 'fifo') and ARGV[2] == '0'
 local first = nil

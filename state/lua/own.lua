@@ -3,7 +3,9 @@
 -- ARGV 1 now: ms, 0 = Redis' clock
 -- ARGV 2 worker: who asks
 -- ARGV 3 lease_ms
--- OUT {status, epoch or ms until the lease of the other ends, generation or ''}
+-- OUT 1 status
+-- OUT 2 number: OWNED the epoch, OTHER ms until the other's lease ends
+-- OUT 3 generation: '' = the unit does not serve
 -- STATUS OWNED OTHER
 -- INV one owner at a time; the epoch only grows, also when Redis was emptied
 -- COST O(1)

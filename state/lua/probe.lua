@@ -9,12 +9,22 @@
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 tag
 -- ARGV 4 times: how many to show, 0 = none; not FIFO
--- OUT {status, now, when the next is visible (ms) or -1, cursor, open, how many of them are lent (of few: 0), bodies of all tags, their bytes, seen (-1 = not known), hungry: 1 or 0, {since when the first of what is visible is, by age; fair: of quiet groups}}
+-- OUT 1 status
+-- OUT 2 now: ms
+-- OUT 3 head: when the next is visible (ms), or since when; -1 = nothing is open
+-- OUT 4 cursor
+-- OUT 5 open: messages of the tag
+-- OUT 6 leased_count: how many of them are leased; of few open ones it is not counted: 0
+-- OUT 7 bodies: of all tags
+-- OUT 8 bytes: of those
+-- OUT 9 seen: -1 = not known
+-- OUT 10 hungry: 1 or 0, as of receive
+-- OUT 11 times: {since when (ms) the first of what is visible is, by age ...}; fair: of quiet groups
 -- STATUS OK LOST
 -- INV reads only, but for a unit that has lost something: that stops serving
 -- COST O(times + log open)
 -- VERSION 4
--- INCLUDE clock guard head lent
+-- INCLUDE clock guard head leased
 local meta, visible, delivery, body, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery)
 if refused then return refused end
@@ -27,4 +37,5 @@ end
 local open = redis.call('ZCARD', visible)
 local head, hungry = head_of(unit, visible, groups, now)
 local m = redis.call('HMGET', meta, 'bytes', 'seen')
-return {'OK', now, head, unit.cursor, open, lent_of(visible, KEYS[6], open, now), redis.call('HLEN', body), tonumber(m[1] or '0'), tonumber(m[2] or '-1'), hungry and 1 or 0, times}
+local leased, bodies = leased_of(visible, KEYS[6], open, now), redis.call('HLEN', body)
+return {'OK', now, head, unit.cursor, open, leased, bodies, tonumber(m[1] or '0'), tonumber(m[2] or '-1'), hungry and 1 or 0, times}

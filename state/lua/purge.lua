@@ -1,4 +1,4 @@
--- purge: settles everything below an offset under every tag given: ready, delayed and leased, loaded or not. What is sent later repeats none of it.
+-- purge: settles all below an offset under every tag given, leased or not, loaded or not. What is sent later repeats none of it.
 -- KEYS 1 meta hash: generation, seq, bytes, fifo, seen, dedups, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>
 -- KEYS 2 body hash: offset -> header and record
 -- KEYS 3 refs hash: offset -> holders
@@ -10,7 +10,8 @@
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 below: offset
 -- ARGV + tag ids
--- OUT {status, how many were open in the window}
+-- OUT 1 status
+-- OUT 2 count: of those that were open in the window
 -- STATUS OK LOST
 -- INV nothing at or above the offset changes
 -- COST O(open x tags, and ids)

@@ -3,7 +3,7 @@
 -- KEYS 2 origins zset: move key, score is the offset of its first copy
 -- ARGV 1 epoch: of the rebuilder
 -- ARGV + per move: key, offset
--- OUT {status}
+-- OUT 1 status
 -- STATUS OK FENCED
 -- INV only the owner's epoch may recall
 -- COST O(moves log moves)

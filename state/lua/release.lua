@@ -14,7 +14,8 @@
 -- ARGV 6 partition: the payload of a wake-up
 -- ARGV 7 delay_ms
 -- ARGV + per handle: offset, nonce
--- OUT {status, {a status word and the next visible ms (0 = none) per handle}}
+-- OUT 1 status
+-- OUT 2 handles: {status word, next visible ms or 0, per handle}
 -- STATUS OK STALE LAPSED FULL LOST
 -- INV a handle gives back its message at most once
 -- COST O(handles log open)

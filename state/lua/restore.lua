@@ -12,7 +12,7 @@
 -- ARGV 4 cursor
 -- ARGV 5 settled_count
 -- ARGV + settled offsets, then per delivery: offset, nonce, count, first ms, flag, time ms, group (8 bytes, FIFO only)
--- OUT {status}
+-- OUT 1 status
 -- STATUS OK FENCED
 -- INV only the owner's epoch may restore; an open delivery is taken (in ahead), without its body
 -- COST O(slice)
@@ -26,7 +26,8 @@ local n, touched = tonumber(ARGV[5]), {}
 for a = 6, 5 + n, 1000 do redis.call('SADD', ahead, unpack(ARGV, a, math.min(a + 999, 5 + n))) end
 for a = 6 + n, #ARGV, 7 do
   local off, time, group = ARGV[a], tonumber(ARGV[a + 5]), ARGV[a + 6]
-  local d = {nonce = tonumber(ARGV[a + 1]), count = tonumber(ARGV[a + 2]), first = tonumber(ARGV[a + 3]), flag = tonumber(ARGV[a + 4]), time = time, group = group}
+  local d = {nonce = tonumber(ARGV[a + 1]), count = tonumber(ARGV[a + 2]), first = tonumber(ARGV[a + 3]), time = time, group = group}
+  d.flag = tonumber(ARGV[a + 4])
   delivery_write(delivery, off, d)
   redis.call('SADD', ahead, off)
   redis.call('ZADD', visible, time, off)

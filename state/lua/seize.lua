@@ -3,7 +3,8 @@
 -- ARGV 1 now: ms, 0 = Redis' clock
 -- ARGV 2 worker: who rebuilds
 -- ARGV 3 lease_ms
--- OUT {status, epoch}
+-- OUT 1 status
+-- OUT 2 epoch: the new one
 -- STATUS OK
 -- INV the outbox stays as it is, and nothing is added to it until the unit serves again: what was not drained yet can be
 -- COST O(1)

@@ -15,7 +15,8 @@
 -- ARGV 6 partition: the payload of a wake-up
 -- ARGV 7 reason: of the journal entry, '' = none
 -- ARGV + per message: offset, nonce
--- OUT {status, {a status word per message}}
+-- OUT 1 status
+-- OUT 2 words: {status word per message}
 -- STATUS OK STALE LOST
 -- INV a message is settled at most once
 -- COST O(messages log open)

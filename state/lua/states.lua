@@ -7,7 +7,8 @@
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV 3 tag
 -- ARGV + offsets
--- OUT {status, {state word, count, first ms, next visible ms per offset}}
+-- OUT 1 status
+-- OUT 2 messages: {state word, count, first ms, next visible ms, per offset}
 -- STATUS OK LOST
 -- INV reads only, but for a unit that has lost something: that stops serving
 -- COST O(offsets)

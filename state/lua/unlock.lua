@@ -1,7 +1,7 @@
 -- unlock: ends a lock for its holder.
 -- KEYS 1 lock string: the holder's token, with a time to live
 -- ARGV 1 token: of the holder
--- OUT {status}
+-- OUT 1 status
 -- STATUS OK GONE
 -- INV nobody's lock but the holder's own ends
 -- COST O(1)

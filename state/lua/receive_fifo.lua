@@ -1,0 +1,71 @@
+-- receive_fifo: leases the first messages of groups to one caller, of each up to the first that is not due; groups by when they became due.
+-- KEYS 1 meta hash: generation, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
+-- KEYS 2 visible zset: offset by next visible ms
+-- KEYS 3 delivery hash: offset -> delivery
+-- KEYS 4 body hash: offset -> header (sent ms, due ms, lease ms or -1) and record
+-- KEYS 5 refs hash: offset -> holders
+-- KEYS 6 outbox list: journal entries
+-- KEYS 7 delayed zset: offset by due ms
+-- KEYS 8 order zset: group and offset
+-- KEYS 9 groups zset: groups by next ms
+-- ARGV 1 generation
+-- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 3 tag
+-- ARGV 4 max: 1-100
+-- ARGV 5 lease_ms: -1 = the message's own, else the queue's
+-- ARGV 6 queue_lease_ms
+-- ARGV 7 max_receive_count: 0 = no dead-letter queue
+-- ARGV 8 retention_ms
+-- ARGV 9 move_ms: how long a dying message waits for its mover
+-- ARGV 10 window_bytes: above half of it a leased message gives up its body
+-- ARGV 11 window_messages: above half of as many bodies too
+-- OUT 1 status: STANDARD = nothing is done; the unit is not FIFO
+-- OUT 2 now: ms
+-- OUT 3 nonce: of all that is leased
+-- OUT 4 head: when the next is visible (ms), or since when; -1 = nothing is open
+-- OUT 5 cursor
+-- OUT 6 open: messages of the tag
+-- OUT 7 leased_count: how many of them are leased; of few open ones it is not counted: 0
+-- OUT 8 hungry: 1 = nothing more is free now, so the window takes more than bodies for; else 0
+-- OUT 9 leased: {offset, count, first ms, deadline ms, body ...}
+-- OUT 10 dying: {offset, count, first ms, nonce, again ms or 0, reason, body ...}; the caller moves them
+-- STATUS OK STANDARD FULL LOST
+-- INV as of receive; a group leases nothing behind a message that is leased
+-- COST O(max log open)
+-- VERSION 1
+-- INCLUDE clock journal delivery guard groups head leased settle lease
+local meta, visible, delivery, body, order, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
+local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)
+refused = refused or not unit.fifo and {'STANDARD'} or blocked(unit, meta, KEYS[6])
+if refused then return refused end
+local r = begin_receive({
+  meta = meta, visible = visible, delivery = delivery, body = body, refs = KEYS[5], outbox = KEYS[6],
+  now = clock(ARGV[2]), tag = tonumber(ARGV[3]), lease_ms = tonumber(ARGV[5]), queue_lease_ms = tonumber(ARGV[6]),
+  max_receive_count = tonumber(ARGV[7]), retention_ms = tonumber(ARGV[8]), move_ms = tonumber(ARGV[9]),
+  window_bytes = tonumber(ARGV[10]), window_messages = tonumber(ARGV[11]),
+})
+local now, max, leased, touched = r.now, tonumber(ARGV[4]), r.leased, {}
+-- As many of a group as the caller takes, in order: to the first that is not due (leased, say), or dies.
+local function first_of(group)
+  local low, high = group_range(group)
+  touched[group] = true
+  for _, member in ipairs(redis.call('ZRANGEBYLEX', order, low, high, 'LIMIT', 0, max - #leased + 10)) do
+    local off = struct.unpack('>I8', member, 9)
+    local d = delivery_read(delivery, off)
+    if not d or d.time > now or #leased >= max then return end
+    local became = consider(r, off, d, redis.call('HGET', body, off))
+    if became == 'expired' then settle_ordered(order, off, d.group, touched) end
+    if became == 'dying' then return end
+  end
+end
+for _, group in ipairs(redis.call('ZRANGEBYSCORE', groups, '-inf', '(' .. now + 1, 'LIMIT', 0, max)) do
+  if #leased < max then first_of(group) end
+end
+local nonce, out = write_receive(r, 0)
+hide(visible, leased, 0)
+regroup_all(order, groups, delivery, touched, now)
+seal_groups(meta, ARGV[3], order, groups)
+local open = redis.call('ZCARD', visible)
+local leased_count = leased_of(visible, KEYS[7], open, now)
+local head, hungry = head_of(unit, visible, groups, now)
+return {'OK', now, nonce, head, unit.cursor, open, leased_count, hungry and 1 or 0, out, r.dying}
