@@ -1,7 +1,7 @@
 """One RESP connection to Redis for a worker: all commands of a loop tick leave in one write.
 
-Neighbours: `store.py` calls scripts through it; redis-py is for the rare (`wake.py`). Must not know
-scripts or keys.
+Neighbours: `script_caller.py` calls scripts through it; redis-py reads the URL (`address.py`) and
+is for the rare (`wake.py`). Must not know scripts or keys.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import contextlib
 import logging
 import re
 from typing import Any, cast
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import hiredis
 
+from state.address import redis_address
 from state.background import Background
 from state.cancel import cancel_all
 from state.errors import StateUnavailable
@@ -106,15 +106,12 @@ def _told(error: hiredis.ReplyError) -> hiredis.ReplyError:
 
 
 class Connection:
-    """A connection that comes back by itself. Safe for any number of tasks of one loop."""
+    """A connection that comes back by itself. Safe for any number of tasks of one loop. Raises
+    BadAddress for a URL that is none of Redis'.
+    """
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self._socket = unquote(parts.path) if parts.scheme == "unix" else None
-        self._host = parts.hostname or "127.0.0.1"
-        self._port = parts.port or 6379
-        self.password = unquote(parts.password) if parts.password else None
-        self.database = int(parse_qs(parts.query).get("db", ["0"])[0] if self._socket else parts.path.strip("/") or 0)
+        self._address = redis_address(url)
         self.run_id = ""
         self._wire: _Wire | None = None
         self._background = Background()
@@ -153,7 +150,7 @@ class Connection:
     @property
     def place(self) -> str:
         """Where Redis is, for people."""
-        return self._socket or f"{self._host}:{self._port}"
+        return self._address.place
 
     @property
     def connected(self) -> bool:
@@ -189,12 +186,12 @@ class Connection:
             wire.close()
 
     async def _connect(self) -> _Wire:
-        loop = asyncio.get_running_loop()
+        loop, address = asyncio.get_running_loop(), self._address
         async with asyncio.timeout(CONNECT_S):
-            if self._socket:
-                _, wire = await loop.create_unix_connection(_Wire, self._socket)
+            if address.socket:
+                _, wire = await loop.create_unix_connection(_Wire, address.socket)
             else:
-                _, wire = await loop.create_connection(_Wire, self._host, self._port)
+                _, wire = await loop.create_connection(_Wire, address.host, address.port, ssl=address.tls)
         try:
             async with asyncio.timeout(CONNECT_S):
                 await self._greet(wire)
@@ -204,10 +201,10 @@ class Connection:
         return wire
 
     async def _greet(self, wire: _Wire) -> None:
-        if self.password is not None:
-            await self._expect(wire, "AUTH", self.password)
-        if self.database:
-            await self._expect(wire, "SELECT", self.database)
+        if self._address.login:
+            await self._expect(wire, "AUTH", *self._address.login)
+        if self._address.database:
+            await self._expect(wire, "SELECT", self._address.database)
         info: bytes = await self._expect(wire, "INFO")
         facts = dict(line.split(":", 1) for line in info.decode().splitlines() if ":" in line)
         policy = facts.get("maxmemory_policy", "noeviction")

@@ -64,7 +64,7 @@ def running_services(path: Path) -> Iterator[Services]:
         redis_server.program(folder.path, identity.redis_port, environment),
     ]
     # A loop of its own: the fixture lives for the session, each test's loop for one test.
-    with _loop_in_thread() as run:
+    with loop_in_thread() as run:
         kafka, redis = (Child(program, lambda: None, lambda text: None) for program in programs)
 
         async def start() -> None:
@@ -83,7 +83,8 @@ def running_services(path: Path) -> Iterator[Services]:
 
 
 @contextlib.contextmanager
-def _loop_in_thread() -> Iterator[Any]:
+def loop_in_thread() -> Iterator[Any]:
+    """An event loop in a thread of its own; what it gives runs a coroutine there."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="services")
     thread.start()

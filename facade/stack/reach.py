@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 import struct
 import time
 from collections.abc import Callable
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from facade.config import Settings
 from facade.stack.errors import StackError
+from state.address import redis_address
 
 ANSWER_S = 2.0
 AGAIN_S = 0.5
@@ -34,11 +36,11 @@ async def kafka_at(place: Place) -> str | None:
     return None if correlation == _CORRELATION and error == 0 else "what answers is no Kafka"
 
 
-async def redis_at(place: Place) -> str | None:
+async def redis_at(place: Place, tls: ssl.SSLContext | None = None) -> str | None:
     """Why no redis-server answers PING there; None = one does, or asks for a password. While it
     loads its file it doesn't.
     """
-    head, why = await _ask(place, b"PING\r\n", 7)
+    head, why = await _ask(place, b"PING\r\n", 7, tls)
     if why is not None or head in (b"+PONG\r\n", b"-NOAUTH"):
         return why
     return "it loads its file" if head == b"-LOADIN" else "what answers is no Redis"
@@ -76,14 +78,12 @@ async def _kafka_missing(bootstrap: str) -> str | None:
 
 
 async def _redis_missing(url: str) -> str | None:
-    shown, why = url, "it is no redis:// or unix:// address"
+    shown, why = url, None
     try:
-        parts = urlsplit(url)
-        shown = url.replace(parts.netloc, parts.netloc.rpartition("@")[2], 1) if parts.netloc else url  # without a password
-        if parts.scheme == "unix":
-            why = await redis_at(unquote(parts.path)) or ""
-        elif parts.scheme == "redis":
-            why = await redis_at((parts.hostname or "127.0.0.1", parts.port or 6379)) or ""
+        netloc = urlsplit(url).netloc
+        shown = url.replace(netloc, netloc.rpartition("@")[2], 1) if netloc else url  # without a password
+        address = redis_address(url)
+        why = await redis_at(address.socket or (address.host, address.port), address.tls)
     except ValueError as error:
         why = str(error)
     return f"Redis can't be reached at {shown} ({why}): set LEASEWAY_REDIS_URL to where it is" if why else None
@@ -94,11 +94,11 @@ def _host_and_port(text: str) -> tuple[str, int] | None:
     return (host.strip("[]"), int(port)) if host and port.isdecimal() else None
 
 
-async def _ask(place: Place, request: bytes, size: int) -> tuple[bytes, str | None]:
+async def _ask(place: Place, request: bytes, size: int, tls: ssl.SSLContext | None = None) -> tuple[bytes, str | None]:
     """The first `size` bytes of the answer, or why there is none."""
     try:
         async with asyncio.timeout(ANSWER_S):
-            opening = asyncio.open_unix_connection(place) if isinstance(place, str) else asyncio.open_connection(*place)
+            opening = asyncio.open_unix_connection(place) if isinstance(place, str) else asyncio.open_connection(*place, ssl=tls)
             reader, writer = await opening
             try:
                 writer.write(request)
@@ -109,6 +109,8 @@ async def _ask(place: Place, request: bytes, size: int) -> tuple[bytes, str | No
         return b"", f"no answer in {ANSWER_S:g} s"
     except asyncio.IncompleteReadError:
         return b"", "it closes without an answer"
+    except ssl.SSLError as error:
+        return b"", f"TLS: {error.reason or error}"
     except OSError as error:
         # asyncio says "Connect call failed" and the address; a name that is none has an error
         # number of its own kind, below 0.

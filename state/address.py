@@ -1,0 +1,64 @@
+"""Where Redis is and how to greet it, out of its URL: redis-py reads the URL, so every option of
+TLS and access control has its name and meaning there.
+
+Neighbours: `connection.py` connects to it; `facade.stack.reach` asks whether anybody is there. It
+must not open anything.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+
+from redis.asyncio.connection import AbstractConnection, ConnectionPool, SSLConnection
+from redis.exceptions import RedisError
+
+# Of a URL that names none. Not redis-py's "localhost": that may be ::1 first, where the embedded
+# redis-server does not listen.
+_HOST, _PORT = "127.0.0.1", 6379
+
+
+class BadAddress(ValueError):
+    """The URL is none of Redis'; the text says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RedisAddress:
+    """`socket` = the path of a unix socket, else host and port count. `tls` None = plaintext."""
+
+    socket: str | None
+    host: str
+    port: int
+    tls: ssl.SSLContext | None
+    username: str | None
+    password: str | None
+    database: int
+
+    @property
+    def place(self) -> str:
+        """Where Redis is, for people."""
+        return self.socket or f"{self.host}:{self.port}"
+
+    @property
+    def login(self) -> tuple[str, ...] | None:
+        """The arguments of AUTH; None = there is nothing to say. A user without a password is not
+        named, as in redis-py.
+        """
+        if not self.password:
+            return None
+        return (self.username, self.password) if self.username else (self.password,)
+
+
+def redis_address(url: str) -> RedisAddress:
+    """Reads redis://, rediss:// or unix:// with the options of redis-py. Raises BadAddress, also
+    when a file of TLS is missing.
+    """
+    try:
+        pool = ConnectionPool.from_url(url)
+        made: AbstractConnection = pool.make_connection()  # type: ignore[no-untyped-call]
+        tls = made.ssl_context.get() if isinstance(made, SSLConnection) else None
+    except (ValueError, TypeError, RedisError, OSError) as error:
+        raise BadAddress(f"{type(error).__name__}: {error}" if isinstance(error, OSError) else str(error)) from error
+    given = pool.connection_kwargs
+    host, port = given.get("host", _HOST), int(given.get("port", _PORT))
+    return RedisAddress(given.get("path"), host, port, tls, made.username, made.password, int(made.db))

@@ -1,0 +1,226 @@
+"""Redis behind access control and TLS: who may come in, by the URL alone.
+
+The redis-server of the packages is built without TLS, so a proxy speaks TLS before the real one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import ipaddress
+import secrets
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import redis
+import uvloop
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from engine.settings import Settings
+from facade.stack.errors import StackError
+from facade.stack.reach import wait_for_services
+from state.cancel import cancel_all
+from state.connection import Connection
+from state.errors import StateUnavailable
+from state.keys import Unit
+from state.replies import Window
+from state.store import Store
+from state.wake import Wake
+from tests.services import Services, loop_in_thread
+
+PASSWORD = "s3cret/+"
+
+
+@pytest.fixture
+def user(stack: Services) -> Iterator[str]:
+    """A user who may do all, with a password that a URL has to escape."""
+    name = f"worker-{secrets.token_hex(3)}"
+    with redis.Redis.from_url(stack.redis_url) as client:
+        client.execute_command("ACL", "SETUSER", name, "on", f">{PASSWORD}", "~*", "&*", "+@all")
+        yield name
+        client.execute_command("ACL", "DELUSER", name)
+
+
+@contextlib.asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Connection]:
+    connection = Connection(url)
+    await connection.start()
+    try:
+        yield connection
+    finally:
+        await connection.stop()
+
+
+async def test_a_user_of_the_url_logs_in(stack: Services, user: str) -> None:
+    at = urlsplit(stack.redis_url).netloc
+    async with connected(f"redis://{user}:s3cret%2F%2B@{at}/0") as connection:
+        assert await connection.call("ACL", "WHOAMI") == user.encode()
+
+
+async def test_a_wrong_password_is_no_connection_and_the_log_says_why(stack: Services, user: str, caplog: pytest.LogCaptureFixture) -> None:
+    at = urlsplit(stack.redis_url).netloc
+    async with connected(f"redis://{user}:wrong@{at}/0") as connection:
+        with pytest.raises(StateUnavailable, match="no connection"):
+            connection.call("PING")
+    assert "WRONGPASS" in caplog.text and "wrong" not in caplog.text.replace("WRONGPASS", "")
+
+
+class Certificates:
+    """An authority, and what it has signed: a server on 127.0.0.1 and a client; files below
+    `folder`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority of a test")])
+        self.ca = self._write("ca", self._signed(self._name, self._key, ca=True), self._key)
+        self.server = self.issue("server")
+        self.client = self.issue("client")
+
+    def issue(self, name: str) -> Path:
+        """A certificate for 127.0.0.1 with its key in one file."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        return self._write(name, self._signed(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key, ca=False), key)
+
+    def _signed(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, *, ca: bool) -> x509.Certificate:
+        now = datetime.datetime.now(datetime.UTC)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(hours=1))
+            .not_valid_after(now + datetime.timedelta(hours=1))
+            .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+        )
+        if not ca:
+            place = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+            builder = builder.add_extension(x509.SubjectAlternativeName([place]), critical=False)
+        return builder.sign(self._key, hashes.SHA256())
+
+    def _write(self, name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Path:
+        encoding, form, plain = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        path = self._folder / f"{name}.pem"
+        path.write_bytes(certificate.public_bytes(encoding) + key.private_bytes(encoding, form, plain))
+        return path
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+class TlsProxy:
+    """Asks for a client certificate and hands on to the real Redis."""
+
+    def __init__(self, real: str, certificates: Certificates) -> None:
+        self._real = real
+        self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(certificates.ca))
+        self._context.load_cert_chain(certificates.server)
+        self._context.verify_mode = ssl.CERT_REQUIRED
+        self._serving: set[asyncio.Task[None] | None] = set()
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> str:
+        """Serves from now on; returns host:port."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._context)
+        return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        await cancel_all(*self._serving)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._serving.add(asyncio.current_task())
+        address = urlsplit(self._real)
+        inside, outside = await asyncio.open_connection(address.hostname, address.port)
+        with contextlib.suppress(OSError):
+            try:
+                await asyncio.wait(
+                    {asyncio.create_task(_copy(reader, outside)), asyncio.create_task(_copy(inside, writer))},
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+            finally:
+                for one in (writer, outside):
+                    one.close()
+                    await one.wait_closed()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while data := await reader.read(65536):
+            writer.write(data)
+
+
+@pytest.fixture(scope="module")
+def tls_redis(stack: Services, certificates: Certificates) -> Iterator[str]:
+    """host:port of the real Redis behind TLS, in a loop of its own."""
+    proxy = TlsProxy(stack.redis_url, certificates)
+    with loop_in_thread() as run:
+        yield run(proxy.start())
+        run(proxy.stop())
+
+
+def url_of(at: str, certificates: Certificates, *, client: bool = True) -> str:
+    """The URL with the authority and, if asked, the client's certificate."""
+    pem = certificates.client
+    return f"rediss://{at}/0?ssl_ca_certs={certificates.ca}" + (f"&ssl_certfile={pem}&ssl_keyfile={pem}" if client else "")
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_scripts_and_wake_ups_come_through_tls_with_a_client_certificate(
+    tls_redis: str, certificates: Certificates, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    async def use() -> None:
+        prefix, unit, heard = f"s{secrets.token_hex(3)}", Unit(secrets.token_hex(6), 0), asyncio.Event()
+        async with connected(url_of(tls_redis, certificates)) as connection:
+            store = Store(connection, prefix, Window(100, 1_000_000))
+            await store.open(unit, 1, [(0, 0)])
+            assert (await store.info(unit, 1, [0]))[0].cursor == 0
+            wake = Wake(url_of(tls_redis, certificates), prefix, "me", lambda *_: heard.set())
+            await wake.start()
+            await wake.want(unit.incarnation)
+            await asyncio.wait_for(heard.wait(), 5)
+            await wake.stop()
+
+    loop = new_loop()
+    try:
+        loop.run_until_complete(use())
+    finally:
+        loop.close()
+
+
+async def test_without_a_client_certificate_there_is_no_connection(tls_redis: str, certificates: Certificates) -> None:
+    async with connected(url_of(tls_redis, certificates, client=False)) as connection:
+        assert not connection.connected
+
+
+async def test_a_server_that_another_authority_has_signed_is_not_believed(
+    tls_redis: str, certificates: Certificates, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    others = Certificates(tmp_path)
+    url = url_of(tls_redis, certificates).replace(str(certificates.ca), str(others.ca))
+    async with connected(url) as connection:
+        assert not connection.connected
+    assert "CERTIFICATE_VERIFY_FAILED" in caplog.text
+
+
+async def test_serve_finds_a_redis_behind_tls_and_says_what_tls_refused(
+    stack: Services, tls_redis: str, certificates: Certificates, tmp_path: Path
+) -> None:
+    others = Certificates(tmp_path)
+    url = url_of(tls_redis, certificates)
+    await wait_for_services(Settings(kafka_bootstrap=stack.bootstrap, redis_url=url), print)
+    refused = Settings(kafka_bootstrap=stack.bootstrap, redis_url=url.replace(str(certificates.ca), str(others.ca)))
+    with pytest.raises(StackError, match="CERTIFICATE_VERIFY_FAILED"):
+        await wait_for_services(refused, print)
