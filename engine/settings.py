@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from engine.runtime.failpoints import BadFailpoint, parse
+from schemas.topics import DEFAULT_PREFIX
 
 PREFIX = "LEASEWAY_"
 
@@ -100,7 +101,7 @@ class EngineSettings(Section):
 
     kafka_bootstrap: str = setting("127.0.0.1:9092", "Kafka's bootstrap servers, host:port[,host:port].")
     redis_url: str = setting("redis://127.0.0.1:6379/0", "Redis: redis://[:password@]host:port/db, or unix:///path?db=n.")
-    topic_prefix: str = setting("lw", "First part of every topic and Redis key.")
+    topic_prefix: str = setting(DEFAULT_PREFIX, "First part of every topic and Redis key.")
     auth: str = setting("open", "open (the claimed key id is the principal; loopback only) or required.", words=("open", "required"))
     secret: str = setting("leaseway-insecure-default", "Key of the MACs in handles and ids; same for all workers.", secret=True)
     admin_key_id: str = setting("admin", "Key id of the first administrator.")

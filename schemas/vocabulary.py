@@ -11,6 +11,17 @@ from typing import Final
 
 NATIVE_SENDER: Final = "native"  # Who sent a record that a Kafka-native producer wrote: the record itself names nobody.
 SOURCE_QUEUE_ATTRIBUTE: Final = "DLQ.sourceQueue"  # The engine gives it to each dead letter: the queue where it died.
+DEFAULT_TAG: Final = "default"  # The name of tag 0: every queue has it, and it wants every message.
+
+# Numbers that more than one package or language counts with; the contract test of the scripts
+# compares the copies in Lua.
+BATCH_SPAN_MS: Final = 30_000  # An atomic batch is torn when its last record is so much later than its first (docs/decisions/0002).
+BATCH_CLOCK_MARGIN_MS: Final = 10_000  # Clocks of reader and broker may differ so much when we judge that the rest of a batch won't come.
+LOG_TIME_MARGIN_MS: Final = 60_000  # The broker's clock may differ so much from ours and Redis' when we look for a time in the log.
+DEDUP_WINDOW_MS: Final = 300_000  # FIFO: a message repeats one with the same id that was appended at most so long before.
+REMEMBERED_MOVES: Final = 20_000  # Of a unit: the newest moves whose second copies are known.
+OUTBOX_LIMIT: Final = 20_000  # Journal entries that a unit may have which Kafka does not have: then its consumers are refused.
+HEADER_NAME_CHARS: Final = 256  # A longer header name of a native record is cut: dialects put names into HTTP headers and forms.
 
 
 class MessageState(StrEnum):

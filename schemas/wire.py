@@ -32,10 +32,9 @@ from schemas.records import (
 )
 from schemas.registry import schema_id, schema_ids, schema_name, schema_text
 from schemas.unpack import unpack
+from schemas.vocabulary import HEADER_NAME_CHARS
 
 AnyRecord: TypeAlias = Message | JournalRecord | QueueRecord | KeyRecord | TaskRecord | GenerationRecord | SnapshotRecord | PositionRecord
-
-HEADER_NAME_CHARS = 256  # A longer header name of a native record is cut: dialects put names into HTTP headers and forms.
 
 _HEAD_BYTES = 5
 _TYPES: dict[str, type[AnyRecord]] = {

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from schemas.topics import rates_topic
 from spark.arguments import choose_arguments, live_arguments, outcomes_arguments, report_arguments, sql_arguments
 from spark.frames.log import BadOption, NoBroker, log_of, moment
 from spark.progress import tell
@@ -66,7 +67,7 @@ def run_live(given: argparse.Namespace) -> int:
     from spark.live.live import Live
 
     log = log_of(given)
-    topic = {None: f"{log.prefix}.rates", "none": None}.get(given.rates_topic, given.rates_topic)
+    topic = {None: rates_topic(log.prefix), "none": None}.get(given.rates_topic, given.rates_topic)
     # Live ends its queries itself, also when it is interrupted.
     with job("live", given.master, log) as spark_session, contextlib.suppress(KeyboardInterrupt):
         Live(spark_session, log, given.out, topic, given.batch_records).run(None if given.once else given.every)

@@ -25,6 +25,7 @@ from engine.runtime.failpoints import reached
 from engine.runtime.signals import Signal
 from engine.settings import EngineSettings
 from schemas.records import GenerationRecord, KeyRecord, QueueRecord, TaskRecord
+from schemas.topics import QUEUE_KEY, control_topic, journal_topic, snapshot_topic
 from schemas.wire import UndecodableRecord, decode, encode
 from state.background import Background
 from state.cancel import cancel_all
@@ -99,9 +100,9 @@ class Catalog:
         self._settings = settings
         self._log = log
         self._connection = connection
-        self.topic = f"{settings.topic_prefix}.control"
-        self.journal_topic = f"{settings.topic_prefix}.journal"
-        self.snapshot_topic = f"{settings.topic_prefix}.snapshot"
+        self.topic = control_topic(settings.topic_prefix)
+        self.journal_topic = journal_topic(settings.topic_prefix)
+        self.snapshot_topic = snapshot_topic(settings.topic_prefix)
         self.queues: dict[str, Queue] = {}
         self.names: list[str] = []
         self.by_incarnation: dict[str, Queue] = {}
@@ -306,7 +307,7 @@ class Catalog:
                 await asyncio.sleep(REPAIR_S)
 
     async def _write_again(self, key: str) -> None:
-        async with self.change(key.removeprefix("queue/")):
+        async with self.change(key.removeprefix(QUEUE_KEY)):
             offset = self._precedence.overwritten.get(key)
             if offset is None:
                 return

@@ -8,10 +8,8 @@ Neighbours: `rebuild.py` writes it to Redis, `snapshots.py` to Kafka. Must not k
 from __future__ import annotations
 
 from schemas.records import JournalEntry, JournalRecord, OpenDelivery, SnapshotRecord, TagSnapshot
-from schemas.vocabulary import BOUNDS, SETTLES, EventKind, Reason
+from schemas.vocabulary import BOUNDS, REMEMBERED_MOVES, SETTLES, EventKind, Reason
 
-# Moves that a unit remembers (state/lua/include/origins.lua).
-MOVES = 20_000
 _FLAGS = {Reason.KILLED.value: 1, Reason.EXHAUSTED.value: 2}
 
 
@@ -127,12 +125,12 @@ class UnitState:
 
     def _copied(self, move_key: str, offset: int) -> None:
         self.moves[move_key] = offset
-        if len(self.moves) > 2 * MOVES:
+        if len(self.moves) > 2 * REMEMBERED_MOVES:
             self.moves = dict(self.newest_moves())
 
     def newest_moves(self) -> list[tuple[str, int]]:
         """(key, offset of the first copy) of the newest moves, as many as Redis remembers."""
-        return sorted(self.moves.items(), key=lambda move: move[1])[-MOVES:]
+        return sorted(self.moves.items(), key=lambda move: move[1])[-REMEMBERED_MOVES:]
 
     def size(self) -> int:
         """How many messages a snapshot of it would name, a run of settled ones by each."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from engine.catalog.catalog import Catalog
 from engine.loading.loader import Loader
 from engine.log import Log
-from engine.rules.queue import group_name
+from schemas.topics import group_name
 from state.errors import StateError
 from state.store import Store
 

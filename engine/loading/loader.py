@@ -16,8 +16,7 @@ import msgspec
 from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
 from engine.journal.outbox import Outbox
-from engine.log import LOG_TIME_MARGIN_MS, Chunk, Log
-from engine.rules.fifo import DEDUP_MS
+from engine.log import Chunk, Log
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from engine.runtime.counters import Counters
@@ -25,6 +24,7 @@ from engine.runtime.signals import Signal
 from engine.window.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
 from engine.window.retention import Retention
 from engine.window.topic_retention import LEAST_DELAY_MS, TopicRetention
+from schemas.vocabulary import DEDUP_WINDOW_MS, LOG_TIME_MARGIN_MS
 from state.replies import MAX_OPEN, LoadEntry, Probed, Window
 from state.store import Store, delay_of_body
 
@@ -160,7 +160,7 @@ class Loader:
         part = (self.queue.topic, self.partition)
         records = (await self._fetch(start)).records if start < self.end else []
         at = records[0].timestamp_ms if records else now_ms()
-        found = (await self._parts.log.offsets_at([part], at - DEDUP_MS - LOG_TIME_MARGIN_MS)).get(part)
+        found = (await self._parts.log.offsets_at([part], at - DEDUP_WINDOW_MS - LOG_TIME_MARGIN_MS)).get(part)
         if found is None:
             raise LogUnavailable(f"{self.queue.topic} can't be read")
         return min(start, found)

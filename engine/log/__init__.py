@@ -6,6 +6,6 @@ Neighbours: `produce` appends, `read` fetches, `admin` looks after topics, `faul
 """
 
 from engine.log.log import Log
-from engine.log.shapes import LOG_TIME_MARGIN_MS, MAX_RECORD_BYTES, Appended, Chunk, Headers, Record, TopicPartition, TopicSpec
+from engine.log.shapes import MAX_RECORD_BYTES, Appended, Chunk, Headers, Record, TopicPartition, TopicSpec
 
-__all__ = ["LOG_TIME_MARGIN_MS", "MAX_RECORD_BYTES", "Appended", "Chunk", "Headers", "Log", "Record", "TopicPartition", "TopicSpec"]
+__all__ = ["MAX_RECORD_BYTES", "Appended", "Chunk", "Headers", "Log", "Record", "TopicPartition", "TopicSpec"]

@@ -11,9 +11,6 @@ from typing import TypeAlias
 from msgspec import Struct
 
 TopicPartition: TypeAlias = tuple[str, int]  # topic, partition
-# The broker's clock may differ from ours and Redis' by this much when we look for a time in the
-# log.
-LOG_TIME_MARGIN_MS = 60_000
 Headers: TypeAlias = list[tuple[str, bytes | None]]
 # The largest record that we ever append, a snapshot. What a topic takes is for the broker to say: 4
 # MiB unless it is told otherwise.

@@ -20,7 +20,7 @@ import msgspec
 
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, LogUnavailable, Unavailable
-from engine.log import LOG_TIME_MARGIN_MS, Log
+from engine.log import Log
 from engine.rules.ids import Ids
 from engine.rules.limits import RESERVED_ATTRIBUTE
 from engine.rules.placement import moved_partition
@@ -33,7 +33,7 @@ from engine.window.entry import load_entry
 from engine.window.window import MOVER_LEASE_MS, Window
 from engine.window.write_through import WriteThrough
 from schemas.records import Attribute, Message, Origin, TagRecord
-from schemas.vocabulary import NATIVE_SENDER
+from schemas.vocabulary import LOG_TIME_MARGIN_MS, NATIVE_SENDER
 from schemas.wire import UndecodableRecord, decode_message, encode
 from state.background import Background
 from state.replies import Dying

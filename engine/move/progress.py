@@ -14,11 +14,11 @@ from collections.abc import Awaitable, Callable
 from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
 from engine.journal.outbox import Journal, journal_key
-from engine.log import LOG_TIME_MARGIN_MS, Log
+from engine.log import Log
 from engine.rules.queue import Queue
 from engine.window.window import Window
 from schemas.records import JournalRecord, TaskRecord
-from schemas.vocabulary import EventKind
+from schemas.vocabulary import LOG_TIME_MARGIN_MS, EventKind
 from schemas.wire import UndecodableRecord, decode
 from state.store import Store
 

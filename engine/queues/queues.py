@@ -28,7 +28,7 @@ from engine.rules.limits import (
     check_name,
     check_settings,
 )
-from engine.rules.queue import DEFAULT_TAG, Queue, group_name
+from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from engine.runtime.failpoints import reached
 from engine.settings import EngineSettings
@@ -36,6 +36,8 @@ from engine.shapes import ANY, Edit, QueueSettings
 from engine.window.topic_retention import TopicRetention
 from engine.window.window import Window
 from schemas.records import QueueRecord, RedrivePolicy, TagRecord
+from schemas.topics import QUEUE_KEY, group_name
+from schemas.vocabulary import DEFAULT_TAG
 from state.errors import StateError
 from state.store import Store
 
@@ -138,7 +140,7 @@ class Queues:
         """Topic, control record, window."""
         record = await self._topics.make(record, change)
         reached("create.topic_made")
-        await change.write(f"queue/{record.name}", record)
+        await change.write(f"{QUEUE_KEY}{record.name}", record)
         reached("create.record_written")
         queue = self._catalog.queues[record.name]
         await asyncio.gather(*(self._open(queue, p) for p in range(record.partitions)), return_exceptions=True)
@@ -164,7 +166,7 @@ class Queues:
     async def write(self, record: QueueRecord, change: Change) -> Queue:
         """Writes a changed record."""
         record = msgspec.structs.replace(record, modified_at_ms=now_ms())
-        await change.write(f"queue/{record.name}", record)
+        await change.write(f"{QUEUE_KEY}{record.name}", record)
         return self._catalog.queues[record.name]
 
     def known(self, name: str) -> Queue:
@@ -282,7 +284,7 @@ class Queues:
         """
         async with self._catalog.change(name) as change:
             record = msgspec.structs.replace(self.known(name).record, deleting=True)
-            await change.write(f"queue/{name}", record)
+            await change.write(f"{QUEUE_KEY}{name}", record)
             reached("delete.record_written")
             await self._finish_delete(record, change)
 
@@ -293,7 +295,7 @@ class Queues:
         reached("delete.topic_deleted")
         await self._store.forget(queue.units, queue.tag_ids)
         await self._log.delete_groups([group_name(self._settings.topic_prefix, record.name, tag.name) for tag in record.tags])
-        await change.write(f"queue/{record.name}", None)
+        await change.write(f"{QUEUE_KEY}{record.name}", None)
 
     async def finish_deletions(self) -> None:
         """Deletions that a crash, or a part that was away, has cut off. What can't be finished now

@@ -13,11 +13,13 @@ from engine.errors import NotAllowedOnQueue, TagExists, TagNotFound
 from engine.log import Log
 from engine.queues.queues import Queues
 from engine.rules.limits import MAX_TAGS, check_asked, check_filter, check_name, check_range, check_user_attributes
-from engine.rules.queue import DEFAULT_TAG, Queue, group_name
+from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from engine.window.window import Window
 from schemas.filters import Filter
 from schemas.records import TagRecord
+from schemas.topics import group_name
+from schemas.vocabulary import DEFAULT_TAG
 from state.store import Store
 
 

@@ -9,10 +9,10 @@ import msgspec
 from engine.catalog.catalog import Change
 from engine.errors import QueueExists
 from engine.log import Log, TopicSpec
-from engine.rules.queue import queue_topic
 from engine.settings import EngineSettings
 from engine.window.topic_retention import FOR_EVER, TopicRetention, keep_ms
 from schemas.records import QueueRecord
+from schemas.topics import queue_topic
 
 
 class QueueTopics:

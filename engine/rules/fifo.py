@@ -20,7 +20,6 @@ from engine.errors import InvalidValue
 from engine.shapes import QueueSettings, SendEntry
 from schemas.records import Message, QueueRecord
 
-DEDUP_MS = 300_000
 SCOPES = ("queue", "group")
 KINDS = ("standard", "FIFO")  # by whether a queue is FIFO
 FIRST_SEQUENCE_NUMBER = 10**19

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from engine.errors import TagNotFound
 from schemas.records import QueueRecord, TagRecord
+from schemas.topics import queue_topic
+from schemas.vocabulary import DEFAULT_TAG
 from state.keys import Unit
-
-DEFAULT_TAG = "default"
 
 
 class Queue:
@@ -37,15 +37,3 @@ class Queue:
         if tag is None:
             raise TagNotFound(f"queue {self.name!r} has no tag {name!r}", field="tag", given=name)
         return tag
-
-
-def queue_topic(prefix: str, name: str) -> str:
-    """Topic of a queue's messages."""
-    return f"{prefix}.q.{name}"
-
-
-def group_name(prefix: str, queue: str, tag: str) -> str:
-    """Consumer group whose committed offsets show a tag's floor to Kafka's lag tools; never read by
-    us.
-    """
-    return f"{prefix}.{queue}.{tag}"

@@ -21,7 +21,6 @@ import msgspec
 from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable, Overloaded, QueueNotFound
 from engine.log import Appended, Log
-from engine.rules.batches import BATCH_SPAN_MS
 from engine.rules.contention import Activity
 from engine.rules.fifo import check_entries, sequence_number
 from engine.rules.ids import Ids
@@ -40,6 +39,7 @@ from engine.window.topic_retention import LEAST_DELAY_MS, TopicRetention
 from engine.window.write_through import WriteThrough
 from schemas.identity import ids_of
 from schemas.records import BatchMark, Message
+from schemas.vocabulary import BATCH_SPAN_MS
 from schemas.wire import encode
 from state.background import Background
 

@@ -16,21 +16,17 @@ from typing import TypeAlias
 import msgspec
 
 from engine.log import Chunk, Record
-from engine.rules.batches import BATCH_SPAN_MS
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from engine.runtime.counters import Counters
 from engine.window.entry import load_entry
 from schemas.records import BatchMark, Message
-from schemas.vocabulary import Reason
+from schemas.vocabulary import BATCH_CLOCK_MARGIN_MS, BATCH_SPAN_MS, Reason
 from schemas.wire import UndecodableRecord, decode_message, encode
 from state.replies import LoadEntry
 
 logger = logging.getLogger(__name__)
 
-# Clocks of facade and broker may differ by this much when we judge that the rest of a batch will
-# not come.
-BATCH_CLOCK_MARGIN_MS = 10_000
 # How much is loaded together with a batch that is not whole yet, and so how far its rest is looked
 # for while it may still come.
 LOOK_AHEAD = 8_000

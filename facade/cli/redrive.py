@@ -25,6 +25,7 @@ from urllib.parse import quote
 
 from facade.cli import spark_jobs
 from facade.stack.errors import StackError
+from schemas.vocabulary import LOG_TIME_MARGIN_MS
 from spark.arguments import OUTCOMES
 from spark.progress import tell
 
@@ -32,7 +33,6 @@ TASK_IDS = 10_000  # What one task may be given (engine/move/selection.py).
 POLL_S = 0.25
 PATIENCE_S = 60.0  # A service that does not answer is asked again for so long.
 ANSWER_S = 30.0
-CLOCK_MARGIN_MS = 60_000  # How far the clocks of job and broker may differ.
 
 Say = Callable[[str], None]
 
@@ -74,7 +74,7 @@ def run(given: argparse.Namespace, say: Say) -> int:
     refused. Raises StackError.
     """
     service = Service(given.endpoint or _endpoint(given.data), given.key)
-    given.since_ms = int(time.time() * 1000) - CLOCK_MARGIN_MS
+    given.since_ms = int(time.time() * 1000) - LOG_TIME_MARGIN_MS
     with tempfile.TemporaryDirectory(prefix="leaseway-redrive-") as folder:
         given.out = Path(folder, "chosen")
         status = spark_jobs.run("choose", given)

@@ -15,6 +15,7 @@ from engine.shapes import Principal
 from facade.http.operation import Answer, Call, Example, Operation
 from facade.http.problem import Problem, ProblemError
 from schemas import registry
+from schemas.topics import queue_topics
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -71,7 +72,7 @@ class Registry:
     """The operations, which need the first part of the topics' names."""
 
     def __init__(self, topic_prefix: str) -> None:
-        self._topics = f"{topic_prefix}.q."
+        self._topics = queue_topics(topic_prefix)
 
     async def subjects(self, engine: Engine, call: Call) -> Answer:
         """All subjects that the caller may see."""

@@ -22,6 +22,7 @@ from facade.sqs.names import Address, Place
 from facade.sqs.policies import grants_of
 from facade.sqs.redrive import ALLOW_ALL, REDRIVE_ALLOW_POLICY, REDRIVE_POLICY, policy_of, policy_text, sources_of, sources_text
 from schemas.records import QueueRecord
+from schemas.vocabulary import DEFAULT_TAG
 
 _PREFIX: Final = "sqs."
 # Attribute -> the engine's setting, and how many of the engine's units one of SQS's is.
@@ -128,7 +129,7 @@ def user_attributes(now: Mapping[str, str], stored: Mapping[str, str]) -> dict[s
 
 def tag_of(queue: QueueInfo, at: Address) -> TagInfo | None:
     """The tag that is spoken to; None = the queue has none of that name."""
-    name = at.tag or "default"
+    name = at.tag or DEFAULT_TAG
     return next((tag for tag in queue.tags if tag.name == name), None)
 
 

@@ -11,10 +11,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from schemas.registry import schema_id, schema_text, version_id, versions
-from schemas.vocabulary import NATIVE_SENDER
+from schemas.vocabulary import HEADER_NAME_CHARS, NATIVE_SENDER
 
 HEAD_BYTES = 5
-HEADER_NAME_CHARS = 256  # As in schemas/wire.py: a longer header name of a native record is cut.
 
 
 def known_ids(subject: str) -> list[int]:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from schemas.topics import DEFAULT_PREFIX
+
 _CONNECT_S = 3.0
 # As Kafka's clients read it.
 _ADDRESS = re.compile(r"(?:.*?://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]{1,5})")
@@ -35,7 +37,7 @@ class Log:
     """
 
     bootstrap: str = "127.0.0.1:9092"
-    prefix: str = "lw"
+    prefix: str = DEFAULT_PREFIX
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -73,7 +75,7 @@ def reach(log: Log) -> None:
 def log_arguments(parser: ArgumentParser) -> None:
     """Adds the options that say where the log is."""
     parser.add_argument("--bootstrap", help="Kafka's bootstrap servers (default 127.0.0.1:9092)")
-    parser.add_argument("--prefix", help="first part of every topic (default lw)")
+    parser.add_argument("--prefix", help=f"first part of every topic (default {DEFAULT_PREFIX})")
     parser.add_argument("--kafka-config", type=Path, help="properties file of the Kafka client: security.protocol=SASL_SSL and the like")
     parser.add_argument("--kafka", action="append", default=[], metavar="NAME=VALUE", help="one more property, may be repeated")
 
@@ -81,7 +83,7 @@ def log_arguments(parser: ArgumentParser) -> None:
 def log_of(given: Namespace) -> Log:
     """The log that the options name. Raises BadOption, OSError (the file can't be read)."""
     lines = given.kafka_config.read_text(encoding="utf-8").splitlines() if given.kafka_config else []
-    return Log(given.bootstrap or "127.0.0.1:9092", given.prefix or "lw", properties([*lines, *given.kafka]))
+    return Log(given.bootstrap or "127.0.0.1:9092", given.prefix or DEFAULT_PREFIX, properties([*lines, *given.kafka]))
 
 
 def properties(lines: list[str]) -> dict[str, str]:

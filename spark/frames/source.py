@@ -17,6 +17,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
+from schemas.topics import queue_topics
 from spark.frames.log import Log, NoBroker, epoch_ms, moment
 
 # A topic may be deleted, or retention move on, while a job reads: what is gone is not a failure of
@@ -58,9 +59,9 @@ def span_of(given: Namespace) -> Span:
     return Span(from_ms, to_ms)
 
 
-def queue_topics(log: Log) -> dict[str, str]:
+def all_queues(log: Log) -> dict[str, str]:
     """Source option for the topics of all queues."""
-    return {"subscribePattern": re.escape(f"{log.prefix}.q.") + ".*"}
+    return {"subscribePattern": re.escape(queue_topics(log.prefix)) + ".*"}
 
 
 def one_topic(name: str) -> dict[str, str]:

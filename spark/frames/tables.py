@@ -13,24 +13,25 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from schemas.topics import QUEUE_KEY, control_topic, journal_topic, queue_topic, queue_topics, snapshot_topic
+from schemas.vocabulary import BATCH_SPAN_MS
 from spark.frames.columns import FRAMES, MESSAGES
 from spark.frames.decode import avro_fields, entries_of, head_id, messages_of, plus_ms, time_of, unread_of
 from spark.frames.log import Log
-from spark.frames.source import ALL, Span, one_topic, parts, queue_topics, read, stream
-from spark.rules.atomic_batches import SPAN_MS, judged, judged_stream
+from spark.frames.source import ALL, Span, all_queues, one_topic, parts, read, stream
+from spark.rules.atomic_batches import judged, judged_stream
 from spark.rules.deliveries import dead_letters_of, deliveries_of
 from spark.rules.floors import newest_snapshots, runs_of_snapshots
 from spark.rules.transitions import journal_of, without_repeats
 
 LATENESS = "1 minute"
-_QUEUE_KEY = "queue/"
 
 
 def queues_of(records: DataFrame) -> DataFrame:
     """QUEUES from records of the control topic: the newest record of each key; deleted queues give
     no row.
     """
-    keyed = records.where(F.col("key").cast("string").startswith(_QUEUE_KEY))
+    keyed = records.where(F.col("key").cast("string").startswith(QUEUE_KEY))
     newest = keyed.groupBy("key").agg(F.max_by("value", "offset").alias("value")).where(F.col("value").isNotNull())
     read_ = newest.withColumn("schema_id", head_id()).withColumn("q", avro_fields("queue")).where(F.col("q.name").isNotNull())
     policy = F.col("q.redrive_policy")
@@ -81,7 +82,7 @@ class Tables:
 
     def queues(self) -> DataFrame:
         """QUEUES, as of now whatever the span."""
-        return queues_of(read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.control")))
+        return queues_of(read(self.spark_session, self.log, one_topic(control_topic(self.log.prefix))))
 
     def unjudged_messages(self) -> DataFrame:
         """MESSAGES whose atomic batches are not judged yet (see `batches.judged`), from 30 s before
@@ -89,8 +90,8 @@ class Tables:
 
         For jobs that drop the bodies before they judge: judging reads its input twice.
         """
-        records = read(self.spark_session, self.log, queue_topics(self.log), self.span.padded(SPAN_MS, SPAN_MS))
-        return with_queues(messages_of(records, f"{self.log.prefix}.q."), self.queues())
+        records = read(self.spark_session, self.log, all_queues(self.log), self.span.padded(BATCH_SPAN_MS, BATCH_SPAN_MS))
+        return with_queues(messages_of(records, queue_topics(self.log.prefix)), self.queues())
 
     def messages(self) -> DataFrame:
         """MESSAGES of all queues. Read 30 s wider than the span, so that no batch at its edge looks
@@ -102,8 +103,10 @@ class Tables:
         """MESSAGES of some places: queue -> partition -> (first offset, one after the last). Atomic
         batches are not judged.
         """
-        topic = f"{self.log.prefix}.q."
-        low, high = ({f"{topic}{queue}": {p: pair[n] for p, pair in of.items()} for queue, of in ranges.items()} for n in (0, 1))
+        topic = queue_topics(self.log.prefix)
+        low, high = (
+            {queue_topic(self.log.prefix, queue): {p: pair[n] for p, pair in of.items()} for queue, of in ranges.items()} for n in (0, 1)
+        )
         span = Span(from_offsets=low, to_offsets=high)
         return with_queues(messages_of(read(self.spark_session, self.log, parts(span), span), topic), queues)
 
@@ -113,12 +116,12 @@ class Tables:
         The span bounds the time of the append (`logged_at`), which is at most some seconds after
         `at`.
         """
-        entries = entries_of(read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.journal"), self.span))
+        entries = entries_of(read(self.spark_session, self.log, one_topic(journal_topic(self.log.prefix)), self.span))
         return journal_of(without_repeats(entries), self.queues() if queues is None else queues)
 
     def snapshots(self) -> DataFrame:
         """The newest snapshot of each unit, as of now whatever the span: records of Kafka."""
-        return newest_snapshots(read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.snapshot")))
+        return newest_snapshots(read(self.spark_session, self.log, one_topic(snapshot_topic(self.log.prefix))))
 
     def until_now(self) -> Tables:
         """The same log from the beginning of the span on, without an end."""
@@ -140,14 +143,14 @@ class Tables:
 
     def unread(self) -> DataFrame:
         """UNREAD of queues' topics, journal, snapshots and control topic."""
-        messages = read(self.spark_session, self.log, queue_topics(self.log), self.span)
+        messages = read(self.spark_session, self.log, all_queues(self.log), self.span)
         return unread_of(messages, "message").unionByName(self.unread_events())
 
     def unread_events(self) -> DataFrame:
         """UNREAD of journal, snapshots and control topic."""
-        journal = read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.journal"), self.span)
-        control = read(self.spark_session, self.log, one_topic(f"{self.log.prefix}.control"))
-        of_queues = control.where(F.col("key").cast("string").startswith(_QUEUE_KEY))
+        journal = read(self.spark_session, self.log, one_topic(journal_topic(self.log.prefix)), self.span)
+        control = read(self.spark_session, self.log, one_topic(control_topic(self.log.prefix)))
+        of_queues = control.where(F.col("key").cast("string").startswith(QUEUE_KEY))
         unread = unread_of(journal, "journal").unionByName(unread_of(of_queues, "queue"))
         return unread.unionByName(unread_of(self.snapshots(), "snapshot"))
 
@@ -164,12 +167,12 @@ class Tables:
         """MESSAGES as a stream with a watermark on sent_at; records of atomic batches come when
         theirs is decided (30 s + lateness).
         """
-        records = stream(self.spark_session, self.log, queue_topics(self.log))
-        return with_queues(judged_stream(messages_of(records, f"{self.log.prefix}.q."), lateness), self.queues())
+        records = stream(self.spark_session, self.log, all_queues(self.log))
+        return with_queues(judged_stream(messages_of(records, queue_topics(self.log.prefix)), lateness), self.queues())
 
     def journal_stream(self, lateness: str = LATENESS) -> DataFrame:
         """JOURNAL as a stream with a watermark on logged_at; repeats within it are dropped."""
-        entries = entries_of(stream(self.spark_session, self.log, one_topic(f"{self.log.prefix}.journal")))
+        entries = entries_of(stream(self.spark_session, self.log, one_topic(journal_topic(self.log.prefix))))
         timed = entries.withWatermark("logged_at", lateness)
         return journal_of(timed.dropDuplicatesWithinWatermark(["incarnation", "partition", "seq"]), self.queues())
 

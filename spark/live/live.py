@@ -19,10 +19,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
+from schemas.topics import journal_topic, queue_topics
 from spark.frames.columns import JOURNAL, LEASE_HISTOGRAM, TALLIES
 from spark.frames.decode import entries_of, messages_of
 from spark.frames.log import Log
-from spark.frames.source import make_topic, one_topic, queue_topics, stream, write_topic
+from spark.frames.source import all_queues, make_topic, one_topic, stream, write_topic
 from spark.frames.tables import Tables
 from spark.live.streaming_state import RECORDS, SEQS, decided, news, next_seqs, still_open, with_open_leases
 from spark.progress import tell
@@ -58,8 +59,8 @@ class Live:
         """
         if self._rates_topic is not None:
             make_topic(self._spark_session, self._log, self._rates_topic)
-        self._start("sends", queue_topics(self._log), self._take_messages, every_s)
-        self._start("events", one_topic(f"{self._log.prefix}.journal"), self._take_journal, every_s)
+        self._start("sends", all_queues(self._log), self._take_messages, every_s)
+        self._start("events", one_topic(journal_topic(self._log.prefix)), self._take_journal, every_s)
         try:
             if every_s is None:
                 for query in self._queries:
@@ -89,7 +90,7 @@ class Live:
         self._queries.append(timed.foreachBatch(take_kept).start())
 
     def _take_messages(self, batch: DataFrame, number: int) -> None:
-        records = messages_of(batch, f"{self._log.prefix}.q.").select(*RECORDS.names)
+        records = messages_of(batch, queue_topics(self._log.prefix)).select(*RECORDS.names)
         whole = decided(records, self._state("pending", number, RECORDS)).persist()
         self._write(sends(whole), f"tallies/stream=sends/batch={number}")
         self._keep(whole.where(F.col("status") == "undecided"), "pending", number)

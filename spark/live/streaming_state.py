@@ -12,9 +12,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from schemas.vocabulary import ENDS, LENDS, PROLONGS, UNDOES
+from schemas.vocabulary import BATCH_SPAN_MS, ENDS, LENDS, PROLONGS, UNDOES
 from spark.frames.columns import BATCH_MARK, INT, JOURNAL, LONG, ORIGIN, TEXT, TIME, row
-from spark.rules.atomic_batches import SPAN_MS
 from spark.rules.transitions import purge_after, purges
 
 _UNIT = ["incarnation", "partition"]
@@ -63,8 +62,8 @@ def decided(records: DataFrame, pending: DataFrame) -> DataFrame:
         F.unix_millis(F.min("sent_at").over(one)).alias("first_ms"),
         F.unix_millis(F.max("sent_at").over(one)).alias("last_ms"),
     )  # fmt: skip
-    whole = (F.col("seen") == F.col("batch.size")) & (F.col("last_ms") - F.col("first_ms") <= SPAN_MS)
-    may_come = (F.col("lowest") == 0) & (F.col("seen") < F.col("batch.size")) & (F.col("newest_ms") - F.col("first_ms") <= SPAN_MS)
+    whole = (F.col("seen") == F.col("batch.size")) & (F.col("last_ms") - F.col("first_ms") <= BATCH_SPAN_MS)
+    may_come = (F.col("lowest") == 0) & (F.col("seen") < F.col("batch.size")) & (F.col("newest_ms") - F.col("first_ms") <= BATCH_SPAN_MS)
     status = F.when(whole, "shown").when(may_come, "undecided").otherwise("torn")
     return both.where(~marked).unionByName(judged.withColumn("status", status).select(*RECORDS.names))
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from schemas.vocabulary import DEFAULT_TAG
 from spark.page.charts import WIDE, Series, bars, histogram, lines
 from spark.page.labels import count, duration, moment, share, short, size
 from spark.page.markup import Row, column, figure, grid, section, table, words
@@ -53,7 +54,7 @@ def traffic(shown: Figures, summary: Row) -> str:
     for row in summary["queues"]:
         if row["measure"] in _TRAFFIC:
             # Every queue has the default tag: what happens to the queue itself stands there.
-            entry = by_tag[row["queue"], row["tag"] or "default"]
+            entry = by_tag[row["queue"], row["tag"] or DEFAULT_TAG]
             entry[row["measure"]] += row["messages"]
             entry["bytes"] += row["bytes"]
     rows = [{"queue": queue, "tag": tag, **entry} for (queue, tag), entry in sorted(by_tag.items())]
@@ -198,7 +199,7 @@ def steps(shown: Figures) -> range:
 
 
 def _of(queue: str, tag: str) -> str:
-    return queue if tag == "default" else f"{queue} @ {tag}"
+    return queue if tag == DEFAULT_TAG else f"{queue} @ {tag}"
 
 
 def _hour(ms: int) -> str:

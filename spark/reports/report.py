@@ -17,6 +17,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from schemas.topics import queue_topics
 from spark.dead_letters.bodies import letters_of, succeeded_of_sources
 from spark.dead_letters.clusters import LEAST_LETTERS, letter_clusters, with_cluster, without_cluster
 from spark.dead_letters.dead_letters import letter_ages, letter_bursts, letter_minutes, letter_shapes, letter_sources
@@ -134,7 +135,7 @@ def report(
         for name, frame in letter_reports_of(letters, succeeded, end):
             write(name, frame)
         stages.begin("page", "writing the page")
-        unread = unread_messages(staged.messages, f"{log.prefix}.q.").unionByName(tables.unread_events())
+        unread = unread_messages(staged.messages, queue_topics(log.prefix)).unionByName(tables.unread_events())
         summary = summary_of(frames, begin, end) | {"unread": _rows(unread)}
         shown = figures_of(frames, begin, end)
     finally:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-SPAN_MS = 30_000  # As engine/core.py: BATCH_SPAN_MS.
-MARGIN_MS = 10_000  # How far clocks of job and broker may differ.
+from schemas.vocabulary import BATCH_CLOCK_MARGIN_MS, BATCH_SPAN_MS
 
 _UNIT = ("queue", "partition")
 
@@ -47,7 +46,7 @@ def judged_stream(messages: DataFrame, lateness: str) -> DataFrame:
     marked = (F.col("batch").isNotNull()) & (F.col("status") == "shown")
     single, batched = timed.where(~marked), timed.where(marked)
     row = F.struct(*messages.columns)
-    session = F.session_window("sent_at", f"{SPAN_MS + 1} milliseconds")
+    session = F.session_window("sent_at", f"{BATCH_SPAN_MS + 1} milliseconds")
     grouped = batched.groupBy("queue", "partition", F.col("batch.id").alias("batch_id"), session).agg(
         F.collect_list(row).alias("rows"),
         F.size(F.collect_set("batch.index")).alias("seen"),
@@ -56,7 +55,7 @@ def judged_stream(messages: DataFrame, lateness: str) -> DataFrame:
         F.max("sent_at").alias("last_at"),
     )
     span_ms = F.unix_millis("last_at") - F.unix_millis("first_at")
-    whole = (F.col("seen") == F.col("of")) & (span_ms <= SPAN_MS)
+    whole = (F.col("seen") == F.col("of")) & (span_ms <= BATCH_SPAN_MS)
     status = F.when(whole, "shown").otherwise("torn").alias("status")
     decided = grouped.select(status, F.explode("rows").alias("r"))
     columns = [F.col("status") if name == "status" else F.col(f"r.{name}").alias(name) for name in messages.columns]
@@ -64,7 +63,7 @@ def judged_stream(messages: DataFrame, lateness: str) -> DataFrame:
 
 
 def _verdict(seen: Column, of: Column, lowest: Column, first_ms: Column, last_ms: Column, as_of: Column) -> Column:
-    whole = (seen == of) & (last_ms - first_ms <= SPAN_MS)
+    whole = (seen == of) & (last_ms - first_ms <= BATCH_SPAN_MS)
     begun = (lowest == 0) & (seen < of)
-    may_come = F.unix_millis(as_of) - first_ms <= SPAN_MS + MARGIN_MS
+    may_come = F.unix_millis(as_of) - first_ms <= BATCH_SPAN_MS + BATCH_CLOCK_MARGIN_MS
     return F.when(whole, "shown").when(begun & may_come, "undecided").otherwise("torn")

@@ -9,10 +9,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from schemas.vocabulary import SETTLES, EventKind
+from schemas.vocabulary import DEFAULT_TAG, SETTLES, EventKind
 from spark.frames.columns import JOURNAL
-
-DEFAULT_TAG = "default"
 
 
 def without_repeats(entries: DataFrame) -> DataFrame:

@@ -15,10 +15,10 @@ from engine.errors import TooManyDelayed
 from engine.loading import loader
 from engine.queues import alarms
 from engine.rules.limits import DAY_MS, MAX_DELAYED
-from engine.rules.queue import queue_topic
 from engine.shapes import QueueSettings, SendEntry
 from engine.window import delays
 from schemas.records import Message
+from schemas.topics import queue_topic
 from schemas.wire import encode
 from state.errors import StateUnavailable
 from state.replies import MAX_OPEN

@@ -16,13 +16,13 @@ from engine.loading import loader
 from engine.log import TopicSpec
 from engine.rules import limits
 from engine.rules.limits import DAY_MS
-from engine.rules.queue import queue_topic
 from engine.send import sender
 from engine.settings import Settings
 from engine.shapes import QueueSettings, SendEntry
 from engine.window import topic_retention
 from facade.stack.settings import BROKER_PROPERTIES
 from schemas.records import Message
+from schemas.topics import queue_topic
 from schemas.wire import encode
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, drain, eventually, receive, send

@@ -16,9 +16,10 @@ from engine.engine import Engine
 from engine.errors import LogUnavailable
 from engine.log import TopicSpec
 from engine.queues import alarms
-from engine.rules.queue import Queue, queue_topic
+from engine.rules.queue import Queue
 from engine.shapes import ExtendEntry, Late, QueueSettings, SendEntry
 from schemas.records import JournalRecord, RedrivePolicy
+from schemas.topics import queue_topic
 from schemas.wire import decode
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, eventually, receive, send

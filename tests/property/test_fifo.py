@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from engine.rules.fifo import DEDUP_MS, group_digest
+from engine.rules.fifo import group_digest
+from schemas.vocabulary import DEDUP_WINDOW_MS
 from state.connection import Connection
 from state.keys import Unit
 from state.replies import LoadEntry, Window
@@ -86,7 +87,7 @@ class Run:
         first: dict[str, int] = {}
         kept = []
         for record in self.log:
-            if record.dedup in first and record.at - first[record.dedup] <= DEDUP_MS:
+            if record.dedup in first and record.at - first[record.dedup] <= DEDUP_WINDOW_MS:
                 continue
             first[record.dedup] = record.at
             kept.append(record)

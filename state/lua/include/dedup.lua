@@ -1,5 +1,6 @@
 -- FIFO: a message repeats an earlier one when that has the same id and was appended at most WINDOW before. It depends on the log alone:
 -- records are looked at once each, in order; `seen` is the next one. ids has the ids by age, for forgetting.
+-- WINDOW: ms, as vocabulary.DEDUP_WINDOW_MS.
 local WINDOW = 300000
 -- The offset of the message that this one repeats, or nil; then its id is remembered.
 local function dedup_first(dedup, ids, id, off, at)

@@ -25,11 +25,13 @@ end
 local function seal_groups(meta, tag, order, groups)
   redis.call('HSET', meta, 'g:' .. tag, redis.call('ZCARD', order) .. ':' .. redis.call('ZCARD', groups))
 end
+-- LIMIT: entries of an outbox that is full, as vocabulary.OUTBOX_LIMIT.
+local LIMIT = 20000
 -- The reply when the outbox is full or has lost entries, else nil: it holds exactly what was written and not drained.
 local function blocked(unit, meta, outbox)
   local held = redis.call('LLEN', outbox)
   if not unit.seq or not unit.drained or held ~= unit.seq - unit.drained then return broken(meta) end
-  if held >= 20000 then return {'FULL'} end
+  if held >= LIMIT then return {'FULL'} end
   return nil
 end
 -- Whether the set of offsets taken ahead of the cursor, or the zset of delayed ones, has as many members as the last script left there.

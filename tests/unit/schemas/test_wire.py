@@ -36,8 +36,8 @@ from schemas.records import (
     TaskRecord,
 )
 from schemas.registry import schema_id, schema_text
-from schemas.vocabulary import EventKind, TaskStatus
-from schemas.wire import HEADER_NAME_CHARS, AnyRecord, UndecodableRecord, decode, decode_message, encode
+from schemas.vocabulary import HEADER_NAME_CHARS, EventKind, TaskStatus
+from schemas.wire import AnyRecord, UndecodableRecord, decode, decode_message, encode
 
 MESSAGE_SCHEMA = parse_schema(json.loads(schema_text(schema_id("message"))))
 SNAPSHOT_SCHEMA = parse_schema(json.loads(schema_text(schema_id("snapshot"))))

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from engine.engine import Engine
 from engine.rules.limits import MAX_QUEUE_NAME, check_name
-from engine.rules.queue import queue_topic
 from engine.settings import BadSetting
 from facade.app import create_app
 from facade.config import Settings
 from facade.sqs.names import Place
+from schemas.topics import queue_topic
 from tests.unit.facade.double import QUEUE, RecordingEngine
 
 TARGET = {"x-amz-target": "AmazonSQS.GetQueueUrl"}

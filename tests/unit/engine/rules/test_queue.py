@@ -7,10 +7,11 @@ from msgspec.structs import replace
 
 from engine.errors import TagNotFound
 from engine.rules.ids import Ids
-from engine.rules.queue import Queue, group_name, queue_topic
+from engine.rules.queue import Queue
 from schemas.filters import Condition, Filter
 from schemas.identity import MessageId
 from schemas.records import QueueRecord, TagRecord
+from schemas.topics import group_name, queue_topic
 
 DEFAULT = TagRecord(0, "default", 1, 0, [0, 0])
 RED = TagRecord(3, "red", 1, 0, [0, 0], Filter([Condition("color", "string", b"red")]))

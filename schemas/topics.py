@@ -1,0 +1,49 @@
+"""Names in Kafka: topics, consumer groups and record keys, each spelled here alone.
+
+Neighbours: the engine, the facade and the Spark jobs ask for names; names of keys and channels in
+Redis are in `state/keys.py`. It must not know what a topic holds.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+DEFAULT_PREFIX: Final = "lw"  # First part of every topic, and of every key in Redis.
+QUEUE_KEY: Final = "queue/"  # Keys of queues' records in the control topic begin so; the name follows.
+
+
+def queue_topics(prefix: str) -> str:
+    """What the names of all queues' topics begin with; the queue's name follows."""
+    return f"{prefix}.q."
+
+
+def queue_topic(prefix: str, queue: str) -> str:
+    """Topic of a queue's messages."""
+    return f"{queue_topics(prefix)}{queue}"
+
+
+def control_topic(prefix: str) -> str:
+    """Topic of the control records: queues, keys, tasks, the generation."""
+    return f"{prefix}.control"
+
+
+def journal_topic(prefix: str) -> str:
+    """Topic of what happened to messages under tags."""
+    return f"{prefix}.journal"
+
+
+def snapshot_topic(prefix: str) -> str:
+    """Topic of the folded journal."""
+    return f"{prefix}.snapshot"
+
+
+def rates_topic(prefix: str) -> str:
+    """Topic of the rates that `leaseway live` writes, unless it is told another."""
+    return f"{prefix}.rates"
+
+
+def group_name(prefix: str, queue: str, tag: str) -> str:
+    """Consumer group whose committed offsets show a tag's floor to Kafka's lag tools; never read by
+    us.
+    """
+    return f"{prefix}.{queue}.{tag}"
