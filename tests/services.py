@@ -129,7 +129,7 @@ class Up:
     def text(self) -> str:
         return "".join(self.lines)
 
-    def wait_ready(self, seconds: float = 60) -> float:
+    def wait_ready(self, seconds: float = 120) -> float:
         """Wait until the stack says that it is ready; how many seconds that took (also in
         `ready_s`). Fails when the process ends first.
 
@@ -186,13 +186,12 @@ class Up:
             self.process.kill()
             self.process.wait()
         end_leftovers(self.data.resolve(), lambda text: None)
-        if self.process.stdout:
-            self._reader.join()
-            self.process.stdout.close()
+        self._reader.join()
 
     def _read(self) -> None:
-        for line in self.process.stdout or ():
-            self.lines.append(line)
+        assert self.process.stdout is not None
+        with self.process.stdout as lines:
+            self.lines.extend(lines)
 
     def _logs(self) -> str:
         texts = [f"\n--- {file.name}\n{file.read_text(errors='replace')[-2000:]}" for file in (self.data / "logs").glob("facade-*.log")]

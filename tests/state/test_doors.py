@@ -196,6 +196,7 @@ def test_scripts_and_wake_ups_come_through_tls_with_a_client_certificate(
     loop = new_loop()
     try:
         loop.run_until_complete(use())
+        loop.run_until_complete(asyncio.sleep(0.2))  # TLS ends a connection after its close returned
     finally:
         loop.close()
 
