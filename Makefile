@@ -3,7 +3,7 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-# A distribution's Python is built with profile-guided optimisation, one of pyenv mostly is not: 1.1x the messages a second (docs/performance.md).
+# A distribution's Python is built with profile-guided optimisation, one of pyenv mostly is not: 1.1x the messages a second (docs/lab/performance.md).
 PYTHON ?= $(shell for one in /usr/bin/python3.11 python3.11 python3; do $$one -c 'import ensurepip' 2>/dev/null && command -v $$one && break; done)
 PORT ?= 9400
 DATA ?= .data
@@ -118,7 +118,7 @@ spark-zip: $(RUN_STAMP) ## write spark/ and schemas/ as dist/leaseway-spark.zip,
 	@mkdir -p dist && $(BIN)/leaseway spark-zip dist/leaseway-spark.zip
 
 docs: $(RUN_STAMP) ## write the generated pages
-	$(BIN)/leaseway config --markdown > docs/config.md
+	$(BIN)/leaseway config --markdown > docs/reference/config.md
 	$(BIN)/leaseway config --example > .env.example
 
 compile = $(BIN)/uv pip compile $(1) --generate-hashes --universal --python-version 3.11 \

@@ -2,7 +2,7 @@
 leaseway-spark.zip`.
 
 It needs nothing but PySpark and numpy there, with the Kafka and Avro connectors
-(docs/analytics.md). Must not import PySpark.
+(docs/reference/analytics.md). Must not import PySpark.
 """
 
 from __future__ import annotations

@@ -191,7 +191,8 @@ class Up:
     def _read(self) -> None:
         assert self.process.stdout is not None
         with self.process.stdout as lines:
-            self.lines.extend(lines)
+            for line in lines:
+                self.lines.append(line)  # noqa: PERF402  others read them meanwhile
 
     def _logs(self) -> str:
         texts = [f"\n--- {file.name}\n{file.read_text(errors='replace')[-2000:]}" for file in (self.data / "logs").glob("facade-*.log")]

@@ -160,7 +160,7 @@ def _worker(given: argparse.Namespace) -> int:
 
 def _config_arguments(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--markdown", action="store_true", help="print docs/config.md instead")
+    form.add_argument("--markdown", action="store_true", help="print docs/reference/config.md instead")
     form.add_argument("--example", action="store_true", help="print .env.example instead")
 
 

@@ -1,4 +1,4 @@
-"""Settings as text: `leaseway config`, docs/config.md, .env.example.
+"""Settings as text: `leaseway config`, docs/reference/config.md, .env.example.
 
 Neighbours: `facade.config` holds meaning and default of each setting, `settings` the tables of
 the stack. It must not know how a setting is used.
@@ -45,7 +45,7 @@ def current(settings: Settings, environment: Mapping[str, str]) -> str:
 
 
 def markdown() -> str:
-    """The page docs/config.md."""
+    """The page docs/reference/config.md."""
     settings = [(f"`{_variable(f)}`", _code(_default(f)), f.metadata["about"]) for f in dataclasses.fields(Settings)]
     stack = [(f"`{name}`", about) for name, about in STACK_VARIABLES.items()]
     broker = [(f"`{name}`", _code(value)) for name, value in {**BROKER_PROPERTIES, **replication(1)}.items()]

@@ -60,7 +60,7 @@ class EngineAlarms(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """One metric with a series per alarm."""
-        family = GaugeMetricFamily("leaseway_alarm", "Needs attention; what it counts is in docs/bad-days.md.", labels=["kind", "queue"])
+        family = GaugeMetricFamily("leaseway_alarm", "Needs attention: see docs/reference/metrics.md.", labels=["kind", "queue"])
         for alarm in self._alarms():
             family.add_metric([alarm.kind, alarm.queue], alarm.number)
         yield family

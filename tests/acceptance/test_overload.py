@@ -97,8 +97,8 @@ def test_a_flood_on_one_queue_leaves_another_its_answers(up: Up, client: Client)
     assert other.exitcode == 0
     assert rate > 1000
     print(f"p99 of send + receive + ack: quiet {quiet:.1f} ms, beside {rate:.0f} msg/s {flooded:.1f} ms ({flooded / quiet:.1f}x)")
-    # The bar is 2x on a quiet machine (docs/bad-days.md has what was seen); this one may be full.
-    # Without turns it was 147 ms.
+    # The bar is 2x on a quiet machine (docs/lab/failures.md has what was seen); this one may be
+    # full. Without turns it was 147 ms.
     assert flooded < max(4 * quiet, 120)
 
 

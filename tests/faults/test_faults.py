@@ -2,7 +2,7 @@
 minute and a half in all.
 
 Bounds are on what is right, never on speed: a slow machine sends less and recovers later. More:
-`make faults`, docs/reliability.md.
+`make faults`, docs/how-to/run-the-fault-harness.md.
 """
 
 from __future__ import annotations

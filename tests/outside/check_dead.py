@@ -9,8 +9,8 @@ from tests.outside.lanes import Lane
 from tests.outside.story import Copy, Story, told
 from tests.outside.verdict import Verdict
 
-# A lost mover is waited for 30 s (docs/bad-days.md), and the service is back 20 s after a fault, 40
-# s on a full machine.
+# A lost mover is waited for 30 s (docs/reference/failures.md), and the service is back 20 s after a
+# fault, 40 s on a full machine.
 MOVER_S, BACK_S, BACK_LOADED_S = 30.0, 20.0, 40.0
 
 

@@ -16,7 +16,7 @@ from tests.outside.stage import REST
 from tests.outside.story import Fault, Story
 from tests.outside.verdict import Verdict
 
-# What SQS answers to a handle whose delivery is over (docs/dialects/sqs.md).
+# What SQS answers to a handle whose delivery is over (docs/reference/sqs.md).
 _STALE = ("InvalidParameterValue", "MessageNotInflight", "ReceiptHandleIsInvalid")
 _AGAIN = ("RequestThrottled", "ThrottlingException")
 

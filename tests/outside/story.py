@@ -14,9 +14,9 @@ from typing import Any
 from tests.outside.book import BROKEN, DONE, REFUSED, UNKNOWN, UNREACHED, Entry
 from tests.outside.lanes import Lane
 
-# docs/reliability.md, "What bends": an ack, lease or count is forgotten by a loss of Redis if it
-# was answered within a second of it, or since another fault (Kafka, a worker) began that was healed
-# less than eight seconds before it.
+# docs/explanation/promises.md, "What bends": an ack, lease or count is forgotten by a loss of Redis
+# if it was answered within a second of it, or since another fault (Kafka, a worker) began that was
+# healed less than eight seconds before it.
 LOSS_S, HEALED_S = 1.0, 8.0
 # How soon a worker may be expected to notice that a client has gone.
 UNNOTICED_S = 1.0

@@ -1,7 +1,8 @@
 """One short seed of the second harness, with real services: about a minute and a half with what
 comes before and after.
 
-Longer ones: docs/reliability.md. Bounds are on what is right; those on time are the documents' own.
+Longer ones: docs/how-to/run-the-fault-harness.md. Bounds are on what is right; those on time are
+the documents' own.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Tag:
 
 @dataclass
 class Model:
-    """All tags of one unit, by the rules of docs/architecture.md; `now` is moved by the test."""
+    """All tags of one unit, by the rules of docs/explanation/architecture.md; the test moves `now`."""
 
     tags: dict[int, Tag]
     messages: dict[int, Message] = field(default_factory=dict)

@@ -17,9 +17,9 @@ from facade.config import Settings
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("page", ["docs/config.md", ".env.example"])
+@pytest.mark.parametrize("page", ["docs/reference/config.md", ".env.example"])
 def test_a_generated_page_is_fresh(page: str) -> None:
-    text = {"docs/config.md": config.markdown, ".env.example": config.example}[page]()
+    text = {"docs/reference/config.md": config.markdown, ".env.example": config.example}[page]()
 
     assert (ROOT / page).read_text() == text, f"{page} is stale; write it again with `make docs`"
 

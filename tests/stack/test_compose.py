@@ -116,7 +116,7 @@ def test_the_readme_starts_the_service_over_three_brokers_and_says_where_it_is()
 
 
 def test_the_docs_name_the_connectors_that_are_pinned() -> None:
-    text = (ROOT / "docs" / "analytics.md").read_text()
+    text = (ROOT / "docs" / "reference" / "analytics.md").read_text()
 
     for module in ("spark-sql-kafka-0-10_2.13", "spark-avro_2.13"):
         assert set(re.findall(rf"org\.apache\.spark:{module}:([\d.]+)", text)) == {pinned_version(module)}

@@ -1,4 +1,4 @@
-"""The AWS CLI: each verb that docs/dialects/sqs.md names, typed as its users type it."""
+"""The AWS CLI: each verb that docs/reference/sqs.md names, typed as its users type it."""
 
 from __future__ import annotations
 
