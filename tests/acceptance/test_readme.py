@@ -22,22 +22,12 @@ def blocks(language: str) -> list[str]:
 
 
 def shape(value: Any) -> Any:
-    """Names and types, without the values."""
+    """Names in their order and types, without the values."""
     if isinstance(value, dict):
-        return {name: shape(part) for name, part in value.items()}
+        return [(name, shape(part)) for name, part in value.items()]
     if isinstance(value, list):
         return [shape(part) for part in value]
     return type(value).__name__
-
-
-def documents(text: str) -> list[Any]:
-    """JSON documents that were printed one after the other."""
-    found, decoder = [], json.JSONDecoder()
-    while text := text.lstrip():
-        document, end = decoder.raw_decode(text)
-        found.append(document)
-        text = text[end:]
-    return found
 
 
 def test_the_commands_of_the_readme_print_what_it_shows(up: Up, client: Client) -> None:
@@ -48,10 +38,15 @@ def test_the_commands_of_the_readme_print_what_it_shows(up: Up, client: Client) 
 
     ran = commands.replace("http://127.0.0.1:9400", up.endpoint)
     done = subprocess.run(["bash", "-euc", ran], capture_output=True, text=True, timeout=60, check=True)
-    _created, sent, received = documents(done.stdout)
 
-    assert shape(received) == shape(json.loads(shown))
-    (message,), (sent_id,) = received["messages"], [one["id"] for one in sent["messages"]]
-    assert (message["id"], message["body"], message["receive_count"]) == (sent_id, "hello", 1)
-    status, acked = client.call("POST", "/v1/queues/orders/ack", {"handles": [message["handle"]]})
-    assert (status, [one["status"] for one in acked["results"]]) == (200, ["ok"])
+    printed, expected = done.stdout.splitlines(), shown.splitlines()
+    assert [shape(json.loads(line)) for line in printed] == [shape(json.loads(line)) for line in expected]
+    # Printed in one line without blanks, as shown.
+    for line in expected:
+        assert line == json.dumps(json.loads(line), separators=(",", ":"))
+    sent, received, acked = map(json.loads, printed)
+    (message,) = received["messages"]
+    assert (message["id"], message["body"], message["receive_count"]) == (sent["messages"][0]["id"], "hello", 1)
+    assert acked["results"] == [{"handle": message["handle"], "status": "ok"}]
+    status, queue = client.call("GET", "/v1/queues/orders")
+    assert (status, queue["tags"][0]["backlog"]) == (200, 0)

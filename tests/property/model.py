@@ -40,7 +40,7 @@ class Tag:
 
 @dataclass
 class Model:
-    """All tags of one unit, by the rules of docs/explanation/architecture.md; the test moves `now`."""
+    """All tags of one unit, by the rules of docs/explanation/architecture.md; tests move `now`."""
 
     tags: dict[int, Tag]
     messages: dict[int, Message] = field(default_factory=dict)
