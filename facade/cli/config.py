@@ -27,9 +27,10 @@ STACK_VARIABLES = {
 
 HEAD = """# Configuration
 
-Written by `leaseway config --markdown`; a test keeps it fresh. `leaseway config` prints the values in force and where they
-came from. A facade worker reads the variables once, when it starts; an unknown `LEASEWAY_` variable, or a value out of
-range, stops the start with one line. Options of `leaseway up` and `leaseway serve` win over variables.
+Written by `leaseway config --markdown`; a test keeps it fresh. `leaseway config` prints the values
+in force and where they came from. A worker reads the variables once, when it starts. An unknown
+`LEASEWAY_` variable, or a value out of range, stops the start with one line. Options of
+`leaseway up` and `leaseway serve` win over variables.
 """
 
 
@@ -77,9 +78,10 @@ def example() -> str:
 def _durability() -> str:
     return (
         "## When a send is answered\n\n"
-        "`leaseway up` answers when Kafka has the record in the page cache (`--durable page-cache`): it survives kill -9 of\n"
-        "every part, but not a power cut of a single machine. `--durable fsync` sets `LEASEWAY_FLUSH_MESSAGES=1`: the record is\n"
-        "on the disk before the answer, and sends take as long as the disk does.\n"
+        "With `leaseway up` a send is answered when Kafka has the record in the page cache (`--durable\n"
+        "page-cache`). The record then survives the kill of any process, but not a power cut of the only\n"
+        "machine. `--durable fsync` sets `LEASEWAY_FLUSH_MESSAGES=1`: the record is on the disk before the\n"
+        "answer, and a send takes as long as the disk does.\n"
     )
 
 
@@ -89,12 +91,13 @@ def _keeping() -> str:
     days = f"{keep_ms(DEFAULTS['retention_ms'], 0) / DAY_MS:.1f}"
     return (
         "## How long Kafka keeps the messages of a queue\n\n"
-        "`retention.ms` of a queue's topic is the queue's retention, the longest delay that its messages may have, and\n"
-        f"{margin} hours (the longest lease, and an hour for clocks). The delay is that of the queue, at least {least} hour: with the\n"
-        f"default retention {days} days in all. Before a message with a longer delay is stored (or is loaded, when a native\n"
-        "producer has sent it), the topic is told to keep a longer one: double until it fits, 30 days at most. That never falls\n"
-        "again, since nobody knows when the last such message is gone; `action=keep` in the log tells of it. A topic that was made\n"
-        "by an earlier version keeps 30 days of delay as before; a queue that is made anew keeps what it needs.\n"
+        "`retention.ms` of a queue's topic is the sum of three times: the queue's retention, the longest\n"
+        f"delay that its messages may have, and {margin} hours (the longest lease, and an hour for clocks). The\n"
+        f"delay is that of the queue, at least {least} hour, so the default retention of 4 days gives {days} days.\n"
+        "Before a message with a longer delay is stored (or loaded, when a native producer has sent it), the\n"
+        "topic is told to keep records for longer: the delay is doubled until it fits, up to 30 days. It\n"
+        "never falls again, since nobody knows when the last such message is gone. The log has a line with\n"
+        "`action=keep` then.\n"
     )
 
 

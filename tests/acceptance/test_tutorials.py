@@ -26,7 +26,7 @@ _MASKS = (
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
-    """Commands of each block that is run, and what the page shows that they print ('' = nothing)."""
+    """Commands of each block that is run, and what the page shows as output ('' = nothing)."""
     found: list[tuple[str, str]] = []
     for language, text in _BLOCK.findall((TUTORIALS / page).read_text()):
         if language == "sh":

@@ -1,0 +1,119 @@
+"""docs/reference/metrics.md: every metric that the code can show, with what it means.
+
+The names are read from the code; their meaning is here. A name without a meaning, or the other way
+round, is an error. Neighbours: `facade.http.metrics` shows them, `engine.queues.alarms` has the
+alarms. It must not know when they are counted.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from engine.queues.alarms import KINDS
+from tests.docs.markdown import table, wrapped
+
+ROOT = Path(__file__).resolve().parents[2]
+_PREFIX = "leaseway_"
+HEAD = """# Metrics
+
+Written by `make docs` from the names in the code; a test keeps it fresh. `GET /metrics` has them
+in the text format of Prometheus, for one worker: whichever accepted the connection. A counter
+appears when it has counted something.
+
+"""
+# Metric -> kind, meaning. An alarm's labels are in a section of their own.
+MEANINGS = {
+    "leaseway_requests_total": ("counter", "Requests answered, by `verb` and `status`. Verbs of SQS begin with `sqs.`."),
+    "leaseway_request_seconds": (
+        "histogram",
+        "Time from the head of the request to its reply, by `verb`. Long polls count with their wait.",
+    ),
+    "leaseway_receives_in_progress": ("gauge", "Receives being served; nearly all of them are waiting."),
+    "leaseway_alarm": ("gauge", "What needs attention, by `kind` and `queue`; see below."),
+    "leaseway_journal_lag_seconds": ("gauge", "Age of the oldest change that Kafka lacks, over the partitions that this worker owns."),
+    "leaseway_long_polls_waiting": ("gauge", "Receives that wait for a message."),
+    "leaseway_queues": ("gauge", "Queues of the service."),
+    "leaseway_units_owned": ("gauge", "Partitions of queues that this worker loads and journals."),
+    "leaseway_redis_scripts_total": ("counter", "Calls of Lua scripts."),
+    "leaseway_background_failures_total": ("counter", "Background tasks that ended by an unexpected exception. More than 0 is a defect."),
+    "leaseway_journal_entries_total": ("counter", "Entries written to the journal."),
+    "leaseway_journal_entries_read_total": ("counter", "Entries of the journal read for snapshots, rebuilds and verification."),
+    "leaseway_journal_gaps_total": ("counter", "Times that Kafka had deleted journal records before they were folded."),
+    "leaseway_loaded_chunks_total": ("counter", "Reads from Kafka that brought messages into Redis."),
+    "leaseway_snapshots_total": ("counter", "Snapshots of partitions written."),
+    "leaseway_rebuilds_total": ("counter", "Partitions whose state was rebuilt from Kafka."),
+    "leaseway_rebuilt_settled_total": ("counter", "Settled messages that rebuilds restored."),
+    "leaseway_rebuilt_deliveries_total": ("counter", "Deliveries that rebuilds restored."),
+    "leaseway_write_through_failed_total": ("counter", "Sends that Redis did not take at once; the loader brings them later."),
+    "leaseway_deliveries_returned_total": ("counter", "Deliveries given back because no answer carried them."),
+    "leaseway_deliveries_too_late_to_return_total": ("counter", "The same, when the lease had ended before they could be given back."),
+    "leaseway_receives_over_limit_total": ("counter", "Receives that met the limit of messages in flight."),
+    "leaseway_messages_dead_total": ("counter", "Messages moved to a dead-letter queue."),
+    "leaseway_messages_moved_total": ("counter", "Messages moved by redrive tasks."),
+    "leaseway_undecodable_records_total": ("counter", "Records that could not be read, and were skipped."),
+    "leaseway_lost_to_retention_total": ("counter", "Messages that Kafka deleted before they were settled."),
+    "leaseway_topics_lost_total": ("counter", "Topics of queues that were gone, and were made again."),
+    "leaseway_lost_with_topic_total": ("counter", "Messages that were lost with them."),
+}
+ALARM = """`leaseway_alarm` is there while an alarm lasts. Every worker looks at all queues every 30 s, but only
+the owner of a partition knows `load_stopped`. `journal_gap` lasts until the worker ends; its `queue` is a
+partition of the journal. `GET /health` counts the queues with each kind."""
+_JOURNAL_GAP = "records of the journal that Kafka deleted before they were folded: acks in them are forgotten if Redis is lost"
+
+
+def _strings(node: ast.AST) -> Iterator[str]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield part.value
+
+
+def _calls(tree: ast.AST, name: str) -> Iterator[ast.expr]:
+    """First arguments of calls of `name`, as a function or a method."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.args and name in (getattr(node.func, "attr", None), getattr(node.func, "id", None)):
+            yield node.args[0]
+
+
+def _counted(tree: ast.AST) -> Iterator[str]:
+    for argument in _calls(tree, "count"):
+        if isinstance(argument, ast.Constant) and str(argument.value).endswith("_total"):
+            yield _PREFIX + str(argument.value)
+        elif isinstance(argument, ast.JoinedStr) and next(_strings(argument)) == "messages_":
+            yield from (f"{_PREFIX}messages_{kind}_total" for kind in ("dead", "moved"))
+
+
+def _told(tree: ast.AST) -> Iterator[str]:
+    """Keys of what a method `counts` of the engine returns."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == "counts":
+            for part in ast.walk(node):
+                if isinstance(part, ast.Dict):
+                    yield from (_PREFIX + key.value for key in part.keys if isinstance(key, ast.Constant) and isinstance(key.value, str))
+
+
+def names() -> set[str]:
+    """Every name that the code can show."""
+    found: set[str] = set()
+    for file in (ROOT / "engine").rglob("*.py"):
+        tree = ast.parse(file.read_text())
+        found.update(_counted(tree))
+        if file.name == "engine.py":
+            found.update(_told(tree))
+    tree = ast.parse((ROOT / "facade" / "http" / "metrics.py").read_text())
+    for family in ("CounterMetricFamily", "GaugeMetricFamily", "HistogramMetricFamily"):
+        for argument in _calls(tree, family):
+            if isinstance(argument, ast.Constant):
+                found.add(str(argument.value) + ("_total" if family.startswith("Counter") else ""))
+    return found
+
+
+def page() -> str:
+    """The page. Raises AssertionError when code and meanings differ."""
+    assert names() == MEANINGS.keys(), f"without a meaning, or without code: {sorted(names() ^ MEANINGS.keys())}"
+    rows = [(f"`{name}`", *MEANINGS[name]) for name in MEANINGS]
+    kinds = [(f"`{kind}`", about) for kind, about in {**KINDS, "journal_gap": _JOURNAL_GAP}.items()]
+    return (
+        HEAD + table(("metric", "kind", "meaning"), rows) + "\n## Alarms\n\n" + wrapped(ALARM) + table(("kind", "the number counts"), kinds)
+    )

@@ -1,0 +1,18 @@
+"""Which page is written by which module.
+
+Neighbours: `__main__` writes them, `tests/unit/test_generated_docs.py` compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.docs import cli, errors, metrics
+
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
+GENERATED: dict[Path, Callable[[], str]] = {
+    REFERENCE / "errors.md": errors.page,
+    REFERENCE / "metrics.md": metrics.page,
+    REFERENCE / "cli.md": cli.page,
+}
