@@ -192,7 +192,7 @@ class Up:
         assert self.process.stdout is not None
         with self.process.stdout as lines:
             for line in lines:
-                self.lines.append(line)  # noqa: PERF402  others read them meanwhile
+                self.lines.append(line)
 
     def _logs(self) -> str:
         texts = [f"\n--- {file.name}\n{file.read_text(errors='replace')[-2000:]}" for file in (self.data / "logs").glob("facade-*.log")]
