@@ -48,6 +48,8 @@ def house(package: str) -> House:
     found = House()
     for path in sorted((ROOT / package).rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
+        if parts[-1] == "__main__":
+            continue  # a command, and no room
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         room = room_of(module)
         text = path.read_text()

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from engine.errors import Overloaded
 from engine.rules.limits import MAX_LONG_POLLS, check_asked, check_name
 from engine.rules.queue import Queue
-from engine.runtime.failpoints import arm
 from engine.settings import EngineSettings
 from engine.shapes import (
     Alarm,
@@ -45,7 +44,6 @@ class Engine:
 
     def __init__(self, settings: EngineSettings) -> None:
         self.settings = settings
-        arm(settings.failpoints)
         self.parts = parts = wire(settings)
         self.catalog = parts.base.catalog
         self.log = parts.base.log

@@ -43,6 +43,7 @@ from engine.rules.contention import Activity
 from engine.rules.ids import Ids
 from engine.rules.queue import Queue
 from engine.runtime.counters import Alarms, Counters
+from engine.runtime.failpoints import arm
 from engine.runtime.signals import Signal
 from engine.send.sender import Sender
 from engine.settings import EngineSettings
@@ -265,7 +266,8 @@ class Parts:
 
 
 def wire(settings: EngineSettings) -> Parts:
-    """The engine of a worker. Nothing is started."""
+    """The engine of a worker, with its failpoints armed. Nothing is started."""
+    arm(settings.failpoints)
     base = wire_base(settings)
     units = _wire_units(settings, base)
     messages = _wire_messages(settings, base, units)

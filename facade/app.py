@@ -7,7 +7,7 @@ theirs. This module must not know what an operation does.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,6 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from facade.config import Settings
-from facade.dialect import Dialect
 from facade.http import health, metrics
 from facade.http.asgi import Intake
 from facade.http.front import Front, Serve
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 # The first that claims a request answers it.
-DIALECTS: Final[tuple[Callable[[Engine, Settings], Dialect], ...]] = (SqsDialect, NativeDialect)
+DIALECTS: Final = (SqsDialect, NativeDialect)
 
 
 def _engine(settings: Settings) -> Engine:
