@@ -6,7 +6,9 @@ Lua scripts and the docs are tested equal to them. This module must not know who
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 NATIVE_SENDER: Final = "native"  # Who sent a record that a Kafka-native producer wrote: the record itself names nobody.
@@ -22,6 +24,36 @@ DEDUP_WINDOW_MS: Final = 300_000  # FIFO: a message repeats one with the same id
 REMEMBERED_MOVES: Final = 20_000  # Of a unit: the newest moves whose second copies are known.
 OUTBOX_LIMIT: Final = 20_000  # Journal entries that a unit may have which Kafka does not have: then its consumers are refused.
 HEADER_NAME_CHARS: Final = 256  # A longer header name of a native record is cut: dialects put names into HTTP headers and forms.
+
+
+# Words that name no state and no event, as the code, the logs and the docs use them.
+WORDS: Final[Mapping[str, str]] = MappingProxyType({
+    "tag": "A named subscription of a queue, with a filter of its own. A message is leased and settled under each tag that wants it, "
+    "whatever becomes of it under the others. Every queue has the tag `default`, which wants all.",
+    "incarnation": "Twelve hex digits that name one life of a queue. A queue that is deleted and created again under the same name "
+    "has another incarnation, so nothing of the old one is taken for the new one's.",
+    "unit": "One partition of one incarnation of a queue. Each script works on one unit; a unit has one owner, and is rebuilt by itself.",
+    "owner": "The worker that loads a unit's window and drains its outbox. It holds a lease of its own on the unit; its epoch, which "
+    "rises with each owner, keeps a former owner from writing.",
+    "generation": "A number of the state in Redis as a whole. A unit without it, or with another, does not serve until it is rebuilt.",
+    "window": "What Redis holds of a unit: the messages that can be received next, and those that are leased. Its bodies are bounded; "
+    "the rest of the backlog is in Kafka alone.",
+    "cursor": "Of a tag in a unit: the first offset that the window has not taken in order.",
+    "lease": "The right of one consumer to one message under one tag, until a deadline. Nobody else receives the message meanwhile.",
+    "nonce": "The number of a delivery: the seq of the journal entry that leased the message. A handle carries it, so a handle of an "
+    "earlier delivery is known as stale.",
+    "settle": "To end a message under a tag for good: it is acked, dead, expired, purged, deleted, moved or skipped.",
+    "floor": "Of a tag in a partition: the offset below which every message is settled. It never falls.",
+    "journal": "The topic that tells what happened to messages under tags, entry by entry. With the queues' topics it is all that a "
+    "rebuild needs.",
+    "seq": "The number of a journal entry of a unit; there are no holes within a generation.",
+    "outbox": "The list in Redis of a unit's journal entries that Kafka does not have yet. The script that changes a unit appends the "
+    "entry in the same step.",
+    "drain": "To append the entries of an outbox to the journal, and to drop them from the outbox once Kafka has them.",
+    "snapshot": "The journal of a unit, folded up to one entry, so that a rebuild need not read all of it.",
+    "seal": "A number in Redis that says how many members a structure has. A script that finds another number knows that Redis has "
+    "lost something, and takes the unit out of service before it gives a wrong answer.",
+})  # fmt: skip
 
 
 class MessageState(StrEnum):
