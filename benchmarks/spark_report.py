@@ -98,14 +98,17 @@ def _stages(folder: Path) -> dict[str, Any]:
             info = event["Stage Info"]
             names[info["Stage ID"]] = f"{info['Stage ID']} {info['Stage Name'][:60]}"
     skewed = {}
-    for stage, times in tasks.items():
+    for write_staging, times in tasks.items():
         middle = statistics.median(times)
         if max(times) > SKEW * middle and max(times) - middle > SKEW_MS:
-            skewed[names.get(stage, str(stage))] = {"tasks": len(times), "median_ms": middle, "slowest_ms": max(times)}
-    slow = sorted(tasks, key=lambda stage: -sum(tasks[stage]))[:8]
-    longest = {names.get(stage, str(stage)): [len(tasks[stage]), sum(tasks[stage]), max(tasks[stage])] for stage in slow}
+            skewed[names.get(write_staging, str(write_staging))] = {"tasks": len(times), "median_ms": middle, "slowest_ms": max(times)}
+    slow = sorted(tasks, key=lambda write_staging: -sum(tasks[write_staging]))[:8]
+    longest = {
+        names.get(write_staging, str(write_staging)): [len(tasks[write_staging]), sum(tasks[write_staging]), max(tasks[write_staging])]
+        for write_staging in slow
+    }
     return {
-        "spilled_mib": {names.get(stage, str(stage)): size >> 20 for stage, size in spilled.items() if size},
+        "spilled_mib": {names.get(write_staging, str(write_staging)): size >> 20 for write_staging, size in spilled.items() if size},
         "skewed": skewed,
         "tasks_sum_ms_slowest_ms": longest,
     }

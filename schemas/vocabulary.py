@@ -61,7 +61,7 @@ class MessageState(StrEnum):
 
     DELAYED = "delayed"  # Not receivable before its time. Entered by a send or a release with a delay; left when the time comes.
     READY = "ready"  # Receivable now. Entered by a send, a release, a lapse or a due delay; left by a receive.
-    LEASED = "leased"  # Lent to one consumer until its deadline. Entered by a receive; left by ack, release, kill, lapse or return.
+    LEASED = "leased"  # With one consumer until its deadline. Entered by a receive; left by ack, release, kill, lapse or return.
     SETTLED = "settled"  # Acked, dead, expired, purged, deleted or moved: never received again. The journal tells which.
     STORED = "stored"  # In Kafka beyond the window of the tag: will be ready when the window gets there.
 
@@ -93,7 +93,7 @@ SETTLES: Final = frozenset((
     EventKind.ACKED, EventKind.DEAD, EventKind.EXPIRED, EventKind.DELETED, EventKind.MOVED, EventKind.SKIPPED,
 ))  # Each of its offsets, for good.  # fmt: skip
 BOUNDS: Final = frozenset((EventKind.PURGED, EventKind.FLOOR))  # Settles all offsets below offsets[0].
-LENDS: Final = frozenset((EventKind.LEASED,))  # Begins a delivery.
+LEASES: Final = frozenset((EventKind.LEASED,))  # Begins a delivery.
 PROLONGS: Final = frozenset((EventKind.EXTENDED,))  # Moves the deadline of the delivery.
 ENDS: Final = frozenset((
     EventKind.RELEASED, EventKind.LAPSED, EventKind.ACKED, EventKind.DYING, EventKind.DEAD, EventKind.EXPIRED, EventKind.DELETED,

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from schemas.topics import rates_topic
-from spark.arguments import choose_arguments, live_arguments, outcomes_arguments, report_arguments, sql_arguments
+from spark.arguments import live_arguments, outcomes_arguments, report_arguments, selection_arguments, sql_arguments
 from spark.frames.log import BadOption, NoBroker, log_of, moment
 from spark.progress import tell
 
@@ -74,7 +74,7 @@ def run_live(given: argparse.Namespace) -> int:
     return 0
 
 
-def run_choose(given: argparse.Namespace) -> int:
+def run_selection(given: argparse.Namespace) -> int:
     """Writes which letters a condition chooses; 0 done, 2 the condition is wrong."""
     from spark.dead_letters.selection import run as run_it
 
@@ -92,7 +92,7 @@ _JOBS = {
     "sql": (sql_arguments, run_sql),
     "report": (report_arguments, run_report),
     "live": (live_arguments, run_live),
-    "choose": (choose_arguments, run_choose),
+    "choose": (selection_arguments, run_selection),
     "outcomes": (outcomes_arguments, run_outcomes),
 }
 # By the command that people know.

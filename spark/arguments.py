@@ -37,7 +37,7 @@ def live_arguments(parser: ArgumentParser) -> None:
     _job_arguments(parser)
 
 
-def choose_arguments(parser: ArgumentParser) -> None:
+def selection_arguments(parser: ArgumentParser) -> None:
     """Options of `choose`."""
     parser.add_argument("--out", type=Path, required=True, help="folder of the addresses")
     choice_arguments(parser)

@@ -13,33 +13,33 @@ from pyspark.sql import functions as F
 
 from spark.frames.columns import MESSAGES
 from spark.frames.tables import Tables
-from spark.reports.staging import Staged
+from spark.reports.staging import Staging
 from spark.rules.deliveries import dead_letters_of
 
 MOST_SUCCEEDED = 1_000  # Of each partition of a source: its newest that were acked, and what lies between them.
 _PLACE = ["queue", "partition", "offset"]
 
 
-def letters_of(tables: Tables, staged: Staged, died: DataFrame) -> DataFrame:
+def dead_letters_with_bodies(tables: Tables, staging: Staging, died: DataFrame) -> DataFrame:
     """DEAD_LETTERS among the staged messages `died`, with their bodies."""
-    letters = died.where(F.col("origin.reason").isin("exhausted", "killed") & (F.col("status") == "shown"))
-    found = dead_letters_of(_with_bodies(tables, staged, letters), staged.journal_now, staged.runs, staged.queues)
+    dead_letters = died.where(F.col("origin.reason").isin("exhausted", "killed") & (F.col("status") == "shown"))
+    found = dead_letters_of(_with_bodies(tables, staging, dead_letters), staging.journal_now, staging.runs, staging.queues)
     return tables.not_settled_later(found)
 
 
-def succeeded_of_sources(tables: Tables, staged: Staged, letters: DataFrame) -> DataFrame:
+def succeeded_of_sources(tables: Tables, staging: Staging, dead_letters: DataFrame) -> DataFrame:
     """MESSAGES that were acked in the queues where `letters` died: the newest of each partition, as
     what a good message looks like.
     """
-    sources = letters.select(F.coalesce("source_queue", "original_queue").alias("queue")).distinct()
-    acked = staged.lives.where(F.col("settled_how") == "acked").join(F.broadcast(sources), on="queue", how="left_semi")
+    sources = dead_letters.select(F.coalesce("source_queue", "original_queue").alias("queue")).distinct()
+    acked = staging.lifecycles.where(F.col("settled_how") == "acked").join(F.broadcast(sources), on="queue", how="left_semi")
     newest = acked.groupBy("queue", "partition").agg((F.max("offset") - MOST_SUCCEEDED).alias("above"))
     few = acked.join(F.broadcast(newest), on=["queue", "partition"]).where(F.col("offset") > F.col("above"))
     # Under several tags a message is acked several times.
-    return _with_bodies(tables, staged, few.select(*_PLACE).distinct())
+    return _with_bodies(tables, staging, few.select(*_PLACE).distinct())
 
 
-def _with_bodies(tables: Tables, staged: Staged, places: DataFrame) -> DataFrame:
+def _with_bodies(tables: Tables, staging: Staging, places: DataFrame) -> DataFrame:
     """MESSAGES at these places. One range of offsets per partition is read: from the first to the
     last of them.
     """
@@ -49,4 +49,4 @@ def _with_bodies(tables: Tables, staged: Staged, places: DataFrame) -> DataFrame
         ranges.setdefault(row["queue"], {})[row["partition"]] = (row["low"], row["high"] + 1)
     if not ranges:
         return tables.spark_session.createDataFrame([], MESSAGES)
-    return tables.messages_at(ranges, staged.queues).join(places.select(*_PLACE), on=_PLACE, how="left_semi")
+    return tables.messages_at(ranges, staging.queues).join(places.select(*_PLACE), on=_PLACE, how="left_semi")

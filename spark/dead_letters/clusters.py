@@ -29,7 +29,7 @@ MOST_FIELDS = 8
 KEY = ("queue", "partition", "offset")
 
 
-def with_cluster(letters: DataFrame, succeeded: DataFrame) -> DataFrame:
+def with_cluster(dead_letters: DataFrame, succeeded: DataFrame) -> DataFrame:
     """DEAD_LETTERS with shape, body_kind, marks (array of field, what) and cluster; one row per
     letter.
 
@@ -37,7 +37,7 @@ def with_cluster(letters: DataFrame, succeeded: DataFrame) -> DataFrame:
     of no cause. Without any of a queue, the values of its fields tell nothing, only which fields
     there are. cluster: 1 = the largest; null = alike to no others.
     """
-    marked = with_marks(letters, succeeded).withColumn("_pattern", _pattern_of("marks")).localCheckpoint()
+    marked = with_marks(dead_letters, succeeded).withColumn("_pattern", _pattern_of("marks")).localCheckpoint()
     heads = _heads(_patterns(marked))
     counted = marked.groupBy("_pattern").agg(F.count("*").alias("_letters")).join(F.broadcast(heads), on="_pattern")
     sizes = counted.groupBy("_head").agg(F.sum("_letters").alias("_size"))
@@ -48,11 +48,11 @@ def with_cluster(letters: DataFrame, succeeded: DataFrame) -> DataFrame:
     return marked.join(F.broadcast(numbered.select("_pattern", "cluster")), on="_pattern", how="left").drop("_pattern")
 
 
-def without_cluster(letters: DataFrame) -> DataFrame:
+def without_cluster(dead_letters: DataFrame) -> DataFrame:
     """What `with_cluster` gives for fewer letters than a cluster needs, without its work: no marks,
     and no cluster.
     """
-    seen = with_body(letters).select(*letters.columns, "body_kind", "shape")
+    seen = with_body(dead_letters).select(*dead_letters.columns, "body_kind", "shape")
     return seen.withColumn("marks", no_marks()).withColumn("cluster", F.lit(None).cast("int"))
 
 

@@ -28,14 +28,14 @@ BURST_GAP_S = 120  # Minutes of a burst are at most so far apart.
 EXAMPLE_CHARS = 2000
 
 
-def letter_sources(letters: DataFrame) -> DataFrame:
+def letter_sources(dead_letters: DataFrame) -> DataFrame:
     """One row per queue, source_queue, source_tag and reason.
 
     letters, at_rest, body_bytes (sum), receive_count_max, lived_ms_p50 and lived_ms_p95 (first send
     to death, within 1%), first_seen_at, last_seen_at. A source that is gone is null and a row of
     its own.
     """
-    return letters.groupBy(*SOURCE).agg(
+    return dead_letters.groupBy(*SOURCE).agg(
         F.count("*").alias("letters"),
         _at_rest(),
         F.sum("body_bytes").alias("body_bytes"),
@@ -46,7 +46,7 @@ def letter_sources(letters: DataFrame) -> DataFrame:
     )
 
 
-def letter_ages(letters: DataFrame, now: Column) -> DataFrame:
+def letter_ages(dead_letters: DataFrame, now: Column) -> DataFrame:
     """One row per queue and age: letters at rest by how long they have been dead at `now` (a
     timestamp column or literal).
 
@@ -54,7 +54,7 @@ def letter_ages(letters: DataFrame, now: Column) -> DataFrame:
     the future count as young.
     """
     age_ms = F.greatest(F.unix_millis(now) - F.unix_millis("dead_at"), F.lit(0))
-    resting = letters.where(F.col("settled_how").isNull()).select("queue", age_ms.alias("age_ms"))
+    resting = dead_letters.where(F.col("settled_how").isNull()).select("queue", age_ms.alias("age_ms"))
     order = F.lit(len(AGES) - 1)
     for place, (bound_ms, _) in reversed(list(enumerate(AGES[:-1]))):
         order = F.when(F.col("age_ms") < bound_ms, place).otherwise(order)
@@ -63,25 +63,25 @@ def letter_ages(letters: DataFrame, now: Column) -> DataFrame:
     return counted.select("queue", words.alias("age"), "age_order", "letters", "oldest_ms")
 
 
-def letter_shapes(letters: DataFrame) -> DataFrame:
+def letter_shapes(dead_letters: DataFrame) -> DataFrame:
     """One row per queue, source_queue and shape of body.
 
     body_kind, shape (see `shape.with_body`), letters, at_rest, first_seen_at, last_seen_at,
     example_address and example (the first one's body, at most 2,000 characters, null = not text).
     """
     first = F.min_by(F.struct("address", F.substring("body_text", 1, EXAMPLE_CHARS).alias("text")), F.struct("dead_at", "address"))
-    shaped = with_body(letters).groupBy("queue", "source_queue", "body_kind", "shape")
+    shaped = with_body(dead_letters).groupBy("queue", "source_queue", "body_kind", "shape")
     counted = shaped.agg(F.count("*").alias("letters"), _at_rest(), *_seen(), first.alias("first"))
     kept = ("queue", "source_queue", "body_kind", "shape", "letters", "at_rest", "first_seen_at", "last_seen_at")
     return counted.select(*kept, F.col("first.address").alias("example_address"), F.col("first.text").alias("example"))
 
 
-def letter_minutes(letters: DataFrame) -> DataFrame:
+def letter_minutes(dead_letters: DataFrame) -> DataFrame:
     """One row per source_queue, reason and minute between the first and the last letter of that
     source: letters, 0 where none came.
     """
     minute = F.date_trunc("minute", "dead_at").alias("minute")
-    counted = letters.groupBy("source_queue", "reason", minute).agg(F.count("*").alias("letters"))
+    counted = dead_letters.groupBy("source_queue", "reason", minute).agg(F.count("*").alias("letters"))
     spans = counted.groupBy("source_queue", "reason").agg(F.min("minute").alias("low"), F.max("minute").alias("high"))
     every = spans.select("source_queue", "reason", F.explode(F.sequence("low", "high", F.expr("interval 1 minute"))).alias("minute"))
     same = [every[name].eqNullSafe(counted[name]) for name in ("source_queue", "reason", "minute")]
@@ -89,14 +89,14 @@ def letter_minutes(letters: DataFrame) -> DataFrame:
     return joined.select(every["source_queue"], every["reason"], every["minute"], F.coalesce("letters", F.lit(0)).alias("letters"))
 
 
-def letter_bursts(letters: DataFrame, factor: float = BURST_FACTOR, least: int = BURST_LETTERS) -> DataFrame:
+def letter_bursts(dead_letters: DataFrame, factor: float = BURST_FACTOR, least: int = BURST_LETTERS) -> DataFrame:
     """One row per burst: minutes in which a source gave at least `least` letters and `factor` times
     its usual number.
 
     source_queue, reason, began_at, ended_at (end of the last minute), letters, peak_per_minute,
     usual_per_minute (the median of all its minutes, silent ones too).
     """
-    minutes = letter_minutes(letters)
+    minutes = letter_minutes(dead_letters)
     series = Window.partitionBy("source_queue", "reason")
     usual = minutes.withColumn("usual_per_minute", F.percentile("letters", 0.5).over(series))
     loud = usual.where((F.col("letters") >= least) & (F.col("letters") >= factor * F.col("usual_per_minute")))

@@ -24,7 +24,7 @@ _LIKE = ["_source", "body_kind"]
 _PART = ["_source", "_part"]
 
 
-def with_marks(letters: DataFrame, succeeded: DataFrame) -> DataFrame:
+def with_marks(dead_letters: DataFrame, succeeded: DataFrame) -> DataFrame:
     """Adds body_kind, shape and marks to DEAD_LETTERS; one row per letter.
 
     marks: array of (field, what, usual), `usual` being the share (0..1) of the succeeded messages
@@ -39,15 +39,17 @@ def with_marks(letters: DataFrame, succeeded: DataFrame) -> DataFrame:
     # Looking into bodies is the costly part and each is needed several times: once each, then kept
     # beside the executors.
     seen_good = with_body(good).select("_source", *_SEEN, tokens().alias("_tokens")).localCheckpoint()
-    seen_dead = with_body(letters).select(*letters.columns, *_SEEN, source.alias("_source"), tokens().alias("_tokens")).localCheckpoint()
+    seen_dead = (
+        with_body(dead_letters).select(*dead_letters.columns, *_SEEN, source.alias("_source"), tokens().alias("_tokens")).localCheckpoint()
+    )
     expected = F.broadcast(_expected(seen_good))
     seen_good, seen_dead = (frame.join(expected, on=_LIKE, how="left") for frame in (seen_good, seen_dead))
     whole = F.concat("_tokens", _missed(), F.array(_format()))
     seen_good, seen_dead = (frame.withColumn("_tokens", whole) for frame in (seen_good, seen_dead))
-    telltale = _telltale(seen_dead, seen_good).localCheckpoint()
-    of_letter = seen_dead.join(F.broadcast(telltale), on=_LIKE, how="left")
-    marks = F.filter("_telltale", lambda t: F.array_contains("_tokens", F.struct(t[FIELD].alias(FIELD), t[WHAT].alias(WHAT))))
-    return of_letter.withColumn("marks", F.coalesce(marks, no_marks())).select(*letters.columns, "body_kind", "shape", "marks")
+    markers = _markers(seen_dead, seen_good).localCheckpoint()
+    of_letter = seen_dead.join(F.broadcast(markers), on=_LIKE, how="left")
+    marks = F.filter("_markers", lambda t: F.array_contains("_tokens", F.struct(t[FIELD].alias(FIELD), t[WHAT].alias(WHAT))))
+    return of_letter.withColumn("marks", F.coalesce(marks, no_marks())).select(*dead_letters.columns, "body_kind", "shape", "marks")
 
 
 def _format() -> Column:
@@ -72,8 +74,8 @@ def _expected(good: DataFrame) -> DataFrame:
     return usual.groupBy(*_LIKE).agg(F.collect_list("_path").alias("_expected"))
 
 
-def _telltale(dead: DataFrame, good: DataFrame) -> DataFrame:
-    """_source, body_kind, _telltale: array of (field, what, usual)."""
+def _markers(dead: DataFrame, good: DataFrame) -> DataFrame:
+    """_source, body_kind, _markers: array of (field, what, usual)."""
     frequent = _counts(dead, "_dead").join(F.broadcast(_sizes(dead, "_dead_all")), on=_PART).where(F.col("_dead") >= _least("_dead_all"))
     both = frequent.join(_counts(good, "_good"), on=[*_PART, FIELD, WHAT], how="left")
     compared = both.join(F.broadcast(_sizes(good, "_good_all")), on=_PART, how="left").na.fill(0, ["_good", "_good_all"])
@@ -84,7 +86,7 @@ def _telltale(dead: DataFrame, good: DataFrame) -> DataFrame:
     usual = F.when(F.col("_good_all") > 0, F.col("_good") / F.col("_good_all"))
     kind = F.when(F.col("_part") == "", F.expr(f"substring({WHAT}, {len(FORMAT) + 1})")).otherwise(F.col("_part"))
     kept = compared.where(telling | unknown).withColumn("body_kind", kind)
-    return kept.groupBy(*_LIKE).agg(F.collect_list(F.struct(FIELD, WHAT, usual.alias("usual"))).alias("_telltale"))
+    return kept.groupBy(*_LIKE).agg(F.collect_list(F.struct(FIELD, WHAT, usual.alias("usual"))).alias("_markers"))
 
 
 def _counts(frame: DataFrame, name: str) -> DataFrame:

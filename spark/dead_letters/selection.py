@@ -25,10 +25,10 @@ from spark.frames.tables import Tables
 from spark.progress import tell
 from spark.rules.transitions import settlements
 
-FILES = "queue=*/*.txt"  # Below the folder that `write_chosen` made; a line of a file is an address.
+FILES = "queue=*/*.txt"  # Below the folder that `write_selected` made; a line of a file is an address.
 
 
-def chosen_of(letters: DataFrame, where: str, queue: str | None) -> DataFrame:
+def selected_of(dead_letters: DataFrame, where: str, queue: str | None) -> DataFrame:
     """The letters at rest for which `where` (an SQL condition over DEAD_LETTERS) is true; one row
     per letter, columns as DEAD_LETTERS.
 
@@ -36,15 +36,15 @@ def chosen_of(letters: DataFrame, where: str, queue: str | None) -> DataFrame:
     know have no address and are left out. Raises AnalysisException, ParseException: the condition
     is wrong.
     """
-    known = letters.where(where).where(F.col("settled_how").isNull() & F.col("address").isNotNull())
+    known = dead_letters.where(where).where(F.col("settled_how").isNull() & F.col("address").isNotNull())
     return known if queue is None else known.where(F.col("queue") == queue)
 
 
-def write_chosen(chosen: DataFrame, out: Path) -> None:
+def write_selected(selected: DataFrame, out: Path) -> None:
     """Writes addresses as text below `out`, a folder per queue, in the order of partition and
     offset within a file.
     """
-    ordered = chosen.select("queue", "partition", "offset", "address").repartition("queue")
+    ordered = selected.select("queue", "partition", "offset", "address").repartition("queue")
     addresses = ordered.sortWithinPartitions("queue", "partition", "offset").select("queue", "address")
     addresses.write.mode("overwrite").partitionBy("queue").text(str(out))
 
@@ -59,20 +59,20 @@ def run(given: Namespace) -> int:
             # Those that the condition names: in a subquery it may ask others too.
             views = Tables(spark_session, log, span).create_views(f"dead_letters {given.where}")
             tell("redrive", f"asking {', '.join(views)}")
-            write_chosen(chosen_of(spark_session.table("dead_letters"), given.where, given.queue), given.out)
+            write_selected(selected_of(spark_session.table("dead_letters"), given.where, given.queue), given.out)
     except (AnalysisException, ParseException) as error:
         tell("redrive", f"--where: {error.getMessage() or error}")
         return 2
     return 0
 
 
-def outcomes_of(chosen: DataFrame, journal: DataFrame) -> DataFrame:
+def outcomes_of(selected: DataFrame, journal: DataFrame) -> DataFrame:
     """How letters ended: queue, settled_how, letters. Reads queue and address of `chosen`, JOURNAL;
     those at rest give no row.
     """
     settled = settlements(journal.where(F.col("tag_id") == 0))
     known = settled.select(F.concat_ws("/", "incarnation", "partition", "offset").alias("address"), "settled_how")
-    return chosen.join(known, on="address").groupBy("queue", "settled_how").agg(F.count("*").alias("letters"))
+    return selected.join(known, on="address").groupBy("queue", "settled_how").agg(F.count("*").alias("letters"))
 
 
 def run_outcomes(given: Namespace) -> int:
@@ -82,10 +82,10 @@ def run_outcomes(given: Namespace) -> int:
     log = log_of(given)
     with job("redrive", given.master, log) as spark_session:
         tell("redrive", "asking the journal what became of the others")
-        chosen = spark_session.read.schema("address string, queue string").text(str(given.out))
+        selected = spark_session.read.schema("address string, queue string").text(str(given.out))
         journal = Tables(spark_session, log, Span(given.since_ms)).journal()
         found: dict[str, dict[str, int]] = defaultdict(dict)
-        for row in outcomes_of(chosen, journal).collect():
+        for row in outcomes_of(selected, journal).collect():
             found[row["queue"]][row["settled_how"]] = row["letters"]
     (given.out / OUTCOMES).write_text(json.dumps(found), encoding="ascii")
     return 0

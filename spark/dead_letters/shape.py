@@ -143,8 +143,8 @@ def _size_of(number: Column) -> Column:
 
 def _class_of(text: Column) -> Column:
     digits = F.regexp_replace(F.substring(text, 1, 200), r"\d+", "9")
-    letters = F.regexp_replace(digits, r"\p{L}+", "a")
-    return F.when(text == "", "nothing").otherwise(F.substring(F.regexp_replace(letters, r"(?:[a9]{2,})", "aa9"), 1, CLASS_CHARS))
+    dead_letters = F.regexp_replace(digits, r"\p{L}+", "a")
+    return F.when(text == "", "nothing").otherwise(F.substring(F.regexp_replace(dead_letters, r"(?:[a9]{2,})", "aa9"), 1, CLASS_CHARS))
 
 
 def _field(path: Column, kind: Column, value: Column) -> Column:

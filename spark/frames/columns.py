@@ -188,7 +188,7 @@ UNREAD = row(
 
 # Additive: rows of one key may be split over files and batches, and are summed. Key: minute, queue,
 # tag, principal, measure.
-TALLIES = row(
+COUNTS = row(
     minute=TIME,
     queue=TEXT,
     tag=TEXT,  # '' for what happens to a queue, not under a tag (sent, arrived).
@@ -199,7 +199,7 @@ TALLIES = row(
     bytes=LONG,  # Of bodies; 0 for what the journal says.
 )
 
-# Additive as TALLIES. Key: minute, queue, tag, below_ms.
+# Additive as COUNTS. Key: minute, queue, tag, below_ms.
 LEASE_HISTOGRAM = row(
     minute=TIME,  # Of the ack.
     queue=TEXT,
@@ -210,7 +210,7 @@ LEASE_HISTOGRAM = row(
 )
 
 # One row per message and tag that wants it. Key: incarnation, partition, tag_id, offset.
-LIVES = row(
+LIFECYCLES = row(
     queue=TEXT,
     incarnation=TEXT,
     partition=INT,

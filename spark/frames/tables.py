@@ -85,8 +85,8 @@ class Tables:
         return queues_of(read(self.spark_session, self.log, one_topic(control_topic(self.log.prefix))))
 
     def unjudged_messages(self) -> DataFrame:
-        """MESSAGES whose atomic batches are not judged yet (see `batches.judged`), from 30 s before
-        the span to 30 s after it.
+        """MESSAGES whose atomic batches are not judged yet (see `atomic_batches.judged`), from 30 s
+        before the span to 30 s after it.
 
         For jobs that drop the bodies before they judge: judging reads its input twice.
         """
@@ -182,8 +182,8 @@ class Tables:
         return frame if high is None else frame.where(F.unix_millis(time) < high)
 
     def not_settled_later(self, frame: DataFrame) -> DataFrame:
-        """The frame (LIVES, DEAD_LETTERS) as of the end of the span: what was settled after it was
-        not settled yet.
+        """The frame (LIFECYCLES, DEAD_LETTERS) as of the end of the span: what was settled after it
+        was not settled yet.
         """
         high = self.span.to_ms
         if high is None:

@@ -20,12 +20,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from schemas.topics import journal_topic, queue_topics
-from spark.frames.columns import JOURNAL, LEASE_HISTOGRAM, TALLIES
+from spark.frames.columns import COUNTS, JOURNAL, LEASE_HISTOGRAM
 from spark.frames.decode import entries_of, messages_of
 from spark.frames.log import Log
 from spark.frames.source import all_queues, make_topic, one_topic, stream, write_topic
 from spark.frames.tables import Tables
-from spark.live.streaming_state import RECORDS, SEQS, decided, news, next_seqs, still_open, with_open_leases
+from spark.live.streaming_state import RECORDS, SEQS, decided, new_entries, next_seqs, still_open, with_open_leases
 from spark.progress import tell
 from spark.reports.counts import added, events, sends
 from spark.reports.latency import lease_histogram
@@ -100,7 +100,7 @@ class Live:
     def _take_journal(self, batch: DataFrame, number: int) -> None:
         entries, seqs = entries_of(batch), self._state("seqs", number, SEQS)
         queues = Tables(self._spark_session, self._log).queues()
-        journal = journal_of(news(entries, seqs), queues).persist()
+        journal = journal_of(new_entries(entries, seqs), queues).persist()
         self._write(events(journal), f"tallies/stream=events/batch={number}")
         rows = with_open_leases(journal, self._state("open", number, JOURNAL)).persist()
         self._write(lease_histogram(leases(rows)), f"leases/batch={number}")
@@ -125,7 +125,7 @@ class Live:
 
     def _tell(self, name: str, number: int) -> None:
         path = str(self._out / f"tallies/stream={name}/batch={number}")
-        written = self._spark_session.read.schema(TALLIES).parquet(path)
+        written = self._spark_session.read.schema(COUNTS).parquet(path)
         whole = written.agg(F.coalesce(F.sum("messages"), F.lit(0)).alias("messages"), F.max("minute").alias("minute")).collect()[0]
         until = "" if whole["minute"] is None else f", up to {whole['minute']:%Y-%m-%d %H:%M}"
         tell("live", f"batch {number} of {name}: {whole['messages']:,} counted{until}")
@@ -133,9 +133,9 @@ class Live:
             write_topic(rates(written, name, number), self._log, self._rates_topic)
 
 
-def live_tallies(spark_session: SparkSession, out: Path) -> DataFrame:
-    """TALLIES of everything that the live job has counted below `out`: one row per key."""
-    return added(spark_session.read.schema(TALLIES).parquet(str(out / "tallies" / "stream=*" / "batch=*")))
+def live_counts(spark_session: SparkSession, out: Path) -> DataFrame:
+    """COUNTS of everything that the live job has counted below `out`: one row per key."""
+    return added(spark_session.read.schema(COUNTS).parquet(str(out / "tallies" / "stream=*" / "batch=*")))
 
 
 def live_leases(spark_session: SparkSession, out: Path) -> DataFrame:
@@ -145,8 +145,8 @@ def live_leases(spark_session: SparkSession, out: Path) -> DataFrame:
     return rows.groupBy("minute", "queue", "tag", "below_ms").agg(*summed)
 
 
-def rates(tallies: DataFrame, stream: str, batch: int) -> DataFrame:
-    """Records for the rates topic: one per row of TALLIES, key = queue/tag/measure, value = JSON.
+def rates(counts: DataFrame, stream: str, batch: int) -> DataFrame:
+    """Records for the rates topic: one per row of COUNTS, key = queue/tag/measure, value = JSON.
 
     Of one minute there may be several: a reader adds those of different (stream, batch), and counts
     one (stream, batch) once. `per_second` is this record's messages spread over its minute.
@@ -164,4 +164,4 @@ def rates(tallies: DataFrame, stream: str, batch: int) -> DataFrame:
         "bytes",
         F.round(F.col("messages") / _MINUTE_S, 4).alias("per_second"),
     )
-    return tallies.select(F.concat_ws("/", "queue", "tag", "measure").alias("key"), F.to_json(value).alias("value"))
+    return counts.select(F.concat_ws("/", "queue", "tag", "measure").alias("key"), F.to_json(value).alias("value"))

@@ -12,14 +12,14 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from schemas.vocabulary import BATCH_SPAN_MS, ENDS, LENDS, PROLONGS, UNDOES
+from schemas.vocabulary import BATCH_SPAN_MS, ENDS, LEASES, PROLONGS, UNDOES
 from spark.frames.columns import BATCH_MARK, INT, JOURNAL, LONG, ORIGIN, TEXT, TIME, row
 from spark.rules.transitions import purge_after, purges
 
 _UNIT = ["incarnation", "partition"]
 _LEASE = ["incarnation", "partition", "tag_id", "offset"]
 _PART = ["queue", "partition"]
-_OF_LEASES = (*map(str, (*LENDS, *PROLONGS, *ENDS, *UNDOES)), "purged")
+_OF_LEASES = (*map(str, (*LEASES, *PROLONGS, *ENDS, *UNDOES)), "purged")
 
 SEQS = row(incarnation=TEXT, partition=INT, last_seq=LONG)
 # What tallies need of a message.
@@ -28,7 +28,7 @@ RECORDS = row(
 )  # fmt: skip
 
 
-def news(entries: DataFrame, seqs: DataFrame) -> DataFrame:
+def new_entries(entries: DataFrame, seqs: DataFrame) -> DataFrame:
     """The entries whose seq is above all before them: in this micro-batch, and in those before it
     (SEQS).
     """

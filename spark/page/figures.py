@@ -53,16 +53,16 @@ def rows_of(frame: DataFrame, most: int = MOST_ROWS) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in frame.limit(most).collect()]
 
 
-def _extent(tallies: DataFrame, begin: datetime, end: datetime) -> tuple[int, int]:
+def _extent(counts: DataFrame, begin: datetime, end: datetime) -> tuple[int, int]:
     low, high = (int(time.timestamp() * 1000) for time in (begin, end))
-    seen = tallies.agg(F.min(F.unix_millis("minute")).alias("low"), F.max(F.unix_millis("minute")).alias("high")).collect()[0]
+    seen = counts.agg(F.min(F.unix_millis("minute")).alias("low"), F.max(F.unix_millis("minute")).alias("high")).collect()[0]
     if seen["low"] is None:
         return low, high
     return max(low - low % _MINUTE_MS, seen["low"]), min(high + -high % _MINUTE_MS, seen["high"] + _MINUTE_MS)
 
 
-def _traffic(tallies: DataFrame, at: Column) -> list[dict[str, Any]]:
-    told = tallies.where(F.col("measure").isin(*MEASURES))
+def _traffic(counts: DataFrame, at: Column) -> list[dict[str, Any]]:
+    told = counts.where(F.col("measure").isin(*MEASURES))
     return rows_of(told.groupBy("measure", at).agg(F.sum("messages").alias("messages")), MOST_STEPS * len(MEASURES) * 2)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from spark.page.charts import COLOURS, WIDE, Series, bars, columns
 from spark.page.labels import NONE, count, duration, moment, share, size
-from spark.page.markup import Row, column, figure, grid, section, table, words
+from spark.page.markup import Row, column, figure, grid, section, table, text_column
 from spark.page.sections import Figures, steps
 
 _ABOUT = (
@@ -63,7 +63,12 @@ def _by_age(shown: Figures) -> str:
 
 
 def _sources(shown: Figures) -> str:
-    cells = [words("Source", "source_queue"), words("Tag", "source_tag"), words("Reason", "reason"), words("Dead-letter queue", "queue")]
+    cells = [
+        text_column("Source", "source_queue"),
+        text_column("Tag", "source_tag"),
+        text_column("Reason", "reason"),
+        text_column("Dead-letter queue", "queue"),
+    ]
     cells += [column("Letters", "letters", count, summed=True), column("At rest", "at_rest", count, summed=True)]
     cells += [column("Bytes", "body_bytes", size, summed=True), column("Lived (p50)", "lived_ms_p50", duration)]
     cells += [column("First", "first_seen_at", moment), column("Last", "last_seen_at", moment)]
@@ -72,8 +77,8 @@ def _sources(shown: Figures) -> str:
 
 def _bursts(shown: Figures) -> str:
     cells = [
-        words("Source", "source_queue"),
-        words("Reason", "reason"),
+        text_column("Source", "source_queue"),
+        text_column("Reason", "reason"),
         column("Began", "began_at", moment),
         column("Ended", "ended_at", moment),
     ]
@@ -110,7 +115,7 @@ def _cause(row: Row) -> str:
     )
     if row.get("one_in", 1) > 1:
         said += f"; counted on one letter in {row['one_in']}"
-    cells = [words("Field", "field"), words("What", "what")]
+    cells = [text_column("Field", "field"), text_column("What", "what")]
     cells += [column("Of these letters", "in_cluster", share), column("Of messages that succeeded", "in_succeeded", share)]
     apart = table([_told(mark) for mark in row["apart"] or []], cells, empty="Nothing sets them apart but their likeness.")
     example = escape(row["example"]) if row["example"] else f"The body is no text: {escape(str(row['shape']))}"
@@ -127,7 +132,7 @@ def _told(mark: Row) -> dict[str, Any]:
 
 def _shapes(shown: Figures) -> str:
     rows = [{**row, "shape": row["shape"] or "(empty)"} for row in shown["letter_shapes"]]
-    cells = [words("Source", "source_queue"), words("Kind", "body_kind"), words("Shape of the body", "shape")]
+    cells = [text_column("Source", "source_queue"), text_column("Kind", "body_kind"), text_column("Shape of the body", "shape")]
     cells += [column("Letters", "letters", count, summed=True), column("At rest", "at_rest", count, summed=True)]
     cells.append(column("Last", "last_seen_at", moment))
     return "<h4>Shapes of bodies</h4>" + table(rows, cells, 12)

@@ -33,7 +33,7 @@ def column(head: str, name: str, form: Callable[[Any], str], *, summed: bool = F
     return Cell(head, lambda row: form(row[name]), number=True, total=total)
 
 
-def words(head: str, name: str) -> Cell:
+def text_column(head: str, name: str) -> Cell:
     """A column of text."""
     return Cell(head, lambda row: NONE if row[name] is None or row[name] == "" else str(row[name]))
 

@@ -12,7 +12,7 @@ from importlib.resources import files
 from spark.page import sections
 from spark.page.labels import count, share, size
 from spark.page.letters import letters
-from spark.page.markup import Row, column, section, table, words
+from spark.page.markup import Row, column, section, table, text_column
 
 # No script may run and nothing may be loaded, whatever a body holds.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -81,7 +81,12 @@ def _glance(summary: Row) -> str:
 
 
 def _unread(summary: Row) -> str:
-    cells = [words("Topic", "topic"), column("Partition", "partition", str), words("Reason", "reason"), words("Schema id", "schema_id")]
+    cells = [
+        text_column("Topic", "topic"),
+        column("Partition", "partition", str),
+        text_column("Reason", "reason"),
+        text_column("Schema id", "schema_id"),
+    ]
     cells += [column("Records", "records", count, summed=True), column("First", "first_offset", str), column("Last", "last_offset", str)]
     about = (
         "Records that could not be read in full: broken ones, and those of a schema that this build does not know (a newer Leaseway's, "

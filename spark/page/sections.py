@@ -15,7 +15,7 @@ from typing import Any
 from schemas.vocabulary import DEFAULT_TAG
 from spark.page.charts import WIDE, Series, bars, histogram, lines
 from spark.page.labels import count, duration, moment, share, short, size
-from spark.page.markup import Row, column, figure, grid, section, table, words
+from spark.page.markup import Row, column, figure, grid, section, table, text_column
 
 Figures = dict[str, Any]
 _TRAFFIC = {"sent": "sent", "leased": "received", "acked": "acknowledged", "dead": "died", "arrived": "moved here"}
@@ -58,7 +58,7 @@ def traffic(shown: Figures, summary: Row) -> str:
             entry[row["measure"]] += row["messages"]
             entry["bytes"] += row["bytes"]
     rows = [{"queue": queue, "tag": tag, **entry} for (queue, tag), entry in sorted(by_tag.items())]
-    cells = [words("Queue", "queue"), words("Tag", "tag")]
+    cells = [text_column("Queue", "queue"), text_column("Tag", "tag")]
     cells += [column(name.capitalize(), measure, count, summed=True) for measure, name in _TRAFFIC.items()]
     about = (
         "Sends belong to the queue and stand beside its default tag; what happened to messages belongs to each tag. "
@@ -75,7 +75,7 @@ def waiting(shown: Figures, summary: Row) -> str:
     ]
     names = {"send_to_receive": "waits", "receive_to_ack": "takes"}
     rows = [{**row, "what": names[row["measure"]]} for row in summary["latency"]]
-    cells = [words("Queue", "queue"), words("Tag", "tag"), words("What", "what"), column("Count", "count", count)]
+    cells = [text_column("Queue", "queue"), text_column("Tag", "tag"), text_column("What", "what"), column("Count", "count", count)]
     heads = {"Mean": "mean_ms", "p50": "p50_ms", "p95": "p95_ms", "p99": "p99_ms", "p99.9": "p999_ms", "Longest": "max_ms"}
     cells += [column(head, name, duration) for head, name in heads.items()]
     about = (
@@ -115,7 +115,7 @@ def backlog(shown: Figures) -> str:
         series = [Series(name, [(row["at_ms"], row[key]) for row in rows]) for key, name in names]
         drawing = lines(series, shown["begin_ms"], shown["end_ms"], steps=True)
         drawn.append(figure(f"Backlog: {_of(queue, tag)}", says, drawing, [name for _, name in names]))
-    cells = [words("Queue", "queue"), words("Tag", "tag"), column("Messages", "messages", count, summed=True)]
+    cells = [text_column("Queue", "queue"), text_column("Tag", "tag"), column("Messages", "messages", count, summed=True)]
     cells += [
         column("Not settled", "open", count, summed=True),
         column("Lag (offsets)", "lag", count),
@@ -139,15 +139,20 @@ def redelivery(shown: Figures, summary: Row) -> str:
         summed = [{**row, "removed": sum(row[end] for end in _REMOVED)} for row in rows[:10]]
         named = [(_of(row["queue"], row["tag"]), [row[end] for end in _ENDS]) for row in summed]
         chart = grid(figure("How deliveries ended", says, bars(named, _ENDS, width=WIDE), _ENDS, wide=True))
-    cells = [words("Queue", "queue"), words("Tag", "tag"), column("Messages", "messages", count, summed=True)]
+    cells = [text_column("Queue", "queue"), text_column("Tag", "tag"), column("Messages", "messages", count, summed=True)]
     for head, name in (("Deliveries", "deliveries"), ("Again", "redeliveries"), ("Messages again", "redelivered")):
         cells.append(column(head, name, count, summed=True))
     cells += [column("Share again", "redelivery_share", share), column("Most of one", "most_deliveries", count)]
     how = (*(end for end in _ENDS if end not in ("removed", "open")), *_REMOVED, "open")
     ended = [*cells[:2], column("Deliveries", "deliveries", count, summed=True)]
     ended += [column(end.capitalize(), end, count, summed=True) for end in how]
-    worst_cells = [words("Queue", "queue"), words("Tag", "tag"), column("Partition", "partition", str), column("Offset", "offset", str)]
-    worst_cells += [column("Deliveries", "deliveries", count), words("Last ended", "last_how"), words("Settled", "settled_how")]
+    worst_cells = [
+        text_column("Queue", "queue"),
+        text_column("Tag", "tag"),
+        column("Partition", "partition", str),
+        column("Offset", "offset", str),
+    ]
+    worst_cells += [column("Deliveries", "deliveries", count), text_column("Last ended", "last_how"), text_column("Settled", "settled_how")]
     worst_cells.append(column("Last received", "last_received_at", moment))
     poison = "<h4>Poison: delivered three times or more and never acknowledged</h4>" + table(
         shown["poison"], worst_cells, 15, "No message was delivered three times without an acknowledgement."
@@ -168,7 +173,12 @@ def leases(shown: Figures) -> str:
         name, most = max(buckets, key=lambda pair: pair[1])
         says = f"Most acknowledged messages ({count(most)}) were worked on for {name.replace('<', 'less than ')}."
         chart = grid(figure("How long work on an acknowledged message took", says, histogram(buckets)))
-    cells = [words("Queue", "queue"), words("Tag", "tag"), column("Hour", "hour", moment), column("Leases", "leases", count, summed=True)]
+    cells = [
+        text_column("Queue", "queue"),
+        text_column("Tag", "tag"),
+        column("Hour", "hour", moment),
+        column("Leases", "leases", count, summed=True),
+    ]
     for head, name in (("Lapsed", "lapsed"), ("Late", "late"), ("Nearly late", "near"), ("Extended", "extended")):
         cells.append(column(head, name, count, summed=True))
     cells += [column("p50", "lease_p50_ms", duration), column("p99", "lease_p99_ms", duration), column("Longest", "longest_ms", duration)]
@@ -179,10 +189,15 @@ def leases(shown: Figures) -> str:
 
 def use(shown: Figures) -> str:
     """Who used how much, and each day in EMQ's words."""
-    meter = [words("Day", "date"), words("Principal", "principal"), words("As", "role"), words("Queue", "queueName")]
+    meter = [
+        text_column("Day", "date"),
+        text_column("Principal", "principal"),
+        text_column("As", "role"),
+        text_column("Queue", "queueName"),
+    ]
     meter += [column("Requests, about", "requests", count, summed=True), column("Messages", "messages", count, summed=True)]
     meter.append(column("Bytes", "bytes", size, summed=True))
-    daily = [words("Day", "date"), words("queueName", "queueName"), words("tagName", "tagName")]
+    daily = [text_column("Day", "date"), text_column("queueName", "queueName"), text_column("tagName", "tagName")]
     daily += [column(f"{name}, about" if name.endswith("_REQUEST") else name, name, count, summed=True) for name in _DAILY]
     about = (
         "The journal does not say who received: what consumers did is metered for the owner of the queue. "

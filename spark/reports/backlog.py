@@ -17,7 +17,7 @@ def _step(at: Column, **steps: int) -> Column:
     return F.when(at.isNotNull(), F.struct(at.alias("at"), *counted))
 
 
-def _steps_of_lives() -> Column:
+def _steps_of_lifecycles() -> Column:
     delayed = F.col("due_at") > F.col("sent_at")
     leaves = F.least("due_at", "settled_at")
     return F.array_compact(
@@ -44,17 +44,17 @@ def _steps_of_deliveries() -> Column:
     )
 
 
-def backlog(lives: DataFrame, deliveries: DataFrame, begin: datetime, end: datetime) -> DataFrame:
+def backlog(lifecycles: DataFrame, deliveries: DataFrame, begin: datetime, end: datetime) -> DataFrame:
     """One row per queue, tag and minute in which something changed: backlog, in_flight, delayed,
     ready at the minute's end.
 
-    Reads LIVES and DELIVERIES from the oldest message on: what was before `begin` is one row at
-    `begin`. backlog counts every message that is not settled; ready = backlog - in_flight -
-    delayed. Lives that were skipped never were in it.
+    Reads LIFECYCLES and DELIVERIES from the oldest message on: what was before `begin` is one row
+    at `begin`. backlog counts every message that is not settled; ready = backlog - in_flight -
+    delayed. A message that was skipped never was in it.
     """
-    seen = lives.where(F.coalesce("settled_how", F.lit("")) != "skipped")
+    seen = lifecycles.where(F.coalesce("settled_how", F.lit("")) != "skipped")
     lent = deliveries.where(F.col("sent_at").isNotNull())
-    steps = seen.select("queue", "tag", F.explode(_steps_of_lives()).alias("s"))
+    steps = seen.select("queue", "tag", F.explode(_steps_of_lifecycles()).alias("s"))
     steps = steps.unionAll(lent.select("queue", "tag", F.explode(_steps_of_deliveries()).alias("s")))
     inside = steps.select("queue", "tag", "s.*").where(F.col("at") < F.lit(end))
     minute = F.greatest(F.date_trunc("minute", "at"), F.date_trunc("minute", F.lit(begin)))
@@ -64,15 +64,15 @@ def backlog(lives: DataFrame, deliveries: DataFrame, begin: datetime, end: datet
     return levels.withColumn("ready", F.col("backlog") - F.col("in_flight") - F.col("delayed"))
 
 
-def tag_lag(lives: DataFrame, end: datetime) -> DataFrame:
+def tag_lag(lifecycles: DataFrame, end: datetime) -> DataFrame:
     """One row per queue, tag and partition that has messages: how far the tag is behind at `end`.
-    Reads LIVES.
+    Reads LIFECYCLES.
 
     Columns: messages, open, floor (first offset that is not settled, or one after the last), lag
     (offsets from the floor to the end of the log), oldest_sent_at and oldest_ms (of the open ones;
     null = none is open).
     """
-    known = lives.where(F.col("sent_at") < F.lit(end))
+    known = lifecycles.where(F.col("sent_at") < F.lit(end))
     is_open = F.col("settled_at").isNull() | (F.col("settled_at") >= F.lit(end))
     rows = known.withColumn("open", is_open).groupBy("queue", "tag", "partition")
     found = rows.agg(

@@ -11,14 +11,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from schemas.vocabulary import NOTES, UNDOES
-from spark.frames.columns import TALLIES
+from spark.frames.columns import COUNTS
 from spark.rules.transitions import given_back
 
 KEY = ("minute", "queue", "tag", "principal", "measure")
 
 
 def sends(messages: DataFrame) -> DataFrame:
-    """TALLIES of records that were appended: `sent` by clients, `arrived` by a move. Reads
+    """COUNTS of records that were appended: `sent` by clients, `arrived` by a move. Reads
     MESSAGES; only `shown` ones count.
 
     One request per record, and one per atomic batch. The minute is that of the append.
@@ -40,7 +40,7 @@ def sends(messages: DataFrame) -> DataFrame:
 
 
 def events(journal: DataFrame) -> DataFrame:
-    """TALLIES of what the journal says, one measure per kind; the minute is that of `at`. Reads
+    """COUNTS of what the journal says, one measure per kind; the minute is that of `at`. Reads
     JOURNAL.
 
     A lease that its holder has set to end at once is `released`. `purged` counts calls only: its
@@ -63,10 +63,10 @@ def events(journal: DataFrame) -> DataFrame:
     return added(rows)
 
 
-def added(tallies: DataFrame) -> DataFrame:
-    """TALLIES with one row per key."""
+def added(counts: DataFrame) -> DataFrame:
+    """COUNTS with one row per key."""
     summed = [F.sum(name).cast("long").alias(name) for name in ("requests", "messages", "bytes")]
-    return tallies.groupBy(*KEY).agg(*summed).select(*TALLIES.names)
+    return counts.groupBy(*KEY).agg(*summed).select(*COUNTS.names)
 
 
 def _of(name: str, *measures: str) -> Column:
@@ -93,7 +93,7 @@ _STATISTICS = {
 }
 
 
-def daily_of(tallies: DataFrame) -> DataFrame:
+def daily_of(counts: DataFrame) -> DataFrame:
     """Daily statistics: one row per UTC day, queueName and tagName ('' = of the queue: sends), with
     EMQ's names.
 
@@ -101,6 +101,6 @@ def daily_of(tallies: DataFrame) -> DataFrame:
     that touched several partitions is several.
     """
     counted = [_of(column, *measures).alias(name) for name, (column, measures) in _STATISTICS.items()]
-    dated = tallies.withColumn("date", F.to_date("minute"))
+    dated = counts.withColumn("date", F.to_date("minute"))
     grouped = dated.groupBy("date", F.col("queue").alias("queueName"), F.col("tag").alias("tagName"))
     return grouped.agg(*counted)

@@ -8,15 +8,15 @@ from pyspark.sql import functions as F
 _CONSUMED = ("leased", "acked", "released", "extended")
 
 
-def metering(tallies: DataFrame, deliveries: DataFrame, queues: DataFrame) -> DataFrame:
+def metering(counts: DataFrame, deliveries: DataFrame, queues: DataFrame) -> DataFrame:
     """One row per UTC day, principal, role and queueName: requests, messages, bytes (of bodies).
-    Reads TALLIES, DELIVERIES, QUEUES.
+    Reads COUNTS, DELIVERIES, QUEUES.
 
     role `sender`: who sent it ('' = a Kafka-native producer). role `owner`: deliveries and the
     calls of consumers; the journal does not say who they were, so they are the queue's owner's (''
     = the queue is gone). Messages and bytes of an owner are those delivered.
     """
-    dated = tallies.withColumn("date", F.to_date("minute"))
+    dated = counts.withColumn("date", F.to_date("minute"))
     sent = dated.where(F.col("measure") == "sent").groupBy("date", "principal", "queue")
     senders = sent.agg(F.sum("requests").alias("requests"), F.sum("messages").alias("messages"), F.sum("bytes").alias("bytes"))
     calls = dated.where(F.col("measure").isin(*_CONSUMED)).groupBy("date", "queue").agg(F.sum("requests").alias("requests"))

@@ -42,9 +42,9 @@ def redelivery(deliveries: DataFrame) -> DataFrame:
     return found.withColumn("redelivery_share", F.col("redeliveries") / F.col("deliveries"))
 
 
-def poison(deliveries: DataFrame, lives: DataFrame) -> DataFrame:
+def poison(deliveries: DataFrame, lifecycles: DataFrame) -> DataFrame:
     """Messages delivered at least 3 times without an ack: the 100 worst of each queue and tag, one
-    row each. Reads DELIVERIES, LIVES.
+    row each. Reads DELIVERIES, LIFECYCLES.
 
     Columns: partition, offset, sent_at, deliveries, last_received_at, last_how, settled_how (dead,
     expired ...; null = still there).
@@ -52,7 +52,7 @@ def poison(deliveries: DataFrame, lives: DataFrame) -> DataFrame:
     touched = _touched(deliveries).where((F.col("deliveries") >= POISON_DELIVERIES) & (F.col("last_how") != "acked"))
     worst = Window.partitionBy("queue", "tag").orderBy(F.desc("deliveries"), "partition", "offset")
     few = touched.withColumn("rank", F.row_number().over(worst)).where(F.col("rank") <= MOST_POISON)
-    ends = lives.select("incarnation", "tag", "partition", "offset", "settled_how")
+    ends = lifecycles.select("incarnation", "tag", "partition", "offset", "settled_how")
     joined = few.join(ends, on=["incarnation", "tag", "partition", "offset"], how="left")
     return joined.select(
         "queue", "tag", "partition", "offset", "sent_at", "deliveries", "last_received_at", "last_how", "settled_how", "rank"

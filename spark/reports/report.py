@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from schemas.topics import queue_topics
-from spark.dead_letters.bodies import letters_of, succeeded_of_sources
+from spark.dead_letters.bodies import dead_letters_with_bodies, succeeded_of_sources
 from spark.dead_letters.clusters import LEAST_LETTERS, letter_clusters, with_cluster, without_cluster
 from spark.dead_letters.dead_letters import letter_ages, letter_bursts, letter_minutes, letter_shapes, letter_sources
 from spark.frames.log import Log, epoch_ms
@@ -33,7 +33,7 @@ from spark.reports.counts import added, daily_of, events, sends
 from spark.reports.latency import latency, lease_histogram, slow_leases
 from spark.reports.metering import metering
 from spark.reports.redelivery import poison, redelivery
-from spark.reports.staging import Staged, kept, stage
+from spark.reports.staging import Staging, kept, write_staging
 from spark.reports.unread import unread_messages
 
 SUMMARY = "summary.json"
@@ -53,9 +53,9 @@ def folder_of(begin: datetime, end: datetime) -> str:
     return f"{spelt(begin)}--{spelt(end)}"
 
 
-def tallies_of(staged: Staged, begin: datetime, end: datetime) -> DataFrame:
-    """TALLIES of begin <= time < end: appends by their log-append time, events by Redis' clock."""
-    sent, told = between(staged.messages, "sent_at", begin, end), between(staged.journal, "at", begin, end)
+def counts_of(staging: Staging, begin: datetime, end: datetime) -> DataFrame:
+    """COUNTS of begin <= time < end: appends by their log-append time, events by Redis' clock."""
+    sent, told = between(staging.messages, "sent_at", begin, end), between(staging.journal, "at", begin, end)
     return added(sends(sent).unionByName(events(told)))
 
 
@@ -64,21 +64,21 @@ def between(frame: DataFrame, time: str, begin: datetime, end: datetime) -> Data
     return frame.where((F.col(time) >= F.lit(begin)) & (F.col(time) < F.lit(end)))
 
 
-def reports_of(staged: Staged, tallies: DataFrame, begin: datetime, end: datetime) -> dict[str, DataFrame]:
+def reports_of(staging: Staging, counts: DataFrame, begin: datetime, end: datetime) -> dict[str, DataFrame]:
     """All reports by name: small, aggregated frames. Their docstrings give grain, columns and
     units.
     """
-    lent = between(staged.deliveries, "received_at", begin, end)
+    lent = between(staging.deliveries, "received_at", begin, end)
     return {
         "latency": latency(lent, "minute"),
         "latency_total": latency(lent),
-        "lease_histogram": lease_histogram(between(staged.deliveries, "settled_at", begin, end)),
-        "backlog": backlog(staged.lives, staged.deliveries, begin, end),
-        "daily": daily_of(tallies),
-        "metering": metering(tallies, lent, staged.queues),
+        "lease_histogram": lease_histogram(between(staging.deliveries, "settled_at", begin, end)),
+        "backlog": backlog(staging.lifecycles, staging.deliveries, begin, end),
+        "daily": daily_of(counts),
+        "metering": metering(counts, lent, staging.queues),
         "redelivery": redelivery(lent),
-        "poison": poison(lent, staged.lives),
-        "tag_lag": tag_lag(staged.lives, end),
+        "poison": poison(lent, staging.lifecycles),
+        "tag_lag": tag_lag(staging.lifecycles, end),
         "slow_leases": slow_leases(lent),
     }
 
@@ -125,17 +125,17 @@ def report(
 
     try:
         tables = Tables(spark_session, log, Span(epoch_ms(oldest) if oldest else None, epoch_ms(end)))
-        staged = stage(tables, str(folder), lambda name: stages.begin(name, f"reading {name}"))
-        tallies = write("tallies", added(tallies_of(staged, begin, end)))
-        for name, frame in reports_of(staged, tallies, begin, end).items():
+        staging = write_staging(tables, str(folder), lambda name: stages.begin(name, f"reading {name}"))
+        counts = write("tallies", added(counts_of(staging, begin, end)))
+        for name, frame in reports_of(staging, counts, begin, end).items():
             write(name, frame)
         stages.begin("bodies", "reading bodies of dead letters")
-        letters = kept(letters_of(tables, staged, between(staged.messages, "sent_at", begin, end)), f"{folder}/letters")
-        succeeded = kept(succeeded_of_sources(tables, staged, letters), f"{folder}/succeeded")
+        letters = kept(dead_letters_with_bodies(tables, staging, between(staging.messages, "sent_at", begin, end)), f"{folder}/letters")
+        succeeded = kept(succeeded_of_sources(tables, staging, letters), f"{folder}/succeeded")
         for name, frame in letter_reports_of(letters, succeeded, end):
             write(name, frame)
         stages.begin("page", "writing the page")
-        unread = unread_messages(staged.messages, queue_topics(log.prefix)).unionByName(tables.unread_events())
+        unread = unread_messages(staging.messages, queue_topics(log.prefix)).unionByName(tables.unread_events())
         summary = summary_of(frames, begin, end) | {"unread": _rows(unread)}
         shown = figures_of(frames, begin, end)
     finally:

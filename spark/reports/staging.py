@@ -18,7 +18,7 @@ from spark.frames.tables import Tables
 from spark.rules.atomic_batches import judged
 from spark.rules.deliveries import deliveries_of
 from spark.rules.floors import runs_of_snapshots
-from spark.rules.lifecycles import lives_of, with_wanted_tags
+from spark.rules.lifecycles import lifecycles_of, with_wanted_tags
 
 # What reports need of a message.
 SLIM = (
@@ -28,9 +28,9 @@ SLIM = (
 
 
 @dataclass(frozen=True)
-class Staged:
+class Staging:
     """Frames over Parquet, as of the end of the span: QUEUES; MESSAGES without bodies; JOURNAL,
-    DELIVERIES, LIVES.
+    DELIVERIES, LIFECYCLES.
 
     `journal_now` is JOURNAL as of now, and `runs` (see `floors.py`) are no younger.
     """
@@ -41,10 +41,10 @@ class Staged:
     journal_now: DataFrame
     runs: DataFrame
     deliveries: DataFrame
-    lives: DataFrame
+    lifecycles: DataFrame
 
 
-def stage(tables: Tables, folder: str, begin: Callable[[str], None]) -> Staged:
+def write_staging(tables: Tables, folder: str, begin: Callable[[str], None]) -> Staging:
     """Writes the frames of `tables` below `folder` and gives them back, read from there; `begin` is
     told what is begun.
     """
@@ -61,8 +61,8 @@ def stage(tables: Tables, folder: str, begin: Callable[[str], None]) -> Staged:
     begin("deliveries")
     deliveries = kept(deliveries_of(journal, messages, tables.as_of()), f"{folder}/deliveries")
     begin("lives")
-    lives = tables.not_settled_later(kept(lives_of(messages, journal_now, runs, queues), f"{folder}/lives"))
-    return Staged(queues, messages, journal, journal_now, runs, deliveries, lives)
+    lifecycles = tables.not_settled_later(kept(lifecycles_of(messages, journal_now, runs, queues), f"{folder}/lives"))
+    return Staging(queues, messages, journal, journal_now, runs, deliveries, lifecycles)
 
 
 def kept(frame: DataFrame, path: str) -> DataFrame:

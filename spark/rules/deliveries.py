@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from schemas.vocabulary import ENDS, LENDS, PROLONGS, UNDOES
+from schemas.vocabulary import ENDS, LEASES, PROLONGS, UNDOES
 from spark.frames.columns import DEAD_LETTERS, DELIVERIES
 from spark.frames.decode import time_of
 from spark.rules.floors import with_forgotten
@@ -31,12 +31,12 @@ def leases(journal: DataFrame, as_of: Column | None = None) -> DataFrame:
     noticed; None = not before somebody does. Kinds that are in none of the tables of
     `schemas.vocabulary` change no delivery.
     """
-    lends, prolongs, undoes = ([str(kind) for kind in kinds] for kinds in (LENDS, PROLONGS, UNDOES))
+    begins, prolongs, undoes = ([str(kind) for kind in kinds] for kinds in (LEASES, PROLONGS, UNDOES))
     ends = [*map(str, ENDS), *undoes]
-    told = journal.where(F.col("kind").isin(*lends, *prolongs, *ends))
+    told = journal.where(F.col("kind").isin(*begins, *prolongs, *ends))
     order = Window.partitionBy(*_KEY).orderBy("seq")
     through = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    first, moved = F.col("kind").isin(*lends), F.col("kind").isin(*prolongs)
+    first, moved = F.col("kind").isin(*begins), F.col("kind").isin(*prolongs)
     numbered = told.withColumn("nonce", F.last(F.when(first, F.col("seq")), ignorenulls=True).over(through))
     time = F.struct("seq", "at", "until")
     rows = numbered.where(F.col("nonce").isNotNull()).groupBy("queue", "tag", *_KEY, "nonce").agg(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark.frames.columns import LIVES
+from spark.frames.columns import LIFECYCLES
 from spark.rules.floors import with_forgotten
 from spark.rules.transitions import purge_after, purges, settlements, with_tag_names
 
@@ -40,8 +40,8 @@ def _holds(condition: Column) -> Column:
     return attribute.isNotNull() & ((F.lower(condition["type"]) == "empty") | F.coalesce(same, F.lit(False)))
 
 
-def lives_of(messages: DataFrame, journal: DataFrame, runs: DataFrame, queues: DataFrame) -> DataFrame:
-    """LIVES: one row per message that is shown and tag that wants it, and how it ended there.
+def lifecycles_of(messages: DataFrame, journal: DataFrame, runs: DataFrame, queues: DataFrame) -> DataFrame:
+    """LIFECYCLES: one row per message that is shown and tag that wants it, and how it ended there.
 
     `messages` needs queue, incarnation, partition, offset, sent_at, due_at, body_bytes, status,
     tag_ids. `runs` (RUNS of snapshots) tell of acks that the journal no longer has, and must be no
@@ -54,4 +54,4 @@ def lives_of(messages: DataFrame, journal: DataFrame, runs: DataFrame, queues: D
     hit = purged.withColumn("purge", F.when(F.col("settled_how").isNull(), purge_after(F.lit(0))))
     how = F.coalesce("settled_how", F.when(F.col("purge").isNotNull(), "purged"))
     told = hit.withColumn("settled_how", how).withColumn("settled_at", F.coalesce("settled_at", "purge.at"))
-    return with_tag_names(with_forgotten(told, journal, runs), queues).select(*LIVES.names)
+    return with_tag_names(with_forgotten(told, journal, runs), queues).select(*LIFECYCLES.names)

@@ -104,8 +104,8 @@ def redrive_some(books: Books, jobs: Jobs) -> list[list[str]]:
     a wrong condition.
     """
     time.sleep(1)
-    chosen = ("--queue", DEAD, "--where", "reason = 'killed' AND source_offset % 2 = 0")
-    said = [jobs.run("redrive", *chosen, "--dry-run"), jobs.run("redrive", *chosen, "--rate", "500"), jobs.run("redrive", *chosen)]
+    selected = ("--queue", DEAD, "--where", "reason = 'killed' AND source_offset % 2 = 0")
+    said = [jobs.run("redrive", *selected, "--dry-run"), jobs.run("redrive", *selected, "--rate", "500"), jobs.run("redrive", *selected)]
     books.redriven(2)
     books.wait_dead(5)
     return [*said, jobs.run("redrive", "--where", "no_such_column = 1")]

@@ -23,7 +23,7 @@ from spark.frames.columns import FRAMES
 from spark.frames.log import Log
 from spark.frames.source import one_topic, read
 from spark.frames.tables import Tables
-from spark.live.live import Live, live_leases, live_tallies
+from spark.live.live import Live, live_counts, live_leases
 from spark.reports.counts import daily_of
 from spark.reports.report import report, written
 from tests.browser.chromium import Page
@@ -214,11 +214,11 @@ def test_the_stream_comes_to_the_totals_of_the_batch_after_a_kill(
 ) -> None:
     frames, _ = reports
     columns = ("minute", "queue", "tag", "principal", "measure", "requests", "messages", "bytes")
-    before = len(rows_of(live_tallies(spark_session, story.live_folder), *columns))
+    before = len(rows_of(live_counts(spark_session, story.live_folder), *columns))
 
     Live(spark_session, story.log, story.live_folder, "lw.rates").run(None)
 
-    live, batch = live_tallies(spark_session, story.live_folder), frames["tallies"]
+    live, batch = live_counts(spark_session, story.live_folder), frames["tallies"]
     assert 0 < before < batch.count()
     assert rows_of(live, *columns) == rows_of(batch, *columns)
     days = daily_of(live)

@@ -19,7 +19,7 @@ from spark.frames.columns import JOURNAL
 from spark.frames.log import Log
 from spark.frames.tables import Tables
 from spark.reports.backlog import tag_lag
-from spark.reports.staging import stage
+from spark.reports.staging import write_staging
 from spark.rules.floors import RUNS, newest_snapshots, runs_of_journal, runs_of_snapshots, with_forgotten
 from tests.conftest import StartUp
 from tests.services import Up
@@ -96,17 +96,17 @@ def test_messages_whose_acks_the_journal_has_forgotten_are_no_backlog(
         assert olga.call("GET", f"/v1/queues/{QUEUE}")["tags"][0]["backlog"] == len(OPEN) + 4
     time.sleep(1)
 
-    staged = stage(Tables(spark_session, log), str(tmp_path), lambda name: None)
-    lives = staged.lives.where(f"queue = '{QUEUE}'")
+    staging = write_staging(Tables(spark_session, log), str(tmp_path), lambda name: None)
+    lifecycles = staging.lifecycles.where(f"queue = '{QUEUE}'")
 
-    assert rows_of(lives.groupBy("settled_how").count(), "settled_how", "count") == [
+    assert rows_of(lifecycles.groupBy("settled_how").count(), "settled_how", "count") == [
         ("acked", 1), ("settled", SENT - len(OPEN)), (None, len(OPEN) + 4),
     ]  # fmt: skip
-    assert _open(lives) == (len(OPEN) + 4, min(OPEN))
+    assert _open(lifecycles) == (len(OPEN) + 4, min(OPEN))
 
 
-def _open(lives: DataFrame) -> tuple[int, int]:
-    [row] = tag_lag(lives, datetime.now(UTC)).collect()
+def _open(lifecycles: DataFrame) -> tuple[int, int]:
+    [row] = tag_lag(lifecycles, datetime.now(UTC)).collect()
     return row["open"], row["floor"]
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from schemas.identity import MessageId
 from schemas.records import JournalEntry, QueueRecord, RedrivePolicy, TagRecord
-from schemas.vocabulary import BOUNDS, ENDS, LENDS, NOTES, PROLONGS, SETTLES, UNDOES, EventKind
+from schemas.vocabulary import BOUNDS, ENDS, LEASES, NOTES, PROLONGS, SETTLES, UNDOES, EventKind
 from schemas.wire import encode
 from spark.frames.columns import JOURNAL, MESSAGES, QUEUES
 from spark.frames.decode import entries_of, unread_of
@@ -192,7 +192,7 @@ def test_what_was_given_back_undelivered_is_no_delivery_and_an_unknown_kind_chan
 
 
 def test_each_kind_of_entry_is_in_a_table_that_says_what_it_does() -> None:
-    tables = (SETTLES, BOUNDS, LENDS, PROLONGS, ENDS, UNDOES, NOTES)
+    tables = (SETTLES, BOUNDS, LEASES, PROLONGS, ENDS, UNDOES, NOTES)
     assert frozenset(EventKind) <= frozenset().union(*tables)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark.frames.columns import DELIVERIES, DELIVERY_ENDS, JOURNAL, LIVES, MESSAGES, QUEUES, TALLIES
+from spark.frames.columns import COUNTS, DELIVERIES, DELIVERY_ENDS, JOURNAL, LIFECYCLES, MESSAGES, QUEUES
 from spark.reports.backlog import backlog, tag_lag
 from spark.reports.counts import daily_of, events, sends
 from spark.reports.latency import latency, lease_histogram, slow_leases
@@ -16,7 +16,7 @@ from spark.reports.metering import metering
 from spark.reports.redelivery import poison, redelivery
 from spark.rules.deliveries import leases
 from spark.rules.floors import RUNS
-from spark.rules.lifecycles import lives_of, with_wanted_tags
+from spark.rules.lifecycles import lifecycles_of, with_wanted_tags
 from tests.spark.rows import BEGIN, INCARNATION, at, frame, rows_of
 
 MINUTE = 60_000
@@ -55,7 +55,7 @@ def _life(offset: int, ms: int, due: int, settled: int | None, how: str | None) 
 
 def _lives(spark_session: SparkSession) -> DataFrame:
     return frame(
-        spark_session, LIVES,
+        spark_session, LIFECYCLES,
         _life(1, 0, 0, 200, "acked"), _life(2, 0, 0, MINUTE + 1500, "acked"), _life(3, 0, 0, None, None),
         _life(5, 10, 5 * MINUTE, 2 * MINUTE, "deleted"), _life(6, 20, 20, 20, "skipped"), _life(7, 30, 2 * MINUTE, None, None),
     )  # fmt: skip
@@ -126,16 +126,16 @@ def _tally(ms: int, measure: str, requests: int, messages: int, bytes: int = 0, 
 
 
 def test_daily_statistics_and_metering_add_tallies_up_by_utc_day(spark_session: SparkSession) -> None:
-    tallies = frame(
-        spark_session, TALLIES,
+    counts = frame(
+        spark_session, COUNTS,
         _tally(0, "sent", 2, 5, 50, principal="alice"), _tally(MINUTE, "sent", 1, 1, 10, principal="bob"),
         _tally(0, "leased", 3, 6, tag="default"), _tally(0, "extended", 1, 1, tag="default"), _tally(0, "released", 2, 2, tag="default"),
         _tally(0, "acked", 2, 4, tag="default"), _tally(720 * MINUTE, "acked", 1, 1, tag="default"),
     )  # fmt: skip
     queues = frame(spark_session, QUEUES, {"queue": "q", "owner": "olga"})
 
-    days = daily_of(tallies)
-    meters = metering(tallies, _deliveries(spark_session), queues)
+    days = daily_of(counts)
+    meters = metering(counts, _deliveries(spark_session), queues)
 
     columns = ("queueName", "tagName", "SEND_REQUEST", "RECEIVE_REQUEST", "CHANGE_REQUEST", "DELETE_REQUEST", "sentMessageNumber",
                "sentBytes", "receivedMessageNumber", "deletedMessageNumber")  # fmt: skip
@@ -215,7 +215,7 @@ def test_a_message_lives_under_each_tag_that_wants_it(spark_session: SparkSessio
         {**entry, "seq": 3, "at": at(7), "kind": "dead", "tag_id": 2, "offset": 2},
     )  # fmt: skip
 
-    found = lives_of(with_wanted_tags(messages, queues), journal, frame(spark_session, RUNS), queues)
+    found = lifecycles_of(with_wanted_tags(messages, queues), journal, frame(spark_session, RUNS), queues)
 
     assert rows_of(found, "offset", "tag", "settled_at", "settled_how") == [
         (1, "default", at(5), "acked"), (1, "either", None, None),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import schemas
 from schemas import vocabulary
-from schemas.vocabulary import BOUNDS, ENDS, LENDS, NOTES, PROLONGS, SETTLES, UNDOES, EventKind
+from schemas.vocabulary import BOUNDS, ENDS, LEASES, NOTES, PROLONGS, SETTLES, UNDOES, EventKind
 
 ROOT = Path(schemas.__file__).parent.parent
 SHARED = (
@@ -50,5 +50,5 @@ def test_a_default_tag_or_source_attribute_is_never_spelled_again() -> None:
 
 
 def test_every_event_kind_does_something_and_settling_is_one_thing() -> None:
-    assert set(EventKind) == SETTLES | BOUNDS | LENDS | PROLONGS | ENDS | UNDOES | NOTES
+    assert set(EventKind) == SETTLES | BOUNDS | LEASES | PROLONGS | ENDS | UNDOES | NOTES
     assert not SETTLES & BOUNDS

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from schemas.records import JournalEntry
 from spark.frames.columns import JOURNAL
 from spark.frames.decode import entries_of
-from spark.live.streaming_state import RECORDS, SEQS, decided, news, next_seqs, still_open, with_open_leases
+from spark.live.streaming_state import RECORDS, SEQS, decided, new_entries, next_seqs, still_open, with_open_leases
 from spark.rules.deliveries import leases
 from tests.spark.rows import BEGIN_MS, INCARNATION, at, frame, journal_value, records, rows_of
 
@@ -25,7 +25,7 @@ def test_entries_that_an_earlier_micro_batch_had_are_no_news(spark_session: Spar
         records(spark_session, {"value": journal_value(entry(3), entry(4), entry(5))}, {"value": journal_value(entry(1), partition=1)})
     )
 
-    assert rows_of(news(entries, seqs), "partition", "seq") == [(0, 5), (1, 1)]
+    assert rows_of(new_entries(entries, seqs), "partition", "seq") == [(0, 5), (1, 1)]
     assert rows_of(next_seqs(entries, seqs), "incarnation", "partition", "last_seq") == [(INCARNATION, 0, 5), (INCARNATION, 1, 1)]
 
 
