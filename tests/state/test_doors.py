@@ -56,6 +56,8 @@ async def connected(url: str) -> AsyncIterator[Connection]:
         yield connection
     finally:
         await connection.stop()
+        # A handshake that was cut is over some turns of the loop later.
+        await asyncio.sleep(0.1)
 
 
 async def test_a_user_of_the_url_logs_in(stack: Services, user: str) -> None:
@@ -139,6 +141,7 @@ class TlsProxy:
         if self._server is not None:
             self._server.close()
         await cancel_all(*self._serving)
+        await asyncio.sleep(0.1)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._serving.add(asyncio.current_task())
