@@ -99,8 +99,8 @@ def _handle_head(secret: bytes, version: int, incarnation: str, partition: int, 
 
 
 def handles_of(secret: bytes, incarnation: str, partition: int, tag: int, nonce: int, lent_at_ms: int) -> Callable[[int], str]:
-    """What gives an offset its handle, for all that one receive has lent. Both raise ValueError for
-    a part out of its range (our fault).
+    """What gives an offset its handle, for all that one receive has leased. Both raise ValueError
+    for a part out of its range (our fault).
     """
     version = 2 if lent_at_ms else 1
     try:

@@ -191,7 +191,7 @@ class TaskRecord(Struct, frozen=True):
 
 
 class OpenDelivery(Struct, frozen=True, gc=False):
-    """An open message in a snapshot; nonce 0 = not lent; flag 0 none, 1 killed, 2 exhausted, 3
+    """An open message in a snapshot; nonce 0 = not leased; flag 0 none, 1 killed, 2 exhausted, 3
     claimed.
     """
 

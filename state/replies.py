@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from schemas.records import OpenDelivery
 
-# Messages a tag may have open in a unit beside those that are lent: ready and delayed, with bodies
-# or without (what one costs: docs/decisions/0004).
+# Messages a tag may have open in a unit beside those that are leased: ready and delayed, with
+# bodies or without (what one costs: docs/decisions/0004).
 MAX_OPEN = 200_000
 
 
@@ -60,7 +60,7 @@ class Loaded(Struct, frozen=True):
 
 
 class Leased(Struct, frozen=True):
-    """A message lent. `packed` is empty when the window no longer had the body: read it from
+    """A leased message. `packed` is empty when the window no longer had the body: read it from
     Kafka.
     """
 

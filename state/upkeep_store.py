@@ -251,11 +251,11 @@ def _tag_dump(cursor: int, floor: int, visible: bytes, deliveries: list[bytes], 
     scores = _WORDS.decode(visible)
     # A negative time: the message is set back (lua/include/fair.lua).
     open_at = {int(scores[i]): abs(int(float(scores[i + 1]))) for i in range(0, len(scores), 2)}
-    lent = {}
+    leased = {}
     for i in range(0, len(deliveries), 2):
-        # Behind it is the message's group. What has a group has an entry before it is lent, too:
+        # Behind it is the message's group. What has a group has an entry before it is leased, too:
         # that is none of a delivery.
         delivery = OpenDelivery(int(deliveries[i]), *_DELIVERY.unpack_from(deliveries[i + 1]))
         if delivery.nonce or delivery.count or delivery.flag:
-            lent[delivery.offset] = delivery
-    return TagDump(cursor, floor, open_at, lent, set(map(int, _WORDS.decode(ahead))))
+            leased[delivery.offset] = delivery
+    return TagDump(cursor, floor, open_at, leased, set(map(int, _WORDS.decode(ahead))))

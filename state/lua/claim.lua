@@ -1,4 +1,4 @@
--- claim: holds messages for a redrive task: not lent, not counted, invisible until settled, given back or lapsed.
+-- claim: holds messages for a redrive task: not leased, not counted, invisible until settled, given back or lapsed.
 -- KEYS 1 meta hash: generation, seq, drained, origins, fifo, c:<tag>, n:<tag>, g:<tag>, a:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery

@@ -16,7 +16,7 @@
 -- OUT 1 status
 -- OUT 2 words: {status word per delivery}
 -- STATUS OK STALE LOST
--- INV a delivery is uncounted at most once; also when the outbox is full: what is lent is bounded, and nothing more is lent then
+-- INV a delivery is uncounted at most once; also when the outbox is full: what is leased is bounded, and nothing more is leased then
 -- COST O(deliveries log open)
 -- VERSION 1
 -- INCLUDE clock journal delivery guard groups fair

@@ -15,7 +15,7 @@
 -- ARGV 5 payload: of a wake-up, the partition and who loads
 -- ARGV 6 window_messages: bodies
 -- ARGV 7 window_bytes: bytes of bodies
--- ARGV 8 max_open: messages a tag may have open, with bodies or without, beside those that are lent
+-- ARGV 8 max_open: messages a tag may have open, with bodies or without, beside those that are leased
 -- ARGV 9 near_ms: a message due later than this is kept without its body
 -- ARGV 10 scan_from: offset from which the entries are all there is, -1 = single records
 -- ARGV 11 scan_next: offset up to which that holds
@@ -69,7 +69,7 @@ for i = 1, tag_count do
   tag.ahead_count = redis.call('SCARD', tag.ahead)
   tag.ahead_first, tag.delays = tag.ahead_count, 0
   local open = redis.call('ZCARD', tag.visible)
-  -- What is lent does not count: it needs no body, and somebody has it already.
+  -- What is leased does not count: it needs no body, and somebody has it already.
   tag.open = open - leased_of(tag.visible, tag.delayed, open, now)
   tag.open_first, tag.unit, tag.row = tag.open, unit, {}
   tags[i] = tag

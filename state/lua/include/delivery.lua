@@ -1,5 +1,5 @@
 -- A delivery is nonce, receive count, first receive (ms), flag, deadline or next visible time (ms), and in FIFO units the message's group
--- (8 bytes). nonce 0 = not lent. flag: 0 none, 1 killed, 2 exhausted (both: to be moved to the dead-letter queue), 3 claimed by a task.
+-- (8 bytes). nonce 0 = not leased. flag: 0 none, 1 killed, 2 exhausted (both: to be moved to the dead-letter queue), 3 claimed by a task.
 local DELIVERY = '>I8I4I8I1I8'
 local function delivery_of(v)
   if not v then return nil end
@@ -15,14 +15,14 @@ local function delivery_write(delivery, off, d) redis.call('HSET', delivery, off
 local function show(visible, row)
   if #row > 0 then redis.call('ZADD', visible, unpack(row)) end
 end
--- Of what is lent, rows {offset, delivery}, those behind the first `before` come again at their deadlines.
-local function hide(visible, lent, before)
+-- Of what is leased, rows {offset, delivery}, those behind the first `before` come again at their deadlines.
+local function hide(visible, leased, before)
   local row = {}
-  for i = before + 1, #lent do row[#row + 1], row[#row + 2] = lent[i][2].time, lent[i][1] end
+  for i = before + 1, #leased do row[#row + 1], row[#row + 2] = leased[i][2].time, leased[i][1] end
   show(visible, row)
 end
--- When a message was due. Without a body: what was never lent is visible since then (`aged`: it may be long ago, else now will do), what
--- was lent was due by its first time.
+-- When a message was due. Without a body: what was never leased is visible since then (`aged`: it may be long ago, else now will do), what
+-- was leased was due by its first time.
 local function due_of(visible, off, d, packed, aged)
   if packed then return select(2, struct.unpack('>I8I8', packed)) end
   if d.first > 0 then return d.first end

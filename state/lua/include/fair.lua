@@ -31,7 +31,7 @@ local function join(visible, order, groups, entry, now)
   redis.call('ZADD', groups, 'NX', 2 * APART, TOTAL)
   if entry.due <= now and noisy(groups, entry.group) then set_back(visible, order, groups, entry.off, entry.group, entry.due) end
 end
--- Of a message that is settled, given back, held, dying or lent anew; `d` is its delivery before that.
+-- Of a message that is settled, given back, held, dying or leased anew; `d` is its delivery before that.
 local function leave(order, groups, off, d)
   if not d or not d.group or d.group == '' then return end
   take_back(order, groups, off, d.group)

@@ -9,7 +9,7 @@ local function group_add(order, groups, off, group, time)
   redis.call('ZADD', order, 0, place(off, group))
   redis.call('ZADD', groups, 'NX', in_turn(time, off), group)
 end
--- Sets a group's next time anew; true when it has a message that may be lent.
+-- Sets a group's next time anew; true when it has a message that may be leased.
 local function regroup(order, groups, delivery, group, now)
   local low, high = group_range(group)
   local member = redis.call('ZRANGEBYLEX', order, low, high, 'LIMIT', 0, 1)[1]
@@ -23,7 +23,7 @@ local function regroup(order, groups, delivery, group, now)
   redis.call('ZADD', groups, in_turn(math.max(time, now), off), group)
   return time <= now
 end
--- Sets the next times of the groups (keys of the table) anew; true when one of them has a message that may be lent.
+-- Sets the next times of the groups (keys of the table) anew; true when one of them has a message that may be leased.
 local function regroup_all(order, groups, delivery, touched, now)
   local free = false
   for group in pairs(touched) do free = regroup(order, groups, delivery, group, now) or free end
