@@ -1,19 +1,26 @@
-"""The tutorials: their commands are run in their order, and print what the pages show.
+"""The tutorials: their commands are run in their order, and print what the pages show. So do the
+programs of the page on clients.
 
 What differs from run to run (ids, handles, times, places in Kafka) is masked.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+from tests.clients import NotFetched
+from tests.conftest import absent
+from tests.node import node, with_packages
 from tests.services import Up
 
-TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
+ROOT = Path(__file__).parents[2]
+TUTORIALS = ROOT / "docs" / "tutorials"
+CLIENTS = (ROOT / "docs" / "how-to" / "use-a-client.md").read_text()
 _BLOCK = re.compile(r"^```(sh|json|text)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _END = "-- end of a block --"
 _MASKS = (
@@ -58,3 +65,25 @@ def test_the_commands_of_the_tutorials_print_what_they_show(up: Up, tmp_path: Pa
     # The second one reads what the first one did.
     run("first-queue.md", up, tmp_path)
     run("first-report.md", up, tmp_path)
+
+
+def program(language: str, up: Up) -> str:
+    (text,) = re.findall(rf"^```{language}\n(.*?)^```", CLIENTS, re.MULTILINE | re.DOTALL)
+    return str(text).replace("http://127.0.0.1:9400", up.endpoint)
+
+
+def test_the_program_in_python_says_hello(up: Up) -> None:
+    done = subprocess.run([sys.executable, "-c", program("python", up)], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == ("hello\n", 0), done.stderr
+
+
+def test_the_program_in_javascript_says_hello(up: Up, tmp_path: Path) -> None:
+    try:
+        folder, command = with_packages(ROOT / "tests" / "conformance" / "sqs" / "clients" / "consumer"), str(node())
+    except NotFetched as error:
+        absent(str(error))
+    # Node looks for packages in the folders above a program.
+    (tmp_path / "node_modules").symlink_to(folder / "node_modules")
+    (tmp_path / "hello.mjs").write_text(program("js", up))
+    done = subprocess.run([command, "hello.mjs"], cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == ("hello\n", 0), done.stderr
