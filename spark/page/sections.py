@@ -170,8 +170,9 @@ def leases(shown: Figures) -> str:
     buckets = [(f"<{duration(row['below_ms'])}", row["count"]) for row in shown["leases"]]
     chart = ""
     if buckets:
-        name, most = max(buckets, key=lambda pair: pair[1])
-        says = f"Most acknowledged messages ({count(most)}) were worked on for {name.replace('<', 'less than ')}."
+        row = max(shown["leases"], key=lambda row: row["count"])
+        low, high, total = duration(row["below_ms"] // 2), duration(row["below_ms"]), sum(row["count"] for row in shown["leases"])
+        says = f"The longest bar: {count(row['count'])} of {count(total)} acknowledged messages were worked on for {low} to {high}."
         chart = grid(figure("How long work on an acknowledged message took", says, histogram(buckets)))
     cells = [
         text_column("Queue", "queue"),
