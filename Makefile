@@ -121,7 +121,6 @@ docs: $(RUN_STAMP) ## write the generated pages
 	$(BIN)/leaseway config --markdown > docs/reference/config.md
 	$(BIN)/leaseway config --example > .env.example
 	$(BIN)/python -m tests.docs
-	@mkdir -p docs/reference
 	$(BIN)/python -m schemas.glossary > docs/reference/glossary.md
 
 compile = $(BIN)/uv pip compile $(1) --generate-hashes --universal --python-version 3.11 \
