@@ -13,6 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.clients import NotFetched
 from tests.conftest import absent
 from tests.node import node, with_packages
@@ -61,10 +63,19 @@ def run(page: str, up: Up, folder: Path) -> None:
     assert ran.returncode == 0, ran.stderr
 
 
-def test_the_commands_of_the_tutorials_print_what_they_show(up: Up, tmp_path: Path) -> None:
-    # The second one reads what the first one did.
-    run("first-queue.md", up, tmp_path)
-    run("first-report.md", up, tmp_path)
+@pytest.fixture(scope="module")
+def first_queue(up: Up, tmp_path_factory: pytest.TempPathFactory) -> Up:
+    """The service after the first tutorial, which the second one follows."""
+    run("first-queue.md", up, tmp_path_factory.mktemp("tutorial"))
+    return up
+
+
+def test_the_commands_of_the_first_tutorial_print_what_it_shows(first_queue: Up) -> None:
+    assert first_queue.status("/ready") == 200
+
+
+def test_the_commands_of_the_second_tutorial_print_what_it_shows(first_queue: Up, tmp_path: Path) -> None:
+    run("first-report.md", first_queue, tmp_path)
 
 
 def program(language: str, up: Up) -> str:
