@@ -109,5 +109,7 @@ async def test_a_lease_may_be_bound_from_when_the_delivery_began(make_engine: Ma
     assert await extended(got.handle, 43_190, 43_200) == "ok"
     assert await extended(hour_ago, 43_200, None) == await extended(timeless, 43_200, 43_200) == "ok"
     assert await extended(hour_ago, 43_200 - 3_700, 43_200) == "ok"
-    with pytest.raises(InvalidValue):
-        await extended(hour_ago, 43_200 - 3_500, 43_200)
+    assert await extended(hour_ago, 43_200 - 3_500, 43_200) == "invalid"
+    with pytest.raises(InvalidValue) as refused:
+        await engine.extend(BY, "q", [ExtendEntry(hour_ago, (43_200 - 3_500) * 1000, 43_200)], all_or_none=True)
+    assert refused.value.limit == 43_200
