@@ -100,7 +100,7 @@ class EngineSettings(Section):
     """Kafka, Redis, what is kept in each, and who may do what."""
 
     kafka_bootstrap: str = setting("127.0.0.1:9092", "Kafka's bootstrap servers, host:port[,host:port].")
-    redis_url: str = setting("redis://127.0.0.1:6379/0", "Redis: redis://[:password@]host:port/db, or unix:///path?db=n.")
+    redis_url: str = setting("redis://127.0.0.1:6379/0", "Redis: redis:// or (TLS) rediss://[user:password@]host:port/db, or unix:///path?db=n; options as in redis-py.")
     topic_prefix: str = setting(DEFAULT_PREFIX, "First part of every topic and Redis key.")
     auth: str = setting("open", "open (the claimed key id is the principal; loopback only) or required.", words=("open", "required"))
     secret: str = setting("leaseway-insecure-default", "Key of the MACs in handles and ids; same for all workers.", secret=True)
