@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from engine.runtime.failpoints import BadFailpoint, parse
 from schemas.topics import DEFAULT_PREFIX
+from state.address import BadAddress, redis_address
 
 PREFIX = "LEASEWAY_"
 
@@ -100,7 +101,10 @@ class EngineSettings(Section):
     """Kafka, Redis, what is kept in each, and who may do what."""
 
     kafka_bootstrap: str = setting("127.0.0.1:9092", "Kafka's bootstrap servers, host:port[,host:port].")
-    redis_url: str = setting("redis://127.0.0.1:6379/0", "Redis: redis:// or (TLS) rediss://[user:password@]host:port/db, or unix:///path?db=n; options as in redis-py.")
+    redis_url: str = setting(
+        "redis://127.0.0.1:6379/0",
+        "Redis: redis:// or (TLS) rediss://[user:password@]host:port/db, or unix:///path?db=n; options as in redis-py.",
+    )
     topic_prefix: str = setting(DEFAULT_PREFIX, "First part of every topic and Redis key.")
     auth: str = setting("open", "open (the claimed key id is the principal; loopback only) or required.", words=("open", "required"))
     secret: str = setting("leaseway-insecure-default", "Key of the MACs in handles and ids; same for all workers.", secret=True)
@@ -126,6 +130,10 @@ class EngineSettings(Section):
             parse(self.failpoints)
         except BadFailpoint as error:
             raise BadSetting(f"{variable_of('failpoints')}: {error}") from None
+        try:
+            redis_address(self.redis_url)
+        except BadAddress as error:
+            raise BadSetting(f"{variable_of('redis_url')}: {error}") from None
 
 
 # What the rest of the engine still imports.

@@ -7,6 +7,7 @@ the stack. It must not know how a setting is used.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from facade.config import Settings
 from facade.stack.settings import BROKER_PROPERTIES, REDIS_OPTIONS, replication
 
 MASK = "********"
+# In a URL: scheme://user:password@host.
+_PASSWORD = re.compile(r"(://[^/@:]*:).*@")
 
 STACK_VARIABLES = {
     "LW_JARS": "Folder of the jars (`broker/`, `spark/`). Default: `.cache/jars` of the checkout, else the user's cache folder.",
@@ -110,7 +113,9 @@ def _default(field: dataclasses.Field[Any]) -> str:
 
 
 def _shown(field: dataclasses.Field[Any], value: object) -> str:
-    return MASK if field.metadata["secret"] and value else str(value) or "(empty)"
+    if field.metadata["secret"] and value:
+        return MASK
+    return _PASSWORD.sub(rf"\1{MASK}@", str(value)) or "(empty)"
 
 
 def _code(text: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.settings import PREFIX
+from engine.settings import PREFIX, BadSetting
 from facade.cli import config
 from facade.cli.cli import COMMANDS, main
 from facade.config import Settings
@@ -46,6 +46,20 @@ def test_config_shows_values_and_origins_and_masks_secrets(capsys: pytest.Captur
     assert rows["LEASEWAY_HOST"] == ["127.0.0.1", "default"]
     assert rows["LEASEWAY_SECRET"] == [config.MASK, "environment"]
     assert "very-secret" not in text
+
+
+@pytest.mark.parametrize("url", ["redis://bob:pass@host:1/0", "rediss://:p@ss/word@host/0"])
+def test_config_masks_a_password_within_a_url(url: str) -> None:
+    text = config.current(Settings.read({"LEASEWAY_REDIS_URL": url}), {})
+
+    shown = next(line.split()[1] for line in text.splitlines() if line.startswith("LEASEWAY_REDIS_URL"))
+    assert shown == url.replace("pass" if "bob" in url else "p@ss/word", config.MASK)
+
+
+@pytest.mark.parametrize("url", ["http://x", "redis://h/0?colour=red", "rediss://h/0?ssl_ca_certs=/nope"])
+def test_a_redis_url_that_can_not_be_used_stops_the_start_in_one_line(url: str) -> None:
+    with pytest.raises(BadSetting, match=r"^LEASEWAY_REDIS_URL: "):
+        Settings.read({"LEASEWAY_REDIS_URL": url})
 
 
 def test_help_names_every_command_but_the_hidden_one(capsys: pytest.CaptureFixture[str]) -> None:
