@@ -16,7 +16,6 @@ from typing import Any, Self
 
 from engine.runtime.failpoints import BadFailpoint, parse
 from schemas.topics import DEFAULT_PREFIX
-from state.address import BadAddress, redis_address
 
 PREFIX = "LEASEWAY_"
 
@@ -130,6 +129,9 @@ class EngineSettings(Section):
             parse(self.failpoints)
         except BadFailpoint as error:
             raise BadSetting(f"{variable_of('failpoints')}: {error}") from None
+        # Here: redis-py takes 0.1 s to import, which `leaseway --help` need not wait for.
+        from state.address import BadAddress, redis_address
+
         try:
             redis_address(self.redis_url)
         except BadAddress as error:
