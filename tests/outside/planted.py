@@ -152,6 +152,11 @@ BROKEN: list[tuple[str, str, Callable[[], Plant]]] = [
         "a pause that was over nine seconds before",
         lambda: clean().fault("pause worker", 11, 30).all("q", "z", 12).add("loss", 39.5).got("q", "z", t0=45, count=2),
     ),
+    (
+        "settled",
+        "an ack two seconds before a worker stood still",
+        lambda: clean().all("q", "z", 10).fault("pause worker", 14.1, 30).add("loss", 20).got("q", "z", t0=45, count=2),
+    ),
     ("receive counts", "the same count twice", lambda: clean().send("q", "z", 10).got("q", "z", t0=11).got("q", "z", t0=17)),
     (
         "receive counts",
@@ -260,6 +265,11 @@ BENT: list[tuple[str, str, Callable[[], Plant]]] = [
         "settled",
         "an ack while a worker stood still until just before the loss",
         lambda: clean().fault("pause worker", 11, 30).all("q", "z", 12).add("loss", 35).got("q", "z", t0=45, count=2),
+    ),
+    (
+        "settled",
+        "an ack half a second before a worker stood still, through the loss",
+        lambda: clean().all("q", "z", 10).fault("pause worker", 12.6, 30).add("loss", 20).got("q", "z", t0=45, count=2),
     ),
     ("leases", "lent just before the loss", lambda: clean().send("q", "z", 10).got("q", "z", t0=11).add("loss", 11.5).got("q", "z", t0=13)),
     (

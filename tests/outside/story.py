@@ -15,8 +15,8 @@ from tests.outside.book import BROKEN, DONE, REFUSED, UNKNOWN, UNREACHED, Entry
 from tests.outside.lanes import Lane
 
 # docs/explanation/promises.md, "What bends": an ack, lease or count is forgotten by a loss of Redis
-# if it was answered within a second of it, or since another fault (Kafka, a worker) began that was
-# healed less than eight seconds before it.
+# if it was answered within a second of it, or from a second before another fault (Kafka, a worker)
+# that was healed less than eight seconds before it.
 LOSS_S, HEALED_S = 1.0, 8.0
 # How soon a worker may be expected to notice that a client has gone.
 UNNOTICED_S = 1.0
@@ -186,7 +186,7 @@ class Story:
             for fault in self.faults
             if ("kafka" in fault.name or "worker" in fault.name) and fault.begin < loss < fault.end + HEALED_S
         ]
-        return min([loss - LOSS_S, *away])
+        return min([loss, *away]) - LOSS_S
 
     def firm(self, copy: Copy, end: Act) -> bool:
         """Whether an ack that was answered as done certainly settled its message.
