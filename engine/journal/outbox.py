@@ -39,7 +39,7 @@ class Journal:
 
     def partition_of(self, unit: Unit) -> int:
         """Which partition has the entries of a unit."""
-        return zlib.crc32(f"{unit.incarnation}/{unit.partition}".encode()) % self._catalog.journal_partitions
+        return zlib.crc32(journal_key(unit)) % self._catalog.journal_partitions
 
     async def append(self, queue: str, unit: Unit, entries: list[JournalEntry]) -> None:
         """Appends one record. Raises LogUnavailable: the outcome is unknown."""
