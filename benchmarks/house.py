@@ -75,6 +75,7 @@ class Follower:
 
     def __init__(self) -> None:
         self.steps: list[str] = []
+        self._entered: set[FrameType] = set()
         self._prefix = str(ROOT / "engine")
 
     def _room(self, frame: FrameType | None) -> str | None:
@@ -89,11 +90,11 @@ class Follower:
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
         if event != "call" or not frame.f_code.co_filename.startswith(self._prefix):
             return
+        if frame in self._entered:  # a coroutine that goes on is entered anew: that is no step
+            return
+        self._entered.add(frame)
         room = self._room(frame)
         if room is None or room in NO_ROOMS or room == self._room(frame.f_back):
-            return
-        # A coroutine that goes on is entered anew by the loop: that is no step.
-        if frame.f_lasti > frame.f_code.co_firstlineno and frame.f_code.co_flags & 0x80 and frame.f_lasti > 4:
             return
         self.steps.append(room)
 
