@@ -70,7 +70,7 @@ async def fill(engine: Engine, queue: Queue, messages: int, size: int) -> None:
     await asyncio.gather(*(one(p, messages // len(queue.units)) for p in range(len(queue.units))))
 
 
-async def lend(engine: Engine, messages: int) -> list[str]:
+async def lease(engine: Engine, messages: int) -> list[str]:
     """Receives `messages`; their handles."""
     handles: list[str] = []
 
@@ -99,16 +99,16 @@ async def digest(engine: Engine, queue: Queue, but: tuple[int, int] | None = Non
     """SHA-256 of settled offsets, floor and deliveries of each unit, and how many of each; `but`
     (partition, offset) is passed over.
     """
-    text, settled_count, lent_count = hashlib.sha256(), 0, 0
+    text, settled_count, leased_in_all = hashlib.sha256(), 0, 0
     for unit in queue.units:
         (tag,) = (await engine.store.dump(unit, engine.catalog.generation, [0])).tags
         settled = (set(range(tag.cursor)) | tag.ahead) - tag.open.keys()
-        lent = [tag.deliveries[offset] for offset in sorted(tag.deliveries) if (unit.partition, offset) != but]
+        leased = [tag.deliveries[offset] for offset in sorted(tag.deliveries) if (unit.partition, offset) != but]
         floor = next(n for n in itertools.count() if n not in settled)
-        text.update(json.dumps([floor, sorted(settled), [astuple(d) for d in lent]]).encode())
+        text.update(json.dumps([floor, sorted(settled), [astuple(d) for d in leased]]).encode())
         settled_count += len(settled)
-        lent_count += len(lent)
-    return text.hexdigest(), settled_count, lent_count
+        leased_in_all += len(leased)
+    return text.hexdigest(), settled_count, leased_in_all
 
 
 async def journaled(engine: Engine, queue: Queue) -> None:
@@ -159,7 +159,7 @@ async def measure(services: Services, options: argparse.Namespace) -> dict[str, 
         began = time.perf_counter()
         await fill(engine, queue, options.messages, options.bytes)
         filled = time.perf_counter()
-        handles = await lend(engine, options.acked * 2)
+        handles = await lease(engine, options.acked * 2)
         rest = random.Random(1)
         rest.shuffle(handles)
         await ack(engine, handles[: options.acked])
@@ -167,14 +167,14 @@ async def measure(services: Services, options: argparse.Namespace) -> dict[str, 
         await journaled(engine, queue)
         if not options.no_snapshot:
             await engine.parts.base.snapshots.run_once()
-        before, settled, lent = await digest(engine, queue)
+        before, settled, leased = await digest(engine, queue)
         client = redis.Redis.from_url(services.redis_url)
         client.flushall()
         flushed = time.perf_counter()
         (first, answered), (_, restored) = await asyncio.gather(timed(until_answered(engine)), timed(until_restored(engine)))
         report = await verified(engine)
         verified_at = time.perf_counter()
-        after, settled_after, lent_after = await digest(engine, queue, but=first)
+        after, settled_after, leased_after = await digest(engine, queue, but=first)
     finally:
         await engine.stop()
     return {
@@ -185,7 +185,7 @@ async def measure(services: Services, options: argparse.Namespace) -> dict[str, 
         "filled_s": round(filled - began, 1),
         "lent_and_acked_s": round(prepared - filled, 1),
         "settled_before_after": [settled, settled_after],
-        "open_deliveries_before_after": [lent, lent_after],
+        "open_deliveries_before_after": [leased, leased_after],
         "first_receive_answered_s": round(answered - flushed, 2),
         "all_units_restored_s": round(restored - flushed, 2),
         "verified_clean_s": round(verified_at - flushed, 2) if not report.differences and not report.left_out else report.differences[:5],
@@ -196,7 +196,7 @@ async def measure(services: Services, options: argparse.Namespace) -> dict[str, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=1_000_000)
-    parser.add_argument("--acked", type=int, default=200_000, help="twice as many are lent first")
+    parser.add_argument("--acked", type=int, default=200_000, help="twice as many are leased first")
     parser.add_argument("--bytes", type=int, default=1_000, help="size of a body")
     parser.add_argument("--no-snapshot", action="store_true", help="rebuild from the journal alone, which is the slower way")
     options = parser.parse_args()

@@ -24,7 +24,7 @@ PARTITIONS = 4
 SHARES = {"orders": 0.7, "mails": 0.2, "bills": 0.1}
 SENDERS = ("alice", "bob", "carol")
 DAY_MS = 86_400_000
-BLOCK = 200  # Messages of a unit that are lent and settled together in one record of the journal.
+BLOCK = 200  # Messages of a unit that are leased and settled together in one record of the journal.
 DEAD_SHARE, AGAIN_SHARE = 0.01, 0.24
 LEASE_MS = 30_000
 

@@ -227,7 +227,7 @@ class Engine:
         lease_ms: int | None,
         attempt: str | None = None,
     ) -> list[Delivery]:
-        """Lends up to `max` messages; waits up to `wait_ms` for the first. None = the queue's
+        """Leases up to `max` messages; waits up to `wait_ms` for the first. None = the queue's
         settings. Raises Overloaded, TooManyInFlight.
 
         `attempt` names a receive of a FIFO queue: repeated, it is answered as before
@@ -241,16 +241,16 @@ class Engine:
                 return again
         if wait_ms != 0 and self._wait_lists.waiting >= MAX_LONG_POLLS:
             raise Overloaded("too many receives are waiting here")
-        lent = await self._receiver.receive(found, at, max, wait_ms, lease_ms)
-        if attempt is not None and lent and found.record.fifo:
-            self._attempts.keep(found, at, by.id, attempt, lent)
-        return lent
+        deliveries = await self._receiver.receive(found, at, max, wait_ms, lease_ms)
+        if attempt is not None and deliveries and found.record.fifo:
+            self._attempts.keep(found, at, by.id, attempt, deliveries)
+        return deliveries
 
-    def undelivered(self, lent: Sequence[Delivery]) -> None:
-        """No answer carried what one receive has lent: it is given back as if it had not been lent.
+    def undelivered(self, deliveries: Sequence[Delivery]) -> None:
+        """No answer carried what one receive has leased: it is given back as if it never was.
         Returns at once.
         """
-        self._receiver.undelivered(lent)
+        self._receiver.undelivered(deliveries)
 
     # Verbs on handles answer each by itself. `all_or_none`: instead they raise what is wrong with
     # the first handle that is INVALID, and change nothing.

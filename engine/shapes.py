@@ -110,7 +110,7 @@ class Sent(Struct, frozen=True, gc=False):
 
 
 class Delivery(Struct, frozen=True, gc=False):
-    """A message lent to the caller until `next_visible_at_ms`."""
+    """A message leased to the caller until `next_visible_at_ms`."""
 
     id: str
     handle: str

@@ -98,16 +98,16 @@ def _handle_head(secret: bytes, version: int, incarnation: str, partition: int, 
     return head, seen.copy
 
 
-def handles_of(secret: bytes, incarnation: str, partition: int, tag: int, nonce: int, lent_at_ms: int) -> Callable[[int], str]:
+def handles_of(secret: bytes, incarnation: str, partition: int, tag: int, nonce: int, leased_at_ms: int) -> Callable[[int], str]:
     """What gives an offset its handle, for all that one receive has leased. Both raise ValueError
     for a part out of its range (our fault).
     """
-    version = 2 if lent_at_ms else 1
+    version = 2 if leased_at_ms else 1
     try:
         head, copy = _handle_head(secret, version, incarnation, partition, tag)
-        tail = nonce.to_bytes(_NONCE_BYTES) + lent_at_ms.to_bytes(_TIME_BYTES[version])
+        tail = nonce.to_bytes(_NONCE_BYTES) + leased_at_ms.to_bytes(_TIME_BYTES[version])
     except (LayoutError, OverflowError) as fault:
-        raise ValueError(f"partition {partition}, tag {tag}, nonce {nonce}, time {lent_at_ms}: one does not fit into a handle") from fault
+        raise ValueError(f"partition {partition}, tag {tag}, nonce {nonce}, time {leased_at_ms}: one does not fit into a handle") from fault
 
     def text(offset: int) -> str:
         try:
@@ -160,8 +160,8 @@ class Handle(Struct, frozen=True, gc=False):
     """One delivery: the address, the number of the `tag` (16 bits) and the `nonce` of the lease (64
     bits); offset below 2**48.
 
-    `lent_at_ms` is when it began (epoch milliseconds below 2**48), 0 = unknown: handles had no time
-    once.
+    `leased_at_ms` is when it began (epoch milliseconds below 2**48), 0 = unknown: handles had no
+    time once.
     """
 
     incarnation: str
@@ -169,13 +169,13 @@ class Handle(Struct, frozen=True, gc=False):
     tag: int
     offset: int
     nonce: int
-    lent_at_ms: int = 0
+    leased_at_ms: int = 0
 
     def text(self, secret: bytes) -> str:
         """The handle: 52 URL-safe characters, without a time 44. Raises ValueError if a part is out
         of its range (our fault).
         """
-        return handles_of(secret, self.incarnation, self.partition, self.tag, self.nonce, self.lent_at_ms)(self.offset)
+        return handles_of(secret, self.incarnation, self.partition, self.tag, self.nonce, self.leased_at_ms)(self.offset)
 
     @classmethod
     def parse(cls, text: str, secret: bytes) -> Handle:
@@ -187,7 +187,7 @@ class Handle(Struct, frozen=True, gc=False):
             raise BadIdentity("not a handle: wrong length")
         try:
             raw = a2b_base64(text.encode().translate(_FROM_URL), strict_mode=True)
-            version, incarnation, partition, tag, offset, nonce, lent_at_ms, mac = form[1](raw)
+            version, incarnation, partition, tag, offset, nonce, leased_at_ms, mac = form[1](raw)
         except (UnicodeEncodeError, Base64Error):
             raise BadIdentity("not a handle: not URL-safe base64") from None
         except LayoutError:
@@ -198,4 +198,4 @@ class Handle(Struct, frozen=True, gc=False):
         hasher.update(raw[:-_MAC_BYTES])
         if not compare_digest(mac, hasher.digest()):
             raise BadIdentity("not a handle of this installation")
-        return cls(incarnation.hex(), partition, tag, int.from_bytes(offset), nonce, int.from_bytes(lent_at_ms))
+        return cls(incarnation.hex(), partition, tag, int.from_bytes(offset), nonce, int.from_bytes(leased_at_ms))

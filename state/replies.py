@@ -89,7 +89,7 @@ class Received(Struct, frozen=True):
     """Answer of a receive; all of `leased` share `nonce`. `head_ms`: since when the next message of
     this unit is visible, or from when on; `wait_ms` until then; None = there is none.
 
-    `lent`: how many of `open` are; of a few it is not counted (include/leased.lua). `hungry`:
+    `in_flight`: how many of `open` are; of a few it is not counted (include/leased.lua). `hungry`:
     nothing more is free now, so the window takes more than bodies for, if the log has more.
     """
 
@@ -99,7 +99,7 @@ class Received(Struct, frozen=True):
     head_ms: int | None
     cursor: int
     open: int
-    lent: int
+    in_flight: int
     hungry: bool
     leased: list[Leased]
     dying: list[Dying]
@@ -109,14 +109,14 @@ class Probed(Struct, frozen=True):
     """A look at a unit under a tag: when its next message is due, cursor, what it holds, seen
     (FIFO), since when the first are visible.
 
-    `wait_ms`, `head_ms`, `lent` and `hungry` as in `Received`.
+    `wait_ms`, `head_ms`, `in_flight` and `hungry` as in `Received`.
     """
 
     wait_ms: int | None
     head_ms: int | None
     cursor: int
     open: int
-    lent: int
+    in_flight: int
     bodies: int
     bytes: int
     seen: int

@@ -84,7 +84,7 @@ def _received(reply: list[Any]) -> Received:
         head_ms=None if head_ms < 0 else head_ms,
         cursor=cursor,
         open=open_count,
-        lent=leased_count,
+        in_flight=leased_count,
         hungry=bool(hungry),
         leased=leased,
         dying=[_dying(dying[i : i + 7]) for i in range(0, len(dying), 7)] if dying else [],

@@ -2,7 +2,8 @@
 (what every change should pass, in minutes).
 
 Most tests wait for something, so three groups take less time than one after the other. Each group
-is a process of its own with a Kafka and a Redis of its own. Options for all: PYTEST_ADDOPTS.
+is a process of its own with a Kafka and a Redis of its own. What failed is printed once more at the
+end: three outputs in one are long. Options for all: PYTEST_ADDOPTS.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+# As much of a failure as its line at the end has.
+WIDTH = 400
 # Where the clients of SQS speak its older protocol, or are programs that fetch and build for long.
 SLOW_CLIENTS = ("query_client", "kombu", "celery", "watermill", "aws_cli", "consumer", "dramatiq")
 TIERS = {
@@ -45,6 +48,7 @@ class Group:
         # One cache of what has failed last can't have three writers.
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=30", *options]
         self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.failures: list[str] = []
         self._printer = threading.Thread(target=self._print, name=name)
         self._printer.start()
 
@@ -52,6 +56,8 @@ class Group:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             print(f"{self._name}: {line}", end="", flush=True)
+            if line.startswith(("FAILED ", "ERROR ")):  # pytest's short summary
+                self.failures.append(f"{self._name}: {line.strip()[:WIDTH]}")
 
     def end(self) -> int:
         """Waits for the process; its exit status. Ctrl-C reaches it too: it ends what it began."""
@@ -69,7 +75,9 @@ def main() -> int:
         print(f"usage: python -m tests.tiers {'|'.join(TIERS)}", file=sys.stderr)
         return 2
     groups = [Group(name, options) for name, options in TIERS[sys.argv[1]].items()]
-    return max([group.end() for group in groups])
+    statuses = [group.end() for group in groups]
+    print(*(failure for group in groups for failure in group.failures), sep="\n", flush=True)
+    return max(statuses)
 
 
 if __name__ == "__main__":

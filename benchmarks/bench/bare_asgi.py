@@ -2,8 +2,8 @@
 for the load generator.
 
 What Leaseway takes beyond it is what Leaseway does; what it takes itself is HTTP and JSON in
-Python. `servers` starts it with the very settings of Leaseway's workers. It forgets what was lent;
-it must not be used for anything else.
+Python. `servers` starts it with the very settings of Leaseway's workers. It forgets what was
+leased; it must not be used for anything else.
 """
 
 from __future__ import annotations

@@ -80,12 +80,12 @@ def _backlog(stand: Stand, step: int) -> list[Load]:
 
 
 def _in_flight(stand: Stand, step: int) -> list[Load]:
-    stand.queue_once("lent", WIDE)
-    fill.send(stand.port, "lent", step - stand.have)
-    fill.lend(stand.port, "lent", step - stand.have)
+    stand.queue_once("leased", WIDE)
+    fill.send(stand.port, "leased", step - stand.have)
+    fill.lease(stand.port, "leased", step - stand.have)
     stand.have = step
-    fill.check(stand.endpoint, "lent", "leased", step)
-    return [Load(("lent",))]
+    fill.check(stand.endpoint, "leased", "leased", step)
+    return [Load(("leased",))]
 
 
 def _delayed(stand: Stand, step: int) -> list[Load]:

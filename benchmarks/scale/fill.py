@@ -1,5 +1,5 @@
-"""Brings a service to a state: queues, tags, stored, lent and delayed messages; and asks whether it
-is there.
+"""Brings a service to a state: queues, tags, stored, leased and delayed messages; and asks whether
+it is there.
 
 Neighbours: `dimensions` says what to bring. It must not know what is measured.
 """
@@ -12,14 +12,14 @@ import time
 from typing import Any
 
 from benchmarks.backlog import in_threads
-from benchmarks.scale.load import LENT
+from benchmarks.scale.load import LEASED
 from benchmarks.scale.wire import Broken, Wire, request
 from tests.acceptance.traffic import Client
 
 BATCH = 100
 BODY = "x" * 100
 THREADS = 4
-# The longest there is: nothing that is lent here comes back while others are measured.
+# The longest there is: nothing that is leased here comes back while others are measured.
 LEASE_S = 12 * 3600
 DELAY_S = 3600
 PATIENCE_S = 30.0
@@ -62,7 +62,7 @@ def send(port: int, queue: str, count: int, *, delay_s: int = 0) -> None:
     _in_threads(work)
 
 
-def lend(port: int, queue: str, count: int) -> None:
+def lease(port: int, queue: str, count: int) -> None:
     """Receives `count` messages and keeps them. Raises Unreachable."""
     shares = [len(range(number, count, THREADS)) for number in range(THREADS)]
 
@@ -71,11 +71,11 @@ def lend(port: int, queue: str, count: int) -> None:
         with contextlib.closing(Wire(port)) as wire:
             while left:
                 asked = {"max": min(BATCH, left), "wait_seconds": 1, "lease_seconds": LEASE_S}
-                got = len(LENT.decode(_patiently(wire, request(f"/v1/queues/{queue}/receive", asked))).messages)
+                got = len(LEASED.decode(_patiently(wire, request(f"/v1/queues/{queue}/receive", asked))).messages)
                 left -= got
                 last = time.perf_counter() if got else last
                 if time.perf_counter() - last > PATIENCE_S:
-                    raise Unreachable(f"no message came for {PATIENCE_S:.0f} s with {left:,} of {shares[number]:,} still to be lent")
+                    raise Unreachable(f"no message came for {PATIENCE_S:.0f} s with {left:,} of {shares[number]:,} still to be leased")
 
     _in_threads(work)
 

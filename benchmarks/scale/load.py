@@ -30,7 +30,7 @@ class _Lent(msgspec.Struct):
     handle: str
 
 
-class Lent(msgspec.Struct):
+class Leased(msgspec.Struct):
     """What is read of a receive's answer."""
 
     messages: list[_Lent]
@@ -44,7 +44,7 @@ class _Results(msgspec.Struct):
     results: list[_Done]
 
 
-LENT: msgspec.json.Decoder[Lent] = msgspec.json.Decoder(Lent)
+LEASED: msgspec.json.Decoder[Leased] = msgspec.json.Decoder(Leased)
 _RESULTS: msgspec.json.Decoder[_Results] = msgspec.json.Decoder(_Results)
 
 
@@ -105,7 +105,7 @@ class _Loop:
         self._ask(verbs.send)
         for receive in verbs.receives:
             answer = self._ask(receive)
-            handles = [message.handle for message in LENT.decode(answer).messages] if answer else []
+            handles = [message.handle for message in LEASED.decode(answer).messages] if answer else []
             if handles and (answer := self._ask(request(verbs.ack_path, {"handles": handles}))):
                 self.tally.acked += sum(done.status == "ok" for done in _RESULTS.decode(answer).results)
 

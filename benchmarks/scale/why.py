@@ -67,7 +67,7 @@ WHY: dict[str, dict[str, str]] = {
         "CPU ms: kafka": _SNAPSHOTS,
         "CPU ms: all": "Redis' file, and these snapshots.",
         "msg/s": "what CPU goes to Redis' file and to snapshots is not there for messages: two cores, both busy.",
-        "Redis commands": "one HSTRLEN more: while a window is half full, what is lent gives up its body, and its ack looks for one.",
+        "Redis commands": "one HSTRLEN more: while a window is half full, what is leased gives up its body, and its ack looks for one.",
     },
     "delayed": {
         "Redis MiB": f"{_OPEN}{MAX_OPEN:,} in a partition under a tag.",

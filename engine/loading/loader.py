@@ -84,7 +84,7 @@ class Loader:
         records again and again.
         """
         bounds = self._parts.bounds
-        kept = look.open - look.lent
+        kept = look.open - look.in_flight
         if kept >= MAX_OPEN:
             return False
         if look.hungry:

@@ -139,7 +139,7 @@ class UnitOwner:
         not at the next look.
         """
         loader = self.owned.get(queue.units[partition])
-        kept = seen.open - seen.lent
+        kept = seen.open - seen.in_flight
         low = kept * 2 < self._parts.bounds.messages or (seen.hungry and kept < MAX_OPEN)
         if loader is not None and seen.cursor < loader.end and low and not loader.stalled:
             self._load_if_short(loader)

@@ -43,11 +43,11 @@ class Attempts:
         self._leases = leases
         self._kept: dict[_Key, tuple[float, list[Delivery]]] = {}
 
-    def keep(self, queue: Queue, tag: TagRecord, by: str, attempt: str, lent: Sequence[Delivery]) -> None:
+    def keep(self, queue: Queue, tag: TagRecord, by: str, attempt: str, deliveries: Sequence[Delivery]) -> None:
         """Remembers what an attempt was answered with."""
         key = (queue.incarnation, tag.id, by, attempt)
         self._kept.pop(key, None)
-        self._kept[key] = (time.monotonic() + KEPT_S, [msgspec.structs.replace(one, message=_NO_BODY) for one in lent])
+        self._kept[key] = (time.monotonic() + KEPT_S, [msgspec.structs.replace(one, message=_NO_BODY) for one in deliveries])
         self._forget()
 
     def _forget(self) -> None:
@@ -63,8 +63,8 @@ class Attempts:
         """
         self._forget()
         key = (queue.incarnation, tag.id, by, attempt)
-        end, lent = self._kept.get(key, (0.0, []))
-        whole = await self._with_messages(queue, lent) if lent and await self._untouched(queue, tag, lent) else []
+        end, deliveries = self._kept.get(key, (0.0, []))
+        whole = await self._with_messages(queue, deliveries) if deliveries and await self._untouched(queue, tag, deliveries) else []
         if not whole:
             self._kept.pop(key, None)
             return []
@@ -80,9 +80,9 @@ class Attempts:
         self._kept[key] = (end, [msgspec.structs.replace(one, message=_NO_BODY) for one in answer])
         return answer
 
-    async def _untouched(self, queue: Queue, tag: TagRecord, lent: Sequence[Delivery]) -> bool:
-        """Whether each message is still lent by the very delivery, until the very time."""
-        for partition, mine in _by_partition(lent).items():
+    async def _untouched(self, queue: Queue, tag: TagRecord, deliveries: Sequence[Delivery]) -> bool:
+        """Whether each message is still leased by the very delivery, until the very time."""
+        for partition, mine in _by_partition(deliveries).items():
             unit, offsets = queue.units[partition], [one.offset for one in mine]
             states = await self._window.call(queue, lambda g, u=unit, o=offsets: self._store.states(u, g, tag.id, o))  # type: ignore[misc]
             for one, now in zip(mine, states, strict=True):
@@ -90,20 +90,20 @@ class Attempts:
                     return False
         return True
 
-    async def _with_messages(self, queue: Queue, lent: Sequence[Delivery]) -> list[Delivery]:
+    async def _with_messages(self, queue: Queue, deliveries: Sequence[Delivery]) -> list[Delivery]:
         """The deliveries with their messages, from Kafka; none when one is gone."""
         messages: dict[tuple[int, int], Message] = {}
-        for partition, mine in _by_partition(lent).items():
+        for partition, mine in _by_partition(deliveries).items():
             records = await self._log.read_at(queue.topic, partition, [one.offset for one in mine])
             messages.update({(partition, offset): decode_message(record.value, record.headers) for offset, record in records.items()})
-        if any((one.partition, one.offset) not in messages for one in lent):
+        if any((one.partition, one.offset) not in messages for one in deliveries):
             return []
-        return [msgspec.structs.replace(one, message=messages[one.partition, one.offset]) for one in lent]
+        return [msgspec.structs.replace(one, message=messages[one.partition, one.offset]) for one in deliveries]
 
 
-def _by_partition(lent: Sequence[Delivery]) -> dict[int, list[Delivery]]:
+def _by_partition(deliveries: Sequence[Delivery]) -> dict[int, list[Delivery]]:
     parts: dict[int, list[Delivery]] = {}
-    for one in lent:
+    for one in deliveries:
         parts.setdefault(one.partition, []).append(one)
     return parts
 

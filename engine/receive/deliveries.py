@@ -1,9 +1,9 @@
-"""Messages that a receive has lent: with their bodies to the caller, or back when no answer carries
-them.
+"""Messages that a receive has leased: with their bodies to the caller, or back when no answer
+carries them.
 
 A delivery that no answer carried is no delivery: it is uncounted, and its message is again where it
 was. A body that can't be read makes its message rest for a second, so that a receive goes on to
-others. Neighbours: `receiver.py` lends, and starts what must not wait; `returns.py` gives back.
+others. Neighbours: `receiver.py` leases, and starts what must not wait; `returns.py` gives back.
 Must not know who waits.
 """
 
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 _sent_at = operator.attrgetter("sent_at_ms")
 # A body that has not come from Kafka by then does not come.
 READ_S = 6.0
-# Meanwhile no lease of that receive must end: the message would be lent again, or die, before
+# Meanwhile no lease of that receive must end: the message would be leased again, or die, before
 # anybody had it.
 HOLD_MS = 10_000
 # An answer waits so long at most for what is given back before it.
@@ -50,7 +50,7 @@ ANSWER_S = 1.0
 
 
 def as_sent(queue: Queue, deliveries: list[Delivery]) -> list[Delivery]:
-    """What several partitions of a standard queue have lent, in the order in which it was sent;
+    """What several partitions of a standard queue have leased, in the order in which it was sent;
     each one's is in its order already.
     """
     if not queue.record.fifo:
@@ -60,7 +60,7 @@ def as_sent(queue: Queue, deliveries: list[Delivery]) -> list[Delivery]:
 
 @dataclass
 class _Part:
-    """What one partition has lent of a receive, and what became of it: `made`, or `ended`
+    """What one partition has leased of a receive, and what became of it: `made`, or `ended`
     (expired), or left, for there is a `fault`.
     """
 
@@ -92,13 +92,13 @@ class Deliveries:
         self._returns = returns
         self._start = start
 
-    def from_memory(self, queue: Queue, tag: TagRecord, lent: Sequence[tuple[int, Received]]) -> list[Delivery] | None:
-        """What receives of partitions have lent, if its bodies are in the window or kept here; None
-        = ask `complete`, for each.
+    def from_memory(self, queue: Queue, tag: TagRecord, leases: Sequence[tuple[int, Received]]) -> list[Delivery] | None:
+        """What receives of partitions have leased, if its bodies are in the window or kept here;
+        None = ask `complete`, for each.
         """
         made: list[Delivery] = []
         try:
-            for partition, received in lent:
+            for partition, received in leases:
                 found = self._bodies.bodies_of(queue, partition, received.leased, _NO_RECORDS)
                 for leased, one in zip(received.leased, found, strict=True):
                     if one is None or (leased.count > 1 and not leased.packed):
@@ -106,18 +106,18 @@ class Deliveries:
                 made += self._build(queue, tag, partition, received, found)
         except Exception:
             return None  # `complete` says what is wrong
-        return as_sent(queue, made) if len(lent) > 1 else made
+        return as_sent(queue, made) if len(leases) > 1 else made
 
     async def complete(
-        self, queue: Queue, tag: TagRecord, lent: Sequence[tuple[int, Received]], lease_ms: int | None
+        self, queue: Queue, tag: TagRecord, leases: Sequence[tuple[int, Received]], lease_ms: int | None
     ) -> tuple[list[Delivery], dict[int, Exception]]:
-        """What a receive has lent for `lease_ms`, with bodies (from Kafka where neither window nor
-        worker has them).
+        """What a receive has leased for `lease_ms`, with bodies (from Kafka where neither window
+        nor worker has them).
 
         What can't be delivered is given back; of each partition that has such, the error says why.
         Raises nothing.
         """
-        parts = [_Part(partition, received, self._bodies.missing(queue, partition, received.leased)) for partition, received in lent]
+        parts = [_Part(partition, received, self._bodies.missing(queue, partition, received.leased)) for partition, received in leases]
         if any(part.missing for part in parts):
             # All of them: none is delivered before the slowest read has ended.
             await self._each(queue, parts, lambda part: self._hold(queue, tag, part))
@@ -146,10 +146,10 @@ class Deliveries:
 
     async def _hold(self, queue: Queue, tag: TagRecord, part: _Part) -> None:
         """Makes leases longer that might end before the bodies have come."""
-        lent = part.received
-        part.held = {one.offset for one in lent.leased if one.deadline_ms - lent.now_ms < HOLD_MS}
+        received = part.received
+        part.held = {one.offset for one in received.leased if one.deadline_ms - received.now_ms < HOLD_MS}
         if part.held:
-            entries = [(offset, lent.nonce, HOLD_MS) for offset in part.held]
+            entries = [(offset, received.nonce, HOLD_MS) for offset in part.held]
             await self._window.call(queue, lambda g: self._store.extend(queue.units[part.partition], g, tag.id, entries))
 
     async def _make(self, queue: Queue, tag: TagRecord, part: _Part) -> None:
@@ -173,7 +173,7 @@ class Deliveries:
         await self._drop_expired(queue, tag, part)
 
     def _build(self, queue: Queue, tag: TagRecord, partition: int, received: Received, found: Sequence[Found | None]) -> list[Delivery]:
-        """Deliveries of what was lent, as far as it was `found`."""
+        """Deliveries of what was leased, as far as it was `found`."""
         secret, incarnation, fifo = self._ids.secret, queue.incarnation, queue.record.fifo
         id_of = ids_of(secret, incarnation, partition)
         handle_of = handles_of(secret, incarnation, partition, tag.id, received.nonce, received.now_ms)
@@ -221,7 +221,7 @@ class Deliveries:
             part.made = [d for d in part.made if d.offset not in late]
 
     async def _own_leases(self, queue: Queue, tag: TagRecord, part: _Part, lease_ms: int | None) -> None:
-        """A message's own lease is in its record: the window lent for the queue's where it had
+        """A message's own lease is in its record: the window leased for the queue's where it had
         none. What was held gets its lease now.
         """
         lengths: dict[int, int] = {}

@@ -287,9 +287,9 @@ def _too_long(entry: ExtendEntry, handle: Handle) -> InvalidValue | None:
     """Why the lease may not end so late. Clocks of ours and of Redis are close enough for a bound
     of hours; a handle without a time is not bound.
     """
-    if entry.in_all_s is None or not handle.lent_at_ms:
+    if entry.in_all_s is None or not handle.leased_at_ms:
         return None
-    so_far_s = max(0, now_ms() - handle.lent_at_ms) // 1000
+    so_far_s = max(0, now_ms() - handle.leased_at_ms) // 1000
     if so_far_s + entry.lease_ms / 1000 <= entry.in_all_s:
         return None
     return InvalidValue(

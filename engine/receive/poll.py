@@ -12,6 +12,8 @@ import collections
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+import msgspec
+
 from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable, TooManyInFlight
 from engine.receive.waiters import FOREVER, MAX_PER_CALL, WaitList
@@ -23,8 +25,8 @@ from schemas.records import TagRecord
 from state.replies import Dying, Probed, Received
 from state.store import Store
 
-# What a partition is asked for at least, when several are asked at once: a call that lends five
-# costs little more than one that lends one. Much more, and a quiet partition would wait for its
+# What a partition is asked for at least, when several are asked at once: a call that leases five
+# costs little more than one that leases one. Much more, and a quiet partition would wait for its
 # turn behind busy ones while consumers come in waves.
 SHARE = 5
 # A caller that is alone gets the oldest messages of all partitions. Sends stay in a partition for a
@@ -32,13 +34,24 @@ SHARE = 5
 # others have. Else this many partitions are merged; then it takes what each has.
 MERGED = 8
 
-# What partitions have lent, each as its call answered.
+# What partitions have leased, each as its call answered.
 Leases: TypeAlias = list[tuple[int, Received]]
 Move: TypeAlias = Callable[[Queue, TagRecord, int, Sequence[Dying]], object]
 
 
+class Poll(msgspec.Struct, eq=False):
+    """One poll of a tag's partitions: what it has leased so far, and which partitions it asked."""
+
+    queue: Queue
+    tag: TagRecord
+    line: WaitList
+    lease_ms: int | None
+    leases: Leases = msgspec.field(default_factory=list)
+    asked: set[int] = msgspec.field(default_factory=set)
+
+
 class Poller:
-    """Lends what is due. `move` is told of what is dying instead; any number of tasks may sweep at
+    """Leases what is due. `move` is told of what is dying instead; any number of tasks may poll at
     once.
     """
 
@@ -71,9 +84,10 @@ class Poller:
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
+        poll = Poll(queue, tag, line, lease_ms)
         left = max
-        if sum(line.lent) + left > MAX_IN_FLIGHT:
-            left = min(left, await self._room(queue, tag, line))
+        if sum(line.in_flight) + left > MAX_IN_FLIGHT:
+            left = min(left, await self._room(poll))
         line.over = 0
         partitions = len(line.due)
         order = [(line.turn + 1 + i) % partitions for i in range(partitions)]
@@ -81,192 +95,145 @@ class Poller:
             order = line.awake(order, began)
         few = -(-left // SHARE)
         line.turn = (line.turn + few) % partitions
-        lent: Leases = []
-        asked: set[int] = set()
         if callers > 1:
-            left -= await self._shared(queue, tag, line, order, left, few, lease_ms, lent, asked)
+            left -= await self._shared(poll, order, left, few)
         due = line.oldest(order, loop.time()) if left > 0 else []
         if len(due) == 1:
-            asked.update(due)
+            poll.asked.update(due)
             try:
-                left -= await self._receive_one(queue, tag, line, due[0], left, lease_ms, lent)
+                left -= await self._receive_one(poll, due[0], left)
             except Exception:
-                if not lent:
+                if not poll.leases:
                     raise
         elif due:
-            left -= await self._in_order(queue, tag, line, order, left, lease_ms, lent, asked, exact=callers == 1)
-        if not lent and line.rests:
+            left -= await self._in_order(poll, order, left, exact=callers == 1)
+        if not poll.leases and line.rests:
             raise LogUnavailable(f"Kafka does not give the bodies of messages in queue {queue.name!r}")
-        if lent or not everywhere:
-            return lent
-        rest = [p for p in order if p not in asked]
-        await self._ask_when(queue, tag, line, rest)
-        await self._in_order(queue, tag, line, rest, left, lease_ms, lent, asked, exact=True)
+        if poll.leases or not everywhere:
+            return poll.leases
+        rest = [p for p in order if p not in poll.asked]
+        await self._ask_when(poll, rest)
+        await self._in_order(poll, rest, left, exact=True)
         line.looked_at = began
-        return lent
+        return poll.leases
 
-    async def _shared(
-        self,
-        queue: Queue,
-        tag: TagRecord,
-        line: WaitList,
-        order: Sequence[int],
-        max: int,
-        few: int,
-        lease_ms: int | None,
-        lent: Leases,
-        asked: set[int],
-    ) -> int:
+    async def _shared(self, poll: Poll, order: Sequence[int], max: int, few: int) -> int:
         """For several callers: asks the `few` partitions with the oldest messages, then all others
-        at once, each for its share; adds them to `asked` and says how many were leased.
+        at once, each for its share; says how many were leased.
         """
         now, left = asyncio.get_running_loop().time(), max
-        for most in (few, len(line.due)):
-            some = line.oldest([p for p in order if p not in asked], now)[:most]
-            asked.update(some)
+        for most in (few, len(poll.line.due)):
+            some = poll.line.oldest([p for p in order if p not in poll.asked], now)[:most]
+            poll.asked.update(some)
             if left > 0 and some:
                 share, more = divmod(left, len(some))
-                shares = {p: share + (n < more) for n, p in enumerate(some) if share or n < more}
-                left -= await self._receive_some(queue, tag, line, shares, lease_ms, lent)
+                left -= await self._receive_some(poll, {p: share + (n < more) for n, p in enumerate(some) if share or n < more})
         return max - left
 
-    async def _room(self, queue: Queue, tag: TagRecord, line: WaitList) -> int:
-        """How many more may be lent. Raises TooManyInFlight."""
-        await self._ask_when(queue, tag, line, range(len(line.due)))
-        lent = sum(line.lent)
-        if lent >= MAX_IN_FLIGHT:
-            line.over = lent
+    async def _room(self, poll: Poll) -> int:
+        """How many more may be leased. Raises TooManyInFlight."""
+        line = poll.line
+        await self._ask_when(poll, range(len(line.due)))
+        leased = sum(line.in_flight)
+        if leased >= MAX_IN_FLIGHT:
+            line.over = leased
             self._counters.count("receives_over_limit_total")
-            raise too_many(queue, lent, waited=False)
-        return MAX_IN_FLIGHT - lent
+            raise too_many(poll.queue, leased, waited=False)
+        return MAX_IN_FLIGHT - leased
 
-    async def _in_order(
-        self,
-        queue: Queue,
-        tag: TagRecord,
-        line: WaitList,
-        order: Sequence[int],
-        max: int,
-        lease_ms: int | None,
-        lent: Leases,
-        asked: set[int],
-        *,
-        exact: bool,
-    ) -> int:
-        """Asks partitions that may have something, as long as messages are wanted, and adds them to
-        `asked`; says how many were lent.
+    async def _in_order(self, poll: Poll, order: Sequence[int], max: int, *, exact: bool) -> int:
+        """Asks partitions that may have something, as long as messages are wanted; says how many
+        were leased.
 
-        `exact`: the oldest messages of all, but of a FIFO queue, for groups of different partitions
-        have no order.
+        `exact`: the oldest messages of all, except of a FIFO queue, for groups of different
+        partitions have no order.
         """
         loop = asyncio.get_running_loop()
         left = max
-        if exact and not queue.record.fifo:
+        if exact and not poll.queue.record.fifo:
             try:
-                left -= await self._exactly(queue, tag, line, order, left, lease_ms, lent, asked)
+                left -= await self._exactly(poll, order, left)
             except Exception:
-                if not lent:
+                if not poll.leases:
                     raise
-        for p in line.oldest(order, loop.time()):
+        for p in poll.line.oldest(order, loop.time()):
             if left > 0:
-                asked.add(p)
-                left -= await self._receive_some(queue, tag, line, {p: left}, lease_ms, lent)
+                poll.asked.add(p)
+                left -= await self._receive_some(poll, {p: left})
         return max - left
 
-    async def _exactly(
-        self,
-        queue: Queue,
-        tag: TagRecord,
-        line: WaitList,
-        order: Sequence[int],
-        max: int,
-        lease_ms: int | None,
-        lent: Leases,
-        asked: set[int],
-    ) -> int:
+    async def _exactly(self, poll: Poll, order: Sequence[int], max: int) -> int:
         """Asks the partition with the oldest message for what is older than all of the others';
         when more is wanted, merges the first.
         """
-        loop = asyncio.get_running_loop()
+        loop, line = asyncio.get_running_loop(), poll.line
         due = line.oldest(order, loop.time())
         unknown = [p for p in due if not line.heads[p]]
         if len(unknown) > 1:
-            await self._ask_when(queue, tag, line, unknown)
+            await self._ask_when(poll, unknown)
             due = line.oldest(order, loop.time())
         if len(due) < 2:
             return 0
-        asked.update(due[:MERGED])
-        got = await self._receive_some(queue, tag, line, {due[0]: max}, lease_ms, lent, line.heads[due[1]])
+        poll.asked.update(due[:MERGED])
+        got = await self._receive_some(poll, {due[0]: max}, line.heads[due[1]])
         due = line.oldest(order, loop.time())
         if got < max and len(due) > 1:
-            got += await self._merge(queue, tag, line, due, max - got, lease_ms, lent)
+            got += await self._merge(poll, due, max - got)
         return got
 
-    async def _merge(
-        self, queue: Queue, tag: TagRecord, line: WaitList, due: Sequence[int], max: int, lease_ms: int | None, lent: Leases
-    ) -> int:
+    async def _merge(self, poll: Poll, due: Sequence[int], max: int) -> int:
         """Asks partitions when what they have is visible, then each for its part of the first
-        `max`; says how many were lent.
+        `max`; says how many were leased.
         """
         some = due[:MERGED]
-        until_ms = line.heads[due[MERGED]] if len(due) > MERGED else FOREVER
-        looks = await self._ask_when(queue, tag, line, some, max)
+        until_ms = poll.line.heads[due[MERGED]] if len(due) > MERGED else FOREVER
+        looks = await self._ask_when(poll, some, max)
         first = sorted((at, p) for p, probed in zip(some, looks, strict=True) for at in probed.times if at <= until_ms)[:max]
         if not first:
             return 0
-        shares = collections.Counter(p for _, p in first)
-        return await self._receive_some(queue, tag, line, shares, lease_ms, lent, first[-1][0])
+        return await self._receive_some(poll, collections.Counter(p for _, p in first), first[-1][0])
 
-    async def _ask_when(self, queue: Queue, tag: TagRecord, line: WaitList, partitions: Sequence[int], times: int = 0) -> list[Probed]:
+    async def _ask_when(self, poll: Poll, partitions: Sequence[int], times: int = 0) -> list[Probed]:
         """Asks at once when partitions have something, with the first `times` times of what is
         visible.
         """
+        line = poll.line
         wakes = [line.wakes[p] for p in partitions]
-        looks = await asyncio.gather(*(self._probe(queue, tag, p, times) for p in partitions))
+        looks = await asyncio.gather(*(self._probe(poll, p, times) for p in partitions))
         now = asyncio.get_running_loop().time()
         for p, before, probed in zip(partitions, wakes, looks, strict=True):
             line.learn(p, before, probed, now)
         return looks
 
-    async def _receive_some(
-        self,
-        queue: Queue,
-        tag: TagRecord,
-        line: WaitList,
-        shares: Mapping[int, int],
-        lease_ms: int | None,
-        lent: Leases,
-        until_ms: int = 0,
-    ) -> int:
-        """Asks partitions at once, each for its share; fails only when none has lent, these or
-        others before.
+    async def _receive_some(self, poll: Poll, shares: Mapping[int, int], until_ms: int = 0) -> int:
+        """Asks partitions at once, each for its share; fails only when none has leased anything,
+        these or others before.
         """
         if len(shares) == 1:
             try:
-                return await self._receive_one(queue, tag, line, *next(iter(shares.items())), lease_ms, lent, until_ms)
+                return await self._receive_one(poll, *next(iter(shares.items())), until_ms)
             except Exception:
-                if not lent:
+                if not poll.leases:
                     raise
                 return 0
-        asks = (self._receive_one(queue, tag, line, p, share, lease_ms, lent, until_ms) for p, share in shares.items())
+        asks = (self._receive_one(poll, p, share, until_ms) for p, share in shares.items())
         outcomes = await asyncio.gather(*asks, return_exceptions=True)
         for outcome in outcomes:
-            if isinstance(outcome, BaseException) and not lent:
+            if isinstance(outcome, BaseException) and not poll.leases:
                 raise outcome
         return sum(outcome for outcome in outcomes if isinstance(outcome, int))
 
-    async def _probe(self, queue: Queue, tag: TagRecord, partition: int, times: int) -> Probed:
-        probed = await self._window.call(queue, lambda g: self._store.probe(queue.units[partition], g, tag.id, times=times))
+    async def _probe(self, poll: Poll, partition: int, times: int) -> Probed:
+        queue, tag = poll.queue, poll.tag.id
+        probed = await self._window.call(queue, lambda g: self._store.probe(queue.units[partition], g, tag, times=times))
         self._load_soon(queue, partition, probed)
         return probed
 
-    async def _receive_one(
-        self, queue: Queue, tag: TagRecord, line: WaitList, partition: int, max: int, lease_ms: int | None, lent: Leases, until_ms: int = 0
-    ) -> int:
-        """Asks a partition for what is visible since `until_ms` (0 = now), adds what it lends to
-        `lent`, and says how many that is.
+    async def _receive_one(self, poll: Poll, partition: int, max: int, until_ms: int = 0) -> int:
+        """Asks a partition for what is visible since `until_ms` (0 = now), adds what it leases to
+        the poll, and says how many that is.
         """
-        record = queue.record
+        queue, tag, line, record = poll.queue, poll.tag, poll.line, poll.queue.record
         policy = record.redrive_policy
         dead_letters = policy is not None and policy.dead_letter_queue in self._catalog.queues
         wakes = line.wakes[partition]
@@ -278,7 +245,7 @@ class Poller:
                     g,
                     tag.id,
                     max=min(max, MAX_PER_CALL),
-                    lease_ms=lease_ms,
+                    lease_ms=poll.lease_ms,
                     queue_lease_ms=record.lease_ms,
                     max_receive_count=policy.max_receive_count if policy is not None and dead_letters else 0,
                     retention_ms=record.retention_ms,
@@ -287,20 +254,20 @@ class Poller:
                 ),
             )
         except BaseException:
-            line.forget(partition)  # others may have lent, and then nobody hears of this
+            line.forget(partition)  # others may have leased some, and then nobody hears of this
             raise
         self._note_receive(queue, partition, received)
         line.learn(partition, wakes, received, asyncio.get_running_loop().time())
         if received.dying:
             self._move(queue, tag, partition, received.dying)
         if received.leased:
-            lent.append((partition, received))
+            poll.leases.append((partition, received))
         return len(received.leased)
 
 
-def too_many(queue: Queue, lent: int, *, waited: bool) -> TooManyInFlight:
-    """`lent` messages are in flight under a tag, and no more may be."""
-    about = f"{MAX_IN_FLIGHT} messages of queue {queue.name!r} may be in flight under a tag, {lent} are"
-    error = TooManyInFlight(about, field="in_flight", limit=MAX_IN_FLIGHT, given=lent)
+def too_many(queue: Queue, leased: int, *, waited: bool) -> TooManyInFlight:
+    """`leased` messages are in flight under a tag, and no more may be."""
+    about = f"{MAX_IN_FLIGHT} messages of queue {queue.name!r} may be in flight under a tag, {leased} are"
+    error = TooManyInFlight(about, field="in_flight", limit=MAX_IN_FLIGHT, given=leased)
     error.waited, error.fifo = waited, queue.record.fifo
     return error

@@ -106,7 +106,7 @@ class Pump:
 
     async def _serve_some(self, queue: Queue, tag: TagRecord, line: WaitList) -> bool:
         """One call for the first waiters (FIFO: for the first, two receivers must not share a
-        group); whether it lent something.
+        group); whether it leased something.
         """
         waiters = line.pop_batch(alone=queue.record.fifo)
         if not waiters:
@@ -116,14 +116,14 @@ class Pump:
         stale = line.stale(asyncio.get_running_loop().time())
         try:
             wanted = min(sum(waiter.max for waiter in waiters), line.most)
-            lent = await self._poller.poll(queue, tag, line, wanted, waiters[0].lease_ms, everywhere=stale, callers=len(waiters))
+            leases = await self._poller.poll(queue, tag, line, wanted, waiters[0].lease_ms, everywhere=stale, callers=len(waiters))
         except BaseException as error:
             if isinstance(error, Unavailable):
                 _refuse_new(waiters, error)
             line.requeue(waiters)
             _rest(waiters)
             raise
-        left = sum(len(received.leased) for _, received in lent)
+        left = sum(len(received.leased) for _, received in leases)
         line.last = batch_size_if_shared(left, len(waiters))
         served = []
         for waiter in waiters:
@@ -135,20 +135,20 @@ class Pump:
         _rest(waiters[len(served) :])
         if served:
             self._activity.note_receive(queue.incarnation, asyncio.get_running_loop().time())
-            deliveries = self._deliveries.from_memory(queue, tag, lent)
+            deliveries = self._deliveries.from_memory(queue, tag, leases)
             if deliveries is None:
                 # Bodies have to come from Kafka: the next waiters need not wait for that.
-                self._start(self._serve(queue, tag, line, lent, served))
+                self._start(self._serve(queue, tag, line, leases, served))
             elif left_over := line.deliver(served, deliveries, fifo=queue.record.fifo):
                 self._start(self._returns.give_back(queue, tag.id, left_over))
         elif stale:
             self._start(self._refresh(queue))  # what Kafka has beyond the window is loaded, and a load wakes the line
         return bool(served)
 
-    async def _serve(self, queue: Queue, tag: TagRecord, line: WaitList, lent: Leases, waiters: list[Waiter]) -> None:
-        """Gives what was lent for `waiters` to them when its bodies have come from Kafka."""
+    async def _serve(self, queue: Queue, tag: TagRecord, line: WaitList, leases: Leases, waiters: list[Waiter]) -> None:
+        """Gives what was leased for `waiters` to them when its bodies have come from Kafka."""
         try:
-            deliveries, fault = await self.complete(queue, tag, line, lent, waiters[0].lease_ms)
+            deliveries, fault = await self.complete(queue, tag, line, leases, waiters[0].lease_ms)
         except BaseException:
             _rest(waiters)
             raise
@@ -160,12 +160,12 @@ class Pump:
             self.pump_soon(queue.incarnation, line)
 
     async def complete(
-        self, queue: Queue, tag: TagRecord, line: WaitList, lent: Leases, lease_ms: int | None
+        self, queue: Queue, tag: TagRecord, line: WaitList, leases: Leases, lease_ms: int | None
     ) -> tuple[list[Delivery], Exception | None]:
-        """What of `lent` can be delivered, and why not all can: what can't is given back, and its
+        """What of `leases` can be delivered, and why not all can: what can't is given back, and its
         partition rests.
         """
-        deliveries, faults = await self._deliveries.complete(queue, tag, lent, lease_ms)
+        deliveries, faults = await self._deliveries.complete(queue, tag, leases, lease_ms)
         until = asyncio.get_running_loop().time() + REST_MS / 1000
         line.rests.update(dict.fromkeys(faults, until))
         return deliveries, next(iter(faults.values()), None)

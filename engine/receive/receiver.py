@@ -74,9 +74,9 @@ class Receiver:
             self._start(self._wake.forget(queue.incarnation))
 
     async def receive(self, queue: Queue, tag: TagRecord, max: int | None, wait_ms: int | None, lease_ms: int | None) -> list[Delivery]:
-        """Lends 1 to `max` due messages, or none after `wait_ms`. None = the queue's setting.
+        """Leases 1 to `max` due messages, or none after `wait_ms`. None = the queue's setting.
 
-        A cancelled call has lent nothing: what it had is given back, uncounted. Raises
+        A cancelled call has leased nothing: what it had is given back, uncounted. Raises
         InvalidValue, Unavailable, TooManyInFlight.
         """
         check_asked("max", max)
@@ -93,13 +93,13 @@ class Receiver:
     async def _now(self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None) -> list[Delivery]:
         """What is due: in the window, else in Kafka beyond it."""
         try:
-            lent = await self._poller.poll(queue, tag, line, count, lease_ms, everywhere=True)
-            if not lent and await self._refresh(queue):
-                lent = await self._poller.poll(queue, tag, line, count, lease_ms, everywhere=True)
-            at_hand = self._deliveries.from_memory(queue, tag, lent)
+            leases = await self._poller.poll(queue, tag, line, count, lease_ms, everywhere=True)
+            if not leases and await self._refresh(queue):
+                leases = await self._poller.poll(queue, tag, line, count, lease_ms, everywhere=True)
+            at_hand = self._deliveries.from_memory(queue, tag, leases)
             if at_hand is not None:
                 return at_hand
-            deliveries, fault = await self._pump.complete(queue, tag, line, lent, lease_ms)
+            deliveries, fault = await self._pump.complete(queue, tag, line, leases, lease_ms)
             if fault is not None and not deliveries:
                 raise fault
             return deliveries
@@ -107,16 +107,16 @@ class Receiver:
             line.due = [0.0] * len(line.due)  # nothing was learnt
             raise
 
-    def undelivered(self, lent: Sequence[Delivery]) -> None:
+    def undelivered(self, deliveries: Sequence[Delivery]) -> None:
         """No answer carried these, of one receive: they are given back, uncounted."""
-        handle = Handle.parse(lent[0].handle, self._ids.secret)
+        handle = Handle.parse(deliveries[0].handle, self._ids.secret)
         queue = self._catalog.by_incarnation.get(handle.incarnation)
         if queue is not None:
-            self._start(self._returns.give_back(queue, handle.tag, lent))
+            self._start(self._returns.give_back(queue, handle.tag, deliveries))
 
     async def _kept(self, queue: Queue, tag: TagRecord, work: Coroutine[Any, Any, list[Delivery]]) -> list[Delivery]:
         """Finishes `work` also when the caller is cancelled meanwhile, and then gives back what it
-        has lent.
+        has leased.
         """
         task = self._background.start(work, "receive", awaited=True)
         try:

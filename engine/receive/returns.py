@@ -40,12 +40,12 @@ class Returns:
         self._counters = counters
         self.stopping = False
 
-    async def give_back(self, queue: Queue, tag: int, lent: Sequence[Delivery]) -> None:
-        """Uncounts what was lent to a receiver that has gone. What an answer before carried stays
+    async def give_back(self, queue: Queue, tag: int, deliveries: Sequence[Delivery]) -> None:
+        """Uncounts what was leased to a receiver that has gone. What an answer before carried stays
         as it is.
         """
         parts: dict[int, list[tuple[int, int, int]]] = {}
-        for d in lent:
+        for d in deliveries:
             if not d.repeated:
                 nonce = Handle.parse(d.handle, self._ids.secret).nonce
                 parts.setdefault(d.partition, []).append((d.offset, nonce, d.sent_at_ms + delay_of(queue, d.message)))

@@ -20,7 +20,7 @@ FOREVER = float("inf")
 # Wake-ups may be lost (they are not stored): a line with waiters looks at everything again this
 # often.
 LOOK_AGAIN_S = 5.0
-# What one call to the window may lend.
+# What one call to the window may lease.
 MAX_PER_CALL = 100
 # Waiters who want so much that a call serves one of them are served by calls to several partitions
 # at once: one after the other they would wait for each other. Not more of them: who is answered
@@ -66,16 +66,16 @@ class WaitList:
 
     `heads`: since when the first message of each partition is visible (epoch ms as Redis has it), 0
     = not known. `wakes`: how often each was woken, so that what was learnt before is not taken for
-    true after it. `lent`: how many of each are lent. `over`: how many were lent in all when the
-    last call was refused for that, 0 = it was not.
+    true after it. `in_flight`: how many of each are leased. `over`: how many were leased in all
+    when the last call was refused for that, 0 = it was not.
     """
 
     __slots__ = (
         "again",
         "due",
         "heads",
+        "in_flight",
         "last",
-        "lent",
         "looked_at",
         "most",
         "over",
@@ -93,7 +93,7 @@ class WaitList:
         self.due = [0.0] * partitions
         self.heads = [0] * partitions
         self.wakes = [0] * partitions
-        self.lent = [MAX_IN_FLIGHT] * partitions  # not known: to be looked at first
+        self.in_flight = [MAX_IN_FLIGHT] * partitions  # not known: to be looked at first
         self.over = 0
         self.looked_at = -FOREVER
         self.waiters: collections.deque[Waiter] = collections.deque()
@@ -117,7 +117,7 @@ class WaitList:
     def learn(self, partition: int, wakes: int, seen: Received | Probed, now: float) -> None:
         """An answer of a partition that had been woken `wakes` times when it was asked."""
         head_ms = seen.head_ms
-        self.lent[partition] = seen.lent
+        self.in_flight[partition] = seen.in_flight
         if self.wakes[partition] == wakes:
             self.due[partition] = FOREVER if seen.wait_ms is None else now + seen.wait_ms / 1000
             self.heads[partition] = head_ms or 0

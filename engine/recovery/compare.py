@@ -127,5 +127,5 @@ def said(delivery: OpenDelivery | None) -> str:
     """A delivery in words."""
     if delivery is None:
         return "never delivered"
-    lent = f"nonce {delivery.nonce}" if delivery.nonce else "given back"
-    return f"{lent}, count {delivery.count}, first {delivery.first_received_at_ms}, until {delivery.time_ms}{_FLAGS[delivery.flag & 3]}"
+    holder = f"nonce {delivery.nonce}" if delivery.nonce else "given back"
+    return f"{holder}, count {delivery.count}, first {delivery.first_received_at_ms}, until {delivery.time_ms}{_FLAGS[delivery.flag & 3]}"

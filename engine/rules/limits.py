@@ -23,8 +23,8 @@ MAX_LEASE_MS = 12 * 3_600_000
 MAX_WAIT_MS = 60_000
 # Of one worker; 10,000 of them were seen to cost what benchmarks/README.md says.
 MAX_LONG_POLLS = 20_000
-# Messages that may be lent of a queue under a tag at once, about: partitions and workers count for
-# themselves.
+# Messages that may be leased of a queue under a tag at once, about: partitions and workers count
+# for themselves.
 MAX_IN_FLIGHT = 120_000
 # Delayed messages of a partition under a tag. Of MAX_OPEN in state/replies.py, which counts what is
 # ready too: the rest is for that.

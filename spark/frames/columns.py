@@ -91,7 +91,7 @@ JOURNAL = row(
 # message from under its holder.
 DELIVERY_ENDS = ("acked", "released", "lapsed", "killed", "purged", "expired", "deleted", "moved", "open")
 
-# One row per delivery (a message lent under a tag once). Key: incarnation, partition, tag_id,
+# One row per delivery (a message leased under a tag once). Key: incarnation, partition, tag_id,
 # nonce, offset.
 DELIVERIES = row(
     queue=TEXT,
@@ -100,7 +100,7 @@ DELIVERIES = row(
     tag_id=INT,
     partition=INT,
     offset=LONG,
-    nonce=LONG,  # seq of the entry that lent it.
+    nonce=LONG,  # seq of the entry that leased it.
     receive_count=INT,  # 1 = first delivery in the range that was read.
     sent_at=TIME,  # Null when the record is not in the range that was read, or Kafka no longer has it.
     first_visible_at=TIME,  # When the message was first receivable (its due_at).

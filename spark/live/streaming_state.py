@@ -79,9 +79,9 @@ def still_open(rows: DataFrame) -> DataFrame:
     """
     told = rows.where(F.col("kind") != "purged")
     whole = Window.partitionBy(*_LEASE)
-    lent = F.max(F.when(F.col("kind") == "leased", F.col("seq"))).over(whole)
+    leased = F.max(F.when(F.col("kind") == "leased", F.col("seq"))).over(whole)
     ended = F.max(F.when(~F.col("kind").isin("leased", "extended"), F.col("seq"))).over(whole)
-    marked = told.withColumn("lent", lent).withColumn("ended", F.coalesce(ended, F.lit(0)))
-    held = marked.where((F.col("seq") >= F.col("lent")) & (F.col("lent") > F.col("ended")))
+    marked = told.withColumn("leased", leased).withColumn("ended", F.coalesce(ended, F.lit(0)))
+    held = marked.where((F.col("seq") >= F.col("leased")) & (F.col("leased") > F.col("ended")))
     purged = held.join(F.broadcast(purges(rows)), on=["incarnation", "partition", "tag_id"], how="left")
-    return purged.where(purge_after(F.col("lent")).isNull()).select(*JOURNAL.names)
+    return purged.where(purge_after(F.col("leased")).isNull()).select(*JOURNAL.names)

@@ -67,12 +67,12 @@ def _glance(summary: Row) -> str:
         return int(totals[measure][name] or 0) if measure in totals else 0
 
     again = sum(row["redeliveries"] for row in summary["redelivery"])
-    lent = sum(row["deliveries"] for row in summary["redelivery"])
+    leased = sum(row["deliveries"] for row in summary["redelivery"])
     tiles = (
         (count(of("sent")), f"sent, {size(of('sent', 'bytes'))}"),
         (count(of("leased")), "received"),
         (count(of("acked")), "acknowledged"),
-        (share(again / lent if lent else 0), "of deliveries were repeats"),
+        (share(again / leased if leased else 0), "of deliveries were repeats"),
         (count(of("dead")), "died"),
         (count(of("moved")), "redriven"),
         (count(sum(row["open"] for row in summary["open"])), "not settled at the end"),

@@ -53,9 +53,9 @@ def backlog(lifecycles: DataFrame, deliveries: DataFrame, begin: datetime, end: 
     delayed. A message that was skipped never was in it.
     """
     seen = lifecycles.where(F.coalesce("settled_how", F.lit("")) != "skipped")
-    lent = deliveries.where(F.col("sent_at").isNotNull())
+    leased = deliveries.where(F.col("sent_at").isNotNull())
     steps = seen.select("queue", "tag", F.explode(_steps_of_lifecycles()).alias("s"))
-    steps = steps.unionAll(lent.select("queue", "tag", F.explode(_steps_of_deliveries()).alias("s")))
+    steps = steps.unionAll(leased.select("queue", "tag", F.explode(_steps_of_deliveries()).alias("s")))
     inside = steps.select("queue", "tag", "s.*").where(F.col("at") < F.lit(end))
     minute = F.greatest(F.date_trunc("minute", "at"), F.date_trunc("minute", F.lit(begin)))
     summed = inside.groupBy("queue", "tag", minute.alias("minute")).agg(*(F.sum(name).alias(name) for name in _STEPS))

@@ -68,18 +68,18 @@ def reports_of(staging: Staging, counts: DataFrame, begin: datetime, end: dateti
     """All reports by name: small, aggregated frames. Their docstrings give grain, columns and
     units.
     """
-    lent = between(staging.deliveries, "received_at", begin, end)
+    leased = between(staging.deliveries, "received_at", begin, end)
     return {
-        "latency": latency(lent, "minute"),
-        "latency_total": latency(lent),
+        "latency": latency(leased, "minute"),
+        "latency_total": latency(leased),
         "lease_histogram": lease_histogram(between(staging.deliveries, "settled_at", begin, end)),
         "backlog": backlog(staging.lifecycles, staging.deliveries, begin, end),
         "daily": daily_of(counts),
-        "metering": metering(counts, lent, staging.queues),
-        "redelivery": redelivery(lent),
-        "poison": poison(lent, staging.lifecycles),
+        "metering": metering(counts, leased, staging.queues),
+        "redelivery": redelivery(leased),
+        "poison": poison(leased, staging.lifecycles),
         "tag_lag": tag_lag(staging.lifecycles, end),
-        "slow_leases": slow_leases(lent),
+        "slow_leases": slow_leases(leased),
     }
 
 

@@ -53,11 +53,11 @@ def head_latency(up: Up, groups: int, rounds: int) -> dict[str, Any]:
     url = make_fifo(up, f"head-{groups}.fifo")
     sender, receiver, keys = Sqs(up.endpoint), Sqs(up.endpoint), [f"g{n}" for n in range(groups)]
     _batches(sender, url, keys, "first-")
-    lent = 0
-    while lent < groups:
+    leased = 0
+    while leased < groups:
         answer = receiver.insist("ReceiveMessage", QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=43_200, WaitTimeSeconds=20)
-        assert "Messages" in answer, f"only {lent} of {groups} came"
-        lent += len(answer["Messages"])
+        assert "Messages" in answer, f"only {leased} of {groups} came"
+        leased += len(answer["Messages"])
     _batches(sender, url, keys, "second-")
     times = sorted(_heads(sender, receiver, url, rounds))
     sender.close()

@@ -48,8 +48,8 @@ Handles = list[str]
 
 
 def settle_some(up: Up, queue: str) -> Handles:
-    """Ten messages: four acked, three lent for five minutes (their handles), three waiting; and the
-    journal has it all.
+    """Ten messages: four acked, three leased for five minutes (their handles), three waiting; and
+    the journal has it all.
     """
     make_queue(up, queue)
     with contextlib.closing(Client(up.endpoint)) as client:
@@ -68,12 +68,12 @@ def ack(client: Client, queue: str, handles: Handles) -> int:
     return client.call("POST", f"/v1/queues/{queue}/ack", {"handles": handles})[0]
 
 
-def check_settled(up: Up, queue: str, lent: Handles) -> None:
+def check_settled(up: Up, queue: str, leased: Handles) -> None:
     """Acks and leases are as they were: three messages come, once, and the handles of the three
     others hold.
     """
     with contextlib.closing(Client(up.endpoint)) as client:
-        wait_for(lambda: ack(client, queue, lent) == 200, 60)
+        wait_for(lambda: ack(client, queue, leased) == 200, 60)
         assert len(take_all(client, queue, wait_s=10)) == 3
 
 
@@ -89,7 +89,7 @@ def break_in_the_middle(file: Path) -> None:
 def test_a_broken_append_only_file_is_set_aside_and_the_state_rebuilt(leaseway_up: StartUp) -> None:
     up = leaseway_up()
     up.wait_ready(120)
-    lent = settle_some(up, "orders")
+    leased = settle_some(up, "orders")
     old = up.run["redis"]["pid"]
     os.kill(old, signal.SIGSTOP)
     break_in_the_middle(up.data / "redis" / "appendonly.aof")
@@ -103,7 +103,7 @@ def test_a_broken_append_only_file_is_set_aside_and_the_state_rebuilt(leaseway_u
         assert part in line, line
     broken = (up.data / "redis" / "appendonly.aof").read_bytes()
     again = go_on(leaseway_up, line, "--rebuild-redis")
-    check_settled(again, "orders", lent)
+    check_settled(again, "orders", leased)
     (aside,) = up.data.glob("redis.aside-*")
     assert (aside / "appendonly.aof").read_bytes() == broken
     assert again.stop() == 0
@@ -116,7 +116,7 @@ def test_a_broken_append_only_file_is_set_aside_and_the_state_rebuilt(leaseway_u
 def test_a_deleted_kafka_folder_is_put_back_or_done_without(leaseway_up: StartUp) -> None:
     up = leaseway_up()
     up.wait_ready(120)
-    lent = settle_some(up, "orders")
+    leased = settle_some(up, "orders")
     kafka, copy = up.data / "kafka", up.data / "kafka.copy"
     kafka.rename(copy)
     os.kill(up.run["kafka"]["pid"], signal.SIGKILL)
@@ -131,7 +131,7 @@ def test_a_deleted_kafka_folder_is_put_back_or_done_without(leaseway_up: StartUp
     secret = (up.data / "secret").read_text()
     shutil.copytree(copy, kafka)
     again = go_on(leaseway_up, line, "--rebuild-redis")
-    check_settled(again, "orders", lent)
+    check_settled(again, "orders", leased)
     assert again.stop() == 0
     shutil.rmtree(kafka)
 

@@ -202,7 +202,7 @@ def test_a_worker_killed_at_any_point_leaves_nothing_lost_and_nothing_twice(serv
     letters: Counter[str] = Counter()
     end = time.monotonic() + WITHIN_S
     while len(letters) < len(points_of("move")) and time.monotonic() < end:
-        assert service.receive("moved", 0) == [], "a dying message was lent"
+        assert service.receive("moved", 0) == [], "a dying message was leased"
         letters += service.take_all("moved-dlq", 0.5)
     assert letters + service.take_all("moved-dlq") == dict.fromkeys(points_of("move"), 1)
     for name in tasks:

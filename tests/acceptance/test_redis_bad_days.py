@@ -41,7 +41,7 @@ def redis_pid(run: dict[str, Any]) -> int:
 def expect_unavailable(client: Client, within_s: float) -> None:
     """What needs Redis is refused in time, with a word of when to try again."""
     began = time.monotonic()
-    # What Redis reads when it wakes may still be lent to us, whom nobody told: for a second.
+    # What Redis reads when it wakes may still be leased to us, whom nobody told: for a second.
     status, answer = client.call("POST", "/v1/queues/held/receive", {"wait_seconds": 0, "lease_seconds": 1})
     assert (status, answer.get("code")) == (503, "store_unavailable"), answer
     assert client.headers["retry-after"] == "1"
@@ -165,7 +165,7 @@ def test_connections_cut_in_mid_reply_are_made_anew(up: Up, client: Client, stor
     print(f"{cuts} connections cut: {len(traffic.acked_sends)} sends answered, statuses {dict(traffic.statuses)}")
     assert cuts > 40
     assert traffic.statuses.keys() <= {200, 503}
-    # A message whose answer was cut off after it was lent comes again when its lease has lapsed.
+    # A message whose answer was cut off after it was leased comes again when its lease has lapsed.
     assert traffic.lost() == set()
     assert traffic.again_after_ack == []
 

@@ -58,8 +58,8 @@ class Book:
         args = {"lease_ms": lease_ms, "max": 10}
         return self.op(at, "receive", queue=queue, tag=tag, args=args, deliveries=list(found))
 
-    def lend(self, at: float, name: str, **more: Any) -> Book:
-        """A receive that brings one message, lent in its middle."""
+    def lease(self, at: float, name: str, **more: Any) -> Book:
+        """A receive that brings one message, leased in its middle."""
         where = {key: more.pop(key) for key in ("queue", "tag") if key in more}
         lease_ms = more.get("lease_ms", 5000)
         return self.receive(at, delivered(name, at + TOOK_MS / 2, **more), lease_ms=lease_ms, **where)
@@ -97,13 +97,13 @@ DLQ = {"dead_letters": "dlq", "max_count": 3}
 
 
 def clean() -> Book:
-    """One message sent, lent, acked."""
-    return Book().queue().send(100, "a").lend(200, "a").ack(300, "a@205").rest(400)
+    """One message sent, leased, acked."""
+    return Book().queue().send(100, "a").lease(200, "a").ack(300, "a@205").rest(400)
 
 
-def lent() -> Book:
-    """One message sent and lent."""
-    return Book().queue().send(100, "a").lend(200, "a")
+def leased() -> Book:
+    """One message sent and leased."""
+    return Book().queue().send(100, "a").lease(200, "a")
 
 
 def two(**plan: Any) -> Book:
@@ -136,5 +136,5 @@ def letter(at: float, name: str = "a", from_id: str = "id-a", id: str = "id-L", 
 
 def redriven() -> Book:
     """Died, its letter redriven, the copy acked; the letter was never seen in the DLQ."""
-    book = two().send(100, "a").lend(200, "a", count=3)
-    return book.lend(9000, "a", id="id-R", handle="r", origin=origin("id-L", reason="", count=0, first="id-a")).ack(9100, "r")
+    book = two().send(100, "a").lease(200, "a", count=3)
+    return book.lease(9000, "a", id="id-R", handle="r", origin=origin("id-L", reason="", count=0, first="id-a")).ack(9100, "r")

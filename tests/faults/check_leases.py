@@ -15,7 +15,7 @@ from tests.faults.verdict import Verdict
 
 
 def exclusive(story: Story) -> Verdict:
-    """While a lease lasts, nobody else is lent the message under that tag; a delivery is told to
+    """While a lease lasts, nobody else is leased the message under that tag; a delivery is told to
     one receive.
     """
     verdict = Verdict("lease exclusivity")

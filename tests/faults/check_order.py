@@ -1,7 +1,7 @@
 """Checker of FIFO queues: within a group, in the order of the sequence numbers.
 
-As in SQS, one receive may be lent several messages of a group, in order, and what is visible again
-before those comes again though they are still lent: whoever holds a message of a group shuts only
+As in SQS, one receive may give several messages of a group, in order, and what is visible again
+before those comes again though they are still leased: whoever holds a message of a group shuts only
 what is behind it. Neighbours: `story`, `checkers`.
 """
 

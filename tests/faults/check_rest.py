@@ -97,17 +97,17 @@ def _in_use(op: Op) -> bool:
 
 
 def recoveries(story: Story) -> dict[int, float]:
-    """Fault number -> seconds from its heal until every steady queue had taken a send and lent a
+    """Fault number -> seconds from its heal until every steady queue had taken a send and leased a
     message; inf when that never came.
     """
     steady = {plan.name for plan in story.plans.values() if plan.steady}
     sends = _times(story, "send", steady)
-    lends = _times(story, "receive", steady)
+    leases = _times(story, "receive", steady)
     found: dict[int, float] = {}
     for fault in story.history.faults:
         if fault.healed == NEVER:
             continue
-        first = [min((t for t in times[queue] if t >= fault.healed), default=NEVER) for times in (sends, lends) for queue in steady]
+        first = [min((t for t in times[queue] if t >= fault.healed), default=NEVER) for times in (sends, leases) for queue in steady]
         last = max(first, default=NEVER)
         found[fault.op] = float("inf") if last == NEVER else (last - fault.healed) / SECOND
     return found
@@ -123,7 +123,7 @@ def _times(story: Story, verb: str, queues: set[str]) -> dict[str, list[int]]:
 
 
 def live(story: Story, within_s: float) -> Verdict:
-    """After each heal, every steady queue takes a send and lends a message within the bound."""
+    """After each heal, every steady queue takes a send and leases a message within the bound."""
     verdict = Verdict("liveness after heal")
     after = recoveries(story)
     for fault in story.history.faults:

@@ -41,7 +41,7 @@ def compose(uid: str, kind: str) -> tuple[str, dict[str, Any]]:
     return body, {"kind": {"type": "string", "value": kind}, "of": {"type": "string", "value": digest(uid)}}
 
 
-class Lent(msgspec.Struct):
+class Leased(msgspec.Struct):
     """A delivery with the handle that the history keeps only in short."""
 
     it: Delivered
@@ -141,33 +141,35 @@ class Client:
         self.write(done)
         return done.type == "ok"
 
-    def receive(self, queue: str, *, tag: str = "default", max: int = 10, wait_ms: int = 1000, lease_ms: int = 6000) -> list[Lent] | None:
-        """What was lent; None when there was no good answer."""
+    def receive(self, queue: str, *, tag: str = "default", max: int = 10, wait_ms: int = 1000, lease_ms: int = 6000) -> list[Leased] | None:
+        """What was leased; None when there was no good answer."""
         body = {"tag": tag, "max": max, "wait_seconds": wait_ms / 1000, "lease_seconds": lease_ms / 1000}
         line = Line("invoke", 0, verb="receive", queue=queue, tag=tag, args={"max": max, "lease_ms": lease_ms})
         done, answer = self.call("POST", f"/v1/queues/{queue}/receive", body, line)
-        lent = None
+        leased = None
         if done.type == "ok":
-            lent = [_lent(m) for m in answer["messages"]]
-            done.deliveries = [one.it for one in lent]
-            if lent:
+            leased = [_lent(m) for m in answer["messages"]]
+            done.deliveries = [one.it for one in leased]
+            if leased:
                 self._worked["receive", queue] = time.monotonic()
         self.write(done)
-        return lent
+        return leased
 
-    def settle(self, verb: str, queue: str, lent: Sequence[Lent], *, tag: str = "default", delay_ms: int = 0, lease_ms: int = 0) -> bool:
+    def settle(
+        self, verb: str, queue: str, leased: Sequence[Leased], *, tag: str = "default", delay_ms: int = 0, lease_ms: int = 0
+    ) -> bool:
         """ack, extend, release or kill; True when it was answered by ok (single handles may be
         stale).
         """
-        if not lent:
+        if not leased:
             return True
-        body: dict[str, Any] = {"handles": [one.handle for one in lent]}
+        body: dict[str, Any] = {"handles": [one.handle for one in leased]}
         if verb == "release":
             body["delay_seconds"] = delay_ms / 1000
         elif verb == "extend":
-            body = {"entries": [{"handle": one.handle, "lease_seconds": lease_ms / 1000} for one in lent]}
+            body = {"entries": [{"handle": one.handle, "lease_seconds": lease_ms / 1000} for one in leased]}
         args = {"delay_ms": delay_ms} if verb == "release" else {}
-        line = Line("invoke", 0, verb=verb, queue=queue, tag=tag, args=args, handles=[one.it.handle for one in lent])
+        line = Line("invoke", 0, verb=verb, queue=queue, tag=tag, args=args, handles=[one.it.handle for one in leased])
         done, answer = self.call("POST", f"/v1/queues/{queue}/{verb}", body, line)
         if done.type == "ok":
             done.results = [Result(r["status"], r.get("next_visible_at_ms", 0)) for r in answer["results"]]
@@ -189,7 +191,7 @@ class Client:
         return done.type == "ok"
 
 
-def _lent(m: dict[str, Any]) -> Lent:
+def _lent(m: dict[str, Any]) -> Leased:
     body = m.get("body", "")
     o = m.get("origin")
     origin = o and Origin(o["from_id"], o["from_tag"], o["original_id"], o["original_queue"], o["reason"], o["receive_count"])
@@ -206,4 +208,4 @@ def _lent(m: dict[str, Any]) -> Lent:
         group=m.get("group", ""),
         sequence=int(m.get("sequence_number", -1)),
     )
-    return Lent(it, m["handle"])
+    return Leased(it, m["handle"])

@@ -36,7 +36,7 @@ def steady() -> Book:
 
 def test_recovery_is_measured_until_the_last_steady_queue_sends_and_lends() -> None:
     book = steady().queue("p", steady=True).send(1500, "early")
-    book.send(2500, "a").lend(2600, "a").send(3000, "b", queue="p").lend(3990, "b", queue="p")
+    book.send(2500, "a").lease(2600, "a").send(3000, "b", queue="p").lease(3990, "b", queue="p")
     assert list(check_rest.recoveries(book.story).values()) == [2.0]
     assert check_rest.live(book.story, within_s=2.1).valid
     assert not check_rest.live(book.story, within_s=1.9).valid
@@ -44,7 +44,12 @@ def test_recovery_is_measured_until_the_last_steady_queue_sends_and_lends() -> N
 
 @pytest.mark.parametrize(
     "book",
-    [steady().lend(2600, "a"), steady().send(2600, "a"), steady().send(1500, "a").lend(1600, "a"), steady().send(2500, "a").receive(2600)],
+    [
+        steady().lease(2600, "a"),
+        steady().send(2600, "a"),
+        steady().send(1500, "a").lease(1600, "a"),
+        steady().send(2500, "a").receive(2600),
+    ],
     ids=["no send", "no receive", "both before the heal", "nothing received"],
 )
 def test_a_service_that_stays_away_is_found(book: Book) -> None:
@@ -52,7 +57,7 @@ def test_a_service_that_stays_away_is_found(book: Book) -> None:
 
 
 def test_a_fault_that_was_never_healed_is_found() -> None:
-    book = steady().send(2500, "a").lend(2600, "a")
+    book = steady().send(2500, "a").lease(2600, "a")
     book.lines = [line for line in book.lines if line.type != "heal"]
     assert check_rest.live(book.story, within_s=60).breaches == ["not healed: kill, line 4"]
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tests.faults.client import Client, Lent
+from tests.faults.client import Client, Leased
 from tests.faults.history import Line, Recorder
 from tests.faults.queues import LEASE_MS, QUEUES
 
@@ -89,7 +89,7 @@ class Workload:
         return thread
 
     def wait_works(self, within_s: float) -> bool:
-        """Returns when every steady queue has taken a send and lent a message from now on; False
+        """Returns when every steady queue has taken a send and leased a message from now on; False
         when that took longer than `within_s`.
         """
         began = time.monotonic()
@@ -167,34 +167,34 @@ class Workload:
         """Acks what it gets, in one request or in two."""
 
         def once(client: Client, rest: random.Random) -> float:
-            lent = client.receive(queue, tag=tag, max=rest.choice((1, 10, 20, 20)), lease_ms=LEASE_MS)
-            if lent is None:
+            leased = client.receive(queue, tag=tag, max=rest.choice((1, 10, 20, 20)), lease_ms=LEASE_MS)
+            if leased is None:
                 return 0.1
-            at = rest.randrange(len(lent) + 1) if rest.random() < 0.1 else len(lent)
-            client.settle("ack", queue, lent[:at], tag=tag)
-            client.settle("ack", queue, lent[at:], tag=tag)
+            at = rest.randrange(len(leased) + 1) if rest.random() < 0.1 else len(leased)
+            client.settle("ack", queue, leased[:at], tag=tag)
+            client.settle("ack", queue, leased[at:], tag=tag)
             return 0.0
 
         return once
 
     def _sluggard(self, client: Client, rest: random.Random) -> float:
         """Acks after its short lease has lapsed: mostly a stale handle."""
-        lent = client.receive("plain", max=5, lease_ms=500)
+        leased = client.receive("plain", max=5, lease_ms=500)
         time.sleep(rest.choice((0.2, 1.0, 1.0)))
-        if lent and rest.random() < 0.3:
-            client.settle("extend", "plain", lent, lease_ms=2000)
-        client.settle("ack", "plain", lent or [])
+        if leased and rest.random() < 0.3:
+            client.settle("extend", "plain", leased, lease_ms=2000)
+        client.settle("ack", "plain", leased or [])
         return 0.3
 
     def _wavering(self, client: Client, rest: random.Random) -> float:
         """Acks most, releases some with or without delay, extends some first, leaves some to
         lapse.
         """
-        lent = client.receive("delayed", max=10, lease_ms=3000)
-        if lent is None:
+        leased = client.receive("delayed", max=10, lease_ms=3000)
+        if leased is None:
             return 0.1
-        parts: dict[str, list[Lent]] = {"ack": [], "release": [], "extend": [], "leave": []}
-        for one in lent:
+        parts: dict[str, list[Leased]] = {"ack": [], "release": [], "extend": [], "leave": []}
+        for one in leased:
             verb = rest.choices(tuple(parts), (85, 8, 5, 2))[0] if one.it.count < 4 else "ack"
             parts[verb].append(one)
         client.settle("release", "delayed", parts["release"], delay_ms=rest.choice((0, 300, 1500)))
@@ -206,18 +206,18 @@ class Workload:
         """Kills some, lets some be exhausted, acks the rest; a copy that was redriven dies at most
         once more.
         """
-        lent = client.receive("dead", max=10, lease_ms=LEASE_MS)
-        if lent is None:
+        leased = client.receive("dead", max=10, lease_ms=LEASE_MS)
+        if leased is None:
             return 0.1
-        parts: dict[str, list[Lent]] = {"ack": [], "kill": [], "release": []}
-        for one in lent:
+        parts: dict[str, list[Leased]] = {"ack": [], "kill": [], "release": []}
+        for one in leased:
             parts[self._fate(one)].append(one)
         client.settle("kill", "dead", parts["kill"])
         client.settle("release", "dead", parts["release"])
         client.settle("ack", "dead", parts["ack"])
         return 0.0
 
-    def _fate(self, one: Lent) -> str:
+    def _fate(self, one: Leased) -> str:
         number = int(one.it.uid.rpartition(".")[2]) % 40
         again = one.it.origin is not None
         if number in (0, 20) and (not again or (number == 20 and self._died.get(one.it.uid, 0) < 2)):
@@ -248,9 +248,9 @@ class Workload:
             return 1.0
         long_ms = 3_600_000
         client.send("still", [{"uid": client.uid("still"), "delay_ms": rest.choice((0, 0, long_ms))} for _ in range(5)])
-        lent = client.receive("still", max=3, wait_ms=0, lease_ms=long_ms)
-        if lent and rest.random() < 0.5:
-            client.settle(rest.choice(("ack", "release")), "still", lent[:1], delay_ms=rest.choice((0, long_ms)))
+        leased = client.receive("still", max=3, wait_ms=0, lease_ms=long_ms)
+        if leased and rest.random() < 0.5:
+            client.settle(rest.choice(("ack", "release")), "still", leased[:1], delay_ms=rest.choice((0, long_ms)))
         return rest.uniform(0.3, 1.0)
 
     def _fifo_sender(self, client: Client, rest: random.Random) -> float:

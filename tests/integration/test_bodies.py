@@ -157,7 +157,7 @@ async def test_bodies_that_do_not_fit_go_into_the_window(make_engine: MakeEngine
 
 
 async def test_what_is_over_comes_no_second_time(engine: Engine) -> None:
-    """The window does not know when a message without a body was due, once it was lent."""
+    """The window does not know when a message without a body was due, once it was leased."""
     await engine.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=60_000))
     await knows(engine, alone=True)
     await send(engine, "q", "old", "young")

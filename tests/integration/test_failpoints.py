@@ -66,7 +66,7 @@ async def a_move(engine: Engine, stack: Services, point: str) -> None:
         await engine.kill(BY, "q", [got.handle])
 
     async def moved() -> bool:
-        assert await receive(engine, "q") == [], "a dying message was lent"
+        assert await receive(engine, "q") == [], "a dying message was leased"
         return await at_rest(engine, "q")
 
     await eventually(moved)

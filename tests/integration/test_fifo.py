@@ -60,8 +60,8 @@ async def test_a_group_is_received_in_order_and_waits_for_what_is_lent(engine: E
 @pytest.mark.parametrize("how", ["release", "extend", "lapse"])
 @pytest.mark.parametrize("settings", [FIFO, SPREAD], ids=["queue scope", "group scope"])
 async def test_what_is_visible_again_ahead_of_what_is_in_flight_comes_again(engine: Engine, settings: QueueSettings, how: str) -> None:
-    """As in SQS: a group lends from its first message up to the first that is not visible, also
-    while others of it are lent.
+    """As in SQS: a group leases from its first message up to the first that is not visible, also
+    while others of it are leased.
     """
     await engine.create_queue(BY, "q", settings)
     await put(engine, "q", "a", "1", "2", "3", "4")
@@ -166,9 +166,9 @@ async def test_what_was_lent_for_a_waiter_that_left_is_not_shared_among_others(e
     poll = Poller.poll
 
     async def slow(self: Poller, *args: Any, everywhere: bool) -> Leases:
-        lent = await poll(self, *args, everywhere=everywhere)
+        leased = await poll(self, *args, everywhere=everywhere)
         await asyncio.sleep(0.0 if everywhere else 0.6)
-        return lent
+        return leased
 
     leaves = asyncio.create_task(receive(engine, "q", max=4, wait_ms=900))
     await asyncio.sleep(0.1)
@@ -272,7 +272,7 @@ async def test_a_purge_forgets_ids_and_order_goes_on(make_engine: MakeEngine, wi
 
 
 async def test_a_backlog_of_a_shut_group_does_not_hide_what_is_behind_it(make_engine: MakeEngine, stack: Services) -> None:
-    """20,000 messages of one group, of which the first is lent; the window holds 500 bodies."""
+    """20,000 messages of one group, of which the first is leased; the window holds 500 bodies."""
     engine = await make_engine(window_messages=500, kept_bytes=0)
     await engine.create_queue(BY, "q", FIFO)
     await put(engine, "q", "shut", "first")

@@ -98,9 +98,9 @@ async def test_a_lease_may_be_bound_from_when_the_delivery_began(make_engine: Ma
     (got,) = await engine.receive(BY, "q", None, 1, 0, None)
     secret = engine.settings.secret.encode()
     handle = Handle.parse(got.handle, secret)
-    assert 0 <= got.next_visible_at_ms - handle.lent_at_ms - 30_000 <= 1
-    hour_ago = msgspec.structs.replace(handle, lent_at_ms=handle.lent_at_ms - 3_600_000).text(secret)
-    timeless = msgspec.structs.replace(handle, lent_at_ms=0).text(secret)
+    assert 0 <= got.next_visible_at_ms - handle.leased_at_ms - 30_000 <= 1
+    hour_ago = msgspec.structs.replace(handle, leased_at_ms=handle.leased_at_ms - 3_600_000).text(secret)
+    timeless = msgspec.structs.replace(handle, leased_at_ms=0).text(secret)
 
     async def extended(text: str, seconds: int, in_all_s: int | None) -> str:
         (result,) = await engine.extend(BY, "q", [ExtendEntry(text, seconds * 1000, in_all_s)])

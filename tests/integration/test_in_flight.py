@@ -25,12 +25,12 @@ async def fill(engine: Engine, queue: str, count: int, size: int = 10) -> None:
         await asyncio.gather(*(engine.send(BY, queue, [SendEntry(b"%08d" % (at + n) + b"x" * size) for n in range(100)]) for at in sends))
 
 
-async def lend(engine: Engine, queue: str, count: int, tag: str | None = None, wait_ms: int = 2_000) -> list[Delivery]:
+async def lease(engine: Engine, queue: str, count: int, tag: str | None = None, wait_ms: int = 2_000) -> list[Delivery]:
     """Received and kept, until there are `count` or nothing comes."""
-    lent: list[Delivery] = []
-    while len(lent) < count and (got := await receive(engine, queue, max=100, wait_ms=wait_ms, lease_ms=HELD, tag=tag)):
-        lent += got
-    return lent
+    leased: list[Delivery] = []
+    while len(leased) < count and (got := await receive(engine, queue, max=100, wait_ms=wait_ms, lease_ms=HELD, tag=tag)):
+        leased += got
+    return leased
 
 
 @pytest.mark.parametrize("tags", [1, 2])
@@ -44,12 +44,12 @@ async def test_far_more_is_lent_than_the_window_has_bodies_for(make_engine: Make
     if tags > 1:
         await engine.create_tag(BY, "q", "slow", 0, None, {})
     await fill(engine, "q", 2_000, size)
-    lent = await lend(engine, "q", 2_000)
-    assert len({d.id for d in lent}) == 2_000
+    leased = await lease(engine, "q", 2_000)
+    assert len({d.id for d in leased}) == 2_000
     for at in range(0, 2_000, 100):
-        await ack(engine, "q", lent[at : at + 100])
+        await ack(engine, "q", leased[at : at + 100])
     if tags > 1:
-        assert len(await lend(engine, "q", 2_000, "slow")) == 2_000
+        assert len(await lease(engine, "q", 2_000, "slow")) == 2_000
 
 
 async def test_beyond_the_limit_a_receive_says_so_until_one_is_settled(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,15 +63,15 @@ async def test_beyond_the_limit_a_receive_says_so_until_one_is_settled(make_engi
     await one.send(BY, "q", [SendEntry(b"later", delay_ms=HELD)] * 100)
     await fill(one, "q", 6_000)
     with pytest.raises(TooManyInFlight) as refused:
-        await lend(one, "q", 6_000)
+        await lease(one, "q", 6_000)
     assert refused.value.limit == 5_000 and "'q'" in refused.value.detail
-    lent = refused.value.given
-    assert 5_000 <= lent < 5_100 and (await one.get_queue(BY, "q")).tags[0].leased == lent
+    leased = refused.value.given
+    assert 5_000 <= leased < 5_100 and (await one.get_queue(BY, "q")).tags[0].leased == leased
     for engine in (one, two):
         for wait_ms in (0, 700):
             with pytest.raises(TooManyInFlight) as refused:
                 await receive(engine, "q", max=1, wait_ms=wait_ms)
-            assert (refused.value.given, refused.value.waited, refused.value.fifo) == (lent, wait_ms > 0, False)
+            assert (refused.value.given, refused.value.waited, refused.value.fifo) == (leased, wait_ms > 0, False)
     assert len(await receive(two, "q", tag="other")) == 10
     assert one.parts.base.counters.values["receives_over_limit_total"] >= 2
 
@@ -81,14 +81,14 @@ async def test_who_waits_at_the_limit_is_served_when_one_is_acked(engine: Engine
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
     await fill(engine, "q", 2_000)
     await send(engine, "q", "last")
-    lent = await lend(engine, "q", 2_000)
-    assert len(lent) == 2_000
+    leased = await lease(engine, "q", 2_000)
+    assert len(leased) == 2_000
     waiting = asyncio.create_task(receive(engine, "q", wait_ms=10_000))
     await asyncio.sleep(0.5)
     assert not waiting.done()
-    await ack(engine, "q", lent[:1])
+    await ack(engine, "q", leased[:1])
     assert [d.message.body for d in await waiting] == [b"last"]
-    await ack(engine, "q", lent[1:100])
+    await ack(engine, "q", leased[1:100])
     assert await receive(engine, "q", wait_ms=300) == []
 
 
@@ -98,7 +98,7 @@ async def test_a_fifo_queue_has_the_same_limit(engine: Engine, monkeypatch: pyte
     for at in range(0, 2_100, 100):
         await engine.send(BY, "q", [SendEntry(b"x", group=f"g{at + n}", dedup_id=f"d{at + n}") for n in range(100)])
     with pytest.raises(TooManyInFlight) as refused:
-        await lend(engine, "q", 2_100)
+        await lease(engine, "q", 2_100)
     assert refused.value.given == 2_000 and refused.value.fifo
 
 
@@ -109,7 +109,7 @@ async def test_what_is_lent_costs_redis_little(make_engine: MakeEngine, stack: S
     engine = await make_engine(kept_bytes=0)
     await engine.create_queue(BY, "q", QueueSettings())
     await fill(engine, "q", 12_000, 1_000)
-    assert len(await lend(engine, "q", 12_000)) == 12_000
+    assert len(await lease(engine, "q", 12_000)) == 12_000
     with redis.Redis.from_url(stack.redis_url) as client:
         units = engine.catalog.queues["q"].units
         keys = [key for unit in units for key in client.scan_iter(f"*{unit.incarnation}:{unit.partition}}}:*")]

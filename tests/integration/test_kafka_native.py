@@ -102,9 +102,9 @@ async def test_what_senders_load_is_not_read_from_kafka_again_and_native_records
         return sent
 
     async def receives() -> None:
-        while (lent := await receive(engine, "q", max=100, wait_ms=500)) or time.monotonic() < end:
-            got.extend(delivery.message.body for delivery in lent)
-            await ack(engine, "q", lent)
+        while (leased := await receive(engine, "q", max=100, wait_ms=500)) or time.monotonic() < end:
+            got.extend(delivery.message.body for delivery in leased)
+            await ack(engine, "q", leased)
 
     senders, receiver = [asyncio.create_task(sends()) for _ in range(16)], asyncio.create_task(receives())
     await asyncio.sleep(1.5)

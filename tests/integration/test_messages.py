@@ -328,7 +328,7 @@ async def test_a_receiver_that_goes_away_keeps_no_message(engine: Engine, wait_m
 async def test_what_a_gone_receiver_gives_back_wakes_the_next_at_once(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     await engine.create_queue(BY, "q", QueueSettings(lease_ms=600_000))
     await send(engine, "q", "m")
-    give_back, poll, lent = Returns.give_back, Poller.poll, asyncio.Event()
+    give_back, poll, leased = Returns.give_back, Poller.poll, asyncio.Event()
 
     async def slow(self: Returns, *given: Any) -> None:
         await asyncio.sleep(0.3)
@@ -336,8 +336,8 @@ async def test_what_a_gone_receiver_gives_back_wakes_the_next_at_once(engine: En
 
     async def tells(self: Poller, *given: Any, **named: Any) -> Leases:
         answer = await poll(self, *given, **named)
-        if answer and not lent.is_set():
-            lent.set()
+        if answer and not leased.is_set():
+            leased.set()
             await asyncio.sleep(0.05)
         return answer
 
@@ -347,7 +347,7 @@ async def test_what_a_gone_receiver_gives_back_wakes_the_next_at_once(engine: En
     monkeypatch.setattr(Poller, "poll", tells)
     monkeypatch.setattr(Wake, "want", deaf)  # Redis' message may come too early or never: what happened here must do
     gone = asyncio.create_task(receive(engine, "q"))
-    await asyncio.wait_for(lent.wait(), 10)
+    await asyncio.wait_for(leased.wait(), 10)
     gone.cancel()
     started = time.monotonic()
     assert len(await receive(engine, "q", wait_ms=4000)) == 1
@@ -378,7 +378,7 @@ async def test_a_wake_up_during_a_look_is_not_forgotten(engine: Engine, monkeypa
 async def test_a_partition_that_fails_beside_others_that_lent_is_asked_again_next_time(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, callers: int
 ) -> None:
-    """What the others lent is delivered, so nobody hears of the failure: it must not look as if
+    """What the others leased is delivered, so nobody hears of the failure: it must not look as if
     that partition had nothing.
     """
     monkeypatch.setattr("engine.rules.placement.RUN", 1)  # so that few messages are in both partitions
@@ -399,10 +399,10 @@ async def test_a_partition_that_fails_beside_others_that_lent_is_asked_again_nex
     line, poller = WaitList(queue.tags[0].id, 2), engine.parts.messages.poller
     with monkeypatch.context() as patched:
         patched.setattr(engine.store, "receive", failing)
-        lent = await poller.poll(queue, queue.tags[0], line, 10, None, everywhere=False, callers=callers)
-    assert {partition for partition, _ in lent} == {first}
-    lent = await poller.poll(queue, queue.tags[0], line, 10, None, everywhere=False, callers=callers)
-    assert {partition for partition, _ in lent} == {1 - first}
+        leased = await poller.poll(queue, queue.tags[0], line, 10, None, everywhere=False, callers=callers)
+    assert {partition for partition, _ in leased} == {first}
+    leased = await poller.poll(queue, queue.tags[0], line, 10, None, everywhere=False, callers=callers)
+    assert {partition for partition, _ in leased} == {1 - first}
 
 
 async def test_a_look_that_fails_by_a_bug_is_not_repeated_all_the_time(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ async def messy_queue(engine: Engine) -> tuple[list[str], dict[str, Any]]:
                 await engine.release(BY, "q", [d.handle], 0)
             elif d not in done:
                 leased[d.message.body.decode()] = d
-    # What was released may have been lent again since.
+    # What was released may have been leased again since.
     leased = {b: d for b, d in leased.items() if (await engine.peek(BY, "q", d.id, None)).receive_count == d.receive_count}
     return sorted(open_bodies), leased
 
@@ -296,7 +296,7 @@ async def test_snapshots_of_much_wait_until_much_has_changed(engine: Engine, mon
     snapshots = engine.parts.base.snapshots
     await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
 
-    async def lent(count: int) -> float:
+    async def leased(count: int) -> float:
         await send(engine, "q", *map(str, range(count)))
         left = count
         while left:
@@ -306,16 +306,16 @@ async def test_snapshots_of_much_wait_until_much_has_changed(engine: Engine, mon
         await snapshots.run_once()
         return engine.parts.base.counters.values.get("snapshots_total", 0) - before
 
-    assert [await lent(100), await lent(100), await lent(20), await lent(20)] == [1, 1, 0, 0]
+    assert [await leased(100), await leased(100), await leased(20), await leased(20)] == [1, 1, 0, 0]
     # 240 are held; 40 have changed. What was not written is in what a rebuild reads, and in the
     # next snapshot.
     (unit,) = engine.catalog.queues["q"].units
     folded = [await snapshots.read(partition) for partition in range(engine.settings.journal_partitions)]
     assert [len(one.units[unit].tag(0).deliveries) for one in folded if unit in one.units] == [240]
-    assert await lent(200) == 1
-    assert await lent(5) == 0
+    assert await leased(200) == 1
+    assert await leased(5) == 0
     monkeypatch.setattr("engine.journal.snapshots.MAX_AGE_MS", 0)
-    assert await lent(0) == 1
+    assert await leased(0) == 1
 
 
 async def test_a_deleted_queue_leaves_no_snapshot(engine: Engine) -> None:

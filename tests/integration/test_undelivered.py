@@ -152,13 +152,13 @@ async def test_a_client_that_goes_while_its_lease_is_made_counts_nothing(once: E
 
 async def test_what_an_answer_could_not_carry_is_given_back(once: Engine) -> None:
     await send(once, "q", *"abc")
-    lent = await receive(once, "q", lease_ms=HOUR)
-    once.undelivered(lent)
+    leased = await receive(once, "q", lease_ms=HOUR)
+    once.undelivered(leased)
     again = await first_deliveries(once, 3)
     assert texts(again) == ["a", "b", "c"]
-    assert all(b.first_received_at_ms >= a.first_received_at_ms for a, b in zip(lent, again, strict=True))
-    assert not {d.handle for d in lent} & {d.handle for d in again}
-    once.undelivered(lent)  # of before: it changes nothing
+    assert all(b.first_received_at_ms >= a.first_received_at_ms for a, b in zip(leased, again, strict=True))
+    assert not {d.handle for d in leased} & {d.handle for d in again}
+    once.undelivered(leased)  # of before: it changes nothing
     await asyncio.sleep(0.2)
     await ack(once, "q", again)
 
@@ -235,12 +235,12 @@ async def test_of_a_group_nothing_is_delivered_before_what_can_not_be_read(engin
     (unit,) = engine.catalog.queues["q"].units
     engine.parts.units.bodies.forget(unit, [1])
     reads.fails = everything
-    lent = await receive(engine, "q", lease_ms=HOUR)
-    assert texts(lent) == ["1"]
+    leased = await receive(engine, "q", lease_ms=HOUR)
+    assert texts(leased) == ["1"]
     await asyncio.sleep(1.3)
-    assert await receive(engine, "q") == []  # the first one is lent
+    assert await receive(engine, "q") == []  # the first one is leased
     reads.fails = nothing
-    await engine.release(BY, "q", [lent[0].handle])
+    await engine.release(BY, "q", [leased[0].handle])
     again = await receive(engine, "q", wait_ms=3000)
     assert texts(again) == ["1", "2", "3", "4"] and [d.receive_count for d in again] == [2, 1, 1, 1]
 
@@ -327,7 +327,7 @@ async def test_receives_do_not_fill_the_journal_while_nothing_can_be_read(once: 
 
 async def test_redis_that_is_away_is_told_when_it_is_back(once: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     await send(once, "q", *"abc")
-    lent = await receive(once, "q", lease_ms=HOUR)
+    leased = await receive(once, "q", lease_ms=HOUR)
     real, refused = Store.give_back, 0
 
     async def away(*given: Any, **named: Any) -> Any:
@@ -336,7 +336,7 @@ async def test_redis_that_is_away_is_told_when_it_is_back(once: Engine, monkeypa
         raise StateUnavailable("away")
 
     monkeypatch.setattr(Store, "give_back", away)
-    once.undelivered(lent)
+    once.undelivered(leased)
     await asyncio.sleep(0.5)
     monkeypatch.setattr(Store, "give_back", real)
     await first_deliveries(once, 3)

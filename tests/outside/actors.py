@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.outside.book import Book
-from tests.outside.door import Door, Lent, Letter
+from tests.outside.door import Door, Leased, Letter
 from tests.outside.native import Native
 
 REPEAT_WITHIN_S = 240.0
@@ -131,7 +131,7 @@ class Consumer(Actor):
     def __init__(self, door: Door, places: list[str], seed: str, habits: Habits, before_ack: Callable[[], None] | None = None) -> None:
         super().__init__(door._book, f"{places[0]}/{door.name}/receive/{door.who}", seed)
         self.door, self.places, self.habits = door, places, habits
-        self._later: deque[tuple[float, str, Lent]] = deque()
+        self._later: deque[tuple[float, str, Leased]] = deque()
 
     def step(self) -> None:
         """One receive and its consequences."""
@@ -141,12 +141,12 @@ class Consumer(Actor):
         lease = round(lease, 2) if self.door.name == "native" else float(round(lease))
         wait = rng.uniform(*habits.waits)
         wait = round(wait, 3) if self.door.name == "native" else float(round(wait))
-        lent = self.door.receive(place, rng.randint(1, habits.most), wait, lease)
-        if lent is None:
+        leased = self.door.receive(place, rng.randint(1, habits.most), wait, lease)
+        if leased is None:
             self.rest(0.3, 1.0)
             return
-        good: list[Lent] = []
-        for one in lent:
+        good: list[Leased] = []
+        for one in leased:
             self._decide(place, one, lease, good)
         if good:
             self.rest(0, habits.hold)
@@ -155,7 +155,7 @@ class Consumer(Actor):
         self._settle_late()
         self.rest(0, habits.pause)
 
-    def _decide(self, place: str, one: Lent, lease: float, good: list[Lent]) -> None:
+    def _decide(self, place: str, one: Leased, lease: float, good: list[Leased]) -> None:
         habits, door = self.habits, self.door
         chances = {"ack": habits.ack, "release": habits.release, "extend": habits.extend, "late": habits.late, "kill": habits.kill}
         fate = self.rng.choices([*chances, "lapse"], [*chances.values(), max(0.0, 1 - sum(chances.values()))])[0]

@@ -15,7 +15,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, EndpointConnectionError, HTTPClientError
 
 from tests.outside.book import BROKEN, DONE, REFUSED, UNKNOWN, UNREACHED, Book, body_of
-from tests.outside.door import Door, Lent, Letter, Trouble
+from tests.outside.door import Door, Leased, Letter, Trouble
 from tests.outside.native import PATIENCE_S
 
 _MAKING = threading.Lock()
@@ -73,7 +73,7 @@ class Amazon(Door):
         rows |= {row["Id"]: (_failed(row), "") for row in answer.get("Failed", ())}
         return [rows.get(str(i), (BROKEN, "")) for i in range(len(letters))]
 
-    def _receive(self, place: str, limit: int, wait: float, lease: float) -> list[Lent]:
+    def _receive(self, place: str, limit: int, wait: float, lease: float) -> list[Leased]:
         answer = self._do(
             self._sqs.receive_message,
             QueueUrl=self.url(place),
@@ -127,8 +127,8 @@ def _asked(letter: Letter) -> dict[str, Any]:
     return row
 
 
-def _lent(row: dict[str, Any]) -> Lent:
-    return Lent.of(
+def _lent(row: dict[str, Any]) -> Leased:
+    return Leased.of(
         row["Body"],
         id=row["MessageId"],
         handle=row["ReceiptHandle"],

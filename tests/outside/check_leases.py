@@ -33,8 +33,8 @@ def delays(story: Story) -> Verdict:
 
 
 def due_again(story: Story, copy: Copy, got: Got, before: Got) -> tuple[float, bool]:
-    """The earliest time at which a message that `got` holds may be lent to `before`, and whether a
-    loss may have forgotten it.
+    """The earliest time at which a message that `got` holds may be leased to `before`, and whether
+    a loss may have forgotten it.
     """
     due, excused = got.t0 + got.lease, story.excused(got.t0, got.t1, before.t1)
     for act in sorted(copy.changes, key=lambda act: act.t0):
@@ -49,8 +49,8 @@ def due_again(story: Story, copy: Copy, got: Got, before: Got) -> tuple[float, b
 
 
 def leases(story: Story) -> Verdict:
-    """While a lease lasts nobody else is lent the message; a released one does not come before its
-    time.
+    """While a lease lasts nobody else is leased the message; a released one does not come before
+    its time.
     """
     verdict = Verdict("one holder at a time, none before its lease is over")
     for copy in story.copies.values():
@@ -61,7 +61,7 @@ def leases(story: Story) -> Verdict:
                 # Of two receives at the same time either may have been first.
                 possible = later.t1 >= due - MARGIN_S or (later.t0 < earlier.t1 and earlier.t1 >= other - MARGIN_S)
                 where = f"{copy.token} ({copy.id}) at {copy.place}"
-                text = f"{where}: lent {told(earlier)} for {earlier.lease} s, due {due:.2f}, again {told(later)}"
+                text = f"{where}: leased {told(earlier)} for {earlier.lease} s, due {due:.2f}, again {told(later)}"
                 verdict.judge(not possible, excused or other_excused, text)
     return verdict
 

@@ -34,7 +34,7 @@ class Letter:
 
 
 @dataclass(frozen=True)
-class Lent:
+class Leased:
     """A message as it was received."""
 
     token: str
@@ -46,7 +46,7 @@ class Lent:
     died_after: int = 0
 
     @classmethod
-    def of(cls, body: str, **more: Any) -> Lent:
+    def of(cls, body: str, **more: Any) -> Leased:
         """Of a body as received."""
         token, whole = token_of(body)
         return cls(token=token[:120], whole=whole, **more)
@@ -69,7 +69,7 @@ class Door(abc.ABC):
     @abc.abstractmethod
     def _send(self, queue: str, letters: Sequence[Letter]) -> list[tuple[str, str]]: ...
     @abc.abstractmethod
-    def _receive(self, place: str, limit: int, wait: float, lease: float) -> list[Lent]: ...
+    def _receive(self, place: str, limit: int, wait: float, lease: float) -> list[Leased]: ...
     @abc.abstractmethod
     def _settle(self, place: str, handles: Sequence[str]) -> list[str]: ...
     @abc.abstractmethod
@@ -98,28 +98,28 @@ class Door(abc.ABC):
         self._write("send", queue, t0, items=items, **(outcome or {"outcome": DONE}))
         return not outcome and all(item["result"] == DONE for item in items)
 
-    def receive(self, place: str, limit: int, wait: float, lease: float) -> list[Lent] | None:
-        """What was lent; None when there was no answer that says."""
+    def receive(self, place: str, limit: int, wait: float, lease: float) -> list[Leased] | None:
+        """What was leased; None when there was no answer that says."""
         t0, outcome = self._book.now(), {}
-        lent: list[Lent] | None = None
+        leased: list[Leased] | None = None
         try:
-            lent = self._receive(place, limit, wait, lease)
+            leased = self._receive(place, limit, wait, lease)
         except Trouble as trouble:
             outcome = _said(trouble)
-        self.wrote_receive(place, t0, limit, wait, lease, lent, **(outcome or {"outcome": DONE}))
-        return lent
+        self.wrote_receive(place, t0, limit, wait, lease, leased, **(outcome or {"outcome": DONE}))
+        return leased
 
-    def wrote_receive(self, place: str, t0: float, limit: int, wait: float, lease: float, lent: list[Lent] | None, **more: Any) -> None:
+    def wrote_receive(self, place: str, t0: float, limit: int, wait: float, lease: float, leased: list[Leased] | None, **more: Any) -> None:
         """Write a receive, also one that a rude client did by hand."""
-        got = [_got(one) for one in lent or ()]
+        got = [_got(one) for one in leased or ()]
         self._write("receive", place, t0, max=limit, wait=wait, lease=lease, got=got, **more)
 
-    def settle(self, place: str, lent: Sequence[Lent]) -> bool:
+    def settle(self, place: str, leased: Sequence[Leased]) -> bool:
         """Ack or delete; True when each was said to be done."""
-        results = self._on_handles("settle", place, lent, lambda: self._settle(place, [one.handle for one in lent]))
+        results = self._on_handles("settle", place, leased, lambda: self._settle(place, [one.handle for one in leased]))
         return all(result == DONE for result in results)
 
-    def extend(self, place: str, one: Lent, lease: float) -> None:
+    def extend(self, place: str, one: Leased, lease: float) -> None:
         """A new lease, counted from now; 0 gives it back."""
         self._on_handles("extend", place, [one], lambda: [self._extend(place, one.handle, lease)], lease=lease)
 
@@ -164,16 +164,16 @@ class Door(abc.ABC):
         self._write(op, queue, t0, **said, **more)
         return said["outcome"]
 
-    def _on_handles(self, op: str, place: str, lent: Sequence[Lent], call: Any, **more: Any) -> list[str]:
+    def _on_handles(self, op: str, place: str, leased: Sequence[Leased], call: Any, **more: Any) -> list[str]:
         t0, said = self._book.now(), {"outcome": DONE}
         try:
             results: list[str] = call()
         except Trouble as trouble:
             said = _said(trouble)
-            results = [trouble.outcome] * len(lent)
+            results = [trouble.outcome] * len(leased)
         items = [
             {"token": one.token, "id": one.id, "handle": short(one.handle), "result": result}
-            for one, result in zip(lent, results, strict=True)
+            for one, result in zip(leased, results, strict=True)
         ]
         self._write(op, place, t0, items=items, **said, **more)
         return results
@@ -182,7 +182,7 @@ class Door(abc.ABC):
         self._book.write(op, t0, place=place, who=self.who, by=self.name, **more)
 
 
-def _got(one: Lent) -> dict[str, Any]:
+def _got(one: Leased) -> dict[str, Any]:
     row = {"token": one.token, "id": one.id, "handle": short(one.handle), "count": one.count}
     more = {"whole": one.whole} if not one.whole else {}
     return {**row, **more, **({"kind": one.kind} if one.kind else {}), **({"died_after": one.died_after} if one.died_after else {})}
@@ -192,6 +192,6 @@ def _said(trouble: Trouble) -> dict[str, Any]:
     return {"outcome": trouble.outcome, "status": trouble.status, "code": trouble.code[:200]}
 
 
-def chunks(lent: Sequence[Lent], size: int) -> Iterable[Sequence[Lent]]:
+def chunks(leased: Sequence[Leased], size: int) -> Iterable[Sequence[Leased]]:
     """Parts of at most `size`."""
-    return (lent[i : i + size] for i in range(0, len(lent), size))
+    return (leased[i : i + size] for i in range(0, len(leased), size))

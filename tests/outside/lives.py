@@ -90,11 +90,11 @@ class Reborn(Actor):
         return answered
 
     def _receive(self, wait: float, answered: set[str]) -> bool:
-        lent = self.door.receive(self.name, 10, wait, 5)
-        if lent:
-            self.door.settle(self.name, lent)
-            answered -= {one.token for one in lent}
-        return lent == []
+        leased = self.door.receive(self.name, 10, wait, 5)
+        if leased:
+            self.door.settle(self.name, leased)
+            answered -= {one.token for one in leased}
+        return leased == []
 
     def _drain(self, answered: set[str]) -> None:
         empty, end = 0, self.book.now() + 60

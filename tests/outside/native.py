@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.outside.book import BROKEN, DONE, REFUSED, UNKNOWN, UNREACHED, Book
-from tests.outside.door import Door, Lent, Letter, Trouble
+from tests.outside.door import Door, Leased, Letter, Trouble
 
 PATIENCE_S = 13.0
 STALE = "stale"
@@ -44,9 +44,9 @@ def asked(letter: Letter) -> dict[str, Any]:
     return row
 
 
-def lent_of(row: dict[str, Any]) -> Lent:
+def lent_of(row: dict[str, Any]) -> Leased:
     """A delivery of a receive's answer."""
-    return Lent.of(
+    return Leased.of(
         row.get("body", ""),
         id=row["id"],
         handle=row["handle"],
@@ -118,7 +118,7 @@ class Native(Door):
         answer = self.ok("POST", f"/v1/queues/{queue}/messages", {"messages": [asked(one) for one in letters]})
         return [(DONE, row["id"]) for row in answer["messages"]]
 
-    def _receive(self, place: str, limit: int, wait: float, lease: float) -> list[Lent]:
+    def _receive(self, place: str, limit: int, wait: float, lease: float) -> list[Leased]:
         queue, _, tag = place.partition("@")
         body = {"max": limit, "wait_seconds": wait, "lease_seconds": lease, **({"tag": tag} if tag else {})}
         return [lent_of(row) for row in self.ok("POST", f"/v1/queues/{queue}/receive", body, wait)["messages"]]
@@ -133,13 +133,13 @@ class Native(Door):
     def _extend(self, place: str, handle: str, lease: float) -> str:
         return self._handles("extend", place, {"entries": [{"handle": handle, "lease_seconds": lease}]})[0]
 
-    def release(self, place: str, one: Lent, delay: float) -> None:
+    def release(self, place: str, one: Leased, delay: float) -> None:
         """Give back, to be received after `delay`."""
         self._on_handles(
             "extend", place, [one], lambda: self._handles("release", place, {"handles": [one.handle], "delay_seconds": delay}), lease=delay
         )
 
-    def kill(self, place: str, one: Lent) -> None:
+    def kill(self, place: str, one: Leased) -> None:
         """To the dead-letter queue now."""
         self._on_handles("kill", place, [one], lambda: self._handles("kill", place, {"handles": [one.handle]}))
 

@@ -38,8 +38,8 @@ class Rounds(Actor):
         queue = self.queues[self.number % len(self.queues)]
         if not self.door.send(queue, [Letter(f"tk-{queue}-{self.door.who}-{self.number}-{i}") for i in range(self.rng.randint(1, 4))]):
             self.rest(0.3, 0.6)
-        lent = self.door.receive(queue, 10, 0, 6)
-        good = [one for one in lent or () if self.rng.random() < 0.9]
+        leased = self.door.receive(queue, 10, 0, 6)
+        good = [one for one in leased or () if self.rng.random() < 0.9]
         if good:
             self.door.settle(queue, good)
         self.rest(0, 0.08)

@@ -133,7 +133,7 @@ BROKEN: list[tuple[str, str, Callable[[], Plant]]] = [
     ("leases", "two holders", lambda: clean().send("q", "z", 10).got("q", "z", t0=11).got("q", "z", t0=13, count=2)),
     (
         "leases",
-        "extended, and lent meanwhile",
+        "extended, and leased meanwhile",
         lambda: clean().send("q", "z", 10).got("q", "z", t0=11).on("extend", "q", "z", 11, 14, lease=9).got("q", "z", t0=18, count=2),
     ),
     ("settled", "came after its ack", lambda: clean().all("q", "z", 10).got("q", "z", t0=30, count=2)),
@@ -174,8 +174,8 @@ BROKEN: list[tuple[str, str, Callable[[], Plant]]] = [
         "the one before is in flight elsewhere",
         lambda: clean().send("f", "f-g-8", 8, group="g").send("f", "f-g-9", 9, group="g").got("f", "f-g-8", t0=10).got("f", "f-g-9", t0=11),
     ),
-    ("undelivered", "never lent", lambda: clean().send("d", "z", 10).got("d-dead", "z", t0=12, died_after=2)),
-    ("undelivered", "lent once of twice", lambda: clean().send("d", "z", 10).got("d", "z", t0=11, lease=1).got("d-dead", "z", t0=14)),
+    ("undelivered", "never leased", lambda: clean().send("d", "z", 10).got("d-dead", "z", t0=12, died_after=2)),
+    ("undelivered", "leased once of twice", lambda: clean().send("d", "z", 10).got("d", "z", t0=11, lease=1).got("d-dead", "z", t0=14)),
     (
         "undelivered",
         "503 is no delivery",
@@ -271,7 +271,11 @@ BENT: list[tuple[str, str, Callable[[], Plant]]] = [
         "an ack half a second before a worker stood still, through the loss",
         lambda: clean().all("q", "z", 10).fault("pause worker", 12.6, 30).add("loss", 20).got("q", "z", t0=45, count=2),
     ),
-    ("leases", "lent just before the loss", lambda: clean().send("q", "z", 10).got("q", "z", t0=11).add("loss", 11.5).got("q", "z", t0=13)),
+    (
+        "leases",
+        "leased just before the loss",
+        lambda: clean().send("q", "z", 10).got("q", "z", t0=11).add("loss", 11.5).got("q", "z", t0=13),
+    ),
     (
         "receive counts",
         "counted just before the loss",

@@ -84,9 +84,9 @@ class Leaver(Rude):
         elif outcome_of(found[0]) != DONE:
             self.door.wrote_receive(self.queue, t0, limit, wait, lease, None, outcome=outcome_of(found[0]), status=found[0])
         else:
-            lent = [lent_of(row) for row in found[1]["messages"]]
-            self.door.wrote_receive(self.queue, t0, limit, wait, lease, lent, outcome=DONE)
-            good = [one for one in lent if self.rng.random() < 0.5]
+            leased = [lent_of(row) for row in found[1]["messages"]]
+            self.door.wrote_receive(self.queue, t0, limit, wait, lease, leased, outcome=DONE)
+            good = [one for one in leased if self.rng.random() < 0.5]
             if good:
                 self.door.settle(self.queue, good)
         self.rest(0, 0.05)
@@ -195,11 +195,11 @@ class Wrong(Actor):
         self.door.send(self.queue, [Letter(f"{name}-good-{i}") for i in range(2)])
         bad = [Letter(f"{name}-bad-{i}") for i in range(2)]
         self._refused_send([*bad, Letter(f"{name}-bad-delay", delay=99999999)])
-        lent = self.door.receive(self.queue, 4, 0.5, 3) or []
-        for one in lent:
+        leased = self.door.receive(self.queue, 4, 0.5, 3) or []
+        for one in leased:
             self._refused_ack(one.handle)
-        if self.rng.random() < 0.7 and lent:
-            self.door.settle(self.queue, lent)
+        if self.rng.random() < 0.7 and leased:
+            self.door.settle(self.queue, leased)
         self.rest(0.2, 0.6)
 
     def _refused_send(self, letters: list[Letter]) -> None:

@@ -60,8 +60,8 @@ class Model:
         return sorted(o for o, m in self.tags[number].open.items() if m.visible <= self.now)
 
     def receivable(self, number: int, max_count: int, retention: int) -> tuple[list[int], list[int], list[int]]:
-        """(lendable, dying, expired) among what is due."""
-        lend, dying, expired = [], [], []
+        """(free to be leased, dying, expired) among what is due."""
+        free, dying, expired = [], [], []
         for offset in self.due(number):
             m = self.tags[number].open[offset]
             message = self.messages[offset]
@@ -73,10 +73,10 @@ class Model:
             elif max_count and (m.flag in (1, 2) or m.count >= max_count):
                 dying.append(offset)
             else:
-                lend.append(offset)
-        return lend, dying, expired
+                free.append(offset)
+        return free, dying, expired
 
-    def lent(self, number: int, offset: int, nonce: int, lease: int | None, queue_lease: int) -> int:
+    def leased(self, number: int, offset: int, nonce: int, lease: int | None, queue_lease: int) -> int:
         m = self.tags[number].open[offset]
         own = self.messages[offset].lease
         length = lease if lease is not None else (own if own is not None else queue_lease)

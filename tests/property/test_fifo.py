@@ -122,7 +122,7 @@ class Run:
         return [r.offset for r in self.originals() if r.group == group and r.offset not in self.sides[tag].settled]
 
     def free_of(self, tag: int, group: str) -> list[int]:
-        """What a group may lend: its first messages, up to the first that is lent or held."""
+        """What a group may lease: its first messages, up to the first that is leased or held."""
         side = self.sides[tag]
         busy = {o for o, lease in side.leases.items() if lease.until > self.now} | {o for o, until in side.held.items() if until > self.now}
         return list(itertools.takewhile(lambda o: o not in busy, self.open_of(tag, group)))
@@ -141,9 +141,9 @@ class Run:
         for leased in got.leased:
             by_group.setdefault(self.log[leased.offset].group, []).append(leased.offset)
         for group, offsets in by_group.items():
-            assert offsets == free[group][: len(offsets)], f"group {group} lent {offsets}, it may lend {free[group]}"
+            assert offsets == free[group][: len(offsets)], f"group {group} leased {offsets}, it may lease {free[group]}"
         if self.roomy and not self.unloaded:
-            assert len(got.leased) == min(count, sum(map(len, free.values()))), f"{by_group} lent of {free}"
+            assert len(got.leased) == min(count, sum(map(len, free.values()))), f"{by_group} leased of {free}"
         for leased in got.leased:
             side.held.pop(leased.offset, None)
             side.leases[leased.offset] = Lease(got.nonce, leased.deadline_ms)
@@ -180,7 +180,7 @@ class Run:
         del side.leases[offset]
 
     async def give_back(self, tag: int, offset: int) -> None:
-        """As a worker does: a message and what is lent behind it in its group."""
+        """As a worker does: a message and what is leased behind it in its group."""
         side, group = self.sides[tag], self.log[offset].group
         rows, expected = [], []
         for o, lease in sorted(side.leases.items()):

@@ -116,18 +116,18 @@ class Run:
     async def receive(self) -> None:
         r, model = self.random, self.model
         tag, count, lease = r.choice(self.tags), r.randint(1, 5), r.choice([None, 0, 700, 5_000])
-        lend, dying, expired = model.receivable(tag, self.max_count, RETENTION)
+        free, dying, expired = model.receivable(tag, self.max_count, RETENTION)
         noisy = model.noisy(tag)
         got = await self.store.receive(
             self.unit, GENERATION, tag, max=count, lease_ms=lease, queue_lease_ms=QUEUE_LEASE, max_receive_count=self.max_count,
             retention_ms=RETENTION, move_ms=2_000, now_ms=model.now,
         )  # fmt: skip
         offsets = [m.offset for m in got.leased]
-        assert len(set(offsets)) == len(offsets) and set(offsets) <= set(lend)
-        assert len(offsets) == min(count, len(lend))
-        groups, left = ([model.messages[o].group for o in some] for some in (offsets, set(lend) - set(offsets)))
+        assert len(set(offsets)) == len(offsets) and set(offsets) <= set(free)
+        assert len(offsets) == min(count, len(free))
+        groups, left = ([model.messages[o].group for o in some] for some in (offsets, set(free) - set(offsets)))
         if any(group is None or group not in {*model.in_flight(tag), *groups} for group in left):
-            assert not noisy.intersection(groups), f"{groups} lent, {left} left, noisy {noisy}"
+            assert not noisy.intersection(groups), f"{groups} leased, {left} left, noisy {noisy}"
         assert {d.offset for d in got.dying} <= set(dying)
         for d in got.dying:
             m = model.tags[tag].open[d.offset]
@@ -137,12 +137,12 @@ class Run:
             if r.random() < 0.7:
                 assert await self.store.settle(self.unit, GENERATION, tag, "dead", [(d.offset, d.nonce)], now_ms=model.now) == ["ok"]
                 del model.tags[tag].open[d.offset]
-        for lent in got.leased:
-            assert lent.deadline_ms == model.lent(tag, lent.offset, got.nonce, lease, QUEUE_LEASE)
-            opened = model.tags[tag].open[lent.offset]
-            assert (lent.count, lent.first_received_at_ms) == (opened.count, opened.first)
-            assert not lent.packed or (lent.packed.endswith(b"body-%d" % lent.offset) and not model.messages[lent.offset].bare)
-            self.handles.append((tag, lent.offset, got.nonce))
+        for leased in got.leased:
+            assert leased.deadline_ms == model.leased(tag, leased.offset, got.nonce, lease, QUEUE_LEASE)
+            opened = model.tags[tag].open[leased.offset]
+            assert (leased.count, leased.first_received_at_ms) == (opened.count, opened.first)
+            assert not leased.packed or (leased.packed.endswith(b"body-%d" % leased.offset) and not model.messages[leased.offset].bare)
+            self.handles.append((tag, leased.offset, got.nonce))
         self._drop_expired(tag, expired, await self._states(tag, expired))
 
     async def _states(self, tag: int, offsets: list[int]) -> list[str]:

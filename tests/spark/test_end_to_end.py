@@ -146,7 +146,7 @@ def test_each_report_agrees_with_the_client(story: Story, reports: tuple[dict[st
     # Half of them by ChangeMessageVisibility(0); the next receive notices a lapse, which was none.
     assert (by_tag[QUEUE, "default"]["released"], by_tag[QUEUE, "default"]["lapsed"]) == (messages[QUEUE, "default", "released"], 0)
     # Sent, raw and redriven: all but seven dead ones and the acked ones are still there, and one of
-    # them is lent.
+    # them is leased.
     assert open_ == {(QUEUE, "default"): 35 + 7 - 7 - messages[QUEUE, "default", "acked"], (QUEUE, "audit"): 0, (DEAD, "default"): 0}
     levels = {(row["queue"], row["tag"]): row for row in frames["backlog"].orderBy("minute").collect()}
     assert (levels[QUEUE, "default"]["backlog"], levels[QUEUE, "default"]["in_flight"]) == (open_[QUEUE, "default"], 1)

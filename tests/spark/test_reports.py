@@ -105,9 +105,9 @@ def test_redelivery_counts_deliveries_after_the_first(spark_session: SparkSessio
 def test_each_way_in_which_a_delivery_ends_has_a_column(spark_session: SparkSession) -> None:
     kinds = {"acked": 1, "released": 2, "lapsed": 3, "dying": 4, "purged": 9, "expired": 5, "deleted": 6, "moved": 7, "leased": 12}
     entry = {"queue": "q", "incarnation": INCARNATION, "partition": 0, "tag": "default", "tag_id": 0, "reason": "killed"}
-    lent = [{**entry, "seq": n, "at": at(0), "kind": "leased", "offset": n, "until": at(9)} for n in (*range(1, 9), 12)]
+    leased = [{**entry, "seq": n, "at": at(0), "kind": "leased", "offset": n, "until": at(9)} for n in (*range(1, 9), 12)]
     ended = [{**entry, "seq": 20 + n, "at": at(1), "kind": kind, "offset": n} for kind, n in kinds.items() if kind != "leased"]
-    journal = frame(spark_session, JOURNAL, *lent, *ended)
+    journal = frame(spark_session, JOURNAL, *leased, *ended)
 
     [row] = redelivery(leases(journal).withColumn("sent_at", F.lit(at(0)))).collect()
 

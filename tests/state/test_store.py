@@ -131,7 +131,7 @@ async def test_a_full_outbox_stops_consumers_and_changes_nothing(store: Store, u
             await call
     assert await store.info(unit, 1, [0], now_ms=NOW) == before
     assert client.llen(outbox) == 20_000
-    # What nobody was given goes back all the same: else it would stay lent, and count.
+    # What nobody was given goes back all the same: else it would stay leased, and count.
     assert await store.give_back(unit, 1, 0, [(*pair, NOW)], rest_ms=1, now_ms=NOW) == ["ok"]
     assert client.llen(outbox) == 20_001
     client.close()
@@ -253,8 +253,8 @@ FIFO_KEYS = ("order:0", "groups:0", "dedup")
 
 
 async def _filled(store: Store, unit: Unit, *, fifo: bool) -> tuple[int, int]:
-    """A unit with something in every structure: lent, delayed, ahead, bodies, origins; returns a
-    lent (offset, nonce).
+    """A unit with something in every structure: leased, delayed, ahead, bodies, origins; returns a
+    leased (offset, nonce).
     """
     await store.open(unit, 1, [(0, 0)], fifo=fifo)
     rows = [entry(0, move_key="a/t"), entry(1), entry(2), entry(3, due=NOW + 9_000)]
@@ -390,8 +390,8 @@ async def test_what_is_leased_leaves_room_in_the_window(connection: Connection) 
     store = Store(connection, f"s{secrets.token_hex(3)}", Window(16, 1_000_000))
     unit = Unit(secrets.token_hex(6), 0)
     await store.open(unit, 1, [(0, 0)])
-    lent = 0
+    leased = 0
     for start in range(0, 160, 8):
         await store.load(unit, 1, [0], [entry(o) for o in range(start, start + 8)], now_ms=NOW)
-        lent += len(await receive(store, unit))
-    assert lent == 160 and (await store.leftovers(unit))[0] <= 16
+        leased += len(await receive(store, unit))
+    assert leased == 160 and (await store.leftovers(unit))[0] <= 16

@@ -104,7 +104,7 @@ def test_what_belongs_to_fifo_is_refused(sqs: Any, queue: str, refused: Refused)
 def test_a_group_of_a_standard_queue_is_shown_and_orders_nothing(sqs: Any, queue: str, refused: Refused) -> None:
     entries = [{"Id": str(n), "MessageBody": str(n), "MessageGroupId": "tenant"} for n in range(2)]
     assert "SequenceNumber" not in sqs.send_message_batch(QueueUrl=queue, Entries=entries)["Successful"][0]
-    for _ in range(2):  # the second comes while the first is lent
+    for _ in range(2):  # the second comes while the first is leased
         (got,) = sqs.receive_message(QueueUrl=queue, AttributeNames=["All"])["Messages"]
         assert got["Attributes"]["MessageGroupId"] == "tenant"
         assert not {"SequenceNumber", "MessageDeduplicationId"} & set(got["Attributes"])

@@ -31,7 +31,7 @@ def deliveries(count: int) -> list[Delivery]:
 
 
 def probed(wait_ms: int | None, head_ms: int | None) -> Probed:
-    return Probed(wait_ms, head_ms, cursor=0, open=0, lent=0, bodies=0, bytes=0, seen=0, hungry=False, times=[])
+    return Probed(wait_ms, head_ms, cursor=0, open=0, in_flight=0, bodies=0, bytes=0, seen=0, hungry=False, times=[])
 
 
 async def test_one_call_serves_those_with_one_lease_up_to_its_messages() -> None:

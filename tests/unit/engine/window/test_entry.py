@@ -1,5 +1,5 @@
 """A message on its way into the window and out of it: which tags want it, and what is delivered of
-what was lent.
+what was leased.
 """
 
 from __future__ import annotations
@@ -65,8 +65,10 @@ def test_groups_have_digests_and_in_a_fifo_queue_none_is_one_too() -> None:
 async def test_what_was_lent_is_delivered_in_order_from_the_window_or_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     queue = Queue(RECORD, "lw")
     packed = {offset: pack_body(offset * 10, 0, None, encode(Message(b"%d" % offset, sender="a"))) for offset in (3, 9)}
-    lent = [Leased(offset, 2, 50, 60_000 + offset, packed.get(offset, b"")) for offset in (3, 4, 5, 6, 9)]
-    received = Received(now_ms=1_000, nonce=77, wait_ms=None, head_ms=None, cursor=9, open=5, lent=0, hungry=False, leased=lent, dying=[])
+    leased = [Leased(offset, 2, 50, 60_000 + offset, packed.get(offset, b"")) for offset in (3, 4, 5, 6, 9)]
+    received = Received(
+        now_ms=1_000, nonce=77, wait_ms=None, head_ms=None, cursor=9, open=5, in_flight=0, hungry=False, leased=leased, dying=[]
+    )
     ended: list[tuple[int, int]] = []
 
     async def read_at(self: Log, topic: str, partition: int, offsets: Sequence[int]) -> dict[int, Record]:
