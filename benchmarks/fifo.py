@@ -12,7 +12,7 @@ by itself.
   2 N messages must be in the window of one partition (8,000 by default): what is behind it is not
   seen until there is room. So LEASEWAY_WINDOW_MESSAGES is 32,000 here.
 - dedup: 10,000 sends of 5,000 ids by 8 senders, Redis emptied in the middle.
-- move: N letters of four sources back to them, at a rate or as fast as it can.
+- move: N dead letters of four sources back to them, at a rate or as fast as it can.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.acceptance.fifo_bars import dedup_over_a_wipe, head_latency
-from tests.acceptance.move_bar import make_letters, move
+from tests.acceptance.move_bar import make_dead_letters, move
 from tests.acceptance.order_bar import order_under_kills
 from tests.services import Up
 
@@ -33,9 +33,9 @@ GROUPS = (10, 100, 1_000, 10_000)
 
 
 def _move(up: Up, options: argparse.Namespace) -> dict[str, Any]:
-    made_s = make_letters(up, "move", options.messages, fifo=options.fifo)
+    made_s = make_dead_letters(up, "move", options.messages, fifo=options.fifo)
     found = move(up, "move", options.messages, options.rate, fifo=options.fifo, within_s=3600)
-    return {"letters_made_s": round(made_s, 1), **found}
+    return {"dead_letters_made_s": round(made_s, 1), **found}
 
 
 BARS: dict[str, Callable[[Up, argparse.Namespace], object]] = {

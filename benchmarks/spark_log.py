@@ -34,7 +34,7 @@ class Written:
     """What was written."""
 
     messages: int = 0
-    letters: int = 0
+    dead_letters: int = 0
     entries: int = 0
     transitions: int = 0
     by_kind: dict[str, int] = field(default_factory=dict)
@@ -107,7 +107,7 @@ def _write_queues(producer: Producer, prefix: str, now_ms: int) -> None:
 def _fill_unit(
     producer: Producer, prefix: str, unit: Unit, count: int, size: int, begin_ms: int, written: Written, chance: random.Random
 ) -> None:
-    letters = Unit(f"{unit.queue}-dead", unit.partition, _incarnation(f"{unit.queue}-dead"))
+    dead_letters = Unit(f"{unit.queue}-dead", unit.partition, _incarnation(f"{unit.queue}-dead"))
     for start in range(0, count, BLOCK):
         few = min(BLOCK, count - start)
         at_ms = begin_ms + DAY_MS * start // count
@@ -118,8 +118,8 @@ def _fill_unit(
         _produce(producer, f"{prefix}.journal", unit.partition, record, at_ms + 120_000)
         for offset in dead:
             body = _body(chance, size, broken=True)
-            _produce(producer, f"{prefix}.q.{letters.queue}", unit.partition, _letter(unit, offset, body, at_ms), at_ms + 110_000)
-            written.letters += 1
+            _produce(producer, f"{prefix}.q.{dead_letters.queue}", unit.partition, _dead_letter(unit, offset, body, at_ms), at_ms + 110_000)
+            written.dead_letters += 1
         written.messages += few
 
 
@@ -196,7 +196,7 @@ def _body(chance: random.Random, size: int, *, broken: bool = False) -> bytes:
     return (text[:-2] + "x" * (size - len(text)) + '"}').encode()
 
 
-def _letter(unit: Unit, offset: int, body: bytes, at_ms: int) -> bytes:
+def _dead_letter(unit: Unit, offset: int, body: bytes, at_ms: int) -> bytes:
     id_ = MessageId(unit.incarnation, unit.partition, offset).text(b"benchmark")
     origin = Origin(id_, "default", id_, unit.queue, "default", "exhausted", 3, at_ms + BLOCK, at_ms, at_ms + 110_000)
     return encode(Message(body, sender="alice", origin=origin))

@@ -42,8 +42,8 @@ spark_session.sql("""
 # %% Why messages died. What is chosen here can be sent back: `leaseway redrive --where "<the
 # condition>"`.
 spark_session.sql("""
-    SELECT queue, source_queue, reason, count(*) AS letters, count_if(settled_how IS NULL) AS at_rest
-    FROM dead_letters GROUP BY queue, source_queue, reason ORDER BY letters DESC
+    SELECT queue, source_queue, reason, count(*) AS dead_letters, count_if(settled_how IS NULL) AS at_rest
+    FROM dead_letters GROUP BY queue, source_queue, reason ORDER BY dead_letters DESC
 """).show(truncate=False)
 
 # %% The same functions that the report uses take any frame of the right columns: here, only what

@@ -75,14 +75,14 @@ def run_live(given: argparse.Namespace) -> int:
 
 
 def run_selection(given: argparse.Namespace) -> int:
-    """Writes which letters a condition chooses; 0 done, 2 the condition is wrong."""
+    """Writes which dead letters a condition chooses; 0 done, 2 the condition is wrong."""
     from spark.dead_letters.selection import run as run_it
 
     return run_it(given)
 
 
 def run_outcomes(given: argparse.Namespace) -> int:
-    """Writes how chosen letters were settled; 0 done."""
+    """Writes how chosen dead letters were settled; 0 done."""
     from spark.dead_letters.selection import run_outcomes as run_it
 
     return run_it(given)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spark.frames.log import log_arguments
 
-OUTCOMES = "outcomes.json"  # Below the folder of the addresses: {queue: {how: letters}}.
+OUTCOMES = "outcomes.json"  # Below the folder of the addresses: {queue: {how: dead_letters}}.
 
 
 def sql_arguments(parser: ArgumentParser) -> None:
@@ -54,7 +54,7 @@ def choice_arguments(parser: ArgumentParser) -> None:
     """Which dead letters; `choose` and `redrive` have these options."""
     about = "condition over the view dead_letters, like \"reason = 'exhausted' AND body_text LIKE '%XXX%'\""
     parser.add_argument("--where", required=True, metavar="SQL", help=about.replace("%", "%%"))
-    parser.add_argument("--queue", metavar="NAME", help="only letters of this dead-letter queue (default: of all)")
+    parser.add_argument("--queue", metavar="NAME", help="only dead letters of this dead-letter queue (default: of all)")
     _span_arguments(parser)
     _job_arguments(parser)
 

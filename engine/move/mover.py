@@ -134,14 +134,14 @@ class Mover:
             return list(dying)
         moves = [self._move(queue, tag, partition, item, target, "dead", there) for _, item in held]
         outcomes = await (_in_turn(moves) if target.record.fifo else asyncio.gather(*moves, return_exceptions=True))
-        for (letter, item), outcome in zip(held, outcomes, strict=True):
+        for (dead_letter, item), outcome in zip(held, outcomes, strict=True):
             if isinstance(outcome, EngineError):
                 logger.warning(
                     "action=move queue=%s partition=%d offset=%d target=%s error=%s",
-                    queue.name, partition, letter.offset, target.name, outcome,
+                    queue.name, partition, dead_letter.offset, target.name, outcome,
                 )  # fmt: skip
                 # The target may have it by now: the next try looks.
-                left.append(msgspec.structs.replace(letter, again_ms=item.again_ms or until_ms))
+                left.append(msgspec.structs.replace(dead_letter, again_ms=item.again_ms or until_ms))
             elif isinstance(outcome, BaseException):
                 raise outcome
         return left

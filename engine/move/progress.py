@@ -2,9 +2,9 @@
 before it could write that down.
 
 A task's record counts what was moved before its positions. A runner that begins, or has failed,
-reads here which letters from there on are the task's own work already: they are counted when it
-passes them, others that are settled are not. Neighbours: `redrive.py` runs tasks. Must not know how
-a letter is moved.
+reads here which dead letters from there on are the task's own work already: they are counted when
+it passes them, others that are settled are not. Neighbours: `redrive.py` runs tasks. Must not know
+how a dead letter is moved.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 rate, cancellable.
 
 A task is a control record; one worker at a time runs it (a lock in Redis, renewed by re-taking),
-writing its position every second. A crash repeats at most a second of work, and a letter that was
-moved already is settled, so nothing is moved twice; the journal says that it was this task
+writing its position every second. A crash repeats at most a second of work, and a dead letter that
+was moved already is settled, so nothing is moved twice; the journal says that it was this task
 (`progress.py`), so it is counted once. Neighbours: `mover.py` moves, script claim holds. Must not
 know HTTP.
 """
@@ -299,12 +299,12 @@ class Tasks:
         return moved
 
     async def _step(self, task: TaskRecord, queue: Queue, partition: int, budget: int, moved: set[int]) -> TaskRecord:
-        """Moves up to `budget` letters of one partition; counts what lies before its new position,
-        of its own work before too (`moved`).
+        """Moves up to `budget` dead letters of one partition; counts what lies before its new
+        position, of its own work before too (`moved`).
         """
         end = task.end_offsets[partition]
         chunk = await self._log.fetch(queue.topic, partition, task.next_offsets[partition], budget, 4_000_000)
-        letters: dict[int, tuple[Message, int]] = {}
+        dead_letters: dict[int, tuple[Message, int]] = {}
         for record in chunk.records:
             try:
                 message = decode_message(record.value, record.headers)
@@ -312,8 +312,8 @@ class Tasks:
                 continue
             may_go = record.offset < end and next_chosen(task.chosen, partition, record.offset, end) == record.offset
             if may_go and matches(task.filter, message.attributes):
-                letters[record.offset] = (message, record.timestamp_ms)
-        done, failed, held = await self._move(task, queue, partition, letters)
+                dead_letters[record.offset] = (message, record.timestamp_ms)
+        done, failed, held = await self._move(task, queue, partition, dead_letters)
         moved |= done
         nexts = list(task.next_offsets)
         after = end if chunk.at_end else next_chosen(task.chosen, partition, chunk.next_offset, end)
@@ -328,29 +328,29 @@ class Tasks:
         )
 
     async def _move(
-        self, task: TaskRecord, queue: Queue, partition: int, letters: dict[int, tuple[Message, int]]
+        self, task: TaskRecord, queue: Queue, partition: int, dead_letters: dict[int, tuple[Message, int]]
     ) -> tuple[set[int], set[int], int | None]:
         """(moved, failed, first offset that must wait: held by a lost claim or mover, or only a
         load can tell whether it repeats another).
 
-        Settled letters are neither moved nor failed; leased ones have failed.
+        Settled dead letters are neither moved nor failed; leased ones have failed.
         """
         store, tag, unit = self._store, queue.tag(None), queue.units[partition]
         self._note_use(queue, partition)
-        targets = {offset: self._target(task, message) for offset, (message, _) in letters.items()}
+        targets = {offset: self._target(task, message) for offset, (message, _) in dead_letters.items()}
         ready = [offset for offset, target in targets.items() if target is not None]
         failed, waits = set(targets) - set(ready), set[int]()
         if not ready:
             return set(), failed, None
         states = await self._window.call(queue, lambda g: store.states(unit, g, tag.id, ready))
-        wanted = [(offset, b"", _beyond_key(queue, letters[offset][0])) for offset in ready]
+        wanted = [(offset, b"", _beyond_key(queue, dead_letters[offset][0])) for offset in ready]
         claimed = await self._window.call(queue, lambda g: store.claim(unit, g, tag.id, wanted, claim_ms=MOVER_LEASE_MS))
         reached("redrive.claimed")
         moves = {}
         for offset, state, (word, again_ms) in zip(ready, states, claimed.words, strict=True):
             target = targets[offset]
             if word == "ok" and target is not None:
-                message, sent_at_ms = letters[offset]
+                message, sent_at_ms = dead_letters[offset]
                 first_ms = state.first_received_at_ms or 0
                 held = Held(offset, claimed.nonce, message, sent_at_ms, state.count, first_ms, "", again_ms)
                 moves[offset] = self._mover.move(queue, tag, partition, held, target, task.id)
@@ -389,8 +389,8 @@ class Tasks:
 
 
 def _beyond_key(queue: Queue, message: Message) -> str:
-    """The key by which a letter may be claimed beyond the window; FIFO letters go in order, so from
-    the window.
+    """The key by which a dead letter may be claimed beyond the window; FIFO dead letters go in
+    order, so from the window.
     """
     origin = message.origin
     return "" if origin is None or queue.record.fifo else move_key_of(origin.from_id, origin.from_tag)

@@ -1,7 +1,7 @@
-"""Which letters a redrive task may move when it was given ids: their offsets, by partition.
+"""Which dead letters a redrive task may move when it was given ids: their offsets, by partition.
 
-Neighbours: `redrive.py` walks them, `schemas/identity.py` reads ids. Must not know how a letter is
-moved.
+Neighbours: `redrive.py` walks them, `schemas/identity.py` reads ids. Must not know how a dead
+letter is moved.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ POINTS: Final[dict[str, str]] = {
     "move.loaded": "the target's window has the copy",
     "move.before_settle": "the copy is known to be there (also one of a mover before), the source is not settled",
     "move.after_settle": "the source is settled, nobody has been told",
-    "redrive.claimed": "letters are claimed for a task, none is moved",
+    "redrive.claimed": "dead letters are claimed for a task, none is moved",
     "redrive.saved": "the progress of a task is written",
     "drain.before_append": "entries are taken from the outbox, the journal does not have them",
     "drain.appended": "the journal has entries that are still in the outbox",

@@ -1,9 +1,9 @@
 """`leaseway redrive`: Spark chooses dead letters by SQL and writes their addresses to files,
 redrive tasks of the service move them.
 
-A letter that was moved already, or settled otherwise since Spark looked, is passed over by the
+A dead letter that was moved already, or settled otherwise since Spark looked, is passed over by the
 task, so running it twice, or again after a failure, moves nothing twice. Neighbours: `analytics`
-runs the job, the native API the tasks. Must not know how a letter is moved.
+runs the job, the native API the tasks. Must not know how a dead letter is moved.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `redrive`."""
     from spark.arguments import choice_arguments
 
-    parser.add_argument("--dry-run", action="store_true", help="say how many letters would be moved, and move none")
-    parser.add_argument("--rate", type=int, default=0, metavar="N", help="at most N letters a second (default 0: as fast as it goes)")
+    parser.add_argument("--dry-run", action="store_true", help="say how many dead letters would be moved, and move none")
+    parser.add_argument("--rate", type=int, default=0, metavar="N", help="at most N dead letters a second (default 0: as fast as it goes)")
     parser.add_argument("--endpoint", metavar="URL", help="of the service (default: of --data, else http://127.0.0.1:9400)")
     parser.add_argument("--key", metavar="ID:SECRET", help="access key, when the service asks for one")
     choice_arguments(parser)
@@ -50,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass
 class Outcome:
-    """What became of the letters that were chosen of one queue, as the tasks have counted them."""
+    """What became of the dead letters that were chosen of one queue, as the tasks have counted
+    them.
+    """
 
     queue: str
     chosen: int = 0
@@ -59,7 +61,7 @@ class Outcome:
 
     @property
     def others(self) -> int:
-        """Letters that were settled when a task came to them."""
+        """Dead letters that were settled when a task came to them."""
         return max(0, self.chosen - self.moved - self.failed)
 
     def corrected(self, moved: int) -> Outcome:
@@ -82,16 +84,16 @@ def run(given: argparse.Namespace, say: Say) -> int:
             return status
         queues = sorted(path for path in given.out.glob("queue=*") if path.is_dir())
         if not queues:
-            say("no letter at rest is chosen")
+            say("no dead letter at rest is chosen")
         if given.dry_run:
             for path in queues:
-                say(f"{_queue_of(path)}: {sum(1 for _ in _addresses(path))} letters chosen, none moved: a dry run")
+                say(f"{_queue_of(path)}: {sum(1 for _ in _addresses(path))} dead letters chosen, none moved: a dry run")
             return 0
         done = [_redrive(service, path, given, say) for path in queues]
         if any(outcome.others for outcome in done):
             done = _looked_up(done, given)
     for one in done:
-        say(f"{one.queue}: {one.chosen} letters chosen, {one.moved} moved, {one.failed} failed, {one.others} settled by others")
+        say(f"{one.queue}: {one.chosen} dead letters chosen, {one.moved} moved, {one.failed} failed, {one.others} settled by others")
     return 1 if any(outcome.failed for outcome in done) else 0
 
 
@@ -107,7 +109,7 @@ def _redrive(service: Service, folder: Path, given: argparse.Namespace, say: Say
     """Moves what was chosen of one queue, a task at a time, so that the rate holds."""
     done, addresses = Outcome(_queue_of(folder)), _addresses(folder)
     while ids := list(itertools.islice(addresses, TASK_IDS)):
-        tell("redrive", f"{done.queue}: moving {len(ids):,} letters, {done.chosen:,} before")
+        tell("redrive", f"{done.queue}: moving {len(ids):,} dead letters, {done.chosen:,} before")
         task = service.redrive(done.queue, ids, given.rate)
         done.chosen, done.moved, done.failed = done.chosen + len(ids), done.moved + task["moved"], done.failed + task["failed"]
         if task["status"] != "completed":

@@ -32,15 +32,15 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All that is known at the end. `letters` are the messages of `dead_letter_queue`, `backlogs`
-    the service's own counts.
+    """All that is known at the end. `dead_letters` are the messages of `dead_letter_queue`,
+    `backlogs` the service's own counts.
     """
 
     dead_letter_queue: str
     tags: Sequence[Tag]
     sent: Sent
     tallies: Mapping[Duty, Tally]
-    letters: Sequence[Json]
+    dead_letters: Sequence[Json]
     backlogs: Mapping[str, int]
 
 
@@ -71,21 +71,27 @@ def columns(outcome: Outcome) -> list[Column]:
     return [_column(outcome, tag) for tag in outcome.tags]
 
 
-def letters_of(outcome: Outcome, tag: Tag) -> list[Json]:
+def dead_letters_of(outcome: Outcome, tag: Tag) -> list[Json]:
     """The dead letters that died under a tag."""
-    return [letter for letter in outcome.letters if letter["origin"]["from_tag"] == tag.name]
+    return [dead_letter for dead_letter in outcome.dead_letters if dead_letter["origin"]["from_tag"] == tag.name]
 
 
 def checks(outcome: Outcome) -> list[Check]:
     """Every sum that must hold, in the order in which a reader would ask."""
-    sent, letters = outcome.sent, outcome.letters
+    sent, dead_letters = outcome.sent, outcome.dead_letters
     found = [Check(sent.read == len(sent.rows), f"{sent.read:,} rows read = {len(sent.rows):,} sent")]
     for column in columns(outcome):
         found += _checks_of(outcome, column)
     dead = sum(column.dead for column in columns(outcome))
-    found.append(Check(len(letters) == dead, f"{len(letters):,} letters in {outcome.dead_letter_queue} = {dead:,} dead under the tags"))
-    whole = sum(1 for letter in letters if letter["origin"]["receive_count"] == MOST_RECEIVES)
-    found.append(Check(whole == len(letters), f"{whole:,} of {len(letters):,} letters died after {MOST_RECEIVES} deliveries"))
+    found.append(
+        Check(
+            len(dead_letters) == dead, f"{len(dead_letters):,} dead letters in {outcome.dead_letter_queue} = {dead:,} dead under the tags"
+        )
+    )
+    whole = sum(1 for dead_letter in dead_letters if dead_letter["origin"]["receive_count"] == MOST_RECEIVES)
+    found.append(
+        Check(whole == len(dead_letters), f"{whole:,} of {len(dead_letters):,} dead letters died after {MOST_RECEIVES} deliveries")
+    )
     return found
 
 
@@ -98,7 +104,7 @@ def _column(outcome: Outcome, tag: Tag) -> Column:
         first=len(deliveries),
         again=deliveries.total() - len(deliveries),
         acked=len(acked),
-        dead=len({letter["origin"]["original_id"] for letter in letters_of(outcome, tag)}),
+        dead=len({dead_letter["origin"]["original_id"] for dead_letter in dead_letters_of(outcome, tag)}),
         acked_twice=acked.total() - len(acked),
         backlog=outcome.backlogs[tag.name],
     )
@@ -108,7 +114,7 @@ def _checks_of(outcome: Outcome, column: Column) -> list[Check]:
     tag = column.tag
     wanted = {sent_id for sent_id, row in outcome.sent.rows.items() if tag.wants(row)}
     acked = set(_sum(outcome, tag, lambda tally: tally.acked))
-    dead = {letter["origin"]["original_id"] for letter in letters_of(outcome, tag)}
+    dead = {dead_letter["origin"]["original_id"] for dead_letter in dead_letters_of(outcome, tag)}
     failed = {failed_id for duty, tally in outcome.tallies.items() if duty.tag == tag.name for failed_id in tally.failures}
     adds_up = column.matching == column.acked + column.dead
     each_once = acked | dead == wanted and not acked & dead and not column.acked_twice

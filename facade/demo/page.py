@@ -8,7 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from facade.demo.account import Check, Outcome, columns, letters_of
+from facade.demo.account import Check, Outcome, columns, dead_letters_of
 from facade.demo.flow import Duty
 
 WIDTH = 100
@@ -19,7 +19,7 @@ def account_page(outcome: Outcome, verdicts: Sequence[Check]) -> str:
     parts = [
         _section("What went where", _tags_table(outcome)),
         _section("Who did it", _consumers_table(outcome)),
-        _section(_letters_title(outcome), _dead(outcome)),
+        _section(_dead_letters_title(outcome), _dead(outcome)),
         _section("How fast", _speeds(outcome)),
         _section("Does it add up?", [f"{'yes' if check.holds else 'NO '}  {check.text}" for check in verdicts]),
     ]
@@ -40,9 +40,9 @@ def _section(title: str, lines: Sequence[str]) -> str:
     return "\n".join([title, *(f"  {line}" for line in lines)])
 
 
-def _letters_title(outcome: Outcome) -> str:
-    reasons = ", ".join(sorted({letter["origin"]["reason"] for letter in outcome.letters}))
-    return f"Dead letters: {len(outcome.letters):,} in {outcome.dead_letter_queue}" + (f" (reason: {reasons})" if reasons else "")
+def _dead_letters_title(outcome: Outcome) -> str:
+    reasons = ", ".join(sorted({dead_letter["origin"]["reason"] for dead_letter in outcome.dead_letters}))
+    return f"Dead letters: {len(outcome.dead_letters):,} in {outcome.dead_letter_queue}" + (f" (reason: {reasons})" if reasons else "")
 
 
 def _tags_table(outcome: Outcome) -> list[str]:
@@ -83,8 +83,8 @@ def _dead(outcome: Outcome) -> list[str]:
     lines: list[str] = []
     for column in columns(outcome):
         groups: dict[str, dict[str, str]] = {}
-        for letter in letters_of(outcome, column.tag):
-            sent_id = letter["origin"]["original_id"]
+        for dead_letter in dead_letters_of(outcome, column.tag):
+            sent_id = dead_letter["origin"]["original_id"]
             kind, detail = _fault(outcome, sent_id)
             row = outcome.sent.rows.get(sent_id, {"iata": "?", "name": "sent by somebody else"})
             groups.setdefault(kind, {})[row["iata"]] = f"{row['iata']} {row['name']}: {detail}"

@@ -69,7 +69,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _demo(endpoint: str, key: str | None, queue: str, whence: str) -> int:
-    dead_letters = f"{queue}-dlq"
+    dead_letter_queue = f"{queue}-dlq"
     directory = Directory()
     duties = (
         Duty("directory-1", "all", directory, lease_s=30.0, back_off_s=0.5),
@@ -77,15 +77,15 @@ def _demo(endpoint: str, key: str | None, queue: str, whence: str) -> int:
         Duty("distances", "pacific", Distances(), lease_s=2.0, back_off_s=None),
     )
     with contextlib.closing(Client(endpoint, key)) as client:
-        _create(client, queue, dead_letters)
-        _say(_opening(endpoint, whence, queue, dead_letters, duties))
+        _create(client, queue, dead_letter_queue)
+        _say(_opening(endpoint, whence, queue, dead_letter_queue, duties))
         flow = Flow(lambda: Client(endpoint, key), queue, rows(), duties)
         try:
             flow.start()
-            letters = _watch(client, flow, dead_letters)
+            dead_letters = _watch(client, flow, dead_letter_queue)
         finally:
             flow.stop()
-        outcome = Outcome(dead_letters, TAGS, flow.sent, flow.tallies, letters, _backlogs(client, queue))
+        outcome = Outcome(dead_letter_queue, TAGS, flow.sent, flow.tallies, dead_letters, _backlogs(client, queue))
     verdicts = checks(outcome)
     _say("\n" + account_page(outcome, verdicts))
     holds = all(check.holds for check in verdicts)
@@ -93,12 +93,12 @@ def _demo(endpoint: str, key: str | None, queue: str, whence: str) -> int:
     return ADDS_UP if holds else DIFFERS
 
 
-def _create(client: Client, queue: str, dead_letters: str) -> None:
-    for name in (queue, dead_letters):
+def _create(client: Client, queue: str, dead_letter_queue: str) -> None:
+    for name in (queue, dead_letter_queue):
         if client.status(f"/v1/queues/{quote(name, safe='')}") == 200:
             raise DemoError(f"queue {name} is there already; delete it, or give --queue another name")
-    client.call("POST", "/v1/queues", {"name": dead_letters})
-    policy = {"dead_letter_queue": dead_letters, "max_receive_count": MOST_RECEIVES}
+    client.call("POST", "/v1/queues", {"name": dead_letter_queue})
+    policy = {"dead_letter_queue": dead_letter_queue, "max_receive_count": MOST_RECEIVES}
     client.call("POST", "/v1/queues", {"name": queue, "redrive_policy": policy})
     for tag in TAGS:
         wanted = [{"name": "state", "type": "string", "value": state} for state in tag.states or ()]
@@ -109,7 +109,7 @@ def _create(client: Client, queue: str, dead_letters: str) -> None:
         )
 
 
-def _watch(client: Client, flow: Flow, dead_letters: str) -> list[Json]:
+def _watch(client: Client, flow: Flow, dead_letter_queue: str) -> list[Json]:
     """Follows the traffic until all is settled, or nothing has moved for 20 s; the dead letters.
     Raises DemoError of a thread.
     """
@@ -118,21 +118,21 @@ def _watch(client: Client, flow: Flow, dead_letters: str) -> list[Json]:
     spoke_at = began - 1
     while True:
         sent_all = flow.sent.ended > 0.0
-        letters = client.browse(dead_letters)
-        dead = {tag.name: sum(1 for letter in letters if letter["origin"]["from_tag"] == tag.name) for tag in TAGS}
+        dead_letters = client.browse(dead_letter_queue)
+        dead = {tag.name: sum(1 for dead_letter in dead_letters if dead_letter["origin"]["from_tag"] == tag.name) for tag in TAGS}
         wanted = {tag.name: sum(1 for row in list(flow.sent.rows.values()) if tag.wants(row)) for tag in TAGS}
         over = sent_all and all(flow.settled(name) + dead[name] >= wanted[name] for name in wanted)
         now = time.monotonic()
         if flow.error:
             raise flow.error
-        if (state := (flow.progress, len(letters))) != seen:
+        if (state := (flow.progress, len(dead_letters))) != seen:
             seen, moved_at = state, now
         if over or now - spoke_at >= 1:
             spoke_at = now
             tags = "   ".join(f"{name}: {flow.settled(name):>5,} acked {dead[name]:>3} dead" for name in wanted)
             _say(f"  {now - began:4.1f} s   sent {len(flow.sent.rows):>5,}   {tags}")
         if over or now - moved_at > STUCK_S:
-            return letters
+            return dead_letters
         time.sleep(0.1)
 
 
@@ -148,14 +148,14 @@ def _backlogs(client: Client, queue: str) -> dict[str, int]:
         time.sleep(0.1)
 
 
-def _opening(endpoint: str, whence: str, queue: str, dead_letters: str, duties: Sequence[Duty]) -> str:
+def _opening(endpoint: str, whence: str, queue: str, dead_letter_queue: str, duties: Sequence[Duty]) -> str:
     consumers = {tag.name: ", ".join(duty.name for duty in duties if duty.tag == tag.name) for tag in TAGS}
     return "\n".join(
         [
             "",
             f"  data      {FILE} of the package vega-datasets: airports of the United States, as they ship",
             f"  service   {endpoint}, {whence}",
-            f"  queue     {queue}; after {MOST_RECEIVES} deliveries without an ack a message goes to {dead_letters}",
+            f"  queue     {queue}; after {MOST_RECEIVES} deliveries without an ack a message goes to {dead_letter_queue}",
             *(f"  tag       {tag.name}: {tag.about}; received by {consumers[tag.name]}" for tag in TAGS),
             "            (the tag `default`, which every queue has, is not used here)",
             "",

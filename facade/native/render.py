@@ -107,7 +107,7 @@ def _attributes(attributes: Mapping[str, Attribute]) -> dict[str, AttributeReply
     replies = {}
     for name, attribute in attributes.items():
         text, data = _text_or_bytes(attribute.value, _is_text(attribute.type))
-        # Letters of before have this one word in capitals.
+        # Dead letters of before have this one word in capitals.
         word = attribute.type.lower() if name == SOURCE_QUEUE_ATTRIBUTE else attribute.type
         replies[name] = AttributeReply(type=word, value=text, value_base64=data)
     return replies

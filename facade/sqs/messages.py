@@ -196,10 +196,10 @@ def _message(delivery: Delivery, system: frozenset[str], names: list[str] | None
     digest = digest or of_body(body)
     if not stored and not system:
         return MessageReply(delivery.id, delivery.handle, digest, text)
-    letter = _dead_letter(delivery)
+    dead_letter = _dead_letter(delivery)
     shown = attributes.wanted(stored, names)
     return MessageReply(
-        delivery.id if letter is None else letter.original_id,
+        delivery.id if dead_letter is None else dead_letter.original_id,
         delivery.handle,
         digest,
         text,
@@ -210,8 +210,8 @@ def _message(delivery: Delivery, system: frozenset[str], names: list[str] | None
 
 
 def _dead_letter(delivery: Delivery) -> Origin | None:
-    """Where a dead letter came from: it keeps the id of its first send, and its receive count goes
-    on. None of other messages.
+    """Where a dead dead_letter came from: it keeps the id of its first send, and its receive count
+    goes on. None of other messages.
 
     It keeps the time too, but in a FIFO queue; there the id stands for that of its deduplication as
     well.
@@ -222,10 +222,10 @@ def _dead_letter(delivery: Delivery) -> Origin | None:
 def _system_attributes(delivery: Delivery, asked: frozenset[str], place: Place) -> dict[str, str]:
     """The system attributes asked for that the message has."""
     message: Mapping[str, Attribute] = delivery.message.attributes
-    letter = _dead_letter(delivery)
+    dead_letter = _dead_letter(delivery)
     in_fifo = bool(delivery.sequence_number)
-    sent_at_ms = delivery.sent_at_ms if letter is None or in_fifo else letter.original_sent_at_ms
-    received = delivery.receive_count if letter is None else letter.receive_count + delivery.receive_count
+    sent_at_ms = delivery.sent_at_ms if dead_letter is None or in_fifo else dead_letter.original_sent_at_ms
+    received = delivery.receive_count if dead_letter is None else dead_letter.receive_count + delivery.receive_count
     source = attributes.stored_text(message, SOURCE_QUEUE_ATTRIBUTE)
     values = {
         "SenderId": delivery.message.sender or NATIVE_SENDER,
@@ -235,7 +235,7 @@ def _system_attributes(delivery: Delivery, asked: frozenset[str], place: Place) 
         attributes.TRACE_HEADER: attributes.trace_header(message),
         "DeadLetterQueueSourceArn": None if source is None else place.arn(source),
         "MessageGroupId": delivery.message.group,
-        "MessageDeduplicationId": delivery.message.dedup_id if letter is None else letter.original_id if in_fifo else None,
+        "MessageDeduplicationId": delivery.message.dedup_id if dead_letter is None else dead_letter.original_id if in_fifo else None,
         "SequenceNumber": delivery.sequence_number or None,
     }
     everything = "All" in asked

@@ -1,4 +1,4 @@
-"""Reads bodies for the analysis of dead letters: those of the letters, and of some messages of
+"""Reads bodies for the analysis of dead letters: those of the dead letters, and of some messages of
 their sources that succeeded.
 
 The stage keeps no bodies, since they are most of the log: so a few ranges of offsets are read once
@@ -28,8 +28,8 @@ def dead_letters_with_bodies(tables: Tables, staging: Staging, died: DataFrame) 
 
 
 def succeeded_of_sources(tables: Tables, staging: Staging, dead_letters: DataFrame) -> DataFrame:
-    """MESSAGES that were acked in the queues where `letters` died: the newest of each partition, as
-    what a good message looks like.
+    """MESSAGES that were acked in the queues where `dead_letters` died: the newest of each
+    partition, as what a good message looks like.
     """
     sources = dead_letters.select(F.coalesce("source_queue", "original_queue").alias("queue")).distinct()
     acked = staging.lifecycles.where(F.col("settled_how") == "acked").join(F.broadcast(sources), on="queue", how="left_semi")

@@ -1,11 +1,11 @@
 """Causes among dead letters: which bodies are alike, and what sets them apart from messages that
 succeeded.
 
-A letter's *marks* are the tokens (`shape.tokens`) that dead letters of its queue have far more
-often than succeeded messages of that queue. Letters with equal marks are one *pattern*; MinHash LSH
-finds patterns with similar marks, and each pattern joins its most frequent neighbour. So the costly
-part works on hundreds of patterns, not on letters. Neighbours: `markers.py` finds marks,
-`dead_letters.py` gives the succeeded messages. Must not know Kafka or pages.
+A dead letter's *marks* are the tokens (`shape.tokens`) that dead letters of its queue have far more
+often than succeeded messages of that queue. Dead letters with equal marks are one *pattern*;
+MinHash LSH finds patterns with similar marks, and each pattern joins its most frequent neighbour.
+So the costly part works on hundreds of patterns, not on dead letters. Neighbours: `markers.py`
+finds marks, `dead_letters.py` gives the succeeded messages. Must not know Kafka or pages.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pyspark.sql import functions as F
 from spark.dead_letters.markers import FIELD, WHAT, no_marks, with_marks
 from spark.dead_letters.shape import with_body
 
-MOST_PATTERNS = 2000  # The most frequent ones are clustered; letters of others belong to no cluster.
+MOST_PATTERNS = 2000  # The most frequent ones are clustered; dead letters of others belong to no cluster.
 DISTANCE = 0.45  # Patterns of at most this Jaccard distance are alike.
-LEAST_LETTERS = 20  # of a cluster, and
-LEAST_SHARE = 0.001  # of all letters.
+LEAST_DEAD_LETTERS = 20  # of a cluster, and
+LEAST_SHARE = 0.001  # of all dead letters.
 HASH_TABLES = 8  # Two patterns at the bound are missed with a chance of 0.45^8, two in a thousand.
 HASH_FEATURES = 1 << 18
 EXAMPLE_CHARS = 2000
@@ -31,7 +31,7 @@ KEY = ("queue", "partition", "offset")
 
 def with_cluster(dead_letters: DataFrame, succeeded: DataFrame) -> DataFrame:
     """DEAD_LETTERS with shape, body_kind, marks (array of field, what) and cluster; one row per
-    letter.
+    dead letter.
 
     `succeeded` are MESSAGES (`letters.succeeded_of`), or a sample of them: what they have too tells
     of no cause. Without any of a queue, the values of its fields tell nothing, only which fields
@@ -39,9 +39,9 @@ def with_cluster(dead_letters: DataFrame, succeeded: DataFrame) -> DataFrame:
     """
     marked = with_marks(dead_letters, succeeded).withColumn("_pattern", _pattern_of("marks")).localCheckpoint()
     heads = _heads(_patterns(marked))
-    counted = marked.groupBy("_pattern").agg(F.count("*").alias("_letters")).join(F.broadcast(heads), on="_pattern")
-    sizes = counted.groupBy("_head").agg(F.sum("_letters").alias("_size"))
-    least = F.greatest(F.lit(LEAST_LETTERS), F.ceil(F.sum("_letters").over(Window.partitionBy()) * LEAST_SHARE))
+    counted = marked.groupBy("_pattern").agg(F.count("*").alias("_dead_letters")).join(F.broadcast(heads), on="_pattern")
+    sizes = counted.groupBy("_head").agg(F.sum("_dead_letters").alias("_size"))
+    least = F.greatest(F.lit(LEAST_DEAD_LETTERS), F.ceil(F.sum("_dead_letters").over(Window.partitionBy()) * LEAST_SHARE))
     large = counted.withColumn("_least", least).select("_pattern", "_head", "_least").join(sizes, on="_head")
     order = Window.partitionBy(F.lit(1)).orderBy(F.col("_size").desc(), "_head")
     numbered = large.where(F.col("_size") >= F.col("_least")).withColumn("cluster", F.dense_rank().over(order))
@@ -49,22 +49,22 @@ def with_cluster(dead_letters: DataFrame, succeeded: DataFrame) -> DataFrame:
 
 
 def without_cluster(dead_letters: DataFrame) -> DataFrame:
-    """What `with_cluster` gives for fewer letters than a cluster needs, without its work: no marks,
-    and no cluster.
+    """What `with_cluster` gives for fewer dead letters than a cluster needs, without its work: no
+    marks, and no cluster.
     """
     seen = with_body(dead_letters).select(*dead_letters.columns, "body_kind", "shape")
     return seen.withColumn("marks", no_marks()).withColumn("cluster", F.lit(None).cast("int"))
 
 
-def letter_clusters(clustered: DataFrame) -> DataFrame:
-    """One row per cluster of a frame of `with_cluster` (cache it): letters that are alike, so
+def dead_letter_clusters(clustered: DataFrame) -> DataFrame:
+    """One row per cluster of a frame of `with_cluster` (cache it): dead letters that are alike, so
     probably of one cause.
 
-    cluster, letters, at_rest, share (of all letters), queues and source_queues and reasons
-    (sorted), body_kind and shape (the most frequent), first_seen_at, last_seen_at, example_address,
-    example (a body of the most frequent shape, at most 2,000 characters, null = not text), apart:
-    up to 8 of (field, what, in_cluster, in_succeeded), shares 0..1 of the letters and of the
-    succeeded messages of their queues that have it, most telling first.
+    cluster, dead_letters, at_rest, share (of all dead letters), queues and source_queues and
+    reasons (sorted), body_kind and shape (the most frequent), first_seen_at, last_seen_at,
+    example_address, example (a body of the most frequent shape, at most 2,000 characters, null =
+    not text), apart: up to 8 of (field, what, in_cluster, in_succeeded), shares 0..1 of the dead
+    letters and of the succeeded messages of their queues that have it, most telling first.
     """
     everywhere = clustered.withColumn("_all", F.count("*").over(Window.partitionBy())).where(F.col("cluster").isNotNull())
     usual = everywhere.groupBy("cluster").agg(F.mode("shape").alias("_usual"))
@@ -72,7 +72,7 @@ def letter_clusters(clustered: DataFrame) -> DataFrame:
     body = F.struct("address", F.substring("body_text", 1, EXAMPLE_CHARS).alias("text"))
     example = F.min_by(body, F.struct(F.col("shape") != F.col("_usual"), "dead_at", "address"))
     found = rows.groupBy("cluster").agg(
-        F.count("*").alias("letters"),
+        F.count("*").alias("dead_letters"),
         F.count_if(F.col("settled_how").isNull()).alias("at_rest"),
         (F.count("*") / F.first("_all")).alias("share"),
         F.array_sort(F.collect_set("queue")).alias("queues"),
@@ -90,12 +90,14 @@ def letter_clusters(clustered: DataFrame) -> DataFrame:
 
 
 def _apart(clustered: DataFrame) -> DataFrame:
-    """cluster, apart: the marks of a cluster that most of its letters have, most telling first."""
+    """cluster, apart: the marks of a cluster that most of its dead letters have, most telling
+    first.
+    """
     inside = clustered.where(F.col("cluster").isNotNull())
-    sizes = inside.groupBy("cluster").agg(F.count("*").alias("_letters"))
+    sizes = inside.groupBy("cluster").agg(F.count("*").alias("_dead_letters"))
     marks = inside.select("cluster", F.explode("marks").alias("m"))
     counted = marks.groupBy("cluster", f"m.{FIELD}", f"m.{WHAT}").agg(F.count("*").alias("_has"), F.avg("m.usual").alias("in_succeeded"))
-    shares = counted.join(F.broadcast(sizes), on="cluster").withColumn("in_cluster", F.col("_has") / F.col("_letters"))
+    shares = counted.join(F.broadcast(sizes), on="cluster").withColumn("in_cluster", F.col("_has") / F.col("_dead_letters"))
     common = shares.where(F.col("in_cluster") >= 0.5)
     row = F.struct((F.col("in_succeeded") - F.col("in_cluster")).alias("_order"), FIELD, WHAT, "in_cluster", "in_succeeded")
     listed = common.groupBy("cluster").agg(F.slice(F.array_sort(F.collect_list(row)), 1, MOST_FIELDS).alias("_rows"))
@@ -108,12 +110,12 @@ def _pattern_of(marks: str) -> Column:
 
 
 def _patterns(marked: DataFrame) -> DataFrame:
-    """The most frequent patterns: _pattern, _letters, _rank (1 = the most frequent). Letters
-    without marks have none.
+    """The most frequent patterns: _pattern, _dead_letters, _rank (1 = the most frequent). Dead
+    letters without marks have none.
     """
-    counted = marked.where(F.size("_pattern") > 0).groupBy("_pattern").agg(F.count("*").alias("_letters"))
-    by_letters = Window.partitionBy(F.lit(1)).orderBy(F.col("_letters").desc(), "_pattern")
-    return counted.withColumn("_rank", F.row_number().over(by_letters)).where(F.col("_rank") <= MOST_PATTERNS)
+    counted = marked.where(F.size("_pattern") > 0).groupBy("_pattern").agg(F.count("*").alias("_dead_letters"))
+    by_dead_letters = Window.partitionBy(F.lit(1)).orderBy(F.col("_dead_letters").desc(), "_pattern")
+    return counted.withColumn("_rank", F.row_number().over(by_dead_letters)).where(F.col("_rank") <= MOST_PATTERNS)
 
 
 def _heads(patterns: DataFrame) -> DataFrame:

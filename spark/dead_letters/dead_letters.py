@@ -2,7 +2,7 @@
 in bursts.
 
 Input is DEAD_LETTERS of `columns.py`. Times are timestamps, `*_ms` milliseconds, `*_bytes` bytes;
-`at_rest` counts letters that nobody has settled yet. Neighbours: `shape.py` looks into bodies,
+`at_rest` counts dead letters that nobody has settled yet. Neighbours: `shape.py` looks into bodies,
 `clusters.py` finds causes. Must not know Kafka or pages.
 """
 
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from spark.dead_letters.shape import with_body
 
 SOURCE = ("queue", "source_queue", "source_tag", "reason")
-# Upper bounds in ms of how long a letter has been at rest; the last one is open.
+# Upper bounds in ms of how long a dead letter has been at rest; the last one is open.
 AGES = (
     (60_000, "under 1 min"),
     (3_600_000, "1 min to 1 h"),
@@ -23,20 +23,20 @@ AGES = (
     (None, "over 7 days"),
 )
 BURST_FACTOR = 4.0  # So many times the usual a minute,
-BURST_LETTERS = 10  # and at least so many letters in that minute, begin a burst.
+BURST_DEAD_LETTERS = 10  # and at least so many dead letters in that minute, begin a burst.
 BURST_GAP_S = 120  # Minutes of a burst are at most so far apart.
 EXAMPLE_CHARS = 2000
 
 
-def letter_sources(dead_letters: DataFrame) -> DataFrame:
+def dead_letter_sources(dead_letters: DataFrame) -> DataFrame:
     """One row per queue, source_queue, source_tag and reason.
 
-    letters, at_rest, body_bytes (sum), receive_count_max, lived_ms_p50 and lived_ms_p95 (first send
-    to death, within 1%), first_seen_at, last_seen_at. A source that is gone is null and a row of
-    its own.
+    dead_letters, at_rest, body_bytes (sum), receive_count_max, lived_ms_p50 and lived_ms_p95 (first
+    send to death, within 1%), first_seen_at, last_seen_at. A source that is gone is null and a row
+    of its own.
     """
     return dead_letters.groupBy(*SOURCE).agg(
-        F.count("*").alias("letters"),
+        F.count("*").alias("dead_letters"),
         _at_rest(),
         F.sum("body_bytes").alias("body_bytes"),
         F.max("receive_count").alias("receive_count_max"),
@@ -46,12 +46,12 @@ def letter_sources(dead_letters: DataFrame) -> DataFrame:
     )
 
 
-def letter_ages(dead_letters: DataFrame, now: Column) -> DataFrame:
-    """One row per queue and age: letters at rest by how long they have been dead at `now` (a
+def dead_letter_ages(dead_letters: DataFrame, now: Column) -> DataFrame:
+    """One row per queue and age: dead letters at rest by how long they have been dead at `now` (a
     timestamp column or literal).
 
-    queue, age (words), age_order (0 = youngest), letters, oldest_ms (age of the oldest). Letters of
-    the future count as young.
+    queue, age (words), age_order (0 = youngest), dead_letters, oldest_ms (age of the oldest). Dead
+    letters of the future count as young.
     """
     age_ms = F.greatest(F.unix_millis(now) - F.unix_millis("dead_at"), F.lit(0))
     resting = dead_letters.where(F.col("settled_how").isNull()).select("queue", age_ms.alias("age_ms"))
@@ -59,47 +59,49 @@ def letter_ages(dead_letters: DataFrame, now: Column) -> DataFrame:
     for place, (bound_ms, _) in reversed(list(enumerate(AGES[:-1]))):
         order = F.when(F.col("age_ms") < bound_ms, place).otherwise(order)
     words = F.element_at(F.array(*(F.lit(name) for _, name in AGES)), F.col("age_order") + 1)
-    counted = resting.groupBy("queue", order.alias("age_order")).agg(F.count("*").alias("letters"), F.max("age_ms").alias("oldest_ms"))
-    return counted.select("queue", words.alias("age"), "age_order", "letters", "oldest_ms")
+    counted = resting.groupBy("queue", order.alias("age_order")).agg(F.count("*").alias("dead_letters"), F.max("age_ms").alias("oldest_ms"))
+    return counted.select("queue", words.alias("age"), "age_order", "dead_letters", "oldest_ms")
 
 
-def letter_shapes(dead_letters: DataFrame) -> DataFrame:
+def dead_letter_shapes(dead_letters: DataFrame) -> DataFrame:
     """One row per queue, source_queue and shape of body.
 
-    body_kind, shape (see `shape.with_body`), letters, at_rest, first_seen_at, last_seen_at,
+    body_kind, shape (see `shape.with_body`), dead_letters, at_rest, first_seen_at, last_seen_at,
     example_address and example (the first one's body, at most 2,000 characters, null = not text).
     """
     first = F.min_by(F.struct("address", F.substring("body_text", 1, EXAMPLE_CHARS).alias("text")), F.struct("dead_at", "address"))
     shaped = with_body(dead_letters).groupBy("queue", "source_queue", "body_kind", "shape")
-    counted = shaped.agg(F.count("*").alias("letters"), _at_rest(), *_seen(), first.alias("first"))
-    kept = ("queue", "source_queue", "body_kind", "shape", "letters", "at_rest", "first_seen_at", "last_seen_at")
+    counted = shaped.agg(F.count("*").alias("dead_letters"), _at_rest(), *_seen(), first.alias("first"))
+    kept = ("queue", "source_queue", "body_kind", "shape", "dead_letters", "at_rest", "first_seen_at", "last_seen_at")
     return counted.select(*kept, F.col("first.address").alias("example_address"), F.col("first.text").alias("example"))
 
 
-def letter_minutes(dead_letters: DataFrame) -> DataFrame:
-    """One row per source_queue, reason and minute between the first and the last letter of that
-    source: letters, 0 where none came.
+def dead_letter_minutes(dead_letters: DataFrame) -> DataFrame:
+    """One row per source_queue, reason and minute between the first and the last dead letter of
+    that source: dead_letters, 0 where none came.
     """
     minute = F.date_trunc("minute", "dead_at").alias("minute")
-    counted = dead_letters.groupBy("source_queue", "reason", minute).agg(F.count("*").alias("letters"))
+    counted = dead_letters.groupBy("source_queue", "reason", minute).agg(F.count("*").alias("dead_letters"))
     spans = counted.groupBy("source_queue", "reason").agg(F.min("minute").alias("low"), F.max("minute").alias("high"))
     every = spans.select("source_queue", "reason", F.explode(F.sequence("low", "high", F.expr("interval 1 minute"))).alias("minute"))
     same = [every[name].eqNullSafe(counted[name]) for name in ("source_queue", "reason", "minute")]
     joined = every.join(counted, on=same, how="left")
-    return joined.select(every["source_queue"], every["reason"], every["minute"], F.coalesce("letters", F.lit(0)).alias("letters"))
+    return joined.select(
+        every["source_queue"], every["reason"], every["minute"], F.coalesce("dead_letters", F.lit(0)).alias("dead_letters")
+    )
 
 
-def letter_bursts(dead_letters: DataFrame, factor: float = BURST_FACTOR, least: int = BURST_LETTERS) -> DataFrame:
-    """One row per burst: minutes in which a source gave at least `least` letters and `factor` times
-    its usual number.
+def dead_letter_bursts(dead_letters: DataFrame, factor: float = BURST_FACTOR, least: int = BURST_DEAD_LETTERS) -> DataFrame:
+    """One row per burst: minutes in which a source gave at least `least` dead letters and `factor`
+    times its usual number.
 
-    source_queue, reason, began_at, ended_at (end of the last minute), letters, peak_per_minute,
-    usual_per_minute (the median of all its minutes, silent ones too).
+    source_queue, reason, began_at, ended_at (end of the last minute), dead_letters,
+    peak_per_minute, usual_per_minute (the median of all its minutes, silent ones too).
     """
-    minutes = letter_minutes(dead_letters)
+    minutes = dead_letter_minutes(dead_letters)
     series = Window.partitionBy("source_queue", "reason")
-    usual = minutes.withColumn("usual_per_minute", F.percentile("letters", 0.5).over(series))
-    loud = usual.where((F.col("letters") >= least) & (F.col("letters") >= factor * F.col("usual_per_minute")))
+    usual = minutes.withColumn("usual_per_minute", F.percentile("dead_letters", 0.5).over(series))
+    loud = usual.where((F.col("dead_letters") >= least) & (F.col("dead_letters") >= factor * F.col("usual_per_minute")))
     in_order = series.orderBy("minute")
     gap_s = F.unix_seconds("minute") - F.unix_seconds(F.lag("minute").over(in_order))
     begins = F.coalesce((gap_s > BURST_GAP_S).cast("int"), F.lit(1))
@@ -109,10 +111,10 @@ def letter_bursts(dead_letters: DataFrame, factor: float = BURST_FACTOR, least: 
     bursts = numbered.groupBy("source_queue", "reason", "usual_per_minute", "_burst").agg(
         F.min("minute").alias("began_at"),
         (F.max("minute") + F.expr("interval 1 minute")).alias("ended_at"),
-        F.sum("letters").alias("letters"),
-        F.max("letters").alias("peak_per_minute"),
+        F.sum("dead_letters").alias("dead_letters"),
+        F.max("dead_letters").alias("peak_per_minute"),
     )
-    return bursts.select("source_queue", "reason", "began_at", "ended_at", "letters", "peak_per_minute", "usual_per_minute")
+    return bursts.select("source_queue", "reason", "began_at", "ended_at", "dead_letters", "peak_per_minute", "usual_per_minute")
 
 
 def succeeded_of(messages: DataFrame, journal: DataFrame) -> DataFrame:

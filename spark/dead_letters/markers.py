@@ -13,7 +13,7 @@ from spark.dead_letters.shape import tokens, with_body
 
 FIELD, WHAT = "field", "what"
 FORMAT = "format "  # Of the token that names a body's format, as no other token begins.
-LEAST_LETTERS = 10  # A token of fewer letters of its queue and format, or
+LEAST_DEAD_LETTERS = 10  # A token of fewer dead letters of its queue and format, or
 LEAST_SHARE = 0.002  # of a smaller share of them, is chance.
 LIFT = 4.0  # So many times as frequent among dead letters as among the succeeded.
 EXPECTED_SHARE = 0.98  # A field of so many succeeded messages of one format is missed where it is not.
@@ -25,14 +25,14 @@ _PART = ["_source", "_part"]
 
 
 def with_marks(dead_letters: DataFrame, succeeded: DataFrame) -> DataFrame:
-    """Adds body_kind, shape and marks to DEAD_LETTERS; one row per letter.
+    """Adds body_kind, shape and marks to DEAD_LETTERS; one row per dead letter.
 
     marks: array of (field, what, usual), `usual` being the share (0..1) of the succeeded messages
     of its source queue and of its body_kind that have it, null = there are none; with fewer than
     100 of them only fields, types and words are marks. Like is compared with like: what all JSON
     has tells nothing of a queue that has other formats too; that a format itself dies far more
-    often is a mark of its own. No marks: the letter looks as what succeeds does, or as no other
-    does.
+    often is a mark of its own. No marks: the dead letter looks as what succeeds does, or as no
+    other does.
     """
     good = succeeded.select(F.col("queue").alias("_source"), "body", "body_text", "attributes")
     source = F.coalesce("source_queue", "original_queue", F.lit(""))
@@ -47,9 +47,9 @@ def with_marks(dead_letters: DataFrame, succeeded: DataFrame) -> DataFrame:
     whole = F.concat("_tokens", _missed(), F.array(_format()))
     seen_good, seen_dead = (frame.withColumn("_tokens", whole) for frame in (seen_good, seen_dead))
     markers = _markers(seen_dead, seen_good).localCheckpoint()
-    of_letter = seen_dead.join(F.broadcast(markers), on=_LIKE, how="left")
+    of_dead_letter = seen_dead.join(F.broadcast(markers), on=_LIKE, how="left")
     marks = F.filter("_markers", lambda t: F.array_contains("_tokens", F.struct(t[FIELD].alias(FIELD), t[WHAT].alias(WHAT))))
-    return of_letter.withColumn("marks", F.coalesce(marks, no_marks())).select(*dead_letters.columns, "body_kind", "shape", "marks")
+    return of_dead_letter.withColumn("marks", F.coalesce(marks, no_marks())).select(*dead_letters.columns, "body_kind", "shape", "marks")
 
 
 def _format() -> Column:
@@ -102,10 +102,10 @@ def _sizes(frame: DataFrame, name: str) -> DataFrame:
     return frame.select("_source", parts).groupBy(*_PART).agg(F.count("*").alias(name))
 
 
-def _least(all_letters: str) -> Column:
-    return F.greatest(F.lit(LEAST_LETTERS), F.col(all_letters) * LEAST_SHARE)
+def _least(all_dead_letters: str) -> Column:
+    return F.greatest(F.lit(LEAST_DEAD_LETTERS), F.col(all_dead_letters) * LEAST_SHARE)
 
 
 def no_marks() -> Column:
-    """The marks of a letter that nothing sets apart."""
+    """The marks of a dead letter that nothing sets apart."""
     return F.array().cast("array<struct<field:string,what:string,usual:double>>")

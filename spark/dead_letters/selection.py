@@ -29,12 +29,12 @@ FILES = "queue=*/*.txt"  # Below the folder that `write_selected` made; a line o
 
 
 def selected_of(dead_letters: DataFrame, where: str, queue: str | None) -> DataFrame:
-    """The letters at rest for which `where` (an SQL condition over DEAD_LETTERS) is true; one row
-    per letter, columns as DEAD_LETTERS.
+    """The dead letters at rest for which `where` (an SQL condition over DEAD_LETTERS) is true; one
+    row per dead letter, columns as DEAD_LETTERS.
 
-    `queue` bounds it to one dead-letter queue. Letters of a queue that the control topic does not
-    know have no address and are left out. Raises AnalysisException, ParseException: the condition
-    is wrong.
+    `queue` bounds it to one dead-letter queue. Dead letters of a queue that the control topic does
+    not know have no address and are left out. Raises AnalysisException, ParseException: the
+    condition is wrong.
     """
     known = dead_letters.where(where).where(F.col("settled_how").isNull() & F.col("address").isNotNull())
     return known if queue is None else known.where(F.col("queue") == queue)
@@ -67,16 +67,16 @@ def run(given: Namespace) -> int:
 
 
 def outcomes_of(selected: DataFrame, journal: DataFrame) -> DataFrame:
-    """How letters ended: queue, settled_how, letters. Reads queue and address of `chosen`, JOURNAL;
-    those at rest give no row.
+    """How dead letters ended: queue, settled_how, dead letters. Reads queue and address of
+    `chosen`, JOURNAL; those at rest give no row.
     """
     settled = settlements(journal.where(F.col("tag_id") == 0))
     known = settled.select(F.concat_ws("/", "incarnation", "partition", "offset").alias("address"), "settled_how")
-    return selected.join(known, on="address").groupBy("queue", "settled_how").agg(F.count("*").alias("letters"))
+    return selected.join(known, on="address").groupBy("queue", "settled_how").agg(F.count("*").alias("dead_letters"))
 
 
 def run_outcomes(given: Namespace) -> int:
-    """Writes to `given.out`/OUTCOMES how the letters that are named there were settled since
+    """Writes to `given.out`/OUTCOMES how the dead letters that are named there were settled since
     `given.since_ms`; 0 done.
     """
     log = log_of(given)
@@ -86,6 +86,6 @@ def run_outcomes(given: Namespace) -> int:
         journal = Tables(spark_session, log, Span(given.since_ms)).journal()
         found: dict[str, dict[str, int]] = defaultdict(dict)
         for row in outcomes_of(selected, journal).collect():
-            found[row["queue"]][row["settled_how"]] = row["letters"]
+            found[row["queue"]][row["settled_how"]] = row["dead_letters"]
     (given.out / OUTCOMES).write_text(json.dumps(found), encoding="ascii")
     return 0

@@ -114,7 +114,8 @@ def _attribute_fields() -> Column:
         text = F.when(kind != "binary", entry["value"]["value"].cast("string"))
         return _field(F.concat(F.lit(ATTRIBUTE), entry["key"]), kind, text)
 
-    # What the engine adds to every letter tells of no cause, and would make all letters alike.
+    # What the engine adds to every dead letter tells of no cause, and would make all dead letters
+    # alike.
     sent = F.filter(F.map_entries("attributes"), lambda entry: entry["key"] != SOURCE_QUEUE_ATTRIBUTE)
     return F.coalesce(F.transform(sent, field), _no_fields())
 

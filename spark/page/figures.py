@@ -44,7 +44,7 @@ def figures_of(frames: Mapping[str, DataFrame], begin: datetime, end: datetime) 
         "metering": rows_of(frames["metering"].orderBy("date", "role", F.desc("messages"), "principal", "queueName")),
         "daily": rows_of(frames["daily"].orderBy("date", "queueName", "tagName")),
         "lag": _lag(frames["tag_lag"]),
-        **_letters(frames, at),
+        **_dead_letters(frames, at),
     }
 
 
@@ -101,15 +101,15 @@ def _lag(tag_lag: DataFrame) -> list[dict[str, Any]]:
     return rows_of(whole.orderBy(F.desc("open"), "queue", "tag"))
 
 
-def _letters(frames: Mapping[str, DataFrame], at: Column) -> dict[str, list[dict[str, Any]]]:
-    over_time = frames["letter_minutes"].groupBy("source_queue", "reason", at).agg(F.sum("letters").alias("letters"))
+def _dead_letters(frames: Mapping[str, DataFrame], at: Column) -> dict[str, list[dict[str, Any]]]:
+    over_time = frames["dead_letter_minutes"].groupBy("source_queue", "reason", at).agg(F.sum("dead_letters").alias("dead_letters"))
     return {
-        "letter_minutes": rows_of(over_time.where(F.col("letters") > 0), 20_000),
-        "letter_sources": rows_of(frames["letter_sources"].orderBy(F.desc("letters"), "queue", "source_queue", "reason")),
-        "letter_ages": rows_of(frames["letter_ages"].orderBy("queue", "age_order")),
-        "letter_bursts": rows_of(frames["letter_bursts"].orderBy(F.desc("letters"), "began_at")),
-        "letter_shapes": rows_of(frames["letter_shapes"].orderBy(F.desc("letters"), "shape")),
-        "letter_clusters": rows_of(frames["letter_clusters"].orderBy("cluster")),
+        "dead_letter_minutes": rows_of(over_time.where(F.col("dead_letters") > 0), 20_000),
+        "dead_letter_sources": rows_of(frames["dead_letter_sources"].orderBy(F.desc("dead_letters"), "queue", "source_queue", "reason")),
+        "dead_letter_ages": rows_of(frames["dead_letter_ages"].orderBy("queue", "age_order")),
+        "dead_letter_bursts": rows_of(frames["dead_letter_bursts"].orderBy(F.desc("dead_letters"), "began_at")),
+        "dead_letter_shapes": rows_of(frames["dead_letter_shapes"].orderBy(F.desc("dead_letters"), "shape")),
+        "dead_letter_clusters": rows_of(frames["dead_letter_clusters"].orderBy("cluster")),
     }
 
 

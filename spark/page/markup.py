@@ -1,5 +1,5 @@
 """Pieces of HTML: escaped text, tables with totals, figures. Neighbours: `charts.py` draws,
-`sections.py` and `letters.py` compose.
+`sections.py` and `dead_letters.py` compose.
 """
 
 from __future__ import annotations

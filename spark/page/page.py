@@ -10,8 +10,8 @@ from html import escape
 from importlib.resources import files
 
 from spark.page import sections
+from spark.page.dead_letters import dead_letters
 from spark.page.labels import count, share, size
-from spark.page.letters import letters
 from spark.page.markup import Row, column, section, table, text_column
 
 # No script may run and nothing may be loaded, whatever a body holds.
@@ -22,7 +22,7 @@ _PARTS = (
     ("backlog", "Backlog"),
     ("redelivery", "Redelivery"),
     ("leases", "Slow consumers"),
-    ("letters", "Dead letters"),
+    ("dead_letters", "Dead letters"),
     ("use", "Use"),
     ("unread", "Unread records"),
 )
@@ -36,7 +36,7 @@ def page_of(summary: Row, shown: sections.Figures) -> str:
         sections.backlog(shown),
         sections.redelivery(shown, summary),
         sections.leases(shown),
-        letters(shown),
+        dead_letters(shown),
         sections.use(shown),
         _unread(summary),
     ]

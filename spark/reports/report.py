@@ -19,8 +19,14 @@ from pyspark.sql import functions as F
 
 from schemas.topics import queue_topics
 from spark.dead_letters.bodies import dead_letters_with_bodies, succeeded_of_sources
-from spark.dead_letters.clusters import LEAST_LETTERS, letter_clusters, with_cluster, without_cluster
-from spark.dead_letters.dead_letters import letter_ages, letter_bursts, letter_minutes, letter_shapes, letter_sources
+from spark.dead_letters.clusters import LEAST_DEAD_LETTERS, dead_letter_clusters, with_cluster, without_cluster
+from spark.dead_letters.dead_letters import (
+    dead_letter_ages,
+    dead_letter_bursts,
+    dead_letter_minutes,
+    dead_letter_shapes,
+    dead_letter_sources,
+)
 from spark.frames.log import Log, epoch_ms
 from spark.frames.source import Span
 from spark.frames.tables import Tables
@@ -39,7 +45,19 @@ from spark.reports.unread import unread_messages
 SUMMARY = "summary.json"
 PAGE = "report.html"
 MOST_CLUSTERED = 100_000
-_LETTER = ("queue", "partition", "offset", "address", "source_queue", "reason", "dead_at", "settled_how", "body_kind", "shape", "cluster")
+_DEAD_LETTER = (
+    "queue",
+    "partition",
+    "offset",
+    "address",
+    "source_queue",
+    "reason",
+    "dead_at",
+    "settled_how",
+    "body_kind",
+    "shape",
+    "cluster",
+)
 _STAGE = "staged"
 
 
@@ -83,24 +101,24 @@ def reports_of(staging: Staging, counts: DataFrame, begin: datetime, end: dateti
     }
 
 
-def letter_reports_of(letters: DataFrame, succeeded: DataFrame, end: datetime) -> Iterator[tuple[str, DataFrame]]:
+def dead_letter_reports_of(dead_letters: DataFrame, succeeded: DataFrame, end: datetime) -> Iterator[tuple[str, DataFrame]]:
     """The reports about dead letters by name, each to be written before the next is asked for. Ages
     are those at `end`.
 
-    `letters` names the cause of each, as far as it has one; with more than 100,000 letters, of a
-    part of them (`one_in`).
+    `dead_letters` names the cause of each, as far as it has one; with more than 100,000 dead
+    letters, of a part of them (`one_in`).
     """
-    yield "letter_sources", letter_sources(letters)
-    yield "letter_ages", letter_ages(letters, F.lit(end))
-    yield "letter_shapes", letter_shapes(letters)
-    yield "letter_minutes", letter_minutes(letters)
-    yield "letter_bursts", letter_bursts(letters)
-    many = letters.count()
+    yield "dead_letter_sources", dead_letter_sources(dead_letters)
+    yield "dead_letter_ages", dead_letter_ages(dead_letters, F.lit(end))
+    yield "dead_letter_shapes", dead_letter_shapes(dead_letters)
+    yield "dead_letter_minutes", dead_letter_minutes(dead_letters)
+    yield "dead_letter_bursts", dead_letter_bursts(dead_letters)
+    many = dead_letters.count()
     one_in = many // MOST_CLUSTERED + 1
-    part = letters.where(F.pmod(F.xxhash64("queue", "partition", "offset"), F.lit(one_in)) == 0)
-    clustered = (with_cluster(part, succeeded) if many >= LEAST_LETTERS else without_cluster(part)).persist()
-    yield "letter_clusters", letter_clusters(clustered).withColumn("one_in", F.lit(one_in))
-    yield "letters", clustered.select(*_LETTER, F.to_date("dead_at").alias("date"))
+    part = dead_letters.where(F.pmod(F.xxhash64("queue", "partition", "offset"), F.lit(one_in)) == 0)
+    clustered = (with_cluster(part, succeeded) if many >= LEAST_DEAD_LETTERS else without_cluster(part)).persist()
+    yield "dead_letter_clusters", dead_letter_clusters(clustered).withColumn("one_in", F.lit(one_in))
+    yield "dead_letters", clustered.select(*_DEAD_LETTER, F.to_date("dead_at").alias("date"))
     clustered.unpersist()
 
 
@@ -130,9 +148,11 @@ def report(
         for name, frame in reports_of(staging, counts, begin, end).items():
             write(name, frame)
         stages.begin("bodies", "reading bodies of dead letters")
-        letters = kept(dead_letters_with_bodies(tables, staging, between(staging.messages, "sent_at", begin, end)), f"{folder}/letters")
-        succeeded = kept(succeeded_of_sources(tables, staging, letters), f"{folder}/succeeded")
-        for name, frame in letter_reports_of(letters, succeeded, end):
+        dead_letters = kept(
+            dead_letters_with_bodies(tables, staging, between(staging.messages, "sent_at", begin, end)), f"{folder}/letters"
+        )
+        succeeded = kept(succeeded_of_sources(tables, staging, dead_letters), f"{folder}/succeeded")
+        for name, frame in dead_letter_reports_of(dead_letters, succeeded, end):
             write(name, frame)
         stages.begin("page", "writing the page")
         unread = unread_messages(staging.messages, queue_topics(log.prefix)).unionByName(tables.unread_events())

@@ -127,11 +127,11 @@ def dead_letters_of(messages: DataFrame, journal: DataFrame, runs: DataFrame, qu
     known = with_forgotten(told.withColumn("tag_id", F.lit(0)), default, runs)
     kept = known.where(F.coalesce("settled_how", F.lit("")) != "skipped")
     names = F.broadcast(queues.select(F.col("incarnation").alias("source_incarnation"), F.col("queue").alias("source_queue")))
-    letters = kept.withColumn("source_incarnation", _incarnation_of(F.col("origin.from_id")))
-    return letters.join(names, on="source_incarnation", how="left").select(*_letter_columns())
+    dead_letters = kept.withColumn("source_incarnation", _incarnation_of(F.col("origin.from_id")))
+    return dead_letters.join(names, on="source_incarnation", how="left").select(*_dead_letter_columns())
 
 
-def _letter_columns() -> list[Column]:
+def _dead_letter_columns() -> list[Column]:
     made = {
         "address": F.concat_ws("/", "incarnation", "partition", "offset"),
         "dead_at": F.col("sent_at"),

@@ -25,7 +25,7 @@ def _names(word: str, *, fifo: bool) -> tuple[str, list[str]]:
     return f"{word}-dead{end}", [f"{word}-s{n}{end}" for n in range(SOURCES)]
 
 
-def make_letters(up: Up, word: str, messages: int, *, fifo: bool) -> float:
+def make_dead_letters(up: Up, word: str, messages: int, *, fifo: bool) -> float:
     """Sends `messages` to four queues and kills each (native API); returns when the dead-letter
     queue has them all, after how long.
     """
@@ -43,7 +43,8 @@ def make_letters(up: Up, word: str, messages: int, *, fifo: bool) -> float:
         with contextlib.closing(Client(up.endpoint)) as client:
             bodies = [f"{name}/{n}" for n in range(at, each, 2)]
             for start in range(0, len(bodies), 100):
-                # A group for each tenth message: letters of a group are moved one after the other.
+                # A group for each tenth message: dead letters of a group are moved one after the
+                # other.
                 rows = [{"body": body, **_fifo_ids(body, fifo=fifo)} for body in bodies[start : start + 100]]
                 status, answer = client.call("POST", f"/v1/queues/{name}/messages", {"messages": rows})
                 assert status == 200, answer
@@ -79,7 +80,7 @@ def _wait_ready(client: Sqs, url: str, messages: int) -> None:
 
 
 def move(up: Up, word: str, messages: int, rate: int | None, *, fifo: bool, within_s: float) -> dict[str, Any]:
-    """Moves the letters back; figures of the task, and what is in the sources and in the
+    """Moves the dead letters back; figures of the task, and what is in the sources and in the
     dead-letter queue then.
     """
     dead, sources = _names(word, fifo=fifo)

@@ -134,15 +134,15 @@ def test_a_wiped_redis_is_noticed_and_rebuilt_in_mid_traffic(up: Up, client: Cli
     # Leases older than the last drain are as they were: their handles still ack.
     status, answer = client.call("POST", "/v1/queues/wiped/ack", {"handles": held_handles})
     assert status == 200 and {r["status"] for r in answer["results"]} == {"ok"}
-    # The counts of the poison message went on, so it died after four deliveries in all; its letter
-    # is there once.
+    # The counts of the poison message went on, so it died after four deliveries in all; its dead
+    # letter is there once.
     seen = counts + traffic.counts.get("poison", [])
     assert seen == sorted(seen) and max(seen) <= 4
     if "poison" not in traffic.acks:
-        letters: list[str] = []
+        dead_letters: list[str] = []
         while got := client.call("POST", "/v1/queues/wiped-dlq/receive", {"wait_seconds": 2, "lease_seconds": 60})[1]["messages"]:
-            letters += [m["body"] for m in got]
-        assert letters.count("poison") == 1
+            dead_letters += [m["body"] for m in got]
+        assert dead_letters.count("poison") == 1
 
 
 def owner_of(store: redis.Redis, meta: bytes) -> tuple[str, int]:

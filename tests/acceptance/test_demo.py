@@ -113,8 +113,8 @@ def test_the_demo_uses_a_running_leaseway_and_leaves_its_queues_there(leaseway_u
     with contextlib.closing(Client(up.endpoint)) as client:
         queue = client.call("GET", "/v1/queues/airports")[1]
         assert {tag["name"]: tag["backlog"] for tag in queue["tags"]} == {"default": 3376, "all": 0, "pacific": 0}
-        letters = client.call("GET", "/v1/queues/airports-dlq/messages?limit=100")[1]["messages"]
-    assert Counter(letter["origin"]["from_tag"] for letter in letters) == {"all": 20, "pacific": 8}
+        dead_letters = client.call("GET", "/v1/queues/airports-dlq/messages?limit=100")[1]["messages"]
+    assert Counter(dead_letter["origin"]["from_tag"] for dead_letter in dead_letters) == {"all": 20, "pacific": 8}
     assert again.returncode == 2
     assert refused == "leaseway demo: queue airports is there already; delete it, or give --queue another name\n"
 
@@ -157,12 +157,12 @@ def test_an_account_that_adds_up_has_no_check_that_fails() -> None:
     assert [check.text for check in checks(outcome_of_one_good_and_one_bad_row()) if not check.holds] == []
 
 
-def without_the_letter(outcome: Outcome) -> Outcome:
-    return dataclasses.replace(outcome, letters=[])
+def without_the_dead_letter(outcome: Outcome) -> Outcome:
+    return dataclasses.replace(outcome, dead_letters=[])
 
 
-def with_the_letter_twice(outcome: Outcome) -> Outcome:
-    return dataclasses.replace(outcome, letters=[*outcome.letters, *outcome.letters])
+def with_the_dead_letter_twice(outcome: Outcome) -> Outcome:
+    return dataclasses.replace(outcome, dead_letters=[*outcome.dead_letters, *outcome.dead_letters])
 
 
 def with_an_ack_of_what_died(outcome: Outcome) -> Outcome:
@@ -190,7 +190,7 @@ def with_something_left(outcome: Outcome) -> Outcome:
 
 
 def with_an_early_death(outcome: Outcome) -> Outcome:
-    outcome.letters[0]["origin"]["receive_count"] = 2
+    outcome.dead_letters[0]["origin"]["receive_count"] = 2
     return outcome
 
 
@@ -202,14 +202,14 @@ def with_a_death_for_nothing(outcome: Outcome) -> Outcome:
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (without_the_letter, "all: 2 sent = 1 acked + 0 dead"),
-        (with_the_letter_twice, "2 letters in dlq = 1 dead under the tags"),
+        (without_the_dead_letter, "all: 2 sent = 1 acked + 0 dead"),
+        (with_the_dead_letter_twice, "2 dead letters in dlq = 1 dead under the tags"),
         (with_an_ack_of_what_died, "all: 2 sent = 2 acked + 1 dead"),
         (with_an_ack_that_counted_twice, "all: each message ended once"),
         (with_an_unsent_row, "3 rows read = 2 sent"),
         (with_a_stranger_acked, "all: each message ended once"),
         (with_something_left, "all: 1 left in the queue"),
-        (with_an_early_death, "0 of 1 letters died after 3 deliveries"),
+        (with_an_early_death, "0 of 1 dead letters died after 3 deliveries"),
         (with_a_death_for_nothing, "all: 1 dead = 0 that its consumers could not use"),
     ],
 )

@@ -1,8 +1,8 @@
 """SIGKILL of a worker at each failpoint, in one `leaseway up` with three workers that are started
 again.
 
-At rest: each letter once, each answered send delivered, nothing acked comes again, creations and
-deletions can be finished. The same points with a step that raises:
+At rest: each dead letter once, each answered send delivered, nothing acked comes again, creations
+and deletions can be finished. The same points with a step that raises:
 tests/integration/test_failpoints.py.
 """
 
@@ -73,7 +73,7 @@ class Service:
     def create(self, name: str, **settings: Any) -> None:
         self.insist("POST", "/v1/queues", {"name": name, "partitions": 1, **settings}, (200, 201))
 
-    def with_letters(self, name: str, bodies: list[str]) -> list[str]:
+    def with_dead_letters(self, name: str, bodies: list[str]) -> list[str]:
         """A queue with a dead-letter queue; sends bodies and returns the handles of all."""
         self.create(f"{name}-dlq")
         self.create(name, redrive_policy={"dead_letter_queue": f"{name}-dlq", "max_receive_count": 9})
@@ -150,7 +150,7 @@ def kill_at_sends(service: Service) -> None:
 
 
 def kill_at_moves(service: Service) -> None:
-    handles = service.with_letters("moved", points_of("move"))
+    handles = service.with_dead_letters("moved", points_of("move"))
     for point, handle in zip(points_of("move"), handles, strict=True):
         service.kill(point, "POST", "/v1/queues/moved/kill", {"handles": [handle]})
         service.insist("GET", "/v1/queues/moved")
@@ -160,7 +160,7 @@ def kill_at_redrives(service: Service) -> dict[str, str]:
     tasks = {}
     for point in points_of("redrive"):
         name = slug(point)
-        handles = service.with_letters(name, [str(n) for n in range(MESSAGES)])
+        handles = service.with_dead_letters(name, [str(n) for n in range(MESSAGES)])
         service.insist("POST", f"/v1/queues/{name}/kill", {"handles": handles})
         service.arm(point)
         tasks[name] = service.insist("POST", f"/v1/queues/{name}-dlq/redrive", {}, (202,))["id"]
@@ -199,12 +199,12 @@ def test_a_worker_killed_at_any_point_leaves_nothing_lost_and_nothing_twice(serv
             assert service.take_all(slug(point)) == {"new": 1}, point
     sent = service.take_all("sent", 2)
     assert {f"{point} again" for point in points_of("send")} <= sent.keys() and max(sent.values()) == 1
-    letters: Counter[str] = Counter()
+    dead_letters: Counter[str] = Counter()
     end = time.monotonic() + WITHIN_S
-    while len(letters) < len(points_of("move")) and time.monotonic() < end:
+    while len(dead_letters) < len(points_of("move")) and time.monotonic() < end:
         assert service.receive("moved", 0) == [], "a dying message was leased"
-        letters += service.take_all("moved-dlq", 0.5)
-    assert letters + service.take_all("moved-dlq") == dict.fromkeys(points_of("move"), 1)
+        dead_letters += service.take_all("moved-dlq", 0.5)
+    assert dead_letters + service.take_all("moved-dlq") == dict.fromkeys(points_of("move"), 1)
     for name in tasks:
         assert service.take_all(name) == {str(n): 1 for n in range(MESSAGES)}, name
         assert service.take_all(f"{name}-dlq") == {}

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from tests.acceptance.fifo_bars import dedup_over_a_wipe, head_latency
-from tests.acceptance.move_bar import make_letters, move
+from tests.acceptance.move_bar import make_dead_letters, move
 from tests.acceptance.order_bar import order_under_kills
 from tests.conftest import StartUp
 from tests.services import Up
@@ -44,9 +44,9 @@ def test_each_deduplication_id_is_delivered_once_though_redis_is_emptied(up: Up)
 
 
 @pytest.mark.parametrize(("fifo", "rate"), [(False, None), (False, 200), (True, None)], ids=["as fast as it can", "at a rate", "FIFO"])
-def test_a_task_moves_each_letter_once_to_its_own_source(up: Up, fifo: bool, rate: int | None) -> None:
+def test_a_task_moves_each_dead_letter_once_to_its_own_source(up: Up, fifo: bool, rate: int | None) -> None:
     word = f"move-{fifo}-{rate}".lower()
-    make_letters(up, word, 800, fifo=fifo)
+    make_dead_letters(up, word, 800, fifo=fifo)
     found = move(up, word, 800, rate, fifo=fifo, within_s=60)
     print(found)
 

@@ -128,14 +128,14 @@ class Books:
         self.redriven(now["moved"])
 
     def redriven(self, count: int) -> None:
-        """Notes that so many letters were sent back, by whomever."""
+        """Notes that so many dead letters were sent back, by whomever."""
         self.messages[DEAD, "default", "moved"] += count
 
     def wait_dead(self, count: int) -> None:
-        """Until so many letters are in the dead-letter queue."""
+        """Until so many dead letters are in the dead-letter queue."""
         end = time.monotonic() + 30
         while self.olga.call("GET", f"/v1/queues/{DEAD}")["tags"][0]["backlog"] < count:
-            assert time.monotonic() < end, f"no {count} letters came"
+            assert time.monotonic() < end, f"no {count} dead letters came"
             time.sleep(0.05)
 
     def _all_ok(self, verb: str, queue: str, body: Any) -> None:

@@ -2,9 +2,9 @@
 killed by their consumer.
 
 Two queues. In `mixed` five formats come together, and each has one cause of its own; in `orders`
-all is JSON, and the causes are one thing each beside which the letters differ as real ones do: ids,
-times, amounts, regions, optional fields, attributes. Neighbours: `test_clusters.py`,
-`benchmarks/letters.py`. Must not know Spark.
+all is JSON, and the causes are one thing each beside which the dead letters differ as real ones do:
+ids, times, amounts, regions, optional fields, attributes. Neighbours: `test_clusters.py`,
+`benchmarks/dead_letters.py`. Must not know Spark.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BATCH = 100
 CONSUMERS = 4
 PATIENCE_S = 120
 REGIONS = ("eu", "us", "ap", "sa")
-# Cause -> share of the letters that are no noise.
+# Cause -> share of the dead letters that are no noise.
 MIXED = {
     "json without customer": 30, "csv with text for amount": 25, "xml with an empty zip": 20, "binary of another kind": 15,
     "host not reached": 10,
@@ -37,14 +37,14 @@ ORDERS = {"no such currency": 40, "amount is text": 25, "no customer": 15, "no z
 CAUSES = {"mixed": MIXED, "orders": ORDERS}
 
 
-def plant(endpoint: str, queue: str, letters: int, seed: int = 1) -> dict[str, str]:
+def plant(endpoint: str, queue: str, dead_letters: int, seed: int = 1) -> dict[str, str]:
     """Sends as many good messages as bad ones, acks the good ones and kills the others; message id
     -> cause of what was killed.
 
     Returns when the dead-letter queue has all of them.
     """
     chance = random.Random(seed)
-    causes = [_cause(chance, CAUSES[queue]) for _ in range(letters)] + [GOOD] * letters
+    causes = [_cause(chance, CAUSES[queue]) for _ in range(dead_letters)] + [GOOD] * dead_letters
     chance.shuffle(causes)
     with contextlib.closing(Person(endpoint, "olga")) as olga:
         olga.call("POST", "/v1/queues", {"name": f"{queue}.dead", "partitions": 2})
@@ -59,8 +59,8 @@ def plant(endpoint: str, queue: str, letters: int, seed: int = 1) -> dict[str, s
             done = sum(pool.map(lambda _: _consume(endpoint, queue, sent), range(CONSUMERS)))
         assert done == len(sent), f"{done} of {len(sent)} came"
         end = time.monotonic() + PATIENCE_S
-        while olga.call("GET", f"/v1/queues/{queue}.dead")["tags"][0]["backlog"] < letters:
-            assert time.monotonic() < end, f"no {letters} letters came"
+        while olga.call("GET", f"/v1/queues/{queue}.dead")["tags"][0]["backlog"] < dead_letters:
+            assert time.monotonic() < end, f"no {dead_letters} dead letters came"
             time.sleep(0.2)
     return {message: cause for message, cause in sent.items() if cause != GOOD}
 

@@ -1,5 +1,5 @@
-"""How well clusters of letters agree with the causes for which they died. Neighbours: `planted.py`
-knows the causes.
+"""How well clusters of dead letters agree with the causes for which they died. Neighbours:
+`planted.py` knows the causes.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from pyspark.sql import functions as F
 
 
 def found_of(clustered: DataFrame) -> tuple[float, dict[str, float]]:
-    """(purity: share of the letters in clusters that are of their cluster's main cause, cause ->
-    share that one cluster holds).
+    """(purity: share of the dead letters in clusters that are of their cluster's main cause, cause
+    -> share that one cluster holds).
 
     Reads cluster and cause.
     """
     counted = clustered.groupBy("cluster", F.col("cause")).count()
     rows = [(row["cluster"], row["cause"], row["count"]) for row in counted.toLocalIterator()]
     main: dict[int, tuple[int, str]] = {}
-    for cluster, cause, letters in rows:
+    for cluster, cause, dead_letters in rows:
         if cluster is not None:
-            main[cluster] = max(main.get(cluster, (0, "")), (letters, cause))
-    inside = sum(letters for cluster, _, letters in rows if cluster is not None)
+            main[cluster] = max(main.get(cluster, (0, "")), (dead_letters, cause))
+    inside = sum(dead_letters for cluster, _, dead_letters in rows if cluster is not None)
     held: dict[str, float] = {}
-    for letters, cause in main.values():
+    for dead_letters, cause in main.values():
         whole = sum(n for _, of, n in rows if of == cause)
-        held[cause] = max(held.get(cause, 0.0), letters / whole)
-    return sum(letters for letters, _ in main.values()) / inside, held
+        held[cause] = max(held.get(cause, 0.0), dead_letters / whole)
+    return sum(dead_letters for dead_letters, _ in main.values()) / inside, held

@@ -100,8 +100,8 @@ def send_and_kill(books: Books, up: Up) -> None:
 
 
 def redrive_some(books: Books, jobs: Jobs) -> list[list[str]]:
-    """Sends two of the letters back by SQL; what the command said, dry, wet, again, and asked with
-    a wrong condition.
+    """Sends two of the dead letters back by SQL; what the command said, dry, wet, again, and asked
+    with a wrong condition.
     """
     time.sleep(1)
     selected = ("--queue", DEAD, "--where", "reason = 'killed' AND source_offset % 2 = 0")

@@ -1,8 +1,8 @@
-"""Causes that are planted among dead letters are found, each by itself; the letters are made by the
-service on the real Kafka.
+"""Causes that are planted among dead letters are found, each by itself; the dead letters are made
+by the service on the real Kafka.
 
-`pytest -s` prints the figures; `benchmarks/letters.py` does the same with as many letters as one
-likes.
+`pytest -s` prints the figures; `benchmarks/dead_letters.py` does the same with as many dead letters
+as one likes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from spark.dead_letters.clusters import letter_clusters, with_cluster, without_cluster
+from spark.dead_letters.clusters import dead_letter_clusters, with_cluster, without_cluster
 from spark.dead_letters.dead_letters import succeeded_of
 from spark.dead_letters.markers import with_marks
 from spark.frames.columns import DEAD_LETTERS, MESSAGES
@@ -27,7 +27,7 @@ from tests.spark.planted import CAUSES, GOOD, NOISE, plant
 from tests.spark.purity import found_of
 from tests.spark.rows import INCARNATION, at, frame, rows_of
 
-LETTERS = {"mixed": 5_000, "orders": 800}
+PLANTED = {"mixed": 5_000, "orders": 800}
 # What each cause has to say of itself, among other things.
 TOLD = {
     "mixed": {
@@ -49,8 +49,8 @@ TOLD = {
 
 @dataclasses.dataclass
 class Service:
-    """What a service has after traffic: where its log is, and why each letter died, by queue and by
-    the id of the message.
+    """What a service has after traffic: where its log is, and why each dead letter died, by queue
+    and by the id of the message.
     """
 
     log: Log
@@ -61,7 +61,7 @@ class Service:
 def service(leaseway_up_module: StartUp) -> Service:
     up = leaseway_up_module("--workers", "1")
     up.wait_ready(120)
-    causes = {queue: plant(up.endpoint, queue, letters) for queue, letters in LETTERS.items()}
+    causes = {queue: plant(up.endpoint, queue, dead_letters) for queue, dead_letters in PLANTED.items()}
     # Outboxes are drained within 200 ms.
     time.sleep(1)
     return Service(Log(up.run["kafka"]["bootstrap"]), causes)
@@ -69,12 +69,12 @@ def service(leaseway_up_module: StartUp) -> Service:
 
 @contextmanager
 def _clustered(spark_session: SparkSession, service: Service, queue: str) -> Iterator[DataFrame]:
-    """The letters of a queue with their clusters and `cause`, as the log has them."""
+    """The dead letters of a queue with their clusters and `cause`, as the log has them."""
     tables = Tables(spark_session, service.log)
     causes = spark_session.createDataFrame(list(service.causes[queue].items()), "original_id string, cause string")
-    letters = tables.dead_letters().where(F.col("source_queue") == queue).join(F.broadcast(causes), on="original_id")
+    dead_letters = tables.dead_letters().where(F.col("source_queue") == queue).join(F.broadcast(causes), on="original_id")
     succeeded = succeeded_of(tables.messages(), tables.journal()).where(F.col("queue") == queue)
-    clustered = with_cluster(letters, succeeded).persist()
+    clustered = with_cluster(dead_letters, succeeded).persist()
     yield clustered
     clustered.unpersist()
 
@@ -83,17 +83,17 @@ def _told(rows: dict[int, Row], cluster: int) -> set[tuple[str, str]]:
     return {(mark["field"], mark["what"]) for mark in rows[cluster]["apart"]}
 
 
-@pytest.mark.parametrize("queue", list(LETTERS))
+@pytest.mark.parametrize("queue", list(PLANTED))
 def test_each_planted_cause_is_one_cluster_that_says_what_it_is(spark_session: SparkSession, service: Service, queue: str) -> None:
     began = time.monotonic()
     with _clustered(spark_session, service, queue) as clustered:
         purity, held = found_of(clustered)
-        rows = {row["cluster"]: row for row in letter_clusters(clustered).collect()}
+        rows = {row["cluster"]: row for row in dead_letter_clusters(clustered).collect()}
         of_cause = clustered.where(F.col("cluster").isNotNull()).groupBy("cluster").agg(F.mode("cause").alias("cause")).collect()
-        letters = clustered.count()
-    print(f"\n{queue}: {letters} letters, purity {purity:.4f}, held {held}, {time.monotonic() - began:.0f} s")
+        dead_letters = clustered.count()
+    print(f"\n{queue}: {dead_letters} dead letters, purity {purity:.4f}, held {held}, {time.monotonic() - began:.0f} s")
 
-    assert letters == LETTERS[queue]
+    assert dead_letters == PLANTED[queue]
     assert purity >= 0.95, (purity, held)
     assert all(held.get(cause, 0) >= 0.95 for cause in CAUSES[queue]), held
     assert {row["cause"] for row in of_cause} - {NOISE} == set(CAUSES[queue])
@@ -122,14 +122,14 @@ def test_like_is_compared_with_like(spark_session: SparkSession) -> None:
     ]  # fmt: skip
 
 
-def test_too_few_letters_have_no_cluster(spark_session: SparkSession) -> None:
-    letters = frame(
+def test_too_few_dead_letters_have_no_cluster(spark_session: SparkSession) -> None:
+    dead_letters = frame(
         spark_session, DEAD_LETTERS,
         {"queue": "q", "partition": 0, "offset": 1, "body": b'{"a": 1}', "body_text": '{"a": 1}', "dead_at": at(0),
          "address": f"{INCARNATION}/0/1"},
     )  # fmt: skip
 
-    few = without_cluster(letters)
+    few = without_cluster(dead_letters)
 
     assert rows_of(few, "shape", "marks", "cluster") == [("a: number", [], None)]
-    assert letter_clusters(few).count() == 0
+    assert dead_letter_clusters(few).count() == 0

@@ -107,9 +107,9 @@ def test_a_report_leaves_those_of_other_days_as_they_are(story: Story) -> None:
 
 def test_redrive_by_sql_moves_what_is_chosen_and_a_second_run_moves_nothing(story: Story) -> None:
     assert story.said == [
-        [f"leaseway: {DEAD}: 2 letters chosen, none moved: a dry run", "status 0"],
-        [f"leaseway: {DEAD}: 2 letters chosen, 2 moved, 0 failed, 0 settled by others", "status 0"],
-        ["leaseway: no letter at rest is chosen", "status 0"],
+        [f"leaseway: {DEAD}: 2 dead letters chosen, none moved: a dry run", "status 0"],
+        [f"leaseway: {DEAD}: 2 dead letters chosen, 2 moved, 0 failed, 0 settled by others", "status 0"],
+        ["leaseway: no dead letter at rest is chosen", "status 0"],
         ["status 2"],
     ]
 
@@ -156,8 +156,8 @@ def test_each_report_agrees_with_the_client(story: Story, reports: tuple[dict[st
     assert metered["bob", "sender", QUEUE]["messages"] == 21
     assert metered["native", "sender", QUEUE]["messages"] == len(NATIVE)
     assert summary["unread"] == []
-    letters = {row["reason"]: (row["letters"], row["at_rest"]) for row in frames["letter_sources"].collect()}
-    assert letters == {"exhausted": (3, 0), "killed": (4, 0)}
+    dead_letters = {row["reason"]: (row["dead_letters"], row["at_rest"]) for row in frames["dead_letter_sources"].collect()}
+    assert dead_letters == {"exhausted": (3, 0), "killed": (4, 0)}
 
 
 def test_the_page_says_what_the_client_counted(story: Story, folder: Path, chromium: Page) -> None:
@@ -171,7 +171,7 @@ def test_the_page_says_what_the_client_counted(story: Story, folder: Path, chrom
     assert (tiles["received"], tiles["acknowledged"], tiles["died"], tiles["redriven"]) == (str(received), str(acked), "7", "7")
     assert tiles["not settled at the end"] == "1" and [value for name, value in tiles.items() if name.startswith("sent")] == [str(sent)]
     assert (chromium.requests, chromium.complaints) == ([address], [])
-    assert "document.title" in chromium.value("document.querySelector('#letters').textContent")
+    assert "document.title" in chromium.value("document.querySelector('#dead_letters').textContent")
     assert chromium.value("document.title").startswith("Leaseway: 20")
 
 
@@ -181,12 +181,12 @@ def test_the_views_say_the_same(story: Story, spark_session: SparkSession) -> No
         frame = getattr(tables, name)()
         assert [(f.name, f.dataType.simpleString()) for f in frame.schema] == [(f.name, f.dataType.simpleString()) for f in shape], name
     tables.create_views("messages, dead_letters")
-    letters = spark_session.sql(
+    dead_letters = spark_session.sql(
         "SELECT reason, source_queue, source_tag, settled_how, count(*), max(receive_count) FROM dead_letters GROUP BY 1, 2, 3, 4"
     )
     states = spark_session.sql("SELECT status, native, count(*) FROM messages WHERE queue = 'jobs' GROUP BY 1, 2")
 
-    assert sorted(tuple(row) for row in letters.collect()) == [
+    assert sorted(tuple(row) for row in dead_letters.collect()) == [
         ("exhausted", QUEUE, "default", "moved", 3, 2), ("killed", QUEUE, "default", "moved", 4, 1),
     ]  # fmt: skip
     status = {(row[0], row[1]): row[2] for row in states.collect()}

@@ -37,7 +37,7 @@ def _series(**fields: Any) -> list[dict[str, Any]]:
 def _shown() -> dict[str, Any]:
     tag = {"queue": "orders", "tag": "default", "place": 0}
     cluster = {
-        "letters": 120, "at_rest": 100, "share": 0.6, "queues": ["orders-dead"], "source_queues": ["orders"], "reasons": ["exhausted"],
+        "dead_letters": 120, "at_rest": 100, "share": 0.6, "queues": ["orders-dead"], "source_queues": ["orders"], "reasons": ["exhausted"],
         "body_kind": "json", "shape": "amount: number", "first_seen_at": FIRST, "last_seen_at": LAST, "example_address": "0a1b/0/7",
         "example": HOSTILE, "one_in": 1,
         "apart": [{"field": "currency", "what": f"= {HOSTILE}"[:40], "in_cluster": 1.0, "in_succeeded": 0.0}],
@@ -58,13 +58,16 @@ def _shown() -> dict[str, Any]:
         "metering": [{"date": date(2026, 3, 1), "principal": HOSTILE, "role": "sender", "queueName": "orders", "requests": 1, "messages": 2,
                       "bytes": 3}],
         "daily": [],
-        "letter_minutes": _series(source_queue="orders", reason="exhausted", letters=lambda n: n),
-        "letter_sources": [{**source, "letters": 200, "at_rest": 180, "body_bytes": 9_999, "lived_ms_p50": 120_000, "first_seen_at": FIRST,
+        "dead_letter_minutes": _series(source_queue="orders", reason="exhausted", dead_letters=lambda n: n),
+        "dead_letter_sources": [{**source, "dead_letters": 200, "at_rest": 180, "body_bytes": 9_999,
+            "lived_ms_p50": 120_000, "first_seen_at": FIRST,
                             "last_seen_at": LAST}],
-        "letter_ages": [{"queue": "orders-dead", "age": "1 h to 1 day", "age_order": 2, "letters": 180, "oldest_ms": 7_200_000}],
-        "letter_bursts": [{**source, "began_at": FIRST, "ended_at": LAST, "letters": 90, "peak_per_minute": 40, "usual_per_minute": 1.5}],
-        "letter_shapes": [{**source, "body_kind": "text", "shape": HOSTILE, "letters": 200, "at_rest": 180, "last_seen_at": LAST}],
-        "letter_clusters": [{**cluster, "cluster": 1}, {**cluster, "cluster": 2, "example": None, "apart": None}],
+        "dead_letter_ages": [{"queue": "orders-dead", "age": "1 h to 1 day", "age_order": 2, "dead_letters": 180, "oldest_ms": 7_200_000}],
+        "dead_letter_bursts": [{**source, "began_at": FIRST, "ended_at": LAST, "dead_letters": 90,
+            "peak_per_minute": 40, "usual_per_minute": 1.5}],
+        "dead_letter_shapes": [{**source, "body_kind": "text", "shape": HOSTILE, "dead_letters": 200, "at_rest": 180,
+            "last_seen_at": LAST}],
+        "dead_letter_clusters": [{**cluster, "cluster": 1}, {**cluster, "cluster": 2, "example": None, "apart": None}],
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Which letters `leaseway redrive` chooses, and what it says without a service;
+"""Which dead letters `leaseway redrive` chooses, and what it says without a service;
 `test_end_to_end.py` runs it against one.
 
 And what it says when a worker is killed before a task has written what it moved.
@@ -21,8 +21,8 @@ from tests.spark.rows import at, frame, rows_of
 from tests.spark.story import Jobs
 
 
-def test_letters_that_are_settled_or_have_no_address_are_not_chosen(spark_session: SparkSession) -> None:
-    letters = frame(
+def test_dead_letters_that_are_settled_or_have_no_address_are_not_chosen(spark_session: SparkSession) -> None:
+    dead_letters = frame(
         spark_session,
         DEAD_LETTERS,
         {"queue": "a", "address": "i/0/1", "reason": "killed"},
@@ -33,8 +33,8 @@ def test_letters_that_are_settled_or_have_no_address_are_not_chosen(spark_sessio
         {"queue": "b", "address": "j/0/2", "reason": None},
     )
 
-    assert rows_of(selected_of(letters, "reason = 'killed'", None), "address") == [("i/0/1",), ("j/0/1",)]
-    assert rows_of(selected_of(letters, "reason = 'killed' OR reason IS NULL", "b"), "address") == [("j/0/1",), ("j/0/2",)]
+    assert rows_of(selected_of(dead_letters, "reason = 'killed'", None), "address") == [("i/0/1",), ("j/0/1",)]
+    assert rows_of(selected_of(dead_letters, "reason = 'killed' OR reason IS NULL", "b"), "address") == [("j/0/1",), ("j/0/2",)]
 
 
 def test_redrive_says_in_one_line_that_no_stack_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,5 +61,5 @@ def test_what_a_killed_worker_has_moved_was_not_settled_by_others(leaseway_up: S
     finally:
         jobs.kill()
 
-    assert said == [f"leaseway: {DEAD}: 20 letters chosen, 20 moved, 0 failed, 0 settled by others", "status 0"]
+    assert said == [f"leaseway: {DEAD}: 20 dead letters chosen, 20 moved, 0 failed, 0 settled by others", "status 0"]
     assert backlog == 20

@@ -1,12 +1,12 @@
 """Causes planted among dead letters: does each come out as one cluster, and how long does that
 take?
 
-    python -m benchmarks.letters [--letters 5000] [--queue mixed]
+    python -m benchmarks.dead_letters [--dead-letters 5000] [--queue mixed]
 
 Starts `leaseway up` in a temporary folder, sends as many good messages as bad ones through it, and
 has the bad ones killed. Of nine tenths of them there are five causes, in five formats (`mixed`) or
-all in JSON (`orders`); the rest is noise. Purity is the share of the letters in clusters that are
-of their cluster's main cause; `held` the share of a cause that one cluster holds.
+all in JSON (`orders`); the rest is noise. Purity is the share of the dead letters in clusters that
+are of their cluster's main cause; `held` the share of a cause that one cluster holds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from facade.stack.spark_submit import connectors
-from spark.dead_letters.clusters import letter_clusters, with_cluster
+from spark.dead_letters.clusters import dead_letter_clusters, with_cluster
 from spark.dead_letters.dead_letters import succeeded_of
 from spark.frames.log import Log
 from spark.frames.session import session
@@ -33,14 +33,14 @@ from tests.spark.planted import CAUSES, plant
 from tests.spark.purity import found_of
 
 
-def planted(spark_session: SparkSession, folder: Path, queue: str, letters: int) -> tuple[DataFrame, DataFrame]:
+def planted(spark_session: SparkSession, folder: Path, queue: str, dead_letters: int) -> tuple[DataFrame, DataFrame]:
     """DEAD_LETTERS of a service in `folder`, with their `cause`, and MESSAGES that succeeded; the
     service has ended.
     """
     up = Up(folder / "up", "--workers", "1")
     try:
         up.wait_ready(120)
-        causes = spark_session.createDataFrame(list(plant(up.endpoint, queue, letters).items()), "original_id string, cause string")
+        causes = spark_session.createDataFrame(list(plant(up.endpoint, queue, dead_letters).items()), "original_id string, cause string")
         # Outboxes are drained within 200 ms.
         time.sleep(1)
         tables = Tables(spark_session, Log(up.run["kafka"]["bootstrap"]))
@@ -53,22 +53,22 @@ def planted(spark_session: SparkSession, folder: Path, queue: str, letters: int)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--letters", type=int, default=5_000)
+    parser.add_argument("--dead-letters", type=int, default=5_000)
     parser.add_argument("--queue", choices=tuple(CAUSES), default="mixed")
     options = parser.parse_args()
     spark_session = session("planted causes", "local[2]", {"spark.jars": ",".join(map(str, connectors()))})
     spark_session.sparkContext.setLogLevel("ERROR")
     with tempfile.TemporaryDirectory() as folder:
-        letters, good = planted(spark_session, Path(folder), options.queue, options.letters)
+        dead_letters, good = planted(spark_session, Path(folder), options.queue, options.dead_letters)
         began = time.monotonic()
-        clustered = with_cluster(letters, good).persist()
-        rows = letter_clusters(clustered).orderBy("cluster").collect()
+        clustered = with_cluster(dead_letters, good).persist()
+        rows = dead_letter_clusters(clustered).orderBy("cluster").collect()
         took = time.monotonic() - began
         purity, held = found_of(clustered)
-    sizes = {row["cluster"]: [row["letters"], " ".join(row["apart"][0][:2]) if row["apart"] else ""] for row in rows}
+    sizes = {row["cluster"]: [row["dead_letters"], " ".join(row["apart"][0][:2]) if row["apart"] else ""] for row in rows}
     load = os.getloadavg()[0]
     found_ = {
-        "letters": options.letters,
+        "dead_letters": options.dead_letters,
         "seconds": round(took, 1),
         "load_average": load,
         "purity": purity,
