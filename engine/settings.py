@@ -106,15 +106,19 @@ class EngineSettings(Section):
     )
     topic_prefix: str = setting(DEFAULT_PREFIX, "First part of every topic and Redis key.")
     auth: str = setting("open", "open (the claimed key id is the principal; loopback only) or required.", words=("open", "required"))
-    secret: str = setting("leaseway-insecure-default", "Key of the MACs in handles and ids; same for all workers.", secret=True)
+    secret: str = setting(
+        "leaseway-insecure-default", "Secret that signs receipt handles and message ids; the same for all workers.", secret=True
+    )
     admin_key_id: str = setting("admin", "Key id of the first administrator.")
     admin_key_secret: str = setting("", "Secret of the first administrator; needed when auth is required.", secret=True)
     replication_factor: int = setting(1, "Replication factor of topics, {within}.", within=(1, 5))
     flush_messages: int = setting(0, "flush.messages of topics: 1 = fsync before the answer, 0 = Kafka's default.", within=(0, 1_000_000))
     default_partitions: int = setting(4, "Partitions of a queue that names none, {within}.", within=(1, 64))
     journal_partitions: int = setting(4, "Partitions of the journal when it is first made, {within}.", within=(1, 64))
-    window_messages: int = setting(8000, "Bodies a unit's window holds per tag, {within}.", within=(10, 1_000_000))
-    window_bytes: int = setting(6_000_000, "Bytes of bodies a unit's window holds per tag, {within}.", within=(65_536, 1_000_000_000))
+    window_messages: int = setting(8000, "Message bodies that Redis keeps for each partition and tag, {within}.", within=(10, 1_000_000))
+    window_bytes: int = setting(
+        6_000_000, "Bytes of bodies that Redis keeps for each partition and tag, {within}.", within=(65_536, 1_000_000_000)
+    )
     kept_bytes: int = setting(
         64_000_000,
         "Bytes of sent messages a worker keeps in memory while it is alone, {within}; 0 = none.",

@@ -14,7 +14,7 @@ def sql_arguments(parser: ArgumentParser) -> None:
     """Options of `sql`."""
     parser.add_argument("query", help="SQL over the views messages, journal, deliveries, dead_letters, queues, unread")
     parser.add_argument("--format", choices=("table", "json", "csv"), default="table", help="how rows are printed (default table)")
-    parser.add_argument("--limit", type=int, default=1000, help="most rows that are printed (default 1000)")
+    parser.add_argument("--limit", type=int, default=1000, help="maximum rows to print (default 1000)")
     _span_arguments(parser)
     _job_arguments(parser)
 
@@ -30,7 +30,7 @@ def report_arguments(parser: ArgumentParser) -> None:
 def live_arguments(parser: ArgumentParser) -> None:
     """Options of `live`."""
     parser.add_argument("--out", type=Path, required=True, help="folder of tallies and checkpoints; a second start goes on where it was")
-    parser.add_argument("--every", type=int, default=30, metavar="SECONDS", help="a micro-batch begins so often (default 30)")
+    parser.add_argument("--every", type=int, default=30, metavar="SECONDS", help="interval between micro-batches (default 30)")
     parser.add_argument("--batch-records", type=int, default=200_000, metavar="N", help="most records of a micro-batch (default 200000)")
     parser.add_argument("--once", action="store_true", help="take what the log has now, and end")
     parser.add_argument("--rates-topic", metavar="TOPIC", help="topic of the rates (default PREFIX.rates; `none` = write none)")

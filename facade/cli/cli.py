@@ -278,7 +278,7 @@ COMMANDS = (
     ),
     Command(
         "redrive",
-        "send the dead letters that an SQL condition chooses back to where they came from",
+        "move dead letters that match an SQL condition back to their source queues",
         spark_options.redrive_arguments,
         _redrive,
     ),

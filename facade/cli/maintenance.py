@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -54,10 +55,12 @@ def verify(settings: EngineSettings, names: Sequence[str], *, as_json: bool) -> 
 
 def rebuild(settings: EngineSettings, names: Sequence[str]) -> list[str]:
     """Rebuilds queues (none named: all) and says what was done. Raises StackError."""
+    # A worker that rebuilds logs it; here the answer says the same.
+    logging.getLogger("engine.recovery").setLevel(logging.ERROR)
     done: Rebuilt = asyncio.run(_with_maintenance(settings, lambda maintenance: maintenance.rebuild(names)))
-    what = f"{done.settled} settled above the floors, {done.deliveries} open deliveries put back"
+    what = f"{done.settled} settled messages and {done.deliveries} open deliveries restored"
     return [
-        f"rebuilt {done.queues} queue(s), {done.units} unit(s), {done.messages} message(s) in Kafka, in {done.seconds:.1f} s",
+        f"rebuilt {done.queues} queue(s), {done.units} partition(s), {done.messages} message(s) in Kafka, in {done.seconds:.1f} s",
         f"from {done.entries} journal entries after the snapshots: {what}",
     ]
 
@@ -87,7 +90,7 @@ def _lines(report: Report) -> list[str]:
         lines.append(f"... and {len(report.differences) - MOST_LINES} more (--json shows all)")
     lines += [f"not compared: {reason}" for reason in report.left_out]
     lines.append(
-        f"compared {report.queues} queue(s), {report.units} unit(s), {report.tags} tag(s) of units: {report.open} open, "
-        f"{report.settled_above_floor} settled above the floors: {len(report.differences) or 'no'} difference(s)"
+        f"compared {report.queues} queue(s), {report.units} partition(s), {report.tags} pair(s) of partition and tag: {report.open} open, "
+        f"{report.settled_above_floor} settled after the oldest open message: {len(report.differences) or 'no'} difference(s)"
     )
     return lines

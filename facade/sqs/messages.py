@@ -210,7 +210,7 @@ def _message(delivery: Delivery, system: frozenset[str], names: list[str] | None
 
 
 def _dead_letter(delivery: Delivery) -> Origin | None:
-    """Where a dead dead_letter came from: it keeps the id of its first send, and its receive count
+    """Where a dead letter came from: it keeps the id of its first send, and its receive count
     goes on. None of other messages.
 
     It keeps the time too, but in a FIFO queue; there the id stands for that of its deduplication as

@@ -23,7 +23,7 @@ _PARTS = (
     ("redelivery", "Redelivery"),
     ("leases", "Slow consumers"),
     ("dead_letters", "Dead letters"),
-    ("use", "Use"),
+    ("use", "Usage"),
     ("unread", "Unread records"),
 )
 
@@ -73,7 +73,7 @@ def _glance(summary: Row) -> str:
         (count(of("leased")), "received"),
         (count(of("acked")), "acknowledged"),
         (share(again / leased if leased else 0), "of deliveries were repeats"),
-        (count(of("dead")), "died"),
+        (count(of("dead")), "dead-lettered"),
         (count(of("moved")), "redriven"),
         (count(sum(row["open"] for row in summary["open"])), "not settled at the end"),
     )

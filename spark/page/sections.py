@@ -14,11 +14,11 @@ from typing import Any
 
 from schemas.vocabulary import DEFAULT_TAG
 from spark.page.charts import WIDE, Series, bars, histogram, lines
-from spark.page.labels import count, duration, moment, share, short, size
+from spark.page.labels import count, duration, moment, share, size
 from spark.page.markup import Row, column, figure, grid, section, table, text_column
 
 Figures = dict[str, Any]
-_TRAFFIC = {"sent": "sent", "leased": "received", "acked": "acknowledged", "dead": "died", "arrived": "moved here"}
+_TRAFFIC = {"sent": "sent", "leased": "received", "acked": "acknowledged", "dead": "dead-lettered", "arrived": "moved in"}
 _DAILY = (
     "SEND_REQUEST", "RECEIVE_REQUEST", "CHANGE_REQUEST", "DELETE_REQUEST",
     "sentMessageNumber", "receivedMessageNumber", "deletedMessageNumber", "deadMessageNumber",
@@ -47,7 +47,7 @@ def traffic(shown: Figures, summary: Row) -> str:
     says = "Nothing was sent."
     if found["sent"]:
         ms, peak = max(found["sent"].items(), key=lambda pair: pair[1])
-        says = f"Most was sent at {_hour(ms)}: {short(peak)} messages a minute."
+        says = f"Peak: {count(round(peak))} messages/min at {_hour(ms)}."
     drawing = lines(series, shown["begin_ms"], shown["end_ms"], width=WIDE)
     chart = figure("Messages a minute, all queues", says, drawing, [one.name for one in series], wide=True)
     by_tag: dict[tuple[str, str], dict[str, Any]] = defaultdict(lambda: dict.fromkeys((*_TRAFFIC, "bytes"), 0))
@@ -62,7 +62,7 @@ def traffic(shown: Figures, summary: Row) -> str:
     cells += [column(name.capitalize(), measure, count, summed=True) for measure, name in _TRAFFIC.items()]
     about = (
         "Sends belong to the queue and stand beside its default tag; what happened to messages belongs to each tag. "
-        "Moved here: as a dead letter, or by a redrive."
+        "Moved in: as a dead letter, or by a redrive."
     )
     return section("traffic", "Traffic", about, grid(chart), table(rows, [*cells, column("Bytes", "bytes", size, summed=True)]))
 
@@ -80,7 +80,7 @@ def waiting(shown: Figures, summary: Row) -> str:
     cells += [column(head, name, duration) for head, name in heads.items()]
     about = (
         "A message waits from when it is receivable (send + delay) to its first delivery, and takes from delivery to acknowledgement. "
-        "The charts have the median of each step, p95 and p99 of its worst minute; the scale grows about tenfold from line to line."
+        "The charts have the median of each step, p95 and p99 of its worst minute; the scale is logarithmic."
     )
     return section("waiting", "Waiting and working", about, grid(*(one for few in drawn for one in few)), table(rows, cells, 30))
 
@@ -140,9 +140,9 @@ def redelivery(shown: Figures, summary: Row) -> str:
         named = [(_of(row["queue"], row["tag"]), [row[end] for end in _ENDS]) for row in summed]
         chart = grid(figure("How deliveries ended", says, bars(named, _ENDS, width=WIDE), _ENDS, wide=True))
     cells = [text_column("Queue", "queue"), text_column("Tag", "tag"), column("Messages", "messages", count, summed=True)]
-    for head, name in (("Deliveries", "deliveries"), ("Again", "redeliveries"), ("Messages again", "redelivered")):
+    for head, name in (("Deliveries", "deliveries"), ("Redeliveries", "redeliveries"), ("Messages redelivered", "redelivered")):
         cells.append(column(head, name, count, summed=True))
-    cells += [column("Share again", "redelivery_share", share), column("Most of one", "most_deliveries", count)]
+    cells += [column("Redelivery rate", "redelivery_share", share), column("Most deliveries", "most_deliveries", count)]
     how = (*(end for end in _ENDS if end not in ("removed", "open")), *_REMOVED, "open")
     ended = [*cells[:2], column("Deliveries", "deliveries", count, summed=True)]
     ended += [column(end.capitalize(), end, count, summed=True) for end in how]

@@ -302,7 +302,7 @@ def test_rebuild_while_traffic_runs_loses_nothing(leaseway_up: StartUp) -> None:
     traffic.start()
     time.sleep(1)
     status, said = leaseway("rebuild", "--queue", "q", *data)
-    assert status == 0 and "rebuilt 1 queue(s), 4 unit(s)" in said, said
+    assert status == 0 and "rebuilt 1 queue(s), 4 partition(s)" in said, said
     status, said = leaseway("verify", *data)
     assert status == 0 and "no difference(s)" in said, said
     traffic.stop(quiet_s=3)
