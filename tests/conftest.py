@@ -15,6 +15,7 @@ import pytest
 
 from facade.stack.errors import StackError
 from facade.stack.programs import broker_class_path, find_java, find_redis_server
+from tests.clock import Clock
 from tests.services import Services, Up, running_services
 
 StartUp = Callable[..., Up]
@@ -25,6 +26,12 @@ def absent(what: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(f"absent in CI: {what}", pytrace=False)
     pytest.skip(what)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The engine's clock, to be moved."""
+    return Clock(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ memory, without bodies: another worker, or this one started again, does not know
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import msgspec
@@ -18,6 +17,7 @@ import msgspec
 from engine.log import Log
 from engine.receive.leases import Leases
 from engine.rules.queue import Queue
+from engine.runtime.clock import elapsed_s
 from engine.shapes import Delivery, ExtendEntry, Late
 from engine.window.window import Window
 from schemas.records import Message, TagRecord
@@ -47,11 +47,11 @@ class Attempts:
         """Remembers what an attempt was answered with."""
         key = (queue.incarnation, tag.id, by, attempt)
         self._kept.pop(key, None)
-        self._kept[key] = (time.monotonic() + KEPT_S, [msgspec.structs.replace(one, message=_NO_BODY) for one in deliveries])
+        self._kept[key] = (elapsed_s() + KEPT_S, [msgspec.structs.replace(one, message=_NO_BODY) for one in deliveries])
         self._forget()
 
     def _forget(self) -> None:
-        now = time.monotonic()
+        now = elapsed_s()
         for key, (end, _) in list(self._kept.items()):
             if end > now and len(self._kept) <= MOST:
                 return

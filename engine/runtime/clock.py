@@ -1,12 +1,19 @@
-"""The wall clock of this machine: for records and estimates. Deadlines of leases use Redis'
-clock.
+"""The clocks of this machine: for records, estimates and how long something is remembered.
+Deadlines of leases use Redis' clock, timers and pauses the event loop's.
+
+Tests move both with the fixture `clock`: whoever asks here sees the same time.
 """
 
 from __future__ import annotations
 
-import time
+from time import monotonic, time_ns
 
 
 def now_ms() -> int:
     """Milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
+    return time_ns() // 1_000_000
+
+
+def elapsed_s() -> float:
+    """Seconds since some moment: only differences mean something. It never goes back."""
+    return monotonic()

@@ -10,7 +10,9 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import NotAllowedOnQueue
+from engine.receive.attempts import KEPT_S
 from engine.shapes import Delivery, ExtendEntry, Late, Principal, QueueSettings, SendEntry
+from tests.clock import Clock
 from tests.integration.drive import BY, ack, receive
 from tests.integration.test_fifo import FIFO, SPREAD, put, texts
 
@@ -56,6 +58,16 @@ async def test_an_attempt_whose_messages_were_touched_is_a_receive_like_any_othe
     assert texts(again) == (["1", "2"] if change in ("release", "lapse") else [])
     assert not set(handles(again)) & set(handles(first))
     assert handles(await attempt(engine, "k")) == handles(again)
+
+
+async def test_an_attempt_is_forgotten_after_five_minutes(engine: Engine, clock: Clock) -> None:
+    await engine.create_queue(BY, "q", FIFO)
+    await put(engine, "q", "a", "1")
+    first = await attempt(engine, "k", 600_000)
+    clock.pass_s(KEPT_S - 10)
+    assert handles(await attempt(engine, "k", 600_000)) == handles(first)
+    clock.pass_s(20)  # after the first one: to repeat it does not make it younger
+    assert await attempt(engine, "k") == []  # the message is leased
 
 
 async def test_a_handle_is_late_once_its_lease_has_lapsed_if_the_caller_says_so(engine: Engine) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.log import Chunk, Record
 from engine.rules.queue import Queue
 from engine.runtime.counters import Counters
-from engine.window import atomic_batches
 from engine.window.atomic_batches import assemble
 from schemas.records import BatchMark, Message, QueueRecord, TagRecord
 from schemas.wire import encode
+from tests.clock import Clock
 
 QUEUE = Queue(
     QueueRecord("orders", "0123456789ab", "alice", 1, 2, 1, 0, 30_000, 7, 8, 9, 10, [TagRecord(0, "default", 1, 0, [0])], 1), "lw"
@@ -89,8 +88,8 @@ def test_a_reader_decides_alike_wherever_it_begins(given_log: tuple[list[Mark], 
     assert shown == {offset for offset in expected if offset >= start}
 
 
-async def test_a_young_batch_holds_the_cursor_until_it_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(atomic_batches, "now_ms", lambda: THEN_MS + 100)
+async def test_a_young_batch_holds_the_cursor_until_it_is_whole(clock: Clock) -> None:
+    clock.set(THEN_MS + 100)
     log = ALog([None, ("b", 0, 3), None, ("b", 1, 3)], 10)
     ordered, early, at = await assemble(Counters(), QUEUE, await log.fetch(0), log.fetch)
     assert ([e.offset for e in ordered], [e.offset for e in early], at) == ([0], [2], 1)
