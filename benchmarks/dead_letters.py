@@ -21,7 +21,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from facade.stack.spark_submit import connectors
+from facade.stack.processes.spark_submit import connectors
 from spark.dead_letters.clusters import dead_letter_clusters, with_cluster
 from spark.dead_letters.dead_letters import succeeded_of
 from spark.frames.log import Log

@@ -22,8 +22,8 @@ from facade.http.metrics import Metrics
 from facade.http.schema_registry import Registry
 from facade.native import operations as native
 from facade.native.dialect import NativeDialect
-from facade.native.openapi import document_of
-from facade.native.page import documents
+from facade.native.reference.openapi import document_of
+from facade.native.reference.page import documents
 from facade.native.routes import fastapi_app
 from facade.sqs.dialect import SqsDialect
 

@@ -13,8 +13,8 @@ from typing import NoReturn
 
 import pytest
 
-from facade.stack.errors import StackError
-from facade.stack.programs import broker_class_path, find_java, find_redis_server
+from facade.stack.processes.errors import StackError
+from facade.stack.processes.programs import broker_class_path, find_java, find_redis_server
 from tests.clock import Clock
 from tests.services import Services, Up, running_services
 

@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from facade.stack import broker, redis_server
-from facade.stack.child import Child
-from facade.stack.folder import DataFolder
-from facade.stack.leftovers import MARK, end_leftovers
-from facade.stack.ports import free_port
+from facade.stack.data.folder import DataFolder
+from facade.stack.data.leftovers import MARK, end_leftovers
+from facade.stack.processes.child import Child
+from facade.stack.processes.ports import free_port
 
 
 @dataclasses.dataclass(frozen=True)

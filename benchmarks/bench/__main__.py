@@ -29,7 +29,7 @@ from benchmarks.bench.outcome import Outcome
 from benchmarks.bench.plan import MODES, cells
 from benchmarks.bench.results import page
 from benchmarks.bench.servers import PEERS, Peer, Server
-from facade.stack.errors import StackError
+from facade.stack.processes.errors import StackError
 
 HERE = Path(__file__).parent.parent
 

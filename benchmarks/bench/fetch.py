@@ -15,8 +15,8 @@ import venv
 import zlib
 from pathlib import Path
 
-from facade.stack import jars
-from facade.stack.programs import find_java
+from facade.stack.processes import jars
+from facade.stack.processes.programs import find_java
 
 HERE = Path(__file__).parent
 CACHE = HERE.parent.parent / ".cache" / "bench"

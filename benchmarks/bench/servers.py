@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.bench.fetch import Absent, elasticmq_class_path, python_of
-from facade.stack.ports import free_port
-from facade.stack.programs import find_java
+from facade.stack.processes.ports import free_port
+from facade.stack.processes.programs import find_java
 from tests.services import Up
 
 START_S = 120.0

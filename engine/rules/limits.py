@@ -78,8 +78,8 @@ DEFAULTS: dict[str, int] = {
     "max_receive_messages": 100,
 }
 
-# Names of queues have room for what tells apart queues of SQS with one name (facade/sqs/names.py);
-# Kafka takes topics of 249 characters.
+# Names of queues have room for what tells apart queues of SQS with one name
+# (facade/sqs/queues/names.py); Kafka takes topics of 249 characters.
 MAX_NAME = 80
 MAX_QUEUE_NAME = 150
 _QUEUE_FIELDS = ("name", "target", "dead_letter_queue", "destination")

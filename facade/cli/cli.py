@@ -18,7 +18,7 @@ from typing import Any
 from engine.settings import BadSetting
 from facade.cli import spark_options
 from facade.config import Settings
-from facade.stack.errors import StackError
+from facade.stack.processes.errors import StackError
 
 EXIT_REFUSED = 2
 MOST_WORKERS = 64
@@ -102,7 +102,7 @@ def _listen_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _listen_settings(given: argparse.Namespace) -> dict[str, Any]:
-    from facade.stack.ports import free_port
+    from facade.stack.processes.ports import free_port
 
     return {"host": given.host, "port": free_port() if given.port == 0 else given.port, "auth": given.auth}
 
@@ -177,14 +177,14 @@ def _config(given: argparse.Namespace) -> int:
 
 
 def _jars_arguments(parser: argparse.ArgumentParser) -> None:
-    from facade.stack.jars import SETS
+    from facade.stack.processes.jars import SETS
 
     about = "; ".join(f"{name}: {what}" for name, what in SETS.items())
     parser.add_argument("sets", nargs="*", metavar="SET", help=f"{about} (default: broker)")
 
 
 def _jars(given: argparse.Namespace) -> int:
-    from facade.stack.jars import SETS, fetch
+    from facade.stack.processes.jars import SETS, fetch
 
     if unknown := [name for name in given.sets if name not in SETS]:
         raise StackError(f"no set of jars is called {unknown[0]!r}; there are {' and '.join(SETS)}")
@@ -209,7 +209,7 @@ def _spark_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _spark(given: argparse.Namespace) -> int:
-    from facade.stack.spark_submit import run
+    from facade.stack.processes.spark_submit import run
 
     if not given.job:
         raise StackError("say which PySpark file to run, or `shell`")

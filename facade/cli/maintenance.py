@@ -22,7 +22,7 @@ from engine.recovery.verify import Report
 from engine.settings import EngineSettings
 from engine.wiring import wire_maintenance
 from facade.config import Settings
-from facade.stack.errors import StackError
+from facade.stack.processes.errors import StackError
 from state.errors import StateError
 
 T = TypeVar("T")

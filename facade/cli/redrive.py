@@ -24,7 +24,7 @@ from typing import Any
 from urllib.parse import quote
 
 from facade.cli import spark_jobs
-from facade.stack.errors import StackError
+from facade.stack.processes.errors import StackError
 from schemas.vocabulary import LOG_TIME_MARGIN_MS
 from spark.arguments import OUTCOMES
 from spark.progress import tell

@@ -14,7 +14,7 @@ import sys
 from importlib.resources import files
 
 from facade.cli.maintenance import settings_of
-from facade.stack.spark_submit import connectors, spark_home
+from facade.stack.processes.spark_submit import connectors, spark_home
 
 
 def run(job: str, given: argparse.Namespace) -> int:

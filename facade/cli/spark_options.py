@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from facade.stack.errors import StackError
+from facade.stack.processes.errors import StackError
 
 
 def data_argument(parser: argparse.ArgumentParser) -> None:

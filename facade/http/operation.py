@@ -2,7 +2,7 @@
 document are made from it.
 
 Neighbours: the dialects list theirs; `facade.native.exchange` runs them;
-`facade.native.openapi` describes them. This module must not know any operation.
+`facade.native.reference.openapi` describes them. This module must not know any operation.
 """
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ from msgspec import UNSET
 from engine.shapes import ExtendEntry
 from facade.dialect import Carried
 from facade.http.operation import Answer, Call, Operation
-from facade.native import examples
-from facade.native.render import delivery_reply, peeked_reply, results_reply, sent_reply
-from facade.native.replies import PageReply, PeekedReply, ReceiveReply, ResultsReply, SendReply
-from facade.native.shapes import ExtendBody, HandlesBody, PeekQuery, QueryMessages, ReceiveBody, ReleaseBody, SendBody
-from facade.native.translate import distinct, entries_of, filter_of_query
-from facade.native.units import MESSAGE_RULE, QUEUE_RULE, to_ms
+from facade.native.reference import examples
+from facade.native.wire.render import delivery_reply, peeked_reply, results_reply, sent_reply
+from facade.native.wire.replies import PageReply, PeekedReply, ReceiveReply, ResultsReply, SendReply
+from facade.native.wire.shapes import ExtendBody, HandlesBody, PeekQuery, QueryMessages, ReceiveBody, ReleaseBody, SendBody
+from facade.native.wire.translate import distinct, entries_of, filter_of_query
+from facade.native.wire.units import MESSAGE_RULE, QUEUE_RULE, to_ms
 
 if TYPE_CHECKING:
     from engine.engine import Engine

@@ -9,6 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from facade.native import messages, queues, tasks
-from facade.native.units import native_error
+from facade.native.wire.units import native_error
 
 OPERATIONS = tuple(replace(operation, reword=native_error) for operation in (*queues.OPERATIONS, *messages.OPERATIONS, *tasks.OPERATIONS))

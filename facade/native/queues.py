@@ -12,12 +12,12 @@ from msgspec import UNSET
 
 from facade.http.operation import Answer, Call, Operation
 from facade.http.problem import ProblemError
-from facade.native import examples
-from facade.native.render import policy_reply, queue_reply, tag_reply
-from facade.native.replies import QueueReply, QueuesReply, RedrivePolicyReply, TagReply, TagsReply
-from facade.native.shapes import CopyBody, CreateQueueBody, CreateTagBody, ListQueuesQuery, RedrivePolicyBody, SetQueueBody
-from facade.native.translate import filter_of, policy_of, settings_of
-from facade.native.units import QUEUE_RULE, TAG_RULE
+from facade.native.reference import examples
+from facade.native.wire.render import policy_reply, queue_reply, tag_reply
+from facade.native.wire.replies import QueueReply, QueuesReply, RedrivePolicyReply, TagReply, TagsReply
+from facade.native.wire.shapes import CopyBody, CreateQueueBody, CreateTagBody, ListQueuesQuery, RedrivePolicyBody, SetQueueBody
+from facade.native.wire.translate import filter_of, policy_of, settings_of
+from facade.native.wire.units import QUEUE_RULE, TAG_RULE
 
 if TYPE_CHECKING:
     from engine.engine import Engine

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from facade.http.operation import Answer, Call, Operation
-from facade.native import examples
-from facade.native.render import task_reply
-from facade.native.replies import KeyReply, KeysReply, NewKeyReply, TaskReply
-from facade.native.shapes import CreateKeyBody, RedriveBody
-from facade.native.translate import filter_of
-from facade.native.units import KEY_RULE, QUEUE_RULE, TASK_RULE
+from facade.native.reference import examples
+from facade.native.wire.render import task_reply
+from facade.native.wire.replies import KeyReply, KeysReply, NewKeyReply, TaskReply
+from facade.native.wire.shapes import CreateKeyBody, RedriveBody
+from facade.native.wire.translate import filter_of
+from facade.native.wire.units import KEY_RULE, QUEUE_RULE, TASK_RULE
 
 if TYPE_CHECKING:
     from engine.engine import Engine

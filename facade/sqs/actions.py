@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from facade.sqs import handles, messages, moves, permissions, queues, shapes, tags
-from facade.sqs.call import Action
+from facade.sqs.messages import handles, messages, moves
+from facade.sqs.queues import permissions, queues, tags
+from facade.sqs.queues.call import Action
+from facade.sqs.wire import shapes
 
 ACTIONS: Final[dict[str, Action]] = {
     "CreateQueue": Action(shapes.CreateQueue, queues.create_queue),

@@ -13,12 +13,12 @@ from starlette.types import Scope
 
 from facade.config import Settings
 from facade.sqs.actions import ACTIONS
-from facade.sqs.call import Action
-from facade.sqs.errors import ERRORS
 from facade.sqs.exchange import OTHER, JsonExchange, QueryExchange, Service
-from facade.sqs.limits import LIMITS
 from facade.sqs.paths import is_own, of_queue
 from facade.sqs.places import Places
+from facade.sqs.queues.call import Action
+from facade.sqs.wire.errors import ERRORS
+from facade.sqs.wire.limits import LIMITS
 
 if TYPE_CHECKING:
     from engine.engine import Engine

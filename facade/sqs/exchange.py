@@ -22,10 +22,13 @@ from engine.errors import EngineError, NotAuthenticated, Unavailable
 from engine.shapes import Principal
 from facade.dialect import Response
 from facade.http.problem import ProblemError
-from facade.sqs import forms, signature, xml
+from facade.sqs import signature
 from facade.sqs.actions import ACTIONS
-from facade.sqs.call import Action, Call
-from facade.sqs.errors import (
+from facade.sqs.paths import of_queue
+from facade.sqs.places import Places
+from facade.sqs.queues.call import Action, Call
+from facade.sqs.wire import forms, xml
+from facade.sqs.wire.errors import (
     ACCESS_DENIED,
     INTERNAL_FAILURE,
     INVALID_ACTION,
@@ -40,11 +43,9 @@ from facade.sqs.errors import (
     SqsError,
     sqs_error,
 )
-from facade.sqs.limits import Limits
-from facade.sqs.paths import of_queue
-from facade.sqs.places import Places
-from facade.sqs.shapes import GetQueueUrl, OfQueue, SendMessage
-from facade.sqs.words import INTERNAL
+from facade.sqs.wire.limits import Limits
+from facade.sqs.wire.shapes import GetQueueUrl, OfQueue, SendMessage
+from facade.sqs.wire.words import INTERNAL
 
 if TYPE_CHECKING:
     from engine.engine import Engine

@@ -17,9 +17,9 @@ from typing import Final
 from starlette.types import Scope
 
 from facade.config import SqsSettings
-from facade.sqs.errors import SIGNATURE_DOES_NOT_MATCH, SqsError
-from facade.sqs.names import Place
+from facade.sqs.queues.names import Place
 from facade.sqs.signature import claimed_scope
+from facade.sqs.wire.errors import SIGNATURE_DOES_NOT_MATCH, SqsError
 
 # Names that clients call this worker by, kept with what follows from them; of more none is kept.
 PLACES: Final = 1000

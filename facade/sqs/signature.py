@@ -19,8 +19,8 @@ from urllib.parse import quote, unquote_to_bytes
 
 from msgspec import Struct
 
-from facade.sqs.errors import INCOMPLETE_SIGNATURE, REQUEST_EXPIRED, SIGNATURE_DOES_NOT_MATCH, SqsError
-from facade.sqs.limits import KEY_ID_CHARACTERS, PRESIGNED_SECONDS, SKEW_SECONDS
+from facade.sqs.wire.errors import INCOMPLETE_SIGNATURE, REQUEST_EXPIRED, SIGNATURE_DOES_NOT_MATCH, SqsError
+from facade.sqs.wire.limits import KEY_ID_CHARACTERS, PRESIGNED_SECONDS, SKEW_SECONDS
 
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 _UNSIGNED: Final = "UNSIGNED-PAYLOAD"

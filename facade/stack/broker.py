@@ -9,11 +9,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from facade.stack.broken import FORMATTED, kafka_gone
-from facade.stack.child import Program
-from facade.stack.errors import StackError
-from facade.stack.folder import Identity, full_disk
-from facade.stack.programs import broker_class_path, find_java
+from facade.stack.data.broken import FORMATTED, kafka_gone
+from facade.stack.data.folder import Identity, full_disk
+from facade.stack.processes.child import Program
+from facade.stack.processes.errors import StackError
+from facade.stack.processes.programs import broker_class_path, find_java
 from facade.stack.reach import kafka_at
 from facade.stack.settings import BROKER_PROPERTIES, JVM_FLAGS, replication
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from facade.config import Settings
-from facade.stack.errors import StackError
+from facade.stack.processes.errors import StackError
 from state.address import redis_address
 
 ANSWER_S = 2.0

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from facade.stack.broken import redis_refuses
-from facade.stack.child import Program
-from facade.stack.folder import full_disk
-from facade.stack.programs import find_redis_server
+from facade.stack.data.broken import redis_refuses
+from facade.stack.data.folder import full_disk
+from facade.stack.processes.child import Program
+from facade.stack.processes.programs import find_redis_server
 from facade.stack.reach import redis_at
 from facade.stack.settings import REDIS_OPTIONS
 

@@ -10,7 +10,7 @@ import dataclasses
 import ipaddress
 
 from facade.config import Settings
-from facade.stack.errors import StackError
+from facade.stack.processes.errors import StackError
 
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Settings)}
 

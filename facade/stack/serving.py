@@ -13,8 +13,8 @@ from pathlib import Path
 
 from facade.config import Settings
 from facade.stack import workers
-from facade.stack.group import Group, start_together
-from facade.stack.ports import reserve
+from facade.stack.processes.group import Group, start_together
+from facade.stack.processes.ports import reserve
 from facade.stack.reach import wait_for_services
 from facade.stack.safety import refuse_unsafe
 from facade.stack.welcome import endpoint_of

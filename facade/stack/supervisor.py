@@ -18,14 +18,14 @@ from urllib.parse import quote
 
 from facade.config import Settings
 from facade.stack import broker, redis_server, workers
-from facade.stack.broken import set_aside
-from facade.stack.child import Child, Program
-from facade.stack.errors import StackError
-from facade.stack.folder import DataFolder, Identity
-from facade.stack.group import Group, start_together
-from facade.stack.leftovers import MARK, end_leftovers
-from facade.stack.ports import free_port, is_free, reserve
-from facade.stack.programs import broker_class_path, find_java, find_redis_server
+from facade.stack.data.broken import set_aside
+from facade.stack.data.folder import DataFolder, Identity
+from facade.stack.data.leftovers import MARK, end_leftovers
+from facade.stack.processes.child import Child, Program
+from facade.stack.processes.errors import StackError
+from facade.stack.processes.group import Group, start_together
+from facade.stack.processes.ports import free_port, is_free, reserve
+from facade.stack.processes.programs import broker_class_path, find_java, find_redis_server
 from facade.stack.safety import refuse_unsafe
 from facade.stack.welcome import connectable, endpoint_of, welcome
 

@@ -18,7 +18,7 @@ import uvicorn
 
 from facade.config import Settings
 from facade.http.connection import Protocol
-from facade.stack.ports import reuse_port_socket
+from facade.stack.processes.ports import reuse_port_socket
 from facade.stack.safety import refuse_unsafe
 
 APP = "facade.app:create_app"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from engine.settings import PREFIX, variable_of
 from facade.config import Settings
-from facade.stack.child import Program
+from facade.stack.processes.child import Program
 
 START_S = 60.0
 STOP_S = 10.0

@@ -13,7 +13,7 @@ import signal
 import time
 from pathlib import Path
 
-from facade.stack.broken import kafka_gone
+from facade.stack.data.broken import kafka_gone
 from tests.acceptance.test_bad_days import make_queue, wait_for
 from tests.acceptance.test_kafka_bad_days import metric, send, take_all
 from tests.acceptance.traffic import Client

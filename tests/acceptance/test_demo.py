@@ -25,7 +25,7 @@ from facade.demo.account import Outcome, Tag, checks
 from facade.demo.airports import BadRow, Directory, Distances, rows
 from facade.demo.flow import Duty, Sent, Tally
 from facade.demo.page import account_page
-from facade.stack.ports import free_port
+from facade.stack.processes.ports import free_port
 from tests.acceptance.traffic import Client
 from tests.conftest import StartUp
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from facade.stack.folder import LEAST_START_BYTES
-from facade.stack.leftovers import leftovers
+from facade.stack.data.folder import LEAST_START_BYTES
+from facade.stack.data.leftovers import leftovers
 from tests.acceptance.test_bad_days import make_queue, wait_for
 from tests.acceptance.test_kafka_bad_days import kafka_pid, send, take_all
 from tests.acceptance.traffic import Client

@@ -1,20 +1,20 @@
 """docs/reference/errors.md: every error of both dialects, from their own tables.
 
-Neighbours: `facade.http.problem` and `facade.sqs.errors` hold the tables. It must not know when an
-error happens.
+Neighbours: `facade.http.problem` and `facade.sqs.wire.errors` hold the tables. It must not know
+when an error happens.
 """
 
 from __future__ import annotations
 
 from engine import errors
 from facade.http import problem
-from facade.sqs import errors as sqs
+from facade.sqs.wire import errors as sqs
 from tests.docs.markdown import table, wrapped
 
 HEAD = """# Errors
 
-Written by `make docs` from the tables in `facade/http/problem.py` and `facade/sqs/errors.py`; a
-test keeps it fresh.
+Written by `make docs` from the tables in `facade/http/problem.py` and
+`facade/sqs/wire/errors.py`; a test keeps it fresh.
 
 """
 NATIVE = """The native API answers with problem details (RFC 9457): `type`, `title`, `status`, `code`, `detail`,

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import redis
 
-from facade.stack.child import Child
+from facade.stack.processes.child import Child
 from tests.faults.nemesis import Fault, Nemesis, Work
 from tests.faults.proxy import PASS, Mode, Proxy
 

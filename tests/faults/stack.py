@@ -22,10 +22,10 @@ import redis
 
 from facade.config import Settings
 from facade.stack import broker, redis_server, workers
-from facade.stack.child import Child, Program
-from facade.stack.folder import DataFolder
-from facade.stack.leftovers import MARK, end_leftovers
-from facade.stack.ports import free_port
+from facade.stack.data.folder import DataFolder
+from facade.stack.data.leftovers import MARK, end_leftovers
+from facade.stack.processes.child import Child, Program
+from facade.stack.processes.ports import free_port
 from tests.faults.proxy import Proxy
 
 T = TypeVar("T")

@@ -344,8 +344,8 @@ async def own_redis(stack: Services, tmp_path: Path, make_engine: MakeEngine) ->
     """An engine on a redis-server of its own, its AOF, and a kill -9 that starts it again."""
     import subprocess
 
-    from facade.stack.ports import free_port
-    from facade.stack.programs import find_redis_server
+    from facade.stack.processes.ports import free_port
+    from facade.stack.processes.programs import find_redis_server
 
     port = free_port()
     command = [str(find_redis_server()), "--port", str(port), "--dir", str(tmp_path), "--appendonly", "yes", "--save", ""]

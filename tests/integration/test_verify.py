@@ -27,7 +27,7 @@ from engine.recovery.verify import Report
 from engine.shapes import QueueSettings, SendEntry
 from engine.wiring import wire_maintenance
 from facade.cli import maintenance
-from facade.stack.errors import StackError
+from facade.stack.processes.errors import StackError
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute, BatchMark, Message, RedrivePolicy
 from schemas.wire import encode

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from facade.stack.child import Backoff, Child, Program
-from facade.stack.errors import StackError
+from facade.stack.processes.child import Backoff, Child, Program
+from facade.stack.processes.errors import StackError
 
 SLEEP = "import time; time.sleep(60)"
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); open('{}', 'w').close(); time.sleep(60)"

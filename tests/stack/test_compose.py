@@ -17,8 +17,8 @@ import yaml
 from engine.settings import PREFIX
 from facade.config import Settings
 from facade.stack.broker import properties
-from facade.stack.folder import Identity
-from facade.stack.jars import pinned_version
+from facade.stack.data.folder import Identity
+from facade.stack.processes.jars import pinned_version
 from facade.stack.safety import refuse_unsafe
 from facade.stack.settings import BROKER_PROPERTIES, REDIS_OPTIONS, replication
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from facade.stack.errors import StackError
-from facade.stack.folder import DataFolder
+from facade.stack.data.folder import DataFolder
+from facade.stack.processes.errors import StackError
 
 
 def test_a_folder_keeps_its_identity_and_secrets_when_opened_again(tmp_path: Path) -> None:

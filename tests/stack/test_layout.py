@@ -35,7 +35,7 @@ def test_every_module_that_holds_anything_says_its_role_first() -> None:
 
 
 LOCKS = ["run", "spark", "demo", "test"]
-SET_UP = ["Makefile", "pyproject.toml", "facade/stack/ivy.xml", "Dockerfile", *(f"requirements/{name}.lock" for name in LOCKS)]
+SET_UP = ["Makefile", "pyproject.toml", "facade/stack/processes/ivy.xml", "Dockerfile", *(f"requirements/{name}.lock" for name in LOCKS)]
 
 
 def locked(name: str) -> dict[str, set[str]]:

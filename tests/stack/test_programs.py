@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from facade.config import Settings
-from facade.stack.errors import StackError
-from facade.stack.leftovers import MARK, leftovers
-from facade.stack.ports import LOWEST, free_port, is_free, reserve, reuse_port_socket
-from facade.stack.programs import broker_class_path, find_java, find_redis_server
+from facade.stack.data.leftovers import MARK, leftovers
+from facade.stack.processes.errors import StackError
+from facade.stack.processes.ports import LOWEST, free_port, is_free, reserve, reuse_port_socket
+from facade.stack.processes.programs import broker_class_path, find_java, find_redis_server
 from facade.stack.safety import is_loopback, refuse_unsafe
 from facade.stack.welcome import endpoint_of, welcome
 from facade.stack.workers import programs, settings_environment

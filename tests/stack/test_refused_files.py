@@ -19,10 +19,10 @@ import pytest
 
 from facade.config import Settings
 from facade.stack import workers
-from facade.stack.child import Child, Program
-from facade.stack.errors import StackError
-from facade.stack.leftovers import leftovers
-from facade.stack.ports import free_port
+from facade.stack.data.leftovers import leftovers
+from facade.stack.processes.child import Child, Program
+from facade.stack.processes.errors import StackError
+from facade.stack.processes.ports import free_port
 from tests.conftest import StartUp
 from tests.stack.test_up import TINY, wait_until
 

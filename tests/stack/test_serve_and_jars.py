@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from facade.stack.errors import StackError
-from facade.stack.jars import fetch
-from facade.stack.ports import free_port
+from facade.stack.processes.errors import StackError
+from facade.stack.processes.jars import fetch
+from facade.stack.processes.ports import free_port
 from tests.services import Services
 
 

@@ -20,13 +20,13 @@ from typing import Any
 
 import pytest
 
-from facade.stack import jars
-from facade.stack.errors import StackError
-from facade.stack.ports import free_port
+from facade.stack.processes import jars
+from facade.stack.processes.errors import StackError
+from facade.stack.processes.ports import free_port
 from tests.conftest import absent
 
 ROOT = Path(__file__).resolve().parents[2]
-PLANNED = ["Makefile", "pyproject.toml", "requirements", "facade/stack/ivy.xml"]
+PLANNED = ["Makefile", "pyproject.toml", "requirements", "facade/stack/processes/ivy.xml"]
 PLANNED += ["tests/node.lock", "tests/browser/fetch.py", "tests/conformance"]
 SECONDS = 90
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from facade.stack.leftovers import leftovers
+from facade.stack.data.leftovers import leftovers
 from tests.conftest import StartUp
 from tests.services import Up
 

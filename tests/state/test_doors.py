@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from facade.config import Settings
-from facade.stack.errors import StackError
+from facade.stack.processes.errors import StackError
 from facade.stack.reach import wait_for_services
 from state.cancel import cancel_all
 from state.connection import Connection

@@ -22,7 +22,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from facade.stack.ports import free_port
+from facade.stack.processes.ports import free_port
 from tests.conformance.conftest import Running
 from tests.services import Up
 

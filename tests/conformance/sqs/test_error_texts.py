@@ -16,7 +16,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from facade.sqs import errors
+from facade.sqs.wire import errors
 from tests.conformance.conftest import Running
 from tests.conformance.sqs.conftest import ADMIN_SECRET, client_of
 from tests.conformance.sqs.error_rows import OLD, TABLE, Case

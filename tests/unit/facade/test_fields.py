@@ -17,9 +17,9 @@ from engine.rules import limits
 from engine.rules.fifo import SCOPES
 from engine.rules.limits import ASKED, RANGES, check_asked, check_settings
 from engine.shapes import QueueSettings
-from facade.native.fields import about_of, rows_of
-from facade.native.page import page_of
-from facade.native.units import to_seconds
+from facade.native.reference.fields import about_of, rows_of
+from facade.native.reference.page import page_of
+from facade.native.wire.units import to_seconds
 from schemas.vocabulary import MessageState, Reason, TaskStatus
 
 # Field of the wire -> the engine's, by the kind of the table it is in.
@@ -190,7 +190,7 @@ async def test_the_page_is_made_of_the_document_alone(document: dict[str, Any], 
 
 
 def test_the_limits_of_names_are_the_engines() -> None:
-    from facade.native.units import NAME_PATTERN, QUEUE_PATTERN
+    from facade.native.wire.units import NAME_PATTERN, QUEUE_PATTERN
 
     for pattern, longest in ((NAME_PATTERN, limits.MAX_NAME), (QUEUE_PATTERN, limits.MAX_QUEUE_NAME)):
         assert re.match(pattern, "a" * longest) and not re.match(pattern, "a" * (longest + 1))

@@ -15,7 +15,7 @@ from facade.http.operation import Operation
 from facade.http.problem import CODES
 from facade.http.schema_registry import Registry
 from facade.native.operations import OPERATIONS as NATIVE
-from facade.native.shapes import Body
+from facade.native.wire.shapes import Body
 from tests.unit.facade.double import RecordingEngine
 
 TABLE = (*NATIVE, *HEALTH, *Registry("lw").operations())

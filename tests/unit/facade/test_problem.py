@@ -10,8 +10,8 @@ import pytest
 
 from engine import errors
 from facade.http.problem import CODES, STATUSES, problem_of, shortened, status_of
-from facade.native.openapi import codes_of
 from facade.native.operations import OPERATIONS
+from facade.native.reference.openapi import codes_of
 from tests.unit.facade.double import RecordingEngine
 
 

@@ -88,7 +88,7 @@ async def test_a_server_of_others_says_so_by_an_error(engine: RecordingEngine) -
 
 
 @pytest.mark.parametrize(
-    "part", ["facade.native.messages.delivery_reply", "facade.native.exchange.encoded", "facade.sqs.messages._message"]
+    "part", ["facade.native.messages.delivery_reply", "facade.native.exchange.encoded", "facade.sqs.messages.messages._message"]
 )
 async def test_what_can_not_be_written_down_goes_back(engine: RecordingEngine, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real = exchange.encoded

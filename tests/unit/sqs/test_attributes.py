@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facade.sqs.attributes import encoded, incoming, wanted
-from facade.sqs.errors import SqsError
-from facade.sqs.shapes import AttributeValue
+from facade.sqs.messages.attributes import encoded, incoming, wanted
+from facade.sqs.wire.errors import SqsError
+from facade.sqs.wire.shapes import AttributeValue
 from schemas.records import Attribute
 
 STORED = {

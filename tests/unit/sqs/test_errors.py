@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from engine import errors
-from facade.sqs.errors import CHANGED, DELETED, ERRORS, REQUEST_THROTTLED, Shape, shape_of, sqs_error
+from facade.sqs.wire.errors import CHANGED, DELETED, ERRORS, REQUEST_THROTTLED, Shape, shape_of, sqs_error
 from schemas.vocabulary import EntryStatus
 
 

@@ -12,12 +12,12 @@ from msgspec import structs
 from engine.engine import Engine
 from engine.errors import EngineError, LogUnavailable
 from engine.shapes import Principal, SendEntry, Sent
-from facade.sqs.call import Call
-from facade.sqs.limits import LIMITS
-from facade.sqs.messages import send_message_batch
-from facade.sqs.names import Place
-from facade.sqs.replies import SentBatchReply
-from facade.sqs.shapes import Outgoing, SendMessageBatch
+from facade.sqs.messages.messages import send_message_batch
+from facade.sqs.queues.call import Call
+from facade.sqs.queues.names import Place
+from facade.sqs.wire.limits import LIMITS
+from facade.sqs.wire.replies import SentBatchReply
+from facade.sqs.wire.shapes import Outgoing, SendMessageBatch
 from schemas.records import QueueRecord
 from tests.unit.facade.double import RECORD, RecordingEngine
 

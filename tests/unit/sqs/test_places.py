@@ -19,7 +19,7 @@ from engine.rules.limits import MAX_QUEUE_NAME, check_name
 from engine.settings import BadSetting
 from facade.app import create_app
 from facade.config import Settings
-from facade.sqs.names import Place
+from facade.sqs.queues.names import Place
 from schemas.topics import queue_topic
 from tests.unit.facade.double import QUEUE, RecordingEngine
 

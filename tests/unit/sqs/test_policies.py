@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from facade.sqs.filters import filter_of
-from facade.sqs.policies import GRANTABLE, grants_of
+from facade.sqs.queues.filters import filter_of
+from facade.sqs.queues.policies import GRANTABLE, grants_of
 from schemas.filters import Condition, Filter
 from schemas.records import Grant
 

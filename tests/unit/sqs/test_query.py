@@ -16,9 +16,9 @@ from engine.errors import InvalidHandle, QueueNotFound
 from engine.shapes import Delivery, SendEntry, Sent
 from facade.app import create_app
 from facade.config import Settings
-from facade.sqs.errors import SqsError
-from facade.sqs.forms import parse, struct_of
-from facade.sqs.shapes import CreateQueue, ReceiveMessage, SendMessageBatch
+from facade.sqs.wire.errors import SqsError
+from facade.sqs.wire.forms import parse, struct_of
+from facade.sqs.wire.shapes import CreateQueue, ReceiveMessage, SendMessageBatch
 from schemas.records import Attribute, Message
 from tests.unit.facade.double import RecordingEngine, delivery
 

@@ -15,8 +15,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from msgspec import structs
 
-from facade.sqs.errors import SqsError
 from facade.sqs.signature import Asked, Claim, claim_of, claimed_key_id
+from facade.sqs.wire.errors import SqsError
 
 SECRET = "s3cret/+é"
 HOST = "queues.example:9400"

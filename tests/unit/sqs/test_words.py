@@ -19,8 +19,8 @@ import engine
 import facade.sqs
 from engine import errors, shapes
 from engine.rules import limits
-from facade.sqs.errors import sqs_error
-from facade.sqs.words import PARAMETERS
+from facade.sqs.wire.errors import sqs_error
+from facade.sqs.wire.words import PARAMETERS
 from schemas import records
 from tests.unit.sqs.test_errors import tree
 

@@ -1,0 +1,4 @@
+"""What goes over the wire: shapes of requests, replies, and how the engine's values become them.
+
+The operations use it.
+"""

@@ -1,0 +1,188 @@
+"""The engine's shapes -> the native dialect's replies.
+
+Neighbours: the operations of this dialect; `translate` goes the other way. This module must not
+know HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from msgspec import UNSET, UnsetType, structs
+
+from engine.shapes import Delivery, EntryResult, Peeked, QueueInfo, Sent, TagInfo, TaskInfo
+from facade.native.wire.replies import (
+    AttributeReply,
+    ConditionReply,
+    DeliveryReply,
+    FilterReply,
+    OriginReply,
+    PeekedReply,
+    QueueReply,
+    RedrivePolicyReply,
+    ResultReply,
+    ResultsReply,
+    ResultStatus,
+    SentReply,
+    TagReply,
+    TaskReply,
+)
+from facade.native.wire.units import to_seconds
+from schemas.filters import Filter
+from schemas.records import Attribute, Origin, RedrivePolicy
+from schemas.vocabulary import NATIVE_SENDER, SOURCE_QUEUE_ATTRIBUTE
+
+
+def policy_reply(policy: RedrivePolicy) -> RedrivePolicyReply:
+    """A redrive policy."""
+    return RedrivePolicyReply(dead_letter_queue=policy.dead_letter_queue, max_receive_count=policy.max_receive_count)
+
+
+def queue_reply(queue: QueueInfo) -> QueueReply:
+    """A queue with its tags."""
+    return QueueReply(
+        name=queue.name,
+        owner=queue.owner,
+        created_at_ms=queue.created_at_ms,
+        modified_at_ms=queue.modified_at_ms,
+        partitions=queue.partitions,
+        delay_seconds=to_seconds(queue.delay_ms),
+        lease_seconds=to_seconds(queue.lease_ms),
+        retention_seconds=to_seconds(queue.retention_ms),
+        max_message_bytes=queue.max_message_bytes,
+        receive_wait_seconds=to_seconds(queue.receive_wait_ms),
+        max_receive_messages=queue.max_receive_messages,
+        durable_acks=queue.durable_acks,
+        fifo=queue.fifo,
+        content_dedup=queue.content_dedup,
+        dedup_scope=queue.dedup_scope,
+        user_attributes=queue.user_attributes,
+        redrive_policy=None if queue.redrive_policy is None else policy_reply(queue.redrive_policy),
+        source_queues=queue.source_queues,
+        tags=[tag_reply(tag) for tag in queue.tags],
+    )
+
+
+def tag_reply(tag: TagInfo) -> TagReply:
+    """A tag; only the filter is written another way."""
+    return TagReply(**{**structs.asdict(tag), "filter": filter_reply(tag.filter)})
+
+
+def task_reply(task: TaskInfo) -> TaskReply:
+    """A redrive task; only the filter is written another way."""
+    fields = {**structs.asdict(task), "filter": filter_reply(task.filter)}
+    return TaskReply(**{name: fields[name] for name in TaskReply.__struct_fields__})
+
+
+def filter_reply(filter: Filter | None) -> FilterReply | None:
+    """A filter; None stays None."""
+    if filter is None:
+        return None
+    conditions = []
+    for condition in filter.conditions:
+        if condition.type.lower() == "empty":
+            conditions.append(ConditionReply(name=condition.name, type=condition.type))
+        else:
+            text, data = _text_or_bytes(condition.value, _is_text(condition.type))
+            conditions.append(ConditionReply(name=condition.name, type=condition.type, value=text, value_base64=data))
+    return FilterReply(operator=filter.operator, conditions=conditions)
+
+
+def _is_text(type: str) -> bool:
+    return type[:6].lower() != "binary"
+
+
+def _text_or_bytes(value: bytes, text: bool) -> tuple[str | UnsetType, bytes | UnsetType]:
+    """`value` as text if it's said to be text and is; native producers say so of anything."""
+    if text:
+        try:
+            return value.decode(), UNSET
+        except UnicodeDecodeError:
+            pass
+    return UNSET, value
+
+
+def _attributes(attributes: Mapping[str, Attribute]) -> dict[str, AttributeReply]:
+    replies = {}
+    for name, attribute in attributes.items():
+        text, data = _text_or_bytes(attribute.value, _is_text(attribute.type))
+        # Dead letters of before have this one word in capitals.
+        word = attribute.type.lower() if name == SOURCE_QUEUE_ATTRIBUTE else attribute.type
+        replies[name] = AttributeReply(type=word, value=text, value_base64=data)
+    return replies
+
+
+def _origin(origin: Origin | None) -> OriginReply | UnsetType:
+    return UNSET if origin is None else OriginReply(**structs.asdict(origin))
+
+
+def _given(value: str | None) -> str | UnsetType:
+    return UNSET if value is None else value
+
+
+def sent_reply(sent: Sent) -> SentReply:
+    """A message that Kafka has."""
+    return SentReply(id=sent.id, body_md5=sent.body_md5, sent_at_ms=sent.sent_at_ms, sequence_number=sent.sequence_number or UNSET)
+
+
+def delivery_reply(delivery: Delivery) -> DeliveryReply:
+    """A leased message."""
+    message = delivery.message
+    text, data = _text_or_bytes(message.body, message.body_is_text)
+    return DeliveryReply(
+        id=delivery.id,
+        handle=delivery.handle,
+        body=text,
+        body_base64=data,
+        attributes=_attributes(message.attributes),
+        sent_at_ms=delivery.sent_at_ms,
+        receive_count=delivery.receive_count,
+        first_received_at_ms=delivery.first_received_at_ms,
+        next_visible_at_ms=delivery.next_visible_at_ms,
+        partition=delivery.partition,
+        offset=delivery.offset,
+        group=_given(message.group),
+        dedup_id=_given(message.dedup_id),
+        sequence_number=delivery.sequence_number or UNSET,
+        sender=message.sender or NATIVE_SENDER,
+        origin=_origin(message.origin),
+    )
+
+
+def peeked_reply(peeked: Peeked) -> PeekedReply:
+    """A message looked at."""
+    message = peeked.message
+    text, data = _text_or_bytes(message.body, message.body_is_text)
+    return PeekedReply(
+        id=peeked.id,
+        state=peeked.state,
+        body=text,
+        body_base64=data,
+        attributes=_attributes(message.attributes),
+        sent_at_ms=peeked.sent_at_ms,
+        receive_count=peeked.receive_count,
+        first_received_at_ms=peeked.first_received_at_ms,
+        next_visible_at_ms=peeked.next_visible_at_ms,
+        partition=peeked.partition,
+        offset=peeked.offset,
+        group=_given(message.group),
+        dedup_id=_given(message.dedup_id),
+        sequence_number=peeked.sequence_number or UNSET,
+        sender=message.sender or NATIVE_SENDER,
+        origin=_origin(message.origin),
+    )
+
+
+def results_reply(results: list[EntryResult]) -> ResultsReply:
+    """One result per handle."""
+    replies = [
+        ResultReply(
+            handle=result.handle,
+            # The engine's words are EntryStatus, which the literal repeats for the document.
+            status=cast(ResultStatus, str(result.status)),
+            next_visible_at_ms=UNSET if result.next_visible_at_ms is None else result.next_visible_at_ms,
+        )
+        for result in results
+    ]
+    return ResultsReply(results=replies)

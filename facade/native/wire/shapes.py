@@ -1,0 +1,273 @@
+"""Bodies of the native dialect's requests, as structs; their names and types are the wire's, fixed
+by the product.
+
+Neighbours: `translate` makes the engine's shapes of them, `openapi` the document. Unknown fields
+are refused. Ranges and words are the engine's: the document shows them (`within`, `setting`,
+`one_of`), what is decoded here is form.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from engine.rules.fifo import SCOPES
+from engine.rules.limits import MAX_QUEUE_NAME
+from facade.native.wire.units import (
+    ATTRIBUTE_NAME_PATTERN,
+    ATTRIBUTE_TYPE_PATTERN,
+    CONDITION_TYPE_PATTERN,
+    HandleText,
+    Millis,
+    Name,
+    QueueName,
+    Seconds,
+    Whole,
+    items,
+    listed,
+    one_of,
+    setting,
+    within,
+)
+from schemas.vocabulary import MessageState
+
+
+class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of all requests."""
+
+
+class RedrivePolicyBody(Body, frozen=True, kw_only=True):
+    """After `max_receive_count` deliveries without an ack, a message goes to queue
+    `dead_letter_queue`.
+    """
+
+    dead_letter_queue: Annotated[QueueName, Meta(description="The queue for what died.")]
+    max_receive_count: Annotated[Whole, within("max_receive_count", "Deliveries of a message before it goes there.")]
+
+
+UserAttributes = Annotated[dict[str, str], Meta(description="Free texts of the owner's; the service does not read them.")]
+Policy = Annotated[RedrivePolicyBody, Meta(description="Where messages go that die, and when. Without one none does.")]
+Delay = Annotated[Seconds, setting("delay_ms", "Seconds from send to the first receive.")]
+Lease = Annotated[Seconds, setting("lease_ms", "Seconds for which a delivery is leased.")]
+Retention = Annotated[Seconds, setting("retention_ms", "Seconds after which a message that nobody acked is dropped.")]
+MessageBytes = Annotated[Whole, setting("max_message_bytes", "Bytes that a message may have: body and attributes.")]
+Wait = Annotated[Seconds, setting("receive_wait_ms", "Seconds that a receive waits which names none.")]
+Most = Annotated[Whole, setting("max_receive_messages", "Most messages of one receive.")]
+Partitions = Annotated[Whole, setting("partitions", "Partitions of the topic; can't be changed later. Default: the service's.")]
+Scope = Annotated[str, one_of(SCOPES, "FIFO: within what a dedup_id is unique for five minutes. Default: queue.")]
+DurableAcks = Annotated[bool, Meta(description="Answer an ack only when Kafka has it. Default: false.")]
+ContentDedup = Annotated[bool, Meta(description="FIFO: a message without a dedup_id has the SHA-256 of its body as one. Default: false.")]
+TagName = Annotated[Name, Meta(description="A tag of the queue. Default: the default tag.")]
+OwnDelay = Annotated[Seconds, within("delay_ms", "Seconds until the first receive. Default: the queue's.")]
+
+
+class CreateQueueBody(Body, frozen=True, kw_only=True):
+    """A queue to create. What is not given, or null, has its default."""
+
+    name: Annotated[QueueName, Meta(description="The name of the new queue.")]
+    partitions: Partitions | None = None
+    delay_seconds: Delay | None = None
+    lease_seconds: Lease | None = None
+    retention_seconds: Retention | None = None
+    max_message_bytes: MessageBytes | None = None
+    receive_wait_seconds: Wait | None = None
+    max_receive_messages: Most | None = None
+    durable_acks: DurableAcks | None = None
+    fifo: Annotated[bool, Meta(description="A group's messages are received in order, one after the other. Default: false.")] | None = None
+    content_dedup: ContentDedup | None = None
+    dedup_scope: Scope | None = None
+    user_attributes: UserAttributes | None = None
+    redrive_policy: Policy | None = None
+
+
+class SetQueueBody(Body, frozen=True, kw_only=True):
+    """Settings to change; what is not given stays as it is. A redrive policy is removed by DELETE
+    .../redrive-policy.
+    """
+
+    delay_seconds: Delay | UnsetType = UNSET
+    lease_seconds: Lease | UnsetType = UNSET
+    retention_seconds: Retention | UnsetType = UNSET
+    max_message_bytes: MessageBytes | UnsetType = UNSET
+    receive_wait_seconds: Wait | UnsetType = UNSET
+    max_receive_messages: Most | UnsetType = UNSET
+    durable_acks: DurableAcks | UnsetType = UNSET
+    content_dedup: ContentDedup | UnsetType = UNSET
+    dedup_scope: Annotated[str, one_of(SCOPES, "FIFO; can be changed only while the queue is empty.")] | UnsetType = UNSET
+    user_attributes: UserAttributes | UnsetType = UNSET
+    redrive_policy: Policy | UnsetType = UNSET
+
+
+class CopyBody(Body, frozen=True, kw_only=True):
+    """A queue with the settings, tags and policy of another, and no messages."""
+
+    target: Annotated[QueueName, Meta(description="The name of the new queue.")]
+
+
+AttributeText = Annotated[str, Meta(description="The value of a string or number.")]
+AttributeBytes = Annotated[bytes, Meta(description="The value of a binary, in base64.")]
+
+
+class ConditionBody(Body, frozen=True, kw_only=True):
+    """An attribute must have this type and value; of type `empty`, or with neither value, it must
+    exist.
+    """
+
+    name: Annotated[str, Meta(pattern=ATTRIBUTE_NAME_PATTERN, description="The name of an attribute.")]
+    type: Annotated[str, Meta(pattern=CONDITION_TYPE_PATTERN, description="Its type, or empty. Default: that of the value.")] | None = None
+    value: AttributeText | None = None
+    value_base64: AttributeBytes | None = None
+
+
+class FilterBody(Body, frozen=True, kw_only=True):
+    """Conditions on a message's attributes, all of which (AND) or one of which (OR) must hold."""
+
+    operator: Annotated[Literal["AND", "OR"], Meta(description="All must hold, or one.")] = "AND"
+    conditions: Annotated[list[ConditionBody], items("filter.conditions", "What the attributes must be.")]
+
+
+class CreateTagBody(Body, frozen=True, kw_only=True):
+    """A tag: a subscription of the queue with its own leases and counts."""
+
+    name: Annotated[Name, Meta(description="The name of the new tag.")]
+    start_at_ms: Annotated[
+        Millis, within("start_at_ms", "0 = the oldest message kept, negative = from now, else messages since then (epoch ms).")
+    ] = -1
+    filter: Annotated[FilterBody, Meta(description="Which messages the tag wants. Without one: all.")] | None = None
+    user_attributes: UserAttributes | None = None
+
+
+class AttributeBody(Body, frozen=True, kw_only=True):
+    """An attribute: `value` for string and number, `value_base64` for binary. A plain string is
+    short for type string.
+    """
+
+    type: Annotated[str, Meta(pattern=ATTRIBUTE_TYPE_PATTERN, description="string, number or binary, with .subtype if wanted.")]
+    value: AttributeText | None = None
+    value_base64: AttributeBytes | None = None
+
+
+class SendMessage(Body, frozen=True, kw_only=True):
+    """A message: `body` (text) or `body_base64` (bytes). Delay and lease of its own, else the
+    queue's.
+    """
+
+    body: Annotated[str, Meta(description="The body, if it is text.")] | None = None
+    body_base64: Annotated[bytes, Meta(description="The body in base64, if it is not.")] | None = None
+    attributes: (
+        Annotated[
+            dict[Annotated[str, Meta(pattern=ATTRIBUTE_NAME_PATTERN)], str | AttributeBody],
+            Meta(description="Attributes by name; a plain string is one of type string."),
+        ]
+        | None
+    ) = None
+    delay_seconds: OwnDelay | None = None
+    lease_seconds: Annotated[Seconds, within("lease_ms", "Seconds for which its deliveries are leased. Default: the queue's.")] | None = (
+        None
+    )
+    group: Annotated[str, Meta(description="Needed in a FIFO queue, which keeps its order; 1-128 characters.")] | None = None
+    dedup_id: Annotated[str, Meta(description="FIFO: a message with an id of the last five minutes is not delivered.")] | None = None
+
+
+class SendBody(Body, frozen=True, kw_only=True):
+    """Messages to send; more than one are an atomic batch: all or none. FIFO with dedup_scope
+    group: of one group.
+    """
+
+    messages: Annotated[list[SendMessage], items("messages", "What to send, in this order.")]
+
+
+class ReceiveBody(Body, frozen=True, kw_only=True):
+    """What to receive; all may be left out. What is not given is the queue's setting."""
+
+    tag: TagName | None = None
+    max: Annotated[Whole, within("max", "Most messages to receive.")] | None = None
+    wait_seconds: Annotated[Seconds, within("wait_ms", "Seconds to wait for the first message; 0 = answer at once.")] | None = None
+    lease_seconds: Annotated[Seconds, within("lease_ms", "Seconds for which the messages are leased.")] | None = None
+
+
+_DISTINCT = Meta(extra_json_schema={"uniqueItems": True})
+Handles = Annotated[list[HandleText], items("handles", "Handles of deliveries, each once."), _DISTINCT]
+
+
+class HandlesBody(Body, frozen=True, kw_only=True):
+    """1 to 100 different handles."""
+
+    handles: Handles
+
+
+class ReleaseBody(Body, frozen=True, kw_only=True):
+    """1 to 100 different handles; their messages are receivable again after the delay."""
+
+    handles: Handles
+    delay_seconds: Annotated[Seconds, within("delay_ms", "Seconds until they are receivable.")] = 0.0
+
+
+class ExtendEntryBody(Body, frozen=True, kw_only=True):
+    """A handle and its new lease, counted from now; 0 = receivable at once."""
+
+    handle: HandleText
+    lease_seconds: Annotated[Seconds, within("lease_ms", "Seconds of the lease, from now.")]
+
+
+class ExtendBody(Body, frozen=True, kw_only=True):
+    """1 to 100 entries with different handles."""
+
+    entries: Annotated[list[ExtendEntryBody], items("handles", "Leases to extend, each handle once.")]
+
+
+class RedriveBody(Body, frozen=True, kw_only=True):
+    """Which messages go where: without `destination` each to where it came from; without `filter`
+    and `ids` all.
+    """
+
+    destination: Annotated[QueueName, Meta(description="The queue to send them to.")] | None = None
+    filter: Annotated[FilterBody, Meta(description="Only messages with these attributes.")] | None = None
+    rate: Annotated[Whole, within("rate", "Messages a second; 0 = no bound.")] = 0
+    ids: (
+        Annotated[
+            list[Annotated[str, Meta(min_length=1, max_length=64)]],
+            listed("ids", "Message ids, or addresses incarnation/partition/offset: only these are moved."),
+        ]
+        | None
+    ) = None
+
+
+class CreateKeyBody(Body, frozen=True, kw_only=True):
+    """An access key for a principal; its secret is shown once."""
+
+    key_id: Annotated[Name, Meta(description="The id of the new key.")]
+    principal: Annotated[Name, Meta(description="Who has it: the owner of what is made with it.")]
+    admin: Annotated[bool, Meta(description="Whether it may do everything.")] = False
+
+
+class ListQueuesQuery(Body, frozen=True, kw_only=True):
+    """Names in order, `limit` a page; `after` continues behind a name."""
+
+    prefix: Annotated[str, Meta(max_length=MAX_QUEUE_NAME, description="Only names that begin so.")] = ""
+    limit: Annotated[Whole, within("limit", "Names of a page.")] = 100
+    after: Annotated[str, Meta(max_length=MAX_QUEUE_NAME, description="Only names behind this one.")] | UnsetType = UNSET
+
+
+class PeekQuery(Body, frozen=True, kw_only=True):
+    """The tag under which state and counts are told."""
+
+    tag: TagName | UnsetType = UNSET
+
+
+class QueryMessages(Body, frozen=True, kw_only=True):
+    """Which messages: sent between `from` and `to`, in `state` under `tag`, with the attributes
+    named.
+    """
+
+    from_: Annotated[Millis, within("from", "Sent at or after, epoch ms.")] | UnsetType = field(name="from", default=UNSET)
+    to: Annotated[Millis, within("to", "Sent before, epoch ms.")] | UnsetType = UNSET
+    state: Annotated[str, Meta(min_length=1, max_length=32), one_of(MessageState, "In this state under the tag.")] | UnsetType = UNSET
+    attribute: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=2048)]],
+        Meta(max_length=20, description="`name`: it exists; `name=value`: it's the string `value`. Repeated: all must hold."),
+    ] = []
+    tag: TagName | UnsetType = UNSET
+    limit: Annotated[Whole, within("limit", "Messages of a page.")] = 50
+    next: Annotated[str, Meta(min_length=1, max_length=1024, description="From the page before.")] | UnsetType = UNSET

@@ -1,0 +1,4 @@
+"""Verbs of messages: send, receive, delete, change visibility, move tasks.
+
+The dialect uses it.
+"""

@@ -1,0 +1,152 @@
+"""The query protocol's requests: a form's flat names to the same input structs that JSON bodies
+become.
+
+`MessageAttribute.1.Value.StringValue=x` is a path in a tree; which struct an action wants says how
+the tree is read, so no action has a line here. Neighbours: `elements` names lists and maps,
+`protocols` calls. This module must not know any action.
+"""
+
+from __future__ import annotations
+
+import types
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+from urllib.parse import parse_qsl
+
+from msgspec import Struct
+
+from facade.sqs.wire.elements import element, pair
+from facade.sqs.wire.errors import MALFORMED_QUERY, SqsError, invalid
+from facade.sqs.wire.limits import FORM_FIELDS
+
+_Tree: TypeAlias = "dict[str, str | _Tree]"
+_Node: TypeAlias = "str | _Tree"
+_Read = Callable[[str, _Node, str], Any]  # (name for errors, node, action)
+_DEEPEST = 8
+
+
+def _malformed(about: str) -> SqsError:
+    return SqsError(MALFORMED_QUERY, f"The request is not a query of SQS: {about[:200]}")
+
+
+def parse(*texts: bytes) -> _Tree:
+    """The fields of query strings and form bodies as a tree of the parts of their names. Raises
+    SqsError.
+    """
+    tree: _Tree = {}
+    for text in texts:
+        try:
+            fields = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FORM_FIELDS)
+        except ValueError as error:  # not ASCII, escapes that are no UTF-8, too many fields
+            raise _malformed(str(error)) from None
+        for name, value in fields:
+            _put(tree, name, value)
+    return tree
+
+
+def _put(tree: _Tree, name: str, value: str) -> None:
+    *parts, last = name.split(".", _DEEPEST)
+    node = tree
+    for part in parts:
+        below = node.setdefault(part, {})
+        if isinstance(below, str):
+            raise _malformed(f"{name} is a value and a name of values")
+        node = below
+    if last in node:
+        raise _malformed(f"{name} is there twice")
+    node[last] = value
+
+
+def struct_of(kind: Any, tree: _Tree, action: str) -> Any:
+    """The input of `action` that the fields spell; what they do not name is absent. Raises
+    SqsError.
+    """
+    return _struct(kind)("", tree, action)
+
+
+@cache
+def _struct(kind: Any) -> _Read:
+    hints = get_type_hints(kind)
+    members = [
+        (field, member, _reader(hints[field])) for field, member in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
+    ]
+
+    def read(name: str, node: _Node, action: str) -> Any:
+        if isinstance(node, str):
+            raise _malformed(f"{name} has parts")
+        values = {}
+        for field, member, (flat, reads) in members:
+            spelled = element(member, action) if flat else member
+            if spelled in node:
+                values[field] = reads(f"{name}.{spelled}" if name else spelled, node[spelled], action)
+        return kind(**values)
+
+    return read
+
+
+def _reader(hint: Any) -> tuple[bool, _Read]:
+    """How a value of this type is read, and whether it is a list or map, whose elements have a name
+    of their own.
+    """
+    if get_origin(hint) in (Union, types.UnionType):
+        (hint,) = (one for one in get_args(hint) if one is not type(None))
+    if get_origin(hint) is list:
+        return True, _list(_reader(get_args(hint)[0])[1])
+    if get_origin(hint) is dict:
+        return True, _map(_reader(get_args(hint)[1])[1])
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        return False, _struct(hint)
+    return False, {str: _text, int: _number, bytes: _binary}[hint]
+
+
+def _text(name: str, node: _Node, action: str) -> str:
+    if isinstance(node, str):
+        return node
+    raise _malformed(f"{name} is one value")
+
+
+def _number(name: str, node: _Node, action: str) -> int:
+    text = _text(name, node, action)
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
+        raise invalid(name, text, "Must be an integer.")
+    return int(text)
+
+
+def _binary(name: str, node: _Node, action: str) -> bytes:
+    text = _text(name, node, action)
+    try:
+        return b64decode(text, validate=True)
+    except (Base64Error, ValueError):
+        raise invalid(name, text, "Must be base64.") from None
+
+
+def _numbered(name: str, node: _Node) -> list[_Node]:
+    """The nodes 1, 2, ... in that order. An empty list is spelled `name=`; one value may go without
+    its number.
+    """
+    if isinstance(node, str):
+        return [node] if node else []
+    if not all(key.isascii() and key.isdigit() and len(key) <= 9 for key in node):
+        raise _malformed(f"{name} is numbered")
+    return [node[key] for key in sorted(node, key=int)]
+
+
+def _list(reads: _Read) -> _Read:
+    return lambda name, node, action: [reads(name, one, action) for one in _numbered(name, node)]
+
+
+def _map(reads: _Read) -> _Read:
+    def read(name: str, node: _Node, action: str) -> dict[str, Any]:
+        key, value = pair(name.rpartition(".")[2])
+        found = {}
+        for one in _numbered(name, node):
+            if isinstance(one, str) or key not in one or value not in one:
+                raise _malformed(f"{name} needs {key} and {value} for each number")
+            found[_text(name, one[key], action)] = reads(f"{name}.{value}", one[value], action)
+        return found
+
+    return read
