@@ -18,7 +18,7 @@ RUN_STAMP := .venv/.run-$(call sum,requirements/run.lock pyproject.toml)
 SPARK_STAMP := .venv/.spark-$(call sum,requirements/spark.lock)
 DEMO_STAMP := .venv/.demo-$(call sum,requirements/demo.lock)
 TEST_STAMP := .venv/.test-$(call sum,requirements/test.lock)
-BROKER_JARS := $(LW_JARS)/.make-broker-$(call sum,facade/stack/processes/ivy.xml)
+BROKER_JARS := $(LW_JARS)/.make-broker-$(call sum,facade/stack/processes/ivy.xml facade/stack/class_archive.py)
 SPARK_JARS := $(LW_JARS)/.make-spark-$(call sum,facade/stack/processes/ivy.xml)
 # Clients of other services, for the tests: each lock in a folder of its own, and programs of the JavaScript and Go worlds.
 CLIENT_LOCKS := $(wildcard tests/conformance/*/*.lock)

@@ -184,11 +184,15 @@ def _jars_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _jars(given: argparse.Namespace) -> int:
+    from facade.stack import class_archive
     from facade.stack.processes.jars import SETS, fetch
 
     if unknown := [name for name in given.sets if name not in SETS]:
         raise StackError(f"no set of jars is called {unknown[0]!r}; there are {' and '.join(SETS)}")
-    say(f"the jars are in {fetch(say, given.sets or ['broker'])}")
+    sets = given.sets or ["broker"]
+    say(f"the jars are in {fetch(say, sets)}")
+    if "broker" in sets:
+        class_archive.make(say)
     return 0
 
 

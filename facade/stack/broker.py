@@ -6,6 +6,7 @@ It must not know topics.
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from facade.stack.data.broken import FORMATTED, kafka_gone
 from facade.stack.data.folder import Identity, full_disk
 from facade.stack.processes.child import Program
 from facade.stack.processes.errors import StackError
-from facade.stack.processes.programs import broker_class_path, find_java
+from facade.stack.processes.programs import broker_class_path, find_java, jars_folder
 from facade.stack.reach import kafka_at
 from facade.stack.settings import BROKER_PROPERTIES, JVM_FLAGS, replication
 
@@ -50,7 +51,10 @@ def program(folder: Path, identity: Identity, environment: dict[str, str]) -> Pr
     """
     if gone := kafka_gone(folder):
         raise StackError(gone)
-    java = [find_java(), *JVM_FLAGS, f"-Dleaseway.logs={folder / 'logs'}", f"-Dlog4j2.configurationFile={LOG_SETTINGS}"]
+    java = [find_java(), *JVM_FLAGS]
+    if (archive := class_archive()).exists():
+        java.append(f"-XX:SharedArchiveFile={archive}")
+    java += [f"-Dleaseway.logs={folder / 'logs'}", f"-Dlog4j2.configurationFile={LOG_SETTINGS}"]
     java += ["-cp", broker_class_path()]
     file = folder / "kafka.properties"
     lines = [f"{name}={_escaped(value)}" for name, value in properties(folder, identity).items()]
@@ -66,6 +70,15 @@ def program(folder: Path, identity: Identity, environment: dict[str, str]) -> Pr
         stop_s=STOP_S,
         hindrance=lambda: full_disk(folder) or kafka_gone(folder),
     )
+
+
+def class_archive() -> Path:
+    """Where the class archive is, or would be: each Java and each set of jars has one of its own.
+    Raises StackError when Java is missing.
+    """
+    java, jars = Path(find_java()).resolve(), jars_folder() / "broker"
+    parts = [java, java.stat().st_size, jars.resolve(), *sorted(jar.name for jar in jars.glob("*.jar"))]
+    return jars_folder() / f"broker-{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}.jsa"
 
 
 async def answers(port: int) -> bool:

@@ -16,8 +16,7 @@ MOVER_S, BACK_S, BACK_LOADED_S = 30.0, 20.0, 40.0
 
 def back_within(story: Story) -> float:
     """The bound on recovery: it depends on how busy the machine was made."""
-    loaded = any(row.get("load", 0) >= 10 or row.get("load_average", 0) >= 10 for row in story.by_op["run"])
-    return BACK_LOADED_S if loaded else BACK_S
+    return BACK_LOADED_S if story.loaded else BACK_S
 
 
 def undelivered(story: Story) -> Verdict:

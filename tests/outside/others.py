@@ -14,6 +14,7 @@ from typing import Any
 from confluent_kafka import Consumer as KafkaConsumer
 from confluent_kafka import Producer as KafkaProducer
 
+from tests.outside import load as busy
 from tests.outside.actors import Actor
 from tests.outside.book import DONE, UNKNOWN, Book, body_of
 from tests.outside.door import Door, Letter, Trouble
@@ -105,7 +106,7 @@ class Probe(Actor):
                 why = "nothing received"
         except Trouble as trouble:
             why = f"{trouble.outcome}: {trouble.status} {trouble.code}"
-        self.book.write("probe", t0, place=self.queue, outcome=UNKNOWN if why else DONE, why=why[:200])
+        self.book.write("probe", t0, place=self.queue, outcome=UNKNOWN if why else DONE, why=why[:200], load_average=busy.average())
         if not why:
             self.back_since = t0
         self.rest(0.15, 0.3)

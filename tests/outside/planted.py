@@ -258,6 +258,13 @@ BROKEN: list[tuple[str, str, Callable[[], Plant]]] = [
 BENT: list[tuple[str, str, Callable[[], Plant]]] = [
     (
         "settled",
+        "an ack of three seconds before the loss on a loaded machine",
+        lambda: (
+            clean().add("probe", 9, 9.1, outcome="done", load_average=12.0).all("q", "z", 10).add("loss", 15).got("q", "z", t0=30, count=2)
+        ),
+    ),
+    (
+        "settled",
         "an ack of half a second before the loss",
         lambda: clean().all("q", "z", 10).add("loss", 12.6).got("q", "z", t0=30, count=2),
     ),

@@ -56,7 +56,7 @@ def consume(bootstrap: str, topic: str, count: int) -> list[bytes]:
 
 
 def test_records_that_were_acknowledged_survive_kill_9_of_the_broker(own: Services) -> None:
-    # CachedBody in a name: without one, the client is gone before its answer is there.
+    # Kept in a name: without one, the client is gone before its answer is there.
     admin = AdminClient({"bootstrap.servers": own.bootstrap})
     admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(30)
     produce(own.bootstrap, "kept", [b"%d" % number for number in range(100)])
