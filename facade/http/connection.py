@@ -11,17 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import collections
-import re
-import select
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import httptools
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 
 from facade.http.asgi import DIRECT
-from facade.http.cycle import Cycle, header_lines, log, status_line
+from facade.http.cycle import HOST, Cycle, NotHttp, has_left, header_lines, log, split_url, status_line
 from state.background import Background
 
 if TYPE_CHECKING:
@@ -41,16 +38,8 @@ LEAST_BYTES_A_SECOND = 16 * 1024
 # (RFC 9112, 9.6).
 LAST_S = 2.0
 _CLOSE = (b"connection", b"close")
-_HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
-# That the other end has closed its side, which not every system tells; that the connection is
-# broken is always told.
-_LEFT = getattr(select, "POLLRDHUP", 0)
 _ASGI = {"version": "3.0", "spec_version": "2.3"}
 _background = Background()
-
-
-class _NotHttp(Exception):
-    """A head that the parser takes and HTTP/1.1 does not; the text is for the client."""
 
 
 class Protocol(asyncio.Protocol):
@@ -128,7 +117,7 @@ class Protocol(asyncio.Protocol):
         except httptools.HttpParserError as error:
             why = error.__context__  # what our callback has raised, if it was not the parser
             log.info("a request that cannot be read: %s", why or error)
-            self._refuse(400, str(why).encode() if isinstance(why, _NotHttp) else b"The request is not HTTP/1.1.")
+            self._refuse(400, str(why).encode() if isinstance(why, NotHttp) else b"The request is not HTTP/1.1.")
         else:
             if self._headers is not None or (self._reading is not None and self._reading.more_body):
                 self._unfinished(len(data), within)
@@ -162,8 +151,8 @@ class Protocol(asyncio.Protocol):
         name = name.lower()
         if name == b"host":
             self._hosts += 1
-            if _HOST.fullmatch(value) is None:
-                raise _NotHttp("The header Host is not a name and a port.")
+            if HOST.fullmatch(value) is None:
+                raise NotHttp("The header Host is not a name and a port.")
         elif name == b"expect":
             self._continues = value.lower() == b"100-continue"
         headers.append((name, value))
@@ -171,13 +160,13 @@ class Protocol(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         parser = self._parser
         if self._url != self._parts[0]:
-            self._parts = _split(self._url)
+            self._parts = split_url(self._url)
         version = parser.get_http_version()
         if version == "1.1":
             if self._hosts != 1:
-                raise _NotHttp(f"A request of HTTP/1.1 has one header Host, this one has {self._hosts}.")
+                raise NotHttp(f"A request of HTTP/1.1 has one header Host, this one has {self._hosts}.")
         elif version != "1.0":
-            raise _NotHttp(f"The request is not HTTP/1.1, but {version}.")
+            raise NotHttp(f"The request is not HTTP/1.1, but {version}.")
         _, path, raw_path, query = self._parts
         scope = {
             "type": "http",
@@ -237,7 +226,7 @@ class Protocol(asyncio.Protocol):
         cycle = self._running
         if cycle is None or cycle.gone or cycle.started:
             return False
-        if look and self._left():
+        if look and has_left(self._transport):
             cycle.gone = True
             return False
         shown = b"" if cycle.scope["method"] == "HEAD" else body
@@ -245,14 +234,6 @@ class Protocol(asyncio.Protocol):
         cycle.started = True
         self.end(cycle)
         return True
-
-    def _left(self) -> bool:
-        """Whether the client has closed the connection; the loop may not have told us yet."""
-        if self._transport.is_closing():
-            return True
-        asked = select.poll()
-        asked.register(self._transport.get_extra_info("socket").fileno(), _LEFT)
-        return bool(asked.poll(0))
 
     def message(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes:
         """A reply as it is sent. Raises ValueError for a header of more than one line."""
@@ -412,13 +393,3 @@ class Protocol(asyncio.Protocol):
             wrong.gone = wrong.ended = True
             wrong.wake()
         self._next()
-
-
-def _split(url: bytes) -> tuple[bytes, str, bytes, bytes]:
-    """A request's URL, and its path, raw path and query. Raises HttpParserInvalidURLError or
-    UnicodeDecodeError.
-    """
-    parsed = httptools.parse_url(url)
-    raw_path: bytes = parsed.path or b"/"
-    path = raw_path.decode("ascii")
-    return url, unquote(path) if "%" in path else path, raw_path, parsed.query or b""

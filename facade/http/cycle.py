@@ -8,19 +8,52 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import select
 from collections.abc import Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import httptools
 
 if TYPE_CHECKING:
     from facade.http.connection import Protocol
 
 log = logging.getLogger("leaseway.http")
 
+# What a Host header may have.
+HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
+# That the other end has closed its side, which not every system tells; that the connection is
+# broken is always told.
+_LEFT = getattr(select, "POLLRDHUP", 0)
 _STATUS = {status.value: b"HTTP/1.1 %d %s\r\n" % (status.value, status.phrase.encode()) for status in HTTPStatus}
 _LINE = b"%b: %b\r\n"
 _FAILED = ([(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"21")], b"Internal Server Error")
 _NO_BODY = frozenset((204, 304))
+
+
+class NotHttp(Exception):
+    """A head that the parser takes and HTTP/1.1 does not; the text is for the client."""
+
+
+def split_url(url: bytes) -> tuple[bytes, str, bytes, bytes]:
+    """A request's URL, and its path, raw path and query. Raises HttpParserInvalidURLError or
+    UnicodeDecodeError.
+    """
+    parsed = httptools.parse_url(url)
+    raw_path: bytes = parsed.path or b"/"
+    path = raw_path.decode("ascii")
+    return url, unquote(path) if "%" in path else path, raw_path, parsed.query or b""
+
+
+def has_left(transport: asyncio.Transport) -> bool:
+    """Whether the client has closed the connection; the loop may not have told us yet."""
+    if transport.is_closing():
+        return True
+    asked = select.poll()
+    asked.register(transport.get_extra_info("socket").fileno(), _LEFT)
+    return bool(asked.poll(0))
 
 
 def status_line(status: int) -> bytes:
