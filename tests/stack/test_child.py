@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from facade.stack.processes import child as child_module
 from facade.stack.processes.child import Backoff, Child, Program
 from facade.stack.processes.errors import StackError
 
@@ -61,6 +62,24 @@ async def test_a_child_that_dies_is_started_again_and_says_so(tmp_path: Path) ->
     ]
     assert recorder.changes == 2
     await child.stop()
+
+
+async def test_the_output_of_a_child_that_runs_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_module, "LARGEST_OUTPUT_BYTES", 20_000)
+    monkeypatch.setattr(child_module, "BOUND_EVERY_S", 0.02)
+    code = "import itertools, time\nfor n in itertools.count():\n    print(f'line {n} ' + 'x' * 990, flush=True); time.sleep(0.001)"
+    child = make(code, Recorder(), tmp_path)
+    await child.start()
+    now, aside = tmp_path / "part.log", tmp_path / "part.log.1"
+    sizes: list[int] = []
+    async with asyncio.timeout(20):
+        # So many times more than it may be, all in all.
+        while not now.exists() or not aside.exists() or b"line 400 " not in now.read_bytes() + aside.read_bytes():
+            await asyncio.sleep(0.005)
+            sizes.append(now.stat().st_size)
+    await child.stop()
+    assert max(sizes) < 200_000 and now.read_bytes().lstrip(b"\0x \n").startswith(b"line ")
+    assert b"\0" not in now.read_bytes(), "it goes on at the end of the file, not where it was before"
 
 
 async def test_a_child_that_ends_before_it_is_ready_is_an_error_with_its_last_words(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
 import sys
 import time
@@ -27,6 +28,7 @@ STEADY_AFTER_S = 30.0
 PROBE_EVERY_S = 0.05
 HINDRANCE_EVERY_S = 0.2
 LARGEST_OUTPUT_BYTES = 10 * 1024 * 1024
+BOUND_EVERY_S = 30.0
 MOST_WORDS_BYTES = 64 * 1024
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of linux/prctl.h
@@ -144,7 +146,7 @@ class Child:
         backoff = Backoff()
         born = time.monotonic()
         while True:
-            status = await process.wait()
+            status = await self._ended(process)
             died = f"{self.program.name} (pid {process.pid}) {_ending(status)}"
             if explained := self._explained(status):
                 died = f"{died}; {explained}"
@@ -155,6 +157,28 @@ class Child:
             elif process.returncode is None:
                 # Alive but deaf: waiting longer is safer than killing a broker in recovery.
                 self._say(f"{self.program.name} (pid {process.pid}) is not ready after {self.program.start_s:.0f} s; still waiting")
+
+    async def _ended(self, process: asyncio.subprocess.Process) -> int:
+        """Its exit status, once it has ended; its output is bounded meanwhile."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(BOUND_EVERY_S):
+                    return await process.wait()
+            self._bound_output()
+
+    def _bound_output(self) -> None:
+        """Puts an output that is too large aside, as one older file, and lets the program go on
+        with an empty one. What it says in that moment is lost.
+        """
+        file = self.program.output
+        if file is None:
+            return
+        # Without room nothing is put aside, and it is asked again later.
+        with contextlib.suppress(OSError):
+            if file.stat().st_size > LARGEST_OUTPUT_BYTES:
+                shutil.copyfile(file, file.with_name(f"{file.name}.1"))
+                os.truncate(file, 0)  # the program has it open to append, so it goes on at the new end
+                self._said_before = 0
 
     async def _spawn_again(self, why: str, backoff: Backoff, alive_s: float) -> asyncio.subprocess.Process:
         """A new process: tried until there is one, since what the system refuses now it may give
@@ -208,10 +232,8 @@ class Child:
         if file is None:
             return None
         try:
-            # One generation is enough: the broker's real log rotates by itself, this is what it
-            # says when it can't log.
-            too_large = file.exists() and file.stat().st_size > LARGEST_OUTPUT_BYTES
-            return file.open("wb" if too_large else "ab")
+            self._bound_output()
+            return file.open("ab")
         except OSError as error:
             self._say(f"{self.program.name} is started without its log: {error}")
             return Path(os.devnull).open("ab")
