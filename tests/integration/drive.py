@@ -31,13 +31,23 @@ async def ack(engine: Engine, queue: str, deliveries: list[Delivery]) -> None:
         assert {r.status for r in results} == {"ok"}
 
 
-async def drain(engine: Engine, queue: str, tag: str | None = None, patience_ms: int = 1500) -> list[str]:
-    """Receives and acks until nothing comes for `patience_ms`; the bodies in order."""
+async def drain(
+    engine: Engine, queue: str, tag: str | None = None, *, expect: int | None = None, patience_ms: int | None = None
+) -> list[str]:
+    """Receives and acks until nothing comes for `patience_ms` (1,500; 100 once as many have come as
+    were expected: they may take 20 s); the bodies in order.
+    """
     bodies: list[str] = []
-    while got := await receive(engine, queue, max=100, wait_ms=patience_ms, tag=tag):
+    loop = asyncio.get_running_loop()
+    end = loop.time() + 20
+    while True:
+        is_short = expect is not None and len(bodies) < expect and loop.time() < end
+        wait_ms = 1_000 if is_short else (100 if expect is not None else 1_500) if patience_ms is None else patience_ms
+        got = await receive(engine, queue, max=100, wait_ms=wait_ms, tag=tag)
         bodies += [d.message.body.decode() for d in got]
         await ack(engine, queue, got)
-    return bodies
+        if not got and not is_short:
+            return bodies
 
 
 async def eventually(check: Callable[[], Awaitable[bool]], within_s: float = 10.0) -> None:

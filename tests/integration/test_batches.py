@@ -52,7 +52,7 @@ async def test_the_rest_of_a_batch_comes_also_far_behind_the_start_of_the_log(sm
     """
     for start in range(0, 2000, 100):
         await small.send(BY, "q", [SendEntry(b"%d" % n + b"." * 1000) for n in range(start, start + 100)])
-    assert sorted(int(body.rstrip(".")) for body in await drain(small, "q")) == list(range(2000))
+    assert sorted(int(body.rstrip(".")) for body in await drain(small, "q", expect=2000)) == list(range(2000))
 
 
 async def test_the_head_of_a_batch_is_found_behind_more_records_of_others_than_a_chunk_has(small: Engine) -> None:
@@ -67,7 +67,7 @@ async def test_a_batch_of_more_bytes_than_a_chunk_comes_whole(make_engine: MakeE
     engine = await make_engine(window_messages=16, window_bytes=2_000_000, kept_bytes=0)
     await engine.create_queue(BY, "q", QueueSettings(partitions=1, max_message_bytes=1_048_576))
     await engine.send(BY, "q", [SendEntry(b"%d" % n + b"." * 39_000) for n in range(100)])
-    assert sorted(int(body.rstrip(".")) for body in await drain(engine, "q")) == list(range(100))
+    assert sorted(int(body.rstrip(".")) for body in await drain(engine, "q", expect=100)) == list(range(100))
 
 
 async def test_a_torn_batch_holds_up_no_log_that_is_longer_than_what_is_looked_at(small: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ async def test_a_torn_batch_holds_up_no_log_that_is_longer_than_what_is_looked_a
 async def test_a_forged_place_in_a_batch_holds_up_nothing(small: Engine, index: int) -> None:
     await append(small, [single(b"before"), part("forged", index, 3), part("forged", index, 0), single(b"after")])
     async with asyncio.timeout(10):
-        assert sorted(await drain(small, "q", patience_ms=500)) == ["after", "before"]
+        assert sorted(await drain(small, "q", expect=2, patience_ms=500)) == ["after", "before"]
 
 
 async def test_a_partition_that_does_not_get_on_is_looked_at_less_often_and_told(small: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,6 +105,6 @@ async def test_a_partition_that_does_not_get_on_is_looked_at_less_often_and_told
     await small.parts.administration.alarm_monitor.run_once()
     assert [(alarm.kind, alarm.queue, alarm.number) for alarm in small.alarms()] == [("load_stopped", "q", 1)]
     monkeypatch.setattr(engine.loading.loader, "assemble", real)
-    assert await drain(small, "q") == ["held"]
+    assert await drain(small, "q", expect=1) == ["held"]
     await small.parts.administration.alarm_monitor.run_once()
     assert small.alarms() == []

@@ -133,7 +133,7 @@ async def test_nothing_is_lost_with_the_worker_or_with_redis(make_engine: MakeEn
     await first.send(BY, "q", [SendEntry(b"b%d" % n) for n in range(50)])
     await first.stop()
     second = await make_engine()
-    assert sorted(await drain(second, "q", patience_ms=8000)) == sorted(f"{batch}{n}" for batch in "ab" for n in range(50))
+    assert sorted(await drain(second, "q", expect=100)) == sorted(f"{batch}{n}" for batch in "ab" for n in range(50))
 
 
 async def test_of_several_tags_each_gets_the_body(engine: Engine, reads: list[int]) -> None:
@@ -142,7 +142,7 @@ async def test_of_several_tags_each_gets_the_body(engine: Engine, reads: list[in
     await knows(engine, alone=True)
     await send(engine, "q", "a", "b", "c")
     for tag in (None, "audit"):
-        assert sorted(await drain(engine, "q", tag)) == ["a", "b", "c"]
+        assert sorted(await drain(engine, "q", tag, expect=3)) == ["a", "b", "c"]
     assert (reads, engine.parts.units.bodies.bytes) == ([], 0)
 
 

@@ -57,7 +57,7 @@ async def test_a_task_with_ids_moves_exactly_those_and_a_second_one_none(engine:
 
     assert (first.status, first.moved, first.failed, first.expected) == ("completed", len(wanted), 0, len(wanted))
     assert (second.status, second.moved, second.failed) == ("completed", 0, 0)
-    assert sorted(await drain(engine, "q", patience_ms=500)) == wanted
+    assert sorted(await drain(engine, "q", expect=len(wanted))) == wanted
     assert sorted(await drain(engine, "dlq", patience_ms=500)) == sorted(set(letters) - set(wanted))
     assert {task.id: task.chosen for task in engine.catalog.tasks.values()} == {first.id: [[], [], []], second.id: [[], [], []]}
 

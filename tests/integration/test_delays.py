@@ -56,7 +56,7 @@ async def test_more_delayed_messages_than_may_be_are_refused_and_the_others_go_o
             await worker.send(BY, "q", [SendEntry(b"a", delay_ms=1000), SendEntry(b"b", delay_ms=1000), SendEntry(b"c")])
         assert (refused.value.field, refused.value.limit, refused.value.given) == ("delay_ms", BOUND, BOUND + 2)
     await send(engine, "q", "behind")
-    assert await drain(engine, "q", patience_ms=500) == ["now", "behind"]
+    assert await drain(engine, "q", expect=2) == ["now", "behind"]
     await engine.parts.administration.alarm_monitor.run_once()
     assert [(a.kind, a.queue, a.number) for a in engine.alarms()] == [("delayed_near", "q", BOUND)]
     # Without Redis nobody knows how many there are, and sends are answered.
@@ -96,7 +96,7 @@ async def test_the_queues_own_delay_counts_too(engine: Engine) -> None:
     with pytest.raises(TooManyDelayed):
         await send(engine, "q", "one more")
     await send(engine, "q", "at once", delay_ms=0)
-    assert await drain(engine, "q", patience_ms=500) == ["at once"]
+    assert await drain(engine, "q", expect=1) == ["at once"]
 
 
 async def test_what_stands_behind_a_window_full_of_delays_is_told(engine: Engine, caplog: Any) -> None:

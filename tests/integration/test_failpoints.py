@@ -70,7 +70,7 @@ async def a_move(engine: Engine, stack: Services, point: str) -> None:
         return await at_rest(engine, "q")
 
     await eventually(moved)
-    assert await drain(engine, "dlq", patience_ms=300) == ["m"]
+    assert await drain(engine, "dlq", expect=1) == ["m"]
 
 
 async def a_redrive(engine: Engine, stack: Services, point: str) -> None:
@@ -82,7 +82,7 @@ async def a_redrive(engine: Engine, stack: Services, point: str) -> None:
         return (await engine.get_task(BY, task.id)).status == TaskStatus.COMPLETED
 
     await eventually(completed)
-    assert sorted(await drain(engine, "q", patience_ms=300)) == list("012345")
+    assert sorted(await drain(engine, "q", expect=6)) == list("012345")
     assert await drain(engine, "dlq", patience_ms=100) == []
 
 
@@ -131,7 +131,7 @@ async def a_send(engine: Engine, stack: Services, point: str) -> None:
     await send(engine, "q", "known")
     # No answer means that the outcome is unknown: here the log has it, so it is delivered, and
     # once.
-    assert sorted(await drain(engine, "q", patience_ms=700)) == ["known", "unknown"]
+    assert sorted(await drain(engine, "q", expect=2)) == ["known", "unknown"]
 
 
 async def a_creation(engine: Engine, stack: Services, point: str) -> None:
@@ -140,7 +140,7 @@ async def a_creation(engine: Engine, stack: Services, point: str) -> None:
         await engine.create_queue(BY, "q", QueueSettings(partitions=2))
     await engine.create_queue(BY, "q", QueueSettings(partitions=2))
     await send(engine, "q", "a", "b")
-    assert sorted(await drain(engine, "q", patience_ms=300)) == ["a", "b"]
+    assert sorted(await drain(engine, "q", expect=2)) == ["a", "b"]
 
 
 async def a_deletion(engine: Engine, stack: Services, point: str) -> None:
@@ -153,7 +153,7 @@ async def a_deletion(engine: Engine, stack: Services, point: str) -> None:
         await send(engine, "q", "nobody")
     await engine.create_queue(BY, "q", QueueSettings(partitions=2))
     await send(engine, "q", "new")
-    assert await drain(engine, "q", patience_ms=300) == ["new"]
+    assert await drain(engine, "q", expect=1) == ["new"]
 
 
 async def a_change(engine: Engine, stack: Services, point: str) -> None:
@@ -176,7 +176,7 @@ async def a_snapshot(engine: Engine, stack: Services, point: str) -> None:
         await engine.parts.base.snapshots.run_once()
     await engine.parts.base.snapshots.run_once()
     wipe(stack, engine)
-    assert sorted(await drain(engine, "q", patience_ms=2500)) == list("6789")
+    assert sorted(await drain(engine, "q", expect=4)) == list("6789")
 
 
 SCENARIOS: dict[str, Callable[[Engine, Services, str], Awaitable[None]]] = {

@@ -91,7 +91,7 @@ async def test_what_was_set_back_is_ready_and_comes_in_turn_when_its_group_is_qu
     (second,) = await receive(engine, "q", max=1)
     assert second.message.body == b"2"
     await engine.release(BY, "q", [second.handle], 0)
-    assert sorted(await drain(engine, "q", patience_ms=300)) == ["2", "3", "y"]
+    assert sorted(await drain(engine, "q", expect=3)) == ["2", "3", "y"]
 
 
 async def test_a_fair_queue_survives_the_loss_of_redis(make_engine: MakeEngine, stack: Services) -> None:
@@ -109,4 +109,4 @@ async def test_a_fair_queue_survives_the_loss_of_redis(make_engine: MakeEngine, 
     await ack(engine, "q", [*held, *more])
     await engine.purge(BY, "q")
     await put(engine, "a", ["after"])
-    assert await drain(engine, "q", patience_ms=300) == ["after"]
+    assert await drain(engine, "q", expect=1) == ["after"]

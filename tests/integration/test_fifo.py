@@ -110,7 +110,7 @@ async def test_a_repeat_is_answered_as_the_first_and_not_delivered(engine: Engin
     assert (second.id, second.sequence_number) == (first.id, first.sequence_number)
     (third,) = await put(engine, "q", "b", "two")
     assert third.id != first.id
-    assert await drain(engine, "q", patience_ms=300) == ["one", "two"]
+    assert await drain(engine, "q", expect=2) == ["one", "two"]
     assert (await engine.get_queue(BY, "q")).tags[0].backlog == 0
 
 
@@ -119,14 +119,14 @@ async def test_in_group_scope_two_groups_may_use_one_id(engine: Engine) -> None:
     await put(engine, "q", "a", "one", dedup="same")
     await put(engine, "q", "b", "two", dedup="same")
     await put(engine, "q", "a", "three", dedup="same")
-    assert sorted(await drain(engine, "q", patience_ms=300)) == ["one", "two"]
+    assert sorted(await drain(engine, "q", expect=2)) == ["one", "two"]
 
 
 async def test_content_dedup_takes_the_body_as_id(engine: Engine) -> None:
     await engine.create_queue(BY, "q", QueueSettings(fifo=True, content_dedup=True))
     for body in (b"x", b"x", b"y"):
         await engine.send(BY, "q", [SendEntry(body, group="g")])
-    assert await drain(engine, "q", patience_ms=300) == ["x", "y"]
+    assert await drain(engine, "q", expect=2) == ["x", "y"]
 
 
 async def test_many_senders_of_repeats_while_redis_is_wiped_deliver_each_once(make_engine: MakeEngine, stack: Services) -> None:
@@ -252,9 +252,9 @@ async def test_a_tag_made_later_sees_no_repeats(engine: Engine) -> None:
     await engine.create_queue(BY, "q", FIFO)
     for body in ("1", "1", "2", "1", "2", "3"):
         await put(engine, "q", "a", body)
-    assert await drain(engine, "q", patience_ms=300) == ["1", "2", "3"]
+    assert await drain(engine, "q", expect=3) == ["1", "2", "3"]
     await engine.create_tag(BY, "q", "late", 0, None, {})
-    assert await drain(engine, "q", "late") == ["1", "2", "3"]
+    assert await drain(engine, "q", "late", expect=3) == ["1", "2", "3"]
     await put(engine, "q", "a", "3")
     assert await drain(engine, "q", patience_ms=300) == []
 
@@ -268,7 +268,7 @@ async def test_a_purge_forgets_ids_and_order_goes_on(make_engine: MakeEngine, wi
     await engine.purge(BY, "q")
     new = await put(engine, "q", "a", "11", "1", "x", "1")
     assert not {sent.id for sent in new} & {sent.id for sent in old} and new[3].id == new[1].id
-    assert await drain(engine, "q", patience_ms=1000) == ["11", "1", "x"]
+    assert await drain(engine, "q", expect=3, patience_ms=1000) == ["11", "1", "x"]
 
 
 async def test_a_backlog_of_a_shut_group_does_not_hide_what_is_behind_it(make_engine: MakeEngine, stack: Services) -> None:
@@ -293,7 +293,7 @@ async def test_a_backlog_of_a_shut_group_does_not_hide_what_is_behind_it(make_en
     print(f"bytes for each message without a body: {(used - size) / 20_000:.0f}")
     assert used / 20_000 < 500
     await ack(engine, "q", [first, *got])
-    assert len(await drain(engine, "q", patience_ms=500)) == 20_000
+    assert len(await drain(engine, "q", expect=20_000)) == 20_000
 
 
 async def test_a_message_of_a_backlog_keeps_its_own_lease(make_engine: MakeEngine) -> None:
@@ -359,4 +359,4 @@ async def test_a_repeat_that_comes_before_the_record_it_follows_is_answered_as_t
     await engine.log.append_many(queue.topic, 0, [encode(other)])
     (again,) = await put(engine, "q", "a", "two", dedup="same")
     assert again.id == first.id
-    assert sorted(await drain(engine, "q", patience_ms=300)) == ["of another worker", "one"]
+    assert sorted(await drain(engine, "q", expect=2)) == ["of another worker", "one"]

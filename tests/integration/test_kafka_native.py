@@ -177,9 +177,9 @@ async def test_a_torn_batch_is_never_shown_and_a_late_whole_one_is(make_engine: 
         produce(stack, engine, "q", part("torn", index, 3))
     produce(stack, engine, "q", part("whole", 0, 2))
     await send(engine, "q", "between")
-    assert sorted(await drain(engine, "q", patience_ms=700)) == ["before", "between"]
+    assert sorted(await drain(engine, "q", expect=2)) == ["before", "between"]
     produce(stack, engine, "q", part("whole", 1, 2))
-    assert sorted(await drain(engine, "q", patience_ms=1000)) == ["whole0", "whole1"]
+    assert sorted(await drain(engine, "q", expect=2, patience_ms=1000)) == ["whole0", "whole1"]
     assert (await engine.get_queue(BY, "q")).tags[0].stored > 0, "the cursor waits at the unfinished batch"
 
 
@@ -188,4 +188,4 @@ async def test_a_window_that_stopped_inside_a_batch_shows_the_rest_later(make_en
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
     for start in range(0, 300, 60):
         await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(start, start + 60)])
-    assert sorted(map(int, await drain(engine, "q"))) == list(range(300))
+    assert sorted(map(int, await drain(engine, "q", expect=300))) == list(range(300))

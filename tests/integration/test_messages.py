@@ -135,7 +135,7 @@ async def test_a_batch_is_refused_whole_when_one_message_is_too_large(engine: En
     assert (refused.value.limit, refused.value.given) == (100, 101)
     assert await receive(engine, "q") == []
     await engine.send(BY, "q", [fits] * 100)
-    assert len(await drain(engine, "q", patience_ms=300)) == 100
+    assert len(await drain(engine, "q", expect=100)) == 100
 
 
 @pytest.mark.parametrize("count", [0, 101])
@@ -243,7 +243,7 @@ async def test_a_purge_takes_all_that_was_sent_before_and_nothing_after(engine: 
     await engine.purge(BY, "q")
     await send(engine, "q", "after")
     assert [r.status for r in await engine.ack(BY, "q", [d.handle for d in leased])] == ["stale", "stale"]
-    assert await drain(engine, "q", patience_ms=700) == ["after"]
+    assert await drain(engine, "q", expect=1) == ["after"]
 
 
 async def test_exhausted_and_killed_messages_go_to_the_dead_letter_queue_once(engine: Engine) -> None:
@@ -286,7 +286,7 @@ async def test_a_redrive_sends_letters_back_where_they_came_from_by_filter(engin
     while (task := await engine.get_task(BY, task.id)).status == "running":
         await asyncio.sleep(0.1)
     assert (task.status, task.moved, task.failed) == ("completed", 20, 0)
-    assert sorted(await drain(engine, "a", patience_ms=500)) == sorted(f"a{i}" for i in range(20))
+    assert sorted(await drain(engine, "a", expect=20)) == sorted(f"a{i}" for i in range(20))
     assert await receive(engine, "b") == []
     again = await engine.redrive(BY, "dlq", "b", None, 10)
     await asyncio.sleep(1.2)
@@ -294,8 +294,8 @@ async def test_a_redrive_sends_letters_back_where_they_came_from_by_filter(engin
     await asyncio.sleep(1.5)
     moved = (await engine.get_task(BY, again.id)).moved
     assert again.status == "cancelled" and 0 < moved < 20
-    assert len(await drain(engine, "b", patience_ms=500)) == moved
-    assert len(await drain(engine, "dlq", patience_ms=500)) == 20 - moved
+    assert len(await drain(engine, "b", expect=moved)) == moved
+    assert len(await drain(engine, "dlq", expect=20 - moved)) == 20 - moved
 
 
 async def test_an_unknown_queue_is_named_in_the_error(engine: Engine) -> None:

@@ -92,4 +92,4 @@ async def test_a_letter_whose_append_had_no_answer_is_not_appended_twice(make_en
     topic = engine.catalog.queues["dlq"].topic
     ends = await log.end_offsets([(topic, 0), (topic, 1)])
     assert sum(ends.values()) == LETTERS == refused
-    assert len(await drain(engine, "dlq", patience_ms=3000)) == LETTERS
+    assert len(await drain(engine, "dlq", expect=LETTERS)) == LETTERS

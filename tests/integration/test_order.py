@@ -80,7 +80,7 @@ async def test_a_batch_comes_in_its_order_whatever_the_numbers_of_its_offsets(en
     """All of it is of one ms, and its offsets have one digit and two, two and three."""
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
     await engine.send(BY, "q", [SendEntry(b"before")] * first)
-    assert len(await drain(engine, "q", patience_ms=100)) == first
+    assert len(await drain(engine, "q", expect=first, patience_ms=100)) == first
     texts = [str(n) for n in range(20)]
     await engine.send(BY, "q", [SendEntry(text.encode()) for text in texts])
     assert await taken(engine, "q", 3) == texts

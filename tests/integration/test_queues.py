@@ -106,9 +106,9 @@ async def test_20_tags_each_get_every_matching_message_and_a_late_one_replays_al
     drained = await asyncio.gather(*(drain(engine, "q", tag=f"t{n}", patience_ms=800) for n in range(19)))
     for number, bodies in enumerate(drained):
         assert sorted(bodies, key=int) == (reds if number % 2 else everything), f"tag t{number}"
-    assert sorted(await drain(engine, "q"), key=int) == everything
+    assert sorted(await drain(engine, "q", expect=len(everything)), key=int) == everything
     await engine.create_tag(BY, "q", "late", 0, None, {})
-    assert sorted(await drain(engine, "q", tag="late"), key=int) == everything
+    assert sorted(await drain(engine, "q", tag="late", expect=len(everything)), key=int) == everything
     with pytest.raises(InvalidValue):
         await engine.create_tag(BY, "q", "t20", 0, None, {})
     left = [await engine.store.leftovers(unit) for unit in engine.catalog.queues["q"].units]
@@ -121,8 +121,8 @@ async def test_a_slow_tag_does_not_stop_the_others(make_engine: MakeEngine) -> N
     await engine.create_tag(BY, "q", "slow", 0, None, {})
     for start in range(0, 800, 100):
         await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(start, start + 100)])
-    assert len(set(await drain(engine, "q"))) == 800
-    assert len(set(await drain(engine, "q", tag="slow"))) == 800
+    assert len(set(await drain(engine, "q", expect=800))) == 800
+    assert len(set(await drain(engine, "q", tag="slow", expect=800))) == 800
 
 
 async def test_tags_are_equal_or_refused_and_deleted_with_their_state(engine: Engine) -> None:
@@ -138,7 +138,7 @@ async def test_tags_are_equal_or_refused_and_deleted_with_their_state(engine: En
     await engine.delete_tag(BY, "q", "t")
     with pytest.raises(TagNotFound):
         await receive(engine, "q", tag="t")
-    assert await drain(engine, "q", patience_ms=300) == ["m"]
+    assert await drain(engine, "q", expect=1) == ["m"]
 
 
 async def test_a_copy_has_settings_and_tags_but_no_messages(engine: Engine) -> None:

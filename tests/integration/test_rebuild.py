@@ -136,7 +136,7 @@ async def test_a_wiped_queue_is_as_it_was(engine: Engine, stack: Services, snaps
     for body, d in leased.items():
         assert [r.status for r in await engine.ack(BY, "q", [d.handle])] == ["ok"], body
     left = sorted(set(open_bodies) - set(leased) - {extra.message.body.decode()})
-    assert sorted(await drain(engine, "q", patience_ms=500)) == left
+    assert sorted(await drain(engine, "q", expect=len(left), patience_ms=500)) == left
 
 
 async def test_a_short_poll_right_after_a_loss_finds_what_is_there_and_the_counts_are_true_at_once(engine: Engine, stack: Services) -> None:
@@ -386,7 +386,7 @@ async def test_redis_started_again_with_all_its_state_is_adopted(own_redis: Any)
         open_bodies.remove(body)
     assert engine.catalog.generation == generation + 1
     assert engine.counts().get("rebuilds_total", 0) == 0
-    assert sorted(await drain(engine, "q", patience_ms=500)) == open_bodies
+    assert sorted(await drain(engine, "q", expect=len(open_bodies), patience_ms=500)) == open_bodies
 
 
 async def _acks(engine: Engine, d: Any) -> bool:
@@ -502,7 +502,7 @@ async def test_the_copy_of_a_move_that_counts_is_the_same_after_a_loss(engine: E
         await engine.parts.base.snapshots.run_once()
         wipe(stack, engine)
         assert await receive(engine, "q", max=1, wait_ms=3000, lease_ms=1) != []
-    assert sorted(await drain(engine, "q")) == ["copy 0", "first"]
+    assert sorted(await drain(engine, "q", expect=2)) == ["copy 0", "first"]
 
 
 async def test_what_lies_beyond_the_cursor_after_a_rebuild_is_loaded_without_new_traffic(engine: Engine, stack: Services) -> None:
@@ -516,7 +516,7 @@ async def test_what_lies_beyond_the_cursor_after_a_rebuild_is_loaded_without_new
     with redis.Redis.from_url(stack.redis_url) as client:
         (visible,) = client.scan_iter(f"{engine.settings.topic_prefix}:*:visible:0")
         client.zpopmin(visible)
-    assert sorted(await drain(engine, "q"), key=int) == [str(n) for n in range(20)]
+    assert sorted(await drain(engine, "q", expect=20), key=int) == [str(n) for n in range(20)]
 
 
 async def _known_to_the_end(engine: Engine) -> bool:

@@ -63,7 +63,7 @@ async def test_a_runner_that_dies_again_and_again_counts_each_letter_once(engine
     disarm()
     found = await ended(engine, task.id)
     assert (found.status, found.moved, found.failed, found.total) == ("completed", LETTERS, 0, LETTERS)
-    assert len(await drain(engine, "q")) == LETTERS
+    assert len(await drain(engine, "q", expect=LETTERS)) == LETTERS
 
 
 async def test_what_others_settled_is_not_counted(engine: Engine) -> None:
@@ -104,4 +104,4 @@ async def test_a_kafka_that_is_away_for_a_while_makes_no_letter_fail(engine: Eng
     found = await ended(engine, (await engine.redrive(BY, "dlq", None, None, 0)).id)
     assert refused == 30
     assert (found.status, found.moved, found.failed) == ("completed", LETTERS, 0)
-    assert len(await drain(engine, "q")) == LETTERS
+    assert len(await drain(engine, "q", expect=LETTERS)) == LETTERS

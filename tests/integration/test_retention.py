@@ -150,7 +150,7 @@ async def test_a_rebuild_after_the_journal_was_truncated_is_right_from_the_snaps
     await engine.parts.base.snapshots.run_once()
     await truncate_journal(engine)
     wipe(stack, engine)
-    assert len(await drain(engine, "q", patience_ms=500)) == 10
+    assert len(await drain(engine, "q", expect=10)) == 10
     assert "journal_gaps_total" not in engine.counts() and engine.alarms() == []
 
 
@@ -164,7 +164,7 @@ async def test_a_journal_truncated_beyond_the_snapshots_is_told_and_loses_no_mes
     await truncate_journal(engine)
     wipe(stack, engine)
     # What was acked after the snapshots comes again; nothing is missing.
-    assert len(await drain(engine, "q", patience_ms=500)) == 30
+    assert len(await drain(engine, "q", expect=30)) == 30
     assert engine.counts()["journal_gaps_total"] >= 1
     assert "journal_gap" in {alarm.kind for alarm in engine.alarms()}
     assert any("records after the snapshots were deleted" in r.getMessage() for r in caplog.records)
@@ -264,7 +264,7 @@ async def test_a_broker_that_knows_less_for_a_while_renews_no_queue(engine: Engi
     monkeypatch.setattr(log, "partition_count", partition_count)
     assert not await engine.parts.administration.topic_guard.check(queue)
     assert engine.catalog.queues["q"].incarnation == queue.incarnation
-    assert len(await drain(engine, "q")) == 20
+    assert len(await drain(engine, "q", expect=20)) == 20
 
 
 async def test_a_queue_over_a_topic_that_was_truncated_before_has_lost_nothing(engine: Engine) -> None:
@@ -274,5 +274,5 @@ async def test_a_queue_over_a_topic_that_was_truncated_before_has_lost_nothing(e
         await log.append(name, 0, b"%d" % n)
     await log.delete_records({(name, 0): 6})
     await engine.create_queue(BY, "q", QueueSettings(partitions=1))
-    assert await drain(engine, "q", patience_ms=500) == ["6", "7", "8", "9"]
+    assert await drain(engine, "q", expect=4) == ["6", "7", "8", "9"]
     assert "lost_to_retention_total" not in engine.counts()

@@ -163,7 +163,7 @@ async def a_creation(other: Engine, start: Start, make_engine: MakeEngine, stack
     one.wake()
     assert isinstance(await outcome(task), QueueInUse)
     assert (await other.get_queue(BY, "q")).lease_ms == 9_000
-    assert sorted(await drain(other, "q")) == list("abc")
+    assert sorted(await drain(other, "q", expect=3)) == list("abc")
     await same_everywhere(make_engine, other)
 
 
@@ -176,7 +176,7 @@ async def a_deletion(other: Engine, start: Start, make_engine: MakeEngine, stack
     one.wake()
     assert isinstance(await outcome(task), QueueInUse)
     await asyncio.sleep(0.3)
-    assert sorted(await drain(other, "q")) == list("abc")
+    assert sorted(await drain(other, "q", expect=3)) == list("abc")
     await same_everywhere(make_engine, other)
 
 
@@ -231,7 +231,7 @@ async def nothing_is_forgotten(other: Engine, stack: Services, left: dict[str, i
             assert mine == scratch[(unit.incarnation, unit.partition)].snapshot(unit.incarnation, unit.partition, 0)
     wipe(stack, other)
     for name, count in left.items():
-        assert len(await drain(other, name, patience_ms=4_000)) == count, name
+        assert len(await drain(other, name, expect=count, patience_ms=1_000)) == count, name
 
 
 async def a_position(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
@@ -339,7 +339,7 @@ async def a_move(other: Engine, start: Start, make_engine: MakeEngine, stack: Se
     one.wake()
     await outcome(task)
     await asyncio.sleep(0.5)
-    assert await drain(other, "dlq", patience_ms=1_000) == ["m"]
+    assert await drain(other, "dlq", expect=1, patience_ms=1_000) == ["m"]
     assert await receive(other, "q") == []
 
 
@@ -363,7 +363,7 @@ async def a_redrive(other: Engine, start: Start, make_engine: MakeEngine, stack:
     await outcome(task)
     await asyncio.sleep(1)
     assert await completed()
-    assert sorted(await drain(other, "q", patience_ms=1_000)) == [str(n) for n in range(10)]
+    assert sorted(await drain(other, "q", expect=10, patience_ms=1_000)) == [str(n) for n in range(10)]
     assert await drain(other, "dlq", patience_ms=500) == []
 
 

@@ -322,7 +322,7 @@ async def test_receives_do_not_fill_the_journal_while_nothing_can_be_read(once: 
     assert await entries(once) - before < 60 and refused > 0
     reads.fails = nothing
     await asyncio.sleep(1.1)
-    assert len(await drain(once, "q", patience_ms=2000)) == 500
+    assert len(await drain(once, "q", expect=500)) == 500
 
 
 async def test_redis_that_is_away_is_told_when_it_is_back(once: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
