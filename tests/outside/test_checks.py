@@ -4,12 +4,13 @@ services.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.outside import weather
+from tests.outside import matrix, weather
 from tests.outside.book import Book, body_of, read, token_of
 from tests.outside.judge import CHECKS, judge, printed
 from tests.outside.planted import BENT, BROKEN, Plant, clean
@@ -49,6 +50,17 @@ def test_a_report_says_what_was_broken_and_the_table_counts_it() -> None:
     assert "BROKEN lost" in printed(bad)
     assert "| 0 |" in table([good])
     assert "lost 1" in table([good, bad])
+
+
+def test_a_matrix_repeats_no_run_and_tells_what_broke(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert matrix.numbers("1-3,7") == [1, 2, 3, 7]
+    asked = ["--seeds", "7", "--workers", "2", "--load", "0", "--folder", str(tmp_path)]
+    told = {"seed": 7, "workers": 2, "load": 0, "seconds": 60, "struck": ["kill kafka"], "load_average": [1.0]}
+    report = tmp_path / "seed-7-workers-2-load-0.json"
+    report.write_text(json.dumps(told | judge(clean().rows)))
+    assert matrix.main(asked) == 0 and "| 0 |" in capfd.readouterr().out
+    report.write_text(json.dumps(told | judge(clean().send("q", "z", 10).rows)))
+    assert matrix.main(asked) == 1 and "lost 1" in capfd.readouterr().out
 
 
 def test_a_book_is_read_as_it_was_written(tmp_path: Path) -> None:
