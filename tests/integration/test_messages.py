@@ -26,6 +26,7 @@ from schemas.records import Attribute, RedrivePolicy
 from state.errors import StateUnavailable
 from state.replies import Probed, Received
 from state.wake import Wake
+from tests.busy import Turns
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, receive, send
 
@@ -58,48 +59,50 @@ async def test_a_long_poll_wakes_within_30_ms_p99(make_engine: MakeEngine) -> No
     await sender.create_queue(BY, "q", QueueSettings())
     for worker in (sender, receiver):
         waits = []
-        for number in range(200):
-            waiter = asyncio.create_task(receive(worker, "q", wait_ms=5000))
-            await asyncio.sleep(0.01)
-            await send(sender, "q", str(number))
-            sent = time.perf_counter()
-            got = await waiter
-            waits.append(max(0.0, time.perf_counter() - sent))
-            await ack(worker, "q", got)
+        async with Turns() as turns:
+            for number in range(200):
+                waiter = asyncio.create_task(receive(worker, "q", wait_ms=5000))
+                await asyncio.sleep(0.01)
+                await send(sender, "q", str(number))
+                sent = time.perf_counter()
+                got = await waiter
+                waits.append(max(0.0, time.perf_counter() - sent))
+                await ack(worker, "q", got)
         p99 = sorted(waits)[197]
         print(f"wake-up {'same' if worker is sender else 'other'} worker: p50 {sorted(waits)[100] * 1000:.1f} ms p99 {p99 * 1000:.1f} ms")
-        assert p99 < 0.03
+        assert p99 < 0.03 + turns.slack_s()
 
 
 @pytest.mark.parametrize("how", ["delay", "lapse", "release", "extend to nothing"])
 async def test_a_message_comes_on_time_and_never_early(engine: Engine, how: str) -> None:
     await engine.create_queue(BY, "q", QueueSettings())
     late = []
-    for number in range(10):
-        due_ms = 150 + 20 * number
-        if how == "delay":
-            (sent,) = await send(engine, "q", "m", delay_ms=due_ms)
-            due_at = sent.sent_at_ms + due_ms
-        else:
-            await send(engine, "q", "m")
-            (first,) = await receive(engine, "q", lease_ms=due_ms if how == "lapse" else 30_000)
-            due_at = first.next_visible_at_ms
-            if how == "release":
-                (result,) = await engine.release(BY, "q", [first.handle], due_ms)
-                assert result.status == "ok" and result.next_visible_at_ms
-                due_at = result.next_visible_at_ms
-            elif how == "extend to nothing":
-                waiter = asyncio.create_task(receive(engine, "q", wait_ms=3000))
-                await asyncio.sleep(0.02)
-                (result,) = await engine.extend(BY, "q", [ExtendEntry(first.handle, 0)])
-                assert result.next_visible_at_ms
-                due_at = result.next_visible_at_ms
-        got = await (waiter if how == "extend to nothing" else receive(engine, "q", wait_ms=3000, lease_ms=30_000))
-        late.append(got[0].next_visible_at_ms - 30_000 - due_at)
-        await ack(engine, "q", got)
+    async with Turns() as turns:
+        for number in range(10):
+            due_ms = 150 + 20 * number
+            if how == "delay":
+                (sent,) = await send(engine, "q", "m", delay_ms=due_ms)
+                due_at = sent.sent_at_ms + due_ms
+            else:
+                await send(engine, "q", "m")
+                (first,) = await receive(engine, "q", lease_ms=due_ms if how == "lapse" else 30_000)
+                due_at = first.next_visible_at_ms
+                if how == "release":
+                    (result,) = await engine.release(BY, "q", [first.handle], due_ms)
+                    assert result.status == "ok" and result.next_visible_at_ms
+                    due_at = result.next_visible_at_ms
+                elif how == "extend to nothing":
+                    waiter = asyncio.create_task(receive(engine, "q", wait_ms=3000))
+                    await asyncio.sleep(0.02)
+                    (result,) = await engine.extend(BY, "q", [ExtendEntry(first.handle, 0)])
+                    assert result.next_visible_at_ms
+                    due_at = result.next_visible_at_ms
+            got = await (waiter if how == "extend to nothing" else receive(engine, "q", wait_ms=3000, lease_ms=30_000))
+            late.append(got[0].next_visible_at_ms - 30_000 - due_at)
+            await ack(engine, "q", got)
     print(f"{how}: late by {min(late)} to {max(late)} ms")
     assert min(late) >= 0, "came early"
-    assert max(late) <= 50
+    assert max(late) <= 50 + turns.slack_s() * 1000
 
 
 async def test_a_lapsed_lease_is_delivered_again_with_a_new_handle_and_count(engine: Engine) -> None:
