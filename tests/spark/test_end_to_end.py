@@ -168,7 +168,7 @@ def test_the_page_says_what_the_client_counted(story: Story, folder: Path, chrom
     chromium.open(address)
 
     tiles = chromium.value(TILES)
-    assert (tiles["received"], tiles["acknowledged"], tiles["died"], tiles["redriven"]) == (str(received), str(acked), "7", "7")
+    assert (tiles["received"], tiles["acknowledged"], tiles["dead-lettered"], tiles["redriven"]) == (str(received), str(acked), "7", "7")
     assert tiles["not settled at the end"] == "1" and [value for name, value in tiles.items() if name.startswith("sent")] == [str(sent)]
     assert (chromium.requests, chromium.complaints) == ([address], [])
     assert "document.title" in chromium.value("document.querySelector('#dead_letters').textContent")
