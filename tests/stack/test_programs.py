@@ -76,7 +76,7 @@ def test_a_reserved_port_is_kept_from_others_but_shared_with_workers() -> None:
 
     with reserve("127.0.0.1", port):
         assert not is_free("127.0.0.1", port)
-        with pytest.raises(StackError, match=f"port {port} of 127.0.0.1 is taken"):
+        with pytest.raises(StackError, match=f"port {port} of 127.0.0.1 is in use or not permitted"):
             reserve("127.0.0.1", port)
         with reuse_port_socket("127.0.0.1", port) as worker:
             worker.listen()

@@ -110,7 +110,7 @@ def test_a_taken_port_is_refused_in_one_line(up: Up, leaseway_up: StartUp) -> No
 
     assert second.wait_end() == 2
     assert len(second.lines) == 1
-    assert f"port {up.port} of 127.0.0.1 is taken" in second.text
+    assert f"port {up.port} of 127.0.0.1 is in use or not permitted" in second.text
 
 
 def test_up_survives_its_own_kill_and_stops_cleanly(leaseway_up: StartUp, tmp_path: Path) -> None:
