@@ -24,13 +24,12 @@ from engine.errors import EngineError, NotAllowedOnQueue, TaskEnded, TaskNotFoun
 from engine.log import Log
 from engine.move.mover import Held, Mover, Outcome
 from engine.move.progress import Moved, Progress
-from engine.move.selection import Offsets, chosen_offsets, left_of, next_chosen
+from engine.move.selection import Offsets, beyond_key, chosen_offsets, left_of, next_chosen
 from engine.rules.ids import Ids
 from engine.rules.limits import A_DEAD_LETTER_QUEUE, check_asked, check_filter
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from engine.runtime.failpoints import reached
-from engine.window.entry import move_key_of
 from engine.window.window import MOVER_LEASE_MS, Window
 from schemas.filters import Filter, matches
 from schemas.records import Message, TaskRecord
@@ -82,6 +81,7 @@ class Tasks:
         self._background = Background()
         self._runner: asyncio.Task[None] | None = None
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._reread: set[str] = set()  # tasks that have asked the journal again in this slice
         self._kick = asyncio.Event()
 
     async def start(self) -> None:
@@ -250,6 +250,7 @@ class Tasks:
         """
         loop = asyncio.get_running_loop()
         began, before = loop.time(), task
+        self._reread.discard(task.id)
         while loop.time() - began < SAVE_S and not self._cancelled(task.id):
             queue = self._catalog.queues.get(task.source)
             if queue is None or queue.incarnation != task.source_incarnation:
@@ -313,8 +314,12 @@ class Tasks:
             may_go = record.offset < end and next_chosen(task.chosen, partition, record.offset, end) == record.offset
             if may_go and matches(task.filter, message.attributes):
                 dead_letters[record.offset] = (message, record.timestamp_ms)
-        done, failed, held = await self._move(task, queue, partition, dead_letters)
+        done, failed, settled, held = await self._move(task, queue, partition, dead_letters)
         moved |= done
+        if not settled <= moved and task.id not in self._reread:
+            # A runner before us that was paused may have settled it since we read.
+            self._reread.add(task.id)
+            moved |= (await self._progress.moved_beyond(queue, task))[partition]
         nexts = list(task.next_offsets)
         after = end if chunk.at_end else next_chosen(task.chosen, partition, chunk.next_offset, end)
         nexts[partition] = held if held is not None else after
@@ -329,9 +334,9 @@ class Tasks:
 
     async def _move(
         self, task: TaskRecord, queue: Queue, partition: int, dead_letters: dict[int, tuple[Message, int]]
-    ) -> tuple[set[int], set[int], int | None]:
-        """(moved, failed, first offset that must wait: held by a lost claim or mover, or only a
-        load can tell whether it repeats another).
+    ) -> tuple[set[int], set[int], set[int], int | None]:
+        """(moved, failed, settled before, first offset that must wait: held by a lost claim or
+        mover, or only a load can tell whether it repeats another).
 
         Settled dead letters are neither moved nor failed; leased ones have failed.
         """
@@ -340,10 +345,11 @@ class Tasks:
         targets = {offset: self._target(task, message) for offset, (message, _) in dead_letters.items()}
         ready = [offset for offset, target in targets.items() if target is not None]
         failed, waits = set(targets) - set(ready), set[int]()
+        settled = set[int]()
         if not ready:
-            return set(), failed, None
+            return set(), failed, settled, None
         states = await self._window.call(queue, lambda g: store.states(unit, g, tag.id, ready))
-        wanted = [(offset, b"", _beyond_key(queue, dead_letters[offset][0])) for offset in ready]
+        wanted = [(offset, b"", beyond_key(queue, dead_letters[offset][0])) for offset in ready]
         claimed = await self._window.call(queue, lambda g: store.claim(unit, g, tag.id, wanted, claim_ms=MOVER_LEASE_MS))
         reached("redrive.claimed")
         moves = {}
@@ -358,10 +364,13 @@ class Tasks:
                 waits.add(offset)  # of a lost claim, or the window will have it soon
             elif word == "busy":
                 failed.add(offset)
+            elif word == "settled":
+                settled.add(offset)
         outcomes = await self._outcomes(moves, in_turn=queue.record.fifo)
         failed |= {offset for offset, outcome in outcomes.items() if outcome is Outcome.FAILED}
         waits |= {offset for offset, outcome in outcomes.items() if outcome is Outcome.LATER}
-        return {offset for offset, outcome in outcomes.items() if outcome is Outcome.MOVED}, failed, min(waits, default=None)
+        moved = {offset for offset, outcome in outcomes.items() if outcome is Outcome.MOVED}
+        return moved, failed, settled, min(waits, default=None)
 
     @staticmethod
     async def _outcomes(moves: dict[int, Coroutine[Any, Any, Outcome]], *, in_turn: bool) -> dict[int, Outcome]:
@@ -386,11 +395,3 @@ class Tasks:
         if task.destination:
             return self._catalog.queues.get(task.destination)
         return self._catalog.queues.get(message.origin.original_queue) if message.origin is not None else None
-
-
-def _beyond_key(queue: Queue, message: Message) -> str:
-    """The key by which a dead letter may be claimed beyond the window; FIFO dead letters go in
-    order, so from the window.
-    """
-    origin = message.origin
-    return "" if origin is None or queue.record.fifo else move_key_of(origin.from_id, origin.from_tag)

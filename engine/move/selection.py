@@ -1,4 +1,5 @@
-"""Which dead letters a redrive task may move when it was given ids: their offsets, by partition.
+"""Which dead letters a redrive task may move: by partition, the offsets of the ids it was given;
+and by which key one may be claimed.
 
 Neighbours: `redrive.py` walks them, `schemas/identity.py` reads ids. Must not know how a dead
 letter is moved.
@@ -13,7 +14,9 @@ from collections.abc import Sequence
 from engine.errors import InvalidValue
 from engine.rules.limits import check_asked
 from engine.rules.queue import Queue
+from engine.window.entry import move_key_of
 from schemas.identity import BadIdentity, MessageId
+from schemas.records import Message
 
 Offsets = list[list[int]]  # by partition, ascending
 
@@ -63,3 +66,11 @@ def _address(text: str, secret: bytes) -> MessageId | None:
         return MessageId.parse(text, secret)
     except BadIdentity:
         return None
+
+
+def beyond_key(queue: Queue, message: Message) -> str:
+    """The key by which a dead letter may be claimed beyond the window; FIFO dead letters go in
+    order, so from the window.
+    """
+    origin = message.origin
+    return "" if origin is None or queue.record.fifo else move_key_of(origin.from_id, origin.from_tag)

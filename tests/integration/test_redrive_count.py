@@ -10,9 +10,10 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import LogUnavailable
+from engine.rules.queue import Queue
 from engine.runtime.failpoints import arm, disarm
 from engine.shapes import QueueSettings, SendEntry, TaskInfo
-from schemas.records import RedrivePolicy
+from schemas.records import RedrivePolicy, TaskRecord
 from schemas.vocabulary import TaskStatus
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, eventually, receive
@@ -87,6 +88,25 @@ async def test_another_worker_takes_the_count_over_also_when_redis_was_lost(make
     wipe(stack, engine)
     found = await ended(other, task.id)
     assert (found.moved, found.failed) == (LETTERS, 0)
+
+
+async def test_what_a_paused_runner_settles_after_its_successor_has_read_the_journal_counts(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await with_letters(engine)
+    progress = engine.parts.administration.tasks._progress
+    read, reads = progress.moved_beyond, 0
+
+    async def too_early(queue: Queue, task: TaskRecord) -> list[set[int]]:
+        nonlocal reads
+        reads += 1
+        # The second runner reads before the first one has settled what it was about to.
+        return [set() for _ in task.next_offsets] if reads == 2 else await read(queue, task)
+
+    monkeypatch.setattr(progress, "moved_beyond", too_early)
+    arm("move.after_settle=raise*1")
+    found = await ended(engine, (await engine.redrive(BY, "dlq", None, None, 300)).id)
+    assert (found.moved, found.failed) == (LETTERS, 0) and reads >= 3
 
 
 async def test_a_kafka_that_is_away_for_a_while_makes_no_letter_fail(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
