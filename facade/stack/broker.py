@@ -52,7 +52,7 @@ def program(folder: Path, identity: Identity, environment: dict[str, str]) -> Pr
     if gone := kafka_gone(folder):
         raise StackError(gone)
     java = [find_java(), *JVM_FLAGS]
-    if (archive := class_archive()).exists():
+    if (archive := class_archive(java[0])).exists():
         java.append(f"-XX:SharedArchiveFile={archive}")
     java += [f"-Dleaseway.logs={folder / 'logs'}", f"-Dlog4j2.configurationFile={LOG_SETTINGS}"]
     java += ["-cp", broker_class_path()]
@@ -72,12 +72,12 @@ def program(folder: Path, identity: Identity, environment: dict[str, str]) -> Pr
     )
 
 
-def class_archive() -> Path:
-    """Where the class archive is, or would be: each Java and each set of jars has one of its own.
-    Raises StackError when Java is missing.
+def class_archive(java: str) -> Path:
+    """Where the class archive is, or would be: each Java and each set of jars has one of its
+    own.
     """
-    java, jars = Path(find_java()).resolve(), jars_folder() / "broker"
-    parts = [java, java.stat().st_size, jars.resolve(), *sorted(jar.name for jar in jars.glob("*.jar"))]
+    real, jars = Path(java).resolve(), jars_folder() / "broker"
+    parts = [real, real.stat().st_size, jars.resolve(), *sorted(jar.name for jar in jars.glob("*.jar"))]
     return jars_folder() / f"broker-{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}.jsa"
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from facade.stack import broker
 from facade.stack.data.folder import DataFolder
 from facade.stack.processes.errors import StackError
+from facade.stack.processes.programs import find_java
 
 READY_S = 60.0
 STOP_S = 60.0
@@ -26,9 +27,9 @@ STOP_S = 60.0
 
 def make(say: Callable[[str], None]) -> None:
     """Makes the archive when it is not there: starts a broker in a folder of its own and stops it.
-    A failure is said, and harms nobody.
+    A failure is said, and harms nobody. Raises StackError when Java is missing.
     """
-    file = broker.class_archive()
+    file = broker.class_archive(find_java())
     if file.exists():
         return
     say("starting Kafka once, to make its class archive (50 MB): later starts take less time")
