@@ -18,7 +18,9 @@ from tests.clients import NotFetched
 from tests.conftest import absent
 
 # Compiling costs more than these few rows, of queries and of the JVM.
-QUICK_JVM = "-XX:TieredStopAtLevel=1"
+# With the first compiler alone the JVM keeps 48 MB for compiled code, which all these tests fill:
+# it says so in the output and compiles nothing more.
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 QUICK_SQL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
