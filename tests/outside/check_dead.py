@@ -5,6 +5,7 @@ Neighbours: `judge` calls them.
 
 from __future__ import annotations
 
+from tests.outside.carried import Claim
 from tests.outside.lanes import Lane
 from tests.outside.story import Copy, Story, told
 from tests.outside.verdict import Verdict
@@ -24,7 +25,8 @@ def undelivered(story: Story) -> Verdict:
     verdict = Verdict("no letter dies undelivered")
     for place, lane in _dead(story):
         source = lane.is_dead_of
-        needed, carried = story.lanes[source].dies_after, story.carried(source)
+        needed = story.lanes[source].dies_after
+        claims, texts = [], []
         for copy in story.at.get(place, ()):
             if not copy.gots or any(
                 act.possible for one in story.of.get((source, copy.token), ()) for act in one.changes if act.op == "kill"
@@ -34,12 +36,13 @@ def undelivered(story: Story) -> Verdict:
             sources = story.of.get((source, copy.token), [])
             seen = max((sum(got.t0 < first.t1 for got in one.gots) for one in sources), default=0)
             begin = story.sent[copy.token].first if copy.token in story.sent else 0.0
-            excuse = seen < needed and carried.explains(needed - seen, begin, first.t1)
+            claims.append(Claim(max(0, needed - seen), begin, first.t1))
             text = f"{copy.token}: letter {told(first)}, died after {first.died_after}, received {seen} of {needed} times"
-            text = (
+            texts.append(
                 f"{text} at {source} since {begin:.2f} s; receives without an answer meanwhile: {_failed(story, source, begin, first.t0)}"
             )
-            verdict.judge(seen < needed, excuse, text)
+        for claim, text, explained in zip(claims, texts, story.carried(source).explained(claims), strict=True):
+            verdict.judge(claim.missing > 0, explained, text)
     return verdict
 
 

@@ -7,6 +7,7 @@ their lane.
 from __future__ import annotations
 
 from tests.outside.book import DONE
+from tests.outside.carried import Claim
 from tests.outside.story import Copy, Got, Story, told
 from tests.outside.verdict import Verdict
 
@@ -112,7 +113,7 @@ def uncarried(story: Story) -> Verdict:
         lane = story.lane(place)
         if lane is None:
             continue
-        carried = story.carried(place)
+        claims, texts = [], []
         for copy in copies:
             if not copy.gots:
                 continue
@@ -121,10 +122,9 @@ def uncarried(story: Story) -> Verdict:
             if lane.is_dead_of and top.by == "sqs":
                 seen += sum(len(before.gots) for at in story.at if at.partition("@")[0] == lane.is_dead_of
                             for before in story.at[at] if before.token == copy.token)  # fmt: skip
-            missing = top.count - seen
             begin = story.sent[copy.token].first if copy.token in story.sent else 0.0
-            excuse = missing > 0 and carried.explains(missing, begin, top.t1)
-            verdict.judge(
-                missing > 0, excuse, f"{copy.token} ({copy.id}) at {place}: count {top.count} at {told(top)}, received {seen} times"
-            )
+            claims.append(Claim(max(0, top.count - seen), begin, top.t1))
+            texts.append(f"{copy.token} ({copy.id}) at {place}: count {top.count} at {told(top)}, received {seen} times")
+        for claim, text, explained in zip(claims, texts, story.carried(place).explained(claims), strict=True):
+            verdict.judge(claim.missing > 0, explained, text)
     return verdict

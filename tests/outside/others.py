@@ -7,11 +7,13 @@ Neighbours: `crew` hires them. It must not know faults.
 from __future__ import annotations
 
 import re
-import threading
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
 from confluent_kafka import Consumer as KafkaConsumer
+from confluent_kafka import Message as KafkaMessage
 from confluent_kafka import Producer as KafkaProducer
 
 from tests.outside import load as busy
@@ -20,6 +22,8 @@ from tests.outside.book import DONE, UNKNOWN, Book, body_of
 from tests.outside.door import Door, Letter, Trouble
 from tests.outside.native import Native
 
+# How long the reader of the log may take at the end to read what is left.
+REST_WITHIN_S = 60.0
 _TOKEN = re.compile(rb"tk-[\w.~-]+(?=\|)")
 
 
@@ -149,34 +153,52 @@ class KafkaReader(Actor):
 
     def __init__(self, book: Book, bootstrap: str, seed: str) -> None:
         super().__init__(book, "kafka/read", seed)
-        self._consumer = KafkaConsumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": f"outside-{uuid.uuid4()}",
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                "topic.metadata.refresh.interval.ms": 3000,
-                "log_level": 0,
-            }
-        )
-        self._consumer.subscribe(["^lw\\.q\\..*"])
-        self.idle = threading.Event()
+        self._settings = {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"outside-{uuid.uuid4()}",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "topic.metadata.refresh.interval.ms": 3000,
+            "log_level": 0,
+        }
+        self._consumer = KafkaConsumer(self._settings)
+        self._consumer.subscribe([r"^lw\.q\..*"])
+        self._next: dict[tuple[str, int], int] = {}
 
     def step(self) -> None:
         """Some records."""
         t0 = self.book.now()
+        self._write(t0, self._consumer.consume(500, 0.5))
+
+    def _write(self, t0: float, messages: Iterable[KafkaMessage]) -> None:
         rows = []
-        for message in self._consumer.consume(500, 0.5):
-            found = None if message.error() else _TOKEN.search(message.value() or b"")
-            if found:
-                rows.append([str(message.topic())[5:], message.partition(), message.offset(), found[0].decode()])
+        for message in messages:
+            topic, partition, offset = str(message.topic()), message.partition() or 0, message.offset()
+            if message.error() or offset is None:
+                continue
+            self._next[topic, partition] = offset + 1
+            if found := _TOKEN.search(message.value() or b""):
+                rows.append([topic[5:], partition, offset, found[0].decode()])
         if rows:
-            self.idle.clear()
             self.book.write("log", t0, rows=rows)
-        else:
-            self.idle.set()
 
     def run(self) -> None:
-        """Until stopped."""
+        """Until stopped, and until all that there was then is read.
+
+        What is left is read without a group: members may wait for each other for longer than a
+        session lasts when Kafka has stood still, and that is not what is looked at here.
+        """
         super().run()
         self._consumer.close()
+        rest = KafkaConsumer({**self._settings, "enable.partition.eof": True})
+        topics = [topic for topic in rest.list_topics(timeout=10).topics.values() if topic.topic.startswith("lw.q.")]
+        left = {(topic.topic, number) for topic in topics for number in topic.partitions}
+        rest.assign([TopicPartition(*part, self._next.get(part, OFFSET_BEGINNING)) for part in left])
+        end = self.book.now() + REST_WITHIN_S
+        while left and self.book.now() < end:
+            t0 = self.book.now()
+            messages = rest.consume(500, 0.5)
+            self._write(t0, messages)
+            ends = [message for message in messages if (error := message.error()) and error.code() == KafkaError._PARTITION_EOF]
+            left -= {(str(message.topic()), message.partition() or 0) for message in ends}
+        rest.close()

@@ -279,6 +279,19 @@ BENT: list[tuple[str, str, Callable[[], Plant]]] = [
         lambda: clean().all("q", "z", 10).fault("pause worker", 12.6, 30).add("loss", 20).got("q", "z", t0=45, count=2),
     ),
     (
+        "uncarried",
+        "two counts that nobody saw: what the first receive without an answer explains too must be left to the second",
+        lambda: (
+            clean()
+            .send("q", "y", 10)
+            .send("q", "z", 10)
+            .add("receive", 11, place="q", by="native", outcome="unknown", max=1, wait=0, lease=2, got=[], status=0)
+            .add("receive", 14, place="q", by="native", outcome="unknown", max=1, wait=0, lease=2, got=[], status=0)
+            .got("q", "y", t0=16, count=2)
+            .got("q", "z", t0=13.5, count=2)
+        ),
+    ),
+    (
         "leases",
         "leased just before the loss",
         lambda: clean().send("q", "z", 10).got("q", "z", t0=11).add("loss", 11.5).got("q", "z", t0=13),

@@ -93,7 +93,6 @@ def _end(up: Up, book: Book, crew: Crew) -> None:
     stage.wait_rest(book, up.port, 75)
     stage.drain(book, up.port)
     if crew.reader:
-        crew.reader.idle.wait(30)
         _stop([crew.reader])
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.outside.book import BROKEN, DONE, REFUSED, UNKNOWN, UNREACHED, Entry
+from tests.outside.carried import Carried
 from tests.outside.lanes import Lane
 
 # docs/explanation/promises.md, "What bends": an ack, lease or count is forgotten by a loss of Redis
@@ -20,8 +21,6 @@ from tests.outside.lanes import Lane
 LOSS_S, LOSS_LOADED_S, HEALED_S = 1.0, 5.0, 8.0
 # From that load average on (two cores), whoever made it, the bounds are those of a loaded machine.
 LOADED = 10
-# How soon a worker may be expected to notice that a client has gone.
-UNNOTICED_S = 1.0
 NOT_DONE = (REFUSED, UNREACHED, "stale", "lapsed")
 
 
@@ -117,24 +116,6 @@ class Fault:
     name: str
     begin: float
     end: float = float("inf")
-
-
-class Carried:
-    """Deliveries that may have been in answers nobody has: each such receive explains as many as it
-    asked for, no more.
-    """
-
-    def __init__(self, rows: list[Entry]) -> None:
-        self._left = [[row["t0"], row["t1"] + UNNOTICED_S, row["max"]] for row in rows]
-
-    def explains(self, missing: int, begin: float, end: float) -> bool:
-        """Whether `missing` deliveries of one message between two times may have been there; what
-        explains them is used up.
-        """
-        rows = [row for row in self._left if row[0] < end and row[1] > begin and row[2] > 0][:missing]
-        for row in rows:
-            row[2] -= 1
-        return len(rows) >= missing
 
 
 class Story:
