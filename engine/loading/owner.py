@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Protocol
 
 from engine.errors import LogUnavailable, Unavailable
@@ -97,6 +98,7 @@ class UnitOwner:
         self._looked_at_all = 0.0
         self._looking: dict[str, asyncio.Task[bool]] = {}
         self._loads: dict[Unit, asyncio.Task[None]] = {}
+        self._drains: dict[Unit, asyncio.Task[None]] = {}
         self._lag = LagReporter(parts.prefix, parts.log, parts.store, parts.catalog)
         self._background = Background()
         jobs: dict[str, tuple[Callable[[], Awaitable[None]], float]] = {
@@ -115,7 +117,7 @@ class UnitOwner:
     async def stop(self) -> None:
         """Drains what is owned and gives it up."""
         await asyncio.gather(*(service.stop() for service in self._services))
-        await cancel_all(*self._loads.values(), *self._looking.values())
+        await cancel_all(*self._loads.values(), *self._drains.values(), *self._looking.values())
         for loader in list(self.owned.values()):
             with contextlib.suppress(StateError, Unavailable):
                 while await loader.outbox.drain():
@@ -202,7 +204,13 @@ class UnitOwner:
                 idle.append(unit)
             elif self._ask_again.get(unit, 0) <= now:
                 wanted.append(unit)
-        await asyncio.gather(*(self._own(unit, now) for unit in wanted), *(self._give_up(unit) for unit in idle))
+        for unit in idle:
+            loader = self.owned.get(unit)
+            if loader is None:
+                self._forget(unit)
+            else:
+                self._start_drain(loader, partial(self._give_up, loader))
+        await asyncio.gather(*(self._own(unit, now) for unit in wanted))
 
     async def _own(self, unit: Unit, now: float) -> None:
         lease_ms = REBUILD_LEASE_MS if self._rebuilder.holds(unit) else LEASE_MS
@@ -221,13 +229,11 @@ class UnitOwner:
         if owned.generation is None:
             self._rebuilder.recover_soon(queue)
 
-    async def _give_up(self, unit: Unit) -> None:
-        loader = self.owned.get(unit)
-        if loader is not None:
-            with contextlib.suppress(Fenced):
-                if await loader.outbox.drain() or not await self._store.disown(unit, loader.epoch):
-                    return
-        self._forget(unit)
+    async def _give_up(self, loader: Loader) -> None:
+        with contextlib.suppress(Fenced):
+            if await loader.outbox.drain() or not await self._store.disown(loader.unit, loader.epoch):
+                return
+        self._forget(loader.unit)
 
     def _forget(self, unit: Unit) -> None:
         self._drop(unit)
@@ -247,12 +253,19 @@ class UnitOwner:
         The rest (another worker may have traffic on them) every QUIET_DRAIN_S.
         """
         now = asyncio.get_running_loop().time()
-        due = []
         for loader in self.owned.values():
             if loader.drained_at < self._used.get(loader.unit, 0) + DRAIN_S or now - loader.drained_at > QUIET_DRAIN_S:
                 loader.drained_at = now
-                due.append(loader)
-        await asyncio.gather(*(self._guard(loader, loader.outbox.drain) for loader in due))
+                self._start_drain(loader, loader.outbox.drain)
+
+    def _start_drain(self, loader: Loader, work: Callable[[], Awaitable[object]]) -> None:
+        """Drains a unit beside the rhythm, unless that is under way: an append may take ten
+        seconds, and the other units don't wait for it.
+        """
+        unit = loader.unit
+        if unit not in self._drains:
+            task = self._drains[unit] = self._background.start(self._guard(loader, work), "drain")
+            task.add_done_callback(lambda _: self._drains.pop(unit, None))
 
     async def _guard(self, loader: Loader, work: Callable[[], Awaitable[object]]) -> None:
         """Runs work of a loader; one that is fenced is no longer ours.

@@ -30,9 +30,10 @@ logger = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
 LOOK_S = 0.25
-# How long all looks must agree. A broker that starts knows less for a while: it names no topics
-# yet, or answers with the end that it had written down before it was killed.
-CONFIRM_S = {"another": 0.5, "missing": 3.0, "short": 20.0}
+# How many looks must agree, LOOK_S apart at least. A broker that starts knows less for a while: it
+# names no topics yet, or answers with the end that it had written down before it was killed. Looks
+# and not seconds: while Kafka stands still one look may take half a minute.
+LOOKS = {"another": 3, "missing": 13, "short": 81}
 
 
 class TopicGuard:
@@ -72,17 +73,15 @@ class TopicGuard:
         """Renews the queue if its topic is surely missing, or another than its window has seen;
         whether it did. Raises EngineError.
 
-        A renewal delivers all of the topic again, so every look for a while must say the same
-        (CONFIRM_S).
+        A renewal delivers all of the topic again, so all LOOKS must say the same.
         """
-        loop = asyncio.get_running_loop()
-        began, fault = loop.time(), await self._fault(queue)
-        while fault is not None and loop.time() - began < CONFIRM_S[fault]:
+        fault = await self._fault(queue)
+        if fault is None:
+            return False
+        for _ in range(LOOKS[fault] - 1):
             await asyncio.sleep(LOOK_S)
             if await self._fault(queue) != fault:
                 return False
-        if fault is None:
-            return False
         async with self._catalog.change(queue.name) as change:
             now = self._catalog.by_incarnation.get(queue.incarnation)
             if now is None or await self._fault(now) != fault:
@@ -103,10 +102,11 @@ class TopicGuard:
             return "another"
         if count != len(parts):
             return "short"
+        # What the window has seen comes first: senders append and load meanwhile.
+        seen = await self._seen(queue)
         ends = await log.end_offsets(parts)
         if any(part not in ends for part in parts):
             return None
-        seen = await self._seen(queue)
         return "short" if any(ends[part] < seen[p] for p, part in enumerate(parts)) else None
 
     async def _seen(self, queue: Queue) -> list[int]:

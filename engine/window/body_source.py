@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from engine.log import Log, Record
+from engine.rules.placement import with_priority
 from engine.rules.queue import Queue
 from engine.window.body_cache import BodyCache, CachedBody
 from engine.window.retention import Retention
@@ -69,7 +70,7 @@ class BodySource:
                 found.append(Found(decode_message(record.value, record.headers), record.timestamp_ms))
             else:
                 found.append(None)
-        return found
+        return _with_priorities(queue, partition, found) if queue.record.priority else found
 
     async def read(
         self, queue: Queue, tag: TagRecord, partition: int, missing: Sequence[tuple[int, int]]
@@ -84,3 +85,7 @@ class BodySource:
         over = await self._retention.gone(queue, partition, absent)
         await self._retention.expire(queue, tag, partition, [pair for pair in missing if pair[0] in over])
         return records, over
+
+
+def _with_priorities(queue: Queue, partition: int, found: Sequence[Found | None]) -> list[Found | None]:
+    return [one and Found(with_priority(queue.record, partition, one.message), one.sent_at_ms, one.digest) for one in found]

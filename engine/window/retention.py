@@ -15,6 +15,7 @@ from engine.log import Log
 from engine.rules.fifo import group_digest
 from engine.rules.queue import Queue
 from engine.runtime.counters import Counters
+from engine.runtime.signals import Signal
 from engine.window.window import Window
 from schemas.records import TagRecord
 from schemas.vocabulary import EventKind
@@ -30,22 +31,31 @@ CLAIM_MS = 1_000
 
 
 class Retention:
-    """Ends messages that Kafka no longer has. Any number of tasks and workers may find the same."""
+    """Ends messages that Kafka no longer has. Any number of tasks and workers may find the same.
+    `suspect` hears of a topic that is shorter than what is open.
+    """
 
-    def __init__(self, log: Log, store: Store, window: Window, counters: Counters) -> None:
+    def __init__(self, log: Log, store: Store, window: Window, counters: Counters, suspect: Signal[[Queue]]) -> None:
         self._log = log
         self._store = store
         self._window = window
         self._counters = counters
+        self._suspect = suspect
 
     async def gone(self, queue: Queue, partition: int, offsets: Sequence[int]) -> set[int]:
-        """Those of `offsets` that lie outside of what Kafka has now. Raises LogUnavailable."""
+        """Those of `offsets` that Kafka has deleted. Raises LogUnavailable.
+
+        One beyond the end of the log is not gone: a broker that has just started may answer with an
+        older end. If it is the topic that is another one, `suspect` finds out.
+        """
         part = (queue.topic, partition)
         low = (await self._log.start_offsets([part])).get(part)
         high = (await self._log.end_offsets([part])).get(part)
         if low is None or high is None:
             return set()  # the topic itself is away: not a matter of single messages
-        return {offset for offset in offsets if not low <= offset < high}
+        if max(offsets) >= high:
+            self._suspect(queue)
+        return {offset for offset in offsets if offset < low}
 
     async def expire(self, queue: Queue, tag: TagRecord, partition: int, held: Sequence[tuple[int, int]]) -> int:
         """Ends messages (offset, nonce) that we hold and that Kafka no longer has; returns how
