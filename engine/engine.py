@@ -8,11 +8,11 @@ verb, no logic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from engine.callers import Callers
 from engine.errors import Overloaded
 from engine.rules.limits import MAX_LONG_POLLS, check_asked, check_name
-from engine.rules.queue import Queue
 from engine.settings import EngineSettings
 from engine.shapes import (
     Alarm,
@@ -34,21 +34,20 @@ from engine.shapes import (
 )
 from engine.wiring import wire
 from schemas.filters import Filter
-from schemas.records import KeyRecord, QueueRecord, RedrivePolicy
+from schemas.records import QueueRecord, RedrivePolicy
 from schemas.vocabulary import Verb
 from state.background import Background
 
 
-class Engine:
+class Engine(Callers):
     """One per worker process."""
 
     def __init__(self, settings: EngineSettings) -> None:
         self.settings = settings
         self.parts = parts = wire(settings)
-        self.catalog = parts.base.catalog
+        super().__init__(parts)
         self.log = parts.base.log
         self.store = parts.base.store
-        self._access = parts.administration.access
         self._info = parts.administration.info
         self._queues = parts.administration.queues
         self._tags = parts.administration.tags
@@ -92,20 +91,6 @@ class Engine:
         await base.catalog.stop()
         await base.connection.stop()
         await base.log.stop()
-
-    async def _queue(self, by: Principal, verb: Verb, name: str) -> Queue:
-        queue = self._known(by, verb, name)
-        if queue is None:
-            queue = await self.catalog.queue(name)
-            self._access.authorise(by, verb, queue)
-        return queue
-
-    def _known(self, by: Principal, verb: Verb, name: str) -> Queue | None:
-        """As `_queue`, without waiting; None = this worker may not have heard of it."""
-        queue = self.catalog.queues.get(name)
-        if queue is not None:
-            self._access.authorise(by, verb, queue)
-        return queue
 
     async def _may_send_to(self, by: Principal, policy: RedrivePolicy | None) -> None:
         """A policy sends messages to its dead-letter queue, so who sets it must be allowed to."""
@@ -193,11 +178,18 @@ class Engine:
     # Tags
 
     async def create_tag(
-        self, by: Principal, queue: str, name: str, start_at_ms: int, filter: Filter | None, user_attributes: dict[str, str]
+        self,
+        by: Principal,
+        queue: str,
+        name: str,
+        start_at_ms: int,
+        filter: Filter | None,
+        user_attributes: dict[str, str],
+        read_qps: int = 0,
     ) -> tuple[TagInfo, bool]:
         """Makes a tag; (info, False) when an equal one exists. Raises TagExists, InvalidValue."""
         await self._queue(by, Verb.CREATE_TAG, queue)
-        found, tag, made = await self._tags.create(queue, name, start_at_ms, filter, user_attributes)
+        found, tag, made = await self._tags.create(queue, name, start_at_ms, filter, user_attributes, read_qps)
         return (await self._info.tags(found, [tag]))[0], made
 
     async def list_tags(self, by: Principal, queue: str) -> list[TagInfo]:
@@ -215,6 +207,8 @@ class Engine:
         MessageTooLarge, LogUnavailable.
         """
         found = self._known(by, Verb.SEND, queue) or await self._queue(by, Verb.SEND, queue)
+        if found.is_limited or found.record.owner in self.catalog.users:
+            await self._quotas.take(found, "write")
         return await self._sender.send(found, by.id, entries)
 
     async def receive(
@@ -235,6 +229,8 @@ class Engine:
         """
         found = self._known(by, Verb.RECEIVE, queue) or await self._queue(by, Verb.RECEIVE, queue)
         at = found.tag(tag)
+        if found.is_limited or found.record.owner in self.catalog.users:
+            await self._quotas.take(found, "read", at)
         if attempt is not None and found.record.fifo:
             again = await self._attempts.again(found, at, by.id, attempt, lease_ms)
             if again:
@@ -295,10 +291,13 @@ class Engine:
         filter: Filter | None,
         limit: int,
         next: str | None,
+        partition: int | None = None,
     ) -> Page:
-        """A page of messages sent in [from_ms, to_ms) with this state and these attributes."""
+        """A page of messages sent in [from_ms, to_ms) with this state and these attributes; of all
+        partitions, or of one.
+        """
         found = await self._queue(by, Verb.QUERY, queue)
-        return await self._browse.query(found, found.tag(tag), from_ms, to_ms, state, filter, limit, next)
+        return await self._browse.query(found, found.tag(tag), from_ms, to_ms, state, filter, limit, next, partition)
 
     async def delete_message(self, by: Principal, queue: str, id: str) -> None:
         await self._browse.delete(await self._queue(by, Verb.DELETE_MESSAGE, queue), id)
@@ -342,31 +341,7 @@ class Engine:
         await self.get_task(by, id)
         return task_info(await self._tasks.cancel(id))
 
-    # Keys
-
-    async def create_key(self, by: Principal, key_id: str, principal: str, admin: bool) -> tuple[str, str]:
-        self._access.authorise(by, Verb.MANAGE_KEYS)
-        return await self._access.create_key(key_id, principal, admin)
-
-    async def delete_key(self, by: Principal, key_id: str) -> None:
-        self._access.authorise(by, Verb.MANAGE_KEYS)
-        await self._access.delete_key(key_id)
-
-    async def list_keys(self, by: Principal) -> list[KeyRecord]:
-        self._access.authorise(by, Verb.MANAGE_KEYS)
-        return self._access.list_keys()
-
     # Service
-
-    def authenticate(self, key_id: str | None, secret: str | None) -> Principal:
-        """Raises NotAuthenticated."""
-        return self._access.authenticate(key_id, secret)
-
-    def authenticate_signed(self, key_id: str, fits: Callable[[str], bool]) -> Principal:
-        """Raises NotAuthenticated; `fits` says whether a secret has made the signature of a
-        request.
-        """
-        return self._access.authenticate_signed(key_id, fits)
 
     async def ready(self) -> dict[str, str]:
         """Part -> "ok", or what is wrong."""

@@ -7,7 +7,7 @@ EngineError
               TaskEnded
     Refused:  InvalidValue (MessageTooLarge), InvalidHandle, NotAllowedOnQueue
     Denied:   NotAuthenticated, NotAuthorised
-    Unavailable: LogUnavailable, StoreUnavailable, Rebuilding, Overloaded
+    Unavailable: LogUnavailable, StoreUnavailable, Rebuilding, Overloaded, QuotaExceeded
 
 Unavailable and its children may be repeated by the client after `retry_after_s`; no other error
 may.
@@ -185,6 +185,12 @@ class Rebuilding(Unavailable):
     """The state of the queue is being rebuilt from Kafka."""
 
     code = "rebuilding"
+
+
+class QuotaExceeded(Unavailable):
+    """More requests a second, or more queues, than the quota allows."""
+
+    code = "quota_exceeded"
 
 
 class Overloaded(Unavailable):

@@ -35,6 +35,12 @@ class QueueSettings(Struct, frozen=True):
     fifo: bool | None = None  # default False; can't be set later
     content_dedup: bool | None = None  # FIFO only
     dedup_scope: str | None = None  # FIFO only: queue (default) or group
+    priority: bool | None = None  # default False; 16 partitions; can't be set later
+    one_per_group: bool | None = None  # FIFO only: one message of a group is in flight at most; default False
+    dead_letter: bool | None = None  # default False; such a queue has no redrive policy; can't be set later
+    read_qps: int | None = None  # receives a second, 0-100000, 0 = no bound, default 0
+    write_qps: int | None = None  # sends a second, the same
+    default_tag_name: str | None = None  # another name of the default tag; can't be set later
     labels: dict[str, str] | None = None  # up to 50, key 1-128, value up to 256 characters
     policy: str | None = None  # up to 8192 bytes; the words of `grants`, which the engine does not read
     grants: list[Grant] | None = None  # up to 20; nobody else may do anything
@@ -56,6 +62,7 @@ class TagInfo(Struct, frozen=True):
     delayed: int
     leased: int
     stored: int
+    read_qps: int = 0
 
 
 class QueueInfo(Struct, frozen=True):
@@ -84,6 +91,12 @@ class QueueInfo(Struct, frozen=True):
     policy: str = ""
     allowed_sources: list[str] = field(default_factory=lambda: [ANY])
     purged_at_ms: int = 0
+    priority: bool = False
+    one_per_group: bool = False
+    dead_letter: bool = False
+    default_tag_name: str = ""
+    read_qps: int = 0
+    write_qps: int = 0
 
 
 class SendEntry(Struct, frozen=True, gc=False):
@@ -96,6 +109,7 @@ class SendEntry(Struct, frozen=True, gc=False):
     body_is_text: bool = True
     group: str | None = None  # needed in a FIFO queue
     dedup_id: str | None = None  # needed in a FIFO queue without content_dedup, refused in others
+    priority: int | None = None  # 1 to 16, default 8; means something in a queue with priority only
 
 
 class Sent(Struct, frozen=True, gc=False):
@@ -124,6 +138,7 @@ class Delivery(Struct, frozen=True, gc=False):
     sequence_number: str = ""  # FIFO only
     body_md5: str = ""  # hex; "" = this worker does not know it
     repeated: bool = False  # an answer before this one carried it
+    received_at_ms: int = 0  # when it was leased, 0 = not known
 
 
 class EntryResult(Struct, frozen=True, gc=False):
@@ -186,6 +201,26 @@ class Principal(Struct, frozen=True, gc=False):
 
     id: str
     admin: bool = False
+
+
+class UserInfo(Struct, frozen=True):
+    """What is known of a user: contacts, and quotas over all their queues; 0 = no bound."""
+
+    name: str
+    display_name: str
+    email: str
+    phone: str
+    read_qps: int
+    write_qps: int
+    queues: int
+
+
+class UserUse(Struct, frozen=True):
+    """How many queues a user has, and the sums of their quotas."""
+
+    queues: int
+    read_qps: int
+    write_qps: int
 
 
 class TaskInfo(Struct, frozen=True):

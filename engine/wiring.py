@@ -22,11 +22,14 @@ from engine.move.progress import Progress
 from engine.move.redrive import Tasks
 from engine.queues.access import Access
 from engine.queues.alarms import AlarmMonitor
+from engine.queues.grants import Grants
 from engine.queues.info import Info
 from engine.queues.queues import Queues
+from engine.queues.quotas import Quotas
 from engine.queues.tags import Tags
 from engine.queues.topic_loss import TopicGuard
 from engine.queues.topics import QueueTopics
+from engine.queues.users import Users
 from engine.receive.attempts import Attempts
 from engine.receive.browse import Browse
 from engine.receive.deliveries import Deliveries
@@ -55,6 +58,7 @@ from engine.window.topic_retention import TopicRetention
 from engine.window.window import Window
 from engine.window.write_through import WriteThrough
 from schemas.records import TagRecord
+from state.allotments import Allotments
 from state.background import Background
 from state.connection import Connection
 from state.keys import Unit
@@ -136,7 +140,7 @@ def _wire_units(settings: EngineSettings, base: Base) -> Units:
     activity, wait_lists = Activity(), WaitLists()
     bodies = BodyCache(settings.kept_bytes)
     window = Window(catalog, base.rebuilder)
-    retention = Retention(log, store, window, counters)
+    retention = Retention(log, store, window, counters, suspect)
     topic_retention = TopicRetention(log, catalog)
     bounds = Bounds(settings.window_messages, settings.window_bytes)
     loading = Loading(settings.topic_prefix, bounds, log, store, catalog, retention, topic_retention, counters, receivable)
@@ -214,6 +218,9 @@ class Administration:
     """What the verbs of queues, tags, keys and tasks are made of."""
 
     access: Access
+    grants: Grants
+    quotas: Quotas
+    users: Users
     info: Info
     queues: Queues
     tags: Tags
@@ -244,8 +251,13 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
     )
     units.suspect.connect(topic_guard.suspect)
     base.queue_gone.connect(alarm_monitor.forget_queue)
+    quotas = Quotas(Allotments(base.connection, prefix), catalog)
+    base.queue_gone.connect(quotas.forget_queue)
     return Administration(
         access=Access(settings, catalog),
+        grants=Grants(catalog, queues),
+        quotas=quotas,
+        users=Users(catalog),
         info=info,
         queues=queues,
         tags=Tags(prefix, log, store, catalog, window, queues),

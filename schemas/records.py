@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from schemas.filters import Filter
+from schemas.vocabulary import DEFAULT_PRIORITY
 
 
 class Attribute(Struct, frozen=True):
@@ -59,7 +60,7 @@ class Message(Struct, frozen=True):
     batch: BatchMark | None = None
     group: str | None = None
     dedup_id: str | None = None
-    priority: int = 8
+    priority: int = DEFAULT_PRIORITY
     body_is_text: bool = True
 
 
@@ -98,6 +99,7 @@ class TagRecord(Struct, frozen=True):
     start_offsets: list[int]
     filter: Filter | None = None
     user_attributes: dict[str, str] = {}
+    read_qps: int = 0
 
 
 class RedrivePolicy(Struct, frozen=True):
@@ -111,12 +113,14 @@ class RedrivePolicy(Struct, frozen=True):
 
 class Grant(Struct, frozen=True):
     """What `principals` may do, or must not. "*" among the principals = anybody but owner and
-    administrators, who need no grant.
+    administrators, who need no grant. With a `level` it is that which they may, and `verbs` is
+    empty.
     """
 
     allow: bool
     principals: list[str]
     verbs: list[str]
+    level: str = ""
 
 
 class QueueRecord(Struct, frozen=True):
@@ -151,6 +155,12 @@ class QueueRecord(Struct, frozen=True):
     content_dedup: bool = False
     dedup_scope: str = "queue"
     topic_id: str = ""
+    priority: bool = False
+    one_per_group: bool = False
+    dead_letter: bool = False
+    default_tag_name: str = ""
+    read_qps: int = 0
+    write_qps: int = 0
 
 
 class KeyRecord(Struct, frozen=True):
@@ -161,6 +171,21 @@ class KeyRecord(Struct, frozen=True):
     principal: str
     admin: bool
     created_at_ms: int
+
+
+class UserRecord(Struct, frozen=True):
+    """The value of a control record with key `user/<name>`: a principal's contacts and quotas, 0 =
+    no bound.
+    """
+
+    name: str
+    modified_at_ms: int
+    display_name: str = ""
+    email: str = ""
+    phone: str = ""
+    read_qps: int = 0
+    write_qps: int = 0
+    queues: int = 0
 
 
 class TaskRecord(Struct, frozen=True):

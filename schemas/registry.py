@@ -21,6 +21,8 @@ _IDS = {
     "generation.1": 6,
     "snapshot.1": 7,
     "position.1": 8,
+    "queue.2": 9,
+    "user.1": 10,
 }
 
 

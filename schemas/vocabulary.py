@@ -23,6 +23,8 @@ LOG_TIME_MARGIN_MS: Final = 60_000  # The broker's clock may differ so much from
 DEDUP_WINDOW_MS: Final = 300_000  # FIFO: a message repeats one with the same id that was appended at most so long before.
 REMEMBERED_MOVES: Final = 20_000  # Of a unit: the newest moves whose second copies are known.
 OUTBOX_LIMIT: Final = 20_000  # Journal entries that a unit may have which Kafka does not have: then its consumers are refused.
+PRIORITIES: Final = 16  # Levels of a queue with priority, 1 is received first; each has a partition of its own (docs/decisions/0018).
+DEFAULT_PRIORITY: Final = 8  # Of a message that names none.
 HEADER_NAME_CHARS: Final = 256  # A longer header name of a native record is cut: dialects put names into HTTP headers and forms.
 
 
@@ -158,4 +160,26 @@ class Verb(StrEnum):
     QUERY = "query"
     DELETE_MESSAGE = "delete_message"
     REDRIVE = "redrive"
+    LIST_GRANTS = "list_grants"
+    GRANT = "grant"
     MANAGE_KEYS = "manage_keys"
+    MANAGE_USERS = "manage_users"
+
+
+class Level(StrEnum):
+    """What a principal that does not own a queue may do with it; `engine/rules/rights.py` has the
+    verbs.
+    """
+
+    NONE = "none"  # Nothing.
+    SEND = "send"  # Send.
+    RECEIVE = "receive"  # Receive, and nothing with what was received.
+    SEND_RECEIVE = "send_receive"  # Both.
+    HANDLE = "handle"  # Receive, ack, extend, release, kill.
+    SEND_HANDLE = "send_handle"  # Send, and handle.
+    GET_INFO = "get_info"  # Look at the queue and its counts.
+    USE = "use"  # Send, handle, and look at the queue.
+    ADMIN = "admin"  # All that the owner may, except giving rights to others.
+    PEEK = "peek"  # Look at messages without receiving them.
+    DELETE_PEEK = "delete_peek"  # Delete messages by their ids.
+    FULL_CONTROL = "full_control"  # All that the owner may.

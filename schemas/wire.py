@@ -29,12 +29,15 @@ from schemas.records import (
     QueueRecord,
     SnapshotRecord,
     TaskRecord,
+    UserRecord,
 )
 from schemas.registry import schema_id, schema_ids, schema_name, schema_text
 from schemas.unpack import unpack
 from schemas.vocabulary import HEADER_NAME_CHARS
 
-AnyRecord: TypeAlias = Message | JournalRecord | QueueRecord | KeyRecord | TaskRecord | GenerationRecord | SnapshotRecord | PositionRecord
+AnyRecord: TypeAlias = (
+    Message | JournalRecord | QueueRecord | KeyRecord | TaskRecord | GenerationRecord | SnapshotRecord | PositionRecord | UserRecord
+)
 
 _HEAD_BYTES = 5
 _TYPES: dict[str, type[AnyRecord]] = {
@@ -46,6 +49,7 @@ _TYPES: dict[str, type[AnyRecord]] = {
     "generation": GenerationRecord,
     "snapshot": SnapshotRecord,
     "position": PositionRecord,
+    "user": UserRecord,
 }
 
 

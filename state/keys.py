@@ -81,3 +81,8 @@ def wake_up(partition: int, name: str, head_ms: int = 0) -> str:
 def lock_key(prefix: str, name: str) -> str:
     """A lock among workers: a string with the holder's token and a time to live."""
     return f"{prefix}:lock:{name}"
+
+
+def quota_key(prefix: str, name: str) -> str:
+    """What was used of a quota within this second: a hash with a time to live."""
+    return f"{prefix}:quota:{name}"

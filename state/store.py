@@ -152,10 +152,11 @@ class Store(UpkeepStore):
         retention_ms: int,
         move_ms: int,
         until_ms: int = 0,
+        per_group: int = 0,
         now_ms: int = 0,
     ) -> Received:
         """Leases up to `max` due messages, of a unit without groups those visible at `until_ms`
-        already (0 = now); see receive.lua.
+        already (0 = now), of a group of a FIFO unit `per_group` (0 = all); see receive.lua.
 
         Raises StateLost.
         """
@@ -169,7 +170,7 @@ class Store(UpkeepStore):
             if kind is None:
                 reply = await self._run("receive", names, (*arguments, until_ms))
             elif kind == _FIFO:
-                reply = await self._run("receive_fifo", (*names, t.order, t.groups), arguments)
+                reply = await self._run("receive_fifo", (*names, t.order, t.groups), (*arguments, per_group))
             else:
                 reply = await self._run("receive_fair", (*names, t.order, t.groups), arguments)
             if reply[0] == b"OK":

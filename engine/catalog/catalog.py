@@ -24,7 +24,7 @@ from engine.rules.queue import Queue
 from engine.runtime.failpoints import reached
 from engine.runtime.signals import Signal
 from engine.settings import EngineSettings
-from schemas.records import GenerationRecord, KeyRecord, QueueRecord, TaskRecord
+from schemas.records import GenerationRecord, KeyRecord, QueueRecord, TaskRecord, UserRecord
 from schemas.topics import QUEUE_KEY, control_topic, journal_topic, snapshot_topic
 from schemas.wire import UndecodableRecord, decode, encode
 from state.background import Background
@@ -55,7 +55,7 @@ SEEN = "lw-seen"
 
 _T = TypeVar("_T")
 
-ControlRecord = QueueRecord | KeyRecord | TaskRecord | GenerationRecord
+ControlRecord = QueueRecord | KeyRecord | TaskRecord | UserRecord | GenerationRecord
 
 
 class Change:
@@ -108,6 +108,7 @@ class Catalog:
         self.by_incarnation: dict[str, Queue] = {}
         self.keys: dict[str, KeyRecord] = {}
         self.tasks: dict[str, TaskRecord] = {}
+        self.users: dict[str, UserRecord] = {}
         self.sources: dict[str, set[str]] = {}
         self.unfinished: dict[str, QueueRecord] = {}
         self.deleted: dict[str, int] = {}  # when (epoch ms), oldest first; at least those of the last minute
@@ -236,6 +237,8 @@ class Catalog:
             _put(self.keys, name, value)
         elif kind == "task" and (value is None or isinstance(value, TaskRecord)):
             _put(self.tasks, name, value)
+        elif kind == "user" and (value is None or isinstance(value, UserRecord)):
+            _put(self.users, name, value)
         elif kind == "generation" and isinstance(value, GenerationRecord):
             self.generation, self.redis_run_id = value.generation, value.redis_run_id
 

@@ -247,7 +247,7 @@ class Mover:
 
 def _target_partition(target: Queue, held: Held, from_id: str, tag: TagRecord) -> int:
     """The same for each copy of a move, so that its copies meet in one window."""
-    return moved_partition(target.record, held.message.group, from_id, tag.name)
+    return moved_partition(target.record, held.message, from_id, tag.name)
 
 
 async def _in_turn(moves: Sequence[Coroutine[Any, Any, bool]]) -> list[BaseException | None]:

@@ -27,6 +27,7 @@ from engine.move.progress import Moved, Progress
 from engine.move.selection import Offsets, beyond_key, chosen_offsets, left_of, next_chosen
 from engine.rules.ids import Ids
 from engine.rules.limits import A_DEAD_LETTER_QUEUE, check_asked, check_filter
+from engine.rules.placement import with_priority
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from engine.runtime.failpoints import reached
@@ -308,7 +309,7 @@ class Tasks:
         dead_letters: dict[int, tuple[Message, int]] = {}
         for record in chunk.records:
             try:
-                message = decode_message(record.value, record.headers)
+                message = with_priority(queue.record, partition, decode_message(record.value, record.headers))
             except UndecodableRecord:
                 continue
             may_go = record.offset < end and next_chosen(task.chosen, partition, record.offset, end) == record.offset

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from engine.catalog.catalog import Catalog
 from engine.errors import InvalidValue, KeyNotFound, NotAuthenticated, NotAuthorised
 from engine.rules.limits import check_name
 from engine.rules.queue import Queue
+from engine.rules.rights import granted
 from engine.runtime.clock import now_ms
 from engine.settings import EngineSettings
-from engine.shapes import ANY, Principal
-from schemas.records import Grant, KeyRecord
+from engine.shapes import Principal
+from schemas.records import KeyRecord
 from schemas.vocabulary import Verb
 
 ANONYMOUS = "anonymous"
@@ -103,13 +104,3 @@ class Access:
     def list_keys(self) -> list[KeyRecord]:
         """All keys, their secrets blank."""
         return [KeyRecord(k.key_id, "", k.principal, k.admin, k.created_at_ms) for k in self._catalog.keys.values()]
-
-
-def granted(grants: Sequence[Grant], principal: str, verb: Verb) -> bool:
-    """Whether grants let a principal that is no owner do `verb`."""
-    fitting = [
-        grant.allow
-        for grant in grants
-        if (ANY in grant.principals or principal in grant.principals) and (ANY in grant.verbs or verb in grant.verbs)
-    ]
-    return bool(fitting) and all(fitting)

@@ -62,6 +62,7 @@ class Info:
                     delayed=delayed,
                     leased=leased,
                     stored=stored,
+                    read_qps=tag.read_qps,
                 )
             )
         return infos
@@ -88,6 +89,12 @@ class Info:
             max_receive_messages=r.max_receive_messages,
             durable_acks=r.durable_acks,
             fifo=r.fifo,
+            priority=r.priority,
+            one_per_group=r.one_per_group,
+            read_qps=r.read_qps,
+            write_qps=r.write_qps,
+            dead_letter=r.dead_letter,
+            default_tag_name=r.default_tag_name,
             content_dedup=r.content_dedup,
             dedup_scope=r.dedup_scope,
             user_attributes=r.user_attributes,

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from engine.catalog.catalog import Catalog, Change
-from engine.errors import EngineError, NotAllowedOnQueue, QueueExists, QueueNotFound
+from engine.errors import EngineError, NotAllowedOnQueue, QueueExists, QueueNotFound, QuotaExceeded
 from engine.log import Log
 from engine.queues.info import Info
 from engine.queues.topics import QueueTopics
@@ -28,23 +28,26 @@ from engine.rules.limits import (
     check_name,
     check_settings,
 )
+from engine.rules.new_queue import new_record
+from engine.rules.placement import check_priority_settings
 from engine.rules.queue import Queue
+from engine.rules.rights import with_policy
 from engine.runtime.clock import now_ms
 from engine.runtime.failpoints import reached
 from engine.settings import EngineSettings
 from engine.shapes import ANY, Edit, QueueSettings
 from engine.window.topic_retention import TopicRetention
 from engine.window.window import Window
-from schemas.records import QueueRecord, RedrivePolicy, TagRecord
+from schemas.records import QueueRecord, RedrivePolicy
 from schemas.topics import QUEUE_KEY, group_name
-from schemas.vocabulary import DEFAULT_TAG
 from state.errors import StateError
 from state.store import Store
 
 logger = logging.getLogger(__name__)
 
-_FIFO_FIELDS = ("fifo", "content_dedup", "dedup_scope")
-_FIELDS = ("delay_ms", "lease_ms", "retention_ms", "max_message_bytes", "receive_wait_ms", "max_receive_messages")
+_KIND_FIELDS = (
+    "fifo", "content_dedup", "dedup_scope", "priority", "one_per_group", "read_qps", "write_qps", "dead_letter", "default_tag_name",
+)  # fmt: skip
 _COMPARED = ("partitions", "durable_acks", "user_attributes", "redrive_policy", "policy", "allowed_sources")
 
 
@@ -82,6 +85,9 @@ class Queues:
         check_name("name", name)
         check_settings(settings)
         check_fifo_settings(settings, bool(settings.fifo))
+        check_priority_settings(settings)
+        if settings.default_tag_name:
+            check_name("default_tag_name", settings.default_tag_name)
         catalog = self._catalog
         if (existing := catalog.queues.get(name)) is not None:
             return self._same(existing, settings), False
@@ -91,14 +97,15 @@ class Queues:
             if (half := catalog.unfinished.get(name)) is not None:
                 await self._finish_delete(half, change)
             self._check_alike(name)
-            self._check_policy(name, settings.redrive_policy, bool(settings.fifo))
-            record = self._record(name, owner, settings)
+            self._check_policy(name, settings.redrive_policy, fifo=bool(settings.fifo), dead_letter=bool(settings.dead_letter))
+            self._check_number(owner)
+            record = new_record(name, owner, settings, self._settings.default_partitions)
             return await self._make(record, change), True
 
     def _same(self, queue: Queue, settings: QueueSettings) -> Queue:
         """Raises QueueExists when what is named differs from what is."""
         record = queue.record
-        for field in (*_FIELDS, *_COMPARED, *_FIFO_FIELDS):
+        for field in (*DEFAULTS, *_COMPARED, *_KIND_FIELDS):
             given = getattr(settings, field)
             if given is not None and given != getattr(record, field):
                 raise QueueExists(
@@ -108,33 +115,6 @@ class Queues:
                     given=_plain(given),
                 )
         return queue
-
-    def _record(self, name: str, owner: str, settings: QueueSettings) -> QueueRecord:
-        at = now_ms()
-        one = settings.fifo and settings.dedup_scope != "group"
-        partitions = settings.partitions or (1 if one else self._settings.default_partitions)
-        values: dict[str, Any] = {f: DEFAULTS[f] if getattr(settings, f) is None else getattr(settings, f) for f in _FIELDS}
-        return QueueRecord(
-            name=name,
-            incarnation=secrets.token_hex(6),
-            owner=owner,
-            created_at_ms=at,
-            modified_at_ms=at,
-            partitions=partitions,
-            tags=[TagRecord(0, DEFAULT_TAG, at, 0, [0] * partitions)],
-            next_tag_id=1,
-            redrive_policy=settings.redrive_policy,
-            user_attributes=settings.user_attributes or {},
-            durable_acks=bool(settings.durable_acks),
-            fifo=bool(settings.fifo),
-            content_dedup=bool(settings.content_dedup),
-            dedup_scope=settings.dedup_scope or "queue",
-            labels=settings.labels or {},
-            policy=settings.policy or "",
-            grants=settings.grants or [],
-            allowed_sources=[ANY] if settings.allowed_sources is None else settings.allowed_sources,
-            **values,
-        )
 
     async def _make(self, record: QueueRecord, change: Change) -> Queue:
         """Topic, control record, window."""
@@ -195,8 +175,10 @@ class Queues:
             if settings.dedup_scope not in (None, old.dedup_scope):
                 await self._check_empty(queue)
             if settings.redrive_policy is not None:
-                self._check_policy(name, settings.redrive_policy, old.fifo)
+                self._check_policy(name, settings.redrive_policy, fifo=old.fifo, dead_letter=old.dead_letter)
             changes = {f: v for f in settings.__struct_fields__ if (v := getattr(settings, f)) is not None}
+            if "grants" in changes:
+                changes["grants"] = with_policy(old.grants, changes["grants"])
             record = msgspec.structs.replace(old, **changes)
             change.check()
             await self._topic_retention.change(queue, record)
@@ -214,6 +196,15 @@ class Queues:
                 limit=queue.record.dedup_scope,
             )
 
+    def _check_number(self, owner: str) -> None:
+        """Raises QuotaExceeded when a user has as many queues as they may have."""
+        user = self._catalog.users.get(owner)
+        if user is None or not user.queues:
+            return
+        number = sum(queue.record.owner == owner for queue in self._catalog.queues.values())
+        if number >= user.queues:
+            raise QuotaExceeded(f"user {owner!r} may have {user.queues} queues", field="queues", limit=user.queues, given=number)
+
     def _check_alike(self, name: str) -> None:
         """Kafka refuses a topic whose name differs from another's in '.' and '_' only."""
         flat = name.replace(".", "_")
@@ -221,7 +212,7 @@ class Queues:
         if alike is not None:
             raise QueueExists(f"Kafka can't tell {name!r} from the existing queue {alike!r}", field="name", limit=alike, given=name)
 
-    def _check_policy(self, name: str, policy: RedrivePolicy | None, fifo: bool) -> None:
+    def _check_policy(self, name: str, policy: RedrivePolicy | None, *, fifo: bool, dead_letter: bool) -> None:
         """Restrictions of design section 5 and reference/emq.md 3.5: no chains, and the dead-letter
         queue exists.
         """
@@ -256,6 +247,13 @@ class Queues:
                 limit="one that allows the queue as a source",
                 given=target,
             )
+        if dead_letter:
+            raise NotAllowedOnQueue(
+                f"{name!r} was made as a dead-letter queue, so it can't have a redrive policy",
+                field="queue",
+                limit="one that is no dead-letter queue",
+                given=name,
+            )
         if self.sources(name):
             raise NotAllowedOnQueue(
                 f"{name!r} is the dead-letter queue of {', '.join(self.sources(name))}, so it can't have a redrive policy",
@@ -274,7 +272,7 @@ class Queues:
             check_settings(QueueSettings(redrive_policy=policy))
         async with self._catalog.change(name) as change:
             record = self.known(name).record
-            self._check_policy(name, policy, record.fifo)
+            self._check_policy(name, policy, fifo=record.fifo, dead_letter=record.dead_letter)
             queue = await self.write(msgspec.structs.replace(record, redrive_policy=policy), change)
             return queue.record.redrive_policy
 
@@ -346,12 +344,12 @@ class Queues:
             record = msgspec.structs.replace(
                 source, name=target, incarnation=secrets.token_hex(6), owner=owner, created_at_ms=at, modified_at_ms=at, tags=tags
             )
-            self._check_policy(target, record.redrive_policy, record.fifo)
+            self._check_policy(target, record.redrive_policy, fifo=record.fifo, dead_letter=record.dead_letter)
             return await self._make(record, change)
 
 
 def _check_fixed(record: QueueRecord, settings: QueueSettings) -> None:
-    for field in ("partitions", "fifo"):
+    for field in ("partitions", "fifo", "priority", "dead_letter", "default_tag_name"):
         given, known = getattr(settings, field), getattr(record, field)
         if given is not None and given != known:
             raise NotAllowedOnQueue(f"{field} of a queue can't be changed, it is {known}", field=field, limit=known, given=given)

@@ -19,8 +19,9 @@ from engine.window.window import Window
 from schemas.filters import Filter
 from schemas.records import TagRecord
 from schemas.topics import group_name
-from schemas.vocabulary import DEFAULT_TAG
 from state.store import Store
+
+DEFAULT = 0  # the id of the default tag, whatever it is called
 
 
 class Tags:
@@ -35,7 +36,7 @@ class Tags:
         self._queues = queues
 
     async def create(
-        self, name: str, tag: str, start_at_ms: int, filter: Filter | None, user_attributes: dict[str, str]
+        self, name: str, tag: str, start_at_ms: int, filter: Filter | None, user_attributes: dict[str, str], read_qps: int = 0
     ) -> tuple[Queue, TagRecord, bool]:
         """Makes a tag that sees messages from `start_at_ms` on (0 oldest, negative now); an equal
         one is fine (False).
@@ -44,16 +45,17 @@ class Tags:
         check_asked("start_at_ms", start_at_ms)
         check_filter(filter)
         check_user_attributes(user_attributes)
+        check_asked("read_qps", read_qps)
         async with self._catalog.change(name) as change:
             queue = self._queues.known(name)
             old = queue.by_name.get(tag)
             if old is not None:
-                if tag == DEFAULT_TAG or old.filter != filter or old.user_attributes != user_attributes:
+                if old.id == DEFAULT or (old.filter, old.user_attributes, old.read_qps) != (filter, user_attributes, read_qps):
                     raise TagExists(f"queue {name!r} has a tag {tag!r} with other settings", field="tag", given=tag)
                 return queue, old, False
             check_range("tags", len(queue.tags), 0, MAX_TAGS)
             starts = await self._starts(queue, start_at_ms)
-            record = TagRecord(queue.record.next_tag_id, tag, now_ms(), max(start_at_ms, 0) or 0, starts, filter, user_attributes)
+            record = TagRecord(queue.record.next_tag_id, tag, now_ms(), max(start_at_ms, 0), starts, filter, user_attributes, read_qps)
             if start_at_ms < 0:
                 record = msgspec.structs.replace(record, start_at_ms=record.created_at_ms)
             changed = msgspec.structs.replace(queue.record, tags=[*queue.tags, record], next_tag_id=record.id + 1)
@@ -80,13 +82,13 @@ class Tags:
         """Deletes a tag with its leases and counts. The default tag can't be deleted. Raises
         TagNotFound, NotAllowedOnQueue.
         """
-        if tag == DEFAULT_TAG:
-            raise NotAllowedOnQueue("the default tag can't be deleted", field="tag", given=tag)
         async with self._catalog.change(name) as change:
             queue = self._queues.known(name)
             record = queue.by_name.get(tag)
             if record is None:
                 raise TagNotFound(f"queue {name!r} has no tag {tag!r}", field="tag", given=tag)
+            if record.id == DEFAULT:
+                raise NotAllowedOnQueue("the default tag can't be deleted", field="tag", given=tag)
             await self._queues.write(msgspec.structs.replace(queue.record, tags=[t for t in queue.tags if t.id != record.id]), change)
             # What a failure leaves is closed by `alarms.py`.
             for unit in queue.units:

@@ -16,7 +16,8 @@ from engine.errors import InvalidValue, MessageLeased, MessageNotFound
 from engine.log import Log, Record
 from engine.rules.fifo import sequence_number
 from engine.rules.ids import Ids
-from engine.rules.limits import check_asked, check_filter
+from engine.rules.limits import check_asked, check_filter, check_range
+from engine.rules.placement import with_priority
 from engine.rules.queue import Queue
 from engine.shapes import Page, Peeked
 from engine.window.window import Window
@@ -81,7 +82,7 @@ class Browse:
             word = MessageState.DELAYED
         return Peeked(
             id=self._ids.message_id(queue, record.partition, record.offset),
-            message=message,
+            message=with_priority(queue.record, record.partition, message),
             sent_at_ms=record.timestamp_ms,
             state=word,
             receive_count=state.count,
@@ -102,8 +103,10 @@ class Browse:
         filter: Filter | None,
         limit: int,
         next: str | None,
+        only: int | None = None,
     ) -> Page:
         """Messages sent in [from_ms, to_ms), partition by partition in log order; a page at a time.
+        `only` one partition of them.
 
         Raises InvalidValue for a bad state, limit, window or `next`.
         """
@@ -113,10 +116,12 @@ class Browse:
         check_filter(filter)
         if state is not None and state not in set(MessageState):
             raise InvalidValue(f"state must be one of {', '.join(MessageState)}", field="state", limit=list(MessageState), given=state)
-        partition, offset = _resume(next, len(queue.units)) if next else (0, -1)
+        check_range("partition", only, 0, len(queue.units) - 1)
+        last = len(queue.units) if only is None else only + 1
+        partition, offset = _resume(next, len(queue.units)) if next else (only or 0, -1)
         found: list[Peeked] = []
         looked = 0
-        while partition < len(queue.units):
+        while partition < last:
             if offset < 0:
                 offset = await self._first(queue, partition, from_ms)
             chunk = await self._log.fetch(queue.topic, partition, offset, CHUNK, 4_000_000)
@@ -129,7 +134,7 @@ class Browse:
             offset = chunk.next_offset
             if chunk.at_end or len(records) < len(chunk.records):
                 partition, offset = partition + 1, -1
-            if looked >= LOOKED_AT and partition < len(queue.units):
+            if looked >= LOOKED_AT and partition < last:
                 return Page(found, _token(partition, offset))
         return Page(found, None)
 

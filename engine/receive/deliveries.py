@@ -40,6 +40,7 @@ _NO_RECORDS: Mapping[int, Record] = {}
 logger = logging.getLogger(__name__)
 
 _sent_at = operator.attrgetter("sent_at_ms")
+_partition = operator.attrgetter("partition")
 # A body that has not come from Kafka by then does not come.
 READ_S = 6.0
 # Meanwhile no lease of that receive must end: the message would be leased again, or die, before
@@ -50,10 +51,12 @@ ANSWER_S = 1.0
 
 
 def as_sent(queue: Queue, deliveries: list[Delivery]) -> list[Delivery]:
-    """What several partitions of a standard queue have leased, in the order in which it was sent;
-    each one's is in its order already.
+    """What several partitions of a standard queue have leased, in the order in which it was sent,
+    or by priority; each one's is in its order already.
     """
-    if not queue.record.fifo:
+    if queue.record.priority:
+        deliveries.sort(key=_partition)
+    elif not queue.record.fifo:
         deliveries.sort(key=_sent_at)
     return deliveries
 
@@ -193,6 +196,7 @@ class Deliveries:
                         leased.offset,
                         sequence_number(leased.offset) if fifo else "",
                         one.digest,
+                        received_at_ms=received.now_ms,
                     )
                 )
         return made

@@ -2,7 +2,8 @@
 line knows.
 
 Neighbours: `receiver.py` says for whom; `waiters.py` knows when which partition may have something.
-Must not know who waits.
+Must not know who waits. Longer than 250 lines: the orders in which partitions are asked (shared,
+exact, by priority) are over the same few calls.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ SHARE = 5
 # while (`batch.py`), so one call mostly gives them: it asks for what is older than all that the
 # others have. Else this many partitions are merged; then it takes what each has.
 MERGED = 8
+# How often a poll of a queue with priority asks again while it has not got enough.
+ROUNDS = 4
 
 # What partitions have leased, each as its call answered.
 Leases: TypeAlias = list[tuple[int, Received]]
@@ -95,7 +98,7 @@ class Poller:
             order = line.awake(order, began)
         few = -(-left // SHARE)
         line.turn = (line.turn + few) % partitions
-        if callers > 1:
+        if callers > 1 and not queue.record.priority:
             left -= await self._shared(poll, order, left, few)
         due = line.oldest(order, loop.time()) if left > 0 else []
         if len(due) == 1:
@@ -146,8 +149,10 @@ class Poller:
         were leased.
 
         `exact`: the oldest messages of all, except of a FIFO queue, for groups of different
-        partitions have no order.
+        partitions have no order. With priority, always the partitions of the first priorities.
         """
+        if poll.queue.record.priority:
+            return await self._by_priority(poll, order, max)
         loop = asyncio.get_running_loop()
         left = max
         if exact and not poll.queue.record.fifo:
@@ -161,6 +166,33 @@ class Poller:
                 poll.asked.add(p)
                 left -= await self._receive_some(poll, {p: left})
         return max - left
+
+    async def _by_priority(self, poll: Poll, order: Sequence[int], max: int) -> int:
+        """Asks partitions what they have, then those of the first priorities for it; says how many
+        were leased. Again when that was not enough: what is visible may be dying, or expired.
+        """
+        line, left = poll.line, max
+        for _ in range(ROUNDS):
+            due = sorted(line.oldest(order, asyncio.get_running_loop().time()))
+            poll.asked.update(due)
+            if not due:
+                break
+            shares = {due[0]: 1} if left == 1 and line.heads[due[0]] else await self._shares(poll, due, left)
+            left -= await self._receive_some(poll, shares) if shares else 0
+            if not shares or left <= 0:
+                break
+        return max - left
+
+    async def _shares(self, poll: Poll, partitions: Sequence[int], wanted: int) -> dict[int, int]:
+        """How many of `wanted` visible messages each of the partitions has; the first partitions
+        first.
+        """
+        shares: dict[int, int] = {}
+        for p, probed in zip(partitions, await self._ask_when(poll, partitions, wanted), strict=True):
+            if share := min(wanted, len(probed.times)):
+                shares[p] = share
+                wanted -= share
+        return shares
 
     async def _exactly(self, poll: Poll, order: Sequence[int], max: int) -> int:
         """Asks the partition with the oldest message for what is older than all of the others';
@@ -251,6 +283,7 @@ class Poller:
                     retention_ms=record.retention_ms,
                     move_ms=MOVER_LEASE_MS,
                     until_ms=until_ms,
+                    per_group=int(record.one_per_group),
                 ),
             )
         except BaseException:

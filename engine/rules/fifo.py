@@ -58,7 +58,7 @@ def check_fifo_settings(settings: QueueSettings, fifo: bool) -> None:
     """Raises InvalidValue for a scope that is none, or a FIFO setting of a queue that is not
     FIFO.
     """
-    for field in ("content_dedup", "dedup_scope"):
+    for field in ("content_dedup", "dedup_scope", "one_per_group"):
         if getattr(settings, field) is not None and not fifo:
             raise InvalidValue(f"{field} is for FIFO queues only", field=field, limit="a FIFO queue", given=getattr(settings, field))
     if settings.dedup_scope not in (None, *SCOPES):

@@ -15,7 +15,7 @@ from engine.errors import InvalidValue, MessageTooLarge
 from engine.shapes import QueueSettings, SendEntry
 from schemas.filters import Filter
 from schemas.records import Attribute
-from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE
+from schemas.vocabulary import PRIORITIES, SOURCE_QUEUE_ATTRIBUTE
 
 DAY_MS = 86_400_000
 MAX_DELAY_MS = 30 * DAY_MS
@@ -37,6 +37,10 @@ MAX_ATTRIBUTES = 100
 MAX_LABELS = 50
 MAX_POLICY_BYTES = 8192
 MAX_GRANTS = 20
+MAX_LEVELS = 100
+MAX_QPS = 100_000
+MAX_QUEUES = 1_000_000
+MAX_CONTACT = 200
 MAX_SOURCES = 10
 RESERVED_ATTRIBUTE = SOURCE_QUEUE_ATTRIBUTE
 A_DEAD_LETTER_QUEUE = "a dead-letter queue"  # what the source of a task must be
@@ -49,6 +53,8 @@ RANGES: dict[str, tuple[int, int]] = {
     "max_message_bytes": (1, 1_048_576),
     "receive_wait_ms": (0, MAX_WAIT_MS),
     "max_receive_messages": (1, 100),
+    "read_qps": (0, MAX_QPS),
+    "write_qps": (0, MAX_QPS),
 }
 # What a request names beside settings. `limit` is of a page, `ids` and the others below count what
 # may be in a list.
@@ -59,6 +65,10 @@ ASKED: dict[str, tuple[int, int]] = {
     "max": (1, MAX_BATCH),
     "max_receive_count": (1, MAX_RECEIVE_COUNT),
     "rate": (0, 100_000),
+    "priority": (1, PRIORITIES),
+    "read_qps": (0, MAX_QPS),
+    "write_qps": (0, MAX_QPS),
+    "queues": (0, MAX_QUEUES),
     "limit": (1, 1000),
     "from": (0, 2**53),
     "to": (0, 2**53),
@@ -135,6 +145,19 @@ def check_user_attributes(given: Mapping[str, str]) -> None:
             )
 
 
+def check_user(given: Mapping[str, int | str]) -> None:
+    """What is noted of a user: quotas in their ranges, contacts of up to 200 characters without
+    line breaks.
+    """
+    for field, value in given.items():
+        if isinstance(value, int):
+            check_asked(field, value)
+        elif len(value) > MAX_CONTACT or not value.isprintable():
+            raise InvalidValue(
+                f"{field} must be up to {MAX_CONTACT} printable characters", field=field, limit=MAX_CONTACT, given=value[:MAX_CONTACT]
+            )
+
+
 def check_labels(given: Mapping[str, str]) -> None:
     """Labels of a queue: up to 50, key 1-128 and value up to 256 characters."""
     check_range("labels", len(given), 0, MAX_LABELS)
@@ -207,6 +230,8 @@ def check_send(entries: Sequence[SendEntry], max_message_bytes: int) -> int:
             check_asked("delay_ms", entry.delay_ms)
         if entry.lease_ms is not None:
             check_asked("lease_ms", entry.lease_ms)
+        if entry.priority is not None:
+            check_asked("priority", entry.priority)
         if entry.attributes:
             check_attributes(entry.attributes)
         size = message_bytes(entry) if entry.attributes else len(entry.body)

@@ -17,7 +17,7 @@ from state.keys import Unit
 class Queue:
     """One life of a queue: record, topic, units, tags."""
 
-    __slots__ = ("by_name", "incarnation", "mask", "name", "record", "tag_ids", "tags", "topic", "units")
+    __slots__ = ("by_name", "incarnation", "is_limited", "mask", "name", "record", "tag_ids", "tags", "topic", "units")
 
     def __init__(self, record: QueueRecord, prefix: str) -> None:
         self.record = record
@@ -28,6 +28,10 @@ class Queue:
         self.tags = record.tags
         self.tag_ids = [tag.id for tag in record.tags]
         self.by_name = {tag.name: tag for tag in record.tags}
+        if record.default_tag_name:
+            self.by_name[record.default_tag_name] = record.tags[0]
+        # Whether it, or a tag, has a quota of requests.
+        self.is_limited = bool(record.read_qps or record.write_qps or any(tag.read_qps for tag in record.tags))
         # Of every message; None = it depends on the message, for a tag has a filter.
         self.mask = "1" * len(record.tags) if all(tag.filter is None for tag in record.tags) else None
 

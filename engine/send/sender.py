@@ -39,7 +39,7 @@ from engine.window.topic_retention import LEAST_DELAY_MS, TopicRetention
 from engine.window.write_through import WriteThrough
 from schemas.identity import ids_of
 from schemas.records import BatchMark, Message
-from schemas.vocabulary import BATCH_SPAN_MS
+from schemas.vocabulary import BATCH_SPAN_MS, DEFAULT_PRIORITY
 from schemas.wire import encode
 from state.background import Background
 
@@ -49,6 +49,9 @@ BATCH_RECORDS = 500
 # and answered.
 SHARED_RECORDS = 50
 REST = 2.0
+# The rest is for what a group takes of this worker's time, which is some ms. When Kafka was away,
+# it has waited and taken nothing.
+LONGEST_REST_S = 0.2
 # What may wait for its turn in one queue here; a send beyond that is refused, nothing of it is
 # stored.
 WAITING_SENDS = 2_000
@@ -102,6 +105,8 @@ class Sender:
         record = queue.record
         size = check_send(entries, record.max_message_bytes)
         entries = check_entries(record, entries)
+        if record.priority and len({entry.priority or DEFAULT_PRIORITY for entry in entries}) > 1:
+            return await self._send_by_priority(queue, sender, entries)
         messages = _messages(entries, sender, record.delay_ms)
         digests = [hashlib.md5(entry.body, usedforsecurity=False).hexdigest() for entry in entries]
         if (longest := max([message.delay_ms for message in messages])) > LEAST_DELAY_MS:
@@ -116,11 +121,33 @@ class Sender:
             for a, digest in zip(appended, digests, strict=True)
         ]
 
+    async def _send_by_priority(self, queue: Queue, sender: str, entries: Sequence[SendEntry]) -> list[Sent]:
+        """A send of several priorities: those of one are stored all or none, in the partition of
+        that priority.
+
+        Raises as `send` does; LogUnavailable also when some were stored and others refused.
+        """
+        places: dict[int, list[int]] = {}
+        for place, entry in enumerate(entries):
+            places.setdefault(entry.priority or DEFAULT_PRIORITY, []).append(place)
+        parts = [self.send(queue, sender, [entries[place] for place in some]) for some in places.values()]
+        outcomes = await asyncio.gather(*parts, return_exceptions=True)
+        failed = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        if len(failed) == len(outcomes):
+            raise next((one for one in failed if isinstance(one, LogUnavailable)), failed[0])
+        if failed:
+            raise LogUnavailable("some of the batch were stored, for its messages have several priorities") from failed[0]
+        sent: dict[int, Sent] = {}
+        for some, outcome in zip(places.values(), outcomes, strict=True):
+            sent.update(zip(some, cast("list[Sent]", outcome), strict=True))
+        return [sent[place] for place in range(len(entries))]
+
     def _append(self, queue: Queue, messages: list[Message], digests: list[str], size: int) -> asyncio.Future[list[Appended]]:
         """Commits the messages of one send in the queue's next batch. Raises Overloaded (nothing
         was stored); LogUnavailable later.
         """
-        partition = fixed_partition(queue.record, messages[0].group) if queue.record.fifo else None
+        record, first = queue.record, messages[0]
+        partition = fixed_partition(record, first.group, first.priority) if record.fifo or record.priority else None
         batch = self._batches.get((queue.incarnation, partition))
         if batch is None:
             batch = self._batches[queue.incarnation, partition] = SendBatch(queue, partition)
@@ -164,7 +191,7 @@ class Sender:
             await self._store(batch.queue, batch.next_partition(), items)
             batch.took_s = loop.time() - began
             if batch.waiting and self._is_contended(batch):
-                await asyncio.sleep(REST * batch.took_s)
+                await asyncio.sleep(min(REST * batch.took_s, LONGEST_REST_S))
         except Exception as error:  # the waiters must hear of it, whatever it is
             for item in items:
                 if not item.done.done():
@@ -228,6 +255,7 @@ def _messages(entries: Sequence[SendEntry], sender: str, delay_ms: int) -> list[
             BatchMark(batch_id, index, size) if batch_id else None,
             entry.group,
             entry.dedup_id,
+            entry.priority or DEFAULT_PRIORITY,
             body_is_text=entry.body_is_text,
         )
         for index, entry in enumerate(entries)

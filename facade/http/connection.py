@@ -18,7 +18,7 @@ import httptools
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 
 from facade.http.asgi import DIRECT
-from facade.http.cycle import HOST, Cycle, NotHttp, has_left, header_lines, log, split_url, status_line
+from facade.http.cycle import HOST, Cycle, NotHttp, has_left, header_lines, log, names_again, split_url, status_line
 from state.background import Background
 
 if TYPE_CHECKING:
@@ -150,6 +150,8 @@ class Protocol(asyncio.Protocol):
             return
         name = name.lower()
         if name == b"host":
+            if self._hosts == 1 and names_again(headers, value):
+                return
             self._hosts += 1
             if HOST.fullmatch(value) is None:
                 raise NotHttp("The header Host is not a name and a port.")

@@ -47,6 +47,15 @@ def split_url(url: bytes) -> tuple[bytes, str, bytes, bytes]:
     return url, unquote(path) if "%" in path else path, raw_path, parsed.query or b""
 
 
+def names_again(headers: Iterable[tuple[bytes, bytes]], host: bytes) -> bool:
+    """Whether a Host header says again, without its port, what the first one says with it.
+
+    A request has one (RFC 9112, 3.2), but EMQ's Python clients send both.
+    """
+    first = next((value for name, value in headers if name == b"host"), b"")
+    return first.startswith(host + b":") and first[len(host) + 1 :].isdigit()
+
+
 def has_left(transport: asyncio.Transport) -> bool:
     """Whether the client has closed the connection; the loop may not have told us yet."""
     if transport.is_closing():

@@ -61,6 +61,7 @@ STATUSES: dict[type[errors.EngineError], int] = {
     errors.StoreUnavailable: 503,
     errors.Rebuilding: 503,
     errors.Overloaded: 503,
+    errors.QuotaExceeded: 429,
 }
 
 # Codes of the facade itself: what is wrong with a request before the engine sees it.

@@ -95,7 +95,7 @@ async def create_tag(engine: Engine, call: Call) -> Answer:
     """Create a tag: 201, or 200 if an equal one exists."""
     body: CreateTagBody = call.body
     tag, made = await engine.create_tag(
-        call.by, call.path["queue"], body.name, body.start_at_ms, filter_of(body.filter), body.user_attributes or {}
+        call.by, call.path["queue"], body.name, body.start_at_ms, filter_of(body.filter), body.user_attributes or {}, body.read_qps
     )
     return Answer(tag_reply(tag), 201 if made else 200)
 
@@ -144,7 +144,7 @@ OPERATIONS = (
         create_queue,
         _MADE,
         body=CreateQueueBody,
-        codes=("queue_exists", "queue_in_use"),
+        codes=("queue_exists", "queue_in_use", "quota_exceeded"),
     ),
     _operation("list_queues", "GET", "", "List names of queues", list_queues, {200: QueuesReply}, query=ListQueuesQuery),
     _operation("get_queue", "GET", "/{queue}", "A queue: settings, tags, counts", get_queue, {200: QueueReply}),

@@ -1,4 +1,4 @@
-"""Operations on redrive tasks and access keys.
+"""Operations on redrive tasks.
 
 Each reads its parameters, asks the engine, and renders. Neighbours: `translate`, `render`,
 `examples`; `routes` lists them. This module must not know HTTP beyond statuses and Location.
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from facade.http.operation import Answer, Call, Operation
 from facade.native.reference import examples
 from facade.native.wire.render import task_reply
-from facade.native.wire.replies import KeyReply, KeysReply, NewKeyReply, TaskReply
-from facade.native.wire.shapes import CreateKeyBody, RedriveBody
+from facade.native.wire.replies import TaskReply
+from facade.native.wire.shapes import RedriveBody
 from facade.native.wire.translate import filter_of
-from facade.native.wire.units import KEY_RULE, QUEUE_RULE, TASK_RULE
+from facade.native.wire.units import QUEUE_RULE, TASK_RULE
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -35,26 +35,6 @@ async def get_task(engine: Engine, call: Call) -> Answer:
 async def cancel_task(engine: Engine, call: Call) -> Answer:
     """Cancel a task; what it has moved stays moved."""
     return Answer(task_reply(await engine.cancel_task(call.by, call.path["task"])))
-
-
-async def create_key(engine: Engine, call: Call) -> Answer:
-    """Create an access key."""
-    body: CreateKeyBody = call.body
-    key_id, secret = await engine.create_key(call.by, body.key_id, body.principal, body.admin)
-    return Answer(NewKeyReply(key_id=key_id, secret=secret), 201)
-
-
-async def list_keys(engine: Engine, call: Call) -> Answer:
-    """All access keys, without secrets."""
-    keys = await engine.list_keys(call.by)
-    replies = [KeyReply(key_id=k.key_id, principal=k.principal, admin=k.admin, created_at_ms=k.created_at_ms) for k in keys]
-    return Answer(KeysReply(keys=replies))
-
-
-async def delete_key(engine: Engine, call: Call) -> Answer:
-    """Delete an access key."""
-    await engine.delete_key(call.by, call.path["key"])
-    return Answer(status=204)
 
 
 OPERATIONS = (
@@ -95,38 +75,5 @@ OPERATIONS = (
         example=examples.TASKS["cancel_task"],
         rules={"task": TASK_RULE},
         codes=("task_not_found", "task_ended"),
-    ),
-    Operation(
-        name="create_key",
-        method="POST",
-        path="/v1/keys",
-        group="Keys",
-        summary="Create an access key; its secret is shown once",
-        run=create_key,
-        replies={201: NewKeyReply},
-        example=examples.TASKS["create_key"],
-        body=CreateKeyBody,
-    ),
-    Operation(
-        name="list_keys",
-        method="GET",
-        path="/v1/keys",
-        group="Keys",
-        summary="All access keys, without secrets",
-        run=list_keys,
-        replies={200: KeysReply},
-        example=examples.TASKS["list_keys"],
-    ),
-    Operation(
-        name="delete_key",
-        method="DELETE",
-        path="/v1/keys/{key}",
-        group="Keys",
-        summary="Delete an access key",
-        run=delete_key,
-        replies={204: None},
-        example=examples.TASKS["delete_key"],
-        rules={"key": KEY_RULE},
-        codes=("key_not_found",),
     ),
 )

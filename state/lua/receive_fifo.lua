@@ -19,6 +19,7 @@
 -- ARGV 9 move_ms: how long a dying message waits for its mover
 -- ARGV 10 window_bytes: above half of it a leased message gives up its body
 -- ARGV 11 window_messages: above half of as many bodies too
+-- ARGV 12 per_group: messages of a group that may be leased at once, 0 = as many as there are
 -- OUT 1 status: STANDARD = nothing is done; the unit is not FIFO
 -- OUT 2 now: ms
 -- OUT 3 nonce: of all that is leased
@@ -32,7 +33,7 @@
 -- STATUS OK STANDARD FULL LOST
 -- INV as of receive; a group leases nothing behind a message that is leased
 -- COST O(max log open)
--- VERSION 1
+-- VERSION 2
 -- INCLUDE clock journal delivery guard groups head leased settle lease
 local meta, visible, delivery, body, order, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)
@@ -45,14 +46,16 @@ local r = begin_receive({
   window_bytes = tonumber(ARGV[10]), window_messages = tonumber(ARGV[11]),
 })
 local now, max, leased, touched = r.now, tonumber(ARGV[4]), r.leased, {}
+local per_group = ARGV[12] == '0' and max or tonumber(ARGV[12])
 -- As many of a group as the caller takes, in order: to the first that is not due (leased, say), or dies.
 local function first_of(group)
   local low, high = group_range(group)
   touched[group] = true
+  local most = math.min(max, #leased + per_group)
   for _, member in ipairs(redis.call('ZRANGEBYLEX', order, low, high, 'LIMIT', 0, max - #leased + 10)) do
     local off = struct.unpack('>I8', member, 9)
     local d = delivery_read(delivery, off)
-    if not d or d.time > now or #leased >= max then return end
+    if not d or d.time > now or #leased >= most then return end
     local became = consider(r, off, d, redis.call('HGET', body, off))
     if became == 'expired' then settle_ordered(order, off, d.group, touched) end
     if became == 'dying' then return end

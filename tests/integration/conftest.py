@@ -1,10 +1,12 @@
-"""Engines on the real Kafka and the real Redis of the session, each test with topics and keys of
-its own.
+"""Engines on the real Kafka and the real Redis of the session: one for the tests of a module, each
+with queues of its own, or engines of a test's own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -14,14 +16,19 @@ import pytest
 from engine.engine import Engine
 from engine.settings import Settings
 from engine.shapes import Principal
+from state.background import Background
+from tests.integration.drive import all_wait
+from tests.services import Services
 
 BY = Principal("tester", admin=True)
 MakeEngine = Callable[..., Awaitable[Engine]]
 
+_numbers = itertools.count(1)
 
-@pytest.fixture
-async def make_engine(stack: Any) -> AsyncIterator[MakeEngine]:
-    """Starts engines that share one prefix (workers of one service); stops them after the test."""
+
+@contextlib.asynccontextmanager
+async def _service(stack: Services) -> AsyncIterator[MakeEngine]:
+    """Starts engines that share one prefix (workers of one service); stops them at the end."""
     prefix = f"t{secrets.token_hex(4)}"
     engines: list[Engine] = []
 
@@ -32,17 +39,55 @@ async def make_engine(stack: Any) -> AsyncIterator[MakeEngine]:
         await engine.start()
         return engine
 
-    yield make
-    for engine in engines:
-        try:
-            async with asyncio.timeout(20):
-                await engine.stop()
-        except TimeoutError:
-            for task in asyncio.all_tasks():
-                task.print_stack()
-            raise AssertionError("an engine did not stop within 20 s") from None
+    try:
+        yield make
+    finally:
+        for engine in engines:
+            try:
+                async with asyncio.timeout(20):
+                    await engine.stop()
+            except TimeoutError:
+                for task in asyncio.all_tasks():
+                    task.print_stack()
+                raise AssertionError("an engine did not stop within 20 s") from None
 
 
 @pytest.fixture
-async def engine(make_engine: MakeEngine) -> Engine:
+async def make_engine(stack: Services) -> AsyncIterator[MakeEngine]:
+    """Starts engines that share one prefix (workers of one service); stops them after the test."""
+    async with _service(stack) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+async def module_engine(stack: Services) -> AsyncIterator[Engine]:
+    """The engine behind `engine`, which tests ask for."""
+    async with _service(stack) as make:
+        yield await make()
+
+
+@pytest.fixture
+async def engine(module_engine: Engine) -> AsyncIterator[Engine]:
+    """The engine that all tests of a module share; each uses queues of its own (see `queue`).
+
+    A test that leaves a receive waiting, or has a background task fail, fails itself.
+    """
+    failures = Background.failures
+    yield module_engine
+    await all_wait(module_engine, 0, within_s=2)
+    assert Background.failures == failures, "a background task lost its exception"
+
+
+@pytest.fixture
+async def own_engine(make_engine: MakeEngine) -> Engine:
+    """An engine of the test's own, for what the tests after it would feel: Redis is wiped, a part
+    of the engine is stopped or replaced or fails, a failpoint is armed, much memory is filled, or
+    something is counted over all queues.
+    """
     return await make_engine()
+
+
+@pytest.fixture
+def queue() -> str:
+    """A name for a queue that no other test uses, nor a name that begins with it and a hyphen."""
+    return f"q{next(_numbers)}"

@@ -55,4 +55,20 @@ async def eventually(check: Callable[[], Awaitable[bool]], within_s: float = 10.
     end = asyncio.get_running_loop().time() + within_s
     while not await check():
         assert asyncio.get_running_loop().time() < end, f"did not hold within {within_s} s"
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.02)
+
+
+async def all_wait(engine: Engine, number: int = 1, within_s: float = 10.0) -> None:
+    """Returns when `number` receives wait at this worker, no more and no less, and have seen that
+    there is nothing: only news wakes them.
+    """
+    lines = engine.parts.units.wait_lists
+
+    async def nothing_to_look_at() -> bool:
+        now = asyncio.get_running_loop().time()
+        waited_for = [line for line in lines if line.waiters]
+        # A line is woken once when Redis begins to tell this worker of its queue.
+        looked = all(all(line.wakes) and not line.pumping and line.next_look() > now for line in waited_for)
+        return looked and lines.waiting == sum(len(line.waiters) for line in waited_for) == number
+
+    await eventually(nothing_to_look_at, within_s)

@@ -74,6 +74,11 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "create_key": ("k", "bob", True),
         "delete_key": ("k",),
         "list_keys": (),
+        "list_grants": ("hers",),
+        "get_grant": ("hers", "alice"),
+        "grant": ("hers", "bob", "receive"),
+        "set_contacts": ("alice", "Alice", "", ""),
+        "set_user_quota": ("alice", 1, 1, 1),
     }
     verbs = {n for n, f in inspect.getmembers(Engine, inspect.iscoroutinefunction) if "by" in inspect.signature(f).parameters}
     assert {v for v in verbs if not v.startswith("_")} == {*arguments, "list_queues"}, "a verb is not tried here"
@@ -95,10 +100,10 @@ async def test_a_policy_needs_the_right_to_send_to_its_dead_letter_queue(guarded
             await call
 
 
-async def test_open_takes_the_claimed_key_id_as_the_principal(engine: Engine) -> None:
+async def test_open_takes_the_claimed_key_id_as_the_principal(engine: Engine, queue: str) -> None:
     assert engine.authenticate("carol", None).id == "carol"
     assert engine.authenticate(None, None).id == "anonymous"
-    await engine.create_queue(engine.authenticate("carol", None), "q", QueueSettings())
-    assert (await engine.get_queue(engine.authenticate(None, None), "q")).owner == "carol"
+    await engine.create_queue(engine.authenticate("carol", None), queue, QueueSettings())
+    assert (await engine.get_queue(engine.authenticate(None, None), queue)).owner == "carol"
     with pytest.raises(EngineError):
         await engine.get_queue(BY, "nothing")

@@ -17,8 +17,8 @@ from tests.integration.drive import BY, ack, receive
 from tests.integration.test_fifo import FIFO, SPREAD, put, texts
 
 
-async def attempt(engine: Engine, key: str, lease_ms: int | None = None, by: Principal = BY) -> list[Delivery]:
-    return await engine.receive(by, "q", None, 10, 0, lease_ms, key)
+async def attempt(engine: Engine, queue: str, key: str, lease_ms: int | None = None, by: Principal = BY) -> list[Delivery]:
+    return await engine.receive(by, queue, None, 10, 0, lease_ms, key)
 
 
 def handles(deliveries: list[Delivery]) -> list[str]:
@@ -26,78 +26,78 @@ def handles(deliveries: list[Delivery]) -> list[str]:
 
 
 @pytest.mark.parametrize("settings", [FIFO, SPREAD], ids=["queue scope", "group scope"])
-async def test_a_repeated_attempt_is_answered_as_before_and_leased_anew(engine: Engine, settings: QueueSettings) -> None:
-    await engine.create_queue(BY, "q", settings)
+async def test_a_repeated_attempt_is_answered_as_before_and_leased_anew(engine: Engine, queue: str, settings: QueueSettings) -> None:
+    await engine.create_queue(BY, queue, settings)
     for group in "abc":
-        await put(engine, "q", group, "1", "2")
-    first = await attempt(engine, "k", 5_000)
-    again = await attempt(engine, "k", 9_000)
+        await put(engine, queue, group, "1", "2")
+    first = await attempt(engine, queue, "k", 5_000)
+    again = await attempt(engine, queue, "k", 9_000)
     assert len(first) == 6 and handles(again) == handles(first) and texts(again) == texts(first)
     assert [d.receive_count for d in again] == [1] * 6
     gained = [b.next_visible_at_ms - a.next_visible_at_ms for a, b in zip(first, again, strict=True)]
     assert all(4_000 <= gain < 9_000 for gain in gained)
-    assert await attempt(engine, "other") == [] and await attempt(engine, "k", by=Principal("x", admin=True)) == []
-    assert handles(await attempt(engine, "k")) == handles(first)
-    await ack(engine, "q", again)
+    assert await attempt(engine, queue, "other") == [] and await attempt(engine, queue, "k", by=Principal("x", admin=True)) == []
+    assert handles(await attempt(engine, queue, "k")) == handles(first)
+    await ack(engine, queue, again)
 
 
 @pytest.mark.parametrize("change", ["ack", "extend", "release", "lapse"])
-async def test_an_attempt_whose_messages_were_touched_is_a_receive_like_any_other(engine: Engine, change: str) -> None:
-    await engine.create_queue(BY, "q", FIFO)
-    await put(engine, "q", "a", "1", "2")
-    first = await attempt(engine, "k", 300 if change == "lapse" else 60_000)
+async def test_an_attempt_whose_messages_were_touched_is_a_receive_like_any_other(engine: Engine, queue: str, change: str) -> None:
+    await engine.create_queue(BY, queue, FIFO)
+    await put(engine, queue, "a", "1", "2")
+    first = await attempt(engine, queue, "k", 1 if change == "lapse" else 60_000)
     if change == "ack":
-        await ack(engine, "q", first[:1])
+        await ack(engine, queue, first[:1])
     elif change == "extend":
-        await engine.extend(BY, "q", [ExtendEntry(first[0].handle, 50_000)])
+        await engine.extend(BY, queue, [ExtendEntry(first[0].handle, 50_000)])
     elif change == "release":
-        await engine.release(BY, "q", handles(first))
+        await engine.release(BY, queue, handles(first))
     else:
-        await asyncio.sleep(0.4)
-    again = await attempt(engine, "k")
+        await asyncio.sleep(0.02)
+    again = await attempt(engine, queue, "k")
     assert texts(again) == (["1", "2"] if change in ("release", "lapse") else [])
     assert not set(handles(again)) & set(handles(first))
-    assert handles(await attempt(engine, "k")) == handles(again)
+    assert handles(await attempt(engine, queue, "k")) == handles(again)
 
 
-async def test_an_attempt_is_forgotten_after_five_minutes(engine: Engine, clock: Clock) -> None:
-    await engine.create_queue(BY, "q", FIFO)
-    await put(engine, "q", "a", "1")
-    first = await attempt(engine, "k", 600_000)
+async def test_an_attempt_is_forgotten_after_five_minutes(engine: Engine, queue: str, clock: Clock) -> None:
+    await engine.create_queue(BY, queue, FIFO)
+    await put(engine, queue, "a", "1")
+    first = await attempt(engine, queue, "k", 600_000)
     clock.pass_s(KEPT_S - 10)
-    assert handles(await attempt(engine, "k", 600_000)) == handles(first)
+    assert handles(await attempt(engine, queue, "k", 600_000)) == handles(first)
     clock.pass_s(20)  # after the first one: to repeat it does not make it younger
-    assert await attempt(engine, "k") == []  # the message is leased
+    assert await attempt(engine, queue, "k") == []  # the message is leased
 
 
-async def test_a_handle_is_late_once_its_lease_has_lapsed_if_the_caller_says_so(engine: Engine) -> None:
-    await engine.create_queue(BY, "q", FIFO)
-    await put(engine, "q", "a", "1")
-    (old,) = await receive(engine, "q", lease_ms=200)
-    await asyncio.sleep(0.3)
+async def test_a_handle_is_late_once_its_lease_has_lapsed_if_the_caller_says_so(engine: Engine, queue: str) -> None:
+    await engine.create_queue(BY, queue, FIFO)
+    await put(engine, queue, "a", "1")
+    (old,) = await receive(engine, queue, lease_ms=1)
+    await asyncio.sleep(0.02)
     for late in (Late.NEVER, Late.BY_QUEUE):
-        assert [r.status for r in await engine.ack(BY, "q", [old.handle], late=late)] == ["lapsed"]
-        assert [r.status for r in await engine.extend(BY, "q", [ExtendEntry(old.handle, 1)], late=late)] == ["lapsed"]
-    (new,) = await receive(engine, "q")
-    assert [r.status for r in await engine.ack(BY, "q", [old.handle], late=Late.NEVER)] == ["lapsed"]
-    assert [r.status for r in await engine.ack(BY, "q", [old.handle])] == ["stale"]
-    await ack(engine, "q", [new])
-    assert [r.status for r in await engine.ack(BY, "q", [new.handle, old.handle], late=Late.BY_QUEUE)] == ["stale", "stale"]
+        assert [r.status for r in await engine.ack(BY, queue, [old.handle], late=late)] == ["lapsed"]
+        assert [r.status for r in await engine.extend(BY, queue, [ExtendEntry(old.handle, 1)], late=late)] == ["lapsed"]
+    (new,) = await receive(engine, queue)
+    assert [r.status for r in await engine.ack(BY, queue, [old.handle], late=Late.NEVER)] == ["lapsed"]
+    assert [r.status for r in await engine.ack(BY, queue, [old.handle])] == ["stale"]
+    await ack(engine, queue, [new])
+    assert [r.status for r in await engine.ack(BY, queue, [new.handle, old.handle], late=Late.BY_QUEUE)] == ["stale", "stale"]
 
 
-async def test_a_late_handle_counts_in_a_standard_queue_if_the_queue_decides(engine: Engine) -> None:
-    await engine.create_queue(BY, "q", QueueSettings())
-    await engine.send(BY, "q", [SendEntry(b"1"), SendEntry(b"2")])
-    first, second = [one.handle for one in await receive(engine, "q", max=2, lease_ms=100)]
-    await asyncio.sleep(0.2)
-    assert [r.status for r in await engine.ack(BY, "q", [first], late=Late.NEVER)] == ["lapsed"]
-    assert [r.status for r in await engine.ack(BY, "q", [first], late=Late.BY_QUEUE)] == ["ok"]
-    assert [r.status for r in await engine.extend(BY, "q", [ExtendEntry(second, 1)], late=Late.BY_QUEUE)] == ["ok"]
+async def test_a_late_handle_counts_in_a_standard_queue_if_the_queue_decides(engine: Engine, queue: str) -> None:
+    await engine.create_queue(BY, queue, QueueSettings())
+    await engine.send(BY, queue, [SendEntry(b"1"), SendEntry(b"2")])
+    first, second = [one.handle for one in await receive(engine, queue, max=2, lease_ms=1)]
+    await asyncio.sleep(0.02)
+    assert [r.status for r in await engine.ack(BY, queue, [first], late=Late.NEVER)] == ["lapsed"]
+    assert [r.status for r in await engine.ack(BY, queue, [first], late=Late.BY_QUEUE)] == ["ok"]
+    assert [r.status for r in await engine.extend(BY, queue, [ExtendEntry(second, 1)], late=Late.BY_QUEUE)] == ["ok"]
 
 
-async def test_a_task_moves_between_queues_of_one_kind_only(engine: Engine) -> None:
-    await engine.create_queue(BY, "q", FIFO)
-    await engine.create_queue(BY, "plain", QueueSettings())
-    for source, target in (("q", "plain"), ("plain", "q")):
+async def test_a_task_moves_between_queues_of_one_kind_only(engine: Engine, queue: str) -> None:
+    await engine.create_queue(BY, queue, FIFO)
+    await engine.create_queue(BY, f"{queue}-plain", QueueSettings())
+    for source, target in ((queue, f"{queue}-plain"), (f"{queue}-plain", queue)):
         with pytest.raises(NotAllowedOnQueue, match="both"):
             await engine.redrive(BY, source, target, None, 0)

@@ -37,18 +37,24 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "MAX_OPEN", OPEN)
 
 
-async def with_queue(engine: Engine) -> Engine:
-    engine.store._window = msgspec.structs.replace(engine.store._window, max_open=OPEN)
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+async def with_queue(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    monkeypatch.setattr(engine.store, "_window", msgspec.structs.replace(engine.store._window, max_open=OPEN))
+    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
     return engine
+
+
+def alarms_of(engine: Engine, queue: str) -> set[tuple[str, float]]:
+    return {(alarm.kind, alarm.number) for alarm in engine.alarms() if alarm.queue == queue}
 
 
 def test_there_is_room_for_what_is_ready_beside_what_is_delayed() -> None:
     assert MAX_OPEN - MAX_DELAYED >= 50_000
 
 
-async def test_more_delayed_messages_than_may_be_are_refused_and_the_others_go_on(make_engine: MakeEngine, monkeypatch: Any) -> None:
-    engine, other = await with_queue(await make_engine()), await make_engine()
+async def test_more_delayed_messages_than_may_be_are_refused_and_the_others_go_on(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, other = await with_queue(await make_engine(), "q", monkeypatch), await make_engine()
     await send(engine, "q", *map(str, range(BOUND - 1)), delay_ms=DAY_MS)
     await engine.send(BY, "q", [SendEntry(b"last", delay_ms=DAY_MS), SendEntry(b"now")])
     for worker in (engine, other):
@@ -66,7 +72,7 @@ async def test_more_delayed_messages_than_may_be_are_refused_and_the_others_go_o
             raise StateUnavailable("by the test")
 
         away.setattr(other.store, "delayed", refuse)
-        await asyncio.sleep(delays.LOOK_S + 0.1)
+        away.setattr(delays, "LOOK_S", 0.0)
         await send(other, "q", "known later", delay_ms=DAY_MS)
     await engine.purge(BY, "q")
 
@@ -82,39 +88,41 @@ async def test_more_delayed_messages_than_may_be_are_refused_and_the_others_go_o
     assert engine.alarms() == []
 
 
-async def test_a_burst_between_two_looks_is_counted_here(engine: Engine) -> None:
-    await with_queue(engine)
-    outcomes = await asyncio.gather(*(send(engine, "q", "m", delay_ms=DAY_MS) for _ in range(BOUND + 15)), return_exceptions=True)
+async def test_a_burst_between_two_looks_is_counted_here(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    await with_queue(engine, queue, monkeypatch)
+    outcomes = await asyncio.gather(*(send(engine, queue, "m", delay_ms=DAY_MS) for _ in range(BOUND + 15)), return_exceptions=True)
     assert sum(isinstance(outcome, TooManyDelayed) for outcome in outcomes) == 15
-    assert (await engine.get_queue(BY, "q")).tags[0].delayed == BOUND
+    assert (await engine.get_queue(BY, queue)).tags[0].delayed == BOUND
 
 
-async def test_the_queues_own_delay_counts_too(engine: Engine) -> None:
-    await with_queue(engine)
-    await engine.set_queue(BY, "q", QueueSettings(delay_ms=DAY_MS))
-    await send(engine, "q", *map(str, range(BOUND)))
+async def test_the_queues_own_delay_counts_too(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    await with_queue(engine, queue, monkeypatch)
+    await engine.set_queue(BY, queue, QueueSettings(delay_ms=DAY_MS))
+    await send(engine, queue, *map(str, range(BOUND)))
     with pytest.raises(TooManyDelayed):
-        await send(engine, "q", "one more")
-    await send(engine, "q", "at once", delay_ms=0)
-    assert await drain(engine, "q", expect=1) == ["at once"]
+        await send(engine, queue, "one more")
+    await send(engine, queue, "at once", delay_ms=0)
+    assert await drain(engine, queue, expect=1) == ["at once"]
 
 
-async def test_what_stands_behind_a_window_full_of_delays_is_told(engine: Engine, caplog: Any) -> None:
-    await with_queue(engine)
-    topic = queue_topic(engine.settings.topic_prefix, "q")
+async def test_what_stands_behind_a_window_full_of_delays_is_told(
+    engine: Engine, queue: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await with_queue(engine, queue, monkeypatch)
+    topic = queue_topic(engine.settings.topic_prefix, queue)
     far = encode(Message(b"far", {}, delay_ms=DAY_MS, sender="native producer"))
     await engine.log.append_many(topic, 0, [far] * (OPEN + 10))
 
     async def full() -> bool:
-        await receive(engine, "q")
-        return (await engine.get_queue(BY, "q")).tags[0].delayed == OPEN
+        await receive(engine, queue)
+        return (await engine.get_queue(BY, queue)).tags[0].delayed == OPEN
 
     await eventually(full)
-    await send(engine, "q", "behind")
-    assert await drain(engine, "q", patience_ms=1000) == []
+    await send(engine, queue, "behind")
+    assert await drain(engine, queue, patience_ms=1000) == []
     await engine.parts.administration.alarm_monitor.run_once()
-    assert {(a.kind, a.number) for a in engine.alarms()} == {("delayed_near", OPEN), ("delayed_full", 11)}
-    assert any("action=alarm kind=delayed_full queue=q" in r.getMessage() for r in caplog.records)
-    await engine.purge(BY, "q")
+    assert alarms_of(engine, queue) == {("delayed_near", OPEN), ("delayed_full", 11)}
+    assert any(f"action=alarm kind=delayed_full queue={queue} " in r.getMessage() for r in caplog.records)
+    await engine.purge(BY, queue)
     await engine.parts.administration.alarm_monitor.run_once()
-    assert engine.alarms() == []
+    assert alarms_of(engine, queue) == set()

@@ -193,8 +193,8 @@ SCENARIOS: dict[str, Callable[[Engine, Services, str], Awaitable[None]]] = {
 
 
 @pytest.mark.parametrize("point", POINTS)
-async def test_a_step_that_fails_is_made_good_by_the_next_round(engine: Engine, stack: Services, point: str) -> None:
-    await SCENARIOS[point.partition(".")[0]](engine, stack, point)
+async def test_a_step_that_fails_is_made_good_by_the_next_round(own_engine: Engine, stack: Services, point: str) -> None:
+    await SCENARIOS[point.partition(".")[0]](own_engine, stack, point)
     assert seen(point) >= 1, "the scenario never came to the point"
 
 
@@ -224,9 +224,9 @@ def test_a_failpoint_that_can_not_be_read_stops_the_start(text: str) -> None:
         Settings.read({"LEASEWAY_FAILPOINTS": text})
 
 
-async def test_a_failpoint_may_make_the_worker_stand_still(engine: Engine) -> None:
-    await engine.create_queue(BY, "q", QueueSettings())
+async def test_a_failpoint_may_make_the_worker_stand_still(own_engine: Engine) -> None:
+    await own_engine.create_queue(BY, "q", QueueSettings())
     arm("send.before_answer=sleep:150*1")
     began = asyncio.get_running_loop().time()
-    await send(engine, "q", "m")
+    await send(own_engine, "q", "m")
     assert asyncio.get_running_loop().time() - began >= 0.15

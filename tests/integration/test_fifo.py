@@ -20,7 +20,7 @@ from engine.shapes import Delivery, ExtendEntry, QueueSettings, SendEntry, Sent
 from schemas.records import Message, RedrivePolicy
 from schemas.wire import encode
 from tests.integration.conftest import MakeEngine
-from tests.integration.drive import BY, ack, drain, eventually, receive
+from tests.integration.drive import BY, ack, all_wait, drain, eventually, receive
 from tests.integration.test_rebuild import drained, wipe
 from tests.services import Services
 
@@ -41,53 +41,55 @@ def texts(deliveries: list[Delivery]) -> list[str]:
 
 
 @pytest.mark.parametrize("settings", [FIFO, SPREAD], ids=["queue scope", "group scope"])
-async def test_a_group_is_received_in_order_and_waits_for_what_is_lent(engine: Engine, settings: QueueSettings) -> None:
-    await engine.create_queue(BY, "q", settings)
-    await put(engine, "q", "a", "1", "2", "3", "4")
-    first = await receive(engine, "q", max=2)
+async def test_a_group_is_received_in_order_and_waits_for_what_is_lent(engine: Engine, queue: str, settings: QueueSettings) -> None:
+    await engine.create_queue(BY, queue, settings)
+    await put(engine, queue, "a", "1", "2", "3", "4")
+    first = await receive(engine, queue, max=2)
     assert texts(first) == ["1", "2"]
-    assert await receive(engine, "q") == []
-    await put(engine, "q", "b", "x")
-    assert texts(await receive(engine, "q")) == ["x"]
-    await ack(engine, "q", first[:1])
-    assert await receive(engine, "q") == []
-    await engine.release(BY, "q", [first[1].handle], 0)
-    again = await receive(engine, "q")
+    assert await receive(engine, queue) == []
+    await put(engine, queue, "b", "x")
+    assert texts(await receive(engine, queue)) == ["x"]
+    await ack(engine, queue, first[:1])
+    assert await receive(engine, queue) == []
+    await engine.release(BY, queue, [first[1].handle], 0)
+    again = await receive(engine, queue)
     assert texts(again) == ["2", "3", "4"] and [d.receive_count for d in again] == [2, 1, 1]
     assert sorted(d.sequence_number for d in again) == [d.sequence_number for d in again]
 
 
 @pytest.mark.parametrize("how", ["release", "extend", "lapse"])
 @pytest.mark.parametrize("settings", [FIFO, SPREAD], ids=["queue scope", "group scope"])
-async def test_what_is_visible_again_ahead_of_what_is_in_flight_comes_again(engine: Engine, settings: QueueSettings, how: str) -> None:
+async def test_what_is_visible_again_ahead_of_what_is_in_flight_comes_again(
+    engine: Engine, queue: str, settings: QueueSettings, how: str
+) -> None:
     """As in SQS: a group leases from its first message up to the first that is not visible, also
     while others of it are leased.
     """
-    await engine.create_queue(BY, "q", settings)
-    await put(engine, "q", "a", "1", "2", "3", "4")
-    one, two, three = await receive(engine, "q", max=3)
+    await engine.create_queue(BY, queue, settings)
+    await put(engine, queue, "a", "1", "2", "3", "4")
+    one, two, three = await receive(engine, queue, max=3)
     if how == "release":
-        await engine.release(BY, "q", [one.handle], 0)
+        await engine.release(BY, queue, [one.handle], 0)
     else:
-        await engine.extend(BY, "q", [ExtendEntry(one.handle, 0 if how == "extend" else 300)])
-    again = await receive(engine, "q", wait_ms=2_000)
+        await engine.extend(BY, queue, [ExtendEntry(one.handle, 0 if how == "extend" else 300)])
+    again = await receive(engine, queue, wait_ms=2_000)
     assert [(d.message.body, d.receive_count) for d in again] == [(b"1", 2)]
-    await engine.release(BY, "q", [three.handle], 0)
-    assert await receive(engine, "q") == []
-    await ack(engine, "q", again)
-    assert await receive(engine, "q") == []
-    await ack(engine, "q", [two])
-    assert texts(await receive(engine, "q")) == ["3", "4"]
+    await engine.release(BY, queue, [three.handle], 0)
+    assert await receive(engine, queue) == []
+    await ack(engine, queue, again)
+    assert await receive(engine, queue) == []
+    await ack(engine, queue, [two])
+    assert texts(await receive(engine, queue)) == ["3", "4"]
 
 
-async def test_groups_of_one_batch_come_in_its_order(engine: Engine) -> None:
+async def test_groups_of_one_batch_come_in_its_order(engine: Engine, queue: str) -> None:
     """All of it is of one ms; ten batches, for the groups' names are hashed."""
-    await engine.create_queue(BY, "q", FIFO)
+    await engine.create_queue(BY, queue, FIFO)
     for turn in range(10):
         names = [f"{turn}-{number}" for number in range(5)]
-        await engine.send(BY, "q", [SendEntry(name.encode(), group=name, dedup_id=name) for name in names])
-        first = texts(await receive(engine, "q", max=1)) + texts(await receive(engine, "q", max=1))
-        assert first + texts(await receive(engine, "q")) == names
+        await engine.send(BY, queue, [SendEntry(name.encode(), group=name, dedup_id=name) for name in names])
+        first = texts(await receive(engine, queue, max=1)) + texts(await receive(engine, queue, max=1))
+        assert first + texts(await receive(engine, queue)) == names
 
 
 async def test_the_next_of_a_group_wakes_a_waiter_when_the_one_before_is_acked(make_engine: MakeEngine) -> None:
@@ -96,37 +98,37 @@ async def test_the_next_of_a_group_wakes_a_waiter_when_the_one_before_is_acked(m
     await put(one, "q", "a", "1", "2")
     first = await receive(one, "q", max=1)
     waiting = asyncio.create_task(receive(two, "q", wait_ms=10_000))
-    await asyncio.sleep(0.5)
+    await all_wait(two)
     started = time.monotonic()
     await ack(one, "q", first)
     assert texts(await waiting) == ["2"]
     assert time.monotonic() - started < 2
 
 
-async def test_a_repeat_is_answered_as_the_first_and_not_delivered(engine: Engine) -> None:
-    await engine.create_queue(BY, "q", FIFO)
-    (first,) = await put(engine, "q", "a", "one", dedup="same")
-    (second,) = await put(engine, "q", "b", "other body", dedup="same")
+async def test_a_repeat_is_answered_as_the_first_and_not_delivered(engine: Engine, queue: str) -> None:
+    await engine.create_queue(BY, queue, FIFO)
+    (first,) = await put(engine, queue, "a", "one", dedup="same")
+    (second,) = await put(engine, queue, "b", "other body", dedup="same")
     assert (second.id, second.sequence_number) == (first.id, first.sequence_number)
-    (third,) = await put(engine, "q", "b", "two")
+    (third,) = await put(engine, queue, "b", "two")
     assert third.id != first.id
-    assert await drain(engine, "q", expect=2) == ["one", "two"]
-    assert (await engine.get_queue(BY, "q")).tags[0].backlog == 0
+    assert await drain(engine, queue, expect=2) == ["one", "two"]
+    assert (await engine.get_queue(BY, queue)).tags[0].backlog == 0
 
 
-async def test_in_group_scope_two_groups_may_use_one_id(engine: Engine) -> None:
-    await engine.create_queue(BY, "q", SPREAD)
-    await put(engine, "q", "a", "one", dedup="same")
-    await put(engine, "q", "b", "two", dedup="same")
-    await put(engine, "q", "a", "three", dedup="same")
-    assert sorted(await drain(engine, "q", expect=2)) == ["one", "two"]
+async def test_in_group_scope_two_groups_may_use_one_id(engine: Engine, queue: str) -> None:
+    await engine.create_queue(BY, queue, SPREAD)
+    await put(engine, queue, "a", "one", dedup="same")
+    await put(engine, queue, "b", "two", dedup="same")
+    await put(engine, queue, "a", "three", dedup="same")
+    assert sorted(await drain(engine, queue, expect=2)) == ["one", "two"]
 
 
-async def test_content_dedup_takes_the_body_as_id(engine: Engine) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(fifo=True, content_dedup=True))
+async def test_content_dedup_takes_the_body_as_id(engine: Engine, queue: str) -> None:
+    await engine.create_queue(BY, queue, QueueSettings(fifo=True, content_dedup=True))
     for body in (b"x", b"x", b"y"):
-        await engine.send(BY, "q", [SendEntry(body, group="g")])
-    assert await drain(engine, "q", expect=2) == ["x", "y"]
+        await engine.send(BY, queue, [SendEntry(body, group="g")])
+    assert await drain(engine, queue, expect=2) == ["x", "y"]
 
 
 async def test_many_senders_of_repeats_while_redis_is_wiped_deliver_each_once(make_engine: MakeEngine, stack: Services) -> None:
@@ -155,29 +157,36 @@ async def test_many_senders_of_repeats_while_redis_is_wiped_deliver_each_once(ma
     assert seen == Counter({f"m{n}": 1 for n in range(500)})
 
 
-async def test_what_was_lent_for_a_waiter_that_left_is_not_shared_among_others(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_lent_for_a_waiter_that_left_is_not_shared_among_others(
+    engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first waiter goes while its batch is under way: one other may have it, or a part of it,
     not two.
     """
-    await engine.create_queue(BY, "q", FIFO)
-    await put(engine, "q", "a", "0")
-    got = await receive(engine, "q")
-    await put(engine, "q", "a", "1", "2", "3", "4")
-    poll = Poller.poll
+    await engine.create_queue(BY, queue, FIFO)
+    await put(engine, queue, "a", "0")
+    got = await receive(engine, queue)
+    await put(engine, queue, "a", "1", "2", "3", "4")
+    poll, lent, has_left = Poller.poll, asyncio.Event(), asyncio.Event()
 
-    async def slow(self: Poller, *args: Any, everywhere: bool) -> Leases:
-        leased = await poll(self, *args, everywhere=everywhere)
-        await asyncio.sleep(0.0 if everywhere else 0.6)
+    async def slow(self: Poller, *args: Any, **named: Any) -> Leases:
+        leased = await poll(self, *args, **named)
+        if leased:
+            lent.set()
+            await has_left.wait()
         return leased
 
-    leaves = asyncio.create_task(receive(engine, "q", max=4, wait_ms=900))
-    await asyncio.sleep(0.1)
-    others = [asyncio.create_task(receive(engine, "q", max=2, wait_ms=3000)) for _ in range(2)]
-    await asyncio.sleep(0.4)
+    leaves = asyncio.create_task(receive(engine, queue, max=4, wait_ms=2000))
+    await all_wait(engine, 1)
+    others = [asyncio.create_task(receive(engine, queue, max=2, wait_ms=2000)) for _ in range(2)]
+    await all_wait(engine, 3)
     monkeypatch.setattr(Poller, "poll", slow)
-    await ack(engine, "q", got)
-    assert texts(await leaves) == []
-    monkeypatch.undo()
+    await ack(engine, queue, got)
+    await lent.wait()
+    leaves.cancel()
+    await asyncio.wait([leaves])
+    has_left.set()
+    assert leaves.cancelled()
     assert sorted(texts(got) for got in await asyncio.gather(*others)) == [[], ["1", "2"]]
 
 
@@ -212,8 +221,11 @@ async def test_order_holds_over_workers_lapses_and_a_wipe(make_engine: MakeEngin
                     await engine.release(BY, "q", [d.handle], 0)
                 break  # what follows in the batch lapses
 
+    async def many_are_acked() -> bool:
+        return sum(map(len, acked.values())) >= 80
+
     async def wiper() -> None:
-        await asyncio.sleep(1.5)
+        await eventually(many_are_acked)
         await drained(engines[0])
         await drained(engines[1])
         wipe(stack, engines[0])
@@ -225,21 +237,21 @@ async def test_order_holds_over_workers_lapses_and_a_wipe(make_engine: MakeEngin
     assert {group: sorted(set(values)) for group, values in acked.items()} == {group: list(range(12)) for group in groups}
 
 
-async def test_dead_letters_of_a_fifo_queue_keep_group_and_order(engine: Engine) -> None:
-    await engine.create_queue(BY, "dlq", FIFO)
-    await engine.create_queue(BY, "q", QueueSettings(fifo=True, lease_ms=60_000, redrive_policy=RedrivePolicy("dlq", 1)))
-    await put(engine, "q", "a", "1", "2", "3")
+async def test_dead_letters_of_a_fifo_queue_keep_group_and_order(engine: Engine, queue: str) -> None:
+    await engine.create_queue(BY, f"{queue}-dlq", FIFO)
+    await engine.create_queue(BY, queue, QueueSettings(fifo=True, lease_ms=60_000, redrive_policy=RedrivePolicy(f"{queue}-dlq", 1)))
+    await put(engine, queue, "a", "1", "2", "3")
     for body in ("1", "2"):
-        got = await receive(engine, "q", max=1, wait_ms=3000)
+        got = await receive(engine, queue, max=1, wait_ms=3000)
         assert texts(got) == [body]
-        await engine.kill(BY, "q", [got[0].handle])
-    assert texts(await receive(engine, "q", wait_ms=3000)) == ["3"]
-    letters = await receive(engine, "dlq", wait_ms=3000)
+        await engine.kill(BY, queue, [got[0].handle])
+    assert texts(await receive(engine, queue, wait_ms=3000)) == ["3"]
+    letters = await receive(engine, f"{queue}-dlq", wait_ms=3000)
     assert texts(letters) == ["1", "2"] and {d.message.group for d in letters} == {"a"}
-    assert [d.message.origin.original_queue for d in letters if d.message.origin] == ["q", "q"]
+    assert [d.message.origin.original_queue for d in letters if d.message.origin] == [queue, queue]
     for d in letters:
-        await engine.release(BY, "dlq", [d.handle], 0)
-    task = await engine.redrive(BY, "dlq", None, None, 0)
+        await engine.release(BY, f"{queue}-dlq", [d.handle], 0)
+    task = await engine.redrive(BY, f"{queue}-dlq", None, None, 0)
 
     async def done() -> bool:
         return (await engine.get_task(BY, task.id)).status == "completed"
@@ -248,15 +260,15 @@ async def test_dead_letters_of_a_fifo_queue_keep_group_and_order(engine: Engine)
     assert (await engine.get_task(BY, task.id)).moved == 2
 
 
-async def test_a_tag_made_later_sees_no_repeats(engine: Engine) -> None:
-    await engine.create_queue(BY, "q", FIFO)
+async def test_a_tag_made_later_sees_no_repeats(engine: Engine, queue: str) -> None:
+    await engine.create_queue(BY, queue, FIFO)
     for body in ("1", "1", "2", "1", "2", "3"):
-        await put(engine, "q", "a", body)
-    assert await drain(engine, "q", expect=3) == ["1", "2", "3"]
-    await engine.create_tag(BY, "q", "late", 0, None, {})
-    assert await drain(engine, "q", "late", expect=3) == ["1", "2", "3"]
-    await put(engine, "q", "a", "3")
-    assert await drain(engine, "q", patience_ms=300) == []
+        await put(engine, queue, "a", body)
+    assert await drain(engine, queue, expect=3) == ["1", "2", "3"]
+    await engine.create_tag(BY, queue, "late", 0, None, {})
+    assert await drain(engine, queue, "late", expect=3) == ["1", "2", "3"]
+    await put(engine, queue, "a", "3")
+    assert await drain(engine, queue, patience_ms=300) == []
 
 
 @pytest.mark.parametrize("window", [200, 10])
@@ -306,7 +318,6 @@ async def test_a_message_of_a_backlog_keeps_its_own_lease(make_engine: MakeEngin
     await engine.send(BY, "q", [entry])
     (mine,) = await receive(engine, "q", wait_ms=5_000)
     assert mine.message.body == b"mine" and mine.next_visible_at_ms - mine.first_received_at_ms < 2_000
-    await asyncio.sleep(1.2)
     assert texts(await receive(engine, "q", wait_ms=3_000)) == ["mine"]
 
 
@@ -320,43 +331,43 @@ BAD_SENDS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("given", "field"), BAD_SENDS, ids=[str(b[0])[:40] for b in BAD_SENDS])
-async def test_a_send_that_a_fifo_queue_refuses_names_the_field(engine: Engine, given: dict[str, Any], field: str) -> None:
-    await engine.create_queue(BY, "q", FIFO)
+async def test_a_send_that_a_fifo_queue_refuses_names_the_field(engine: Engine, queue: str, given: dict[str, Any], field: str) -> None:
+    await engine.create_queue(BY, queue, FIFO)
     with pytest.raises(InvalidValue) as caught:
-        await engine.send(BY, "q", [SendEntry(b"x", **given)])
+        await engine.send(BY, queue, [SendEntry(b"x", **given)])
     assert caught.value.field == field
-    assert await receive(engine, "q") == []
+    assert await receive(engine, queue) == []
 
 
-async def test_settings_of_fifo_queues_are_checked(engine: Engine) -> None:
-    await engine.create_queue(BY, "plain", QueueSettings())
-    await engine.create_queue(BY, "q", FIFO)
+async def test_settings_of_fifo_queues_are_checked(engine: Engine, queue: str) -> None:
+    await engine.create_queue(BY, f"{queue}-plain", QueueSettings())
+    await engine.create_queue(BY, queue, FIFO)
     with pytest.raises(InvalidValue, match="FIFO queues only"):
         await engine.create_queue(BY, "x", QueueSettings(content_dedup=True))
     with pytest.raises(InvalidValue, match="queue or group"):
         await engine.create_queue(BY, "x", QueueSettings(fifo=True, dedup_scope="topic"))
     with pytest.raises(NotAllowedOnQueue, match="standard queue"):
-        await engine.create_queue(BY, "x", QueueSettings(fifo=True, redrive_policy=RedrivePolicy("plain", 3)))
+        await engine.create_queue(BY, "x", QueueSettings(fifo=True, redrive_policy=RedrivePolicy(f"{queue}-plain", 3)))
     with pytest.raises(InvalidValue, match="FIFO queues only"):
-        await engine.send(BY, "plain", [SendEntry(b"x", dedup_id="d")])
-    await put(engine, "q", "a", "1")
+        await engine.send(BY, f"{queue}-plain", [SendEntry(b"x", dedup_id="d")])
+    await put(engine, queue, "a", "1")
     with pytest.raises(NotAllowedOnQueue, match="empty"):
-        await engine.set_queue(BY, "q", QueueSettings(dedup_scope="group"))
-    await drain(engine, "q", patience_ms=200)
-    await engine.set_queue(BY, "q", QueueSettings(dedup_scope="group"))
+        await engine.set_queue(BY, queue, QueueSettings(dedup_scope="group"))
+    await drain(engine, queue, patience_ms=200)
+    await engine.set_queue(BY, queue, QueueSettings(dedup_scope="group"))
     with pytest.raises(InvalidValue, match="one group"):
-        await engine.send(BY, "q", [SendEntry(b"1", group=g, dedup_id=g) for g in "ab"])
+        await engine.send(BY, queue, [SendEntry(b"1", group=g, dedup_id=g) for g in "ab"])
 
 
-async def test_a_repeat_that_comes_before_the_record_it_follows_is_answered_as_the_first(engine: Engine) -> None:
+async def test_a_repeat_that_comes_before_the_record_it_follows_is_answered_as_the_first(engine: Engine, queue: str) -> None:
     """Another worker's record is in the log and not in the window yet: the sender waits for its
     turn.
     """
-    await engine.create_queue(BY, "q", FIFO)
-    (first,) = await put(engine, "q", "a", "one", dedup="same")
-    queue = engine.catalog.queues["q"]
+    await engine.create_queue(BY, queue, FIFO)
+    (first,) = await put(engine, queue, "a", "one", dedup="same")
+    found = engine.catalog.queues[queue]
     other = Message(b"of another worker", group="b", dedup_id="other", sender="t")
-    await engine.log.append_many(queue.topic, 0, [encode(other)])
-    (again,) = await put(engine, "q", "a", "two", dedup="same")
+    await engine.log.append_many(found.topic, 0, [encode(other)])
+    (again,) = await put(engine, queue, "a", "two", dedup="same")
     assert again.id == first.id
-    assert sorted(await drain(engine, "q", expect=2)) == ["of another worker", "one"]
+    assert sorted(await drain(engine, queue, expect=2)) == ["of another worker", "one"]

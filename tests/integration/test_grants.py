@@ -5,16 +5,20 @@ tasks one at a time, leases in all.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 import msgspec
 import pytest
 
 from engine.engine import Engine
-from engine.errors import InvalidValue, NotAllowedOnQueue, NotAuthorised
+from engine.errors import EngineError, InvalidValue, NotAllowedOnQueue, NotAuthorised, QueueNotFound
+from engine.rules.limits import MAX_LEVELS
+from engine.rules.rights import RIGHTS
 from engine.shapes import ExtendEntry, Principal, QueueInfo, QueueSettings, SendEntry
 from schemas.identity import Handle
 from schemas.records import Grant, QueueRecord, RedrivePolicy
+from schemas.vocabulary import Level, Verb
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY
 
@@ -113,3 +117,94 @@ async def test_a_lease_may_be_bound_from_when_the_delivery_began(make_engine: Ma
     with pytest.raises(InvalidValue) as refused:
         await engine.extend(BY, "q", [ExtendEntry(hour_ago, (43_200 - 3_500) * 1000, 43_200)], all_or_none=True)
     assert refused.value.limit == 43_200
+
+
+# Each verb on a queue, with how somebody asks for it; what it answers to who may ask is not looked
+# at here.
+ASKED: dict[Verb, Callable[[Engine, Principal], Coroutine[Any, Any, Any]]] = {
+    Verb.GET_QUEUE: lambda e, by: e.get_queue(by, "q"),
+    Verb.SET_QUEUE: lambda e, by: e.set_queue(by, "q", QueueSettings(lease_ms=30_000)),
+    Verb.DELETE_QUEUE: lambda e, by: e.delete_queue(by, "q"),
+    Verb.PURGE: lambda e, by: e.purge(by, "q"),
+    Verb.COPY_QUEUE: lambda e, by: e.copy_queue(by, "q", f"copy-{by.id}"),
+    Verb.GET_REDRIVE_POLICY: lambda e, by: e.get_redrive_policy(by, "q"),
+    Verb.SET_REDRIVE_POLICY: lambda e, by: e.set_redrive_policy(by, "q", None),
+    Verb.CREATE_TAG: lambda e, by: e.create_tag(by, "q", "tag", 0, None, {}),
+    Verb.LIST_TAGS: lambda e, by: e.list_tags(by, "q"),
+    Verb.DELETE_TAG: lambda e, by: e.delete_tag(by, "q", "tag"),
+    Verb.SEND: lambda e, by: e.send(by, "q", [SendEntry(b"x")]),
+    Verb.RECEIVE: lambda e, by: e.receive(by, "q", None, 1, 0, 0),
+    Verb.ACK: lambda e, by: e.ack(by, "q", ["h"]),
+    Verb.EXTEND: lambda e, by: e.extend(by, "q", [ExtendEntry("h", 1)]),
+    Verb.RELEASE: lambda e, by: e.release(by, "q", ["h"]),
+    Verb.KILL: lambda e, by: e.kill(by, "q", ["h"]),
+    Verb.PEEK: lambda e, by: e.peek(by, "q", "id", None),
+    Verb.QUERY: lambda e, by: e.query(by, "q", None, None, None, None, None, 1, None),
+    Verb.DELETE_MESSAGE: lambda e, by: e.delete_message(by, "q", "id"),
+    Verb.REDRIVE: lambda e, by: e.list_tasks(by, "q"),
+    Verb.LIST_GRANTS: lambda e, by: e.list_grants(by, "q"),
+    Verb.GRANT: lambda e, by: e.grant(by, "q", "dan", "send"),
+}
+
+
+async def may(call: Awaitable[Any]) -> bool:
+    """Whether somebody is let in, whatever comes of it then."""
+    try:
+        await call
+    except NotAuthorised:
+        return False
+    except EngineError:
+        return True
+    return True
+
+
+async def test_every_verb_at_every_level_for_owner_grantee_and_stranger(make_engine: MakeEngine) -> None:
+    engine = await guarded(make_engine)
+    assert set(ASKED) == RIGHTS[Level.FULL_CONTROL]
+    for level in Level:
+        for verb in sorted(ASKED, key=lambda verb: verb == Verb.DELETE_QUEUE):
+            await engine.create_queue(ALICE, "q", QueueSettings())
+            await engine.grant(ALICE, "q", "bob", level)
+            assert await engine.get_grant(BOB, "q", "bob") == level
+            assert not await may(ASKED[verb](engine, CAROL)), (level, verb)
+            assert await may(ASKED[verb](engine, BOB)) == (verb in RIGHTS[level]), (level, verb)
+            if "q" in engine.catalog.queues:
+                assert await may(ASKED[verb](engine, ALICE)), verb
+    await engine.create_queue(ALICE, "q", QueueSettings())
+
+
+async def test_levels_are_given_changed_listed_and_taken_away(make_engine: MakeEngine) -> None:
+    engine = await guarded(make_engine)
+    await engine.create_queue(ALICE, "q", QueueSettings())
+    await engine.grant(ALICE, "q", "bob", "send")
+    await engine.grant(ALICE, "q", "carol", "full_control")
+    await engine.grant(CAROL, "q", "bob", "receive")
+    assert await engine.list_grants(CAROL, "q") == {"bob": "receive", "carol": "full_control"}
+    with pytest.raises(NotAuthorised):
+        await engine.list_grants(BOB, "q")
+    with pytest.raises(NotAuthorised):
+        await engine.get_grant(BOB, "q", "carol")
+    assert await engine.get_grant(ALICE, "q", "alice") == "full_control"
+    # A policy of SQS takes nothing of a level away, but what it denies is denied.
+    await engine.set_queue(ALICE, "q", QueueSettings(grants=[Grant(False, ["carol"], ["purge"])]))
+    assert await may(engine.send(CAROL, "q", [SendEntry(b"x")])) and not await may(engine.purge(CAROL, "q"))
+    await engine.grant(ALICE, "q", "bob", "none")
+    assert await engine.list_grants(ALICE, "q") == {"carol": "full_control"}
+    for principal, level in (("alice", "send"), ("-", "send"), ("bob", "anything")):
+        with pytest.raises(InvalidValue):
+            await engine.grant(ALICE, "q", principal, level)
+    with pytest.raises(QueueNotFound):
+        await engine.get_grant(BOB, "none", "bob")
+    other = await guarded(make_engine)
+    assert await other.list_grants(ALICE, "q") == {"carol": "full_control"}
+
+
+async def test_no_more_principals_have_rights_than_the_limit_and_none_twice(make_engine: MakeEngine) -> None:
+    engine = await guarded(make_engine)
+    await engine.create_queue(ALICE, "q", QueueSettings())
+    for n in range(MAX_LEVELS):
+        await engine.grant(ALICE, "q", f"p{n}", "send")
+    with pytest.raises(InvalidValue, match=f"{MAX_LEVELS} principals"):
+        await engine.grant(ALICE, "q", "one-more", "send")
+    await engine.grant(ALICE, "q", "p0", "receive")
+    assert len(await engine.list_grants(ALICE, "q")) == MAX_LEVELS

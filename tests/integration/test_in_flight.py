@@ -13,7 +13,7 @@ from engine.engine import Engine
 from engine.errors import TooManyInFlight
 from engine.shapes import Delivery, QueueSettings, SendEntry
 from tests.integration.conftest import MakeEngine
-from tests.integration.drive import BY, ack, receive, send
+from tests.integration.drive import BY, ack, all_wait, receive, send
 from tests.services import Services
 
 HELD = 600_000
@@ -76,29 +76,28 @@ async def test_beyond_the_limit_a_receive_says_so_until_one_is_settled(make_engi
     assert one.parts.base.counters.values["receives_over_limit_total"] >= 2
 
 
-async def test_who_waits_at_the_limit_is_served_when_one_is_acked(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_waits_at_the_limit_is_served_when_one_is_acked(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.receive.poll.MAX_IN_FLIGHT", 2_000)
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
-    await fill(engine, "q", 2_000)
-    await send(engine, "q", "last")
-    leased = await lease(engine, "q", 2_000)
+    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+    await fill(engine, queue, 2_000)
+    await send(engine, queue, "last")
+    leased = await lease(engine, queue, 2_000)
     assert len(leased) == 2_000
-    waiting = asyncio.create_task(receive(engine, "q", wait_ms=10_000))
-    await asyncio.sleep(0.5)
-    assert not waiting.done()
-    await ack(engine, "q", leased[:1])
+    waiting = asyncio.create_task(receive(engine, queue, wait_ms=10_000))
+    await all_wait(engine)
+    await ack(engine, queue, leased[:1])
     assert [d.message.body for d in await waiting] == [b"last"]
-    await ack(engine, "q", leased[1:100])
-    assert await receive(engine, "q", wait_ms=300) == []
+    await ack(engine, queue, leased[1:100])
+    assert await receive(engine, queue, wait_ms=300) == []
 
 
-async def test_a_fifo_queue_has_the_same_limit(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_fifo_queue_has_the_same_limit(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.receive.poll.MAX_IN_FLIGHT", 2_000)
-    await engine.create_queue(BY, "q", QueueSettings(fifo=True))
+    await engine.create_queue(BY, queue, QueueSettings(fifo=True))
     for at in range(0, 2_100, 100):
-        await engine.send(BY, "q", [SendEntry(b"x", group=f"g{at + n}", dedup_id=f"d{at + n}") for n in range(100)])
+        await engine.send(BY, queue, [SendEntry(b"x", group=f"g{at + n}", dedup_id=f"d{at + n}") for n in range(100)])
     with pytest.raises(TooManyInFlight) as refused:
-        await lease(engine, "q", 2_100)
+        await lease(engine, queue, 2_100)
     assert refused.value.given == 2_000 and refused.value.fifo
 
 

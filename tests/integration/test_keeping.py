@@ -33,26 +33,26 @@ HOUR_MS = 3_600_000
 MARGIN_MS = 13 * HOUR_MS
 
 
-async def kept_ms(engine: Engine) -> int:
-    return int((await engine.log.topic_config(topic(engine)))["retention.ms"])
+async def kept_ms(engine: Engine, queue: str) -> int:
+    return int((await engine.log.topic_config(topic(engine, queue)))["retention.ms"])
 
 
-def topic(engine: Engine) -> str:
-    return queue_topic(engine.settings.topic_prefix, "q")
+def topic(engine: Engine, queue: str) -> str:
+    return queue_topic(engine.settings.topic_prefix, queue)
 
 
-async def test_a_topic_keeps_what_its_settings_need(engine: Engine) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
-    assert await kept_ms(engine) == 4 * DAY_MS + HOUR_MS + MARGIN_MS
-    await engine.set_queue(BY, "q", QueueSettings(retention_ms=DAY_MS))
-    assert await kept_ms(engine) == DAY_MS + HOUR_MS + MARGIN_MS
-    await engine.set_queue(BY, "q", QueueSettings(delay_ms=2 * DAY_MS))
-    assert await kept_ms(engine) == DAY_MS + 2 * DAY_MS + MARGIN_MS
+async def test_a_topic_keeps_what_its_settings_need(engine: Engine, queue: str) -> None:
+    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+    assert await kept_ms(engine, queue) == 4 * DAY_MS + HOUR_MS + MARGIN_MS
+    await engine.set_queue(BY, queue, QueueSettings(retention_ms=DAY_MS))
+    assert await kept_ms(engine, queue) == DAY_MS + HOUR_MS + MARGIN_MS
+    await engine.set_queue(BY, queue, QueueSettings(delay_ms=2 * DAY_MS))
+    assert await kept_ms(engine, queue) == DAY_MS + 2 * DAY_MS + MARGIN_MS
     # Messages of before are still delayed.
-    await engine.set_queue(BY, "q", QueueSettings(delay_ms=0))
-    assert await kept_ms(engine) == DAY_MS + 2 * DAY_MS + MARGIN_MS
-    await engine.set_queue(BY, "q", QueueSettings(retention_ms=4 * DAY_MS))
-    assert await kept_ms(engine) == 4 * DAY_MS + 2 * DAY_MS + MARGIN_MS
+    await engine.set_queue(BY, queue, QueueSettings(delay_ms=0))
+    assert await kept_ms(engine, queue) == DAY_MS + 2 * DAY_MS + MARGIN_MS
+    await engine.set_queue(BY, queue, QueueSettings(retention_ms=4 * DAY_MS))
+    assert await kept_ms(engine, queue) == 4 * DAY_MS + 2 * DAY_MS + MARGIN_MS
 
 
 async def test_a_longer_delay_is_kept_for_before_it_is_stored(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ async def test_a_longer_delay_is_kept_for_before_it_is_stored(make_engine: MakeE
 
     def appended(*args: Any) -> Any:
         async def look() -> Any:
-            seen.append(await kept_ms(engine))
+            seen.append(await kept_ms(engine, "q"))
             return await append(*args)
 
         return look()
@@ -85,28 +85,28 @@ async def test_a_longer_delay_is_kept_for_before_it_is_stored(make_engine: MakeE
     # Another worker, whose memory is older, takes nothing from that.
     await send(other, "q", "soon", delay_ms=DAY_MS)
     await other.set_queue(BY, "q", QueueSettings(retention_ms=DAY_MS))
-    assert await kept_ms(engine) == DAY_MS + 256 * HOUR_MS + MARGIN_MS
+    assert await kept_ms(engine, "q") == DAY_MS + 256 * HOUR_MS + MARGIN_MS
     await send(other, "q", "last", delay_ms=30 * DAY_MS)
-    assert await kept_ms(engine) == DAY_MS + 30 * DAY_MS + MARGIN_MS
+    assert await kept_ms(engine, "q") == DAY_MS + 30 * DAY_MS + MARGIN_MS
 
 
-async def test_a_native_producers_delay_is_kept_for_when_it_is_loaded(engine: Engine) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+async def test_a_native_producers_delay_is_kept_for_when_it_is_loaded(engine: Engine, queue: str) -> None:
+    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
     record = Message(b"native", {}, delay_ms=9 * DAY_MS, sender="producer")
-    await engine.log.append(topic(engine), 0, encode(record))
-    await receive(engine, "q")
+    await engine.log.append(topic(engine, queue), 0, encode(record))
+    await receive(engine, queue)
 
     async def raised() -> bool:
-        return await kept_ms(engine) == 4 * DAY_MS + 256 * HOUR_MS + MARGIN_MS
+        return await kept_ms(engine, queue) == 4 * DAY_MS + 256 * HOUR_MS + MARGIN_MS
 
     await eventually(raised)
 
 
-async def test_a_topic_that_is_adopted_keeps_its_records_no_shorter(engine: Engine) -> None:
-    await engine.log.create_topics([TopicSpec(topic(engine), 1, 1, {"retention.ms": str(40 * DAY_MS)})])
-    await engine.log.append(topic(engine), 0, b"native")
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
-    assert await kept_ms(engine) == 40 * DAY_MS
+async def test_a_topic_that_is_adopted_keeps_its_records_no_shorter(engine: Engine, queue: str) -> None:
+    await engine.log.create_topics([TopicSpec(topic(engine, queue), 1, 1, {"retention.ms": str(40 * DAY_MS)})])
+    await engine.log.append(topic(engine, queue), 0, b"native")
+    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+    assert await kept_ms(engine, queue) == 40 * DAY_MS
 
 
 @pytest.fixture
@@ -140,12 +140,12 @@ async def test_a_message_delayed_beyond_the_retention_survives_what_kafka_delete
 
             monkeypatch.setattr(engine.parts.units.topic_retention, "keep", nothing)
         await engine.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=3000))
-        assert await kept_ms(engine) == 5000
+        assert await kept_ms(engine, "q") == 5000
         await send(engine, "q", "never received in time")
         await engine.send(BY, "q", [SendEntry(b"late", delay_ms=14_000)])
-        assert await kept_ms(engine) == (3000 + 16_000 + 1000 if raised else 5000)
+        assert await kept_ms(engine, "q") == (3000 + 16_000 + 1000 if raised else 5000)
         await asyncio.sleep(13)
-        low = (await engine.log.start_offsets([(topic(engine), 0)]))[topic(engine), 0]
+        low = (await engine.log.start_offsets([(topic(engine, "q"), 0)]))[topic(engine, "q"), 0]
         assert low == (0 if raised else 2), "Kafka deleted something else than the test is about"
         got = await drain(engine, "q", patience_ms=4000)
         assert got == (["late"] if raised else [])

@@ -53,8 +53,7 @@ async def test_letters_move_as_soon_as_kafka_answers_again(make_engine: MakeEngi
         await asyncio.sleep(12)
     finally:
         os.kill(stack.kafka_pid, signal.SIGCONT)
-    while not await engine.log.alive():
-        await asyncio.sleep(0.05)
+    await eventually(engine.log.alive, within_s=60)
     back = time.monotonic()
 
     async def moved() -> bool:

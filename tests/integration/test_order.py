@@ -40,13 +40,12 @@ async def taken(engine: Engine, queue: str, max: int, wait_ms: int = 0) -> list[
 
 
 @pytest.mark.parametrize("max", [1, 3, 10])
-async def test_what_is_sent_one_by_one_comes_in_that_order(engine: Engine, max: int) -> None:
+async def test_what_is_sent_one_by_one_comes_in_that_order(engine: Engine, queue: str, max: int) -> None:
     """Of many queues: a sender begins at a partition by chance."""
-    for number in range(5):
-        queue = f"q{number}"
-        await engine.create_queue(BY, queue, QueueSettings())
-        await send(engine, queue, *"0123456789")
-        assert await taken(engine, queue, max) == list("0123456789")
+    for name in (f"{queue}-{number}" for number in range(5)):
+        await engine.create_queue(BY, name, QueueSettings())
+        await send(engine, name, *"0123456789")
+        assert await taken(engine, name, max) == list("0123456789")
 
 
 @pytest.mark.parametrize(("max", "wait_ms"), [(1, 0), (7, 0), (10, 300), (100, 0)])
@@ -63,27 +62,27 @@ async def test_order_holds_over_the_partitions_of_several_workers(make_engine: M
     assert await taken(engines[3], "q", max, wait_ms) == texts
 
 
-async def test_order_holds_where_a_sender_goes_on_to_the_next_partition(engine: Engine) -> None:
-    await engine.create_queue(BY, "q", QueueSettings())
+async def test_order_holds_where_a_sender_goes_on_to_the_next_partition(engine: Engine, queue: str) -> None:
+    await engine.create_queue(BY, queue, QueueSettings())
     texts = [str(n) for n in range(RUN * 5)]
     for at in range(0, len(texts), 10):
-        await engine.send(BY, "q", [SendEntry(text.encode()) for text in texts[at : at + 10]])
+        await engine.send(BY, queue, [SendEntry(text.encode()) for text in texts[at : at + 10]])
         await asyncio.sleep(APART_S)
-    units = engine.catalog.queues["q"].units
+    units = engine.catalog.queues[queue].units
     used = [await engine.store.info(unit, engine.catalog.generation, [0]) for unit in units]
     assert all(tags[0].ready > 0 for tags in used), "a sender stays in one partition for ever"
-    assert await taken(engine, "q", 7) == texts
+    assert await taken(engine, queue, 7) == texts
 
 
 @pytest.mark.parametrize("first", [1, 5, 95])
-async def test_a_batch_comes_in_its_order_whatever_the_numbers_of_its_offsets(engine: Engine, first: int) -> None:
+async def test_a_batch_comes_in_its_order_whatever_the_numbers_of_its_offsets(engine: Engine, queue: str, first: int) -> None:
     """All of it is of one ms, and its offsets have one digit and two, two and three."""
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
-    await engine.send(BY, "q", [SendEntry(b"before")] * first)
-    assert len(await drain(engine, "q", expect=first, patience_ms=100)) == first
+    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+    await engine.send(BY, queue, [SendEntry(b"before")] * first)
+    assert len(await drain(engine, queue, expect=first, patience_ms=100)) == first
     texts = [str(n) for n in range(20)]
-    await engine.send(BY, "q", [SendEntry(text.encode()) for text in texts])
-    assert await taken(engine, "q", 3) == texts
+    await engine.send(BY, queue, [SendEntry(text.encode()) for text in texts])
+    assert await taken(engine, queue, 3) == texts
 
 
 async def test_a_waiting_consumer_gets_messages_in_the_order_in_which_workers_send_them(make_engine: MakeEngine) -> None:
@@ -95,10 +94,10 @@ async def test_a_waiting_consumer_gets_messages_in_the_order_in_which_workers_se
     assert await consumer == texts
 
 
-async def test_what_is_given_back_comes_behind_what_was_visible_before(engine: Engine) -> None:
+async def test_what_is_given_back_comes_behind_what_was_visible_before(engine: Engine, queue: str) -> None:
     """As best effort has it: by when a message became visible, not by when it was sent."""
-    await engine.create_queue(BY, "q", QueueSettings())
-    await send(engine, "q", *"0123")
-    first = await receive(engine, "q", max=2)
-    await engine.release(BY, "q", [d.handle for d in first], 0)
-    assert sorted((await taken(engine, "q", 1))[:2]) == ["2", "3"]
+    await engine.create_queue(BY, queue, QueueSettings())
+    await send(engine, queue, *"0123")
+    first = await receive(engine, queue, max=2)
+    await engine.release(BY, queue, [d.handle for d in first], 0)
+    assert sorted((await taken(engine, queue, 1))[:2]) == ["2", "3"]

@@ -5,6 +5,7 @@ had, but for what was not drained.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import random
 import secrets
@@ -41,9 +42,12 @@ def wipe(stack: Services, engine: Engine) -> None:
 
 async def drained(engine: Engine) -> None:
     """Returns when the journal has everything."""
-    await asyncio.sleep(0.5)
-    for loader in list(engine.parts.units.owner.owned.values()):
-        await loader.outbox.drain()
+    units = [unit for queue in engine.catalog.queues.values() for unit in queue.units]
+
+    async def outboxes_are_empty() -> bool:
+        return not any([await engine.store.undrained(unit) for unit in units])
+
+    await eventually(outboxes_are_empty)
 
 
 async def messy_queue(engine: Engine) -> tuple[list[str], dict[str, Any]]:
@@ -72,41 +76,41 @@ async def messy_queue(engine: Engine) -> tuple[list[str], dict[str, Any]]:
     return sorted(open_bodies), leased
 
 
-async def test_counts_of_a_queue_that_nobody_uses_are_true_after_a_loss_when_asked_for_again(engine: Engine, stack: Services) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=600_000))
-    await send(engine, "q", *"abcdef")
-    await send(engine, "q", *"gh", delay_ms=3_600_000)
-    assert len(await receive(engine, "q", max=4)) == 4
-    await drained(engine)
-    engine.parts.units.owner._forget(engine.catalog.queues["q"].units[0])
-    wipe(stack, engine)
+async def test_counts_of_a_queue_that_nobody_uses_are_true_after_a_loss_when_asked_for_again(own_engine: Engine, stack: Services) -> None:
+    await own_engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=600_000))
+    await send(own_engine, "q", *"abcdef")
+    await send(own_engine, "q", *"gh", delay_ms=3_600_000)
+    assert len(await receive(own_engine, "q", max=4)) == 4
+    await drained(own_engine)
+    own_engine.parts.units.owner._forget(own_engine.catalog.queues["q"].units[0])
+    wipe(stack, own_engine)
 
     async def true() -> bool:
-        (tag,) = (await engine.get_queue(BY, "q")).tags
+        (tag,) = (await own_engine.get_queue(BY, "q")).tags
         return (tag.ready, tag.delayed, tag.leased, tag.stored) == (2, 2, 4, 0)
 
     await eventually(true)
 
 
-async def test_a_queue_that_another_worker_does_not_get_done_holds_up_no_other(engine: Engine, stack: Services) -> None:
+async def test_a_queue_that_another_worker_does_not_get_done_holds_up_no_other(own_engine: Engine, stack: Services) -> None:
     """Two workers that waited for each other's units in turn needed 7 s; meanwhile neither renewed
     leases nor drained its other queues.
     """
     for name in ("a", "b"):
-        await engine.create_queue(BY, name, QueueSettings(partitions=1))
-        await send(engine, name, "m")
-    await drained(engine)
-    unit, store = engine.catalog.queues["a"].units[0], engine.store
+        await own_engine.create_queue(BY, name, QueueSettings(partitions=1))
+        await send(own_engine, name, "m")
+    await drained(own_engine)
+    unit, store = own_engine.catalog.queues["a"].units[0], own_engine.store
     ours = False
     while not ours:  # our own loaders may be faster
-        wipe(stack, engine)
+        wipe(stack, own_engine)
         ours = (await store.own(unit, "another worker", lease_ms=6_000)).ours
-    waiting = asyncio.create_task(receive(engine, "a"))
+    waiting = asyncio.create_task(receive(own_engine, "a"))
     await asyncio.sleep(0.3)
     began = time.monotonic()
-    await ack(engine, "b", await receive(engine, "b", wait_ms=3000))
+    await ack(own_engine, "b", await receive(own_engine, "b", wait_ms=3000))
     assert time.monotonic() - began < 2
-    other = engine.catalog.queues["b"].units[0]
+    other = own_engine.catalog.queues["b"].units[0]
 
     async def journaled() -> bool:
         return await store.undrained(other) == 0
@@ -115,41 +119,43 @@ async def test_a_queue_that_another_worker_does_not_get_done_holds_up_no_other(e
     assert not waiting.done()
     with pytest.raises(Rebuilding):  # the other was lost; who asks again gets it rebuilt
         await waiting
-    assert [d.message.body for d in await receive(engine, "a")] == [b"m"]
+    assert [d.message.body for d in await receive(own_engine, "a")] == [b"m"]
 
 
 @pytest.mark.parametrize("snapshots", [False, True], ids=["journal alone", "with snapshots"])
-async def test_a_wiped_queue_is_as_it_was(engine: Engine, stack: Services, snapshots: bool) -> None:
-    open_bodies, leased = await messy_queue(engine)
+async def test_a_wiped_queue_is_as_it_was(own_engine: Engine, stack: Services, snapshots: bool) -> None:
+    open_bodies, leased = await messy_queue(own_engine)
     if snapshots:
-        await drained(engine)
-        await engine.parts.base.snapshots.run_once()
-    (extra,) = await receive(engine, "q", max=1)
-    await ack(engine, "q", [extra])
-    await drained(engine)
-    before = (await engine.get_queue(BY, "q")).tags[0]
-    wipe(stack, engine)
-    await receive(engine, "q", max=1, lease_ms=1)
-    await eventually(lambda: _stored(engine, 0))
-    after = (await engine.get_queue(BY, "q")).tags[0]
+        await drained(own_engine)
+        await own_engine.parts.base.snapshots.run_once()
+    (extra,) = await receive(own_engine, "q", max=1)
+    await ack(own_engine, "q", [extra])
+    await drained(own_engine)
+    before = (await own_engine.get_queue(BY, "q")).tags[0]
+    wipe(stack, own_engine)
+    await receive(own_engine, "q", max=1, lease_ms=1)
+    await eventually(lambda: _stored(own_engine, 0))
+    after = (await own_engine.get_queue(BY, "q")).tags[0]
     assert (before.backlog, before.leased, before.delayed) == (after.backlog, after.leased, after.delayed)
     for body, d in leased.items():
-        assert [r.status for r in await engine.ack(BY, "q", [d.handle])] == ["ok"], body
+        assert [r.status for r in await own_engine.ack(BY, "q", [d.handle])] == ["ok"], body
     left = sorted(set(open_bodies) - set(leased) - {extra.message.body.decode()})
-    assert sorted(await drain(engine, "q", expect=len(left), patience_ms=500)) == left
+    assert sorted(await drain(own_engine, "q", expect=len(left), patience_ms=500)) == left
 
 
-async def test_a_short_poll_right_after_a_loss_finds_what_is_there_and_the_counts_are_true_at_once(engine: Engine, stack: Services) -> None:
-    open_bodies, _ = await messy_queue(engine)
-    await drained(engine)
-    before = (await engine.get_queue(BY, "q")).tags[0]
+async def test_a_short_poll_right_after_a_loss_finds_what_is_there_and_the_counts_are_true_at_once(
+    own_engine: Engine, stack: Services
+) -> None:
+    open_bodies, _ = await messy_queue(own_engine)
+    await drained(own_engine)
+    before = (await own_engine.get_queue(BY, "q")).tags[0]
     for _ in range(3):
-        wipe(stack, engine)
-        got = await receive(engine, "q", max=5, wait_ms=0, lease_ms=1)
+        wipe(stack, own_engine)
+        got = await receive(own_engine, "q", max=5, wait_ms=0, lease_ms=1)
         assert len(got) == 5
-        await drained(engine)
-        wipe(stack, engine)
-        after = (await engine.get_queue(BY, "q")).tags[0]
+        await drained(own_engine)
+        wipe(stack, own_engine)
+        after = (await own_engine.get_queue(BY, "q")).tags[0]
         assert after.backlog == before.backlog
         assert after.ready + after.delayed + after.leased + after.stored == after.backlog == len(open_bodies) + 1
 
@@ -158,16 +164,15 @@ async def _stored(engine: Engine, count: int) -> bool:
     return (await engine.get_queue(BY, "q")).tags[0].stored == count
 
 
-async def test_receive_counts_survive_a_wipe(engine: Engine, stack: Services) -> None:
-    await engine.create_queue(BY, "q", QueueSettings())
-    await send(engine, "q", "m")
+async def test_receive_counts_survive_a_wipe(own_engine: Engine, stack: Services) -> None:
+    await own_engine.create_queue(BY, "q", QueueSettings())
+    await send(own_engine, "q", "m")
     for count in (1, 2, 3):
-        (got,) = await receive(engine, "q", wait_ms=3000, lease_ms=30)
+        (got,) = await receive(own_engine, "q", wait_ms=3000, lease_ms=30)
         assert got.receive_count == count
-        await asyncio.sleep(0.05)
-        await drained(engine)
-        wipe(stack, engine)
-    (got,) = await receive(engine, "q", wait_ms=3000)
+        await drained(own_engine)
+        wipe(stack, own_engine)
+    (got,) = await receive(own_engine, "q", wait_ms=3000)
     assert got.receive_count == 4
 
 
@@ -189,29 +194,33 @@ async def _owns(engine: Engine) -> bool:
     return bool(engine.parts.units.owner.owned)
 
 
-async def test_a_worker_does_not_end_its_own_rebuild(engine: Engine) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
-    await send(engine, "q", "m")
-    await eventually(lambda: _owns(engine))
-    (unit,) = engine.catalog.queues["q"].units
-    loaders = engine.parts.units.owner
-    engine.parts.base.rebuilder._held.add(unit)
+async def test_a_worker_does_not_end_its_own_rebuild(own_engine: Engine) -> None:
+    await own_engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(own_engine, "q", "m")
+    await eventually(lambda: _owns(own_engine))
+    (unit,) = own_engine.catalog.queues["q"].units
+    loaders = own_engine.parts.units.owner
+    own_engine.parts.base.rebuilder._held.add(unit)
     loaders._used[unit] -= 1000
     loaders._ask_again.clear()
     await loaders._own_all()
-    owned = await engine.store.own(unit, "another", lease_ms=1000)
+    owned = await own_engine.store.own(unit, "another", lease_ms=1000)
     assert not owned.ours and owned.number > LEASE_MS, "given up as idle, or its lease shortened"
-    engine.parts.base.rebuilder._held.discard(unit)
+    own_engine.parts.base.rebuilder._held.discard(unit)
     loaders._used[unit] -= 1000
     await loaders._own_all()
-    assert unit not in loaders.owned
+
+    async def given_up() -> bool:
+        return unit not in loaders.owned
+
+    await eventually(given_up)
 
 
-async def test_a_load_that_is_dropped_before_it_began_leaves_nothing_unawaited(engine: Engine) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
-    await send(engine, "q", "m")
-    await eventually(lambda: _owns(engine))
-    loaders = engine.parts.units.owner
+async def test_a_load_that_is_dropped_before_it_began_leaves_nothing_unawaited(own_engine: Engine) -> None:
+    await own_engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(own_engine, "q", "m")
+    await eventually(lambda: _owns(own_engine))
+    loaders = own_engine.parts.units.owner
     (loader,) = loaders.owned.values()
     loaders._loads.pop(loader.unit, None)
     loader.cursors = {}
@@ -225,18 +234,18 @@ async def test_a_load_that_is_dropped_before_it_began_leaves_nothing_unawaited(e
     assert [str(one.message) for one in told] == []
 
 
-async def test_snapshots_are_what_a_scan_from_the_beginning_gives(engine: Engine) -> None:
-    await messy_queue(engine)
-    await drained(engine)
-    await engine.parts.base.snapshots.run_once()
-    await send(engine, "q", "more")
-    await ack(engine, "q", await receive(engine, "q"))
-    await drained(engine)
-    await engine.parts.base.snapshots.run_once()
-    for partition in range(engine.settings.journal_partitions):
-        folded = await engine.parts.base.snapshots.read(partition)
+async def test_snapshots_are_what_a_scan_from_the_beginning_gives(own_engine: Engine) -> None:
+    await messy_queue(own_engine)
+    await drained(own_engine)
+    await own_engine.parts.base.snapshots.run_once()
+    await send(own_engine, "q", "more")
+    await ack(own_engine, "q", await receive(own_engine, "q"))
+    await drained(own_engine)
+    await own_engine.parts.base.snapshots.run_once()
+    for partition in range(own_engine.settings.journal_partitions):
+        folded = await own_engine.parts.base.snapshots.read(partition)
         scratch: dict[Any, UnitState] = {}
-        chunk = await engine.log.fetch(engine.catalog.journal_topic, partition, 0, 100_000, 64_000_000)
+        chunk = await own_engine.log.fetch(own_engine.catalog.journal_topic, partition, 0, 100_000, 64_000_000)
         for record in chunk.records:
             value = decode(record.value or b"")
             assert isinstance(value, JournalRecord)
@@ -248,12 +257,14 @@ async def test_snapshots_are_what_a_scan_from_the_beginning_gives(engine: Engine
             assert decode(encode(mine)) == mine
 
 
-async def test_a_snapshot_of_half_a_million_deliveries_is_written_and_one_that_is_too_large_leaves_the_one_before(engine: Engine) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
-    await send(engine, "q", "a")
-    await receive(engine, "q")
-    await drained(engine)
-    snapshots, (unit,) = engine.parts.base.snapshots, engine.catalog.queues["q"].units
+async def test_a_snapshot_of_half_a_million_deliveries_is_written_and_one_that_is_too_large_leaves_the_one_before(
+    own_engine: Engine,
+) -> None:
+    await own_engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(own_engine, "q", "a")
+    await receive(own_engine, "q")
+    await drained(own_engine)
+    snapshots, (unit,) = own_engine.parts.base.snapshots, own_engine.catalog.queues["q"].units
     await snapshots.run_once()
     partition, held = next((p, held) for p, held in snapshots._held.items() if unit in held.folded.units)
     folded = held.folded
@@ -273,8 +284,8 @@ async def test_a_snapshot_of_half_a_million_deliveries_is_written_and_one_that_i
     assert (await snapshots.read(partition)).offset == position.offset
 
 
-async def test_a_unit_whose_journal_has_all_is_not_asked_at_every_tick(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+async def test_a_unit_whose_journal_has_all_is_not_asked_at_every_tick(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await own_engine.create_queue(BY, "q", QueueSettings(partitions=1))
     moved: list[int] = []
     drain = Outbox.drain
 
@@ -283,34 +294,34 @@ async def test_a_unit_whose_journal_has_all_is_not_asked_at_every_tick(engine: E
         return moved[-1]
 
     monkeypatch.setattr(Outbox, "drain", noted)
-    await send(engine, "q", "m")
-    await ack(engine, "q", await receive(engine, "q"))
+    await send(own_engine, "q", "m")
+    await ack(own_engine, "q", await receive(own_engine, "q"))
     await asyncio.sleep(2)
     # Two entries, in one go or in two; what another worker does is looked for twice a second.
     assert sum(moved) == 2
     assert len(moved) <= 8
 
 
-async def test_snapshots_of_much_wait_until_much_has_changed(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_snapshots_of_much_wait_until_much_has_changed(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.journal.snapshots.ALWAYS_BELOW", 100)
-    snapshots = engine.parts.base.snapshots
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
+    snapshots = own_engine.parts.base.snapshots
+    await own_engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
 
     async def leased(count: int) -> float:
-        await send(engine, "q", *map(str, range(count)))
+        await send(own_engine, "q", *map(str, range(count)))
         left = count
         while left:
-            left -= len(await receive(engine, "q", max=min(left, 50), wait_ms=3000))
-        await drained(engine)
-        before = engine.parts.base.counters.values.get("snapshots_total", 0)
+            left -= len(await receive(own_engine, "q", max=min(left, 50), wait_ms=3000))
+        await drained(own_engine)
+        before = own_engine.parts.base.counters.values.get("snapshots_total", 0)
         await snapshots.run_once()
-        return engine.parts.base.counters.values.get("snapshots_total", 0) - before
+        return own_engine.parts.base.counters.values.get("snapshots_total", 0) - before
 
     assert [await leased(100), await leased(100), await leased(20), await leased(20)] == [1, 1, 0, 0]
     # 240 are held; 40 have changed. What was not written is in what a rebuild reads, and in the
     # next snapshot.
-    (unit,) = engine.catalog.queues["q"].units
-    folded = [await snapshots.read(partition) for partition in range(engine.settings.journal_partitions)]
+    (unit,) = own_engine.catalog.queues["q"].units
+    folded = [await snapshots.read(partition) for partition in range(own_engine.settings.journal_partitions)]
     assert [len(one.units[unit].tag(0).deliveries) for one in folded if unit in one.units] == [240]
     assert await leased(200) == 1
     assert await leased(5) == 0
@@ -318,23 +329,23 @@ async def test_snapshots_of_much_wait_until_much_has_changed(engine: Engine, mon
     assert await leased(0) == 1
 
 
-async def test_a_deleted_queue_leaves_no_snapshot(engine: Engine) -> None:
-    await messy_queue(engine)
-    await drained(engine)
-    await engine.parts.base.snapshots.run_once()
-    await engine.delete_queue(BY, "q")
-    await engine.create_queue(BY, "p", QueueSettings())
-    await send(engine, "p", *map(str, range(8)))
-    await ack(engine, "p", await receive(engine, "p", max=100))
-    await drained(engine)
-    for partition in range(engine.settings.journal_partitions):
-        folded = engine.parts.base.snapshots._held[partition].folded
+async def test_a_deleted_queue_leaves_no_snapshot(own_engine: Engine) -> None:
+    await messy_queue(own_engine)
+    await drained(own_engine)
+    await own_engine.parts.base.snapshots.run_once()
+    await own_engine.delete_queue(BY, "q")
+    await own_engine.create_queue(BY, "p", QueueSettings())
+    await send(own_engine, "p", *map(str, range(8)))
+    await ack(own_engine, "p", await receive(own_engine, "p", max=100))
+    await drained(own_engine)
+    for partition in range(own_engine.settings.journal_partitions):
+        folded = own_engine.parts.base.snapshots._held[partition].folded
         folded.changed.update(folded.units)
-    await engine.parts.base.snapshots.run_once()
-    alive = {q.incarnation for q in engine.catalog.queues.values()}
-    for partition in range(engine.settings.journal_partitions):
+    await own_engine.parts.base.snapshots.run_once()
+    alive = {q.incarnation for q in own_engine.catalog.queues.values()}
+    for partition in range(own_engine.settings.journal_partitions):
         # The journal still tells of the deleted queue; the snapshots do not.
-        snapshots = await engine.log.fetch(engine.catalog.snapshot_topic, partition, 0, 10_000, 64_000_000)
+        snapshots = await own_engine.log.fetch(own_engine.catalog.snapshot_topic, partition, 0, 10_000, 64_000_000)
         last = {r.key: r.value for r in snapshots.records}
         assert {k.decode().split("/")[0] for k, v in last.items() if v and k and not k.startswith(b"position")} <= alive
 
@@ -359,9 +370,14 @@ async def own_redis(stack: Services, tmp_path: Path, make_engine: MakeEngine) ->
         running[-1].wait()
         start()
 
+    async def answers() -> bool:
+        with redis.Redis(port=port) as client, contextlib.suppress(redis.ConnectionError):
+            return bool(client.ping())
+        return False
+
     start()
     try:
-        await asyncio.sleep(0.3)
+        await eventually(answers)
         engine = await make_engine(redis_url=f"redis://127.0.0.1:{port}/0")
         yield engine, tmp_path, again
         await engine.stop()
@@ -439,84 +455,84 @@ def test_a_history_forgets_repeated_entries_and_rises_over_what_is_settled() -> 
     assert TagState.from_snapshot(tag.snapshot(0)).floor == 10
 
 
-async def test_a_unit_that_lost_everything_is_not_opened_as_if_it_were_new(engine: Engine, stack: Services) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
-    await send(engine, "q", "1")
-    await ack(engine, "q", await receive(engine, "q"))
-    wipe(stack, engine)
-    unit = engine.catalog.queues["q"].units[0]
+async def test_a_unit_that_lost_everything_is_not_opened_as_if_it_were_new(own_engine: Engine, stack: Services) -> None:
+    await own_engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(own_engine, "q", "1")
+    await ack(own_engine, "q", await receive(own_engine, "q"))
+    wipe(stack, own_engine)
+    unit = own_engine.catalog.queues["q"].units[0]
     with pytest.raises(StateLost):
-        await engine.store.open(unit, engine.catalog.generation, [(0, 0)], serving=True)
+        await own_engine.store.open(unit, own_engine.catalog.generation, [(0, 0)], serving=True)
 
 
-async def test_nonces_given_out_before_a_loss_are_not_given_out_again(engine: Engine, stack: Services) -> None:
+async def test_nonces_given_out_before_a_loss_are_not_given_out_again(own_engine: Engine, stack: Services) -> None:
     """Also when nothing of a life came to the journal, twice."""
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
-    await send(engine, "q", "1")
+    await own_engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
+    await send(own_engine, "q", "1")
     handles = []
     for _ in range(3):
-        (d,) = await receive(engine, "q", wait_ms=5000)
+        (d,) = await receive(own_engine, "q", wait_ms=5000)
         handles.append(d.handle)
-        wipe(stack, engine)  # at once: nothing was drained
-    await receive(engine, "q", wait_ms=5000)
+        wipe(stack, own_engine)  # at once: nothing was drained
+    await receive(own_engine, "q", wait_ms=5000)
     assert len(set(handles)) == 3
-    assert {r.status for r in await engine.ack(BY, "q", handles)} == {"stale"}
+    assert {r.status for r in await own_engine.ack(BY, "q", handles)} == {"stale"}
 
 
 async def test_a_durable_ack_is_not_answered_when_the_state_was_lost_before_the_journal_had_it(
-    engine: Engine, stack: Services, monkeypatch: pytest.MonkeyPatch
+    own_engine: Engine, stack: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1, durable_acks=True))
-    await send(engine, "q", "1")
-    (d,) = await receive(engine, "q")
-    await drained(engine)
-    settle = engine.store.ack
+    await own_engine.create_queue(BY, "q", QueueSettings(partitions=1, durable_acks=True))
+    await send(own_engine, "q", "1")
+    (d,) = await receive(own_engine, "q")
+    await drained(own_engine)
+    settle = own_engine.store.ack
 
     async def ack_and_wipe(*given: Any, **named: Any) -> Any:
         acked = await settle(*given, **named)
-        wipe(stack, engine)
+        wipe(stack, own_engine)
         return acked
 
-    monkeypatch.setattr(engine.store, "ack", ack_and_wipe)
+    monkeypatch.setattr(own_engine.store, "ack", ack_and_wipe)
     with pytest.raises(LogUnavailable, match="lost before the journal"):
-        await engine.ack(BY, "q", [d.handle])
+        await own_engine.ack(BY, "q", [d.handle])
     monkeypatch.undo()
-    assert [r.status for r in await engine.ack(BY, "q", [d.handle])] == ["ok"]
+    assert [r.status for r in await own_engine.ack(BY, "q", [d.handle])] == ["ok"]
 
 
-async def test_the_copy_of_a_move_that_counts_is_the_same_after_a_loss(engine: Engine, stack: Services) -> None:
+async def test_the_copy_of_a_move_that_counts_is_the_same_after_a_loss(own_engine: Engine, stack: Services) -> None:
     """The first in the log does, though the later one came to the window before it: it may have
     been delivered before a loss.
     """
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
-    queue = engine.catalog.queues["q"]
-    await send(engine, "q", "first")
+    await own_engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
+    queue = own_engine.catalog.queues["q"]
+    await send(own_engine, "q", "first")
     origin = Origin("from", "default", "from", "source", "default", "killed", 1, 1, 1, 1)
     copies = [Message(b"copy %d" % n, origin=origin, sender="t") for n in range(2)]
-    rows: Any = await engine.log.append_many(queue.topic, 0, [encode(m) for m in copies])
+    rows: Any = await own_engine.log.append_many(queue.topic, 0, [encode(m) for m in copies])
     entries = [load_entry(queue, a.offset, a.timestamp_ms, m, encode(m)) for a, m in zip(rows, copies, strict=True)]
     for entry in reversed(entries):
-        await engine.parts.units.write_through.write(queue, 0, [entry])
+        await own_engine.parts.units.write_through.write(queue, 0, [entry])
     for _ in range(2):
-        await drained(engine)
-        await engine.parts.base.snapshots.run_once()
-        wipe(stack, engine)
-        assert await receive(engine, "q", max=1, wait_ms=3000, lease_ms=1) != []
-    assert sorted(await drain(engine, "q", expect=2)) == ["copy 0", "first"]
+        await drained(own_engine)
+        await own_engine.parts.base.snapshots.run_once()
+        wipe(stack, own_engine)
+        assert await receive(own_engine, "q", max=1, wait_ms=3000, lease_ms=1) != []
+    assert sorted(await drain(own_engine, "q", expect=2)) == ["copy 0", "first"]
 
 
-async def test_what_lies_beyond_the_cursor_after_a_rebuild_is_loaded_without_new_traffic(engine: Engine, stack: Services) -> None:
+async def test_what_lies_beyond_the_cursor_after_a_rebuild_is_loaded_without_new_traffic(own_engine: Engine, stack: Services) -> None:
     """The worker that owns the unit rebuilds it: its loader must not believe the cursors of
     before.
     """
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
-    await send(engine, "q", *(str(n) for n in range(20)))
-    assert len(await receive(engine, "q", max=5, lease_ms=1)) == 5
-    await eventually(lambda: _known_to_the_end(engine))
+    await own_engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(own_engine, "q", *(str(n) for n in range(20)))
+    assert len(await receive(own_engine, "q", max=5, lease_ms=1)) == 5
+    await eventually(lambda: _known_to_the_end(own_engine))
     with redis.Redis.from_url(stack.redis_url) as client:
-        (visible,) = client.scan_iter(f"{engine.settings.topic_prefix}:*:visible:0")
+        (visible,) = client.scan_iter(f"{own_engine.settings.topic_prefix}:*:visible:0")
         client.zpopmin(visible)
-    assert sorted(await drain(engine, "q", expect=20), key=int) == [str(n) for n in range(20)]
+    assert sorted(await drain(own_engine, "q", expect=20), key=int) == [str(n) for n in range(20)]
 
 
 async def _known_to_the_end(engine: Engine) -> bool:
@@ -524,14 +540,14 @@ async def _known_to_the_end(engine: Engine) -> bool:
     return bool(loaders) and all(loader.cursors and not loader.lags(loader.end) and loader.end == 20 for loader in loaders)
 
 
-async def test_a_slower_drain_does_not_take_back_what_a_faster_one_has_noted(engine: Engine) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
-    await send(engine, "q", "1", "2")
-    store, unit = engine.store, engine.catalog.queues["q"].units[0]
+async def test_a_slower_drain_does_not_take_back_what_a_faster_one_has_noted(own_engine: Engine) -> None:
+    await own_engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(own_engine, "q", "1", "2")
+    store, unit = own_engine.store, own_engine.catalog.queues["q"].units[0]
     for _ in range(2):
-        await ack(engine, "q", await receive(engine, "q", max=1))
-    await drained(engine)
-    epoch = next(iter(engine.parts.units.owner.owned.values())).epoch
+        await ack(own_engine, "q", await receive(own_engine, "q", max=1))
+    await drained(own_engine)
+    epoch = next(iter(own_engine.parts.units.owner.owned.values())).epoch
     _, before = await store.drained_seq(unit)
     await store.drain(unit, epoch, done_seq=before - 1, max=1)
     assert await store.drained_seq(unit) == (0, before)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from engine.engine import Engine
 from engine.errors import LogUnavailable
 from engine.rules.queue import Queue
+from engine.runtime import failpoints
 from engine.runtime.failpoints import arm, disarm
 from engine.shapes import QueueSettings, SendEntry, TaskInfo
 from schemas.records import RedrivePolicy, TaskRecord
@@ -52,27 +52,33 @@ async def ended(engine: Engine, id: str, within_s: float = 60) -> TaskInfo:
     return await engine.get_task(BY, id)
 
 
-@pytest.mark.parametrize("point", ["redrive.claimed", "redrive.saved", "move.held", "move.loaded", "move.after_settle"])
-async def test_a_runner_that_dies_again_and_again_counts_each_letter_once(engine: Engine, point: str) -> None:
-    await with_letters(engine)
-    arm(f"{point}=raise*3")
-    # The runner begins anew; what it had not written down is not in the record.
-    task = await engine.redrive(BY, "dlq", None, None, 400)
+@pytest.mark.parametrize(
+    ("point", "times"),
+    [("redrive.claimed", 3), ("redrive.saved", 1), ("move.held", 40), ("move.loaded", 40), ("move.after_settle", 40)],
+)
+async def test_a_runner_that_dies_again_and_again_counts_each_letter_once(own_engine: Engine, point: str, times: int) -> None:
+    async def died() -> bool:
+        return failpoints._armed[point].seen >= times
+
+    await with_letters(own_engine)
+    # So slowly that it writes three times how far it got.
+    task = await own_engine.redrive(BY, "dlq", None, None, 200)
     for _ in range(3):
-        await asyncio.sleep(1.2)
-        arm(f"{point}=raise*{3 if point.startswith('redrive') else 40}")
+        # The runner begins anew; what it had not written down is not in the record.
+        arm(f"{point}=raise*{times}")
+        await eventually(died, within_s=30)
     disarm()
-    found = await ended(engine, task.id)
+    found = await ended(own_engine, task.id)
     assert (found.status, found.moved, found.failed, found.total) == ("completed", LETTERS, 0, LETTERS)
-    assert len(await drain(engine, "q", expect=LETTERS)) == LETTERS
+    assert len(await drain(own_engine, "q", expect=LETTERS)) == LETTERS
 
 
-async def test_what_others_settled_is_not_counted(engine: Engine) -> None:
-    await with_letters(engine)
-    got = await receive(engine, "dlq", max=50, wait_ms=1000)
-    await ack(engine, "dlq", got)
+async def test_what_others_settled_is_not_counted(own_engine: Engine) -> None:
+    await with_letters(own_engine)
+    got = await receive(own_engine, "dlq", max=50, wait_ms=1000)
+    await ack(own_engine, "dlq", got)
     arm("redrive.saved=raise*1")
-    found = await ended(engine, (await engine.redrive(BY, "dlq", None, None, 0)).id)
+    found = await ended(own_engine, (await own_engine.redrive(BY, "dlq", None, None, 0)).id)
     assert (found.moved, found.failed) == (LETTERS - len(got), 0)
 
 
@@ -80,7 +86,11 @@ async def test_another_worker_takes_the_count_over_also_when_redis_was_lost(make
     engine, other = await make_engine(), await make_engine()
     await with_letters(engine)
     task = await engine.redrive(BY, "dlq", None, None, 300)
-    await asyncio.sleep(0.6)
+
+    async def some_moved() -> bool:
+        return (await engine.get_queue(BY, "dlq")).tags[0].backlog < LETTERS - 100
+
+    await eventually(some_moved)
     for worker in (engine, other):  # as a killed one: nothing is written down
         for running in worker.parts.administration.tasks._running.values():
             running.cancel()
@@ -91,10 +101,10 @@ async def test_another_worker_takes_the_count_over_also_when_redis_was_lost(make
 
 
 async def test_what_a_paused_runner_settles_after_its_successor_has_read_the_journal_counts(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await with_letters(engine)
-    progress = engine.parts.administration.tasks._progress
+    await with_letters(own_engine)
+    progress = own_engine.parts.administration.tasks._progress
     read, reads = progress.moved_beyond, 0
 
     async def too_early(queue: Queue, task: TaskRecord) -> list[set[int]]:
@@ -105,13 +115,13 @@ async def test_what_a_paused_runner_settles_after_its_successor_has_read_the_jou
 
     monkeypatch.setattr(progress, "moved_beyond", too_early)
     arm("move.after_settle=raise*1")
-    found = await ended(engine, (await engine.redrive(BY, "dlq", None, None, 300)).id)
+    found = await ended(own_engine, (await own_engine.redrive(BY, "dlq", None, None, 300)).id)
     assert (found.moved, found.failed) == (LETTERS, 0) and reads >= 3
 
 
-async def test_a_kafka_that_is_away_for_a_while_makes_no_letter_fail(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    await with_letters(engine)
-    log, append, refused = engine.log, engine.log.append, 0
+async def test_a_kafka_that_is_away_for_a_while_makes_no_letter_fail(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await with_letters(own_engine)
+    log, append, refused = own_engine.log, own_engine.log.append, 0
 
     async def no_answer(topic: str, *rest: Any, **more: Any) -> Any:
         nonlocal refused
@@ -121,7 +131,7 @@ async def test_a_kafka_that_is_away_for_a_while_makes_no_letter_fail(engine: Eng
         return await append(topic, *rest, **more)
 
     monkeypatch.setattr(log, "append", no_answer)
-    found = await ended(engine, (await engine.redrive(BY, "dlq", None, None, 0)).id)
+    found = await ended(own_engine, (await own_engine.redrive(BY, "dlq", None, None, 0)).id)
     assert refused == 30
     assert (found.status, found.moved, found.failed) == ("completed", LETTERS, 0)
-    assert len(await drain(engine, "q", expect=LETTERS)) == LETTERS
+    assert len(await drain(own_engine, "q", expect=LETTERS)) == LETTERS

@@ -243,7 +243,7 @@ async def a_journal_entry(other: Engine, start: Start, make_engine: MakeEngine, 
     await one.run(one.engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=600_000)))
     await one.run(one.engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(30)]))
     got = await one.run(receive(one.engine, "q", max=20))
-    await asyncio.sleep(0.7)
+    await one.run(drained(one.engine))
     await one.run(ack(one.engine, "q", got[:10]))
     task = await one.stopped_at("drain.before_append", asyncio.sleep(0))
     if lost:

@@ -60,6 +60,11 @@ VERBS: dict[str, Verb] = {
     "create_key": lambda e, at: e.create_key(BY, "k", "somebody", False),
     "delete_key": lambda e, at: e.delete_key(BY, "old"),
     "list_keys": lambda e, at: e.list_keys(BY),
+    "list_grants": lambda e, at: e.list_grants(BY, "q"),
+    "get_grant": lambda e, at: e.get_grant(BY, "q", "somebody"),
+    "grant": lambda e, at: e.grant(BY, "q", "somebody", "receive"),
+    "set_contacts": lambda e, at: e.set_contacts(BY, "somebody", "Somebody", "", ""),
+    "set_user_quota": lambda e, at: e.set_user_quota(BY, "somebody", 1, 1, 1),
     "ready": lambda e, at: e.ready(),
 }
 
@@ -85,9 +90,9 @@ async def a_service(engine: Engine) -> dict[str, str]:
 @pytest.mark.parametrize("kind", list(kinds()), ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("how", ["scripts", "everything"])
 async def test_only_errors_of_the_engine_leave_a_verb(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, kind: type[StateError], how: str
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch, kind: type[StateError], how: str
 ) -> None:
-    at = await a_service(engine)
+    at = await a_service(own_engine)
     monkeypatch.setattr(rebuild, "PATIENCE_S", 0.05)
 
     async def refuse(*_: Any, **__: Any) -> Any:
@@ -98,13 +103,13 @@ async def test_only_errors_of_the_engine_leave_a_verb(
 
     escaped: dict[str, str] = {}
     with monkeypatch.context() as wrong:
-        wrong.setattr(engine.store, "_run", refuse)
-        wrong.setattr(engine.store, "_ask", refuse)
+        wrong.setattr(own_engine.store, "_run", refuse)
+        wrong.setattr(own_engine.store, "_ask", refuse)
         if how == "everything":  # locks too
-            wrong.setattr(engine.parts.base.connection, "call", refuse_at_once)
+            wrong.setattr(own_engine.parts.base.connection, "call", refuse_at_once)
         for name, verb in VERBS.items():
             try:
-                await verb(engine, at)
+                await verb(own_engine, at)
             except EngineError:
                 pass
             except Exception as error:
@@ -112,27 +117,27 @@ async def test_only_errors_of_the_engine_leave_a_verb(
     assert escaped == {}
 
 
-async def test_what_a_deleted_tag_held_goes_though_redis_was_started_again(engine: Engine) -> None:
+async def test_what_a_deleted_tag_held_goes_though_redis_was_started_again(own_engine: Engine) -> None:
     """Redis came back with all of its state, and is not trusted yet: the first use has it
     adopted.
     """
-    await a_service(engine)
-    unit, store = engine.catalog.queues["q"].units[0], engine.store
-    tag = engine.catalog.queues["q"].by_name["t"].id
+    await a_service(own_engine)
+    unit, store = own_engine.catalog.queues["q"].units[0], own_engine.store
+    tag = own_engine.catalog.queues["q"].by_name["t"].id
     store.trusted_run_id = "another life"
-    await engine.delete_tag(BY, "q", "t")
-    assert await held(engine, unit, tag) == []
+    await own_engine.delete_tag(BY, "q", "t")
+    assert await held(own_engine, unit, tag) == []
     assert tag not in await store.known_tags(unit)
 
 
 @pytest.mark.parametrize("kind", [StateUnavailable, StateLost], ids=lambda kind: kind.__name__)
 async def test_what_a_deleted_tag_held_goes_though_redis_was_away(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, kind: type[StateError]
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch, kind: type[StateError]
 ) -> None:
-    await a_service(engine)
-    unit, store = engine.catalog.queues["q"].units[0], engine.store
-    tag = engine.catalog.queues["q"].by_name["t"].id
-    assert await held(engine, unit, tag) != []
+    await a_service(own_engine)
+    unit, store = own_engine.catalog.queues["q"].units[0], own_engine.store
+    tag = own_engine.catalog.queues["q"].by_name["t"].id
+    assert await held(own_engine, unit, tag) != []
 
     async def refuse(*_: Any) -> None:
         raise kind("by the test")
@@ -140,17 +145,17 @@ async def test_what_a_deleted_tag_held_goes_though_redis_was_away(
     with monkeypatch.context() as wrong:
         wrong.setattr(store, "close", refuse)
         with pytest.raises(EngineError):
-            await engine.delete_tag(BY, "q", "t")
-    await engine.parts.administration.alarm_monitor.run_once()
-    assert await held(engine, unit, tag) == []
+            await own_engine.delete_tag(BY, "q", "t")
+    await own_engine.parts.administration.alarm_monitor.run_once()
+    assert await held(own_engine, unit, tag) == []
     assert await store.known_tags(unit) == {0}
     # Nothing was taken from the tag that is left.
-    assert (await engine.get_queue(BY, "q")).tags[0].backlog == 2
+    assert (await own_engine.get_queue(BY, "q")).tags[0].backlog == 2
 
 
-async def test_a_queue_deleted_while_redis_was_away_leaves_nothing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    await a_service(engine)
-    queue, store = engine.catalog.queues["q"], engine.store
+async def test_a_queue_deleted_while_redis_was_away_leaves_nothing(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await a_service(own_engine)
+    queue, store = own_engine.catalog.queues["q"], own_engine.store
 
     async def refuse(*_: Any) -> None:
         raise StateUnavailable("by the test")
@@ -158,11 +163,11 @@ async def test_a_queue_deleted_while_redis_was_away_leaves_nothing(engine: Engin
     with monkeypatch.context() as wrong:
         wrong.setattr(store, "forget", refuse)
         with pytest.raises(StoreUnavailable):
-            await engine.delete_queue(BY, "q")
-    await engine.parts.administration.alarm_monitor.run_once()
+            await own_engine.delete_queue(BY, "q")
+    await own_engine.parts.administration.alarm_monitor.run_once()
 
     async def gone() -> bool:
-        return not engine.catalog.unfinished and not await held(engine, queue.units[0], 0)
+        return not own_engine.catalog.unfinished and not await held(own_engine, queue.units[0], 0)
 
     await eventually(gone)
 

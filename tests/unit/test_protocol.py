@@ -528,6 +528,9 @@ async def test_a_chunk_has_no_endless_extension() -> None:
     [
         (b"GET / HTTP/1.1\r\n\r\n", b"A request of HTTP/1.1 has one header Host, this one has 0."),
         (b"GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n", b"A request of HTTP/1.1 has one header Host, this one has 2."),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nHost: a:80\r\n\r\n", b"A request of HTTP/1.1 has one header Host, this one has 2."),
+        (b"GET / HTTP/1.1\r\nHost: a:80\r\nHost: b\r\n\r\n", b"A request of HTTP/1.1 has one header Host, this one has 2."),
+        (b"GET / HTTP/1.1\r\nHost: a:80\r\nHost: a\r\nHost: a:81\r\n\r\n", b"A request of HTTP/1.1 has one header Host, this one has 2."),
         (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", b"The header Host is not a name and a port."),
         (b"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", b"The header Host is not a name and a port."),
         (b"GET /\r\n\r\n", b"The request is not HTTP/1.1, but 0.9."),
@@ -540,6 +543,12 @@ async def test_a_request_of_http_1_1_names_its_host_once(said: bytes, why: bytes
         status, headers, body = await client.hears()
         assert (status, headers["connection"], body) == ("HTTP/1.1 400 Bad Request", "close", why)
         assert await client.ended()
+
+
+async def test_a_host_without_its_port_may_be_said_once_more() -> None:
+    async with serving(echo) as client:
+        client.writer.write(b"GET / HTTP/1.1\r\nHost: a:80\r\nhost: a\r\n\r\n")
+        assert (await client.hears())[0] == "HTTP/1.1 200 OK"
 
 
 @pytest.mark.parametrize("host", ["", "x:80", "[::1]:9400", "a-b.c_d~e", "127.0.0.1"])

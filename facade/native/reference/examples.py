@@ -28,6 +28,7 @@ _TAG = {
     "delayed": 1,
     "leased": 2,
     "stored": 0,
+    "read_qps": 0,
 }
 _QUEUE = {
     "name": "orders",
@@ -45,6 +46,12 @@ _QUEUE = {
     "fifo": False,
     "content_dedup": False,
     "dedup_scope": "queue",
+    "read_qps": 0,
+    "write_qps": 0,
+    "dead_letter": False,
+    "default_tag_name": "",
+    "one_per_group": False,
+    "priority": False,
     "user_attributes": {"team": "shop"},
     "redrive_policy": _POLICY,
     "source_queues": [],
@@ -95,6 +102,17 @@ HOT = {
     "release": Example({"handles": [_HANDLE], "delay_seconds": 5}, _results(next_visible_at_ms=_AT + 5000)),
     "kill": Example({"handles": [_HANDLE]}, _results()),
 }
+_USER = {
+    "name": "billing",
+    "display_name": "Billing",
+    "email": "billing@example.com",
+    "phone": "",
+    "read_qps": 1000,
+    "write_qps": 1000,
+    "queues": 20,
+    "used": {"queues": 3, "read_qps": 150, "write_qps": 150},
+}
+_GRANT = {"principal": "billing", "level": "use"}
 LOOK = {
     "query": Example(reply={"messages": [_PEEKED], "next": None}),
     "peek": Example(reply=_PEEKED),
@@ -119,6 +137,15 @@ TASKS = {
     "redrive": Example({"filter": _FILTER, "rate": 100}, _TASK),
     "get_task": Example(reply=_TASK),
     "cancel_task": Example(reply={**_TASK, "status": "cancelled"}),
+}
+RIGHTS = {
+    "list_grants": Example(reply={"grants": [_GRANT]}),
+    "get_grant": Example(reply=_GRANT),
+    "grant": Example({"level": "use"}, _GRANT),
+    "revoke": Example(),
+    "get_user": Example(reply=_USER),
+    "set_contacts": Example({"display_name": "Billing", "email": "billing@example.com"}, _USER),
+    "set_user_quota": Example({"read_qps": 1000, "write_qps": 1000, "queues": 20}, _USER),
     "create_key": Example(
         {"key_id": "billing-service", "principal": "billing", "admin": False},
         {"key_id": "billing-service", "secret": "kept-by-you"},

@@ -11,7 +11,7 @@ from typing import cast
 
 from msgspec import UNSET, UnsetType, structs
 
-from engine.shapes import Delivery, EntryResult, Peeked, QueueInfo, Sent, TagInfo, TaskInfo
+from engine.shapes import Delivery, EntryResult, Peeked, QueueInfo, Sent, TagInfo, TaskInfo, UserInfo, UserUse
 from facade.native.wire.replies import (
     AttributeReply,
     ConditionReply,
@@ -27,11 +27,13 @@ from facade.native.wire.replies import (
     SentReply,
     TagReply,
     TaskReply,
+    UseReply,
+    UserReply,
 )
 from facade.native.wire.units import to_seconds
 from schemas.filters import Filter
 from schemas.records import Attribute, Origin, RedrivePolicy
-from schemas.vocabulary import NATIVE_SENDER, SOURCE_QUEUE_ATTRIBUTE
+from schemas.vocabulary import DEFAULT_PRIORITY, NATIVE_SENDER, SOURCE_QUEUE_ATTRIBUTE
 
 
 def policy_reply(policy: RedrivePolicy) -> RedrivePolicyReply:
@@ -57,11 +59,22 @@ def queue_reply(queue: QueueInfo) -> QueueReply:
         fifo=queue.fifo,
         content_dedup=queue.content_dedup,
         dedup_scope=queue.dedup_scope,
+        read_qps=queue.read_qps,
+        write_qps=queue.write_qps,
+        dead_letter=queue.dead_letter,
+        default_tag_name=queue.default_tag_name,
+        one_per_group=queue.one_per_group,
+        priority=queue.priority,
         user_attributes=queue.user_attributes,
         redrive_policy=None if queue.redrive_policy is None else policy_reply(queue.redrive_policy),
         source_queues=queue.source_queues,
         tags=[tag_reply(tag) for tag in queue.tags],
     )
+
+
+def user_reply(user: UserInfo, use: UserUse) -> UserReply:
+    """A user with what they have."""
+    return UserReply(**structs.asdict(user), used=UseReply(**structs.asdict(use)))
 
 
 def tag_reply(tag: TagInfo) -> TagReply:
@@ -145,6 +158,7 @@ def delivery_reply(delivery: Delivery) -> DeliveryReply:
         group=_given(message.group),
         dedup_id=_given(message.dedup_id),
         sequence_number=delivery.sequence_number or UNSET,
+        priority=UNSET if message.priority == DEFAULT_PRIORITY else message.priority,
         sender=message.sender or NATIVE_SENDER,
         origin=_origin(message.origin),
     )
@@ -169,6 +183,7 @@ def peeked_reply(peeked: Peeked) -> PeekedReply:
         group=_given(message.group),
         dedup_id=_given(message.dedup_id),
         sequence_number=peeked.sequence_number or UNSET,
+        priority=UNSET if message.priority == DEFAULT_PRIORITY else message.priority,
         sender=message.sender or NATIVE_SENDER,
         origin=_origin(message.origin),
     )

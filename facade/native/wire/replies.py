@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from engine.rules.fifo import SCOPES
 from facade.native.wire.units import Moment, one_of
-from schemas.vocabulary import MessageState, Reason, TaskStatus
+from schemas.vocabulary import Level, MessageState, Reason, TaskStatus
 
 Span = Annotated[float, Meta(ge=0, description="Seconds.")]
 Count = Annotated[int, Meta(ge=0)]
@@ -76,6 +76,7 @@ class TagReply(Reply, frozen=True, kw_only=True):
     delayed: Annotated[Count, _about("Receivable later.")]
     leased: Annotated[Count, _about("With consumers.")]
     stored: Annotated[Count, _about("In Kafka, beyond what is in hand: will be ready.")]
+    read_qps: Annotated[Count, _about("Receives a second under it; 0 = no bound.")]
 
 
 class QueueReply(Reply, frozen=True, kw_only=True):
@@ -96,6 +97,12 @@ class QueueReply(Reply, frozen=True, kw_only=True):
     fifo: Annotated[bool, _about("Whether a group's messages are received in order.")]
     content_dedup: Annotated[bool, _about("FIFO: whether a message without a dedup_id has the SHA-256 of its body as one.")]
     dedup_scope: Annotated[str, one_of(SCOPES, "FIFO: within what a dedup_id is unique for five minutes.")]
+    read_qps: Annotated[Count, _about("Receives a second; 0 = no bound.")]
+    write_qps: Annotated[Count, _about("Sends a second; 0 = no bound.")]
+    dead_letter: Annotated[bool, _about("Whether it was made as a dead-letter queue.")]
+    default_tag_name: Annotated[str, _about("Another name of the default tag; empty = none.")]
+    one_per_group: Annotated[bool, _about("FIFO: whether one message of a group is in flight at most.")]
+    priority: Annotated[bool, _about("Whether messages with a lower priority number are received first.")]
     user_attributes: Notes
     redrive_policy: Annotated[RedrivePolicyReply | None, _about("Where messages go that die, and when; null = none does.")]
     source_queues: Annotated[list[str], _about("The queues whose dead letters come here.")]
@@ -171,6 +178,7 @@ Partition = Annotated[Count, _about("The partition of the queue's topic that it 
 Offset = Annotated[Count, _about("Its offset there.")]
 Group = Annotated[str, _about("The group that it was sent with.")]
 DedupId = Annotated[str, _about("FIFO: the id that makes later ones repeats of it.")]
+Priority = Annotated[Count, _about("Its priority, 1 to 16; left out for 8.")]
 Sender = Annotated[str, _about("The principal that sent it.")]
 Moved = Annotated[OriginReply, _about("Where it came from, if it was moved here.")]
 
@@ -194,6 +202,7 @@ class DeliveryReply(Reply, frozen=True, kw_only=True):
     group: Group | UnsetType = UNSET
     dedup_id: DedupId | UnsetType = UNSET
     sequence_number: SequenceNumber | UnsetType = UNSET
+    priority: Priority | UnsetType = UNSET
     sender: Sender | UnsetType = UNSET
     origin: Moved | UnsetType = UNSET
 
@@ -223,6 +232,7 @@ class PeekedReply(Reply, frozen=True, kw_only=True):
     group: Group | UnsetType = UNSET
     dedup_id: DedupId | UnsetType = UNSET
     sequence_number: SequenceNumber | UnsetType = UNSET
+    priority: Priority | UnsetType = UNSET
     sender: Sender | UnsetType = UNSET
     origin: Moved | UnsetType = UNSET
 
@@ -263,6 +273,40 @@ class TaskReply(Reply, frozen=True, kw_only=True):
     created_at_ms: Made
     modified_at_ms: Changed
     failure: Annotated[str, _about("Why it failed; empty = it did not.")]
+
+
+class GrantReply(Reply, frozen=True, kw_only=True):
+    """What a principal may do with a queue."""
+
+    principal: Annotated[str, _about("Who it is.")]
+    level: Annotated[str, one_of(Level, "What it may do.")]
+
+
+class GrantsReply(Reply, frozen=True, kw_only=True):
+    """Every principal that was given a level; owner and administrators need none."""
+
+    grants: Annotated[list[GrantReply], _about("The levels, by principal.")]
+
+
+class UseReply(Reply, frozen=True, kw_only=True):
+    """What a user has."""
+
+    queues: Annotated[Count, _about("Queues.")]
+    read_qps: Annotated[Count, _about("The sum of their quotas of receives.")]
+    write_qps: Annotated[Count, _about("The sum of their quotas of sends.")]
+
+
+class UserReply(Reply, frozen=True, kw_only=True):
+    """A user: contacts, quotas over all their queues (0 = no bound), and what they have."""
+
+    name: Annotated[str, _about("Who it is.")]
+    display_name: Annotated[str, _about("What people call the user.")]
+    email: Annotated[str, _about("Where alerts go.")]
+    phone: Annotated[str, _about("A number.")]
+    read_qps: Annotated[Count, _about("Receives a second.")]
+    write_qps: Annotated[Count, _about("Sends a second.")]
+    queues: Annotated[Count, _about("Queues that the user may have.")]
+    used: Annotated[UseReply, _about("What the user has.")]
 
 
 KeyId = Annotated[str, _about("The key's id.")]

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from engine.rules.fifo import SCOPES
-from engine.rules.limits import MAX_QUEUE_NAME
+from engine.rules.limits import MAX_CONTACT, MAX_QUEUE_NAME
 from facade.native.wire.units import (
     ATTRIBUTE_NAME_PATTERN,
     ATTRIBUTE_TYPE_PATTERN,
@@ -30,7 +30,7 @@ from facade.native.wire.units import (
     setting,
     within,
 )
-from schemas.vocabulary import MessageState
+from schemas.vocabulary import Level, MessageState
 
 
 class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,6 +58,12 @@ Partitions = Annotated[Whole, setting("partitions", "Partitions of the topic; ca
 Scope = Annotated[str, one_of(SCOPES, "FIFO: within what a dedup_id is unique for five minutes. Default: queue.")]
 DurableAcks = Annotated[bool, Meta(description="Answer an ack only when Kafka has it. Default: false.")]
 ContentDedup = Annotated[bool, Meta(description="FIFO: a message without a dedup_id has the SHA-256 of its body as one. Default: false.")]
+OnePerGroup = Annotated[bool, Meta(description="FIFO: one message of a group is in flight at most. Default: false.")]
+ReadQps = Annotated[Whole, setting("read_qps", "Receives a second; 0 = no bound. Default: 0.")]
+WriteQps = Annotated[Whole, setting("write_qps", "Sends a second; 0 = no bound. Default: 0.")]
+DeadLetter = Annotated[bool, Meta(description="It is to be a dead-letter queue, so it has no redrive policy. Default: false.")]
+DefaultTag = Annotated[Name, Meta(description="Another name of the default tag.")]
+Priority = Annotated[bool, Meta(description="Messages with a lower priority number are received first; 16 partitions. Default: false.")]
 TagName = Annotated[Name, Meta(description="A tag of the queue. Default: the default tag.")]
 OwnDelay = Annotated[Seconds, within("delay_ms", "Seconds until the first receive. Default: the queue's.")]
 
@@ -77,6 +83,12 @@ class CreateQueueBody(Body, frozen=True, kw_only=True):
     fifo: Annotated[bool, Meta(description="A group's messages are received in order, one after the other. Default: false.")] | None = None
     content_dedup: ContentDedup | None = None
     dedup_scope: Scope | None = None
+    one_per_group: OnePerGroup | None = None
+    priority: Priority | None = None
+    read_qps: ReadQps | None = None
+    write_qps: WriteQps | None = None
+    dead_letter: DeadLetter | None = None
+    default_tag_name: DefaultTag | None = None
     user_attributes: UserAttributes | None = None
     redrive_policy: Policy | None = None
 
@@ -95,6 +107,9 @@ class SetQueueBody(Body, frozen=True, kw_only=True):
     durable_acks: DurableAcks | UnsetType = UNSET
     content_dedup: ContentDedup | UnsetType = UNSET
     dedup_scope: Annotated[str, one_of(SCOPES, "FIFO; can be changed only while the queue is empty.")] | UnsetType = UNSET
+    one_per_group: OnePerGroup | UnsetType = UNSET
+    read_qps: ReadQps | UnsetType = UNSET
+    write_qps: WriteQps | UnsetType = UNSET
     user_attributes: UserAttributes | UnsetType = UNSET
     redrive_policy: Policy | UnsetType = UNSET
 
@@ -136,6 +151,7 @@ class CreateTagBody(Body, frozen=True, kw_only=True):
     ] = -1
     filter: Annotated[FilterBody, Meta(description="Which messages the tag wants. Without one: all.")] | None = None
     user_attributes: UserAttributes | None = None
+    read_qps: Annotated[Whole, within("read_qps", "Receives a second under the tag; 0 = no bound.")] = 0
 
 
 class AttributeBody(Body, frozen=True, kw_only=True):
@@ -168,11 +184,12 @@ class SendMessage(Body, frozen=True, kw_only=True):
     )
     group: Annotated[str, Meta(description="Needed in a FIFO queue, which keeps its order; 1-128 characters.")] | None = None
     dedup_id: Annotated[str, Meta(description="FIFO: a message with an id of the last five minutes is not delivered.")] | None = None
+    priority: Annotated[Whole, within("priority", "1 is received first, in a queue with priority. Default: 8.")] | None = None
 
 
 class SendBody(Body, frozen=True, kw_only=True):
     """Messages to send; more than one are an atomic batch: all or none. FIFO with dedup_scope
-    group: of one group.
+    group: of one group. In a queue with priority those of one priority are.
     """
 
     messages: Annotated[list[SendMessage], items("messages", "What to send, in this order.")]
@@ -232,6 +249,28 @@ class RedriveBody(Body, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+
+
+class GrantBody(Body, frozen=True, kw_only=True):
+    """What a principal may do with a queue."""
+
+    level: Annotated[str, Meta(max_length=32), one_of(Level, "What it may do; none takes it away.")]
+
+
+class ContactsBody(Body, frozen=True, kw_only=True):
+    """How to reach a user; alerts go to the address."""
+
+    display_name: Annotated[str, Meta(max_length=MAX_CONTACT, description="What people call the user.")] = ""
+    email: Annotated[str, Meta(max_length=MAX_CONTACT, description="Where alerts go.")] = ""
+    phone: Annotated[str, Meta(max_length=MAX_CONTACT, description="A number; the service does not use it.")] = ""
+
+
+class UserQuotaBody(Body, frozen=True, kw_only=True):
+    """How much a user may use, over all their queues; 0 = no bound."""
+
+    read_qps: Annotated[Whole, within("read_qps", "Receives a second.")] = 0
+    write_qps: Annotated[Whole, within("write_qps", "Sends a second.")] = 0
+    queues: Annotated[Whole, within("queues", "Queues.")] = 0
 
 
 class CreateKeyBody(Body, frozen=True, kw_only=True):

@@ -49,6 +49,12 @@ def settings_of(body: CreateQueueBody | SetQueueBody) -> QueueSettings:
         fifo=body.fifo if isinstance(body, CreateQueueBody) else None,
         content_dedup=_given(body.content_dedup),
         dedup_scope=_given(body.dedup_scope),
+        one_per_group=_given(body.one_per_group),
+        read_qps=_given(body.read_qps),
+        write_qps=_given(body.write_qps),
+        dead_letter=body.dead_letter if isinstance(body, CreateQueueBody) else None,
+        default_tag_name=body.default_tag_name if isinstance(body, CreateQueueBody) else None,
+        priority=body.priority if isinstance(body, CreateQueueBody) else None,
         user_attributes=_given(body.user_attributes),
         redrive_policy=None if policy is None else policy_of(policy),
     )
@@ -81,6 +87,7 @@ def entries_of(messages: Sequence[SendMessage]) -> list[SendEntry]:
                 body_is_text=text is not None,
                 group=message.group,
                 dedup_id=message.dedup_id,
+                priority=message.priority,
             )
         )
     return entries

@@ -43,6 +43,7 @@ QUEUE_RULE = PathRule(re.compile(QUEUE_PATTERN), QUEUE_ABOUT, "orders")
 TAG_RULE = PathRule(re.compile(NAME_PATTERN), NAME_ABOUT, "billing")
 MESSAGE_RULE = PathRule(re.compile(r"[!-~]{1,1024}"), "a message id or a handle", "5f1c0f8e-9a3b-8c10-8000-00000000012a")
 TASK_RULE = PathRule(re.compile(r"[A-Za-z0-9_.-]{1,128}"), "a task id", "6f2b7c1e")
+PRINCIPAL_RULE = PathRule(re.compile(NAME_PATTERN), NAME_ABOUT, "billing")
 KEY_RULE = PathRule(re.compile(NAME_PATTERN), NAME_ABOUT, "billing-service")
 
 

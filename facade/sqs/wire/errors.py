@@ -100,6 +100,7 @@ ERRORS: Final[dict[type[errors.EngineError], Shape]] = {
     errors.StoreUnavailable: SERVICE_UNAVAILABLE,
     errors.Rebuilding: SERVICE_UNAVAILABLE,
     errors.Overloaded: REQUEST_THROTTLED,
+    errors.QuotaExceeded: REQUEST_THROTTLED,
 }
 
 # What became of a handle -> shape, None = success. A delete with a stale handle is silence, a

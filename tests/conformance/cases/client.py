@@ -61,6 +61,8 @@ class QueueClient(Protocol):
     """
 
     name: str
+    # What the dialect does not have: cases that need it are not for its client.
+    lacks: frozenset[str]
 
     def create(self, queue: str, spec: QueueSpec = PLAIN) -> None: ...
 

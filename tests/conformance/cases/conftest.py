@@ -10,12 +10,13 @@ from typing import Final
 import pytest
 
 from tests.conformance.cases.client import Got, QueueClient
+from tests.conformance.cases.emq import EmqClient, EmqCompactClient, EmqJsonClient
 from tests.conformance.cases.native import NativeClient
 from tests.conformance.cases.sqs import JsonClient, QueryClient
 from tests.conformance.conftest import Running
 from tests.services import Up
 
-CLIENTS: Final = (NativeClient, JsonClient, QueryClient)
+CLIENTS: Final = (NativeClient, JsonClient, QueryClient, EmqClient, EmqCompactClient, EmqJsonClient)
 _numbers = itertools.count(1)
 
 
@@ -45,6 +46,24 @@ def queue(client: QueueClient, name: str) -> str:
     """A new queue with the defaults."""
     client.create(name)
     return name
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A case that needs what a dialect does not have is not run with its client."""
+    lacks = {make.name: make.lacks for make in CLIENTS}
+    left_out = [item for item in items if _needs(item) & lacks.get(_client_of(item), frozenset())]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _needs(item: pytest.Item) -> set[str]:
+    return {mark.args[0] for mark in item.iter_markers("needs")}
+
+
+def _client_of(item: pytest.Item) -> str:
+    call = getattr(item, "callspec", None)
+    return str(call.params.get("client", "")) if call else ""
 
 
 def receive_all(client: QueueClient, queue: str, count: int, *, tag: str | None = None, lease_s: int | None = None) -> list[Got]:

@@ -26,6 +26,7 @@ class NativeClient:
     """JSON over HTTP."""
 
     name = "native"
+    lacks: frozenset[str] = frozenset()
 
     def __init__(self, endpoint: str) -> None:
         self._http = httpx.Client(base_url=f"{endpoint}/v1", timeout=30)

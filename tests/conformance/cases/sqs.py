@@ -153,6 +153,7 @@ class JsonClient(SqsClient):
     """AWS JSON, by boto3."""
 
     name = "sqs-json"
+    lacks: frozenset[str] = frozenset()
 
     def __init__(self, endpoint: str) -> None:
         super().__init__(endpoint)
@@ -182,6 +183,7 @@ class QueryClient(SqsClient):
     """The query protocol."""
 
     name = "sqs-query"
+    lacks: frozenset[str] = frozenset()
 
     def __init__(self, endpoint: str) -> None:
         super().__init__(endpoint)

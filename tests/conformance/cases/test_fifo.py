@@ -36,6 +36,7 @@ def test_nothing_comes_behind_what_is_leased_in_its_group(client: QueueClient, f
     assert bodies(client.receive(fifo, wait_s=2)) == ["a2"]
 
 
+@pytest.mark.needs("several of a group")
 def test_a_group_in_flight_stops_no_other(client: QueueClient, fifo: str) -> None:
     client.send(fifo, "a1", "a2", group="a")
     client.receive(fifo, 1, wait_s=1)
@@ -44,6 +45,7 @@ def test_a_group_in_flight_stops_no_other(client: QueueClient, fifo: str) -> Non
     assert bodies(receive_all(client, fifo, 2)) == ["b1", "b2"]
 
 
+@pytest.mark.needs("several of a group")
 def test_a_released_message_comes_before_those_behind_it(client: QueueClient, fifo: str) -> None:
     client.send(fifo, "1", "2", "3", group="g")
     (first,) = client.receive(fifo, 1, wait_s=1)
@@ -52,6 +54,7 @@ def test_a_released_message_comes_before_those_behind_it(client: QueueClient, fi
     assert bodies(receive_all(client, fifo, 3)) == ["1", "2", "3"]
 
 
+@pytest.mark.needs("deduplication")
 def test_a_message_that_is_sent_again_comes_once(client: QueueClient, fifo: str) -> None:
     first = client.send_once(fifo, "x", "g", "order-17")
     again = client.send_once(fifo, "another body", "g", "order-17")
@@ -61,6 +64,7 @@ def test_a_message_that_is_sent_again_comes_once(client: QueueClient, fifo: str)
     assert bodies(receive_all(client, fifo, 3)) == ["x", "x"]
 
 
+@pytest.mark.needs("deduplication")
 def test_a_message_is_not_sent_again_after_it_was_acked(client: QueueClient, fifo: str) -> None:
     client.send_once(fifo, "x", "g", "order-17")
     client.ack(fifo, client.receive(fifo, wait_s=1)[0].handle)
@@ -69,6 +73,7 @@ def test_a_message_is_not_sent_again_after_it_was_acked(client: QueueClient, fif
     assert client.receive(fifo, wait_s=1) == []
 
 
+@pytest.mark.needs("deduplication")
 def test_a_queue_may_take_the_content_for_the_id(client: QueueClient, name: str) -> None:
     client.create(f"{name}.fifo", QueueSpec(fifo=True, content_dedup=True))
     for body in ("x", "x", "y"):
@@ -77,12 +82,14 @@ def test_a_queue_may_take_the_content_for_the_id(client: QueueClient, name: str)
     assert bodies(receive_all(client, f"{name}.fifo", 3)) == ["x", "y"]
 
 
+@pytest.mark.needs("deduplication")
 def test_a_message_without_an_id_is_refused_where_none_is_made(client: QueueClient, fifo: str) -> None:
     with pytest.raises(Refused, match="invalid"):
         client.send_once(fifo, "x", "g", None)
     assert client.counts(fifo).ready == 0
 
 
+@pytest.mark.needs("needed groups")
 def test_a_message_without_a_group_is_refused(client: QueueClient, fifo: str) -> None:
     with pytest.raises(Refused, match="invalid"):
         client.send(fifo, "x")

@@ -28,6 +28,7 @@ def test_a_queue_that_was_made_is_listed(client: QueueClient, name: str) -> None
     assert client.counts(name) == Counts(0, 0, 0)
 
 
+@pytest.mark.needs("equal queues")
 def test_an_equal_queue_may_be_made_again(client: QueueClient, name: str) -> None:
     for _ in range(2):
         client.create(name, QueueSpec(lease_s=7))

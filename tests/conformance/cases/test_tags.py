@@ -27,6 +27,7 @@ def test_a_new_tag_has_what_is_sent_from_now_on(client: QueueClient, queue: str)
     assert bodies(receive_all(client, queue, 2, tag="late")) == ["after"]
 
 
+@pytest.mark.needs("filters of several values")
 def test_a_tag_has_what_its_filter_wants(client: QueueClient, queue: str) -> None:
     client.create_tag(queue, "some", ("retail", "trade"))
     for kind in ("retail", "own", "trade"):

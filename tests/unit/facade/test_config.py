@@ -10,18 +10,19 @@ from typing import Any
 import pytest
 
 from engine.settings import BadSetting, EngineSettings, Section, variable_of
-from facade.config import ServerSettings, Settings, SqsSettings
+from facade.config import EmqSettings, ServerSettings, Settings, SqsSettings
 
 FIELDS = dataclasses.fields(Settings)
 
 
 def test_every_setting_is_of_one_part() -> None:
-    parts: tuple[type[Section], ...] = (EngineSettings, ServerSettings, SqsSettings)
+    parts: tuple[type[Section], ...] = (EngineSettings, ServerSettings, SqsSettings, EmqSettings)
     names = [field.name for part in parts for field in dataclasses.fields(part)]
 
     assert sorted(names) == sorted(field.name for field in FIELDS)
-    assert all(field.name.startswith("sqs_") for field in dataclasses.fields(SqsSettings))
-    assert not any(field.name.startswith("sqs_") for part in parts[:2] for field in dataclasses.fields(part))
+    for dialect, prefix in ((SqsSettings, "sqs_"), (EmqSettings, "emq_")):
+        assert all(field.name.startswith(prefix) for field in dataclasses.fields(dialect))
+        assert not any(field.name.startswith(prefix) for part in parts if part is not dialect for field in dataclasses.fields(part))
 
 
 NUMBERS = [

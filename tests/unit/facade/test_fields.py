@@ -31,6 +31,8 @@ SETTINGS = {
     "max_message_bytes": "max_message_bytes",
     "receive_wait_seconds": "receive_wait_ms",
     "max_receive_messages": "max_receive_messages",
+    "read_qps": "read_qps",
+    "write_qps": "write_qps",
 }
 ASKINGS = {
     "delay_seconds": "delay_ms",
@@ -39,6 +41,10 @@ ASKINGS = {
     "max": "max",
     "max_receive_count": "max_receive_count",
     "rate": "rate",
+    "priority": "priority",
+    "read_qps": "read_qps",
+    "write_qps": "write_qps",
+    "queues": "queues",
     "limit": "limit",
     "from": "from",
     "to": "to",

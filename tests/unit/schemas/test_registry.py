@@ -21,6 +21,7 @@ from schemas.records import (
     QueueRecord,
     SnapshotRecord,
     TaskRecord,
+    UserRecord,
 )
 from schemas.registry import schema_id, schema_ids, schema_name, schema_text, subjects, version_id, versions
 from schemas.vocabulary import EventKind, TaskStatus
@@ -34,6 +35,7 @@ TYPES: dict[str, type[Struct]] = {
     "generation": GenerationRecord,
     "snapshot": SnapshotRecord,
     "position": PositionRecord,
+    "user": UserRecord,
 }
 WORDS = {"EventKind": [str(k) for k in EventKind], "TaskStatus": [str(s) for s in TaskStatus], "FilterOperator": ["AND", "OR"]}
 
@@ -50,7 +52,10 @@ def rewritten(datum: Any, writer: Any, reader: Any) -> Any:
 
 
 def test_an_id_never_changes_and_names_one_schema() -> None:
-    names = {1: "message.1", 2: "journal.1", 3: "queue.1", 4: "key.1", 5: "task.1", 6: "generation.1", 7: "snapshot.1", 8: "position.1"}
+    names = {1: "message.1", 2: "journal.1", 3: "queue.1", 4: "key.1", 5: "task.1", 6: "generation.1", 7: "snapshot.1", 8: "position.1"} | {
+        9: "queue.2",
+        10: "user.1",
+    }
 
     assert {number: schema_name(number) for number in schema_ids()} == names
     assert all(schema_id(name) == number for number, name in names.items())

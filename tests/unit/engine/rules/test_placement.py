@@ -1,15 +1,29 @@
 """Where messages go: turns of a standard queue, one place for a FIFO group and for all copies of a
-move.
+move, and for each priority.
 """
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
-from engine.rules.placement import RUN, Turn, fixed_partition, moved_partition
-from schemas.records import QueueRecord, TagRecord
+from engine.errors import InvalidValue
+from engine.rules.placement import (
+    RUN,
+    Turn,
+    check_priority_settings,
+    fixed_partition,
+    least_partitions,
+    moved_partition,
+    priority_of,
+    with_priority,
+)
+from engine.shapes import QueueSettings
+from schemas.records import Message, QueueRecord, TagRecord
+from schemas.vocabulary import PRIORITIES
 
 RECORD = QueueRecord("orders", "0123456789ab", "alice", 1, 2, 8, 0, 30_000, 7, 8, 9, 10, [TagRecord(0, "default", 1, 0, [0] * 8)], 1)
+PRIORITY = replace(RECORD, priority=True, partitions=PRIORITIES)
 FIFO = replace(RECORD, fifo=True, dedup_scope="group")
 
 
@@ -24,15 +38,43 @@ def test_batches_of_a_run_take_another_partition_each_time() -> None:
     assert [turn.next(3, RUN) for _ in range(7)] == [0, 1, 2, 0, 1, 2, 0]
 
 
+def message(group: str | None = None, priority: int = 8, sender: str = "alice") -> Message:
+    return Message(b"m", group=group, priority=priority, sender=sender)
+
+
 def test_a_fifo_group_has_one_partition_and_groups_are_spread_where_the_scope_lets_them() -> None:
-    assert fixed_partition(RECORD, "g") is None
-    assert {fixed_partition(replace(FIFO, dedup_scope="queue"), f"g{n}") for n in range(50)} == {0}
-    places = {group: fixed_partition(FIFO, group) for group in (f"g{n}" for n in range(200))}
+    assert fixed_partition(RECORD, "g", 1) is None
+    assert {fixed_partition(replace(FIFO, dedup_scope="queue"), f"g{n}", 8) for n in range(50)} == {0}
+    places = {group: fixed_partition(FIFO, group, 8) for group in (f"g{n}" for n in range(200))}
     assert set(places.values()) == set(range(8))
-    assert all(fixed_partition(FIFO, group) == place for group, place in places.items())
+    assert all(fixed_partition(FIFO, group, 8) == place for group, place in places.items())
 
 
 def test_each_copy_of_a_move_goes_to_one_partition_and_a_group_keeps_its_own() -> None:
-    assert moved_partition(RECORD, None, "id", "default") == moved_partition(RECORD, "g", "id", "default")
-    assert len({moved_partition(RECORD, None, f"id{n}", "default") for n in range(100)}) == 8
-    assert moved_partition(FIFO, "g", "id", "default") == fixed_partition(FIFO, "g")
+    assert moved_partition(RECORD, message(), "id", "default") == moved_partition(RECORD, message("g"), "id", "default")
+    assert len({moved_partition(RECORD, message(), f"id{n}", "default") for n in range(100)}) == 8
+    assert moved_partition(FIFO, message("g"), "id", "default") == fixed_partition(FIFO, "g", 8)
+
+
+def test_each_priority_has_a_partition_of_its_own_also_after_a_move() -> None:
+    places = [fixed_partition(PRIORITY, None, number) for number in range(1, PRIORITIES + 1)]
+    assert places == list(range(PRIORITIES))
+    assert [priority_of(place) for place in places if place is not None] == list(range(1, PRIORITIES + 1))
+    assert {moved_partition(PRIORITY, message(priority=3), f"id{n}", "default") for n in range(20)} == {2}
+
+
+def test_a_native_message_has_the_priority_of_its_partition() -> None:
+    assert with_priority(PRIORITY, 0, message(sender="")).priority == 1
+    assert with_priority(PRIORITY, 0, message(priority=5)).priority == 5
+    assert with_priority(RECORD, 0, message(sender="")).priority == 8
+
+
+def test_a_queue_with_priority_is_not_fifo_and_has_a_partition_for_each() -> None:
+    assert least_partitions(QueueSettings(priority=True)) == PRIORITIES
+    assert least_partitions(QueueSettings()) is None
+    assert (least_partitions(QueueSettings(fifo=True)), least_partitions(QueueSettings(fifo=True, dedup_scope="group"))) == (1, None)
+    check_priority_settings(QueueSettings(priority=True, partitions=PRIORITIES))
+    check_priority_settings(QueueSettings(fifo=True, partitions=3))
+    for wrong in (QueueSettings(priority=True, fifo=True), QueueSettings(priority=True, partitions=4)):
+        with pytest.raises(InvalidValue):
+            check_priority_settings(wrong)

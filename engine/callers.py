@@ -1,0 +1,107 @@
+"""Who asks, and what they may: the verbs of keys and of rights, and how every other verb finds its
+queue.
+
+Each method passes the authoriser before anything else. Neighbours: `engine.py` has the other verbs.
+Must not know HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engine.rules.queue import Queue
+from engine.rules.rights import level_of, levels_of
+from engine.shapes import Principal, UserInfo, UserUse
+from engine.wiring import Parts
+from schemas.records import KeyRecord
+from schemas.vocabulary import Level, Verb
+
+
+class Callers:
+    """The part of an engine that knows callers."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.catalog = parts.base.catalog
+        self._access = parts.administration.access
+        self._grants = parts.administration.grants
+        self._quotas = parts.administration.quotas
+        self._users = parts.administration.users
+
+    async def _queue(self, by: Principal, verb: Verb, name: str) -> Queue:
+        queue = self._known(by, verb, name)
+        if queue is None:
+            queue = await self.catalog.queue(name)
+            self._access.authorise(by, verb, queue)
+        return queue
+
+    def _known(self, by: Principal, verb: Verb, name: str) -> Queue | None:
+        """As `_queue`, without waiting; None = this worker may not have heard of it."""
+        queue = self.catalog.queues.get(name)
+        if queue is not None:
+            self._access.authorise(by, verb, queue)
+        return queue
+
+    def authenticate(self, key_id: str | None, secret: str | None) -> Principal:
+        """Raises NotAuthenticated."""
+        return self._access.authenticate(key_id, secret)
+
+    def authenticate_signed(self, key_id: str, fits: Callable[[str], bool]) -> Principal:
+        """Raises NotAuthenticated; `fits` says whether a secret has made the signature of a
+        request.
+        """
+        return self._access.authenticate_signed(key_id, fits)
+
+    async def create_key(self, by: Principal, key_id: str, principal: str, admin: bool) -> tuple[str, str]:
+        self._access.authorise(by, Verb.MANAGE_KEYS)
+        return await self._access.create_key(key_id, principal, admin)
+
+    async def delete_key(self, by: Principal, key_id: str) -> None:
+        self._access.authorise(by, Verb.MANAGE_KEYS)
+        await self._access.delete_key(key_id)
+
+    async def list_keys(self, by: Principal) -> list[KeyRecord]:
+        self._access.authorise(by, Verb.MANAGE_KEYS)
+        return self._access.list_keys()
+
+    async def list_grants(self, by: Principal, queue: str) -> dict[str, Level]:
+        """The level of each principal that was given one; owner and administrators have every
+        right without.
+        """
+        return levels_of((await self._queue(by, Verb.LIST_GRANTS, queue)).record.grants)
+
+    async def get_grant(self, by: Principal, queue: str, principal: str) -> Level:
+        """The level of a principal; everybody may ask for their own."""
+        found = await self.catalog.queue(queue)
+        if principal != by.id:
+            self._access.authorise(by, Verb.LIST_GRANTS, found)
+        everything = found.record.owner == principal or (by.admin and by.id == principal)
+        return Level.FULL_CONTROL if everything else level_of(found.record.grants, principal)
+
+    async def grant(self, by: Principal, queue: str, principal: str, level: str) -> None:
+        """Gives a principal a level in place of the one it had; NONE takes it away."""
+        await self._queue(by, Verb.GRANT, queue)
+        await self._grants.set(queue, principal, level)
+
+    def get_user(self, by: Principal, name: str) -> UserInfo:
+        """Contacts and quotas of a user; everybody may ask for their own."""
+        self._check_self(by, name)
+        return self._users.get(name)
+
+    def get_user_use(self, by: Principal, name: str) -> UserUse:
+        """What a user has of what they may have; everybody may ask for their own."""
+        self._check_self(by, name)
+        return self._users.use(name)
+
+    async def set_contacts(self, by: Principal, name: str, display_name: str, email: str, phone: str) -> UserInfo:
+        """Notes how to reach a user; everybody may do so for themselves."""
+        self._check_self(by, name)
+        return await self._users.set(name, display_name=display_name, email=email, phone=phone)
+
+    async def set_user_quota(self, by: Principal, name: str, read_qps: int, write_qps: int, queues: int) -> UserInfo:
+        """Bounds what a user may use; 0 = no bound."""
+        self._access.authorise(by, Verb.MANAGE_USERS)
+        return await self._users.set(name, read_qps=read_qps, write_qps=write_qps, queues=queues)
+
+    def _check_self(self, by: Principal, name: str) -> None:
+        if by.id != name:
+            self._access.authorise(by, Verb.MANAGE_USERS)

@@ -1,0 +1,43 @@
+"""What is known of a user: how to reach them, and how much they may use.
+
+A user is a principal, and needs no record until something is noted. Neighbours: `quotas` counts
+requests, `queues` counts queues. Must not know who asks: the engine has asked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from engine.catalog.catalog import Catalog
+from engine.rules.limits import check_name, check_user
+from engine.runtime.clock import now_ms
+from engine.shapes import UserInfo, UserUse
+from schemas.records import UserRecord
+
+
+class Users:
+    """Changes of users' records, one after the other for each user."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def get(self, name: str) -> UserInfo:
+        """What is known; nothing of a user without a record."""
+        record = self._catalog.users.get(name) or UserRecord(name, 0)
+        return UserInfo(name, record.display_name, record.email, record.phone, record.read_qps, record.write_qps, record.queues)
+
+    def use(self, name: str) -> UserUse:
+        """How many queues a user has, and the sums of their quotas."""
+        records = [queue.record for queue in self._catalog.queues.values() if queue.record.owner == name]
+        return UserUse(len(records), sum(record.read_qps for record in records), sum(record.write_qps for record in records))
+
+    async def set(self, name: str, **changes: Any) -> UserInfo:
+        """Changes what is named. Raises InvalidValue."""
+        check_name("user", name)
+        check_user(changes)
+        async with self._catalog.change(f"user/{name}") as change:
+            record = self._catalog.users.get(name) or UserRecord(name, 0)
+            await change.write(f"user/{name}", msgspec.structs.replace(record, modified_at_ms=now_ms(), **changes))
+        return self.get(name)

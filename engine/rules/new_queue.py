@@ -1,0 +1,50 @@
+"""The record of a new queue.
+
+Neighbours: `engine.queues.queues` makes queues. Must not know Kafka or Redis.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from engine.rules.limits import DEFAULTS
+from engine.rules.placement import least_partitions
+from engine.runtime.clock import now_ms
+from engine.shapes import ANY, QueueSettings
+from schemas.records import QueueRecord, TagRecord
+from schemas.vocabulary import DEFAULT_TAG
+
+
+def new_record(name: str, owner: str, settings: QueueSettings, default_partitions: int) -> QueueRecord:
+    """The record of a queue that is to be made: what `settings` does not name has its default."""
+    at = now_ms()
+    partitions = settings.partitions or least_partitions(settings) or default_partitions
+    values: dict[str, Any] = {f: DEFAULTS[f] if getattr(settings, f) is None else getattr(settings, f) for f in DEFAULTS}
+    return QueueRecord(
+        name=name,
+        incarnation=secrets.token_hex(6),
+        owner=owner,
+        created_at_ms=at,
+        modified_at_ms=at,
+        partitions=partitions,
+        tags=[TagRecord(0, DEFAULT_TAG, at, 0, [0] * partitions)],
+        next_tag_id=1,
+        redrive_policy=settings.redrive_policy,
+        user_attributes=settings.user_attributes or {},
+        durable_acks=bool(settings.durable_acks),
+        fifo=bool(settings.fifo),
+        content_dedup=bool(settings.content_dedup),
+        dedup_scope=settings.dedup_scope or "queue",
+        priority=bool(settings.priority),
+        one_per_group=bool(settings.one_per_group),
+        read_qps=settings.read_qps or 0,
+        write_qps=settings.write_qps or 0,
+        dead_letter=bool(settings.dead_letter),
+        default_tag_name=settings.default_tag_name or "",
+        labels=settings.labels or {},
+        policy=settings.policy or "",
+        grants=settings.grants or [],
+        allowed_sources=[ANY] if settings.allowed_sources is None else settings.allowed_sources,
+        **values,
+    )

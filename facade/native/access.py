@@ -1,0 +1,218 @@
+"""Operations on rights: levels of permission on a queue, users, and access keys.
+
+Each reads its parameters, asks the engine, and renders. Neighbours: `examples`; `operations` lists
+them. This module must not know HTTP beyond statuses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from facade.http.operation import Answer, Call, Operation
+from facade.native.reference import examples
+from facade.native.wire.render import user_reply
+from facade.native.wire.replies import GrantReply, GrantsReply, KeyReply, KeysReply, NewKeyReply, UserReply
+from facade.native.wire.shapes import ContactsBody, CreateKeyBody, GrantBody, UserQuotaBody
+from facade.native.wire.units import KEY_RULE, PRINCIPAL_RULE, QUEUE_RULE
+from schemas.vocabulary import Level
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+    from engine.shapes import UserInfo
+
+_GRANTS: Final = "/v1/queues/{queue}/grants"
+_GRANT: Final = _GRANTS + "/{principal}"
+_USER: Final = "/v1/users/{user}"
+_WHO: Final = {"user": PRINCIPAL_RULE}
+_QUEUE: Final = {"queue": QUEUE_RULE}
+_PRINCIPAL: Final = {"queue": QUEUE_RULE, "principal": PRINCIPAL_RULE}
+
+
+async def list_grants(engine: Engine, call: Call) -> Answer:
+    """Who has which level on a queue."""
+    levels = await engine.list_grants(call.by, call.path["queue"])
+    return Answer(GrantsReply(grants=[GrantReply(principal=who, level=level) for who, level in sorted(levels.items())]))
+
+
+async def get_grant(engine: Engine, call: Call) -> Answer:
+    """The level of one principal; everybody may ask for their own."""
+    who = call.path["principal"]
+    return Answer(GrantReply(principal=who, level=await engine.get_grant(call.by, call.path["queue"], who)))
+
+
+async def grant(engine: Engine, call: Call) -> Answer:
+    """Give a principal a level, in place of the one it had."""
+    body: GrantBody = call.body
+    who = call.path["principal"]
+    await engine.grant(call.by, call.path["queue"], who, body.level)
+    return Answer(GrantReply(principal=who, level=body.level))
+
+
+async def revoke(engine: Engine, call: Call) -> Answer:
+    """Take a principal's level away."""
+    await engine.grant(call.by, call.path["queue"], call.path["principal"], Level.NONE)
+    return Answer(status=204)
+
+
+async def _user(engine: Engine, call: Call, user: UserInfo) -> Answer:
+    return Answer(user_reply(user, engine.get_user_use(call.by, user.name)))
+
+
+async def get_user(engine: Engine, call: Call) -> Answer:
+    """A user: contacts, quotas, and what they have."""
+    return await _user(engine, call, engine.get_user(call.by, call.path["user"]))
+
+
+async def set_contacts(engine: Engine, call: Call) -> Answer:
+    """Note how to reach a user."""
+    body: ContactsBody = call.body
+    return await _user(engine, call, await engine.set_contacts(call.by, call.path["user"], body.display_name, body.email, body.phone))
+
+
+async def set_user_quota(engine: Engine, call: Call) -> Answer:
+    """Bound what a user may use."""
+    body: UserQuotaBody = call.body
+    return await _user(engine, call, await engine.set_user_quota(call.by, call.path["user"], body.read_qps, body.write_qps, body.queues))
+
+
+async def create_key(engine: Engine, call: Call) -> Answer:
+    """Create an access key."""
+    body: CreateKeyBody = call.body
+    key_id, secret = await engine.create_key(call.by, body.key_id, body.principal, body.admin)
+    return Answer(NewKeyReply(key_id=key_id, secret=secret), 201)
+
+
+async def list_keys(engine: Engine, call: Call) -> Answer:
+    """All access keys, without secrets."""
+    keys = await engine.list_keys(call.by)
+    replies = [KeyReply(key_id=k.key_id, principal=k.principal, admin=k.admin, created_at_ms=k.created_at_ms) for k in keys]
+    return Answer(KeysReply(keys=replies))
+
+
+async def delete_key(engine: Engine, call: Call) -> Answer:
+    """Delete an access key."""
+    await engine.delete_key(call.by, call.path["key"])
+    return Answer(status=204)
+
+
+OPERATIONS = (
+    Operation(
+        name="list_grants",
+        method="GET",
+        path=_GRANTS,
+        group="Rights",
+        summary="Who has which level on a queue",
+        run=list_grants,
+        replies={200: GrantsReply},
+        example=examples.RIGHTS["list_grants"],
+        rules=_QUEUE,
+        codes=("queue_not_found",),
+    ),
+    Operation(
+        name="get_grant",
+        method="GET",
+        path=_GRANT,
+        group="Rights",
+        summary="The level of one principal; everybody may ask for their own",
+        run=get_grant,
+        replies={200: GrantReply},
+        example=examples.RIGHTS["get_grant"],
+        rules=_PRINCIPAL,
+        codes=("queue_not_found",),
+    ),
+    Operation(
+        name="grant",
+        method="PUT",
+        path=_GRANT,
+        group="Rights",
+        summary="Give a principal a level on a queue, in place of the one it had",
+        run=grant,
+        replies={200: GrantReply},
+        example=examples.RIGHTS["grant"],
+        rules=_PRINCIPAL,
+        body=GrantBody,
+        codes=("queue_not_found", "queue_in_use"),
+    ),
+    Operation(
+        name="revoke",
+        method="DELETE",
+        path=_GRANT,
+        group="Rights",
+        summary="Take a principal's level on a queue away",
+        run=revoke,
+        replies={204: None},
+        example=examples.RIGHTS["revoke"],
+        rules=_PRINCIPAL,
+        codes=("queue_not_found", "queue_in_use"),
+    ),
+    Operation(
+        name="get_user",
+        method="GET",
+        path=_USER,
+        group="Users",
+        summary="A user: contacts, quotas, and what they have; everybody may ask for their own",
+        run=get_user,
+        replies={200: UserReply},
+        example=examples.RIGHTS["get_user"],
+        rules=_WHO,
+    ),
+    Operation(
+        name="set_contacts",
+        method="PUT",
+        path=_USER + "/contacts",
+        group="Users",
+        summary="Note how to reach a user; everybody may do so for themselves",
+        run=set_contacts,
+        replies={200: UserReply},
+        example=examples.RIGHTS["set_contacts"],
+        rules=_WHO,
+        body=ContactsBody,
+        codes=("queue_in_use",),
+    ),
+    Operation(
+        name="set_user_quota",
+        method="PUT",
+        path=_USER + "/quota",
+        group="Users",
+        summary="Bound what a user may use; for administrators",
+        run=set_user_quota,
+        replies={200: UserReply},
+        example=examples.RIGHTS["set_user_quota"],
+        rules=_WHO,
+        body=UserQuotaBody,
+        codes=("queue_in_use",),
+    ),
+    Operation(
+        name="create_key",
+        method="POST",
+        path="/v1/keys",
+        group="Keys",
+        summary="Create an access key; its secret is shown once",
+        run=create_key,
+        replies={201: NewKeyReply},
+        example=examples.RIGHTS["create_key"],
+        body=CreateKeyBody,
+    ),
+    Operation(
+        name="list_keys",
+        method="GET",
+        path="/v1/keys",
+        group="Keys",
+        summary="All access keys, without secrets",
+        run=list_keys,
+        replies={200: KeysReply},
+        example=examples.RIGHTS["list_keys"],
+    ),
+    Operation(
+        name="delete_key",
+        method="DELETE",
+        path="/v1/keys/{key}",
+        group="Keys",
+        summary="Delete an access key",
+        run=delete_key,
+        replies={204: None},
+        example=examples.RIGHTS["delete_key"],
+        rules={"key": KEY_RULE},
+        codes=("key_not_found",),
+    ),
+)

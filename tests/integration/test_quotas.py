@@ -1,0 +1,121 @@
+"""Requests a second of a queue, a tag and a user, over all workers; and how many queues a user
+has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from engine.engine import Engine
+from engine.errors import InvalidValue, NotAuthorised, QuotaExceeded
+from engine.shapes import Principal, QueueSettings, SendEntry, UserUse
+from state.allotments import Allotments
+from state.errors import StateUnavailable
+from tests.integration.conftest import MakeEngine
+from tests.integration.drive import BY, eventually
+
+ALICE, BOB = Principal("alice"), Principal("bob")
+
+
+async def allowed(ask: Callable[[], Awaitable[Any]], tries: int) -> int:
+    """How many of some requests within a second of Redis' clock are let through."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    outcomes = await asyncio.gather(*(ask() for _ in range(tries)), return_exceptions=True)
+    assert loop.time() - began < 1, "the machine is too slow for this test"
+    assert all(outcome is None or not isinstance(outcome, Exception) or isinstance(outcome, QuotaExceeded) for outcome in outcomes)
+    return sum(not isinstance(outcome, Exception) for outcome in outcomes)
+
+
+def sends(engine: Engine, queue: str, by: Principal = BY) -> Callable[[], Awaitable[Any]]:
+    return lambda: engine.send(by, queue, [SendEntry(b"m")])
+
+
+def receives(engine: Engine, queue: str, tag: str | None = None) -> Callable[[], Awaitable[Any]]:
+    return lambda: engine.receive(BY, queue, tag, 1, 0, None)
+
+
+async def test_a_queue_has_so_many_sends_a_second_over_all_workers(make_engine: MakeEngine) -> None:
+    one, other = await make_engine(), await make_engine()
+    await one.create_queue(BY, "q", QueueSettings(write_qps=20))
+    await other.get_queue(BY, "q")
+    both = await asyncio.gather(allowed(sends(one, "q"), 60), allowed(sends(other, "q"), 60))
+    # The calls may lie on both sides of the end of a second.
+    assert 20 <= sum(both) <= 40
+    with pytest.raises(QuotaExceeded, match="queue 'q' may have 20 sends a second"):
+        await asyncio.gather(*(one.send(BY, "q", [SendEntry(b"m")]) for _ in range(50)))
+    assert await allowed(receives(one, "q"), 30) == 30
+
+    async def again() -> bool:
+        return await allowed(sends(one, "q"), 1) == 1
+
+    await eventually(again, within_s=3)
+    await one.set_queue(BY, "q", QueueSettings(write_qps=0))
+    assert await allowed(sends(one, "q"), 100) == 100
+
+
+async def test_receives_are_counted_by_queue_and_by_tag(engine: Engine, queue: str) -> None:
+    await engine.create_queue(BY, queue, QueueSettings(read_qps=30))
+    assert 30 <= await allowed(receives(engine, queue), 90) <= 60
+    await engine.create_queue(BY, f"{queue}-2", QueueSettings())
+    await engine.create_tag(BY, f"{queue}-2", "slow", 0, None, {}, read_qps=3)
+    assert 3 <= await allowed(receives(engine, f"{queue}-2", "slow"), 10) <= 6
+    assert await allowed(receives(engine, f"{queue}-2"), 60) == 60
+    with pytest.raises(QuotaExceeded, match="tag 'slow'"):
+        await asyncio.gather(*(engine.receive(BY, f"{queue}-2", "slow", 1, 0, None) for _ in range(10)))
+
+
+async def test_the_queues_of_a_user_share_the_quota_of_the_user(make_engine: MakeEngine) -> None:
+    engine = await make_engine(auth="required", admin_key_secret="admin's secret")
+    for name in ("a", "b"):
+        await engine.create_queue(ALICE, name, QueueSettings())
+    await engine.create_queue(BOB, "c", QueueSettings())
+    await engine.set_user_quota(BY, "alice", 0, 10, 2)
+    got = await asyncio.gather(*(allowed(sends(engine, name, ALICE), 20) for name in ("a", "b")))
+    assert 10 <= sum(got) <= 20
+    assert await allowed(sends(engine, "c", BOB), 30) == 30
+    with pytest.raises(QuotaExceeded, match="user 'alice' may have 2 queues"):
+        await engine.create_queue(ALICE, "d", QueueSettings())
+    assert engine.get_user_use(ALICE, "alice") == UserUse(2, 0, 0)
+    await engine.set_user_quota(BY, "alice", 0, 0, 0)
+    await engine.create_queue(ALICE, "d", QueueSettings(read_qps=5, write_qps=7))
+    assert engine.get_user_use(ALICE, "alice") == UserUse(3, 5, 7)
+
+
+async def test_nothing_is_counted_while_redis_is_away(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    await engine.create_queue(BY, queue, QueueSettings(write_qps=1))
+
+    async def away(*given: Any, **named: Any) -> Any:
+        raise StateUnavailable("no connection")
+
+    monkeypatch.setattr(Allotments, "allot", away)
+    assert await allowed(sends(engine, queue), 30) == 30
+
+
+async def test_who_may_note_and_bound_what_of_a_user(make_engine: MakeEngine) -> None:
+    engine = await make_engine(auth="required", admin_key_secret="admin's secret")
+    made = await engine.set_contacts(ALICE, "alice", "Alice", "alice@example.com", "1")
+    assert (made.display_name, made.email, made.phone, made.queues) == ("Alice", "alice@example.com", "1", 0)
+    quota = await engine.set_user_quota(BY, "alice", 1, 2, 3)
+    assert (quota.email, quota.read_qps, quota.write_qps, quota.queues) == ("alice@example.com", 1, 2, 3)
+    other = await make_engine(auth="required", admin_key_secret="admin's secret")
+    assert other.get_user(ALICE, "alice") == quota == other.get_user(BY, "alice")
+    assert other.get_user(BOB, "bob").email == ""
+    with pytest.raises(NotAuthorised):
+        engine.get_user(BOB, "alice")
+    with pytest.raises(NotAuthorised):
+        engine.get_user_use(BOB, "alice")
+    with pytest.raises(NotAuthorised):
+        await engine.set_contacts(BOB, "alice", "", "", "")
+    with pytest.raises(NotAuthorised):
+        await engine.set_user_quota(ALICE, "alice", 0, 0, 0)
+    for wrong in (-1, 100_001):
+        with pytest.raises(InvalidValue, match="read_qps must be 0 to 100000"):
+            await engine.set_user_quota(BY, "alice", wrong, 0, 0)
+    for text in ("x" * 201, "a\nb"):
+        with pytest.raises(InvalidValue, match="email must be"):
+            await engine.set_contacts(ALICE, "alice", "", text, "")

@@ -1,0 +1,59 @@
+"""Levels of permission: what each lets a principal do, written down here a second time, by hand,
+from reference/emq.md 3.9.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.rules.rights import RIGHTS, granted, level_of, levels_of, with_level, with_policy
+from schemas.records import Grant
+from schemas.vocabulary import Level, Verb
+
+SEND, RECEIVE, HANDLE, INFO = "send", "receive", "ack extend release kill", "get_queue get_redrive_policy"
+PEEK, DELETE_PEEK = "peek query", "delete_message"
+REST = "set_queue delete_queue purge copy_queue set_redrive_policy create_tag list_tags delete_tag redrive list_grants"
+# The verbs of each level, as the document words them.
+TABLE = {
+    "none": "",
+    "send": SEND,
+    "receive": RECEIVE,
+    "send_receive": f"{SEND} {RECEIVE}",
+    "handle": f"{RECEIVE} {HANDLE}",
+    "send_handle": f"{SEND} {RECEIVE} {HANDLE}",
+    "get_info": INFO,
+    "use": f"{SEND} {RECEIVE} {HANDLE} {INFO}",
+    "admin": f"{SEND} {RECEIVE} {HANDLE} {INFO} {PEEK} {DELETE_PEEK} {REST}",
+    "peek": PEEK,
+    "delete_peek": DELETE_PEEK,
+    "full_control": f"{SEND} {RECEIVE} {HANDLE} {INFO} {PEEK} {DELETE_PEEK} {REST} grant",
+}
+OF_NO_QUEUE = {"create_queue", "list_queues", "manage_keys", "manage_users"}
+
+
+def test_every_verb_on_a_queue_has_a_level_that_allows_it() -> None:
+    assert set(TABLE["full_control"].split()) == set(map(str, Verb)) - OF_NO_QUEUE
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_a_level_allows_its_verbs_and_no_other(level: Level) -> None:
+    grants = [Grant(True, ["bob"], [], level)] if level != Level.NONE else []
+    assert {str(verb) for verb in Verb if granted(grants, "bob", verb)} == set(TABLE[level].split())
+    assert not [verb for verb in Verb if granted(grants, "carol", verb)]
+    assert RIGHTS[level] == set(map(Verb, TABLE[level].split()))
+
+
+def test_a_principal_has_one_level_and_the_last_one_counts() -> None:
+    grants = with_level(with_level([], "bob", Level.SEND), "carol", Level.PEEK)
+    grants = with_level(grants, "bob", Level.RECEIVE)
+    assert levels_of(grants) == {"carol": "peek", "bob": "receive"}
+    assert (level_of(grants, "bob"), level_of(grants, "dan")) == ("receive", "none")
+    assert levels_of(with_level(grants, "bob", Level.NONE)) == {"carol": "peek"}
+
+
+def test_a_policy_replaces_grants_of_verbs_and_leaves_levels() -> None:
+    level, verbs, others = Grant(True, ["bob"], [], "use"), Grant(True, ["*"], ["send"]), Grant(False, ["bob"], ["send"])
+    grants = with_policy([level, verbs], [others])
+    assert grants == [level, others]
+    assert not granted(grants, "bob", Verb.SEND) and granted(grants, "bob", Verb.RECEIVE)
+    assert with_level(grants, "bob", Level.NONE) == [others]
