@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from facade.config import Settings
+from facade.emq.dialect import EmqDialect
 from facade.http import health, metrics
 from facade.http.asgi import Intake
 from facade.http.front import Front, Serve
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 # The first that claims a request answers it.
-DIALECTS: Final = (SqsDialect, NativeDialect)
+DIALECTS: Final = (SqsDialect, EmqDialect, NativeDialect)
 
 
 def _engine(settings: Settings) -> Engine:

@@ -59,5 +59,14 @@ class SqsSettings(Section):
 
 
 @dataclass(frozen=True)
-class Settings(SqsSettings, ServerSettings, EngineSettings):
+class EmqSettings(Section):
+    """What EMQ clients mean."""
+
+    emq_permissions: str = setting(
+        "new", "How EMQ clients number permissions: new, or old (before 2017-09: 9 is FULL_CONTROL).", words=("new", "old")
+    )
+
+
+@dataclass(frozen=True)
+class Settings(EmqSettings, SqsSettings, ServerSettings, EngineSettings):
     """Every setting; the variable is `LEASEWAY_` + the name in capitals."""

@@ -1,0 +1,1 @@
+"""The Xiaomi EMQ dialect: Thrift over HTTP, translated to the engine's verbs."""

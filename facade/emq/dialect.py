@@ -1,0 +1,37 @@
+"""The EMQ dialect: which requests are EMQ's. They are Thrift messages at three paths.
+
+Neighbours: `exchange` has the protocol. This module must not know any method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from starlette.types import Scope
+
+from facade.config import Settings
+from facade.emq.exchange import Common, EmqExchange
+from facade.emq.wire.errors import ERRORS
+from facade.emq.wire.protocols import is_thrift
+from facade.emq.wire.services import SERVICES
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+
+class EmqDialect:
+    """Requests with a Thrift body at the path of a service."""
+
+    name: Final = "emq"
+    errors: Final = ERRORS
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self._common = Common(engine, settings.auth == "open", settings.emq_permissions == "old")
+
+    def claims(self, scope: Scope, headers: Mapping[bytes, bytes]) -> EmqExchange | None:
+        """See `Dialect`."""
+        service = SERVICES.get(scope["path"])
+        if service is None or scope["method"] != "POST" or not is_thrift(headers.get(b"content-type", b"")):
+            return None
+        return EmqExchange(self._common, service, scope, headers)

@@ -1,0 +1,58 @@
+"""Names of queues: EMQ's are `owner/name`, and the owner is whoever has created the queue.
+
+The engine knows a queue by the short name, as every dialect does. Neighbours: every method asks.
+This module must not know methods.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.errors import QueueNotFound
+from facade.emq.queues.call import EmqError
+from facade.emq.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+    from schemas.records import QueueRecord
+
+
+def full_name(owner: str, name: str) -> str:
+    """The name by which clients call a queue once it is there."""
+    return f"{owner}/{name}"
+
+
+def new_name(text: str) -> str:
+    """The short name of a queue that is to be made. Raises EmqError."""
+    if not text:
+        raise EmqError(ErrorCode.QUEUE_NAME_MISSING, "the request names no queue")
+    if "/" in text:
+        raise EmqError(ErrorCode.INVALID_ATTRIBUTE, f"the name of a new queue has no '/', given {text[:200]!r}")
+    return text
+
+
+def split(text: str) -> tuple[str, str]:
+    """The owner ("" = it is not named) and the short name. Raises EmqError."""
+    if not text:
+        raise EmqError(ErrorCode.QUEUE_NAME_MISSING, "the request names no queue")
+    owner, slash, name = text.rpartition("/")
+    if slash and (not owner or not name or "/" in owner):
+        raise EmqError(ErrorCode.INVALID_ATTRIBUTE, f"the name of a queue is owner/name, given {text[:200]!r}")
+    return owner, name
+
+
+async def record_of(engine: Engine, text: str) -> QueueRecord:
+    """The queue that a client calls so; the short name alone will do. Raises EmqError,
+    QueueNotFound.
+    """
+    owner, name = split(text)
+    record = engine.known(name) or await engine.record(name)
+    if owner and record.owner != owner:
+        raise QueueNotFound(f"there is no queue {text[:200]!r}", field="queue", given=text[:200])
+    return record
+
+
+def name_of(engine: Engine, name: str) -> str:
+    """The full name of a queue that a record names; the short one when it is not known here."""
+    record = engine.known(name)
+    return name if record is None else full_name(record.owner, name)

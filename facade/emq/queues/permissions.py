@@ -1,0 +1,86 @@
+"""Methods on permissions: EMQ's numbers and the engine's levels.
+
+Clients before 2017-09 number FULL_CONTROL as 9, which is PEEK_MESSAGE to newer ones; nothing in a
+request tells which it is, so a setting does. Neighbours: `engine.rules.rights` says what a level
+allows. This module must not know HTTP or Thrift.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from facade.emq.queues.call import Call, EmqError
+from facade.emq.queues.names import record_of
+from facade.emq.wire import structs_access as wire
+from facade.emq.wire.enums import Permission
+from facade.emq.wire.errors import ErrorCode
+from schemas.vocabulary import Level
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+_LEVELS: Final[dict[Permission, Level]] = {
+    Permission.NONE: Level.NONE,
+    Permission.SEND_MESSAGE: Level.SEND,
+    Permission.RECEIVE_MESSAGE: Level.RECEIVE,
+    Permission.SEND_RECEIVE_MESSAGE: Level.SEND_RECEIVE,
+    Permission.HANDLE_MESSAGE: Level.HANDLE,
+    Permission.SEND_HANDLE_MESSAGE: Level.SEND_HANDLE,
+    Permission.GET_QUEUE_INFO: Level.GET_INFO,
+    Permission.USE_QUEUE: Level.USE,
+    Permission.ADMIN_QUEUE: Level.ADMIN,
+    Permission.PEEK_MESSAGE: Level.PEEK,
+    Permission.DELETE_PEEK_MESSAGE: Level.DELETE_PEEK,
+    Permission.FULL_CONTROL: Level.FULL_CONTROL,
+}
+_PERMISSIONS: Final = {level: permission for permission, level in _LEVELS.items()}
+OLD_FULL_CONTROL: Final = 9
+
+
+def level_of(number: int, *, old: bool) -> Level:
+    """The level that a client means by a number. Raises EmqError."""
+    if old and number == OLD_FULL_CONTROL:
+        return Level.FULL_CONTROL
+    if number not in _LEVELS:
+        raise EmqError(ErrorCode.INVALID_ATTRIBUTE, f"permission must be one of 0 to {max(_LEVELS)}, given {number}")
+    return _LEVELS[Permission(number)]
+
+
+def number_of(level: Level, *, old: bool) -> int:
+    """The number by which a client knows a level."""
+    return OLD_FULL_CONTROL if old and level == Level.FULL_CONTROL else int(_PERMISSIONS[level])
+
+
+async def set_permission(engine: Engine, call: Call) -> None:
+    """Give a developer a permission, in place of the one it had."""
+    given: wire.SetPermissionRequest = call.body
+    record = await record_of(engine, given.queue_name)
+    await engine.grant(call.by, record.name, given.developer_id, level_of(given.permission, old=call.old_permissions))
+
+
+async def revoke_permission(engine: Engine, call: Call) -> None:
+    """Take a developer's permission away."""
+    given: wire.RevokePermissionRequest = call.body
+    await engine.grant(call.by, (await record_of(engine, given.queue_name)).name, given.developer_id, Level.NONE)
+
+
+async def query_permission(engine: Engine, call: Call) -> wire.QueryPermissionResponse:
+    """The permission of who asks."""
+    record = await record_of(engine, call.body.queue_name)
+    level = await engine.get_grant(call.by, record.name, call.by.id)
+    return wire.QueryPermissionResponse(permission=number_of(level, old=call.old_permissions))
+
+
+async def query_permission_for_id(engine: Engine, call: Call) -> wire.QueryPermissionForIdResponse:
+    """The permission of a developer."""
+    given: wire.QueryPermissionForIdRequest = call.body
+    record = await record_of(engine, given.queue_name)
+    level = await engine.get_grant(call.by, record.name, given.developer_id)
+    return wire.QueryPermissionForIdResponse(permission=number_of(level, old=call.old_permissions))
+
+
+async def list_permissions(engine: Engine, call: Call) -> wire.ListPermissionsResponse:
+    """Who has which permission, the owner among them."""
+    record = await record_of(engine, call.body.queue_name)
+    levels = {record.owner: Level.FULL_CONTROL, **await engine.list_grants(call.by, record.name)}
+    return wire.ListPermissionsResponse(permission_list={who: number_of(level, old=call.old_permissions) for who, level in levels.items()})

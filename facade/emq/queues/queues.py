@@ -1,0 +1,179 @@
+"""Methods on queues: create, delete, purge, attributes, info, lists, redrive policies.
+
+Neighbours: `settings` knows attributes, `names` names. This module must not know HTTP or Thrift.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from engine.errors import QueueExists
+from engine.shapes import QueueSettings, TagInfo
+from facade.emq.queues import settings
+from facade.emq.queues.call import Call, EmqError, checked
+from facade.emq.queues.names import full_name, name_of, new_name, record_of
+from facade.emq.wire import structs_queue as wire
+from facade.emq.wire.errors import ErrorCode
+from schemas.records import RedrivePolicy
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+RECEIVE_TIMES: Final = (1, 100)
+_PAGE: Final = 1000
+_NO_POLICY: Final = "a topic queue or a queue with priority has no redrive policy"
+
+
+async def create_queue(engine: Engine, call: Call) -> wire.CreateQueueResponse:
+    """Make a queue. One of that name is refused, also when it is equal."""
+    given: wire.CreateQueueRequest = call.body
+    name = new_name(given.queue_name)
+    if given.redrive_policy is not None and (given.enable_priority or given.topic_queue):
+        raise EmqError(ErrorCode.INVALID_ACTION, _NO_POLICY)
+    topics = True if given.topic_queue else None
+    wanted = structs.replace(
+        settings.settings_of(given.queue_attribute),
+        redrive_policy=await policy_of(engine, given.redrive_policy),
+        fifo=topics,
+        dedup_scope="group" if topics else None,
+        one_per_group=topics,
+        priority=given.enable_priority,
+        dead_letter=given.dead_letter_queue,
+        default_tag_name=given.default_tag_name,
+        **settings.quota_of(given.queue_quota),
+    )
+    try:
+        info, made = await engine.create_queue(call.by, name, wanted)
+    except QueueExists:
+        made = False
+    if not made:
+        # Storm's spout takes the name from behind the last colon.
+        raise EmqError(ErrorCode.QUEUE_EXIST, f"there is a queue of that name:{name_of(engine, name)}")
+    return wire.CreateQueueResponse(
+        queue_name=full_name(info.owner, name),
+        queue_attribute=settings.attribute_of(info),
+        queue_quota=settings.quota_reply(info.read_qps, info.write_qps),
+        dead_letter_queue=info.dead_letter,
+        enable_priority=info.priority,
+        topic_queue=info.fifo,
+        default_tag_name=info.default_tag_name or None,
+        redrive_policy=policy_reply(engine, info.redrive_policy),
+    )
+
+
+async def policy_of(engine: Engine, given: wire.RedrivePolicy | None) -> RedrivePolicy | None:
+    """The engine's policy. Raises EmqError, QueueNotFound."""
+    if given is None:
+        return None
+    checked("maxReceiveTime", given.max_receive_time, *RECEIVE_TIMES)
+    target = await record_of(engine, given.dlq_name)
+    if target.priority or target.fifo:
+        raise EmqError(ErrorCode.INVALID_ACTION, f"queue {given.dlq_name!r} has topics or priority, so it is no dead-letter queue")
+    return RedrivePolicy(target.name, given.max_receive_time)
+
+
+def policy_reply(engine: Engine, policy: RedrivePolicy | None) -> wire.RedrivePolicy | None:
+    """EMQ's policy; None stays None."""
+    if policy is None:
+        return None
+    return wire.RedrivePolicy(dlq_name=name_of(engine, policy.dead_letter_queue), max_receive_time=policy.max_receive_count)
+
+
+async def delete_queue(engine: Engine, call: Call) -> None:
+    """Delete a queue and its messages."""
+    await engine.delete_queue(call.by, (await record_of(engine, call.body.queue_name)).name)
+
+
+async def purge_queue(engine: Engine, call: Call) -> None:
+    """Settle all messages sent so far, under all tags."""
+    await engine.purge(call.by, (await record_of(engine, call.body.queue_name)).name)
+
+
+async def set_queue_attribute(engine: Engine, call: Call) -> wire.SetQueueAttributesResponse:
+    """Change the attributes that are named."""
+    given: wire.SetQueueAttributesRequest = call.body
+    record = await record_of(engine, given.queue_name)
+    info = await engine.set_queue(call.by, record.name, settings.settings_of(given.queue_attribute))
+    return wire.SetQueueAttributesResponse(queue_name=full_name(info.owner, info.name), queue_attribute=settings.attribute_of(info))
+
+
+async def set_queue_quota(engine: Engine, call: Call) -> wire.SetQueueQuotaResponse:
+    """Bound the requests of a second; 0 = no bound."""
+    given: wire.SetQueueQuotaRequest = call.body
+    record = await record_of(engine, given.queue_name)
+    info = await engine.set_queue(call.by, record.name, QueueSettings(**settings.quota_of(given.queue_quota)))  # type: ignore[arg-type]
+    quota = settings.quota_reply(info.read_qps, info.write_qps)
+    return wire.SetQueueQuotaResponse(queue_name=full_name(info.owner, info.name), queue_quota=quota)
+
+
+async def get_queue_info(engine: Engine, call: Call) -> wire.GetQueueInfoResponse:
+    """A queue: attributes, counts under the default tag, what it is."""
+    record = await record_of(engine, call.body.queue_name)
+    info = await engine.get_queue(call.by, record.name)
+    return wire.GetQueueInfoResponse(
+        queue_name=full_name(info.owner, info.name),
+        queue_attribute=settings.attribute_of(info),
+        queue_state=state_of(info.created_at_ms, max(info.created_at_ms, info.purged_at_ms), info.tags[0]),
+        queue_quota=settings.quota_reply(info.read_qps, info.write_qps),
+        is_dead_letter_queue=info.dead_letter or bool(info.source_queues),
+        redrive_policy=policy_reply(engine, info.redrive_policy),
+        enable_priority=info.priority,
+        topic_queue=info.fifo,
+        default_tag_name=info.default_tag_name or None,
+        source_queues=[name_of(engine, source) for source in info.source_queues],
+    )
+
+
+def state_of(created_at_ms: int, modified_at_ms: int, tag: TagInfo) -> wire.QueueState:
+    """The counts of a queue or tag. Only a purge moves the time of the last change."""
+    return wire.QueueState(
+        create_timestamp=created_at_ms,
+        last_modified_timestamp=modified_at_ms,
+        approximate_message_number=tag.backlog,
+        approximate_available_message_number=tag.ready,
+        approximate_invisibility_message_number=tag.leased,
+    )
+
+
+async def list_queue(engine: Engine, call: Call) -> wire.ListQueueResponse:
+    """The queues of who asks, by the beginning of their short or full names."""
+    prefix: str = call.body.queue_name_prefix or ""
+    names, after = await engine.list_queues(call.by, _short(prefix), _PAGE, None)
+    found = [name_of(engine, name) for name in names]
+    while after is not None:
+        names, after = await engine.list_queues(call.by, _short(prefix), _PAGE, after)
+        found += [name_of(engine, name) for name in names]
+    return wire.ListQueueResponse(queue_name=[name for name in found if "/" not in prefix or name.startswith(prefix)])
+
+
+def _short(prefix: str) -> str:
+    """What short names begin with. Raises EmqError for more than one '/'."""
+    if prefix.count("/") > 1:
+        raise EmqError(ErrorCode.INVALID_ATTRIBUTE, f"a prefix of names has one '/' at most, given {prefix[:200]!r}")
+    return prefix.rpartition("/")[2]
+
+
+async def set_queue_redrive_policy(engine: Engine, call: Call) -> wire.SetQueueRedrivePolicyResponse:
+    """Set the redrive policy, in place of the one there is."""
+    given: wire.SetQueueRedrivePolicyRequest = call.body
+    record = await record_of(engine, given.queue_name)
+    if record.priority or record.fifo:
+        raise EmqError(ErrorCode.INVALID_ACTION, _NO_POLICY)
+    policy = await engine.set_redrive_policy(call.by, record.name, await policy_of(engine, given.redrive_policy))
+    answer = policy_reply(engine, policy) or given.redrive_policy
+    return wire.SetQueueRedrivePolicyResponse(queue_name=full_name(record.owner, record.name), redrive_policy=answer)
+
+
+async def remove_queue_redrive_policy(engine: Engine, call: Call) -> None:
+    """Remove the redrive policy."""
+    await engine.set_redrive_policy(call.by, (await record_of(engine, call.body.queue_name)).name, None)
+
+
+async def list_dead_letter_source_queues(engine: Engine, call: Call) -> wire.ListDeadLetterSourceQueuesResponse:
+    """The queues whose policies name this one; for clients before 2016-06."""
+    record = await record_of(engine, call.body.dlq_name)
+    info = await engine.get_queue(call.by, record.name)
+    sources = [name_of(engine, source) for source in info.source_queues]
+    return wire.ListDeadLetterSourceQueuesResponse(dlq_name=full_name(info.owner, info.name), source_queues=sources)
