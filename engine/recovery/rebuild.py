@@ -201,6 +201,7 @@ class Rebuilder:
         mine: dict[Unit, tuple[Queue, int]] = {}
         others: list[Unit] = []
         older: set[Unit] = set()
+        serving: list[Unit] = []
         for queue in queues:
             for unit in queue.units:
                 owned = await self._store.own(unit, self._worker, lease_ms=REBUILD_LEASE_MS)
@@ -209,6 +210,8 @@ class Rebuilder:
                     # open).
                     starts = [(tag.id, tag.start_offsets[unit.partition]) for tag in queue.tags]
                     await self._store.open(unit, self._catalog.generation, starts, fifo=queue.record.fifo, serving=True)
+                    if owned.ours:
+                        serving.append(unit)
                 elif owned.ours:
                     if owned.generation is not None:
                         older.add(unit)
@@ -223,7 +226,15 @@ class Rebuilder:
             finally:
                 self._held.difference_update(mine)
                 await cancel_all(keeper)
+        await self._shorten([*mine, *serving])
         return others
+
+    async def _shorten(self, units: list[Unit]) -> None:
+        """Our leases are those of any owner again: nobody else journals a unit whose owner dies now
+        until its lease is over.
+        """
+        leases = (self._store.own(unit, self._worker, lease_ms=LEASE_MS) for unit in units)
+        await asyncio.gather(*leases, return_exceptions=True)
 
     async def _keep(self, units: list[Unit]) -> None:
         """Renews our leases (a long journal must not be read for nothing); a unit taken by another

@@ -216,6 +216,23 @@ async def test_a_worker_does_not_end_its_own_rebuild(own_engine: Engine) -> None
     await eventually(given_up)
 
 
+async def test_a_rebuild_keeps_no_queue_longer_than_any_owner_does(own_engine: Engine, stack: Services) -> None:
+    """A worker that died after it had rebuilt a queue nobody used was its owner for 10 s: what
+    others answered meanwhile was in Redis only (the second harness, seed 3).
+    """
+    await own_engine.create_queue(BY, "q", QueueSettings(partitions=2))
+    await send(own_engine, "q", "m")
+    await drained(own_engine)
+    queue = own_engine.catalog.queues["q"]
+    for unit in queue.units:
+        own_engine.parts.units.owner._forget(unit)
+    wipe(stack, own_engine)
+    await own_engine.parts.base.rebuilder.recover(queue)
+    for unit in queue.units:
+        owned = await own_engine.store.own(unit, "another", lease_ms=1000)
+        assert owned.ours or owned.number <= LEASE_MS, owned
+
+
 async def test_a_load_that_is_dropped_before_it_began_leaves_nothing_unawaited(own_engine: Engine) -> None:
     await own_engine.create_queue(BY, "q", QueueSettings(partitions=1))
     await send(own_engine, "q", "m")
