@@ -54,7 +54,8 @@ def _next(story: Story, verdict: Verdict, name: str, life: _Life, entry: Entry) 
     elif op == "look" and outcome == DONE:
         verdict.judge(life.there is False, life.open_creations > 0, f"{where}: it was deleted, and is there")
     elif op == "counts" and outcome == DONE and entry.get("born"):
-        verdict.judge(sum(entry["counts"].values()) > 0, False, f"{where}: born with {entry['counts']}")
+        born = sum(entry["counts"].values())
+        verdict.judge(born > 0, born <= _late(story, name, entry["t1"]), f"{where}: born with {entry['counts']}")
     elif op == "receive" and outcome == DONE:
         for got in entry["got"]:
             other = int(got["token"].rsplit("-", 2)[1]) != life.number
@@ -63,6 +64,11 @@ def _next(story: Story, verdict: Verdict, name: str, life: _Life, entry: Entry) 
             verdict.judge(other, late, f"{where}: {got['token']} of another life came")
     elif op == "missing":
         verdict.judge(bool(entry["tokens"]), False, f"{where}: answered, and not there: {entry['tokens'][:5]}")
+
+
+def _late(story: Story, name: str, until: float) -> int:
+    """Sends to a name without an answer, each of which may come at any time (see the receives)."""
+    return sum(sent.queue == name and not sent.answered and sent.first < until for sent in story.sent.values())
 
 
 def _created(life: _Life, entry: Entry, outcome: str) -> None:

@@ -223,6 +223,11 @@ BROKEN: list[tuple[str, str, Callable[[], Plant]]] = [
         lambda: clean().life("delete", 10, "unknown").life("create", 50, made=201, number=3).life("look", 60, status=404),
     ),
     ("lives", "deleted, and there", lambda: clean().life("delete", 10).life("look", 11, status=200)),
+    (
+        "lives",
+        "born with more than sends without an answer can have left",
+        lambda: clean().send("reborn-0", "tk-reborn-0-2-9", 9.5, "unknown").life("counts", 50, counts={"ready": 2}, born=True),
+    ),
     ("lives", "born with messages", lambda: clean().life("counts", 10, counts={"ready": 3}, born=True)),
     (
         "lives",
@@ -256,6 +261,11 @@ BROKEN: list[tuple[str, str, Callable[[], Plant]]] = [
 
 # What the documents let bend: no breach of that check, and counted as excused.
 BENT: list[tuple[str, str, Callable[[], Plant]]] = [
+    (
+        "lives",
+        "born with what a send without an answer left",
+        lambda: clean().send("reborn-0", "tk-reborn-0-2-9", 9.5, "unknown").life("counts", 50, counts={"ready": 1}, born=True),
+    ),
     (
         "settled",
         "an ack of three seconds before the loss on a loaded machine",
