@@ -102,6 +102,11 @@ class Callers:
         self._access.authorise(by, Verb.MANAGE_USERS)
         return await self._users.set(name, read_qps=read_qps, write_qps=write_qps, queues=queues)
 
+    def is_admin(self, by: Principal, name: str) -> bool:
+        """Whether a principal may do everything; everybody may ask about themselves."""
+        self._check_self(by, name)
+        return self._access.is_admin(name)
+
     def _check_self(self, by: Principal, name: str) -> None:
         if by.id != name:
             self._access.authorise(by, Verb.MANAGE_USERS)

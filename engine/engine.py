@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from engine.callers import Callers
 from engine.errors import Overloaded
 from engine.rules.limits import MAX_LONG_POLLS, check_asked, check_name
+from engine.rules.rights import any_granted
 from engine.settings import EngineSettings
 from engine.shapes import (
     Alarm,
@@ -21,6 +22,7 @@ from engine.shapes import (
     EntryResult,
     ExtendEntry,
     Late,
+    NewTag,
     Page,
     Peeked,
     Principal,
@@ -28,6 +30,7 @@ from engine.shapes import (
     QueueSettings,
     SendEntry,
     Sent,
+    SharedQueue,
     TagInfo,
     TaskInfo,
     task_info,
@@ -99,15 +102,21 @@ class Engine(Callers):
 
     # Queues
 
-    async def create_queue(self, by: Principal, name: str, settings: QueueSettings) -> tuple[QueueInfo, bool]:
-        """Makes a queue; (info, False) when an equal one exists. Raises QueueExists, InvalidValue,
-        NotAllowedOnQueue.
+    async def create_queue(
+        self, by: Principal, name: str, settings: QueueSettings, tags: Sequence[NewTag] = (), owner: str | None = None
+    ) -> tuple[QueueInfo, bool]:
+        """Makes a queue with its tags; (info, False) when an equal one exists. Raises QueueExists,
+        InvalidValue, NotAllowedOnQueue.
+
+        `owner` None = who asks; only administrators make queues for others.
         """
+        if owner not in (None, by.id):
+            self._access.authorise(by, Verb.MANAGE_USERS)
         self._access.authorise(by, Verb.CREATE_QUEUE)
         await self._may_send_to(by, settings.redrive_policy)
         if (existing := self.catalog.queues.get(name)) is not None:
             self._access.authorise(by, Verb.GET_QUEUE, existing)
-        queue, made = await self._queues.create(name, by.id, settings)
+        queue, made = await self._queues.create(name, owner or by.id, settings, tags)
         self._access.authorise(by, Verb.GET_QUEUE, queue)
         return await self._info.queue(queue), made
 
@@ -122,6 +131,18 @@ class Engine(Callers):
         if not by.admin:
             names = [n for n in names if queues[n].record.owner == by.id]
         return names[:limit], names[limit - 1] if len(names) > limit else None
+
+    async def list_shared(self, by: Principal, prefix: str, limit: int, after: str | None) -> tuple[list[SharedQueue], str | None]:
+        """Queues of others with which `by` was given a right, in order of their names, and the
+        `after` of the next page. Everybody may ask.
+        """
+        self._access.authorise(by, Verb.LIST_QUEUES)
+        check_asked("limit", limit)
+        names = [n for n in self.catalog.names if n.startswith(prefix) and (after is None or n > after)]
+        queues = [self.catalog.queues[n] for n in names]
+        shared = [q for q in queues if q.record.owner != by.id and any_granted(q.record.grants, by.id)]
+        some = [await self._info.shared(queue) for queue in shared[:limit]]
+        return some, some[-1].name if len(shared) > limit else None
 
     def known(self, name: str) -> QueueRecord | None:
         """As `record`, without waiting; None = this worker may not have heard of it."""

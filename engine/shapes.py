@@ -47,6 +47,25 @@ class QueueSettings(Struct, frozen=True):
     allowed_sources: list[str] | None = None  # up to 10 queues that may have it as dead-letter queue, default ["*"] = any
 
 
+class NewTag(Struct, frozen=True):
+    """A tag that is made with its queue; it sees all messages of the queue."""
+
+    name: str
+    filter: Filter | None = None
+    user_attributes: dict[str, str] = {}
+    read_qps: int = 0
+
+
+class SharedQueue(Struct, frozen=True):
+    """A queue of somebody else, and its counts under the default tag."""
+
+    name: str
+    owner: str
+    backlog: int
+    ready: int
+    leased: int
+
+
 class TagInfo(Struct, frozen=True):
     """A tag and its counts. `backlog` counts stored + ready + delayed + leased (an upper bound
     where a filter is set).

@@ -70,6 +70,13 @@ class Access:
         record = self._catalog.keys.get(key_id)
         return None if record is None else (record.secret, Principal(record.principal, admin=record.admin))
 
+    def is_admin(self, principal: str) -> bool:
+        """Whether one of the keys of a principal may do everything; without keys everybody may."""
+        settings = self._settings
+        if settings.auth == "open" or (settings.admin_key_secret and principal == settings.admin_key_id):
+            return True
+        return any(key.admin and key.principal == principal for key in self._catalog.keys.values())
+
     def authorise(self, by: Principal, verb: Verb, queue: Queue | None = None) -> None:
         """Raises NotAuthorised unless `by` may do `verb` (with `queue`)."""
         if by.admin or (queue is None and verb in _OF_NOBODY):

@@ -13,7 +13,7 @@ from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
 from engine.log import Log
 from engine.rules.queue import Queue
-from engine.shapes import QueueInfo, TagInfo
+from engine.shapes import QueueInfo, SharedQueue, TagInfo
 from engine.window.window import Window
 from schemas.records import TagRecord
 from state.store import Store
@@ -71,6 +71,11 @@ class Info:
         """Messages of the default tag that are not settled. Raises Unavailable."""
         (tag,) = await self.tags(queue, queue.tags[:1])
         return tag.backlog
+
+    async def shared(self, queue: Queue) -> SharedQueue:
+        """What others see of a queue in a list. Raises Unavailable."""
+        (tag,) = await self.tags(queue, queue.tags[:1])
+        return SharedQueue(queue.name, queue.record.owner, tag.backlog, tag.ready, tag.leased)
 
     async def queue(self, queue: Queue) -> QueueInfo:
         """A queue with all its tags and counts. Raises Unavailable."""

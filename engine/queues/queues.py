@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -26,6 +26,7 @@ from engine.rules.fifo import KINDS, check_fifo_settings
 from engine.rules.limits import (
     DEFAULTS,
     check_name,
+    check_new_tags,
     check_settings,
 )
 from engine.rules.new_queue import new_record
@@ -35,7 +36,7 @@ from engine.rules.rights import with_policy
 from engine.runtime.clock import now_ms
 from engine.runtime.failpoints import reached
 from engine.settings import EngineSettings
-from engine.shapes import ANY, Edit, QueueSettings
+from engine.shapes import ANY, Edit, NewTag, QueueSettings
 from engine.window.topic_retention import TopicRetention
 from engine.window.window import Window
 from schemas.records import QueueRecord, RedrivePolicy
@@ -78,11 +79,12 @@ class Queues:
         self._topic_retention = topic_retention
         self._note_use = note_use
 
-    async def create(self, name: str, owner: str, settings: QueueSettings) -> tuple[Queue, bool]:
-        """Makes a queue; an equal one that exists is fine (False). Raises InvalidValue,
-        QueueExists, NotAllowedOnQueue.
+    async def create(self, name: str, owner: str, settings: QueueSettings, tags: Sequence[NewTag] = ()) -> tuple[Queue, bool]:
+        """Makes a queue with its tags; an equal one that exists is fine (False), whatever tags it
+        has. Raises InvalidValue, QueueExists, NotAllowedOnQueue.
         """
         check_name("name", name)
+        check_new_tags(tags)
         check_settings(settings)
         check_fifo_settings(settings, bool(settings.fifo))
         check_priority_settings(settings)
@@ -99,7 +101,7 @@ class Queues:
             self._check_alike(name)
             self._check_policy(name, settings.redrive_policy, fifo=bool(settings.fifo), dead_letter=bool(settings.dead_letter))
             self._check_number(owner)
-            record = new_record(name, owner, settings, self._settings.default_partitions)
+            record = new_record(name, owner, settings, self._settings.default_partitions, tags)
             return await self._make(record, change), True
 
     def _same(self, queue: Queue, settings: QueueSettings) -> Queue:

@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from engine.errors import InvalidValue, MessageTooLarge
-from engine.shapes import QueueSettings, SendEntry
+from engine.shapes import NewTag, QueueSettings, SendEntry
 from schemas.filters import Filter
 from schemas.records import Attribute
-from schemas.vocabulary import PRIORITIES, SOURCE_QUEUE_ATTRIBUTE
+from schemas.vocabulary import DEFAULT_TAG, PRIORITIES, SOURCE_QUEUE_ATTRIBUTE
 
 DAY_MS = 86_400_000
 MAX_DELAY_MS = 30 * DAY_MS
@@ -184,6 +184,18 @@ def check_filter(filter: Filter | None) -> None:
                 field="filter",
                 given=condition.type,
             )
+
+
+def check_new_tags(tags: Sequence[NewTag]) -> None:
+    """Tags that are made with their queue: names that differ, and what a tag may have."""
+    check_range("tags", len(tags), 0, MAX_TAGS)
+    if len({DEFAULT_TAG, *(tag.name for tag in tags)}) <= len(tags):
+        raise InvalidValue(f"each tag needs a name of its own, other than {DEFAULT_TAG!r}", field="tags")
+    for tag in tags:
+        check_name("tag", tag.name)
+        check_filter(tag.filter)
+        check_user_attributes(tag.user_attributes)
+        check_asked("read_qps", tag.read_qps)
 
 
 def check_attributes(attributes: Mapping[str, Attribute]) -> None:

@@ -6,20 +6,25 @@ Neighbours: `engine.queues.queues` makes queues. Must not know Kafka or Redis.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from typing import Any
 
 from engine.rules.limits import DEFAULTS
 from engine.rules.placement import least_partitions
 from engine.runtime.clock import now_ms
-from engine.shapes import ANY, QueueSettings
+from engine.shapes import ANY, NewTag, QueueSettings
 from schemas.records import QueueRecord, TagRecord
 from schemas.vocabulary import DEFAULT_TAG
 
 
-def new_record(name: str, owner: str, settings: QueueSettings, default_partitions: int) -> QueueRecord:
+def new_record(name: str, owner: str, settings: QueueSettings, default_partitions: int, tags: Sequence[NewTag] = ()) -> QueueRecord:
     """The record of a queue that is to be made: what `settings` does not name has its default."""
     at = now_ms()
     partitions = settings.partitions or least_partitions(settings) or default_partitions
+    more = [
+        TagRecord(number, tag.name, at, 0, [0] * partitions, tag.filter, tag.user_attributes, tag.read_qps)
+        for number, tag in enumerate(tags, 1)
+    ]
     values: dict[str, Any] = {f: DEFAULTS[f] if getattr(settings, f) is None else getattr(settings, f) for f in DEFAULTS}
     return QueueRecord(
         name=name,
@@ -28,8 +33,8 @@ def new_record(name: str, owner: str, settings: QueueSettings, default_partition
         created_at_ms=at,
         modified_at_ms=at,
         partitions=partitions,
-        tags=[TagRecord(0, DEFAULT_TAG, at, 0, [0] * partitions)],
-        next_tag_id=1,
+        tags=[TagRecord(0, DEFAULT_TAG, at, 0, [0] * partitions), *more],
+        next_tag_id=len(more) + 1,
         redrive_policy=settings.redrive_policy,
         user_attributes=settings.user_attributes or {},
         durable_acks=bool(settings.durable_acks),

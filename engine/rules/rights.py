@@ -48,6 +48,11 @@ def granted(grants: Sequence[Grant], principal: str, verb: Verb) -> bool:
     return bool(fitting) and all(fitting)
 
 
+def any_granted(grants: Sequence[Grant], principal: str) -> bool:
+    """Whether grants let a principal that is no owner do anything at all."""
+    return any(granted(grants, principal, verb) for verb in _FULL)
+
+
 def _concerns(grant: Grant, principal: str) -> bool:
     return ANY in grant.principals or principal in grant.principals
 

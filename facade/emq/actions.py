@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from facade.emq.messages import handles, messages, peeks
-from facade.emq.queues import permissions, queues, tags, users
+from facade.emq.queues import copies, permissions, queues, tags, users
 from facade.emq.queues.call import Action, Call, EmqError
 from facade.emq.wire.errors import ErrorCode
 from facade.emq.wire.structs import Version
@@ -45,6 +45,11 @@ ACTIONS: Final[dict[str, Action]] = {
     "setQueueRedrivePolicy": Action(queues.set_queue_redrive_policy),
     "removeQueueRedrivePolicy": Action(queues.remove_queue_redrive_policy),
     "listDeadLetterSourceQueues": Action(queues.list_dead_letter_source_queues),
+    "queryPrivilegedQueue": Action(queues.query_privileged_queue),
+    "getQueueMeta": Action(copies.get_queue_meta),
+    "copyQueue": Action(copies.copy_queue),
+    "verifyEMQAdmin": Action(copies.verify_emq_admin),
+    "verifyEMQAdminRole": Action(copies.verify_emq_admin_role),
     "setPermission": Action(permissions.set_permission),
     "revokePermission": Action(permissions.revoke_permission),
     "queryPermission": Action(permissions.query_permission),

@@ -1,4 +1,4 @@
-"""Operations on rights: levels of permission on a queue, users, and access keys.
+"""Operations on rights: levels of permission on a queue, queues of others, users, and access keys.
 
 Each reads its parameters, asks the engine, and renders. Neighbours: `examples`; `operations` lists
 them. This module must not know HTTP beyond statuses.
@@ -8,11 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec import UNSET, structs
+
 from facade.http.operation import Answer, Call, Operation
 from facade.native.reference import examples
 from facade.native.wire.render import user_reply
-from facade.native.wire.replies import GrantReply, GrantsReply, KeyReply, KeysReply, NewKeyReply, UserReply
-from facade.native.wire.shapes import ContactsBody, CreateKeyBody, GrantBody, UserQuotaBody
+from facade.native.wire.replies import (
+    GrantReply,
+    GrantsReply,
+    KeyReply,
+    KeysReply,
+    NewKeyReply,
+    SharedQueueReply,
+    SharedQueuesReply,
+    UserReply,
+)
+from facade.native.wire.shapes import ContactsBody, CreateKeyBody, GrantBody, ListQueuesQuery, UserQuotaBody
 from facade.native.wire.units import KEY_RULE, PRINCIPAL_RULE, QUEUE_RULE
 from schemas.vocabulary import Level
 
@@ -52,6 +63,13 @@ async def revoke(engine: Engine, call: Call) -> Answer:
     """Take a principal's level away."""
     await engine.grant(call.by, call.path["queue"], call.path["principal"], Level.NONE)
     return Answer(status=204)
+
+
+async def list_shared(engine: Engine, call: Call) -> Answer:
+    """A page of queues of others with which who asks was given a right."""
+    asked: ListQueuesQuery = call.query
+    queues, after = await engine.list_shared(call.by, asked.prefix, asked.limit, None if asked.after is UNSET else asked.after)
+    return Answer(SharedQueuesReply(queues=[SharedQueueReply(**structs.asdict(queue)) for queue in queues], next=after))
 
 
 async def _user(engine: Engine, call: Call, user: UserInfo) -> Answer:
@@ -144,6 +162,17 @@ OPERATIONS = (
         example=examples.RIGHTS["revoke"],
         rules=_PRINCIPAL,
         codes=("queue_not_found", "queue_in_use"),
+    ),
+    Operation(
+        name="list_shared",
+        method="GET",
+        path="/v1/shared-queues",
+        group="Rights",
+        summary="Queues of others with which you were given a right",
+        run=list_shared,
+        replies={200: SharedQueuesReply},
+        example=examples.RIGHTS["list_shared"],
+        query=ListQueuesQuery,
     ),
     Operation(
         name="get_user",

@@ -15,7 +15,7 @@ from engine.engine import Engine
 from engine.errors import EngineError, InvalidValue, NotAllowedOnQueue, NotAuthorised, QueueNotFound
 from engine.rules.limits import MAX_LEVELS
 from engine.rules.rights import RIGHTS
-from engine.shapes import ExtendEntry, Principal, QueueInfo, QueueSettings, SendEntry
+from engine.shapes import ExtendEntry, NewTag, Principal, QueueInfo, QueueSettings, SendEntry
 from schemas.identity import Handle
 from schemas.records import Grant, QueueRecord, RedrivePolicy
 from schemas.vocabulary import Level, Verb
@@ -208,3 +208,44 @@ async def test_no_more_principals_have_rights_than_the_limit_and_none_twice(make
         await engine.grant(ALICE, "q", "one-more", "send")
     await engine.grant(ALICE, "q", "p0", "receive")
     assert len(await engine.list_grants(ALICE, "q")) == MAX_LEVELS
+
+
+async def test_queues_of_others_are_listed_for_those_who_were_given_a_right(make_engine: MakeEngine) -> None:
+    engine = await guarded(make_engine)
+    for name in ("q1", "q2", "q3", "other"):
+        await engine.create_queue(ALICE, name, QueueSettings())
+        if name != "other":
+            await engine.grant(ALICE, name, "bob", Level.SEND)
+    await engine.create_queue(BOB, "q4", QueueSettings(grants=[Grant(True, ["*"], ["receive"])]))
+    await engine.send(ALICE, "q1", [SendEntry(b"x"), SendEntry(b"y")])
+    first, after = await engine.list_shared(BOB, "q", 2, None)
+    assert [(queue.name, queue.owner, queue.backlog) for queue in first] == [("q1", "alice", 2), ("q2", "alice", 0)]
+    rest, end = await engine.list_shared(BOB, "q", 2, after)
+    assert ([queue.name for queue in rest], end) == (["q3"], None), "not their own"
+    assert [queue.name for queue in (await engine.list_shared(CAROL, "", 100, None))[0]] == ["q4"], "for everybody"
+    await engine.grant(ALICE, "q2", "bob", Level.NONE)
+    assert [queue.name for queue in (await engine.list_shared(BOB, "", 100, None))[0]] == ["q1", "q3"]
+
+
+async def test_administrators_make_queues_for_others_and_only_they(make_engine: MakeEngine) -> None:
+    engine = await guarded(make_engine)
+    with pytest.raises(NotAuthorised):
+        await engine.create_queue(ALICE, "q", QueueSettings(), owner="bob")
+    assert not engine.catalog.queues
+    made, _ = await engine.create_queue(Principal("root", admin=True), "q", QueueSettings(), [NewTag("t")], "bob")
+    assert (made.owner, [tag.name for tag in made.tags]) == ("bob", ["default", "t"])
+    for tags in ([NewTag("t"), NewTag("t")], [NewTag("default")], [NewTag("no/name")], [NewTag(f"t{n}") for n in range(21)]):
+        with pytest.raises(InvalidValue):
+            await engine.create_queue(ALICE, "q2", QueueSettings(), tags)
+    assert list(engine.catalog.queues) == ["q"]
+
+
+async def test_an_administrator_is_who_has_a_key_that_may_do_everything(make_engine: MakeEngine) -> None:
+    engine = await guarded(make_engine)
+    root = Principal("root", admin=True)
+    await engine.create_key(root, "k1", "alice", admin=False)
+    await engine.create_key(root, "k2", "bob", admin=True)
+    assert [engine.is_admin(root, name) for name in ("alice", "bob", "carol")] == [False, True, False]
+    assert not engine.is_admin(ALICE, "alice"), "everybody may ask for themselves"
+    with pytest.raises(NotAuthorised):
+        engine.is_admin(ALICE, "bob")

@@ -148,6 +148,27 @@ async def list_queue(engine: Engine, call: Call) -> wire.ListQueueResponse:
     return wire.ListQueueResponse(queue_name=[name for name in found if "/" not in prefix or name.startswith(prefix)])
 
 
+async def query_privileged_queue(engine: Engine, call: Call) -> wire.QueryPrivilegedQueueResponse:
+    """The queues of others with which who asks was given a permission, and their counts."""
+    prefix: str = call.body.queue_name_prefix or ""
+    found, after = await engine.list_shared(call.by, _short(prefix), _PAGE, None)
+    while after is not None:
+        more, after = await engine.list_shared(call.by, _short(prefix), _PAGE, after)
+        found += more
+    named = ((full_name(queue.owner, queue.name), queue) for queue in found)
+    entries = [
+        wire.QueryPrivilegedQueueResponseEntry(
+            queue_name=name,
+            approximate_message_number=queue.backlog,
+            approximate_available_message_number=queue.ready,
+            approximate_invisibility_message_number=queue.leased,
+        )
+        for name, queue in named
+        if "/" not in prefix or name.startswith(prefix)
+    ]
+    return wire.QueryPrivilegedQueueResponse(queue_list=entries)
+
+
 def _short(prefix: str) -> str:
     """What short names begin with. Raises EmqError for more than one '/'."""
     if prefix.count("/") > 1:

@@ -134,6 +134,8 @@ class VerifyEMQAdminRoleResponse(Wire, frozen=True, kw_only=True):
 
 
 class QueueTag(OfQueue, frozen=True, kw_only=True):
+    """Fields 9 and 10 are ours: EMQ's struct has no room for what a tag may have."""
+
     tag_name: Annotated[str, 2]
     tag_id: Annotated[I32, 3]
     start_timestamp: Annotated[I64 | None, 4] = None
@@ -141,6 +143,8 @@ class QueueTag(OfQueue, frozen=True, kw_only=True):
     attribute_name: Annotated[str | None, 6] = None
     attribute_value: Annotated[MessageAttribute | None, 7] = None
     user_attributes: Annotated[dict[str, str] | None, 8] = None
+    attributes_filter: Annotated[AttributesFilter | None, 9] = None
+    read_qps_quota: Annotated[I64 | None, 10] = None
 
 
 class QueueMeta(OfQueue, frozen=True, kw_only=True):

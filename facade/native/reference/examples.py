@@ -139,6 +139,7 @@ TASKS = {
     "cancel_task": Example(reply={**_TASK, "status": "cancelled"}),
 }
 RIGHTS = {
+    "list_shared": Example(reply={"queues": [{"name": "orders", "owner": "shop", "backlog": 3, "ready": 2, "leased": 1}], "next": None}),
     "list_grants": Example(reply={"grants": [_GRANT]}),
     "get_grant": Example(reply=_GRANT),
     "grant": Example({"level": "use"}, _GRANT),

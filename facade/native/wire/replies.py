@@ -116,6 +116,23 @@ class QueuesReply(Reply, frozen=True, kw_only=True):
     next: Annotated[str | None, _about("The `after` of the next page; null at the end.")]
 
 
+class SharedQueueReply(Reply, frozen=True, kw_only=True):
+    """A queue of somebody else, and its counts under the default tag."""
+
+    name: Annotated[str, _about("Its name.")]
+    owner: Annotated[str, _about("The principal that has created it.")]
+    backlog: Annotated[int, _about("Messages that are not settled.")]
+    ready: Annotated[int, _about("Of these, those that can be received now.")]
+    leased: Annotated[int, _about("Of these, those that are in flight.")]
+
+
+class SharedQueuesReply(Reply, frozen=True, kw_only=True):
+    """A page of queues; `next` = null at the end, else the `after` of the next page."""
+
+    queues: Annotated[list[SharedQueueReply], _about("The queues, in order of their names.")]
+    next: Annotated[str | None, _about("The `after` of the next page; null at the end.")]
+
+
 class TagsReply(Reply, frozen=True, kw_only=True):
     """All tags of a queue."""
 

@@ -84,7 +84,7 @@ def test_the_tables_have_each_struct_of_the_reference() -> None:
 
     assert ours <= STRUCTS.keys()
     assert len(STRUCTS.keys() - ours) == 102
-    assert sum(len(shape_of(STRUCTS[name]).fields) for name in STRUCTS.keys() - ours) == 297
+    assert sum(len(shape_of(STRUCTS[name]).fields) for name in STRUCTS.keys() - ours) == 297 + 2  # QueueTag's 9 and 10
 
 
 @pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
