@@ -9,11 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import boto3
@@ -22,7 +18,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from facade.stack.processes.ports import free_port
+from tests.conformance.beside import ADMIN_SECRET, beside
 from tests.conformance.conftest import Running
 from tests.services import Up
 
@@ -37,7 +33,6 @@ SHAPES = {
     "MissingParameter": "MissingRequiredParameterException",
     "AccessDenied": "AccessDeniedException",
 }
-ADMIN_SECRET = "the administrator's secret"
 _numbers = itertools.count(1)
 Refused = Callable[..., tuple[str, str, int]]
 
@@ -61,7 +56,7 @@ def strict(up: Up | Running, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield Running(os.environ["SQS_STRICT_ENDPOINT"])
         return
     settings = {"SQS_ACCOUNT": "123456789012", "SQS_REGION": "eu-west-1", "SQS_LIMITS": "wide", "SQS_COOL_DOWN_S": "60"}
-    yield from _beside(up, "strict", settings, tmp_path_factory)
+    yield from beside(up, "strict", settings, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
@@ -72,42 +67,7 @@ def spaces(up: Up | Running, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     if "SQS_SPACES_ENDPOINT" in os.environ:
         yield Running(os.environ["SQS_SPACES_ENDPOINT"])
         return
-    yield from _beside(up, "spaces", {"SQS_NAMESPACES": "account,region", "TRUST_PROXY": "yes"}, tmp_path_factory)
-
-
-def _beside(up: Up | Running, prefix: str, settings: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """One more service over the same Kafka and Redis, that wants credentials."""
-    assert isinstance(up, Up)
-    port, parts = free_port(), up.run
-    variables = {
-        "KAFKA_BOOTSTRAP": parts["kafka"]["bootstrap"],
-        "REDIS_URL": parts["redis"]["url"],
-        "TOPIC_PREFIX": prefix,
-        "SECRET": "a secret of the tests",
-        "ADMIN_KEY_SECRET": ADMIN_SECRET,
-        **settings,
-    }
-    command = [sys.executable, "-m", "facade", "serve", "--port", str(port), "--auth", "required"]
-    environment = {**os.environ, **{f"LEASEWAY_{name}": value for name, value in variables.items()}}
-    log = tmp_path_factory.mktemp(prefix) / "log"
-    with log.open("wb") as output, subprocess.Popen(command, env=environment, stdout=output, stderr=output) as process:
-        try:
-            _wait_ready(port, process, log)
-            yield Running(f"http://127.0.0.1:{port}")
-        finally:
-            process.terminate()
-
-
-def _wait_ready(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(600):
-        assert process.poll() is None, log.read_text()
-        try:
-            if httpx.get(f"http://127.0.0.1:{port}/ready", timeout=5).status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(0.1)
-    raise AssertionError(log.read_text())
+    yield from beside(up, "spaces", {"SQS_NAMESPACES": "account,region", "TRUST_PROXY": "yes"}, tmp_path_factory)
 
 
 def client_of(endpoint: str, key_id: str = "shop", secret: str = "not-looked-at", region: str = "eu-central-1") -> Any:

@@ -17,8 +17,9 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from facade.sqs.wire import errors
+from tests.conformance.beside import ADMIN_SECRET
 from tests.conformance.conftest import Running
-from tests.conformance.sqs.conftest import ADMIN_SECRET, client_of
+from tests.conformance.sqs.conftest import client_of
 from tests.conformance.sqs.error_rows import OLD, TABLE, Case
 from tests.services import Up
 

@@ -16,10 +16,10 @@ from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 from botocore.config import Config
 
+from tests.conformance.beside import ADMIN_SECRET
 from tests.conformance.conftest import Running
 from tests.conformance.sqs.conftest import (
     ABSENT,
-    ADMIN_SECRET,
     INVALID,
     Refused,
     bodies,

@@ -12,8 +12,9 @@ from botocore.auth import SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from tests.conformance.beside import ADMIN_SECRET
 from tests.conformance.conftest import Running
-from tests.conformance.sqs.conftest import ADMIN_SECRET, INVALID, Refused, client_of
+from tests.conformance.sqs.conftest import INVALID, Refused, client_of
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
