@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from engine.errors import NotAuthorised, QueueExists
-from engine.rules.rights import with_level
 from engine.shapes import NewTag, QueueInfo, TagInfo
 from facade.emq.queues import filters, settings
 from facade.emq.queues.call import Call, EmqError, checked
@@ -24,6 +23,7 @@ from facade.emq.queues.queues import policy_of, policy_reply
 from facade.emq.wire import structs_access as wire
 from facade.emq.wire.errors import ErrorCode
 from schemas.records import Grant
+from schemas.vocabulary import Level
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -99,12 +99,8 @@ async def copy_queue(engine: Engine, call: Call) -> None:
 
 
 def _grants(owner: str, levels: dict[str, int], *, old: bool) -> list[Grant]:
-    grants: list[Grant] = []
-    for who, number in levels.items():
-        level = level_of(number, old=old)
-        if who != owner:
-            grants = with_level(grants, who, level)
-    return grants
+    given = {who: level_of(number, old=old) for who, number in levels.items() if who != owner}
+    return [Grant(True, [who], [], level) for who, level in given.items() if level != Level.NONE]
 
 
 def _in_order(tags: dict[str, wire.QueueTag]) -> list[wire.QueueTag]:
