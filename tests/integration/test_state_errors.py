@@ -33,6 +33,7 @@ Verb = Callable[[Engine, dict[str, str]], Awaitable[Any]]
 VERBS: dict[str, Verb] = {
     "create_queue": lambda e, at: e.create_queue(BY, "new", QueueSettings(partitions=1)),
     "list_queues": lambda e, at: e.list_queues(BY, "", 10, None),
+    "list_shared": lambda e, at: e.list_shared(BY, "", 10, None),
     "record": lambda e, at: e.record("q"),
     "get_queue": lambda e, at: e.get_queue(BY, "q"),
     "set_queue": lambda e, at: e.set_queue(BY, "q", QueueSettings(delay_ms=1)),
