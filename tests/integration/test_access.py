@@ -81,11 +81,12 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "set_user_quota": ("alice", 1, 1, 1),
     }
     verbs = {n for n, f in inspect.getmembers(Engine, inspect.iscoroutinefunction) if "by" in inspect.signature(f).parameters}
-    assert {v for v in verbs if not v.startswith("_")} == {*arguments, "list_queues"}, "a verb is not tried here"
+    assert {v for v in verbs if not v.startswith("_")} == {*arguments, "list_queues", "list_shared"}, "a verb is not tried here"
     for verb, given in arguments.items():
         with pytest.raises(NotAuthorised):
             await getattr(guarded, verb)(BOB, *given)
     assert await guarded.list_queues(BOB, "", 10, None) == ([], None)
+    assert await guarded.list_shared(BOB, "", 10, None) == ([], None)
     assert [r.status for r in await guarded.ack(ALICE, "hers", [got.handle])] == ["ok"]
 
 
