@@ -241,9 +241,13 @@ class Engine(Callers):
         wait_ms: int | None,
         lease_ms: int | None,
         attempt: str | None = None,
+        filter: Filter | None = None,
     ) -> list[Delivery]:
         """Leases up to `max` messages; waits up to `wait_ms` for the first. None = the queue's
-        settings. Raises Overloaded, TooManyInFlight.
+        settings. Raises Overloaded, TooManyInFlight, NotAllowedOnQueue.
+
+        `filter`: only messages that fit; the others stay for other receives of the tag. Not on a
+        FIFO queue.
 
         `attempt` names a receive of a FIFO queue: repeated, it is answered as before
         (engine/receive/attempts.py); others ignore it.
@@ -258,7 +262,7 @@ class Engine(Callers):
                 return again
         if wait_ms != 0 and self._wait_lists.waiting >= MAX_LONG_POLLS:
             raise Overloaded("too many receives are waiting here")
-        deliveries = await self._receiver.receive(found, at, max, wait_ms, lease_ms)
+        deliveries = await self._receiver.receive(found, at, max, wait_ms, lease_ms, filter)
         if attempt is not None and deliveries and found.record.fifo:
             self._attempts.keep(found, at, by.id, attempt, deliveries)
         return deliveries

@@ -33,6 +33,7 @@ from engine.queues.users import Users
 from engine.receive.attempts import Attempts
 from engine.receive.browse import Browse
 from engine.receive.deliveries import Deliveries
+from engine.receive.filtered import FilteredReceives
 from engine.receive.leases import Leases
 from engine.receive.poll import Poller
 from engine.receive.pump import Pump
@@ -195,7 +196,9 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
     poller = Poller(store, catalog, window, counters, owner.note_receive, owner.load_soon, move_beside)
     pump = Pump(catalog, wait_lists, poller, deliveries, returns, activity, receiving, owner.refresh)
     wake = Wake(settings.redis_url, settings.topic_prefix, store.name, pump.woken)
-    receiver = Receiver(catalog, ids, wait_lists, poller, deliveries, returns, pump, activity, receiving, wake, owner.refresh)
+    browse = Browse(log, store, window, ids, owner.note_use)
+    filtered = FilteredReceives(store, catalog, window, browse, poller, deliveries, pump, owner.refresh)
+    receiver = Receiver(catalog, ids, wait_lists, poller, deliveries, returns, pump, activity, receiving, wake, owner.refresh, filtered)
     leases = Leases(store, catalog, window, ids, bodies, owner.note_use, owner.wait_journaled, mover.move_dead, receivable)
     receivable.connect(pump.woken)
     base.queue_gone.connect(delays.forget_queue)
@@ -209,7 +212,7 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
         receiver=receiver,
         leases=leases,
         attempts=Attempts(log, store, window, leases),
-        browse=Browse(log, store, window, ids, owner.note_use),
+        browse=browse,
     )
 
 

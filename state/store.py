@@ -179,6 +179,33 @@ class Store(UpkeepStore):
             self._note_kind(unit, tag, reply[0])
         raise StateLost("receive: the unit changes its kind at each look")
 
+    async def pick(
+        self,
+        unit: Unit,
+        generation: int,
+        tag: int,
+        offsets: Sequence[int],
+        *,
+        lease_ms: int | None,
+        queue_lease_ms: int,
+        max_receive_count: int,
+        retention_ms: int,
+        move_ms: int,
+        now_ms: int = 0,
+    ) -> Received:
+        """Leases those of the messages that are due; see pick.lua. Raises StateLost, ValueError for
+        a FIFO unit.
+        """
+        keys = self._unit(unit)
+        t = keys.tag(tag)
+        names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.delayed, t.order, t.groups)
+        arguments = (generation, now_ms, tag, -1 if lease_ms is None else lease_ms, queue_lease_ms, max_receive_count,
+                     retention_ms, move_ms, self._window.bytes, self._window.messages, *offsets)  # fmt: skip
+        reply = await self._run("pick", names, arguments)
+        if reply[0] == _FIFO:
+            raise ValueError(f"pick: {unit} is a FIFO unit, whose groups have an order")
+        return _received(reply)
+
     def _note_kind(self, unit: Unit, tag: int, kind: bytes) -> None:
         kinds = self._kinds.setdefault(unit, {})
         if kind == _STANDARD:

@@ -128,14 +128,14 @@ class Browse:
             records = [r for r in chunk.records if to_ms is None or r.timestamp_ms < to_ms]
             for peeked in await self._matching(queue, tag, partition, records, state, filter):
                 if len(found) == limit:
-                    return Page(found, _token(partition, peeked.offset))
+                    return Page(found, page_token(partition, peeked.offset))
                 found.append(peeked)
             looked += len(chunk.records)
             offset = chunk.next_offset
             if chunk.at_end or len(records) < len(chunk.records):
                 partition, offset = partition + 1, -1
             if looked >= LOOKED_AT and partition < last:
-                return Page(found, _token(partition, offset))
+                return Page(found, page_token(partition, offset))
         return Page(found, None)
 
     async def _first(self, queue: Queue, partition: int, from_ms: int | None) -> int:
@@ -181,7 +181,8 @@ def _decoded(record: Record | None) -> Message | None:
         return None
 
 
-def _token(partition: int, offset: int) -> str:
+def page_token(partition: int, offset: int) -> str:
+    """The `next` of a page that begins at an offset of a partition."""
     return base64.urlsafe_b64encode(msgspec.msgpack.encode((partition, offset))).decode().rstrip("=")
 
 

@@ -90,7 +90,7 @@ class Poller:
         poll = Poll(queue, tag, line, lease_ms)
         left = max
         if sum(line.in_flight) + left > MAX_IN_FLIGHT:
-            left = min(left, await self._room(poll))
+            left = min(left, await self.room(poll))
         line.over = 0
         partitions = len(line.due)
         order = [(line.turn + 1 + i) % partitions for i in range(partitions)]
@@ -133,7 +133,7 @@ class Poller:
                 left -= await self._receive_some(poll, {p: share + (n < more) for n, p in enumerate(some) if share or n < more})
         return max - left
 
-    async def _room(self, poll: Poll) -> int:
+    async def room(self, poll: Poll) -> int:
         """How many more may be leased. Raises TooManyInFlight."""
         line = poll.line
         await self._ask_when(poll, range(len(line.due)))
@@ -289,10 +289,16 @@ class Poller:
         except BaseException:
             line.forget(partition)  # others may have leased some, and then nobody hears of this
             raise
-        self._note_receive(queue, partition, received)
-        line.learn(partition, wakes, received, asyncio.get_running_loop().time())
+        return self.took(poll, partition, wakes, received)
+
+    def took(self, poll: Poll, partition: int, wakes: int, received: Received) -> int:
+        """Learns from what a partition has answered, adds what it has leased to the poll, and says
+        how many that is.
+        """
+        self._note_receive(poll.queue, partition, received)
+        poll.line.learn(partition, wakes, received, asyncio.get_running_loop().time())
         if received.dying:
-            self._move(queue, tag, partition, received.dying)
+            self._move(poll.queue, poll.tag, partition, received.dying)
         if received.leased:
             poll.leases.append((partition, received))
         return len(received.leased)

@@ -11,21 +11,26 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from engine.catalog.catalog import Catalog
-from engine.errors import EngineError, Unavailable
+from engine.errors import EngineError, NotAllowedOnQueue, Unavailable
 from engine.receive.deliveries import Deliveries
+from engine.receive.filtered import FilteredReceives
 from engine.receive.poll import Poller, too_many
 from engine.receive.pump import Pump, Refresh
 from engine.receive.returns import Returns
 from engine.receive.waiters import Waiter, WaitList, WaitLists
 from engine.rules.contention import Activity
 from engine.rules.ids import Ids
-from engine.rules.limits import check_asked
+from engine.rules.limits import check_asked, check_filter
 from engine.rules.queue import Queue
 from engine.shapes import Delivery
+from schemas.filters import Filter
 from schemas.identity import Handle
 from schemas.records import TagRecord
 from state.background import Background
 from state.wake import Wake
+
+# How often a receive with a filter looks again at what Kafka has.
+LOOK_AGAIN_S = 0.25
 
 
 class Receiver:
@@ -44,6 +49,7 @@ class Receiver:
         background: Background,
         wake: Wake,
         refresh: Refresh,
+        filtered: FilteredReceives,
     ) -> None:
         self._catalog = catalog
         self._ids = ids
@@ -56,6 +62,7 @@ class Receiver:
         self._background = background
         self._wake = wake
         self._refresh = refresh
+        self._filtered = filtered
 
     async def start(self) -> None:
         await self._wake.start()
@@ -73,11 +80,14 @@ class Receiver:
         with contextlib.suppress(RuntimeError):
             self._start(self._wake.forget(queue.incarnation))
 
-    async def receive(self, queue: Queue, tag: TagRecord, max: int | None, wait_ms: int | None, lease_ms: int | None) -> list[Delivery]:
-        """Leases 1 to `max` due messages, or none after `wait_ms`. None = the queue's setting.
+    async def receive(
+        self, queue: Queue, tag: TagRecord, max: int | None, wait_ms: int | None, lease_ms: int | None, filter: Filter | None = None
+    ) -> list[Delivery]:
+        """Leases 1 to `max` due messages that fit `filter`, or none after `wait_ms`. None = the
+        queue's setting; no filter.
 
         A cancelled call has leased nothing: what it had is given back, uncounted. Raises
-        InvalidValue, Unavailable, TooManyInFlight.
+        InvalidValue, Unavailable, TooManyInFlight, NotAllowedOnQueue for a filter on a FIFO queue.
         """
         check_asked("max", max)
         check_asked("wait_ms", wait_ms)
@@ -86,9 +96,27 @@ class Receiver:
         count = min(max or record.max_receive_messages, record.max_receive_messages)
         wait_s = (record.receive_wait_ms if wait_ms is None else wait_ms) / 1000
         line = self._wait_lists.for_tag(queue, tag)
+        if filter is not None:
+            return await self._receive_filtered(queue, tag, line, count, lease_ms, filter, wait_s)
         if wait_s <= 0:
             return await self._kept(queue, tag, self._now(queue, tag, line, count, lease_ms))
         return await self._wait(queue, tag, line, Waiter(count, lease_ms, asyncio.get_running_loop().create_future()), wait_s)
+
+    async def _receive_filtered(
+        self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None, filter: Filter, wait_s: float
+    ) -> list[Delivery]:
+        """Looks now and then until something fits or the time is over."""
+        if queue.record.fifo:
+            raise NotAllowedOnQueue("a receive of a FIFO queue has no filter: groups are in order", field="filter")
+        check_filter(filter)
+        loop = asyncio.get_running_loop()
+        end = loop.time() + wait_s
+        while True:
+            deliveries = await self._kept(queue, tag, self._filtered.receive(queue, tag, line, count, lease_ms, filter))
+            left = end - loop.time()
+            if deliveries or left <= 0 or self._returns.stopping:
+                return deliveries
+            await asyncio.sleep(min(LOOK_AGAIN_S, left))
 
     async def _now(self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None) -> list[Delivery]:
         """What is due: in the window, else in Kafka beyond it."""

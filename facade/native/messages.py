@@ -19,7 +19,7 @@ from facade.native.reference import examples
 from facade.native.wire.render import delivery_reply, peeked_reply, results_reply, sent_reply
 from facade.native.wire.replies import PageReply, PeekedReply, ReceiveReply, ResultsReply, SendReply
 from facade.native.wire.shapes import ExtendBody, HandlesBody, PeekQuery, QueryMessages, ReceiveBody, ReleaseBody, SendBody
-from facade.native.wire.translate import distinct, entries_of, filter_of_query
+from facade.native.wire.translate import distinct, entries_of, filter_of, filter_of_query
 from facade.native.wire.units import MESSAGE_RULE, QUEUE_RULE, to_ms
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ async def send(engine: Engine, call: Call) -> Answer:
 async def receive(engine: Engine, call: Call) -> Answer | Carried:
     """Receive messages, waiting for them if asked to."""
     body: ReceiveBody = call.body
-    deliveries = await engine.receive(call.by, call.path["queue"], body.tag, body.max, to_ms(body.wait_seconds), to_ms(body.lease_seconds))
+    wait_ms, lease_ms = to_ms(body.wait_seconds), to_ms(body.lease_seconds)
+    deliveries = await engine.receive(call.by, call.path["queue"], body.tag, body.max, wait_ms, lease_ms, filter=filter_of(body.filter))
     if not deliveries:
         return Answer(ReceiveReply(messages=[]))
     unsent = partial(engine.undelivered, deliveries)

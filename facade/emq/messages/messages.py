@@ -19,6 +19,7 @@ from facade.emq.queues.call import Call, EmqError, checked
 from facade.emq.queues.names import record_of
 from facade.emq.wire import structs_message as wire
 from facade.emq.wire.errors import ErrorCode
+from schemas.filters import Filter
 from schemas.records import Attribute, QueueRecord
 
 if TYPE_CHECKING:
@@ -118,11 +119,12 @@ async def receive_message(engine: Engine, call: Call) -> Carried | list[wire.Rec
     """Receive messages under a tag, waiting for them if asked to."""
     given: wire.ReceiveMessageRequest = call.body
     record = await record_of(engine, given.queue_name)
-    if filters.single(given.attribute_name, given.attribute_value):
-        raise EmqError(ErrorCode.INVALID_ACTION, "a receive has no filter of its own yet: make a tag with this filter")
+    conditions = filters.single(given.attribute_name, given.attribute_value)
+    wanted = Filter(conditions) if conditions else None
     most = checked("maxReceiveMessageNumber", given.max_receive_message_number, *_MOST)
     wait_s = checked("maxReceiveMessageWaitSeconds", given.max_receive_message_wait_seconds, *_WAIT_SECONDS)
-    deliveries = await engine.receive(call.by, record.name, given.tag_name or None, most, None if wait_s is None else wait_s * 1000, None)
+    wait_ms = None if wait_s is None else wait_s * 1000
+    deliveries = await engine.receive(call.by, record.name, given.tag_name or None, most, wait_ms, None, filter=wanted)
     if not deliveries:
         return []
     unsent = partial(engine.undelivered, deliveries)

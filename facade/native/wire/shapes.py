@@ -202,6 +202,7 @@ class ReceiveBody(Body, frozen=True, kw_only=True):
     max: Annotated[Whole, within("max", "Most messages to receive.")] | None = None
     wait_seconds: Annotated[Seconds, within("wait_ms", "Seconds to wait for the first message; 0 = answer at once.")] | None = None
     lease_seconds: Annotated[Seconds, within("lease_ms", "Seconds for which the messages are leased.")] | None = None
+    filter: FilterBody | None = None
 
 
 _DISTINCT = Meta(extra_json_schema={"uniqueItems": True})

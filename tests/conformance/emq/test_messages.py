@@ -213,3 +213,29 @@ def test_a_topic_queue_has_no_policy_and_is_no_dead_letter_queue(galaxy: Galaxy,
     with pytest.raises(Refused) as refused:
         send(galaxy, topics, "m", topic="t", delaySeconds=1)
     assert refused.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"type": "string", "stringValue": "red"}, ["1", "4"]),
+        ({"type": "string.Tone", "stringValue": "red"}, ["2"]),
+        ({"type": "empty"}, ["1", "2", "3", "4"]),
+    ],
+    ids=["equal", "another type", "there"],
+)
+def test_a_receive_may_have_a_filter_of_its_own(galaxy: Galaxy, queue: str, value: dict[str, str], expected: list[str]) -> None:
+    colours = {
+        "1": {"type": "string", "stringValue": "red"},
+        "2": {"type": "string.Tone", "stringValue": "red"},
+        "3": {"type": "string", "stringValue": "blue"},
+        "4": {"type": "string", "stringValue": "red"},
+    }
+    galaxy.call("sendMessage", queueName=queue, messageBody="0")
+    for body, colour in colours.items():
+        galaxy.call("sendMessage", queueName=queue, messageBody=body, messageAttributes={"colour": colour})
+    got = galaxy.call("receiveMessage", queueName=queue, attributeName="colour", attributeValue=value)
+    assert [one["messageBody"] for one in got] == expected
+    rest = galaxy.call("receiveMessage", queueName=queue)
+    assert sorted(one["messageBody"] for one in [*got, *rest]) == ["0", "1", "2", "3", "4"]
+    assert {one["attributes"]["receiveCount"] for one in rest} == {"1"}

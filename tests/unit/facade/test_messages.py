@@ -55,7 +55,7 @@ async def test_a_receiver_gets_text_as_text_and_all_else_as_base64(client: httpx
 
     answer = await client.post(f"{ORDERS}/receive", json={"tag": "billing", "max": 10, "wait_seconds": 0.5, "lease_seconds": 30})
 
-    assert engine.calls == [("receive", BY, "orders", "billing", 10, 500, 30_000)]
+    assert engine.calls == [("receive", BY, "orders", "billing", 10, 500, 30_000, None)]
     text, data = answer.json()["messages"]
     assert text == {
         "id": "id1",
@@ -86,7 +86,7 @@ async def test_a_receiver_who_names_nothing_gets_the_queues_settings(
     answer = await client.post(f"{ORDERS}/receive", content=body)
 
     assert answer.json() == {"messages": []}
-    assert engine.calls == [("receive", BY, "orders", None, None, None, None)]
+    assert engine.calls == [("receive", BY, "orders", None, None, None, None, None)]
 
 
 @pytest.mark.parametrize(
@@ -142,3 +142,12 @@ async def test_an_operator_deletes_a_message_by_id(client: httpx.AsyncClient, en
 
     assert (answer.status_code, answer.content) == (204, b"")
     assert engine.calls == [("delete_message", BY, "orders", "id1")]
+
+
+async def test_a_receive_hands_its_filter_on(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
+    engine.answers["receive"] = []
+    body = {"filter": {"conditions": [{"name": "colour", "type": "string", "value": "red"}, {"name": "size"}]}}
+
+    assert (await client.post(f"{ORDERS}/receive", json=body)).status_code == 200
+
+    assert engine.calls[0][-1] == Filter([Condition("colour", "string", b"red"), Condition("size")])

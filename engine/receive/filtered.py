@@ -1,0 +1,146 @@
+"""Receives that name a filter: they lease the oldest messages that fit it and leave all others to
+the other receives of the tag.
+
+A tag's own filter is in its window; this one is not, so Kafka is read from the oldest open message
+on, LOOKS pages of each partition at most. Neighbours: `browse` reads, `poll` leases. Must not know
+who waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Mapping, Sequence
+
+from engine.catalog.catalog import Catalog
+from engine.receive.browse import Browse, page_token
+from engine.receive.deliveries import Deliveries
+from engine.receive.poll import Leases, Poll, Poller
+from engine.receive.pump import Pump, Refresh
+from engine.receive.waiters import WaitList
+from engine.rules.limits import MAX_IN_FLIGHT
+from engine.rules.queue import Queue
+from engine.shapes import Delivery, Peeked
+from engine.window.window import MOVER_LEASE_MS, Window
+from schemas.filters import Filter
+from schemas.records import TagRecord
+from schemas.vocabulary import MessageState
+from state.replies import Received
+from state.store import Store
+
+# Pages that a look reads of a partition, of browse.LOOKED_AT records at most each.
+LOOKS = 10
+# Others may lease what was found before this receive does: it looks again.
+ROUNDS = 3
+
+
+class FilteredReceives:
+    """Looks of this worker. Any number of tasks may look at once."""
+
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        window: Window,
+        browse: Browse,
+        poller: Poller,
+        deliveries: Deliveries,
+        pump: Pump,
+        refresh: Refresh,
+    ) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._window = window
+        self._browse = browse
+        self._poller = poller
+        self._deliveries = deliveries
+        self._pump = pump
+        self._refresh = refresh
+
+    async def receive(self, queue: Queue, tag: TagRecord, line: WaitList, max: int, lease_ms: int | None, filter: Filter) -> list[Delivery]:
+        """What is due and fits, up to `max`. Raises Unavailable, TooManyInFlight."""
+        leases = await self._lease(queue, tag, line, max, lease_ms, filter)
+        if not leases and await self._refresh(queue):
+            leases = await self._lease(queue, tag, line, max, lease_ms, filter)
+        at_hand = self._deliveries.from_memory(queue, tag, leases)
+        if at_hand is not None:
+            return at_hand
+        deliveries, fault = await self._pump.complete(queue, tag, line, leases, lease_ms)
+        if fault is not None and not deliveries:
+            raise fault
+        return deliveries
+
+    async def _lease(self, queue: Queue, tag: TagRecord, line: WaitList, max: int, lease_ms: int | None, filter: Filter) -> Leases:
+        leases: Leases = []
+        for _ in range(ROUNDS):
+            found = await self._find(queue, tag, filter, max)
+            if not found:
+                break
+            leases = await self._pick(Poll(queue, tag, line, lease_ms), _by_partition(found))
+            if leases:
+                break
+        return leases
+
+    async def _find(self, queue: Queue, tag: TagRecord, filter: Filter, max: int) -> list[Peeked]:
+        """The oldest that fit, of all partitions; of a queue with priority those of the first
+        priorities, which are its partitions.
+        """
+        parts = await asyncio.gather(*(self._of_partition(queue, tag, p, filter, max) for p in range(len(queue.units))))
+        if queue.record.priority:
+            return [one for part in parts for one in part][:max]
+        return heapq.nsmallest(max, (one for part in parts for one in part), key=lambda one: (one.sent_at_ms, one.partition, one.offset))
+
+    async def _of_partition(self, queue: Queue, tag: TagRecord, partition: int, filter: Filter, max: int) -> list[Peeked]:
+        unit = queue.units[partition]
+        (counts,) = await self._window.call(queue, lambda g: self._store.info(unit, g, [tag.id]))
+        found: list[Peeked] = []
+        token: str | None = page_token(partition, counts.floor)
+        for _ in range(LOOKS if counts.ready else 0):
+            page = await self._browse.query(queue, tag, None, None, MessageState.READY, filter, max - len(found), token, partition)
+            found += page.messages
+            token = page.next
+            if token is None or len(found) == max:
+                break
+        return found
+
+    async def _pick(self, poll: Poll, offsets: Mapping[int, Sequence[int]]) -> Leases:
+        """Leases those of the messages, by partition, that are due."""
+        line = poll.line
+        if sum(line.in_flight) + sum(map(len, offsets.values())) > MAX_IN_FLIGHT:
+            await self._poller.room(poll)
+        picks = (self._pick_one(poll, partition, some) for partition, some in offsets.items())
+        for outcome in await asyncio.gather(*picks, return_exceptions=True):
+            if isinstance(outcome, BaseException) and not poll.leases:
+                raise outcome
+        return poll.leases
+
+    async def _pick_one(self, poll: Poll, partition: int, offsets: Sequence[int]) -> int:
+        unit, record, wakes = poll.queue.units[partition], poll.queue.record, poll.line.wakes[partition]
+        policy = record.redrive_policy
+        dead_letters = policy is not None and policy.dead_letter_queue in self._catalog.queues
+        try:
+            received: Received = await self._window.call(
+                poll.queue,
+                lambda g: self._store.pick(
+                    unit,
+                    g,
+                    poll.tag.id,
+                    offsets,
+                    lease_ms=poll.lease_ms,
+                    queue_lease_ms=record.lease_ms,
+                    max_receive_count=policy.max_receive_count if policy is not None and dead_letters else 0,
+                    retention_ms=record.retention_ms,
+                    move_ms=MOVER_LEASE_MS,
+                ),
+            )
+        except BaseException:
+            poll.line.forget(partition)
+            raise
+        return self._poller.took(poll, partition, wakes, received)
+
+
+def _by_partition(found: Sequence[Peeked]) -> dict[int, list[int]]:
+    offsets: dict[int, list[int]] = {}
+    for one in found:
+        offsets.setdefault(one.partition, []).append(one.offset)
+    return offsets
