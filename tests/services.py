@@ -104,12 +104,22 @@ def loop_in_thread() -> Iterator[Any]:
 class Up:
     """A `leaseway up` process. `lines` are what it has printed so far."""
 
-    def __init__(self, data: Path, *options: str, environment: dict[str, str] | None = None, port: int | None = None) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *options: str,
+        environment: dict[str, str] | None = None,
+        port: int | None = None,
+        checkout: Path | None = None,
+    ) -> None:
+        """`checkout`: whose code runs, with the packages of this one; None = this one."""
         self.data = data
         self.port = port or free_port()
         command = [sys.executable, "-m", "facade", "up", "--data", str(data), "--port", str(self.port), *options]
         variables = {**os.environ, **(environment or {})}
-        self.process = subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if checkout is not None:
+            variables["PYTHONPATH"] = str(checkout)
+        self.process = subprocess.Popen(command, cwd=checkout, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.lines: list[str] = []
         self.ready_s = 0.0
         self._reader = threading.Thread(target=self._read, name="leaseway up")

@@ -104,12 +104,14 @@ def _trouble(log: Path) -> Callable[[], str]:
     return since
 
 
-def leaseway(workers: int) -> Callable[[Path], contextlib.AbstractContextManager[Server]]:
-    """Starts `leaseway up` with so many workers in a folder."""
+def leaseway(
+    workers: int, checkout: Path | None = None, environment: dict[str, str] | None = None
+) -> Callable[[Path], contextlib.AbstractContextManager[Server]]:
+    """Starts `leaseway up` with so many workers in a folder; `checkout` None = this one."""
 
     @contextlib.contextmanager
     def start(folder: Path) -> Iterator[Server]:
-        up = Up(folder / "data", "--workers", str(workers))
+        up = Up(folder / "data", "--workers", str(workers), checkout=checkout, environment=environment)
         try:
             up.wait_ready(START_S)
             run = up.run
