@@ -26,6 +26,7 @@ CONNECT_S = 2.0
 # A reply that takes longer means that Redis is stopped or unreachable: the connection is cut so
 # that callers get an answer.
 REPLY_S = 4.0
+LOOK_AGAIN_S = 0.3
 RECONNECT_S = (0.05, 0.1, 0.2, 0.5)
 
 Argument = str | bytes | int
@@ -178,6 +179,9 @@ class Connection:
         try:
             while not wire.closed.done():
                 await asyncio.wait([wire.closed], timeout=1.0)
+                if wire.stuck():
+                    # A process that stood still itself has not read yet what came meanwhile.
+                    await asyncio.wait([wire.closed], timeout=LOOK_AGAIN_S)
                 if wire.stuck():
                     logger.warning("action=cut part=redis reason=no reply for %.0f s", REPLY_S)
                     wire.close()

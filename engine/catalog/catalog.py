@@ -42,6 +42,8 @@ REMEMBER_DELETED_MS = 60_000
 # A worker that stops is waited for so long before another may make the change that it was about to
 # make.
 HOLD_MS = 10_000
+# Who wants to change what another is changing waits so long.
+WAIT_S = 10.0
 # Kafka must not compact a control record away before what came after it was found not to count, nor
 # a snapshot under its reader.
 CONTROL_LAG_MS = 86_400_000
@@ -271,10 +273,10 @@ class Catalog:
     @contextlib.asynccontextmanager
     async def change(self, name: str) -> AsyncIterator[Change]:
         """Holds the right to change what is called `name`, with all records applied. Raises
-        QueueInUse after 10 s.
+        QueueInUse after WAIT_S.
         """
         try:
-            async with lock(self._connection, self._settings.topic_prefix, f"control:{name}", hold_ms=HOLD_MS, wait_s=10) as hold:
+            async with lock(self._connection, self._settings.topic_prefix, f"control:{name}", hold_ms=HOLD_MS, wait_s=WAIT_S) as hold:
                 await self.sync()
                 yield Change(self, name, hold, self._applied)
         except LockBusy:

@@ -27,6 +27,9 @@ from state.background import Background
 _QUEUE_RECORDS = 100_000
 _QUEUE_KIB = 128 * 1024
 _METADATA_S = 1.0
+# A timer that is so late says that this process stood still; then one more look after a moment.
+STOOD_STILL_S = 1.0
+LOOK_AGAIN_S = 0.3
 
 
 class Appender:
@@ -151,13 +154,17 @@ class Appender:
         self._producer = PolledProducer(self._config, self._running(), self._resolve)
         return self._producer
 
-    def _look(self) -> None:
-        """Gives the producer up if its oldest job is late; called when that would be."""
+    def _look(self, again: bool = False) -> None:
+        """Gives the producer up if its oldest job is late; called when that would be, and `again`
+        when this process stood still meanwhile: what came for it is read first.
+        """
         self._timer = None
-        late_at = next(iter(self._late_at.values()), None)
+        late_at, now = next(iter(self._late_at.values()), None), self._running().time()
         if late_at is None or self._producer is None:
             return
-        if late_at <= self._running().time():
+        if not again and now - late_at > STOOD_STILL_S:
+            self._timer = self._running().call_later(LOOK_AGAIN_S, self._look, True)
+        elif late_at <= now:
             logger.warning("no answer of Kafka in %g s: the producer is replaced", self._timeout_s)
             self._replace(self._producer)
         else:

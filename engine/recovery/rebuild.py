@@ -12,7 +12,7 @@ import contextlib
 import logging
 
 from engine.catalog.catalog import Catalog
-from engine.errors import EngineError, QueueNotFound, Rebuilding
+from engine.errors import EngineError, QueueInUse, QueueNotFound, Rebuilding
 from engine.journal.fold import UnitState
 from engine.journal.outbox import LEASE_MS, REBUILD_LEASE_MS, Journal, Outbox
 from engine.journal.snapshots import Snapshots
@@ -140,17 +140,26 @@ class Rebuilder:
 
     async def trust(self) -> None:
         """Redis that was started again may have an older state: a new generation makes every unit
-        of it lost, then it is trusted.
+        of it lost, then it is trusted. Raises Rebuilding when another worker takes long over that.
         """
         catalog, run_id = self._catalog, self._connection.run_id
         if self._store.trusted_run_id == run_id:
             return
+        await catalog.sync()
+        if catalog.redis_run_id != run_id:
+            try:
+                await self._distrust(run_id)
+            except QueueInUse:
+                raise Rebuilding("another worker is about to take the state of Redis for lost") from None
+        if self._connection.run_id == run_id:
+            self._store.trusted_run_id = run_id
+
+    async def _distrust(self, run_id: str) -> None:
+        catalog = self._catalog
         async with catalog.change("generation") as change:
             if catalog.redis_run_id != run_id:
                 logger.warning("action=distrust part=redis generation=%d", catalog.generation + 1)
                 await change.write("generation", GenerationRecord(catalog.generation + 1, run_id, now_ms()))
-        if self._connection.run_id == run_id:
-            self._store.trusted_run_id = run_id
 
     async def _run(self) -> None:
         await asyncio.sleep(0.01)

@@ -6,6 +6,8 @@ import asyncio
 import os
 import secrets
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -140,3 +142,95 @@ async def test_what_was_sent_beside_a_send_that_ran_out_of_time_is_stored_once(s
         assert values.count(b"beside") <= 1
     await log.delete_topics([topic])
     await log.stop()
+
+
+APPENDS = """
+import asyncio, sys
+import uvloop
+from engine.log import Log
+
+async def main() -> None:
+    log = Log(sys.argv[1], send_timeout_ms=3_000)
+    await log.start()
+    await log.append(sys.argv[2], 0, b"first")
+    print("first", flush=True)
+    sys.stdin.readline()
+    second = asyncio.ensure_future(log.append(sys.argv[2], 0, b"second"))
+    await asyncio.sleep(0.1)
+    print("asked", flush=True)
+    print((await second).offset, flush=True)
+    await log.stop()
+
+uvloop.run(main())
+"""
+
+
+async def test_a_log_that_was_stopped_reads_what_was_answered_meanwhile(log: Log, stack: Services) -> None:
+    topic = f"log-{secrets.token_hex(6)}"
+    await log.create_topics([TopicSpec(topic, 1, 1, {})])
+    command = [sys.executable, "-c", APPENDS, stack.bootstrap, topic]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
+        assert child.stdout is not None and child.stdin is not None
+        try:
+            assert child.stdout.readline() == "first\n"
+            os.kill(stack.kafka_pid, signal.SIGSTOP)
+            child.stdin.write("\n")
+            child.stdin.flush()
+            assert child.stdout.readline() == "asked\n"
+            os.kill(child.pid, signal.SIGSTOP)
+            os.kill(stack.kafka_pid, signal.SIGCONT)
+            time.sleep(4.5)
+            os.kill(child.pid, signal.SIGCONT)
+            assert child.stdout.readline() == "1\n"
+        finally:
+            os.kill(stack.kafka_pid, signal.SIGCONT)
+            child.kill()
+
+
+STOPPED_CHILD = """
+import asyncio, sys
+from engine.errors import LogUnavailable
+from engine.log import Log, admin
+
+admin._REQUEST_S = 0.4
+
+async def main() -> None:
+    log = Log(sys.argv[1], send_timeout_ms=10_000)
+    await log.start()
+    await log.delete_groups(["nobody"])
+    print("ready", flush=True)
+    end = asyncio.get_running_loop().time() + 60
+    while asyncio.get_running_loop().time() < end:
+        try:
+            await log.delete_groups([f"nobody-{n}" for n in range(20)])
+        except LogUnavailable:
+            pass
+
+asyncio.run(main())
+"""
+
+
+def test_a_process_that_is_stopped_amid_requests_to_coordinators_does_not_abort(stack: Services) -> None:
+    """An assertion of librdkafka ended it when its own time-out and the answer met at waking."""
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", STOPPED_CHILD, stack.bootstrap], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        for _ in range(4)
+    ]
+    try:
+        for child in children:
+            assert child.stdout is not None and "ready" in child.stdout.readline()
+        for turn in range(8):
+            for child in children:
+                time.sleep(0.003 * (turn % 4))
+                os.kill(child.pid, signal.SIGSTOP)
+            time.sleep(0.7)
+            for child in children:
+                os.kill(child.pid, signal.SIGCONT)
+            time.sleep(0.2)
+        assert [child.poll() for child in children] == [None] * len(children)
+    finally:
+        for child in children:
+            child.kill()
+            child.communicate()

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 import state.lock
+from engine.catalog import catalog
 from engine.engine import Engine
-from engine.errors import EngineError, StoreUnavailable
+from engine.errors import EngineError, Rebuilding, StoreUnavailable
 from engine.recovery import rebuild
 from engine.shapes import ExtendEntry, QueueSettings, SendEntry
 from schemas.records import RedrivePolicy
 from state.errors import StateError, StateLost, StateUnavailable
+from state.lock import lock
 from tests.integration.drive import BY, eventually, receive, send
 
 assert state.lock.LockBusy in StateError.__subclasses__()
@@ -177,3 +179,21 @@ async def held(engine: Engine, unit: Any, tag: int) -> list[str]:
     """The keys that a tag of a unit has in Redis."""
     names = engine.store._unit(unit).tag(tag).all()
     return [name for name in names if await engine.parts.base.connection.call("EXISTS", name)]
+
+
+async def test_a_worker_that_waits_for_another_to_distrust_redis_says_that_it_rebuilds(
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not that a change is under way: nobody has asked for one."""
+    monkeypatch.setattr(catalog, "WAIT_S", 0.2)
+    await own_engine.create_queue(BY, "q", QueueSettings())
+    await send(own_engine, "q", "one")
+    base = own_engine.parts.base
+    true = base.catalog.redis_run_id
+    async with lock(base.connection, own_engine.settings.topic_prefix, "control:generation", hold_ms=30_000, wait_s=1):
+        base.store.trusted_run_id = base.catalog.redis_run_id = "of another life"
+        with pytest.raises(Rebuilding):
+            await receive(own_engine, "q")
+        # Another worker has seen to it meanwhile: then nobody need be waited for.
+        base.catalog.redis_run_id = true
+        assert [d.message.body for d in await receive(own_engine, "q")] == [b"one"]

@@ -104,21 +104,23 @@ class Reborn(Actor):
             self.book.write("missing", self.book.now(), place=self.name, life=self.life, tokens=sorted(answered))
 
     def _delete(self) -> None:
-        try:
-            self.bell.ring(self.door.port_used(), self.name)
-        except Trouble:
-            return self.rest(0.3, 0.6)
+        while not self.stopped.is_set():
+            try:
+                self.bell.ring(self.door.port_used(), self.name)
+                break
+            except Trouble:
+                self.rest(0.3, 0.6)
         outcome = self.door.delete(self.name, life=self.life)
         while outcome in (UNREACHED, REFUSED) and not self.stopped.is_set():
             if outcome == REFUSED and self.door.exists(self.name) is False:
-                return None
+                return
             self.rest(0.3, 0.6)
             outcome = self.door.delete(self.name, life=self.life)
         if outcome == DONE:
             self.door.exists(self.name)
         elif not self.stopped.is_set():
             self._make_anew()
-        return None
+        return
 
     def _make_anew(self) -> None:
         end = self.book.now() + KNOWN_WITHIN_S
