@@ -16,7 +16,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 FOLDER = Path(__file__).parent / "lua"
-_WORDS = ("KEYS", "ARGV", "OUT", "STATUS", "INV", "COST", "VERSION", "INCLUDE")
+_WORDS = ("KEYS", "ARGV", "OUT", "STATUS", "INV", "COST", "VERSION", "PLAIN", "INCLUDE")
 
 
 class BadScript(ValueError):
@@ -73,8 +73,12 @@ def _numbered(name: str, word: str, rows: list[tuple[str, str]]) -> tuple[list[s
     return names, more
 
 
-def read_script(path: Path) -> Script:
-    """Reads one script. Raises BadScript when the header is not as the contract asks."""
+def read_script(path: Path, *, plain: bool = True) -> Script:
+    """Reads one script. Raises BadScript when the header is not as the contract asks.
+
+    What PLAIN names is put before the includes: it answers the common case, so that their functions
+    are not even made then (ADR 0024). `plain` False leaves it out; the answers are the same.
+    """
     name = path.stem
     purpose, rows, body = _header(name, path.read_text())
     one = dict(rows)
@@ -82,7 +86,8 @@ def read_script(path: Path) -> Script:
         if word not in one:
             raise BadScript(f"{name}.lua has no {word} line")
     included = [(path.parent / "include" / f"{part}.lua").read_text() for part in one.get("INCLUDE", "").split()]
-    source = "\n".join([*included, body])
+    first = [(path.parent / one["PLAIN"]).read_text()] if plain and "PLAIN" in one else []
+    source = "\n".join([*first, *included, body])
     keys, keys_more = _numbered(name, "KEYS", rows)
     arguments, arguments_more = _numbered(name, "ARGV", rows)
     outs, _ = _numbered(name, "OUT", rows)
@@ -92,6 +97,6 @@ def read_script(path: Path) -> Script:
 
 
 @cache
-def read_scripts() -> Mapping[str, Script]:
-    """All scripts by name, read once."""
-    return MappingProxyType({path.stem: read_script(path) for path in sorted(FOLDER.glob("*.lua"))})
+def read_scripts(*, plain: bool = True) -> Mapping[str, Script]:
+    """All scripts by name, read once; `plain` as in `read_script`."""
+    return MappingProxyType({path.stem: read_script(path, plain=plain) for path in sorted(FOLDER.glob("*.lua"))})

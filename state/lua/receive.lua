@@ -34,6 +34,7 @@
 -- INV a message is leased to one caller at a time; each delivery adds one to its count; nonce is the seq of its entry
 -- COST O(max log open)
 -- VERSION 5
+-- PLAIN plain/receive.lua
 -- INCLUDE clock journal delivery guard head oldest leased settle lease
 local meta, visible, delivery, body = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery)

@@ -1,0 +1,102 @@
+"""What Redis spends on a message that is loaded, received and acknowledged, by the size of groups,
+with what stands before the scripts for the common case (state/lua/plain) and without:
+
+    .venv/bin/python -m benchmarks.scripts [--rounds 5] [--messages 4000]
+
+Starts a redis-server of its own and asks it for its CPU time before and after; both ways take
+turns. Talks to 127.0.0.1 only; ends by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import secrets
+import statistics
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from facade.stack import redis_server
+from facade.stack.processes.child import Child
+from facade.stack.processes.ports import free_port
+from state.connection import Connection
+from state.keys import Unit
+from state.replies import LoadEntry, Window
+from state.scripts import Script, read_scripts
+from state.store import Store, pack_body
+
+GENERATION, TAG, FIRST = 1, 0, 5_000
+GROUPS = (1, 2, 4, 16, 80)
+
+
+class Without(Store):
+    """A store of which no script has anything before it."""
+
+    def __init__(self, connection: Connection, prefix: str, window: Window) -> None:
+        super().__init__(connection, prefix, window)
+        self._scripts: Mapping[str, Script] = read_scripts(plain=False)
+
+
+async def cpu_s(connection: Connection) -> float:
+    """CPU seconds of the server so far."""
+    text: bytes = await connection.call("INFO", "cpu")
+    facts = dict(line.split(":", 1) for line in text.decode().splitlines() if ":" in line)
+    return float(facts["used_cpu_user"]) + float(facts["used_cpu_sys"])
+
+
+async def cost_us(store: Store, connection: Connection, group: int, messages: int) -> float:
+    """Microseconds of Redis for a message, in groups of so many."""
+    unit = Unit(secrets.token_hex(6), 0)
+    await store.open(unit, GENERATION, [(TAG, FIRST)])
+    before = await cpu_s(connection)
+    for offset in range(FIRST, FIRST + messages, group):
+        entry = LoadEntry(offset, pack_body(1, 1, None, b""), "1", count=group)
+        await store.load(unit, GENERATION, [TAG], [entry])
+        got = await store.receive(
+            unit, GENERATION, TAG, max=group, lease_ms=None, queue_lease_ms=30_000, max_receive_count=3, retention_ms=10**13, move_ms=1
+        )
+        done = await store.ack(unit, GENERATION, TAG, [(one.offset, got.nonce) for one in got.leased])
+        if len(got.leased) != group or set(done.words) != {"ok"}:
+            raise RuntimeError(f"{len(got.leased)} of {group} leased, acks {set(done.words)}")
+    return (await cpu_s(connection) - before) / messages * 1e6
+
+
+async def measure(rounds: int, messages: int) -> dict[int, tuple[list[float], list[float]]]:
+    """Group -> costs with and without, one for each round."""
+    found: dict[int, tuple[list[float], list[float]]] = {group: ([], []) for group in GROUPS}
+    with tempfile.TemporaryDirectory(prefix="leaseway-scripts-") as folder:
+        port = free_port()
+        child = Child(redis_server.program(Path(folder), port, {}), lambda: None, lambda text: None)
+        await child.start()
+        connection = Connection(f"redis://127.0.0.1:{port}/0")
+        await connection.start()
+        try:
+            window = Window(8_000, 6_000_000)
+            stores = (Store(connection, "plain", window), Without(connection, "full", window))
+            for turn in range(rounds):
+                for group in GROUPS:
+                    for which in (0, 1) if turn % 2 == 0 else (1, 0):
+                        found[group][which].append(await cost_us(stores[which], connection, group, messages))
+        finally:
+            await connection.stop()
+            await child.stop()
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.scripts", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--messages", type=int, default=4_000, help="in each run (default 4000)")
+    options = parser.parse_args()
+    for group, (plain, full) in asyncio.run(measure(options.rounds, options.messages)).items():
+        ratio = statistics.median(one / other for one, other in zip(plain, full, strict=True))
+        print(f"groups of {group}: {statistics.median(plain):.1f} beside {statistics.median(full):.1f} us of Redis a message, {ratio:.2f}x")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
