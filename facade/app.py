@@ -19,6 +19,7 @@ from facade.emq.dialect import EmqDialect
 from facade.http import health, metrics
 from facade.http.asgi import Intake
 from facade.http.front import Front, Serve
+from facade.http.hosts import Hosts
 from facade.http.metrics import Metrics
 from facade.http.schema_registry import Registry
 from facade.native import operations as native
@@ -67,4 +68,5 @@ def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
         document = document_of(described)
         return fastapi_app(verbs, (*described, *documents(document)), serve, document, lifespan)
 
-    return Front([make(verbs, settings) for make in DIALECTS], Intake(), counts, rest)
+    hosts = Hosts(settings.hosts) if settings.auth == "open" else None
+    return Front([make(verbs, settings) for make in DIALECTS], Intake(), counts, rest, hosts)

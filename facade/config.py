@@ -24,6 +24,11 @@ class ServerSettings(Section):
         "yes: believe X-Forwarded-Proto, -Host and -Port, which a proxy before us must set or remove.",
         words=("no", "yes"),
     )
+    hosts: str = setting(
+        "",
+        "Further names under which clients reach the service in open mode (Host), with commas; those of this machine are known.",
+        form=(r"[A-Za-z0-9.,_ -]*", "names with commas in between"),
+    )
     start_wait_s: int = setting(
         0,
         "How long `leaseway serve` waits at its start for a Kafka or Redis that does not answer, {within} s.",

@@ -8,7 +8,7 @@ reads and writes. This module must not know a dialect.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from time import perf_counter
 from typing import Any
 
@@ -17,24 +17,36 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from engine.errors import EngineError
 from facade.dialect import Carried, Dialect, Exchange, Refusal, Response
 from facade.http.asgi import ClientGone, Intake, direct_of, reply, unless_gone
+from facade.http.hosts import Hosts
 from facade.http.metrics import Metrics
-from facade.http.problem import ProblemError
+from facade.http.problem import ProblemError, refusal
 
 log = logging.getLogger("leaseway.facade")
 
 Serve = Callable[[Scope, Receive, Send, Exchange], Awaitable[None]]
 GONE = 499  # the status of a request whose client has gone, in the metrics
 INTERNAL = 500
+MISDIRECTED = "misdirected"  # the verb of a request to another host's name, in the metrics
+_WRONG_HOST = refusal("misdirected")
 # What a browser says of a page that is not another site's.
 _OWN_PAGES = (None, b"same-origin", b"none")
 
 
 class Front:
     """ASGI app. The first of `dialects` that claims a request answers it; what none claims is for
-    the app that `rest` makes, which may serve requests by this front too.
+    the app that `rest` makes, which may serve requests by this front too. `hosts`: by which names
+    it may be reached, None = by any.
     """
 
-    def __init__(self, dialects: Iterable[Dialect], intake: Intake, metrics: Metrics, rest: Callable[[Serve], ASGIApp]) -> None:
+    def __init__(
+        self,
+        dialects: Iterable[Dialect],
+        intake: Intake,
+        metrics: Metrics,
+        rest: Callable[[Serve], ASGIApp],
+        hosts: Hosts | None = None,
+    ) -> None:
+        self._hosts = hosts
         self._claims = tuple(dialect.claims for dialect in dialects)
         self._intake = intake
         self._metrics = metrics
@@ -44,7 +56,14 @@ class Front:
         """Answers one request: that of `exchange`, if the caller knows it. Raises nothing but
         cancellation, and what `send` raises.
         """
-        if exchange is None and (exchange := self._claimed(scope)) is None:
+        if exchange is None:
+            headers = dict(scope.get("headers", ()))
+            if self._hosts is not None and not self._hosts.allows(headers.get(b"host")):
+                self._metrics.observe(MISDIRECTED, _WRONG_HOST.status, 0.0)
+                await reply(send, _WRONG_HOST)
+                return
+            exchange = self._claimed(scope, headers)
+        if exchange is None:
             await self._rest(scope, receive, send)
             return
         started = perf_counter()
@@ -79,9 +98,8 @@ class Front:
         elif not direct.reply(response.status, response.headers, response.body, look=unsent is not None) and unsent is not None:
             unsent()
 
-    def _claimed(self, scope: Scope) -> Exchange | None:
+    def _claimed(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Exchange | None:
         if scope["type"] == "http":
-            headers = dict(scope["headers"])
             for claims in self._claims:
                 exchange = claims(scope, headers)
                 if exchange is not None:

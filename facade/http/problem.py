@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from engine import errors
+from facade.dialect import Response
 
 MEDIA_TYPE = "application/problem+json"
 GIVEN_CHARACTERS = 200
@@ -81,6 +82,7 @@ FACADE_CODES: dict[str, Row] = {
     "version_not_found": Row(404, "The subject has no such version."),
     "schema_not_found": Row(404, "No schema has that id."),
     "method_not_allowed": Row(405, "The method is not allowed at this path."),
+    "misdirected": Row(421, "In open mode the service answers to names of this machine only (LEASEWAY_HOSTS names more)."),
     "body_too_large": Row(413, "The body is larger than a request may be."),
     "unsupported_media_type": Row(415, "The body must be application/json in UTF-8, not compressed."),
     "invalid_version": Row(422, "A version is a number from 1, or latest."),
@@ -180,6 +182,14 @@ def problem_of(error: errors.EngineError | ProblemError) -> Problem:
         return problem("internal", CODES["internal"].title)  # an abstract error says nothing that a client may see
     code = error.code if error.code in CODES else "internal"
     return problem(code, detail, status=status, field=error.field, limit=error.limit, given=error.given)
+
+
+def refusal(code: str) -> Response:
+    """The whole reply to a request whose dialect is not looked at."""
+    found = problem(code, CODES[code].title)
+    body = msgspec.json.encode(found)
+    headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(body))]
+    return Response(found.status, headers, body)
 
 
 def headers_of(error: errors.EngineError | ProblemError) -> tuple[tuple[str, str], ...]:

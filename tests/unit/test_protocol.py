@@ -32,7 +32,7 @@ class Client:
 
     def says(self, first: str, *lines: str, body: bytes = b"") -> None:
         if not any(line.lower().startswith("host:") for line in lines):
-            lines = ("Host: x", *lines)
+            lines = ("Host: localhost", *lines)
         self.writer.write("".join(f"{line}\r\n" for line in (first, *lines)).encode() + b"\r\n" + body)
 
     @property

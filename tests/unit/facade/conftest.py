@@ -28,5 +28,5 @@ def app(engine: RecordingEngine) -> ASGIApp:
 @pytest.fixture
 async def client(app: ASGIApp) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app)  # it raises what the app raises, so nothing can hide behind a 500
-    async with httpx.AsyncClient(transport=transport, base_url="http://leaseway") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://leaseway.localhost") as client:
         yield client

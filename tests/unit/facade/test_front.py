@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, cast
 
+import httpx
 import pytest
 from msgspec import Struct
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -13,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from engine.engine import Engine
 from engine.errors import EngineError, NotAuthenticated, Overloaded
 from engine.shapes import Principal
-from facade.app import DIALECTS
+from facade.app import DIALECTS, create_app
 from facade.config import Settings
 from facade.dialect import Carried, Refusal, Response
 from facade.http.asgi import Intake
@@ -235,3 +236,19 @@ def test_dialects_have_names_of_their_own() -> None:
     names = [make(cast(Engine, RecordingEngine()), Settings()).name for make in DIALECTS]
 
     assert sorted(names) == ["emq", "native", "sqs"]
+
+
+@pytest.mark.parametrize("path", ["/v1/queues", "/", "/docs", "/metrics", "/nothing"])
+async def test_open_mode_answers_to_names_of_this_machine_only(path: str) -> None:
+    """A page whose name was made to point here (DNS rebinding) says in Host by which name it
+    came.
+    """
+    engine = RecordingEngine()
+    for auth, host, refused in (("open", "evil.example", True), ("open", "localhost:9400", False), ("required", "queues.example", False)):
+        app = create_app(Settings(auth=auth, admin_key_secret="s"), cast(Engine, engine))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"http://{host}") as client:
+            got = [await client.get(path), await client.post(path, content=b"{}", headers={"x-amz-target": "AmazonSQS.ListQueues"})]
+        assert [one.status_code == 421 for one in got] == [refused, refused]
+        if refused:
+            assert [one.json()["code"] for one in got] == ["misdirected", "misdirected"]
+            assert engine.calls == []

@@ -31,7 +31,7 @@ async def post(
     settings = Settings(auth=auth, admin_key_secret="s")
     transport = httpx.ASGITransport(create_app(settings, cast(Engine, engine)))
     sent = {"x-amz-target": f"AmazonSQS.{action}", "content-type": "application/x-amz-json-1.0", "authorization": SIGNED, **headers}
-    async with httpx.AsyncClient(transport=transport, base_url="http://queues.example:9400") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://queues.localhost:9400") as client:
         return await client.post(path, content=content, headers=sent)
 
 
@@ -66,7 +66,7 @@ async def test_the_key_id_of_the_signature_is_who_asks(engine: RecordingEngine) 
 
 def now_signed(content: bytes, secret: str = "secret") -> dict[str, str]:
     """The headers of a request as botocore signs it."""
-    request = AWSRequest("POST", "http://queues.example:9400/", headers={"x-amz-target": "AmazonSQS.ReceiveMessage"}, data=content)
+    request = AWSRequest("POST", "http://queues.localhost:9400/", headers={"x-amz-target": "AmazonSQS.ReceiveMessage"}, data=content)
     SigV4Auth(Credentials("shop", secret), "sqs", "us-east-1").add_auth(request)
     return {name.lower(): value for name, value in request.headers.items()}
 
@@ -150,7 +150,7 @@ async def test_a_fault_of_ours_says_so(engine: RecordingEngine, error: Exception
     assert "secret" not in response.text
 
 
-@pytest.mark.parametrize(("url", "tag"), [("q", None), ("http://h/0/q@billing", "billing"), ("http://h/q%40billing/", "billing")])
+@pytest.mark.parametrize(("url", "tag"), [("q", None), ("http://h.localhost/0/q@billing", "billing"), ("http://h/q%40billing/", "billing")])
 async def test_a_receive_asks_for_one_message_of_the_tag_in_the_url(engine: RecordingEngine, url: str, tag: str | None) -> None:
     response = await post(engine, "ReceiveMessage", b'{"QueueUrl": "%s", "WaitTimeSeconds": 0}' % url.encode())
     message: dict[str, Any] = response.json()["Messages"][0]
@@ -161,7 +161,7 @@ async def test_a_receive_asks_for_one_message_of_the_tag_in_the_url(engine: Reco
 
 async def test_what_has_no_target_goes_to_the_native_api(engine: RecordingEngine) -> None:
     transport = httpx.ASGITransport(create_app(Settings(), cast(Engine, engine)))
-    async with httpx.AsyncClient(transport=transport, base_url="http://h") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://h.localhost") as client:
         response = await client.post("/v1/queues/orders/messages", json={"messages": [{"body": "x"}]})
 
     assert response.json()["messages"][0]["id"] == "id1"

@@ -31,7 +31,7 @@ async def ask(settings: Settings, headers: dict[str, str], content: bytes = ASK,
     engine = RecordingEngine()
     engine.answers["get_queue"] = QUEUE
     transport = httpx.ASGITransport(create_app(settings, cast(Engine, engine)))
-    async with httpx.AsyncClient(transport=transport, base_url="http://inner:9400") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://inner.localhost:9400") as client:
         return await client.post(path, content=content, headers={**TARGET, **headers})
 
 
@@ -45,18 +45,18 @@ PROTO, HOST, PORT = "x_forwarded_proto", "x_forwarded_host", "x_forwarded_port"
 @pytest.mark.parametrize(
     ("headers", "base"),
     [
-        ({}, "http://inner:9400"),
-        ({PROTO: "https"}, "https://inner:9400"),
+        ({}, "http://inner.localhost:9400"),
+        ({PROTO: "https"}, "https://inner.localhost:9400"),
         ({PROTO: "HTTPS", HOST: "queues.example"}, "https://queues.example"),
         ({PROTO: "https", HOST: "queues.example", PORT: "443"}, "https://queues.example"),
         ({PROTO: "https", HOST: "queues.example", PORT: "8443"}, "https://queues.example:8443"),
         ({PROTO: "https", HOST: "queues.example:8443", PORT: "443"}, "https://queues.example:8443"),
         ({PROTO: "https", HOST: "queues.example:443"}, "https://queues.example"),
-        ({PROTO: "https", PORT: "443"}, "https://inner"),
-        ({PROTO: "http", PORT: "80"}, "http://inner"),
+        ({PROTO: "https", PORT: "443"}, "https://inner.localhost"),
+        ({PROTO: "http", PORT: "80"}, "http://inner.localhost"),
         ({PROTO: "https,http", HOST: "first.example, second.example", PORT: "443, 80"}, "https://first.example"),
         ({PROTO: "https", HOST: "[2001:db8::1]:8443"}, "https://[2001:db8::1]:8443"),
-        ({PROTO: "ftp", HOST: "a b/<script>", PORT: "99999"}, "http://inner:9400"),
+        ({PROTO: "ftp", HOST: "a b/<script>", PORT: "99999"}, "http://inner.localhost:9400"),
     ],
 )
 async def test_a_trusted_proxy_says_what_the_client_called(headers: dict[str, str], base: str) -> None:
@@ -66,7 +66,7 @@ async def test_a_trusted_proxy_says_what_the_client_called(headers: dict[str, st
 async def test_nobody_is_trusted_unasked() -> None:
     headers = {PROTO: "https", HOST: "queues.example", PORT: "443"}
 
-    assert await url(Settings(), **headers) == "http://inner:9400/000000000000/orders"
+    assert await url(Settings(), **headers) == "http://inner.localhost:9400/000000000000/orders"
 
 
 @pytest.mark.parametrize(("trust", "status"), [("yes", 200), ("no", 403)])
@@ -102,11 +102,11 @@ async def test_account_and_region_are_part_of_the_engines_name(
     engine = RecordingEngine()
     engine.answers["get_queue"] = QUEUE
     transport = httpx.ASGITransport(create_app(Settings(sqs_namespaces=namespaces), cast(Engine, engine)))
-    async with httpx.AsyncClient(transport=transport, base_url="http://h") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://h.localhost") as client:
         response = await client.post(path, content=ASK, headers={**TARGET, **headers})
 
     assert engine.calls[-1][2] == queue
-    assert response.json() == {"QueueUrl": f"http://h/{account}/orders"}
+    assert response.json() == {"QueueUrl": f"http://h.localhost/{account}/orders"}
 
 
 async def test_a_region_that_can_not_be_one_is_refused() -> None:
@@ -125,7 +125,7 @@ def test_a_setting_that_is_none_is_refused() -> None:
 accounts = st.from_regex(r"[0-9]{12}", fullmatch=True)
 regions = st.from_regex(r"[a-z0-9-]{1,40}", fullmatch=True)
 names = st.from_regex(r"[A-Za-z0-9_-]{1,75}(\.fifo)?(@[A-Za-z0-9_-]{1,80})?", fullmatch=True)
-places = st.builds(Place, st.just("http://h"), accounts, regions, st.booleans(), st.booleans())
+places = st.builds(Place, st.just("http://h.localhost"), accounts, regions, st.booleans(), st.booleans())
 
 
 @given(places, accounts, regions, names)
@@ -146,7 +146,7 @@ def test_a_name_survives_the_way_to_the_engine_and_back(place: Place, account: s
 
 @given(st.tuples(accounts, regions, names), st.tuples(accounts, regions, names))
 def test_two_names_are_one_queue_only_if_they_are_the_same(first: tuple[str, str, str], second: tuple[str, str, str]) -> None:
-    place = Place("http://h", "000000000000", "us-east-1", True, True)
+    place = Place("http://h.localhost", "000000000000", "us-east-1", True, True)
     queues: list[Any] = [place.address(name, account, region) for account, region, name in (first, second)]
 
     assert (queues[0] == queues[1]) == (first == second)

@@ -29,7 +29,7 @@ NAMESPACE = "{http://queue.amazonaws.com/doc/2012-11-05/}"
 
 async def ask(engine: RecordingEngine, path: str = "/", method: str = "POST", headers: dict[str, str] | None = None, **form: Any) -> Any:
     transport = httpx.ASGITransport(create_app(Settings(), cast(Engine, engine)))
-    async with httpx.AsyncClient(transport=transport, base_url="http://queues.example:9400") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://queues.localhost:9400") as client:
         if method == "GET":
             return await client.get(path, params=form or None, headers=headers)
         return await client.post(path, content=urlencode(form), headers={**FORM, **(headers or {})})
