@@ -21,11 +21,12 @@ from pathlib import Path
 from facade.stack import redis_server
 from facade.stack.processes.child import Child
 from facade.stack.processes.ports import free_port
-from state.connection import Connection
 from state.keys import Unit
+from state.packed import pack_body
+from state.redis.connection import Connection
+from state.redis.scripts import Script, read_scripts
 from state.replies import LoadEntry, Window
-from state.scripts import Script, read_scripts
-from state.store import Store, pack_body
+from state.store import Store
 
 GENERATION, TAG, FIRST = 1, 0, 5_000
 GROUPS = (1, 2, 4, 16, 80)

@@ -134,7 +134,7 @@ class EngineSettings(Section):
         except BadFailpoint as error:
             raise BadSetting(f"{variable_of('failpoints')}: {error}") from None
         # Here: redis-py takes 0.1 s to import, which `leaseway --help` need not wait for.
-        from state.address import BadAddress, redis_address
+        from state.redis.address import BadAddress, redis_address
 
         try:
             redis_address(self.redis_url)

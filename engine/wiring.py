@@ -61,12 +61,12 @@ from engine.window.write_through import WriteThrough
 from schemas.records import TagRecord
 from state.allotments import Allotments
 from state.background import Background
-from state.connection import Connection
 from state.keys import Unit
+from state.redis.connection import Connection
+from state.redis.wake import Wake
 from state.replies import Dying
 from state.replies import Window as Bounds
 from state.store import Store
-from state.wake import Wake
 
 
 @dataclass(frozen=True)

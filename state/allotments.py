@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from state.connection import Connection
 from state.keys import quota_key
-from state.script_caller import ScriptCaller
+from state.redis.connection import Connection
+from state.redis.script_caller import ScriptCaller
 
 
 class Allotted(NamedTuple):

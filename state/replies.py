@@ -27,7 +27,7 @@ class Window(Struct, frozen=True):
 
 
 class LoadEntry(Struct, frozen=True):
-    """A record for the window. `packed` by `store.pack_body`, empty = skipped for `reason`; `mask`
+    """A record for the window. `packed` by `packed.pack_body`, empty = skipped for `reason`; `mask`
     has a 1 per tag that wants it.
 
     `count`: so many records from `offset` on are alike in all of this, and without bodies (FIFO:

@@ -11,14 +11,14 @@ contract test finds each by its name.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from state.connection import Argument, Connection
 from state.errors import StateLost
 from state.keys import Unit, UnitKeys, wake_channel, wake_up
+from state.packed import first_due
+from state.redis.connection import Argument, Connection
 from state.replies import (
     Acked,
     Claimed,
@@ -35,38 +35,11 @@ from state.replies import (
 )
 from state.upkeep_store import UpkeepStore
 
-_HEADER = struct.Struct(">QQq")
-HEADER_BYTES = _HEADER.size
 # Kinds of units, as the scripts that receive name them.
 _STANDARD, _FIFO = b"STANDARD", b"FIFO"
 _ALL_STANDARD: Mapping[int, bytes] = MappingProxyType({})
 # So often a receive asks again, for a unit that is of another kind than the last one that it saw.
 _KIND_CHANGES = 4
-
-
-def pack_body(sent_at_ms: int, due_ms: int, lease_ms: int | None, record: bytes) -> bytes:
-    """What the window keeps of a record: sent, due, own lease (None = the queue's), then the record
-    as it is in Kafka.
-
-    With `record` b"" it keeps no body, so nothing of an own lease either.
-    """
-    return _HEADER.pack(sent_at_ms, due_ms, -1 if lease_ms is None else lease_ms) + record
-
-
-def first_due(entries: Sequence[LoadEntry]) -> int:
-    """When the first of these is due (ms), 0 = none is."""
-    first = b""
-    for entry in entries:
-        due = entry.packed[8:16]
-        if due and (due < first or not first):
-            first = due
-    return int.from_bytes(first)
-
-
-def delay_of_body(packed: bytes) -> int:
-    """How long after it was sent a message that was packed so is due, in ms."""
-    sent_at_ms, due_ms, _ = _HEADER.unpack_from(packed)
-    return int(due_ms - sent_at_ms)
 
 
 def _received(reply: list[Any]) -> Received:

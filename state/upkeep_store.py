@@ -18,10 +18,10 @@ from types import MappingProxyType
 import msgspec
 
 from schemas.records import OpenDelivery
-from state.connection import Argument, Connection
 from state.keys import Unit, UnitKeys, wake_channel, wake_up
+from state.redis.connection import Argument, Connection
+from state.redis.script_caller import ScriptCaller
 from state.replies import Dump, Entry, Owned, TagCounts, TagDump, Window
-from state.script_caller import ScriptCaller
 
 # As lua/include/delivery.lua packs it: nonce, receive count, first receive, flag, time.
 _DELIVERY = struct.Struct(">QIQBQ")

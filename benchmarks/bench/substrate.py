@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from state.connection import Connection
+from state.redis.connection import Connection
 
 BODY = b"x" * 1024
 PARTITIONS = 4

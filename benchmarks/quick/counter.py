@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from state import connection
+from state.redis import connection
 
 # Frames of the event loop and of the measuring itself are no part of the service; uvloop, which
 # serves for real, has no such frames.

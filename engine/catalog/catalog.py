@@ -29,9 +29,9 @@ from schemas.topics import QUEUE_KEY, control_topic, journal_topic, snapshot_top
 from schemas.wire import UndecodableRecord, decode, encode
 from state.background import Background
 from state.cancel import cancel_all
-from state.connection import Connection
 from state.errors import StateError
-from state.lock import Hold, LockBusy, lock
+from state.redis.connection import Connection
+from state.redis.lock import Hold, LockBusy, lock
 
 logger = logging.getLogger(__name__)
 

@@ -30,10 +30,10 @@ from schemas.records import JournalRecord, PositionRecord, SnapshotRecord
 from schemas.wire import AnyRecord, UndecodableRecord, decode, encode
 from state.background import Background
 from state.cancel import cancel_all
-from state.connection import Connection
 from state.errors import StateError
 from state.keys import Unit
-from state.lock import Hold
+from state.redis.connection import Connection
+from state.redis.lock import Hold
 
 logger = logging.getLogger(__name__)
 

@@ -25,8 +25,9 @@ from engine.window.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
 from engine.window.retention import Retention
 from engine.window.topic_retention import LEAST_DELAY_MS, TopicRetention
 from schemas.vocabulary import DEDUP_WINDOW_MS, LOG_TIME_MARGIN_MS
+from state.packed import delay_of_body
 from state.replies import MAX_OPEN, LoadEntry, Probed, Window
-from state.store import Store, delay_of_body
+from state.store import Store
 
 
 @dataclass(frozen=True)

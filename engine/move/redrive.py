@@ -38,9 +38,9 @@ from schemas.vocabulary import TaskStatus
 from schemas.wire import UndecodableRecord, decode_message
 from state.background import Background
 from state.cancel import cancel_all
-from state.connection import Connection
 from state.errors import StateError
-from state.lock import LockBusy, lock
+from state.redis.connection import Connection
+from state.redis.lock import LockBusy, lock
 from state.store import Store
 
 logger = logging.getLogger(__name__)

@@ -27,7 +27,7 @@ from schemas.filters import Filter
 from schemas.identity import Handle
 from schemas.records import TagRecord
 from state.background import Background
-from state.wake import Wake
+from state.redis.wake import Wake
 
 # How often a receive with a filter looks again at what Kafka has.
 LOOK_AGAIN_S = 0.25

@@ -17,7 +17,7 @@ from engine.recovery.rebuild import Rebuilder
 from engine.recovery.verify import Report, Verifier
 from engine.rules.queue import Queue
 from engine.runtime.counters import Counters
-from state.connection import Connection
+from state.redis.connection import Connection
 from state.store import Store
 
 REBUILD_S = 600.0

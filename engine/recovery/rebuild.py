@@ -28,9 +28,9 @@ from schemas.vocabulary import EventKind, Reason
 from schemas.wire import AnyRecord, UndecodableRecord, decode_message
 from state.background import Background
 from state.cancel import cancel_all
-from state.connection import Connection
 from state.errors import StateError
 from state.keys import Unit
+from state.redis.connection import Connection
 from state.store import Store
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from engine.window.body_cache import BodyCache, CachedBody
 from engine.window.retention import Retention
 from schemas.records import Message, TagRecord
 from schemas.wire import decode_message
-from state.store import HEADER_BYTES
+from state.packed import HEADER_BYTES
 
 _NONE: Mapping[int, CachedBody] = {}
 

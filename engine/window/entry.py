@@ -21,8 +21,8 @@ from engine.rules.queue import Queue
 from engine.window.body_cache import OVERHEAD_BYTES, BodyCache, CachedBody
 from schemas.filters import matches
 from schemas.records import Message
+from state.packed import pack_body
 from state.replies import LoadEntry
-from state.store import pack_body
 
 # Where it is in Kafka, the message, its record, and the hex MD5 of its body.
 Row: TypeAlias = tuple[Appended, Message, bytes, str]

@@ -15,8 +15,9 @@ from engine.runtime.signals import Signal
 from engine.window.body_cache import BodyCache
 from state.errors import StateError
 from state.keys import Unit
+from state.packed import first_due
 from state.replies import LoadEntry
-from state.store import Store, first_due
+from state.store import Store
 
 
 class WriteThrough:

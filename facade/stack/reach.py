@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from facade.config import Settings
 from facade.stack.processes.errors import StackError
-from state.address import redis_address
+from state.redis.address import redis_address
 
 ANSWER_S = 2.0
 AGAIN_S = 0.5

@@ -56,7 +56,7 @@ local f = {
   tags = table.concat(ARGV, ',', 14, 13 + tag_count),
 }
 local share = math.floor(window_messages / 8)
--- HEADER: bytes of the header, as store.HEADER_BYTES.
+-- HEADER: bytes of the header, as packed.HEADER_BYTES.
 local EARLY, HEADER = 1000, 24
 local tags = {}
 for i = 1, tag_count do

@@ -25,8 +25,8 @@ from engine.receive.waiters import WaitList
 from engine.shapes import ExtendEntry, QueueSettings, SendEntry
 from schemas.records import Attribute, RedrivePolicy
 from state.errors import StateUnavailable
+from state.redis.wake import Wake
 from state.replies import Probed, Received
-from state.wake import Wake
 from tests.busy import Turns
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, all_wait, drain, eventually, receive, send

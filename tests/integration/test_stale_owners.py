@@ -31,7 +31,7 @@ from engine.shapes import QueueSettings, SendEntry
 from schemas.records import JournalRecord, RedrivePolicy
 from schemas.vocabulary import TaskStatus
 from schemas.wire import decode
-from state.lock import Hold
+from state.redis.lock import Hold
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, eventually, receive, send
 from tests.integration.test_rebuild import drained, wipe

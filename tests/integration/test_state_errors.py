@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import state.lock
+import state.redis.lock
 from engine.catalog import catalog
 from engine.engine import Engine
 from engine.errors import EngineError, Rebuilding, StoreUnavailable
@@ -18,10 +18,10 @@ from engine.recovery import rebuild
 from engine.shapes import ExtendEntry, QueueSettings, SendEntry
 from schemas.records import RedrivePolicy
 from state.errors import StateError, StateLost, StateUnavailable
-from state.lock import lock
+from state.redis.lock import lock
 from tests.integration.drive import BY, eventually, receive, send
 
-assert state.lock.LockBusy in StateError.__subclasses__()
+assert state.redis.lock.LockBusy in StateError.__subclasses__()
 LEASE_MS = 3_600_000
 
 

@@ -20,10 +20,11 @@ import pytest
 
 from engine.rules.fifo import group_digest
 from schemas.vocabulary import DEDUP_WINDOW_MS
-from state.connection import Connection
 from state.keys import Unit
+from state.packed import pack_body
+from state.redis.connection import Connection
 from state.replies import LoadEntry, Window
-from state.store import Store, pack_body
+from state.store import Store
 
 RUNS = int(os.environ.get("LEASEWAY_PROPERTY_RUNS", "60"))
 SEED = int(os.environ.get("LEASEWAY_PROPERTY_SEED", "20261121"))

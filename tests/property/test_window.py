@@ -20,10 +20,11 @@ import pytest
 from msgspec.structs import replace
 
 from engine.rules.fifo import group_digest
-from state.connection import Connection
 from state.keys import Unit
+from state.packed import pack_body
+from state.redis.connection import Connection
 from state.replies import LoadEntry, Window
-from state.store import Store, pack_body
+from state.store import Store
 from tests.property.model import Message, Model, Tag
 
 RUNS = int(os.environ.get("LEASEWAY_PROPERTY_RUNS", "500"))

@@ -19,8 +19,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from facade.stack.redis_server import SOCKET_PATH_BYTES, options, socket_path
-from state.connection import Connection
 from state.errors import StateUnavailable
+from state.redis.connection import Connection
 from tests.services import Services, running_services
 
 

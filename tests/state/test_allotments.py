@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from state.allotments import Allotments, Allotted
-from state.connection import Connection
+from state.redis.connection import Connection
 from tests.services import Services
 
 NOW = 1_000_000

@@ -17,9 +17,9 @@ import pytest
 import redis
 import uvloop
 
-from state import connection as module
-from state.connection import Connection
 from state.errors import StateUnavailable
+from state.redis import connection as module
+from state.redis.connection import Connection
 from tests.services import Services
 
 

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 import schemas.vocabulary
+import state.packed
 import state.store
 from schemas.vocabulary import EntryStatus, EventKind, MessageState, Reason
-from state.scripts import FOLDER, BadScript, Script, read_script, read_scripts
+from state.redis.scripts import FOLDER, BadScript, Script, read_script, read_scripts
 
 SCRIPTS = read_scripts()
-CALLERS = [ast.parse((FOLDER.parent / name).read_text()) for name in ("store.py", "upkeep_store.py", "lock.py", "allotments.py")]
-PLACES = {"store": state.store, "vocabulary": schemas.vocabulary}
+CALLERS = [ast.parse((FOLDER.parent / name).read_text()) for name in ("store.py", "upkeep_store.py", "redis/lock.py", "allotments.py")]
+PLACES = {"packed": state.packed, "store": state.store, "vocabulary": schemas.vocabulary}
 # The method that runs a script, where that has another name.
 METHODS = {"receive_fifo": "receive", "receive_fair": "receive", "lock": "take", "keep": "renew", "unlock": "give_up"}
 
@@ -138,13 +139,13 @@ def test_kinds_and_reasons_in_scripts_are_in_the_vocabulary() -> None:
 
 
 def test_numbers_that_scripts_share_with_python_are_the_same() -> None:
-    """A comment "-- NAME: what it is, as store.OTHER." (or vocabulary.OTHER) stands above the
+    """A comment "-- NAME: what it is, as packed.OTHER." (or vocabulary.OTHER) stands above the
     `local` line that gives NAME.
     """
     shared = 0
     for path in sorted(FOLDER.rglob("*.lua")):
         text = path.read_text()
-        for name, place, other in re.findall(r"^-- ([A-Z_]+): .* as (store|vocabulary)\.([A-Z_]+)\.$", text, re.M):
+        for name, place, other in re.findall(r"^-- ([A-Z_]+): .* as (packed|store|vocabulary)\.([A-Z_]+)\.$", text, re.M):
             given = dict(
                 pair
                 for names, values in re.findall(r"^local ([A-Z_, ]+) = ([0-9, ]+)$", text, re.M)

@@ -27,12 +27,12 @@ from facade.config import Settings
 from facade.stack.processes.errors import StackError
 from facade.stack.reach import wait_for_services
 from state.cancel import cancel_all
-from state.connection import Connection
 from state.errors import StateUnavailable
 from state.keys import Unit
+from state.redis.connection import Connection
+from state.redis.wake import Wake
 from state.replies import Window
 from state.store import Store
-from state.wake import Wake
 from tests.services import Services, loop_in_thread
 
 PASSWORD = "s3cret/+"

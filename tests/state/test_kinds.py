@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from state.connection import Connection
 from state.keys import Unit
+from state.packed import pack_body
+from state.redis.connection import Connection
 from state.replies import LoadEntry, Window
-from state.store import Store, pack_body
+from state.store import Store
 from tests.services import Services
 
 NOW = 1_000_000

@@ -18,12 +18,13 @@ import redis
 from msgspec.structs import replace
 
 from benchmarks.scripts import Without
-from state.connection import Connection
 from state.errors import OutboxFull, StateLost
 from state.keys import Unit
+from state.packed import pack_body
+from state.redis.connection import Connection
+from state.redis.scripts import FOLDER, Script, read_scripts
 from state.replies import LoadEntry, Window
-from state.scripts import FOLDER, Script, read_scripts
-from state.store import Store, pack_body
+from state.store import Store
 
 GENERATION, TAG = 7, 0
 PLAIN = {script.name: script for script in read_scripts().values() if script.sha != read_scripts(plain=False)[script.name].sha}

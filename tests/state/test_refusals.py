@@ -11,11 +11,12 @@ from collections.abc import AsyncIterator
 import pytest
 import redis
 
-from state.connection import Connection
 from state.errors import StateUnavailable
 from state.keys import Unit
+from state.packed import pack_body
+from state.redis.connection import Connection
 from state.replies import LoadEntry, Window
-from state.store import Store, pack_body
+from state.store import Store
 from tests.services import Services
 
 

@@ -12,12 +12,13 @@ import redis
 
 from engine.journal.fold import TagState
 from schemas.records import JournalEntry, OpenDelivery
-from state.connection import Connection
 from state.errors import Fenced, OutboxFull, StateLost, StateUnavailable
 from state.keys import Unit
-from state.lock import LockBusy, lock
+from state.packed import pack_body
+from state.redis.connection import Connection
+from state.redis.lock import LockBusy, lock
 from state.replies import LoadEntry, Window
-from state.store import Store, pack_body
+from state.store import Store
 from tests.services import Services
 
 NOW = 1_000_000

@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from state.address import BadAddress, redis_address
+from state.redis.address import BadAddress, redis_address
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from schemas.filters import Condition, Filter
 from schemas.identity import Handle, MessageId
 from schemas.records import Attribute, Message, QueueRecord, TagRecord
 from schemas.wire import encode
+from state.packed import pack_body
 from state.replies import Leased, LoadEntry, Received
-from state.store import pack_body
 
 SECRET = b"secret"
 DEFAULT = TagRecord(0, "default", 1, 0, [0, 0])

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-FOLDER = Path(__file__).parent / "lua"
+FOLDER = Path(__file__).parents[1] / "lua"
 _WORDS = ("KEYS", "ARGV", "OUT", "STATUS", "INV", "COST", "VERSION", "PLAIN", "INCLUDE")
 
 

@@ -15,10 +15,10 @@ from typing import Any, cast
 
 import hiredis
 
-from state.address import redis_address
 from state.background import Background
 from state.cancel import cancel_all
 from state.errors import StateUnavailable
+from state.redis.address import redis_address
 
 logger = logging.getLogger(__name__)
 

@@ -17,10 +17,10 @@ from contextlib import asynccontextmanager, suppress
 
 from state.background import Background
 from state.cancel import cancel_all
-from state.connection import Connection
 from state.errors import StateError, StateUnavailable
 from state.keys import lock_key
-from state.script_caller import ScriptCaller
+from state.redis.connection import Connection
+from state.redis.script_caller import ScriptCaller
 
 
 class LockBusy(StateError):
