@@ -15,7 +15,7 @@ from engine.rules.limits import DAY_MS, DEFAULTS
 from engine.settings import variable_of
 from engine.window.topic_retention import LEAST_DELAY_MS, MARGIN_MS, keep_ms
 from facade.config import Settings
-from facade.stack.settings import BROKER_PROPERTIES, REDIS_OPTIONS, replication
+from facade.stack.processes.settings import BROKER_PROPERTIES, REDIS_OPTIONS, replication
 
 MASK = "********"
 # In a URL: scheme://user:password@host.

@@ -12,7 +12,7 @@ from facade.emq.messages import handles, messages, peeks
 from facade.emq.queues import copies, permissions, queues, tags, users
 from facade.emq.queues.call import Action, Call, EmqError
 from facade.emq.wire.errors import ErrorCode
-from facade.emq.wire.structs import Version
+from facade.emq.wire.structs.shared import Version
 
 if TYPE_CHECKING:
     from engine.engine import Engine

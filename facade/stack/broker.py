@@ -15,8 +15,8 @@ from facade.stack.data.folder import Identity, full_disk
 from facade.stack.processes.child import Program
 from facade.stack.processes.errors import StackError
 from facade.stack.processes.programs import broker_class_path, find_java, jars_folder
+from facade.stack.processes.settings import BROKER_PROPERTIES, JVM_FLAGS, replication
 from facade.stack.reach import kafka_at
-from facade.stack.settings import BROKER_PROPERTIES, JVM_FLAGS, replication
 
 START_S = 60.0
 STOP_S = 20.0

@@ -13,8 +13,8 @@ from facade.stack.data.broken import redis_refuses
 from facade.stack.data.folder import full_disk
 from facade.stack.processes.child import Program
 from facade.stack.processes.programs import find_redis_server
+from facade.stack.processes.settings import REDIS_OPTIONS
 from facade.stack.reach import redis_at
-from facade.stack.settings import REDIS_OPTIONS
 
 START_S = 60.0
 # The system's bound of a socket's path, with its last byte.

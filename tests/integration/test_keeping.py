@@ -20,7 +20,7 @@ from engine.send import sender
 from engine.settings import Settings
 from engine.shapes import QueueSettings, SendEntry
 from engine.window import topic_retention
-from facade.stack.settings import BROKER_PROPERTIES
+from facade.stack.processes.settings import BROKER_PROPERTIES
 from schemas.records import Message
 from schemas.topics import queue_topic
 from schemas.wire import encode

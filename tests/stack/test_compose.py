@@ -19,8 +19,8 @@ from facade.config import Settings
 from facade.stack.broker import properties
 from facade.stack.data.folder import Identity
 from facade.stack.processes.jars import pinned_version
+from facade.stack.processes.settings import BROKER_PROPERTIES, REDIS_OPTIONS, replication
 from facade.stack.safety import refuse_unsafe
-from facade.stack.settings import BROKER_PROPERTIES, REDIS_OPTIONS, replication
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())

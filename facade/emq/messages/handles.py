@@ -16,8 +16,8 @@ from facade.emq.messages.messages import check_ids
 from facade.emq.messages.replies import failure
 from facade.emq.queues.call import Call, EmqError, checked
 from facade.emq.queues.names import record_of
-from facade.emq.wire import structs_message as wire
 from facade.emq.wire.errors import code_of
+from facade.emq.wire.structs import message as wire
 
 if TYPE_CHECKING:
     from engine.engine import Engine

@@ -17,8 +17,8 @@ from facade.emq.messages.replies import NO_TOPIC, failure, received
 from facade.emq.queues import filters
 from facade.emq.queues.call import Call, EmqError, checked
 from facade.emq.queues.names import record_of
-from facade.emq.wire import structs_message as wire
 from facade.emq.wire.errors import ErrorCode
+from facade.emq.wire.structs import message as wire
 from schemas.filters import Filter
 from schemas.records import Attribute, QueueRecord
 

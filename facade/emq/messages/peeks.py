@@ -13,8 +13,8 @@ from facade.emq.messages.messages import check_ids
 from facade.emq.messages.replies import exception_of, failure, peeked
 from facade.emq.queues.call import Call, EmqError, checked, out_of_range
 from facade.emq.queues.names import record_of
-from facade.emq.wire import structs_message as wire
 from facade.emq.wire.errors import ErrorCode, code_of
+from facade.emq.wire.structs import message as wire
 from schemas.records import QueueRecord
 
 if TYPE_CHECKING:

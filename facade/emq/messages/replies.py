@@ -12,8 +12,8 @@ from engine.shapes import Delivery, Peeked
 from facade.emq.queues import filters
 from facade.emq.queues.call import EmqError
 from facade.emq.queues.names import name_of
-from facade.emq.wire import structs_message as wire
-from facade.emq.wire.structs import GalaxyEmqServiceException
+from facade.emq.wire.structs import message as wire
+from facade.emq.wire.structs.shared import GalaxyEmqServiceException
 from schemas.records import Message, Origin, QueueRecord
 from schemas.vocabulary import DEFAULT_TAG, NATIVE_SENDER
 

@@ -20,8 +20,8 @@ from facade.emq.queues.call import Call, EmqError, checked
 from facade.emq.queues.names import full_name, name_of, record_of, split
 from facade.emq.queues.permissions import level_of, number_of
 from facade.emq.queues.queues import policy_of, policy_reply
-from facade.emq.wire import structs_access as wire
 from facade.emq.wire.errors import ErrorCode
+from facade.emq.wire.structs import access as wire
 from schemas.records import Grant
 from schemas.vocabulary import Level
 

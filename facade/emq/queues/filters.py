@@ -13,8 +13,8 @@ from facade.emq.queues.call import EmqError
 from facade.emq.queues.names import name_of
 from facade.emq.wire.enums import LogicalOperator
 from facade.emq.wire.errors import ErrorCode
-from facade.emq.wire.structs_access import AttributesFilter, CreateTagRequest
-from facade.emq.wire.structs_message import MessageAttribute
+from facade.emq.wire.structs.access import AttributesFilter, CreateTagRequest
+from facade.emq.wire.structs.message import MessageAttribute
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute
 from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE

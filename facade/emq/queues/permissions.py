@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from facade.emq.queues.call import Call, EmqError
 from facade.emq.queues.names import record_of
-from facade.emq.wire import structs_access as wire
 from facade.emq.wire.enums import Permission
 from facade.emq.wire.errors import ErrorCode
+from facade.emq.wire.structs import access as wire
 from schemas.vocabulary import Level
 
 if TYPE_CHECKING:

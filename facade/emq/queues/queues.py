@@ -14,8 +14,8 @@ from engine.shapes import QueueSettings, TagInfo
 from facade.emq.queues import settings
 from facade.emq.queues.call import Call, EmqError, checked
 from facade.emq.queues.names import full_name, name_of, new_name, record_of
-from facade.emq.wire import structs_queue as wire
 from facade.emq.wire.errors import ErrorCode
+from facade.emq.wire.structs import queue as wire
 from schemas.records import RedrivePolicy
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from engine.shapes import QueueSettings
 from facade.emq.queues.call import EmqError, checked
 from facade.emq.wire.errors import ErrorCode
-from facade.emq.wire.structs_queue import QueueAttribute, QueueQuota, Throughput
+from facade.emq.wire.structs.queue import QueueAttribute, QueueQuota, Throughput
 
 # Field of the struct -> name on the wire, range, setting of the engine, and units of the setting in
 # one of the field. The number of partitions is not the user's to say: it is ignored.

@@ -14,8 +14,8 @@ from facade.emq.queues import filters, settings
 from facade.emq.queues.call import Call, EmqError, checked
 from facade.emq.queues.names import full_name, record_of
 from facade.emq.queues.queues import state_of
-from facade.emq.wire import structs_access as wire
 from facade.emq.wire.errors import ErrorCode
+from facade.emq.wire.structs import access as wire
 
 if TYPE_CHECKING:
     from engine.engine import Engine

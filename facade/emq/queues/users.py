@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from engine.shapes import UserInfo
 from facade.emq.queues import settings
 from facade.emq.queues.call import Call, checked
-from facade.emq.wire import structs_statistics as wire
-from facade.emq.wire.structs_queue import Throughput
+from facade.emq.wire.structs import statistics as wire
+from facade.emq.wire.structs.queue import Throughput
 
 if TYPE_CHECKING:
     from engine.engine import Engine

@@ -20,7 +20,7 @@ from facade.emq.wire.enums import ApplicationError
 from facade.emq.wire.kinds import shape_of
 from facade.emq.wire.packed import BINARY, COMPACT
 from facade.emq.wire.services import Method, Result, Service
-from facade.emq.wire.structs import ApplicationException, GalaxyEmqServiceException
+from facade.emq.wire.structs.shared import ApplicationException, GalaxyEmqServiceException
 from facade.emq.wire.tjson import JSON
 
 # Longer than the name of any method, and short enough to be repeated in an answer.

@@ -1,6 +1,6 @@
 """The three services as data: what each method takes and answers.
 
-Neighbours: the structs are in `structs*`, `protocols` reads the tables. This module must not know
+Neighbours: the structs are in `structs`, `protocols` reads the tables. This module must not know
 what a method does.
 """
 
@@ -11,12 +11,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from facade.emq.wire import structs_access as access
-from facade.emq.wire import structs_message as message
-from facade.emq.wire import structs_queue as queue
-from facade.emq.wire import structs_statistics as statistics
 from facade.emq.wire.kinds import Field, Shape, kind_of
-from facade.emq.wire.structs import GalaxyEmqServiceException, Version
+from facade.emq.wire.structs import access, message, queue, statistics
+from facade.emq.wire.structs.shared import GalaxyEmqServiceException, Version
 
 
 class Argument(Struct, frozen=True, gc=False):

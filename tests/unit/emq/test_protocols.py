@@ -22,10 +22,10 @@ from facade.emq.wire.protocols import (
     is_thrift,
 )
 from facade.emq.wire.services import MESSAGE_SERVICE, QUEUE_SERVICE, STATISTICS_SERVICE
-from facade.emq.wire.structs import GalaxyEmqServiceException, Version
-from facade.emq.wire.structs_message import DeleteMessageRequest, MessageAttribute, ReceiveMessageResponse, SendMessageRequest
-from facade.emq.wire.structs_queue import CreateQueueRequest
-from facade.emq.wire.structs_statistics import SetQueueDailyStatisticsStateRequest
+from facade.emq.wire.structs.message import DeleteMessageRequest, MessageAttribute, ReceiveMessageResponse, SendMessageRequest
+from facade.emq.wire.structs.queue import CreateQueueRequest
+from facade.emq.wire.structs.shared import GalaxyEmqServiceException, Version
+from facade.emq.wire.structs.statistics import SetQueueDailyStatisticsStateRequest
 from tests.unit.emq.by_hand import CALLS, DONE, ENABLED, RECEIVED, THROWN
 from tests.unit.emq.values import LIBRARY, TYPES, listing, mapping, message, number, struct, text
 

@@ -14,11 +14,11 @@ from thrift.transport.TTransport import TMemoryBuffer
 
 from facade.emq.wire.enums import AlertType, ApplicationError, LogicalOperator, Measurement, Permission
 from facade.emq.wire.kinds import Kind, Wire, kind_of, shape_of, wire_name
-from facade.emq.wire.structs import Version
-from facade.emq.wire.structs_access import QueryPermissionResponse, TimeSeriesData
-from facade.emq.wire.structs_message import MessageAttribute, PeekMessageArg, ReceiveMessageRequest
-from facade.emq.wire.structs_queue import CreateQueueRequest, ListQueueRequest
-from facade.emq.wire.structs_statistics import AlertPolicy
+from facade.emq.wire.structs.access import QueryPermissionResponse, TimeSeriesData
+from facade.emq.wire.structs.message import MessageAttribute, PeekMessageArg, ReceiveMessageRequest
+from facade.emq.wire.structs.queue import CreateQueueRequest, ListQueueRequest
+from facade.emq.wire.structs.shared import Version
+from facade.emq.wire.structs.statistics import AlertPolicy
 from tests.unit.emq.values import CODECS, LIBRARY, STRUCTS, message, oracle, translated, values
 
 

@@ -16,13 +16,17 @@ from thrift.protocol.TJSONProtocol import TJSONProtocol
 from thrift.Thrift import TMessageType, TType
 from thrift.transport.TTransport import TMemoryBuffer
 
-from facade.emq.wire import structs, structs_access, structs_message, structs_queue, structs_statistics
 from facade.emq.wire.codec import Codec
 from facade.emq.wire.kinds import Kind, Shape, Wire
 from facade.emq.wire.packed import BINARY, COMPACT
+from facade.emq.wire.structs import access as _access
+from facade.emq.wire.structs import message as _message
+from facade.emq.wire.structs import queue as _queue
+from facade.emq.wire.structs import shared as _shared
+from facade.emq.wire.structs import statistics as _statistics
 from facade.emq.wire.tjson import JSON
 
-MODULES = (structs, structs_access, structs_message, structs_queue, structs_statistics)
+MODULES = (_shared, _access, _message, _queue, _statistics)
 STRUCTS = {
     name: found
     for module in MODULES

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from facade.emq.wire.kinds import I32, I64, Wire
-from facade.emq.wire.structs_queue import OfQueue, Throughput
+from facade.emq.wire.structs.queue import OfQueue, Throughput
 
 
 class UserQuota(Wire, frozen=True, kw_only=True):

@@ -1,7 +1,6 @@
 """Structs that all services share: version, exceptions.
 
-Neighbours: `structs_queue`, `structs_message` and `structs_statistics` declare those of a service.
-This module must not know services.
+Neighbours: `queue`, `access`, `message` and `statistics` declare those of a service.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from facade.emq.wire.kinds import I32, I64, Wire
-from facade.emq.wire.structs import GalaxyEmqServiceException
+from facade.emq.wire.structs.shared import GalaxyEmqServiceException
 
 
 class MessageAttribute(Wire, frozen=True, kw_only=True):

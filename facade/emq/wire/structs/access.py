@@ -1,6 +1,6 @@
 """Structs of QueueService: permissions, tags, metrics, administration.
 
-Neighbours: `structs_queue` declares those of queues, `services` joins them with methods. This
+Neighbours: `queue` declares those of queues, `services` joins them with methods. This
 module must not know ranges: here a value has a type, and the verbs say what it may be.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from facade.emq.wire.kinds import I32, I64, Wire
-from facade.emq.wire.structs_message import MessageAttribute
-from facade.emq.wire.structs_queue import OfQueue, QueueAttribute, QueueQuota, QueueState, RedrivePolicy
+from facade.emq.wire.structs.message import MessageAttribute
+from facade.emq.wire.structs.queue import OfQueue, QueueAttribute, QueueQuota, QueueState, RedrivePolicy
 
 
 class SetPermissionRequest(OfQueue, frozen=True, kw_only=True):

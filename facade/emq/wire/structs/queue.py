@@ -1,6 +1,6 @@
 """Structs of QueueService: queues.
 
-Neighbours: `structs_access` declares those of permissions, tags, metrics and copies, `services`
+Neighbours: `access` declares those of permissions, tags, metrics and copies, `services`
 joins them with methods. This module must not know ranges: here a value has a type, and the verbs
 say what it may be.
 """
