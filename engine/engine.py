@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.callers import Callers
-from engine.errors import Overloaded
-from engine.rules.limits import MAX_LONG_POLLS, check_asked, check_name
+from engine.queues.callers.callers import Callers
+from engine.rules.limits import check_asked, check_name
 from engine.rules.rights import any_granted
 from engine.settings import EngineSettings
 from engine.shapes import (
@@ -48,7 +47,8 @@ class Engine(Callers):
     def __init__(self, settings: EngineSettings) -> None:
         self.settings = settings
         self.parts = parts = wire(settings)
-        super().__init__(parts)
+        asked = parts.administration
+        super().__init__(parts.base.catalog, asked.access, asked.grants, asked.quotas, asked.users)
         self.log = parts.base.log
         self.store = parts.base.store
         self._info = parts.administration.info
@@ -250,7 +250,7 @@ class Engine(Callers):
         FIFO queue.
 
         `attempt` names a receive of a FIFO queue: repeated, it is answered as before
-        (engine/receive/attempts.py); others ignore it.
+        (engine/receive/handles/attempts.py); others ignore it.
         """
         found = self._known(by, Verb.RECEIVE, queue) or await self._queue(by, Verb.RECEIVE, queue)
         at = found.tag(tag)
@@ -260,8 +260,6 @@ class Engine(Callers):
             again = await self._attempts.again(found, at, by.id, attempt, lease_ms)
             if again:
                 return again
-        if wait_ms != 0 and self._wait_lists.waiting >= MAX_LONG_POLLS:
-            raise Overloaded("too many receives are waiting here")
         deliveries = await self._receiver.receive(found, at, max, wait_ms, lease_ms, filter)
         if attempt is not None and deliveries and found.record.fifo:
             self._attempts.keep(found, at, by.id, attempt, deliveries)

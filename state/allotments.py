@@ -1,6 +1,6 @@
 """Parts of a second's quota, for the workers of a service: together they do no more than the quota.
 
-Neighbours: `engine.queues.quotas`. Must not know what is counted.
+Neighbours: `engine.queues.callers.quotas`. Must not know what is counted.
 """
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
-"""Queues, tags, keys: create, change, delete, look at them, and find those whose topic is gone.
+"""Queues and tags: create, change, delete, look at them, and find those whose topic is gone.
 `engine.py` calls it.
 """

@@ -101,7 +101,7 @@ class Queues:
             self._check_alike(name)
             self._check_policy(name, settings.redrive_policy, fifo=bool(settings.fifo), dead_letter=bool(settings.dead_letter))
             self._check_number(owner)
-            record = new_record(name, owner, settings, self._settings.default_partitions, tags)
+            record = new_record(name, owner, settings, self._settings.default_partitions, tags, now_ms())
             return await self._make(record, change), True
 
     def _same(self, queue: Queue, settings: QueueSettings) -> Queue:
@@ -220,7 +220,19 @@ class Queues:
         """
         if policy is None:
             return
-        target = policy.dead_letter_queue
+        self._check_target(name, policy.dead_letter_queue, fifo=fifo)
+        why = "was made as a dead-letter queue" if dead_letter else ""
+        if not why and (sources := self.sources(name)):
+            why = f"is the dead-letter queue of {', '.join(sources)}"
+        if why:
+            raise NotAllowedOnQueue(
+                f"{name!r} {why}, so it can't have a redrive policy", field="queue", limit="one that is no dead-letter queue", given=name
+            )
+
+    def _check_target(self, name: str, target: str, *, fifo: bool) -> None:
+        """Raises QueueNotFound, NotAllowedOnQueue unless `target` can have the dead letters of
+        `name`.
+        """
         if target == name:
             raise NotAllowedOnQueue(
                 "a queue can't be its own dead-letter queue", field="dead_letter_queue", limit="another queue", given=target
@@ -248,20 +260,6 @@ class Queues:
                 field="dead_letter_queue",
                 limit="one that allows the queue as a source",
                 given=target,
-            )
-        if dead_letter:
-            raise NotAllowedOnQueue(
-                f"{name!r} was made as a dead-letter queue, so it can't have a redrive policy",
-                field="queue",
-                limit="one that is no dead-letter queue",
-                given=name,
-            )
-        if self.sources(name):
-            raise NotAllowedOnQueue(
-                f"{name!r} is the dead-letter queue of {', '.join(self.sources(name))}, so it can't have a redrive policy",
-                field="queue",
-                limit="one that is no dead-letter queue",
-                given=name,
             )
 
     def sources(self, name: str) -> list[str]:

@@ -1,1 +1,1 @@
-"""receive, and what the holder of a receipt handle may do. `engine.py` calls it."""
+"""receive, with and without a filter, and a look at what is there. `engine.py` calls it."""

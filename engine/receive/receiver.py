@@ -87,7 +87,8 @@ class Receiver:
         queue's setting; no filter.
 
         A cancelled call has leased nothing: what it had is given back, uncounted. Raises
-        InvalidValue, Unavailable, TooManyInFlight, NotAllowedOnQueue for a filter on a FIFO queue.
+        InvalidValue, Unavailable, TooManyInFlight, Overloaded (too many wait), NotAllowedOnQueue (a
+        filter on a FIFO queue).
         """
         check_asked("max", max)
         check_asked("wait_ms", wait_ms)
@@ -111,12 +112,18 @@ class Receiver:
         check_filter(filter)
         loop = asyncio.get_running_loop()
         end = loop.time() + wait_s
-        while True:
-            deliveries = await self._kept(queue, tag, self._filtered.receive(queue, tag, line, count, lease_ms, filter))
-            left = end - loop.time()
-            if deliveries or left <= 0 or self._returns.stopping:
-                return deliveries
-            await asyncio.sleep(min(LOOK_AGAIN_S, left))
+        if wait_s > 0:
+            self._wait_lists.enter()
+        try:
+            while True:
+                deliveries = await self._kept(queue, tag, self._filtered.receive(queue, tag, line, count, lease_ms, filter))
+                left = end - loop.time()
+                if deliveries or left <= 0 or self._returns.stopping:
+                    return deliveries
+                await asyncio.sleep(min(LOOK_AGAIN_S, left))
+        finally:
+            if wait_s > 0:
+                self._wait_lists.leave()
 
     async def _now(self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None) -> list[Delivery]:
         """What is due: in the window, else in Kafka beyond it."""
@@ -158,9 +165,9 @@ class Receiver:
             await self._returns.give_back(queue, tag.id, await task)
 
     async def _wait(self, queue: Queue, tag: TagRecord, line: WaitList, waiter: Waiter, wait_s: float) -> list[Delivery]:
+        self._wait_lists.enter()
         loop = asyncio.get_running_loop()
         line.waiters.append(waiter)
-        self._wait_lists.waiting += 1
         timer = loop.call_later(wait_s, waiter.give_up)
         try:
             await self._wake.want(queue.incarnation)
@@ -178,7 +185,7 @@ class Receiver:
             raise
         finally:
             timer.cancel()
-            self._wait_lists.waiting -= 1
+            self._wait_lists.leave()
             waiter.served.cancel()
             if waiter in line.waiters:
                 line.waiters.remove(waiter)

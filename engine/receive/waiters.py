@@ -10,7 +10,8 @@ import collections
 import itertools
 from collections.abc import Iterable, Iterator
 
-from engine.rules.limits import MAX_IN_FLIGHT
+from engine.errors import Overloaded
+from engine.rules.limits import MAX_IN_FLIGHT, MAX_LONG_POLLS
 from engine.rules.queue import Queue
 from engine.shapes import Delivery
 from schemas.records import TagRecord
@@ -229,6 +230,17 @@ class WaitLists:
     def __iter__(self) -> Iterator[WaitList]:
         for lists in self._lists.values():
             yield from lists.values()
+
+    def enter(self) -> None:
+        """A receive begins to wait; `leave` when it does no more. Raises Overloaded when
+        MAX_LONG_POLLS do already.
+        """
+        if self.waiting >= MAX_LONG_POLLS:
+            raise Overloaded("too many receives are waiting here")
+        self.waiting += 1
+
+    def leave(self) -> None:
+        self.waiting -= 1
 
     def for_tag(self, queue: Queue, tag: TagRecord) -> WaitList:
         """The list of a tag, made when it is not there yet."""

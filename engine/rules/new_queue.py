@@ -1,6 +1,6 @@
 """The record of a new queue.
 
-Neighbours: `engine.queues.queues` makes queues. Must not know Kafka or Redis.
+Neighbours: `engine.queues.queues` makes queues.
 """
 
 from __future__ import annotations
@@ -11,18 +11,16 @@ from typing import Any
 
 from engine.rules.limits import DEFAULTS
 from engine.rules.placement import least_partitions
-from engine.runtime.clock import now_ms
 from engine.shapes import ANY, NewTag, QueueSettings
 from schemas.records import QueueRecord, TagRecord
 from schemas.vocabulary import DEFAULT_TAG
 
 
-def new_record(name: str, owner: str, settings: QueueSettings, default_partitions: int, tags: Sequence[NewTag] = ()) -> QueueRecord:
-    """The record of a queue that is to be made: what `settings` does not name has its default."""
-    at = now_ms()
+def new_record(name: str, owner: str, settings: QueueSettings, default_partitions: int, tags: Sequence[NewTag], at_ms: int) -> QueueRecord:
+    """The record of a queue made at `at_ms`. What `settings` does not name has its default."""
     partitions = settings.partitions or least_partitions(settings) or default_partitions
     more = [
-        TagRecord(number, tag.name, at, 0, [0] * partitions, tag.filter, tag.user_attributes, tag.read_qps)
+        TagRecord(number, tag.name, at_ms, 0, [0] * partitions, tag.filter, tag.user_attributes, tag.read_qps)
         for number, tag in enumerate(tags, 1)
     ]
     values: dict[str, Any] = {f: DEFAULTS[f] if getattr(settings, f) is None else getattr(settings, f) for f in DEFAULTS}
@@ -30,10 +28,10 @@ def new_record(name: str, owner: str, settings: QueueSettings, default_partition
         name=name,
         incarnation=secrets.token_hex(6),
         owner=owner,
-        created_at_ms=at,
-        modified_at_ms=at,
+        created_at_ms=at_ms,
+        modified_at_ms=at_ms,
         partitions=partitions,
-        tags=[TagRecord(0, DEFAULT_TAG, at, 0, [0] * partitions), *more],
+        tags=[TagRecord(0, DEFAULT_TAG, at_ms, 0, [0] * partitions), *more],
         next_tag_id=len(more) + 1,
         redrive_policy=settings.redrive_policy,
         user_attributes=settings.user_attributes or {},

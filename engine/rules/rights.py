@@ -3,7 +3,7 @@
 A level is a set of verbs; levels are not ordered by their numbers (reference/emq.md 1.8 and 3.9: to
 peek is not in them from a number on). EMQ and the native API give levels, policies of SQS give
 grants of verbs; both are `Grant`s in the record of a queue, and `granted` decides by all of them.
-Owners and administrators need none. Neighbours: `engine.queues.access` asks; it knows who asks.
+Owners and administrators need none. Neighbours: `access` asks; it knows who asks.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import NotAllowedOnQueue
-from engine.receive.attempts import KEPT_S
+from engine.receive.handles.attempts import KEPT_S
 from engine.shapes import Delivery, ExtendEntry, Late, Principal, QueueSettings, SendEntry
 from tests.clock import Clock
 from tests.integration.drive import BY, ack, receive

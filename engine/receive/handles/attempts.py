@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from engine.log import Log
-from engine.receive.leases import Leases
+from engine.receive.handles.leases import Leases
 from engine.rules.queue import Queue
 from engine.runtime.clock import elapsed_s
 from engine.shapes import Delivery, ExtendEntry, Late

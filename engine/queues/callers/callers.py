@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from engine.catalog.catalog import Catalog
+from engine.queues.callers.access import Access
+from engine.queues.callers.grants import Grants
+from engine.queues.callers.quotas import Quotas
+from engine.queues.callers.users import Users
 from engine.rules.queue import Queue
 from engine.rules.rights import level_of, levels_of
 from engine.shapes import Principal, UserInfo, UserUse
-from engine.wiring import Parts
 from schemas.records import KeyRecord
 from schemas.vocabulary import Level, Verb
 
@@ -20,12 +24,12 @@ from schemas.vocabulary import Level, Verb
 class Callers:
     """The part of an engine that knows callers."""
 
-    def __init__(self, parts: Parts) -> None:
-        self.catalog = parts.base.catalog
-        self._access = parts.administration.access
-        self._grants = parts.administration.grants
-        self._quotas = parts.administration.quotas
-        self._users = parts.administration.users
+    def __init__(self, catalog: Catalog, access: Access, grants: Grants, quotas: Quotas, users: Users) -> None:
+        self.catalog = catalog
+        self._access = access
+        self._grants = grants
+        self._quotas = quotas
+        self._users = users
 
     async def _queue(self, by: Principal, verb: Verb, name: str) -> Queue:
         queue = self._known(by, verb, name)

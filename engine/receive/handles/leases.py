@@ -17,7 +17,7 @@ import msgspec
 
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, InvalidHandle, InvalidValue, NotAllowedOnQueue
-from engine.receive.acks import Acks
+from engine.receive.handles.acks import Acks
 from engine.rules.ids import Ids
 from engine.rules.limits import check_asked
 from engine.rules.queue import Queue
