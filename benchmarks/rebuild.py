@@ -114,7 +114,7 @@ async def digest(engine: Engine, queue: Queue, but: tuple[int, int] | None = Non
 async def journaled(engine: Engine, queue: Queue) -> None:
     """Returns when the journal has everything."""
     for partition, unit in enumerate(queue.units):
-        await engine.parts.units.owner.wait_journaled(queue, partition, await engine.store.last_seq(unit))
+        await engine.parts.units.owner.journaled.wait(queue, partition, await engine.store.last_seq(unit))
 
 
 async def until_answered(engine: Engine) -> tuple[int, int]:

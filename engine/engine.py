@@ -380,7 +380,7 @@ class Engine(Callers):
             "long_polls_waiting": self._wait_lists.waiting,
             "units_owned": len(self.parts.units.owner.owned),
             "queues": len(self.catalog.queues),
-            "journal_lag_seconds": self.parts.units.owner.journal_lag_s(),
+            "journal_lag_seconds": self.parts.units.owner.journaled.lag_s(),
             "background_failures_total": Background.failures,
         }
 

@@ -199,7 +199,7 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
     browse = Browse(log, store, window, ids, owner.note_use)
     filtered = FilteredReceives(store, catalog, window, browse, poller, deliveries, pump, owner.refresh)
     receiver = Receiver(catalog, ids, wait_lists, poller, deliveries, returns, pump, activity, receiving, wake, owner.refresh, filtered)
-    leases = Leases(store, catalog, window, ids, bodies, owner.note_use, owner.wait_journaled, mover.move_dead, receivable)
+    leases = Leases(store, catalog, window, ids, bodies, owner.note_use, owner.journaled.wait, mover.move_dead, receivable)
     receivable.connect(pump.woken)
     base.queue_gone.connect(delays.forget_queue)
     base.queue_gone.connect(sender.forget_queue)
@@ -239,7 +239,7 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
     topics = QueueTopics(settings, log, units.topic_retention)
     queues = Queues(settings, log, store, catalog, window, info, topics, units.topic_retention, owner.note_use)
     topic_guard = TopicGuard(log, store, catalog, window, queues, base.counters)
-    progress = Progress(log, store, catalog, window, base.journal, owner.wait_journaled)
+    progress = Progress(log, store, catalog, window, base.journal, owner.journaled.wait)
     alarm_monitor = AlarmMonitor(
         log,
         store,

@@ -29,6 +29,10 @@ from state.packed import delay_of_body
 from state.replies import MAX_OPEN, LoadEntry, Probed, Window
 from state.store import Store
 
+# A loader that a batch holds up reads on to what decides, up to 30 s of log: it rests so many times
+# as long as that took, REST_S at most.
+REST, REST_S = 9.0, 1.0
+
 
 @dataclass(frozen=True)
 class Loading:
@@ -61,12 +65,27 @@ class Loader:
         self.stuck_at: tuple[int, float] | None = None
         # Not before (loop time): what holds it is read again and again.
         self.retry_after = 0.0
-        self.drained_at = 0.0
         self._room = CHUNK_BYTES
         self._loading = asyncio.Lock()
         self.cursors: dict[int, int] = {}
         self.ordered_until = -1
         self.full: set[int] = set()
+
+    def note_end(self, queue: Queue, end: int) -> None:
+        """The queue as it is now, and an end of its log that somebody saw."""
+        self.queue = queue
+        self.end = max(self.end, end)
+
+    def forget_cursors(self) -> None:
+        """They may have gone back: what was known of them holds no more."""
+        self.cursors = {}
+        self.ordered_until = -1
+
+    def rest(self, took_s: float) -> None:
+        """A batch holds this loader up, and to find that took so long: it is not read again at
+        once.
+        """
+        self.retry_after = asyncio.get_running_loop().time() + min(REST * took_s, REST_S)
 
     async def refresh_cursors(self) -> None:
         """Learns the cursors again (they move by write-through too)."""

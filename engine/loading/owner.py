@@ -15,13 +15,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Protocol
 
-from engine.errors import LogUnavailable, Unavailable
+from engine.errors import Unavailable
 from engine.journal.outbox import LEASE_MS, REBUILD_LEASE_MS, Journal, Outbox
+from engine.loading.journaled import Journaled
 from engine.loading.lag import LagReporter
 from engine.loading.loader import Loader, Loading
 from engine.rules.contention import Activity
 from engine.rules.queue import Queue
-from engine.runtime.clock import now_ms
 from engine.runtime.service import Periodic
 from engine.window.body_cache import BodyCache
 from state.background import Background
@@ -49,9 +49,6 @@ IDLE_S = FLOORS_S + 1.0
 GRACE_S = 0.03
 # How often it is asked whether another worker is there.
 COUNT_S = 1.0
-# A loader that a batch holds up reads on to what decides, up to 30 s of log: it rests so many times
-# as long as that took, REST_S at most.
-REST, REST_S = 9.0, 1.0
 # A batch holds it up for 40 s at most. What does so for longer needs somebody's attention.
 STOPPED_S = 60.0
 # How long an empty answer may wait for Kafka.
@@ -94,12 +91,14 @@ class UnitOwner:
         self._bodies = bodies
         self._used: dict[Unit, float] = {}
         self._ask_again: dict[Unit, float] = {}
+        self._drained_at: dict[Unit, float] = {}
         self._looked: dict[str, float] = {}
         self._looked_at_all = 0.0
         self._looking: dict[str, asyncio.Task[bool]] = {}
         self._loads: dict[Unit, asyncio.Task[None]] = {}
         self._drains: dict[Unit, asyncio.Task[None]] = {}
         self._lag = LagReporter(parts.prefix, parts.log, parts.store, parts.catalog)
+        self.journaled = Journaled(self._store, self.owned, self.note_use)
         self._background = Background()
         jobs: dict[str, tuple[Callable[[], Awaitable[None]], float]] = {
             "own": (self._own_all, TICK_S),
@@ -150,8 +149,7 @@ class UnitOwner:
         """The cursors of a unit may have gone back: what its loader knew of them holds no more."""
         loader = self.owned.get(unit)
         if loader is not None:
-            loader.cursors = {}
-            loader.ordered_until = -1
+            loader.forget_cursors()
 
     def stalled_partitions(self, queue: Queue) -> int:
         """Partitions owned here in which nothing was loaded for STOPPED_S though Kafka has more and
@@ -160,36 +158,6 @@ class UnitOwner:
         before = asyncio.get_running_loop().time() - STOPPED_S
         loaders = [loader for unit in queue.units if (loader := self.owned.get(unit))]
         return sum(loader.stuck_at is not None and loader.stuck_at[1] < before for loader in loaders)
-
-    async def wait_journaled(self, queue: Queue, partition: int, seq: int) -> None:
-        """Returns when the journal has entry `seq` of a unit.
-
-        Raises LogUnavailable after 5 s, or when Redis lost its state before the journal had it (the
-        outcome is unknown).
-        """
-        unit = queue.units[partition]
-        loop = asyncio.get_running_loop()
-        end_at = loop.time() + 5
-        while loop.time() < end_at:
-            loader = self.owned.get(unit)
-            with contextlib.suppress(StateError):
-                if loader is not None:
-                    await loader.outbox.drain()
-                base, drained = await self._store.drained_seq(unit)
-                if seq <= base:
-                    raise LogUnavailable(f"the state of queue {queue.name!r} was lost before the journal had this: it may be forgotten")
-                if drained >= seq:
-                    return
-            self.note_use(queue, partition)
-            await asyncio.sleep(0.02)
-        raise LogUnavailable(f"the journal of queue {queue.name!r} did not come to entry {seq} within 5 s")
-
-    def journal_lag_s(self) -> float:
-        """How long the oldest entry of the units owned here has waited for the journal, in seconds;
-        0 = none waits.
-        """
-        since = [loader.outbox.waiting_since_ms for loader in self.owned.values() if loader.outbox.waiting_since_ms]
-        return max(0.0, (now_ms() - min(since)) / 1000) if since else 0.0
 
     async def _own_all(self) -> None:
         """Takes and renews leases; gives up idle units."""
@@ -242,6 +210,7 @@ class UnitOwner:
 
     def _drop(self, unit: Unit) -> None:
         self.owned.pop(unit, None)
+        self._drained_at.pop(unit, None)
         task = self._loads.pop(unit, None)
         if task is not None:
             task.cancel()
@@ -254,8 +223,9 @@ class UnitOwner:
         """
         now = asyncio.get_running_loop().time()
         for loader in self.owned.values():
-            if loader.drained_at < self._used.get(loader.unit, 0) + DRAIN_S or now - loader.drained_at > QUIET_DRAIN_S:
-                loader.drained_at = now
+            drained_at = self._drained_at.get(loader.unit, 0.0)
+            if drained_at < self._used.get(loader.unit, 0) + DRAIN_S or now - drained_at > QUIET_DRAIN_S:
+                self._drained_at[loader.unit] = now
                 self._start_drain(loader, loader.outbox.drain)
 
     def _start_drain(self, loader: Loader, work: Callable[[], Awaitable[object]]) -> None:
@@ -357,10 +327,8 @@ class UnitOwner:
         ends = await self._log.end_offsets([(loader.queue.topic, loader.partition) for loader in loaders])
         now = asyncio.get_running_loop().time()
         for loader in loaders:
-            current = self._catalog.by_incarnation.get(loader.unit.incarnation)
-            if current is not None:
-                loader.queue = current
-            loader.end = max(loader.end, ends.get((loader.queue.topic, loader.partition), 0))
+            current = self._catalog.by_incarnation.get(loader.unit.incarnation, loader.queue)
+            loader.note_end(current, ends.get((current.topic, loader.partition), 0))
             self._looked[loader.unit.incarnation] = now
             self._load_if_short(loader)
 
@@ -388,7 +356,7 @@ class UnitOwner:
                 break
             self._parts.counters.count("loaded_chunks_total")
         if loader.stalled:
-            loader.retry_after = loop.time() + min(REST * (loop.time() - began), REST_S)
+            loader.rest(loop.time() - began)
 
     async def _count_workers(self) -> None:
         """What follows from how many workers there are; one that has come just now may have missed

@@ -1,0 +1,61 @@
+"""Whether Kafka has in its journal what scripts did to a unit.
+
+Neighbours: acks of queues with durable acks and redrive tasks wait here; the loader of a unit that
+is owned here drains at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+
+from engine.errors import LogUnavailable
+from engine.loading.loader import Loader
+from engine.rules.queue import Queue
+from engine.runtime.clock import now_ms
+from state.errors import StateError
+from state.keys import Unit
+from state.store import Store
+
+WAIT_S = 5.0
+LOOK_S = 0.02
+
+
+class Journaled:
+    """`owned`: the units of this worker. `note_use` has somebody own a unit."""
+
+    def __init__(self, store: Store, owned: Mapping[Unit, Loader], note_use: Callable[[Queue, int], None]) -> None:
+        self._store = store
+        self._owned = owned
+        self._note_use = note_use
+
+    async def wait(self, queue: Queue, partition: int, seq: int) -> None:
+        """Returns when the journal has entry `seq` of a unit.
+
+        Raises LogUnavailable after 5 s, or when Redis lost its state before the journal had it (the
+        outcome is unknown).
+        """
+        unit = queue.units[partition]
+        loop = asyncio.get_running_loop()
+        end_at = loop.time() + WAIT_S
+        while loop.time() < end_at:
+            loader = self._owned.get(unit)
+            with contextlib.suppress(StateError):
+                if loader is not None:
+                    await loader.outbox.drain()
+                base, drained = await self._store.drained_seq(unit)
+                if seq <= base:
+                    raise LogUnavailable(f"the state of queue {queue.name!r} was lost before the journal had this: it may be forgotten")
+                if drained >= seq:
+                    return
+            self._note_use(queue, partition)
+            await asyncio.sleep(LOOK_S)
+        raise LogUnavailable(f"the journal of queue {queue.name!r} did not come to entry {seq} within {WAIT_S:.0f} s")
+
+    def lag_s(self) -> float:
+        """How long the oldest entry of the units owned here has waited for the journal, in seconds;
+        0 = none waits.
+        """
+        since = [loader.outbox.waiting_since_ms for loader in self._owned.values() if loader.outbox.waiting_since_ms]
+        return max(0.0, (now_ms() - min(since)) / 1000) if since else 0.0
