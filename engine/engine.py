@@ -72,7 +72,7 @@ class Engine(Callers):
         await base.catalog.start()
         # Trusted if it is the life of Redis that the control topic names; else the first use finds
         # its state lost.
-        base.store.trusted_run_id = base.catalog.redis_run_id
+        base.store.trust(base.catalog.redis_run_id)
         await parts.messages.receiver.start()
         await parts.units.owner.start()
         await parts.administration.tasks.start()

@@ -112,10 +112,14 @@ class TooManyInFlight(Conflict):
     """As many messages are in flight as may be: one has to be settled or released first."""
 
     code = "too_many_in_flight"
-    # What a dialect may tell apart: whether the caller has waited for messages, and the kind of
-    # queue.
-    waited = False
-    fifo = False
+
+    def __init__(self, detail: str = "", *, waited: bool = False, fifo: bool = False, **about: Any) -> None:
+        """A dialect may tell apart whether the caller has `waited` for messages, and the kind of
+        queue.
+        """
+        super().__init__(detail, **about)
+        self.waited = waited
+        self.fifo = fifo
 
 
 class Refused(EngineError):

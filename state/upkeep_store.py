@@ -41,9 +41,13 @@ class UpkeepStore(ScriptCaller):
         # Stands in the wake-ups of loads: who loads wakes those who wait in the same worker by
         # itself.
         self.name = secrets.token_hex(4)
-        # Whether this worker is known to be the only one that listens for wake-ups: then loads send
-        # none.
         self.alone = False
+
+    def note_alone(self, alone: bool) -> None:
+        """Whether this worker is known to be the only one that listens for wake-ups: then loads
+        send none.
+        """
+        self.alone = alone
 
     def _unit(self, unit: Unit) -> UnitKeys:
         keys = self._keys.get(unit)

@@ -368,8 +368,9 @@ class UnitOwner:
         except StateError:
             workers = 0  # not known
         bodies.count(workers)
-        before, store.alone = store.alone, bodies.is_only_worker
-        if before and not store.alone:
+        before = store.alone
+        store.note_alone(bodies.is_only_worker)
+        if before and not bodies.is_only_worker:
             await store.wake({unit.incarnation for unit in self._used})
 
     def forget_queue(self, queue: Queue) -> None:

@@ -92,8 +92,7 @@ class Appender:
     ) -> asyncio.Future[Appended]:
         """See `Log.append`."""
         future: asyncio.Future[Appended] = self._running().create_future()
-        job = Job(topic, partition, (value,), future, single=True)
-        job.key, job.headers = key, headers
+        job = Job(topic, partition, (value,), future, single=True, key=key, headers=headers)
         self._send(job, [0])
         return future
 

@@ -31,14 +31,24 @@ class Job:
 
     __slots__ = ("future", "headers", "key", "left", "partition", "repeated", "results", "single", "topic", "values")
 
-    def __init__(self, topic: str, partition: int, values: Sequence[bytes | None], future: asyncio.Future[Any], single: bool) -> None:
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes | None],
+        future: asyncio.Future[Any],
+        *,
+        single: bool,
+        key: bytes | None = None,
+        headers: Headers | None = None,
+    ) -> None:
         self.topic = topic
         self.partition = partition
         self.values = values
         self.future = future
         self.single = single
-        self.key: bytes | None = None
-        self.headers: Headers | None = None
+        self.key = key
+        self.headers = headers
         self.results: list[Appended | KafkaError | None] = [None] * len(values)
         self.left = len(values)
         self.repeated = False

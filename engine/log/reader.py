@@ -66,6 +66,13 @@ class Reader:
         self._known: set[TopicPartition] = set()
         self._consumer = Consumer({**READ_CONFIG, **config, "error_cb": note}, logger=client_logger)
 
+    def stop(self) -> None:
+        """A fetch that waits for more ends now."""
+        self.stopping = True
+
+    def note_use(self) -> None:
+        self.used_at = time.monotonic()
+
     def stands_at(self, unit: TopicPartition, offset: int) -> bool:
         """Whether a fetch at that place goes on without a new assignment."""
         return self.unit == unit and self.position == offset

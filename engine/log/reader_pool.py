@@ -63,7 +63,7 @@ class Readers:
             tidier, self._tidier = self._tidier, None
             await cancel_all(tidier)
         for reader in self._all:
-            reader.stopping = True
+            reader.stop()
         await self._background.finished()
         readers, self._all, self._idle = self._all, [], []
         await asyncio.gather(*map(self._close, readers))
@@ -120,7 +120,7 @@ class Readers:
             self._doubted_at = time.monotonic()
             raise
         finally:
-            reader.used_at = time.monotonic()
+            reader.note_use()
             self._idle.append(reader)
             self._free.release()
 

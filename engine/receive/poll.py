@@ -307,6 +307,4 @@ class Poller:
 def too_many(queue: Queue, leased: int, *, waited: bool) -> TooManyInFlight:
     """`leased` messages are in flight under a tag, and no more may be."""
     about = f"{MAX_IN_FLIGHT} messages of queue {queue.name!r} may be in flight under a tag, {leased} are"
-    error = TooManyInFlight(about, field="in_flight", limit=MAX_IN_FLIGHT, given=leased)
-    error.waited, error.fifo = waited, queue.record.fifo
-    return error
+    return TooManyInFlight(about, field="in_flight", limit=MAX_IN_FLIGHT, given=leased, waited=waited, fifo=queue.record.fifo)

@@ -68,7 +68,7 @@ class Receiver:
         await self._wake.start()
 
     async def stop(self) -> None:
-        self._returns.stopping = True
+        self._returns.stop()
         self._pump.stop()
         await self._wake.stop()
         await self._background.finished()
@@ -139,7 +139,7 @@ class Receiver:
                 raise fault
             return deliveries
         except Unavailable:
-            line.due = [0.0] * len(line.due)  # nothing was learnt
+            line.forget_all()
             raise
 
     def undelivered(self, deliveries: Sequence[Delivery]) -> None:

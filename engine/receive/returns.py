@@ -30,7 +30,7 @@ GIVE_BACK_S = 60.0
 
 
 class Returns:
-    """Gives leases back. `stopping`: what Redis can't be told now is not tried again."""
+    """Gives leases back, until it is stopped."""
 
     def __init__(self, store: Store, window: Window, ids: Ids, receivable: Signal[[str, int, int]], counters: Counters) -> None:
         self._store = store
@@ -39,6 +39,10 @@ class Returns:
         self._receivable = receivable
         self._counters = counters
         self.stopping = False
+
+    def stop(self) -> None:
+        """What Redis can't be told now is not tried again."""
+        self.stopping = True
 
     async def give_back(self, queue: Queue, tag: int, deliveries: Sequence[Delivery]) -> None:
         """Uncounts what was leased to a receiver that has gone. What an answer before carried stays

@@ -130,6 +130,10 @@ class WaitList:
         self.due[partition] = 0.0
         self.heads[partition] = 0
 
+    def forget_all(self) -> None:
+        """Nobody answered: every partition may have something."""
+        self.due = [0.0] * len(self.due)
+
     def oldest(self, order: Iterable[int], now: float) -> list[int]:
         """Those of the partitions in `order` that may have something, that with the oldest message
         first; not known ones before them.

@@ -74,7 +74,7 @@ class Maintenance:
             raise LogUnavailable(f"Kafka at {self._bootstrap} has no topic {self._catalog.topic}: it is not Leaseway's")
         await self._connection.start()
         await self._catalog.start()
-        self._store.trusted_run_id = self._catalog.redis_run_id
+        self._store.trust(self._catalog.redis_run_id)
 
     async def stop(self) -> None:
         await self._rebuilder.stop()

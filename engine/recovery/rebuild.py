@@ -143,7 +143,7 @@ class Rebuilder:
         of it lost, then it is trusted. Raises Rebuilding when another worker takes long over that.
         """
         catalog, run_id = self._catalog, self._connection.run_id
-        if self._store.trusted_run_id == run_id:
+        if self._store.is_trusted(run_id):
             return
         await catalog.sync()
         if catalog.redis_run_id != run_id:
@@ -152,7 +152,7 @@ class Rebuilder:
             except QueueInUse:
                 raise Rebuilding("another worker is about to take the state of Redis for lost") from None
         if self._connection.run_id == run_id:
-            self._store.trusted_run_id = run_id
+            self._store.trust(run_id)
 
     async def _distrust(self, run_id: str) -> None:
         catalog = self._catalog

@@ -131,9 +131,10 @@ class Verifier:
 
         loop = asyncio.get_running_loop()
         began = loop.time()
+        offsets = {partition: fold.offset for partition, fold in folded.items()}
         while True:
-            for partition, fold in folded.items():
-                fold.offset = await self._snapshots.scan(self._catalog.journal_topic, partition, fold.offset, apply)
+            for partition, offset in offsets.items():
+                offsets[partition] = await self._snapshots.scan(self._catalog.journal_topic, partition, offset, apply)
             behind = [unit for unit, cut in cuts.items() if history(unit).last_seq < cut.dump.waiting]
             if not behind or loop.time() - began > PATIENCE_S:
                 break

@@ -76,9 +76,9 @@ def run(given: argparse.Namespace, say: Say) -> int:
     refused. Raises StackError.
     """
     service = Service(given.endpoint or _endpoint(given.data), given.key)
-    given.since_ms = int(time.time() * 1000) - LOG_TIME_MARGIN_MS
+    since_ms = int(time.time() * 1000) - LOG_TIME_MARGIN_MS
     with tempfile.TemporaryDirectory(prefix="leaseway-redrive-") as folder:
-        given.out = Path(folder, "chosen")
+        given = argparse.Namespace(**{**vars(given), "since_ms": since_ms, "out": Path(folder, "chosen")})
         status = spark_jobs.run("choose", given)
         if status:
             return status

@@ -33,8 +33,7 @@ def run(job: str, given: argparse.Namespace) -> int:
     os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join([*options, "pyspark-shell"])
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = settings_of(given.data)
-    given.bootstrap = given.bootstrap or settings.kafka_bootstrap
-    given.prefix = given.prefix or settings.topic_prefix
+    bootstrap, prefix = given.bootstrap or settings.kafka_bootstrap, given.prefix or settings.topic_prefix
     from spark.__main__ import run as run_job
 
-    return run_job(job, given)
+    return run_job(job, argparse.Namespace(**{**vars(given), "bootstrap": bootstrap, "prefix": prefix}))

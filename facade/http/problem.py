@@ -118,13 +118,22 @@ class ProblemError(Exception):
     `invalid_value`.
     """
 
-    def __init__(self, code: str, detail: str = "", *, field: str | None = None, limit: Any = None, given: Any = None) -> None:
+    def __init__(
+        self,
+        code: str,
+        detail: str = "",
+        *,
+        field: str | None = None,
+        limit: Any = None,
+        given: Any = None,
+        headers: tuple[tuple[str, str], ...] = (),
+    ) -> None:
         super().__init__(detail or CODES[code].title)
         self.code = code
         self.field = field
         self.limit = limit
         self.given = given
-        self.headers: tuple[tuple[str, str], ...] = ()
+        self.headers = headers
 
 
 def shortened(given: Any) -> Any:

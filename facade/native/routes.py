@@ -68,8 +68,9 @@ def fastapi_app(
         path = request.scope["path"]
         if isinstance(error, HTTPException) and error.status_code == 405 and methods:
             about = f"{request.method} is not allowed at {path[:200]}."
-            refusal = ProblemError("method_not_allowed", about, field="method", limit=methods, given=request.method)
-            refusal.headers = (("allow", methods),)
+            refusal = ProblemError(
+                "method_not_allowed", about, field="method", limit=methods, given=request.method, headers=(("allow", methods),)
+            )
         else:
             refusal = ProblemError("path_not_found", field="path", given=path)
         return _Served(serve, NoOperation(dict(request.scope["headers"]), refusal))

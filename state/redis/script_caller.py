@@ -29,14 +29,21 @@ class ScriptCaller:
         self._connection = connection
         self._scripts = read_scripts()
         self.calls = 0
-        # The life of the Redis server whose state is the true one; scripts on another one answer
-        # StateLost. None = not asked.
-        self.trusted_run_id: str | None = None
+        self._trusted_run_id: str | None = None
+
+    def trust(self, run_id: str | None) -> None:
+        """Names the life of the Redis server whose state is the true one: scripts on another one
+        answer StateLost. None = not asked.
+        """
+        self._trusted_run_id = run_id
+
+    def is_trusted(self, run_id: str | None) -> bool:
+        return self._trusted_run_id == run_id
 
     async def _run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> list[Any]:
         script = self._scripts[name]
         self.calls += 1
-        if self._connection.run_id != self.trusted_run_id and self.trusted_run_id is not None:
+        if self._connection.run_id != self._trusted_run_id and self._trusted_run_id is not None:
             raise StateLost(f"{name}: Redis was started again")
         reply = await self._connection.call("EVALSHA", script.sha, len(keys), *keys, *arguments)
         if type(reply) is hiredis.ReplyError:

@@ -123,7 +123,7 @@ async def test_a_worker_that_comes_is_told_what_it_may_have_missed(make_engine: 
     await knows(first, alone=False)
     waiter = asyncio.create_task(receive(second, "q", wait_ms=20_000))
     await all_wait(second)
-    first.store.alone = True  # as if it had not seen the other one yet: it wakes nobody but those who wait here
+    first.store.note_alone(True)  # as if it had not seen the other one yet: it wakes nobody but those who wait here
     await send(first, "q", "missed")
     async with asyncio.timeout(3):
         assert [d.message.body for d in await waiter] == [b"missed"]

@@ -127,7 +127,7 @@ async def test_what_a_deleted_tag_held_goes_though_redis_was_started_again(own_e
     await a_service(own_engine)
     unit, store = own_engine.catalog.queues["q"].units[0], own_engine.store
     tag = own_engine.catalog.queues["q"].by_name["t"].id
-    store.trusted_run_id = "another life"
+    store.trust("another life")
     await own_engine.delete_tag(BY, "q", "t")
     assert await held(own_engine, unit, tag) == []
     assert tag not in await store.known_tags(unit)
@@ -191,7 +191,8 @@ async def test_a_worker_that_waits_for_another_to_distrust_redis_says_that_it_re
     base = own_engine.parts.base
     true = base.catalog.redis_run_id
     async with lock(base.connection, own_engine.settings.topic_prefix, "control:generation", hold_ms=30_000, wait_s=1):
-        base.store.trusted_run_id = base.catalog.redis_run_id = "of another life"
+        base.catalog.redis_run_id = "of another life"
+        base.store.trust("of another life")
         with pytest.raises(Rebuilding):
             await receive(own_engine, "q")
         # Another worker has seen to it meanwhile: then nobody need be waited for.

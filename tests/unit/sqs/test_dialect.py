@@ -198,8 +198,7 @@ async def test_a_client_that_goes_ends_its_wait(engine: RecordingEngine) -> None
 async def test_over_the_limit_in_flight_only_a_short_poll_of_a_standard_queue_is_told(
     engine: RecordingEngine, waited: bool, fifo: bool, told: bool
 ) -> None:
-    engine.error = error = TooManyInFlight("120000 may be in flight", limit=120_000, given=120_001)
-    error.waited, error.fifo = waited, fifo
+    engine.error = TooManyInFlight("120000 may be in flight", limit=120_000, given=120_001, waited=waited, fifo=fifo)
     response = await post(engine, "ReceiveMessage", b'{"QueueUrl": "q"}')
 
     if told:
