@@ -121,7 +121,6 @@ docs: $(RUN_STAMP) ## write the generated pages
 	$(BIN)/leaseway config --markdown > docs/reference/config.md
 	$(BIN)/leaseway config --example > .env.example
 	$(BIN)/python -m tests.docs
-	$(BIN)/python -m schemas.glossary > docs/reference/glossary.md
 
 compile = $(BIN)/uv pip compile $(1) --generate-hashes --universal --python-version 3.11 \
   --no-emit-index-url --no-emit-find-links --no-header --no-annotate -q -o requirements/$(2).lock

@@ -29,8 +29,7 @@ from engine.rules.limits import (
     check_new_tags,
     check_settings,
 )
-from engine.rules.new_queue import new_record
-from engine.rules.placement import check_priority_settings
+from engine.rules.new_queue import check_priority_settings, new_record
 from engine.rules.queue import Queue
 from engine.rules.rights import with_policy
 from engine.runtime.clock import now_ms

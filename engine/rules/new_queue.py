@@ -1,4 +1,4 @@
-"""The record of a new queue.
+"""The record of a new queue, and how many partitions a queue of each kind has.
 
 Neighbours: `engine.queues.queues` makes queues.
 """
@@ -9,11 +9,35 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
+from engine.errors import InvalidValue
 from engine.rules.limits import DEFAULTS
-from engine.rules.placement import least_partitions
 from engine.shapes import ANY, NewTag, QueueSettings
 from schemas.records import QueueRecord, TagRecord
-from schemas.vocabulary import DEFAULT_TAG
+from schemas.vocabulary import DEFAULT_TAG, PRIORITIES
+
+
+def check_priority_settings(settings: QueueSettings) -> None:
+    """Raises InvalidValue for a queue with priority that is FIFO too, or names another number of
+    partitions.
+    """
+    if not settings.priority:
+        return
+    if settings.fifo:
+        raise InvalidValue("a queue is FIFO or has priority, not both", field="priority", limit="a standard queue", given=True)
+    if settings.partitions not in (None, PRIORITIES):
+        raise InvalidValue(
+            f"a queue with priority has {PRIORITIES} partitions, one for each, given {settings.partitions}",
+            field="partitions",
+            limit=PRIORITIES,
+            given=settings.partitions,
+        )
+
+
+def least_partitions(settings: QueueSettings) -> int | None:
+    """Partitions of a queue whose kind decides that; None = the default of the service."""
+    if settings.priority:
+        return PRIORITIES
+    return 1 if settings.fifo and settings.dedup_scope != "group" else None
 
 
 def new_record(name: str, owner: str, settings: QueueSettings, default_partitions: int, tags: Sequence[NewTag], at_ms: int) -> QueueRecord:

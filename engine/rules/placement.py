@@ -1,4 +1,4 @@
-"""Which partition a message goes to, and how many a queue of each kind has."""
+"""Which partition a message goes to."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import zlib
 
 import msgspec
 
-from engine.errors import InvalidValue
 from engine.rules.fifo import partition_of_group
-from engine.shapes import QueueSettings
 from schemas.records import Message, QueueRecord
-from schemas.vocabulary import PRIORITIES
 
 # A standard queue's sends stay in a partition until it has got so many records: who receives then
 # finds what was sent one after the other in one place, and in order. What is sent in batches of as
@@ -48,30 +45,6 @@ def moved_partition(record: QueueRecord, message: Message, from_id: str, from_ta
     """
     fixed = fixed_partition(record, message.group, message.priority)
     return zlib.crc32(f"{from_id}/{from_tag}".encode()) % record.partitions if fixed is None else fixed
-
-
-def check_priority_settings(settings: QueueSettings) -> None:
-    """Raises InvalidValue for a queue with priority that is FIFO too, or names another number of
-    partitions.
-    """
-    if not settings.priority:
-        return
-    if settings.fifo:
-        raise InvalidValue("a queue is FIFO or has priority, not both", field="priority", limit="a standard queue", given=True)
-    if settings.partitions not in (None, PRIORITIES):
-        raise InvalidValue(
-            f"a queue with priority has {PRIORITIES} partitions, one for each, given {settings.partitions}",
-            field="partitions",
-            limit=PRIORITIES,
-            given=settings.partitions,
-        )
-
-
-def least_partitions(settings: QueueSettings) -> int | None:
-    """Partitions of a queue whose kind decides that; None = the default of the service."""
-    if settings.priority:
-        return PRIORITIES
-    return 1 if settings.fifo and settings.dedup_scope != "group" else None
 
 
 class Turn:

@@ -4,21 +4,16 @@ move, and for each priority.
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
-from engine.errors import InvalidValue
 from engine.rules.placement import (
     RUN,
     Turn,
-    check_priority_settings,
     fixed_partition,
-    least_partitions,
     moved_partition,
     priority_of,
     with_priority,
 )
-from engine.shapes import QueueSettings
 from schemas.records import Message, QueueRecord, TagRecord
 from schemas.vocabulary import PRIORITIES
 
@@ -67,14 +62,3 @@ def test_a_native_message_has_the_priority_of_its_partition() -> None:
     assert with_priority(PRIORITY, 0, message(sender="")).priority == 1
     assert with_priority(PRIORITY, 0, message(priority=5)).priority == 5
     assert with_priority(RECORD, 0, message(sender="")).priority == 8
-
-
-def test_a_queue_with_priority_is_not_fifo_and_has_a_partition_for_each() -> None:
-    assert least_partitions(QueueSettings(priority=True)) == PRIORITIES
-    assert least_partitions(QueueSettings()) is None
-    assert (least_partitions(QueueSettings(fifo=True)), least_partitions(QueueSettings(fifo=True, dedup_scope="group"))) == (1, None)
-    check_priority_settings(QueueSettings(priority=True, partitions=PRIORITIES))
-    check_priority_settings(QueueSettings(fifo=True, partitions=3))
-    for wrong in (QueueSettings(priority=True, fifo=True), QueueSettings(priority=True, partitions=4)):
-        with pytest.raises(InvalidValue):
-            check_priority_settings(wrong)

@@ -1,9 +1,7 @@
-"""The glossary as a page, made of the vocabulary: `python -m schemas.glossary` prints
-docs/reference/glossary.md.
+"""docs/reference/glossary.md, made of the vocabulary.
 
 The paragraphs of states, events and the like are the comments of vocabulary.py, so a word is
-explained where it is defined. Neighbours: `make docs` writes the page, a test compares it. It must
-not explain a word itself.
+explained where it is defined, and not here.
 """
 
 from __future__ import annotations
@@ -11,7 +9,6 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import sys
 from textwrap import fill
 
 from schemas import vocabulary
@@ -52,7 +49,3 @@ def _section(name: str, title: str) -> str:
 
 def _paragraphs(words: list[tuple[str, str]]) -> str:
     return "\n".join(fill(f"**{word}**: {text}", _COLUMNS, break_long_words=False, break_on_hyphens=False) + "\n" for word, text in words)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())

@@ -1,0 +1,72 @@
+"""What the numbers must not exceed (docs/decisions/0017-rooms-of-the-engine.md).
+
+Neighbours: `layout` and `trip` find them; `python -m benchmarks.house` prints them, and tests fail
+when one is exceeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from benchmarks.house.layout import Layout, upward, with_one_dialect
+from benchmarks.house.trip import Trip
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A number and the most that it may be; `where` it was found."""
+
+    name: str
+    number: int
+    most: int
+    where: str = ""
+
+    def holds(self) -> bool:
+        return self.number <= self.most
+
+    def told(self) -> str:
+        """One line of the report."""
+        return f"{'ok  ' if self.holds() else 'OVER'} {self.name}: {self.number} of {self.most}{f' ({self.where})' if self.where else ''}"
+
+
+ENGINE_ARROWS = 80
+FACADE_ARROWS = 15
+MODULES = 10
+FUNCTION_LINES = 44
+FILE_LINES = 400
+RECEIVE_ROOMS = 6
+RECEIVE_RETURNS = 5
+RULE_FILES = 10
+
+
+def of_layouts(layouts: Mapping[str, Layout]) -> list[Bar]:
+    """The bars of the sources; `layouts` by package."""
+    bars = []
+    if "engine" in layouts:
+        bars.append(Bar("imports between rooms of the engine", len(layouts["engine"].arrows), ENGINE_ARROWS))
+    if "facade" in layouts:
+        arrows = with_one_dialect(layouts["facade"].arrows)
+        bars.append(Bar("imports between rooms of the facade, with all dialects as one", len(arrows), FACADE_ARROWS))
+    for package in ("engine", "facade"):
+        if package in layouts:
+            against = upward(package, layouts[package].arrows)
+            bars.append(Bar(f"upward imports between rooms of {package}", len(against), 0, ", ".join(map(" to ".join, against))))
+    for package, layout in layouts.items():
+        bars += [
+            Bar(f"modules in a folder of {package}", layout.largest()[0], MODULES, layout.largest()[1]),
+            Bar(f"lines of a function of {package}", layout.longest_function[0], FUNCTION_LINES, layout.longest_function[1]),
+            Bar(f"lines of a file of {package}", layout.longest_file[0], FILE_LINES, layout.longest_file[1]),
+        ]
+    return bars
+
+
+def of_trips(trips: Mapping[str, Trip]) -> list[Bar]:
+    """The bars of the ways that verbs go."""
+    receive = trips["receive"]
+    files = {verb: sorted(trip.files) for verb, trip in trips.items()}
+    return [
+        Bar("rooms that a receive passes", len(receive.rooms()), RECEIVE_ROOMS, " ".join(receive.rooms())),
+        Bar("returns of a receive to a room that it had left", receive.returns(), RECEIVE_RETURNS, " ".join(receive.steps)),
+        *(Bar(f"files that hold a rule of {verb}", len(names), RULE_FILES, " ".join(names)) for verb, names in files.items()),
+    ]
