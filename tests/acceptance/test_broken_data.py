@@ -13,7 +13,6 @@ import signal
 import time
 from pathlib import Path
 
-from facade.stack.data.broken import kafka_gone
 from tests.acceptance.test_bad_days import make_queue, wait_for
 from tests.acceptance.test_kafka_bad_days import metric, send, take_all
 from tests.acceptance.traffic import Client
@@ -144,17 +143,3 @@ def test_a_deleted_kafka_folder_is_put_back_or_done_without(leaseway_up: StartUp
         assert take_all(client, "orders", wait_s=20) == ["new"]
     assert (up.data / "secret").read_text() == secret
     assert len(list(up.data.glob("redis.aside-*"))) == 2
-
-
-def test_what_counts_as_gone(tmp_path: Path) -> None:
-    assert kafka_gone(tmp_path) is None, "a new folder"
-    (tmp_path / "kafka.formatted").touch()
-    assert "has no meta.properties" in str(kafka_gone(tmp_path))
-    (tmp_path / "kafka").mkdir()
-    assert "has no meta.properties" in str(kafka_gone(tmp_path))
-    (tmp_path / "kafka" / "meta.properties").touch()
-    assert kafka_gone(tmp_path) is None, "formatted and never started"
-    (tmp_path / "kafka" / "lw.q.orders-0").mkdir()
-    assert "has no __cluster_metadata-0" in str(kafka_gone(tmp_path)), "Kafka would start and forget all topics"
-    (tmp_path / "kafka" / "__cluster_metadata-0").mkdir()
-    assert kafka_gone(tmp_path) is None

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ import schemas.vocabulary
 import state.packed
 import state.store
 from schemas.vocabulary import EntryStatus, EventKind, MessageState, Reason
-from state.redis.scripts import FOLDER, BadScript, Script, read_script, read_scripts
+from state.redis.scripts import FOLDER, Script, read_scripts
 
 SCRIPTS = read_scripts()
 CALLERS = [ast.parse((FOLDER.parent / name).read_text()) for name in ("store.py", "upkeep_store.py", "redis/lock.py", "allotments.py")]
@@ -162,21 +161,3 @@ def test_the_readme_names_every_key_pattern() -> None:
     assert len(spelled) == 14
     for pair in spelled:
         assert f"}}:{pair[0] or pair[1]}" in readme
-
-
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("-- other: x\nreturn {}\n", "line 1"),
-        ("-- x: y\n-- KEYS 2 meta hash\n-- OUT a\n-- STATUS OK\n-- INV a\n-- COST a\n-- VERSION 1\nreturn 1\n", "number 1"),
-        ("-- x: y\n-- KEY 1 meta hash\nreturn 1\n", "KEY"),
-        ("-- x: y\n-- OUT 1 a\n-- STATUS OK\n-- INV a\n-- COST a\nreturn 1\n", "VERSION"),
-        ("-- x: y\n-- OUT {status}\n-- STATUS OK\n-- INV a\n-- COST a\n-- VERSION 1\nreturn 1\n", "number 1"),
-        ("-- x: y\n-- OUT a\n", "no body"),
-    ],
-)
-def test_a_header_that_breaks_the_contract_is_refused(tmp_path: Path, text: str, fault: str) -> None:
-    path = tmp_path / "x.lua"
-    path.write_text(text)
-    with pytest.raises(BadScript, match=fault):
-        read_script(path)

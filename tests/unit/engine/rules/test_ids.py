@@ -1,0 +1,18 @@
+"""Message ids are made with the service's secret."""
+
+from __future__ import annotations
+
+from engine.rules.ids import Ids
+from engine.rules.queue import Queue
+from schemas.identity import MessageId
+from schemas.records import QueueRecord, TagRecord
+
+RECORD = QueueRecord("orders", "0123456789ab", "alice", 1, 2, 4, 0, 30_000, 7, 8, 9, 10, [TagRecord(0, "default", 1, 0, [0] * 4)], 1)
+
+
+def test_an_id_names_its_place_and_only_who_has_the_secret_can_make_it() -> None:
+    queue, ids = Queue(RECORD, "lw"), Ids("secret")
+    made = ids.message_id(queue, 3, 17)
+    found = MessageId.parse(made, ids.secret)
+    assert (found.incarnation, found.partition, found.offset) == ("0123456789ab", 3, 17)
+    assert made != Ids("another").message_id(queue, 3, 17)
