@@ -1,0 +1,103 @@
+"""The worker with a library in place of a part that we wrote for speed (ADRs 0012 to 0015): each
+function makes the app of such a worker, for `LW_APP`. So a part is measured in pairs:
+
+    python -m benchmarks.pairs --set LW_APP=benchmarks.alternatives:library_avro --rounds 6
+
+A ratio above 1 is what our part gains. For measurements alone: an alternative keeps none of our
+promises for days on which something is away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from io import BytesIO
+from typing import Any
+
+import hiredis
+import msgspec
+import redis.asyncio
+from fastavro import schemaless_writer
+from redis.exceptions import NoScriptError, ResponseError
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+import engine.log.delivery_events
+import engine.wiring
+import facade.stack.worker
+import schemas.wire
+from facade.app import create_app
+from facade.config import Settings
+from schemas.records import Message
+from schemas.registry import schema_id
+from state.redis.connection import Argument
+
+
+def uvicorn_http(settings: Settings) -> ASGIApp:
+    """Requests by uvicorn's own protocol on the same parser (ADR 0012)."""
+    vars(facade.stack.worker)["Protocol"] = HttpToolsProtocol
+    return create_app(settings)
+
+
+def polling_thread(settings: Settings) -> ASGIApp:
+    """Delivery reports by a thread that polls (ADR 0013), as with a client of another version."""
+    vars(engine.log.delivery_events)["KNOWN_CLIENT"] = "another"
+    return create_app(settings)
+
+
+def library_avro(settings: Settings) -> ASGIApp:
+    """Messages packed and unpacked by fastavro (ADR 0014)."""
+    wire = vars(schemas.wire)
+    wire["pack"], wire["unpack"] = _pack, lambda data, library: library(data)
+    return create_app(settings)
+
+
+_SCHEMA = vars(schemas.wire)["_PARSED"][schema_id("message")]
+
+
+def _pack(message: Message, head: bytes) -> bytes:
+    buffer = BytesIO(head)
+    buffer.seek(len(head))
+    schemaless_writer(buffer, _SCHEMA, msgspec.to_builtins(message, builtin_types=(bytes,)))
+    return buffer.getvalue()
+
+
+def redis_py(settings: Settings) -> ASGIApp:
+    """Commands by redis-py's pool of connections (ADR 0015), at its lowest level: what it does with
+    replies is left out.
+    """
+    vars(engine.wiring)["Connection"] = RedisPy
+    return create_app(settings)
+
+
+class RedisPy:
+    """As `state.redis.connection.Connection`, for a Redis that is there and stays."""
+
+    def __init__(self, url: str) -> None:
+        self._pool = redis.asyncio.ConnectionPool.from_url(url)
+        self.run_id = ""
+        self.place = url
+        self.connected = False
+
+    async def start(self) -> None:
+        info: bytes = await self._call("INFO", "server")
+        self.run_id = next(line.partition(":")[2] for line in info.decode().splitlines() if line.startswith("run_id:"))
+        self.connected = True
+
+    async def stop(self) -> None:
+        await self._pool.disconnect()
+
+    def call(self, *arguments: Argument) -> asyncio.Future[Any]:
+        """The reply, in a task: callers await it more than once, and cancel it."""
+        return asyncio.ensure_future(self._call(*arguments))
+
+    async def _call(self, *arguments: Argument) -> Any:
+        connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]
+        try:
+            await connection.send_command(*arguments)
+            return await connection.read_response()
+        except NoScriptError as error:  # redis-py takes the first word off
+            return hiredis.ReplyError(f"NOSCRIPT {error}")
+        except ResponseError as error:
+            return hiredis.ReplyError(str(error))
+        finally:
+            await self._pool.release(connection)
