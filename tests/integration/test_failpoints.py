@@ -31,7 +31,7 @@ MOVE_MS = 800
 @pytest.fixture(autouse=True)
 def disarmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing is armed before and after; a lost mover is waited for 0.8 s, not 30."""
-    for module in ("window.window", "move.mover", "receive.poll", "receive.leases", "move.redrive"):
+    for module in ("window.window", "move.mover", "receive.poll", "receive.handles.leases", "move.redrive"):
         monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", MOVE_MS)
     yield
     disarm()

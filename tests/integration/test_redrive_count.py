@@ -26,7 +26,7 @@ LETTERS = 600
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A lost mover is waited for 1 s, not 30."""
-    for module in ("window.window", "move.mover", "receive.poll", "receive.leases", "move.redrive"):
+    for module in ("window.window", "move.mover", "receive.poll", "receive.handles.leases", "move.redrive"):
         monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", 1000)
     yield
     disarm()

@@ -83,7 +83,7 @@ def short_times(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("engine.loading.owner.LEASE_MS", HOLD_MS)
     monkeypatch.setattr("engine.recovery.rebuild.REBUILD_LEASE_MS", HOLD_MS)
     monkeypatch.setattr("engine.loading.owner.RENEW_S", HOLD_MS / 3000)
-    for module in ("window.window", "move.mover", "receive.poll", "receive.leases", "move.redrive"):
+    for module in ("window.window", "move.mover", "receive.poll", "receive.handles.leases", "move.redrive"):
         monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", 800)
     yield
     disarm()

@@ -163,7 +163,7 @@ async def clients(number: int, times: int, one: Callable[[int], Any]) -> None:
 @pytest.fixture
 def long_linger(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long enough for the slowest machine; what is judged is who waits for whom."""
-    for module in ("send.sender", "receive.acks", "receive.pump"):
+    for module in ("send.sender", "receive.handles.acks", "receive.pump"):
         monkeypatch.setattr(f"engine.{module}.LINGER_S", 0.03)
 
 
@@ -225,7 +225,7 @@ async def test_nobody_who_is_alone_waits_for_company(engine: Engine, queue: str,
             lingered.append(seconds)
 
     await engine.create_queue(BY, queue, QueueSettings())
-    for module in ("send.sender", "receive.acks", "receive.pump"):
+    for module in ("send.sender", "receive.handles.acks", "receive.pump"):
         monkeypatch.setattr(f"engine.{module}.asyncio", _Asyncio(sleep))
     for many in (100, 1, 10, 1):
         await engine.send(BY, queue, [SendEntry(b"m") for _ in range(many)])
