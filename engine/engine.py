@@ -2,8 +2,7 @@
 
 `by` is who asks; each method passes the authoriser before anything else. All raise EngineError. Any
 number of tasks may call at once; several workers may serve the same Kafka and Redis. Neighbours:
-`facade` builds one per worker. Must not know HTTP or a dialect. Longer than 250 lines: a method per
-verb, no logic.
+`facade` builds one per worker. Longer than 250 lines: a method per verb, no logic.
 """
 
 from __future__ import annotations
@@ -353,7 +352,7 @@ class Engine(Callers):
 
     async def list_tasks(self, by: Principal, queue: str) -> list[TaskInfo]:
         """The tasks that empty `queue` or did in the last three days, newest first."""
-        return [task_info(task) for task in self._tasks.of(await self._queue(by, Verb.REDRIVE, queue))]
+        return [task_info(task) for task in self._tasks.of_queue(await self._queue(by, Verb.REDRIVE, queue))]
 
     async def get_task(self, by: Principal, id: str) -> TaskInfo:
         task = await self._tasks.get(id)

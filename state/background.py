@@ -40,7 +40,7 @@ class Background:
         """
         task = asyncio.get_running_loop().create_task(work, name=action)
         self._tasks.add(task)
-        task.add_done_callback(self._noted if awaited else self._told)
+        task.add_done_callback(self._note_failure if awaited else self._report_failure)
         return task
 
     def keep(self, job: Callable[[], Coroutine[Any, Any, None]], action: str) -> asyncio.Task[None]:
@@ -58,12 +58,12 @@ class Background:
         """Ends all tasks."""
         await cancel_all(*self._tasks)
 
-    def _told(self, task: asyncio.Task[Any]) -> None:
+    def _report_failure(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _tell(task.get_name(), error)
+            _report(task.get_name(), error)
 
-    def _noted(self, task: asyncio.Task[Any]) -> None:
+    def _note_failure(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.debug("action=%s outcome=failed error=%r", task.get_name(), error)
@@ -74,10 +74,10 @@ async def _again(job: Callable[[], Coroutine[Any, Any, None]], action: str) -> N
         try:
             return await job()
         except Exception as error:
-            _tell(action, error)
+            _report(action, error)
         await asyncio.sleep(AGAIN_S)
 
 
-def _tell(action: str, error: BaseException) -> None:
+def _report(action: str, error: BaseException) -> None:
     Background.failures += 1
     logger.error("action=%s outcome=failed error=%r", action, error, exc_info=error)

@@ -3,8 +3,8 @@
 Every method raises StateUnavailable (no Redis; the outcome is unknown) and, where it says so,
 StateLost or Fenced. Each call is one atomic script on one unit, or one plain command. `now_ms` 0 =
 Redis' clock (others: tests). Neighbours: `store.py` adds the verbs of consumers to it; the loader,
-the recovery and the alarms of `engine` call it. It must not know queues' names, HTTP or Kafka.
-Longer than 250 lines: a method per script, so that the contract test finds each by its name.
+the recovery and the alarms of `engine` call it. Longer than 250 lines: a method per script, so that
+the contract test finds each by its name.
 """
 
 from __future__ import annotations

@@ -26,14 +26,14 @@ MOST_S = 120.0
 TEXTS = 3
 
 
-class _Lent(msgspec.Struct):
+class _Leased(msgspec.Struct):
     handle: str
 
 
 class Leased(msgspec.Struct):
     """What is read of a receive's answer."""
 
-    messages: list[_Lent]
+    messages: list[_Leased]
 
 
 class _Done(msgspec.Struct):

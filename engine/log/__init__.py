@@ -1,8 +1,9 @@
 """Kafka, as the engine sees it: append, fetch, look after topics. The only package that imports the
 Kafka client.
 
-Neighbours: `produce` appends, `read` fetches, `admin` looks after topics, `faults` maps errors,
-`log` is all of it for the engine. Nothing here knows queues, tags or what a value means.
+Neighbours: `appender` appends, `reader_pool` fetches, `admin` looks after topics, `kafka_errors`
+maps errors, `log` is all of it for the engine. Nothing here knows queues, tags or what a value
+means.
 """
 
 from engine.log.log import Log

@@ -5,8 +5,8 @@ takes a new epoch and sends again, under that epoch, all that it has no answer f
 stores twice what it had stored already. So the client's records have no end: once a job is late its
 producer is given up with all that it has, whose outcome is unknown, and what comes then goes by a
 new one. Nothing is sent after it has failed: a record of a queue, or a snapshot, would come behind
-the newer one that replaced it. Neighbours: `log` gives work, `producer` has the client, `faults`
-maps errors. This module must not know what is appended.
+the newer one that replaced it. Neighbours: `log` gives work, `polled_producer` has the client,
+`kafka_errors` maps errors. This module must not know what is appended.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Appender:
             producer = self._replace(producer)
         self._late_at[job] = self._running().time() + self._timeout_s
         if self._timer is None:
-            self._timer = self._running().call_later(self._timeout_s, self._look)
+            self._timer = self._running().call_later(self._timeout_s, self._check_late)
         if job.single:
             refused = self._produce(producer, job)
         else:
@@ -153,7 +153,7 @@ class Appender:
         self._producer = PolledProducer(self._config, self._running(), self._resolve)
         return self._producer
 
-    def _look(self, again: bool = False) -> None:
+    def _check_late(self, again: bool = False) -> None:
         """Gives the producer up if its oldest job is late; called when that would be, and `again`
         when this process stood still meanwhile: what came for it is read first.
         """
@@ -162,12 +162,12 @@ class Appender:
         if late_at is None or self._producer is None:
             return
         if not again and now - late_at > STOOD_STILL_S:
-            self._timer = self._running().call_later(LOOK_AGAIN_S, self._look, True)
+            self._timer = self._running().call_later(LOOK_AGAIN_S, self._check_late, True)
         elif late_at <= now:
             logger.warning("no answer of Kafka in %g s: the producer is replaced", self._timeout_s)
             self._replace(self._producer)
         else:
-            self._timer = self._running().call_at(late_at, self._look)
+            self._timer = self._running().call_at(late_at, self._check_late)
 
     def _resolve(self, reports: Sequence[Report]) -> None:
         for job, index, result in reports:

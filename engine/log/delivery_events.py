@@ -4,8 +4,8 @@ it.
 librdkafka writes to a file descriptor when the queue that `poll` serves gets its first entry, if it
 is asked to (rdkafka.h, `rd_kafka_queue_io_event_enable`). The Python client has no call for that,
 so the C library is asked here, by the client's pointer to its handle: the first field of the
-object, in the version that is named below. Neighbours: `produce` reads the descriptor. This module
-must not know what is reported.
+object, in the version that is named below. Neighbours: `polled_producer` reads the descriptor. This
+module must not know what is reported.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Kafka's errors as the engine's. Every KafkaError ends here; none leaves `engine.log`.
 
-Neighbours: `produce`, `read` and `admin` ask; `engine.errors` has the tree. This module must not
+Neighbours: `appender`, `reader` and `admin` ask; `engine.errors` has the tree. This module must not
 know what was tried.
 """
 

@@ -1,9 +1,9 @@
 """One producer of Kafka's client, who polls it, and the jobs that it has.
 
-The event loop polls when there is something (`events`); a thread does so while the producer ends,
-and for a client that cannot tell: it only gathers reports and wakes the loop once per poll.
-Neighbours: `produce` makes it and gives it jobs, `faults` hears of errors. This module must not
-know what a failed job means.
+The event loop polls when there is something (`delivery_events`); a thread does so while the
+producer ends, and for a client that cannot tell: it only gathers reports and wakes the loop once
+per poll. Neighbours: `appender` makes it and gives it jobs, `kafka_errors` hears of errors. This
+module must not know what a failed job means.
 """
 
 from __future__ import annotations

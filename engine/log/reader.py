@@ -1,8 +1,8 @@
 """One consumer that reads one partition at a time and remembers its place. Blocking: called from
 one thread at a time.
 
-Neighbours: `read` owns the pool and the threads, `faults` maps errors. This module must not know
-about the event loop.
+Neighbours: `reader_pool` owns the pool and the threads, `kafka_errors` maps errors. This module
+must not know about the event loop.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Reader:
                 if at_end and (self.stopping or time.monotonic() - began >= wait_s):
                     return Chunk([], self.position, True, truncated)
                 if not at_end:
-                    self._look(unit)
+                    self._refresh_metadata(unit)
             elif error is None:
                 self._held.appendleft(event)
                 return self._gather(unit, max_records, max_bytes, truncated)
@@ -139,7 +139,7 @@ class Reader:
     def _recover(self, unit: TopicPartition, error: KafkaError) -> bool:
         """Takes the nearest place that there is. Whether records are missing before it."""
         if error.code() in UNKNOWN:
-            self._look(unit)
+            self._refresh_metadata(unit)
             self._take_place(unit, self.position)
         elif error.code() in _OUTSIDE:
             low, high = self._bounds(unit)
@@ -188,11 +188,11 @@ class Reader:
         self._held.clear()
         self.unit = None
         if unit not in self._known:
-            self._look(unit)
+            self._refresh_metadata(unit)
         self._consumer.assign([ClientPartition(unit[0], unit[1], offset)])
         self.unit, self.position = unit, offset
 
-    def _look(self, unit: TopicPartition) -> None:
+    def _refresh_metadata(self, unit: TopicPartition) -> None:
         """Refreshes what the client knows of the topic. Raises LogUnavailable if there is no such
         partition.
         """

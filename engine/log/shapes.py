@@ -1,7 +1,7 @@
 """What goes into the log and comes out of it. No client types here, so that the engine can import
 them freely.
 
-Neighbours: all of `engine.log` and its callers. This module must not know the Kafka client.
+Neighbours: all of `engine.log` and its callers.
 """
 
 from __future__ import annotations

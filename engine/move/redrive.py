@@ -4,8 +4,7 @@ rate, cancellable.
 A task is a control record; one worker at a time runs it (a lock in Redis, renewed by re-taking),
 writing its position every second. A crash repeats at most a second of work, and a dead letter that
 was moved already is settled, so nothing is moved twice; the journal says that it was this task
-(`progress.py`), so it is counted once. Neighbours: `mover.py` moves, script claim holds. Must not
-know HTTP.
+(`progress.py`), so it is counted once. Neighbours: `mover.py` moves, script claim holds.
 """
 
 from __future__ import annotations
@@ -125,7 +124,7 @@ class Tasks:
                 raise NotAllowedOnQueue(
                     f"{queue.name!r} is the dead-letter queue of no queue", field="source", limit=A_DEAD_LETTER_QUEUE, given=queue.name
                 )
-            if any(task.status == TaskStatus.RUNNING for task in self.of(queue)):
+            if any(task.status == TaskStatus.RUNNING for task in self.of_queue(queue)):
                 raise NotAllowedOnQueue(f"a task is emptying {queue.name!r} already", field="source", given=queue.name)
             return await self._begin(queue, principal, destination, filter, rate, chosen, change)
 
@@ -165,7 +164,7 @@ class Tasks:
         self._kick.set()
         return task
 
-    def of(self, queue: Queue) -> list[TaskRecord]:
+    def of_queue(self, queue: Queue) -> list[TaskRecord]:
         """The tasks of this life of a queue, newest first; those that ended over three days ago are
         forgotten.
         """

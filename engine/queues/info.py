@@ -1,6 +1,6 @@
 """What queues and tags look like to a caller: records joined with counts.
 
-Neighbours: `engine.py` returns these. Must not know HTTP.
+Neighbours: `engine.py` returns these.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@ record.
 
 Order of a creation: topic, control record, window; of a deletion: control record (deleting), topic,
 keys, tombstone. A crash in between leaves a creation that is made again, or a deletion that
-`alarms.py` has finished. Neighbours: `catalog.py` keeps the records. Must not know HTTP. Longer
-than 250 lines: all that changes a queue's record, under one lock.
+`alarms.py` has finished. Neighbours: `catalog.py` keeps the records. Longer than 250 lines: all
+that changes a queue's record, under one lock.
 """
 
 from __future__ import annotations

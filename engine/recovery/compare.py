@@ -5,7 +5,7 @@ Of an offset Redis says one of three things: open (in visible), over (taken and 
 (at or above the cursor and not in ahead). The journal says settled (below the floor or among the
 settled), touched (an open delivery), or nothing; then only the record can tell whether the tag
 wanted the message: such offsets are handed on in `untouched` and `over`. Neighbours: `verify.py`
-takes the moment, folds the journal, and looks at records. Must not know Redis or Kafka.
+takes the moment, folds the journal, and looks at records.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def compare(cut: TagDump, history: TagState, start: int, log_start: int, log_end
     _settled(cut, history, max(cut.cursor, log_start), findings)
     _over(cut, history, range(max(floor, log_start), min(cut.cursor, log_end)), findings)
     for offset in sorted(cut.deliveries.keys() - cut.open.keys() - history.deliveries.keys()):
-        findings.add(offset, f"a delivery without a message ({said(cut.deliveries[offset])})", "not delivered")
+        findings.add(offset, f"a delivery without a message ({describe(cut.deliveries[offset])})", "not delivered")
     return findings
 
 
@@ -91,15 +91,15 @@ def _open(cut: TagDump, history: TagState, findings: Findings) -> None:
             # Given back, and never delivered: Redis has nothing of it but when it is receivable.
             here = here or msgspec.structs.replace(there, time_ms=at)
         if offset < history.floor or offset in history.settled:
-            findings.add(offset, f"open ({said(here)})", "settled: it would be delivered again")
+            findings.add(offset, f"open ({describe(here)})", "settled: it would be delivered again")
         elif offset >= cut.cursor and offset not in cut.ahead:
             findings.add(offset, f"open, but not taken: the cursor is {cut.cursor}", "one message: it would be loaded again")
         elif here != there:
-            findings.add(offset, f"open ({said(here)})", f"open ({said(there)})")
+            findings.add(offset, f"open ({describe(here)})", f"open ({describe(there)})")
         elif here is None:
             findings.untouched[offset] = at
         elif here.time_ms != at:
-            findings.add(offset, f"visible at {at}", f"open ({said(there)})")
+            findings.add(offset, f"visible at {at}", f"open ({describe(there)})")
 
 
 def _settled(cut: TagDump, history: TagState, cursor: int, findings: Findings) -> None:
@@ -119,11 +119,11 @@ def _over(cut: TagDump, history: TagState, passed: range, findings: Findings) ->
     over.difference_update(cut.open, history.settled)
     for offset in sorted(history.deliveries.keys() - cut.open.keys()):
         says = NOT_OPEN if offset < cut.cursor or offset in cut.ahead else f"not taken: the cursor is {cut.cursor}"
-        findings.add(offset, says, f"open ({said(history.deliveries[offset])})")
+        findings.add(offset, says, f"open ({describe(history.deliveries[offset])})")
     findings.over = over - history.deliveries.keys()
 
 
-def said(delivery: OpenDelivery | None) -> str:
+def describe(delivery: OpenDelivery | None) -> str:
     """A delivery in words."""
     if delivery is None:
         return "never delivered"

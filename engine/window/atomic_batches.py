@@ -4,7 +4,7 @@ holding back unfinished batches.
 Rule of atomic batches (docs/decisions/0002): the records of a batch are shown only when all of them
 are there and the last was appended at most 30 s after the first. It depends on the log alone, so
 every reader (and Spark) decides alike. A chunk may begin or end inside a batch: what it lacks is
-read around it. Neighbours: `loader.py` and `verify.py` call `assemble`. Must not know Redis.
+read around it. Neighbours: `loader.py` and `verify.py` call `assemble`.
 """
 
 from __future__ import annotations

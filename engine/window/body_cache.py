@@ -3,8 +3,8 @@ go to Redis and back.
 
 Only while no other worker listens for wake-ups. The window then has such a message without its
 body, and whoever finds none, there or here, reads it from Kafka. So what is kept may be forgotten
-at any time: it is a matter of speed alone. Neighbours: `entries` keeps, `deliveries` and `mover`
-look up, `leases` settles, `loaders` counts the workers. Must not know Redis or Kafka.
+at any time: it is a matter of speed alone. Neighbours: `entry` keeps, `deliveries` and
+`mover` look up, `leases` settles, `owner` counts the workers.
 """
 
 from __future__ import annotations

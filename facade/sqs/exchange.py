@@ -119,7 +119,7 @@ class SqsExchange(Struct, gc=False):
     def run(self, action: Action, by: Principal, given: Any) -> Coroutine[Any, Any, Any]:
         """Begins the action with its input."""
         service, headers = self.service, self.headers
-        place = service.places.of(self.scope, headers)
+        place = service.places.place_of(self.scope, headers)
         trace = headers.get(b"x-amzn-trace-id", b"")
         return action.run(service.engine, Call(by, given, place, service.limits, service.cool_down_s, trace))
 

@@ -40,7 +40,7 @@ class Places:
         self._alike = not settings.sqs_namespaces and not self._trusted
         self._known: dict[tuple[bytes, str, str] | bytes, Place] = {}
 
-    def of(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Place:
+    def place_of(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Place:
         """The place of a request. Raises SqsError for one that is signed for a region that can't
         be.
         """

@@ -117,14 +117,14 @@ def _cause(row: Row) -> str:
         said += f"; counted on one dead letter in {row['one_in']}"
     cells = [text_column("Field", "field"), text_column("What", "what")]
     cells += [column("Of these dead letters", "in_cluster", share), column("Of messages that succeeded", "in_succeeded", share)]
-    apart = table([_told(mark) for mark in row["apart"] or []], cells, empty="Nothing sets them apart but their likeness.")
+    apart = table([_as_dict(mark) for mark in row["apart"] or []], cells, empty="Nothing sets them apart but their likeness.")
     example = escape(row["example"]) if row["example"] else f"The body is no text: {escape(str(row['shape']))}"
     title = f"<h3>Cause {row['cluster']}: {escape(_mark(row))}</h3>"
     address = f"<p>Example, at {escape(str(row['example_address'] or NONE))}:</p>"
     return f'<div class="cause">{title}<p>{escape(said)}</p>{apart}{address}<pre>{example}</pre></div>'
 
 
-def _told(mark: Row) -> dict[str, Any]:
+def _as_dict(mark: Row) -> dict[str, Any]:
     """A mark as people say it."""
     field = mark["field"]
     return {**mark, "field": f"attribute {field[1:]}" if field.startswith("@") else field or "(body)"}

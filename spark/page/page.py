@@ -63,18 +63,18 @@ def _span(summary: Row) -> str:
 def _glance(summary: Row) -> str:
     totals = {row["measure"]: row for row in summary["totals"]}
 
-    def of(measure: str, name: str = "messages") -> int:
+    def total(measure: str, name: str = "messages") -> int:
         return int(totals[measure][name] or 0) if measure in totals else 0
 
     again = sum(row["redeliveries"] for row in summary["redelivery"])
     leased = sum(row["deliveries"] for row in summary["redelivery"])
     tiles = (
-        (count(of("sent")), f"sent, {size(of('sent', 'bytes'))}"),
-        (count(of("leased")), "received"),
-        (count(of("acked")), "acknowledged"),
+        (count(total("sent")), f"sent, {size(total('sent', 'bytes'))}"),
+        (count(total("leased")), "received"),
+        (count(total("acked")), "acknowledged"),
         (share(again / leased if leased else 0), "of deliveries were repeats"),
-        (count(of("dead")), "dead-lettered"),
-        (count(of("moved")), "redriven"),
+        (count(total("dead")), "dead-lettered"),
+        (count(total("moved")), "redriven"),
         (count(sum(row["open"] for row in summary["open"])), "not settled at the end"),
     )
     return '<div class="tiles">' + "".join(f"<div><b>{escape(n)}</b><span>{escape(what)}</span></div>" for n, what in tiles) + "</div>"

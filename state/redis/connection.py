@@ -75,7 +75,7 @@ class _Wire(asyncio.Protocol):
         while (reply := self.reader.gets()) is not _NOTHING:
             future = self.waiting.popleft()
             if not future.done():
-                future.set_result(_told(reply) if type(reply) is hiredis.ReplyError else reply)
+                future.set_result(_unwrap_error(reply) if type(reply) is hiredis.ReplyError else reply)
 
     def connection_lost(self, error: Exception | None) -> None:
         while self.waiting:
@@ -99,7 +99,7 @@ _NOTHING = object()
 _WRAPPED = re.compile(r"-((?:OOM|READONLY|MISCONF|MASTERDOWN|CLUSTERDOWN) .*)", re.DOTALL)
 
 
-def _told(error: hiredis.ReplyError) -> hiredis.ReplyError:
+def _unwrap_error(error: hiredis.ReplyError) -> hiredis.ReplyError:
     """An error reply that begins with its own word, whether or not a script was in between."""
     text = str(error)
     found = _WRAPPED.search(text) if text.startswith("ERR ") else None

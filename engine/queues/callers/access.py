@@ -4,7 +4,7 @@ verb passes.
 open: the claimed key id is the principal and may do everything (loopback only). required: key id
 and secret must fit; an administrator may do everything, an owner everything with their queues,
 anybody may create and list queues of their own, others what a queue's grants allow: at least one
-must, and none deny. Neighbours: `engine.py` asks. Must not know HTTP.
+must, and none deny. Neighbours: `engine.py` asks.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 queue.
 
 Each method passes the authoriser before anything else. Neighbours: `engine.py` has the other verbs.
-Must not know HTTP.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A worker takes a part of a second's quota from Redis and uses it up, so a request mostly asks
 nobody. When Redis is away nothing is counted: a quota is no reason to refuse a send that Kafka
-would take. Neighbours: `engine.engine` asks before the verb. Must not know HTTP.
+would take. Neighbours: `engine.engine` asks before the verb.
 """
 
 from __future__ import annotations
