@@ -33,8 +33,8 @@ NO_RULES = {
     "engine.receive.pump": "when a receive that waits looks again, and not what it gets",
     "engine.window.window": "that a script is called again when what it lacked was rebuilt",
     "engine.loading.owner": "when something is loaded; a verb only notes that a unit is used",
-    "engine.rules.contention": "how long a call waits for company: the answer is the same",
-    "engine.rules.linger": "how long a call waits for company: the answer is the same",
+    "engine.rules.contention": "how long a call waits for others to join it: the answer is the same",
+    "engine.rules.linger": "how long a call waits for others to join it: the answer is the same",
     "engine.window.body_cache": "where a body is read from: it is the same one",
 }
 # The verb that is followed. Tasks inherit it from who starts them, so what a worker does by itself

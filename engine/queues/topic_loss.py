@@ -54,7 +54,7 @@ class TopicGuard:
         await self._background.stop()
 
     def suspect(self, queue: Queue) -> None:
-        """Something is odd with the topic of a queue: looks at it soon, at most once a second."""
+        """Something is wrong with the topic of a queue: looks at it soon, at most once a second."""
         now = asyncio.get_running_loop().time()
         if queue.name not in self._checking and now - self._asked.get(queue.name, -AGAIN_S) >= AGAIN_S:
             self._asked[queue.name] = now

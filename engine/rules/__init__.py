@@ -1,3 +1,3 @@
-"""Rules of a queue without I/O and without asyncio: limits, FIFO, placement, waiting for company.
-Any room may ask.
+"""Rules of a queue without I/O and without asyncio: limits, FIFO, placement, lingering. Any room
+may ask.
 """

@@ -53,7 +53,7 @@ class SendBatch:
         self.size += item.size
 
     def take(self, most: int) -> list[PendingSend]:
-        """The next group: whole sends, until there are `most` records or BATCH_BYTES."""
+        """The next batch: whole sends, until there are `most` records or BATCH_BYTES."""
         items: list[PendingSend] = []
         waiting, records, size = self.waiting, 0, 0
         while waiting and records < most and size < BATCH_BYTES:

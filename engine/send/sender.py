@@ -1,10 +1,10 @@
 """send: Kafka has the messages before the answer, and the window has them too when Redis is up.
 
 Concurrent sends to a queue are committed in batches: one produce to one partition, one load of the
-window. A group starts at once when fewer than two are under way, so an idle queue waits for
+window. A batch starts at once when fewer than two are under way, so an idle queue waits for
 nothing. A busy one has one under way, which lingers for those who were answered just now, and
 longer while its messages are received (`linger.py`). While other queues are in use, one that has
-more to send than a group has one small group under way, and rests for twice as long as that took: a
+more to send than a batch has one small batch under way, and rests for twice as long as that took: a
 flood takes a third of this worker's time.
 """
 
@@ -45,11 +45,11 @@ from state.background import Background
 
 BATCHES_UNDER_WAY = 2
 BATCH_RECORDS = 500
-# The same while other queues are in use: a group holds them up for as long as it is encoded, loaded
+# The same while other queues are in use: a batch holds them up for as long as it is encoded, loaded
 # and answered.
 SHARED_RECORDS = 50
 REST = 2.0
-# The rest is for what a group takes of this worker's time, which is some ms. When Kafka was away,
+# The rest is for what a batch takes of this worker's time, which is some ms. When Kafka was away,
 # it has waited and taken nothing.
 LONGEST_REST_S = 0.2
 # What may wait for its turn in one queue here; a send beyond that is refused, nothing of it is
@@ -163,7 +163,7 @@ class Sender:
         return self._activity.is_contended(batch.queue.incarnation, asyncio.get_running_loop().time())
 
     def _begin(self, batch: SendBatch) -> None:
-        """Starts the next group's task if somebody waits and one more may be under way."""
+        """Starts the next batch's task if somebody waits and one more may be under way."""
         if not batch.waiting or batch.starting or batch.under_way >= BATCHES_UNDER_WAY:
             return
         if batch.under_way and (is_busy(batch.last, batch.records) or self._is_contended(batch)):
@@ -177,7 +177,7 @@ class Sender:
         return send_linger_s(batch.took_s) if received else LINGER_S
 
     async def _commit(self, batch: SendBatch) -> None:
-        """Takes, stores and answers a group; then the next one's turn comes, at once or after a
+        """Takes, stores and answers a batch; then the next one's turn comes, at once or after a
         rest.
         """
         loop = asyncio.get_running_loop()
@@ -201,7 +201,7 @@ class Sender:
             self._begin(batch)
 
     async def _store(self, queue: Queue, partition: int, items: list[PendingSend]) -> None:
-        # Encoded with their group: what waits costs the event loop little.
+        # Encoded with their batch: what waits costs the event loop little.
         values: list[bytes] = []
         for item in items:
             values.extend(map(encode, item.messages))
