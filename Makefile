@@ -77,7 +77,7 @@ test: setup lint types ## set-up, lint, types, import contracts, all tests (25 m
 test-change: setup lint types ## what every change should pass: all but what takes long (8 minutes)
 	$(BIN)/python -m tests.tiers change
 
-faults: setup ## hurt a running service by every fault for 10 minutes and check every promise (SEEDS="1 2 3 4")
+faults: setup ## inject every fault into a running service for 10 minutes and check every promise (SEEDS="1 2 3 4")
 	@mkdir -p .cache/faults
 	@failed=0; for seed in $(SEEDS); do \
 	  echo "seed $$seed"; \
