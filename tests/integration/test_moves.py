@@ -62,7 +62,7 @@ async def test_letters_move_as_soon_as_kafka_answers_again(make_engine: MakeEngi
     # Nobody asks the source for messages, which would take them up after 30 s.
     await eventually(moved, within_s=18)
     print(f"{LETTERS} letters {time.monotonic() - back:.1f} s after Kafka answered")
-    bodies = [body.strip() for body in await drain(engine, "dlq", patience_ms=3000)]
+    bodies = [body.strip() for body in await drain(engine, "dlq", expect=LETTERS)]
     assert sorted(map(int, bodies)) == list(range(LETTERS))
     assert (await engine.get_queue(BY, "q")).tags[0].backlog == 0
     assert Background.failures == failures, "a background task lost its exception"

@@ -319,7 +319,7 @@ async def a_rebuild(other: Engine, start: Start, make_engine: MakeEngine, stack:
     assert await other_verify(other) == []
     wipe(stack, other)
     # The woken receive may have leased ten of them, for ten minutes.
-    assert len(await drain(other, "q", patience_ms=4_000)) in (5, 15), "acked messages came back"
+    assert len(await drain(other, "q", expect=5, patience_ms=1_000)) in (5, 15), "acked messages came back"
 
 
 async def a_move(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:

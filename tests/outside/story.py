@@ -15,7 +15,7 @@ from tests.outside.book import BROKEN, DONE, REFUSED, UNKNOWN, UNREACHED, Entry
 from tests.outside.carried import Carried
 from tests.outside.lanes import Lane
 
-# docs/explanation/promises.md, "What a loss of Redis weakens": an ack, lease or count is forgotten by a loss of Redis
+# docs/explanation/promises.md, "What a loss of Redis weakens": an ack, lease or count is forgotten
 # if it was answered within a second of it (five on a loaded machine), or from so long before
 # another fault (Kafka, a worker) that was healed less than eight seconds before it.
 LOSS_S, LOSS_LOADED_S, HEALED_S = 1.0, 5.0, 8.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ _NAMED = re.compile(r"`([a-z][\w./]+)`")
 _MUST_NOT = re.compile(r"[Mm]ust not know ([^.]*)")
 
 
+@cache
 def docstring(path: Path) -> str:
     """The docstring of a module in one line."""
     return " ".join((ast.get_docstring(ast.parse(path.read_text())) or "").split())
