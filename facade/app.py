@@ -18,8 +18,7 @@ from facade.config import Settings
 from facade.emq.dialect import EmqDialect
 from facade.http import health, metrics
 from facade.http.asgi import Intake
-from facade.http.front import Front, Serve
-from facade.http.hosts import Hosts
+from facade.http.front import Front, Hosts, Serve
 from facade.http.metrics import Metrics
 from facade.http.schema_registry import Registry
 from facade.native import operations as native

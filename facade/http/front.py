@@ -7,8 +7,9 @@ reads and writes. This module must not know a dialect.
 
 from __future__ import annotations
 
+import ipaddress
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from time import perf_counter
 from typing import Any
 
@@ -17,7 +18,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from engine.errors import EngineError
 from facade.dialect import Carried, Dialect, Exchange, Refusal, Response
 from facade.http.asgi import ClientGone, Intake, direct_of, reply, unless_gone
-from facade.http.hosts import Hosts
 from facade.http.metrics import Metrics
 from facade.http.problem import ProblemError, refusal
 
@@ -28,8 +28,48 @@ GONE = 499  # the status of a request whose client has gone, in the metrics
 INTERNAL = 500
 MISDIRECTED = "misdirected"  # the verb of a request to another host's name, in the metrics
 _WRONG_HOST = refusal("misdirected")
+# Answers that are remembered: clients name few hosts, and each request asks.
+REMEMBERED = 64
 # What a browser says of a page that is not another site's.
 _OWN_PAGES = (None, b"same-origin", b"none")
+
+
+class Hosts:
+    """By which names open mode may be reached: those of this machine, and `more`, with commas in
+    between, as a setting has them.
+
+    In open mode nobody is asked who they are, so the address is all that keeps strangers out. A
+    page of another site can have its own name point to 127.0.0.1 (DNS rebinding); its browser then
+    speaks to us as to that page's own server, and says so in Host.
+    """
+
+    def __init__(self, more: str) -> None:
+        self._more = frozenset(name.strip().lower() for name in more.split(",") if name.strip())
+        self._allowed: set[bytes] = set()
+
+    def allows(self, host: bytes | None) -> bool:
+        """Whether a request with this Host may be answered; None = it has none (HTTP/1.0)."""
+        if host is None or host in self._allowed:
+            return True
+        allowed = self._is_ours(_name_of(host.decode("latin-1").lower()))
+        if allowed and len(self._allowed) < REMEMBERED:
+            self._allowed.add(host)
+        return allowed
+
+    def _is_ours(self, name: str) -> bool:
+        if name == "localhost" or name.endswith(".localhost") or name in self._more:
+            return True
+        try:
+            return ipaddress.ip_address(name).is_loopback
+        except ValueError:
+            return False
+
+
+def _name_of(host: str) -> str:
+    """A Host without its port, and an address of IPv6 without its brackets."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].removesuffix(".")
 
 
 class Front:
@@ -56,15 +96,8 @@ class Front:
         """Answers one request: that of `exchange`, if the caller knows it. Raises nothing but
         cancellation, and what `send` raises.
         """
-        if exchange is None:
-            headers = dict(scope.get("headers", ()))
-            if self._hosts is not None and not self._hosts.allows(headers.get(b"host")):
-                self._metrics.observe(MISDIRECTED, _WRONG_HOST.status, 0.0)
-                await reply(send, _WRONG_HOST)
-                return
-            exchange = self._claimed(scope, headers)
-        if exchange is None:
-            await self._rest(scope, receive, send)
+        if exchange is None and (exchange := self._claimed(scope)) is None:
+            await self._unclaimed(scope, receive, send)
             return
         started = perf_counter()
         direct = direct_of(scope)
@@ -98,13 +131,24 @@ class Front:
         elif not direct.reply(response.status, response.headers, response.body, look=unsent is not None) and unsent is not None:
             unsent()
 
-    def _claimed(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Exchange | None:
+    def _claimed(self, scope: Scope) -> Exchange | None:
+        """None: no dialect has it, or it is for a name that is not ours."""
         if scope["type"] == "http":
+            headers = dict(scope["headers"])
+            if self._hosts is not None and not self._hosts.allows(headers.get(b"host")):
+                return None
             for claims in self._claims:
                 exchange = claims(scope, headers)
                 if exchange is not None:
                     return exchange
         return None
+
+    async def _unclaimed(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._hosts is not None and scope["type"] == "http" and not self._hosts.allows(dict(scope["headers"]).get(b"host")):
+            self._metrics.observe(MISDIRECTED, _WRONG_HOST.status, 0.0)
+            await reply(send, _WRONG_HOST)
+        else:
+            await self._rest(scope, receive, send)
 
     async def _poll(self, call: Coroutine[Any, Any, Any], receive: Receive) -> Any:
         self._metrics.receive_begins()
