@@ -67,7 +67,8 @@ class Polls:
             async with gate:
                 reader, writer = await asyncio.open_connection("127.0.0.1", self._up.port, limit=4096)
                 body = json.dumps({"wait_seconds": WAIT_S, "max": 1}).encode()
-                head = f"POST /v1/queues/poll-{number % self._queues}/receive HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                path = f"/v1/queues/poll-{number % self._queues}/receive"
+                head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                 writer.write(head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body)
                 await writer.drain()
                 self._streams.append((reader, writer))
