@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.queues.callers.callers import Callers
 from engine.rules.limits import check_asked, check_name
 from engine.rules.rights import any_granted
 from engine.settings import EngineSettings
@@ -33,6 +32,7 @@ from engine.shapes import (
     TaskInfo,
     task_info,
 )
+from engine.transactions.transacting import Transacting
 from engine.wiring import wire
 from schemas.filters import Filter
 from schemas.records import QueueRecord, RedrivePolicy
@@ -40,14 +40,15 @@ from schemas.vocabulary import Verb
 from state.background import Background
 
 
-class Engine(Callers):
+class Engine(Transacting):
     """One per worker process."""
 
     def __init__(self, settings: EngineSettings) -> None:
         self.settings = settings
         self.parts = parts = wire(settings)
-        asked = parts.administration
-        super().__init__(parts.base.catalog, asked.access, asked.grants, asked.quotas, asked.users)
+        asked, transacted = parts.administration, parts.transactions
+        callers = asked.access, asked.grants, asked.quotas, asked.users
+        super().__init__(parts.base.catalog, *callers, transacted.transactions, transacted.checks, transacted.webhooks)
         self.log = parts.base.log
         self.store = parts.base.store
         self._info = parts.administration.info
@@ -76,6 +77,8 @@ class Engine(Callers):
         await parts.units.owner.start()
         await parts.administration.tasks.start()
         await base.snapshots.start()
+        await parts.transactions.half_log.start()
+        await parts.transactions.keeper.start()
         await parts.administration.alarm_monitor.start()
 
     async def stop(self) -> None:
@@ -83,11 +86,15 @@ class Engine(Callers):
         parts, base = self.parts, self.parts.base
         await parts.administration.alarm_monitor.stop()
         await parts.administration.topic_guard.stop()
+        await parts.transactions.keeper.stop()
+        await parts.transactions.webhooks.stop()
+        await parts.transactions.half_log.stop()
         await base.snapshots.stop()
         await parts.administration.tasks.stop()
         await parts.messages.receiver.stop()
         await parts.messages.mover.stop()
         await parts.messages.sender.stop()
+        await parts.transactions.finisher.stop()
         await parts.units.owner.stop()
         await base.rebuilder.stop()
         await base.catalog.stop()
@@ -376,6 +383,7 @@ class Engine(Callers):
         return {
             **self.parts.base.counters.values,
             "redis_scripts_total": self.store.calls,
+            "transactions_open": self.parts.transactions.book.open_count,
             "long_polls_waiting": self._wait_lists.waiting,
             "units_owned": len(self.parts.units.owner.owned),
             "queues": len(self.catalog.queues),

@@ -2,9 +2,10 @@
 on an unmapped one.
 
 EngineError
-    NotFound: QueueNotFound, TagNotFound, MessageNotFound, TaskNotFound, KeyNotFound
+    NotFound: QueueNotFound, TagNotFound, MessageNotFound, TaskNotFound, KeyNotFound,
+              TransactionNotFound, ProducerGroupNotFound
     Conflict: QueueExists, TagExists, QueueInUse, TooManyDelayed, TooManyInFlight, MessageLeased,
-              TaskEnded
+              TaskEnded, TransactionDecided, TransactionGone, TooManyTransactions
     Refused:  InvalidValue (MessageTooLarge), InvalidHandle, NotAllowedOnQueue
     Denied:   NotAuthenticated, NotAuthorised
     Unavailable: LogUnavailable, StoreUnavailable, Rebuilding, Overloaded, QuotaExceeded
@@ -68,6 +69,18 @@ class KeyNotFound(NotFound):
     code = "key_not_found"
 
 
+class TransactionNotFound(NotFound):
+    """There is no transaction of that id, or it ended long ago."""
+
+    code = "transaction_not_found"
+
+
+class ProducerGroupNotFound(NotFound):
+    """No webhook is registered for that producer group."""
+
+    code = "producer_group_not_found"
+
+
 class Conflict(EngineError):
     """The state of things forbids it."""
 
@@ -106,6 +119,24 @@ class TaskEnded(Conflict):
     """The task has ended already."""
 
     code = "task_ended"
+
+
+class TransactionDecided(Conflict):
+    """The transaction was decided otherwise before."""
+
+    code = "transaction_decided"
+
+
+class TransactionGone(Conflict):
+    """The queue of the transaction was deleted, so its messages can't be sent."""
+
+    code = "transaction_gone"
+
+
+class TooManyTransactions(Conflict):
+    """As many transactions are open as may be: some have to be decided first."""
+
+    code = "too_many_transactions"
 
 
 class TooManyInFlight(Conflict):

@@ -125,6 +125,28 @@ class EngineSettings(Section):
         within=(0, 10_000_000_000),
     )
     send_timeout_ms: int = setting(10_000, "How long a send waits for Kafka before it fails with 503, {within} ms.", within=(1000, 60_000))
+    transaction_immunity_ms: int = setting(
+        6_000, "How long nobody is asked about a transaction whose prepare names no time, {within} ms.", within=(0, 43_200_000)
+    )
+    transaction_interval_ms: int = setting(
+        60_000, "How long after a check of a transaction the next one comes, {within} ms.", within=(1_000, 3_600_000)
+    )
+    transaction_checks: int = setting(15, "How often producers are asked about a transaction, {within}.", within=(1, 1_000))
+    transaction_exhausted: str = setting(
+        "rollback",
+        "What becomes of a transaction when the last check is not answered: rollback, commit, or keep (until it is too old).",
+        words=("rollback", "commit", "keep"),
+    )
+    transaction_age_ms: int = setting(
+        259_200_000, "A transaction that is open for so long is rolled back, {within} ms.", within=(60_000, 1_209_600_000)
+    )
+    transactions_per_queue: int = setting(20_000, "Open transactions of a queue, about, {within}.", within=(1, 1_000_000))
+    transactions_open: int = setting(50_000, "Open transactions of all queues, about, {within}.", within=(1, 1_000_000))
+    webhook_addresses: str = setting(
+        "public",
+        "Where webhooks may go: public addresses, or all (also this machine and private networks).",
+        words=("public", "all"),
+    )
     failpoints: str = setting("", "For tests only: where to fail on purpose, see engine/runtime/failpoints.py.")
 
     def __post_init__(self) -> None:

@@ -241,6 +241,49 @@ class UserUse(Struct, frozen=True):
     write_qps: int
 
 
+class TransactionInfo(Struct, frozen=True):
+    """A transaction. `status` is a TransactionStatus word, `reason` a DecisionReason word or empty.
+
+    `message_ids` are known when it is committed and carried out; `next_check_at_ms` None = nobody
+    is asked any more; `decided_by` empty = the service.
+    """
+
+    id: str
+    status: str
+    queue: str
+    producer_group: str
+    principal: str
+    messages: int
+    prepared_at_ms: int
+    checks: int
+    checks_left: int
+    next_check_at_ms: int | None
+    decided_at_ms: int | None
+    decided_by: str
+    reason: str
+    message_ids: list[str]
+
+
+class Check(Struct, frozen=True):
+    """A question to a producer: what became of this transaction? `id` names the question, and
+    `number` how often it was asked, this time included.
+    """
+
+    id: str
+    number: int
+    transaction: TransactionInfo
+    messages: list[Message]
+
+
+class Webhook(Struct, frozen=True):
+    """Where a producer group is asked."""
+
+    producer_group: str
+    owner: str
+    url: str
+    modified_at_ms: int
+
+
 class TaskInfo(Struct, frozen=True):
     """A redrive task; `status` is a TaskStatus word; `total` counts the messages it found so
     far.

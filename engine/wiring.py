@@ -51,6 +51,14 @@ from engine.runtime.failpoints import arm
 from engine.runtime.signals import Signal
 from engine.send.sender import Sender
 from engine.settings import EngineSettings
+from engine.shapes import Principal
+from engine.transactions.book import Book, Transaction
+from engine.transactions.checks import Checks
+from engine.transactions.finisher import Finisher
+from engine.transactions.half_log import HalfLog
+from engine.transactions.keeper import Keeper
+from engine.transactions.transactions import Transactions
+from engine.transactions.webhooks import Webhooks
 from engine.window.body_cache import BodyCache
 from engine.window.body_source import BodySource
 from engine.window.delays import Delays
@@ -59,6 +67,7 @@ from engine.window.topic_retention import TopicRetention
 from engine.window.window import Window
 from engine.window.write_through import WriteThrough
 from schemas.records import TagRecord
+from schemas.vocabulary import Verb
 from state.allotments import Allotments
 from state.background import Background
 from state.keys import Unit
@@ -271,6 +280,40 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
 
 
 @dataclass(frozen=True)
+class Transacted:
+    """What the verbs of transactions are made of."""
+
+    book: Book
+    half_log: HalfLog
+    finisher: Finisher
+    transactions: Transactions
+    checks: Checks
+    webhooks: Webhooks
+    keeper: Keeper
+
+
+# Of open half messages a worker keeps so many bytes in memory.
+HALF_BYTES = 32_000_000
+
+
+def _wire_transactions(settings: EngineSettings, base: Base, units: Units, access: Access) -> Transacted:
+    log, catalog, counters = base.log, base.catalog, base.counters
+    checks = Checks(settings, base.connection)
+    book = Book(HALF_BYTES, checks.offer)
+    half_log = HalfLog(settings, log, book)
+    finisher = Finisher(log, catalog, half_log, units.write_through, counters)
+    transactions = Transactions(settings, units.ids.secret, catalog, book, half_log, finisher, counters)
+
+    def may_send(principal: str, one: Transaction) -> bool:
+        queue = catalog.by_incarnation.get(one.incarnation)
+        return queue is not None and access.may(Principal(principal, access.is_admin(principal)), Verb.SEND, queue)
+
+    webhooks = Webhooks(settings, catalog, checks, transactions, transactions.shown, may_send, counters)
+    keeper = Keeper(settings, base.connection, catalog, book, half_log, transactions, finisher, checks, webhooks.ask, counters)
+    return Transacted(book, half_log, finisher, transactions, checks, webhooks, keeper)
+
+
+@dataclass(frozen=True)
 class Parts:
     """All parts of a worker's engine."""
 
@@ -278,6 +321,7 @@ class Parts:
     units: Units
     messages: Messages
     administration: Administration
+    transactions: Transacted
 
 
 def wire(settings: EngineSettings) -> Parts:
@@ -286,4 +330,5 @@ def wire(settings: EngineSettings) -> Parts:
     base = wire_base(settings)
     units = _wire_units(settings, base)
     messages = _wire_messages(settings, base, units)
-    return Parts(base, units, messages, _wire_administration(settings, base, units, messages.mover))
+    administration = _wire_administration(settings, base, units, messages.mover)
+    return Parts(base, units, messages, administration, _wire_transactions(settings, base, units, administration.access))

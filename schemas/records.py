@@ -262,6 +262,41 @@ class PositionRecord(Struct, frozen=True):
     at_ms: int
 
 
+class ProducerGroupRecord(Struct, frozen=True):
+    """The value of a control record with key `producers/<name>`: where a producer group is asked
+    about transactions.
+    """
+
+    name: str
+    owner: str
+    url: str
+    secret: str
+    modified_at_ms: int
+
+
+class TransactionRecord(Struct, frozen=True):
+    """The value of a record in `lw.half`: a step of transaction `id`. `messages` of a half are
+    encoded as they will be in the queue's topic; `partitions` and `offsets` say where they went.
+    """
+
+    id: str
+    step: str
+    at_ms: int
+    queue: str = ""
+    incarnation: str = ""
+    producer_group: str = ""
+    principal: str = ""
+    immunity_ms: int = 0
+    messages: list[bytes] = []
+    count: int = 0
+    prepared_at_ms: int = 0
+    check: int = 0
+    decided_by: str = ""
+    reason: str = ""
+    partitions: list[int] = []
+    offsets: list[int] = []
+
+
 class GenerationRecord(Struct, frozen=True):
     """The value of the control record `generation`: which state in Redis is the true one."""
 

@@ -23,6 +23,8 @@ _IDS = {
     "position.1": 8,
     "queue.2": 9,
     "user.1": 10,
+    "transaction.1": 11,
+    "producer_group.1": 12,
 }
 
 

@@ -37,6 +37,11 @@ def snapshot_topic(prefix: str) -> str:
     return f"{prefix}.snapshot"
 
 
+def half_topic(prefix: str) -> str:
+    """Topic of transactions: messages that are not committed yet, and what was decided."""
+    return f"{prefix}.half"
+
+
 def rates_topic(prefix: str) -> str:
     """Topic of the rates that `leaseway live` writes, unless it is told another."""
     return f"{prefix}.rates"

@@ -20,6 +20,7 @@ DEFAULT_TAG: Final = "default"  # The name of tag 0: every queue has it, and it 
 BATCH_SPAN_MS: Final = 30_000  # An atomic batch is torn when its last record is so much later than its first (docs/decisions/0002).
 BATCH_CLOCK_MARGIN_MS: Final = 10_000  # Clocks of reader and broker may differ so much when we judge that the rest of a batch won't come.
 LOG_TIME_MARGIN_MS: Final = 60_000  # The broker's clock may differ so much from ours and Redis' when we look for a time in the log.
+COMMIT_SPAN_MS: Final = 30_000  # A committed message counts if it was appended so soon after its attempt began (docs/decisions/0022).
 DEDUP_WINDOW_MS: Final = 300_000  # FIFO: a message repeats one with the same id that was appended at most so long before.
 REMEMBERED_MOVES: Final = 20_000  # Of a unit: the newest moves whose second copies are known.
 OUTBOX_LIMIT: Final = 20_000  # Journal entries that a unit may have which Kafka does not have: then its consumers are refused.
@@ -53,6 +54,10 @@ WORDS: Final[Mapping[str, str]] = MappingProxyType({
     "entry in the same step.",
     "drain": "To append the entries of an outbox to the journal, and to drop them from the outbox once Kafka has them.",
     "snapshot": "The journal of a unit, folded up to one entry, so that a rebuild need not read all of it.",
+    "half message": "A message that is stored and that no consumer sees, until its transaction is committed.",
+    "transaction": "One to a hundred messages for one queue that are sent together when their producer commits, or never.",
+    "producer group": "The producers that can say what became of each other's transactions.",
+    "check": "A question to a producer group about a transaction that nobody has decided: any live member may answer it.",
     "seal": "A number in Redis that says how many members a structure has. A script that finds another number knows that Redis has "
     "lost something, and takes the unit out of service before it gives a wrong answer.",
 })  # fmt: skip
@@ -123,6 +128,8 @@ class Reason(StrEnum):
     TORN_BATCH = "torn_batch"  # Part of an atomic batch that never became whole.
     DUPLICATE = "duplicate"  # Repeats a message that was sent to a FIFO queue at most five minutes before.
     DUPLICATE_MOVE = "duplicate_move"  # A second copy of the same move.
+    COMMITTED = "committed"  # Of an origin: it came here by the commit of a transaction, whose id is its original id.
+    LATE_COMMIT = "late_commit"  # A copy of a commit that came so late that another may have taken its place.
     REBUILT = "rebuilt"  # Of a floor at 0: the unit begins a new life; entries with a lower seq that come later do not count.
 
 
@@ -133,6 +140,34 @@ class TaskStatus(StrEnum):
     CANCELLED = "cancelled"
     COMPLETED = "completed"
     FAILED = "failed"
+
+
+class TransactionStep(StrEnum):
+    """What a record in the topic of half messages says."""
+
+    HALF = "half"  # Messages are stored, nobody sees them.
+    CHECK = "check"  # The producers may be asked once more.
+    ATTEMPT = "attempt"  # Somebody begins to write committed messages to their queue, after another may have tried.
+    COMMIT = "commit"  # It is decided: they are sent. Of several decisions the first in the log counts.
+    ROLLBACK = "rollback"  # It is decided: they are dropped.
+    DONE = "done"  # What was decided is carried out; nothing more happens.
+
+
+class TransactionStatus(StrEnum):
+    """Where a transaction stands."""
+
+    OPEN = "open"  # Prepared, not decided.
+    COMMITTED = "committed"  # Its messages are sent, or will be.
+    ROLLED_BACK = "rolled_back"  # Its messages are never sent.
+
+
+class DecisionReason(StrEnum):
+    """Why a transaction was decided as it was."""
+
+    ANSWERED = "answered"  # A producer said so, by itself or when it was asked.
+    CHECKS_EXHAUSTED = "checks_exhausted"  # Nobody knew, as often as producers are asked.
+    TOO_OLD = "too_old"  # It was open for longer than a transaction may be.
+    QUEUE_GONE = "queue_gone"  # Its queue was deleted.
 
 
 class Verb(StrEnum):
@@ -164,6 +199,7 @@ class Verb(StrEnum):
     GRANT = "grant"
     MANAGE_KEYS = "manage_keys"
     MANAGE_USERS = "manage_users"
+    SET_PRODUCER_GROUP = "set_producer_group"
 
 
 class Level(StrEnum):

@@ -26,9 +26,11 @@ from schemas.records import (
     Message,
     Origin,
     PositionRecord,
+    ProducerGroupRecord,
     QueueRecord,
     SnapshotRecord,
     TaskRecord,
+    TransactionRecord,
     UserRecord,
 )
 from schemas.registry import schema_id, schema_ids, schema_name, schema_text
@@ -36,7 +38,17 @@ from schemas.unpack import unpack
 from schemas.vocabulary import HEADER_NAME_CHARS
 
 AnyRecord: TypeAlias = (
-    Message | JournalRecord | QueueRecord | KeyRecord | TaskRecord | GenerationRecord | SnapshotRecord | PositionRecord | UserRecord
+    Message
+    | JournalRecord
+    | QueueRecord
+    | KeyRecord
+    | TaskRecord
+    | GenerationRecord
+    | SnapshotRecord
+    | PositionRecord
+    | UserRecord
+    | TransactionRecord
+    | ProducerGroupRecord
 )
 
 _HEAD_BYTES = 5
@@ -50,6 +62,8 @@ _TYPES: dict[str, type[AnyRecord]] = {
     "snapshot": SnapshotRecord,
     "position": PositionRecord,
     "user": UserRecord,
+    "transaction": TransactionRecord,
+    "producer_group": ProducerGroupRecord,
 }
 
 

@@ -24,7 +24,7 @@ from engine.rules.queue import Queue
 from engine.runtime.failpoints import reached
 from engine.runtime.signals import Signal
 from engine.settings import EngineSettings
-from schemas.records import GenerationRecord, KeyRecord, QueueRecord, TaskRecord, UserRecord
+from schemas.records import GenerationRecord, KeyRecord, ProducerGroupRecord, QueueRecord, TaskRecord, UserRecord
 from schemas.topics import QUEUE_KEY, control_topic, journal_topic, snapshot_topic
 from schemas.wire import UndecodableRecord, decode, encode
 from state.background import Background
@@ -57,7 +57,7 @@ SEEN = "lw-seen"
 
 _T = TypeVar("_T")
 
-ControlRecord = QueueRecord | KeyRecord | TaskRecord | UserRecord | GenerationRecord
+ControlRecord = QueueRecord | KeyRecord | TaskRecord | UserRecord | ProducerGroupRecord | GenerationRecord
 
 
 class Change:
@@ -111,6 +111,7 @@ class Catalog:
         self.keys: dict[str, KeyRecord] = {}
         self.tasks: dict[str, TaskRecord] = {}
         self.users: dict[str, UserRecord] = {}
+        self.producer_groups: dict[str, ProducerGroupRecord] = {}
         self.sources: dict[str, set[str]] = {}
         self.unfinished: dict[str, QueueRecord] = {}
         self.deleted: dict[str, int] = {}  # when (epoch ms), oldest first; at least those of the last minute
@@ -241,6 +242,8 @@ class Catalog:
             _put(self.tasks, name, value)
         elif kind == "user" and (value is None or isinstance(value, UserRecord)):
             _put(self.users, name, value)
+        elif kind == "producers" and (value is None or isinstance(value, ProducerGroupRecord)):
+            _put(self.producer_groups, name, value)
         elif kind == "generation" and isinstance(value, GenerationRecord):
             self.generation, self.redis_run_id = value.generation, value.redis_run_id
 

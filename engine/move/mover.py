@@ -33,7 +33,7 @@ from engine.window.entry import load_entry
 from engine.window.window import MOVER_LEASE_MS, Window
 from engine.window.write_through import WriteThrough
 from schemas.records import Attribute, Message, Origin, TagRecord
-from schemas.vocabulary import LOG_TIME_MARGIN_MS, NATIVE_SENDER
+from schemas.vocabulary import LOG_TIME_MARGIN_MS, NATIVE_SENDER, Reason
 from schemas.wire import UndecodableRecord, decode_message, encode
 from state.background import Background
 from state.replies import Dying
@@ -268,7 +268,7 @@ async def _in_turn(moves: Sequence[Coroutine[Any, Any, bool]]) -> list[BaseExcep
 
 def _moved(queue: Queue, tag: TagRecord, held: Held, from_id: str, kind: str) -> Message:
     """The copy for the target: body and attributes as they were, and where it came from."""
-    before = held.message.origin
+    before = None if (came := held.message.origin) is not None and came.reason == Reason.COMMITTED else came
     origin = Origin(
         from_id=from_id,
         from_tag=tag.name,

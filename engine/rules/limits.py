@@ -40,6 +40,7 @@ MAX_LEVELS = 100
 MAX_QPS = 100_000
 MAX_QUEUES = 1_000_000
 MAX_CONTACT = 200
+MAX_URL = 500
 MAX_SOURCES = 10
 RESERVED_ATTRIBUTE = SOURCE_QUEUE_ATTRIBUTE
 A_DEAD_LETTER_QUEUE = "a dead-letter queue"  # what the source of a task must be
@@ -61,6 +62,7 @@ ASKED: dict[str, tuple[int, int]] = {
     "delay_ms": (0, MAX_DELAY_MS),
     "lease_ms": (0, MAX_LEASE_MS),
     "wait_ms": (0, MAX_WAIT_MS),
+    "check_immunity_ms": (0, MAX_LEASE_MS),
     "max": (1, MAX_BATCH),
     "max_receive_count": (1, MAX_RECEIVE_COUNT),
     "rate": (0, 100_000),

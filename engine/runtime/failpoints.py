@@ -45,6 +45,16 @@ POINTS: Final[dict[str, str]] = {
     "send.before_load": "as before, and the window is about to get them",
     "send.before_answer": "the window has had its chance, nobody has an answer",
     "change.before_write": "a change is decided on, its control record is not written",
+    "transaction.before_prepare": "a half message is about to be stored",
+    "transaction.prepared": "a half message is stored, nobody has an answer",
+    "transaction.before_decide": "a commit or rollback is decided on, its record is not written",
+    "transaction.decided": "the record of a decision is written, nothing else is done",
+    "transaction.before_copy": "a commit counts, its messages are about to be written to their queue",
+    "transaction.copied": "the queue's topic has the messages of a commit, its window does not",
+    "transaction.loaded": "the window has them, the transaction is not done",
+    "transaction.before_done": "all is carried out, the record that says so is not written",
+    "transaction.done": "the transaction is done, its half is still there",
+    "transaction.before_check": "a check is due, its record is not written",
     "create.topic_made": "the topic of a new queue is there, its record is not",
     "create.record_written": "the record of a new queue is there, its window is not",
     "delete.record_written": "the record says that the queue is being deleted",
@@ -58,6 +68,8 @@ BEFORE_APPEND: Final = frozenset(
         "change.before_write", "create.topic_made", "delete.record_written", "delete.topic_deleted",
         "snapshot.before_append", "snapshot.before_position", "drain.before_append", "rebuild.before_append",
         "move.held", "redrive.claimed",
+        "transaction.before_prepare", "transaction.before_decide", "transaction.before_copy", "transaction.before_done",
+        "transaction.before_check",
     }
 )  # fmt: skip
 

@@ -107,7 +107,7 @@ class Sender:
         entries = check_entries(record, entries)
         if record.priority and len({entry.priority or DEFAULT_PRIORITY for entry in entries}) > 1:
             return await self._send_by_priority(queue, sender, entries)
-        messages = _messages(entries, sender, record.delay_ms)
+        messages = messages_of(entries, sender, record.delay_ms)
         digests = [hashlib.md5(entry.body, usedforsecurity=False).hexdigest() for entry in entries]
         if (longest := max([message.delay_ms for message in messages])) > LEAST_DELAY_MS:
             await self._topic_retention.keep(queue, longest)
@@ -240,7 +240,7 @@ class Sender:
             item.done.set_exception(outcome)
 
 
-def _messages(entries: Sequence[SendEntry], sender: str, delay_ms: int) -> list[Message]:
+def messages_of(entries: Sequence[SendEntry], sender: str, delay_ms: int) -> list[Message]:
     """The entries of one send as they are kept; `delay_ms` is that of the queue."""
     size = len(entries)
     batch_id = secrets.token_hex(8) if size > 1 else ""

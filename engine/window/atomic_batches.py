@@ -19,6 +19,7 @@ from engine.log import Chunk, Record
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from engine.runtime.counters import Counters
+from engine.window.commits import is_late
 from engine.window.entry import load_entry
 from schemas.records import BatchMark, Message
 from schemas.vocabulary import BATCH_CLOCK_MARGIN_MS, BATCH_SPAN_MS, Reason
@@ -201,6 +202,8 @@ def _entry(queue: Queue, record: Record, message: Message | None, *, torn: bool)
     if message is None or torn:
         reason = Reason.UNDECODABLE if message is None else Reason.TORN_BATCH
         return LoadEntry(record.offset, b"", "0" * len(queue.tags), "", reason)
+    if is_late(message, record.timestamp_ms):
+        return LoadEntry(record.offset, b"", "0" * len(queue.tags), "", Reason.LATE_COMMIT)
     # A native record keeps its headers only in our own form.
     value = encode(message) if not message.sender else record.value or b""
     return load_entry(queue, record.offset, record.timestamp_ms, message, value)

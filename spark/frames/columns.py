@@ -53,7 +53,9 @@ MESSAGES = row(
     offset=LONG,
     sent_at=TIME,  # Log-append time.
     due_at=TIME,  # sent_at + delay: first receivable.
-    status=TEXT,  # shown | undecided | torn (atomic batch not whole yet / never) | undecodable. Only `shown` is ever received.
+    # shown | undecided | torn (atomic batch not whole yet / never) | undecodable | repeated (second
+    # copy of a commit). Only `shown` is ever received.
+    status=TEXT,
     native=FLAG,  # A Kafka-native producer wrote it: value = body, headers = attributes.
     schema_id=INT,  # Id in a Confluent head, whoever registered it (null = no such head). Native and not null = foreign or newer.
     body=BYTES,

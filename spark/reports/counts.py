@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from schemas.vocabulary import NOTES, UNDOES
 from spark.frames.columns import COUNTS
+from spark.rules.commits import is_commit
 from spark.rules.transitions import given_back
 
 KEY = ("minute", "queue", "tag", "principal", "measure")
@@ -24,7 +25,7 @@ def sends(messages: DataFrame) -> DataFrame:
     One request per record, and one per atomic batch. The minute is that of the append.
     """
     shown = messages.where(F.col("status") == "shown")
-    moved = F.col("origin").isNotNull()
+    moved = F.col("origin").isNotNull() & ~is_commit()
     leads = F.coalesce(F.col("batch.index") == 0, F.lit(True))
     rows = shown.select(
         F.date_trunc("minute", "sent_at").alias("minute"),

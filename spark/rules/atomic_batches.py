@@ -10,16 +10,18 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from schemas.vocabulary import BATCH_CLOCK_MARGIN_MS, BATCH_SPAN_MS
+from spark.rules.commits import first_copies
 
 _UNIT = ("queue", "partition")
 
 
 def judged(messages: DataFrame, as_of: Column) -> DataFrame:
     """The same rows; `status` of `shown` records of a batch becomes `undecided` or `torn` when the
-    batch is not whole.
+    batch is not whole, and that of second copies of a commit `repeated`.
 
-    Reads queue, partition, sent_at, status, batch. `as_of` is the time of the look: a batch that
-    lacks records is undecided until its 30 s are over. Records sent singly are not shuffled.
+    Reads queue, partition, offset, sent_at, status, batch, origin. `as_of` is the time of the look:
+    a batch that lacks records is undecided until its 30 s are over. Records sent singly are not
+    shuffled.
     """
     marked = (F.col("batch").isNotNull()) & (F.col("status") == "shown")
     batch = Window.partitionBy(*_UNIT, "batch.id")
@@ -32,7 +34,7 @@ def judged(messages: DataFrame, as_of: Column) -> DataFrame:
         as_of,
     )
     single, batched = messages.where(~marked), messages.where(marked)
-    return single.unionByName(batched.withColumn("status", verdict))
+    return first_copies(single.unionByName(batched.withColumn("status", verdict)))
 
 
 def judged_stream(messages: DataFrame, lateness: str) -> DataFrame:

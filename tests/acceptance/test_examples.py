@@ -121,6 +121,20 @@ def test_the_worker_says_in_one_line_why_it_was_refused(up: Up) -> None:
     assert "queue_not_found" in found.stderr and len(found.stderr.splitlines()) == 1
 
 
+def test_a_transfer_and_its_message_are_both_there_or_neither_though_its_producer_dies(up: Up, client: Client, tmp_path: Path) -> None:
+    done(client, "POST", "/v1/queues", {"name": "transfers"})
+    common = ("--endpoint", up.endpoint, "--database", str(tmp_path / "bank.db"), "--immunity", "0")
+
+    made = run("transfer.py", "pay", *common, "--amount", "40")
+    refused = run("transfer.py", "pay", *common, "--amount", "400")
+    died = [run("transfer.py", "pay", *common, "--amount", amount, "--die").returncode for amount in ("7", "700")]
+    checked = run("transfer.py", "check", *common, "--wait", "6")
+
+    assert (made.stdout.split()[-1], refused.stdout.split()[-1], died) == ("committed", "rolled_back", [-9, -9]), made.stderr
+    assert sorted(line.split()[-1] for line in checked.stdout.splitlines()) == ["committed", "rolled_back"], checked.stderr
+    assert sorted(json.loads(body)["amount"] for body in bodies(client, "transfers")) == [7, 40]
+
+
 def test_a_stock_avro_consumer_reads_what_http_clients_and_plain_producers_sent(up: Up, client: Client) -> None:
     done(client, "POST", "/v1/queues", {"name": "both"})
     sent = [f"order {n}" for n in range(20)]

@@ -177,12 +177,35 @@ def kill_at_changes(service: Service) -> None:
         service.kill(point, "DELETE", f"/v1/queues/{slug(point)}", None)
 
 
+def kill_at_transactions(service: Service) -> None:
+    """A transaction of its own for each point, prepared and committed; its client repeats what had
+    no answer.
+    """
+    for point in points_of("transaction"):
+        name = slug(point)
+        service.create(name)
+        body: dict[str, Any] = {"producer_group": name, "messages": [{"body": "0"}, {"body": "1"}]}
+        prepare = ("POST", f"/v1/queues/{name}/transactions", body)
+        if point.endswith(("prepare", "prepared")):
+            service.kill(point, *prepare)
+        elif point.endswith("check"):
+            service.arm(point)
+            body["check_immunity_seconds"] = 0
+        half = service.insist(*prepare, ok=(201,))["id"]
+        if point.endswith("check"):
+            service.wait_fired(point)
+        elif not point.endswith(("prepare", "prepared")):
+            service.kill(point, "POST", f"/v1/transactions/{half}/commit", {})
+        assert len(service.insist("POST", f"/v1/transactions/{half}/commit", {})["message_ids"]) == 2
+
+
 def test_a_worker_killed_at_any_point_leaves_nothing_lost_and_nothing_twice(service: Service) -> None:
     began = time.monotonic()
     kill_at_moves(service)
     tasks = kill_at_redrives(service)
     kill_at_changes(service)
     kill_at_sends(service)
+    kill_at_transactions(service)
     kill_at_drains(service)
     for task in tasks.values():
         # What a task settled within 150 ms before Redis is emptied may be forgotten: it must be
@@ -197,6 +220,8 @@ def test_a_worker_killed_at_any_point_leaves_nothing_lost_and_nothing_twice(serv
             service.create(slug(point))
             service.send(slug(point), ["new"])
             assert service.take_all(slug(point)) == {"new": 1}, point
+    for point in points_of("transaction"):
+        assert service.take_all(slug(point)) == {"0": 1, "1": 1}, point
     sent = service.take_all("sent", 2)
     assert {f"{point} again" for point in points_of("send")} <= sent.keys() and max(sent.values()) == 1
     dead_letters: Counter[str] = Counter()

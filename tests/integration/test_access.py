@@ -46,6 +46,8 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
     (sent,) = await send(guarded, "hers", "m")
     (got,) = await receive(guarded, "hers")
     task = await guarded.redrive(ALICE, "hers", None, None, 1)
+    half = await guarded.prepare(ALICE, "hers", "group", [SendEntry(b"half")], 0)
+    await guarded.set_webhook(ALICE, "group", "https://example.com/", None)
     arguments: dict[str, tuple[Any, ...]] = {
         "create_queue": ("hers", QueueSettings()),
         "get_queue": ("hers",),
@@ -79,12 +81,22 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "grant": ("hers", "bob", "receive"),
         "set_contacts": ("alice", "Alice", "", ""),
         "set_user_quota": ("alice", 1, 1, 1),
+        "prepare": ("hers", "group", [SendEntry(b"x")]),
+        "commit": (half.id,),
+        "rollback": (half.id,),
+        "unknown": (half.id,),
+        "get_transaction": (half.id,),
+        "list_transactions": ("hers", None, 10),
+        "set_webhook": ("group", "https://example.com/", None),
+        "get_webhook": ("group",),
+        "delete_webhook": ("group",),
     }
     verbs = {n for n, f in inspect.getmembers(Engine, inspect.iscoroutinefunction) if "by" in inspect.signature(f).parameters}
-    assert {v for v in verbs if not v.startswith("_")} == {*arguments, "list_queues", "list_shared"}, "a verb is not tried here"
+    assert {v for v in verbs if not v.startswith("_")} == {*arguments, "list_queues", "list_shared", "check"}, "a verb is not tried here"
     for verb, given in arguments.items():
         with pytest.raises(NotAuthorised):
             await getattr(guarded, verb)(BOB, *given)
+    assert await guarded.check(BOB, "group", 10, 3_000) == []
     assert await guarded.list_queues(BOB, "", 10, None) == ([], None)
     assert await guarded.list_shared(BOB, "", 10, None) == ([], None)
     assert [r.status for r in await guarded.ack(ALICE, "hers", [got.handle])] == ["ok"]

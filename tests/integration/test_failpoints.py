@@ -23,6 +23,7 @@ from schemas.records import RedrivePolicy
 from schemas.vocabulary import TaskStatus
 from tests.integration.drive import BY, ack, drain, eventually, receive, send
 from tests.integration.test_rebuild import drained, wipe
+from tests.integration.test_transactions import GROUP, prepare
 from tests.services import Services
 
 MOVE_MS = 800
@@ -33,6 +34,7 @@ def disarmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing is armed before and after; a lost mover is waited for 0.8 s, not 30."""
     for module in ("window.window", "move.mover", "receive.poll", "receive.handles.leases", "move.redrive"):
         monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", MOVE_MS)
+    monkeypatch.setattr("engine.transactions.keeper.TAKE_UP_MS", MOVE_MS)
     yield
     disarm()
 
@@ -179,6 +181,32 @@ async def a_snapshot(engine: Engine, stack: Services, point: str) -> None:
     assert sorted(await drain(engine, "q", expect=4)) == list("6789")
 
 
+async def a_transaction(engine: Engine, stack: Services, point: str) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=2))
+    if point in ("transaction.before_prepare", "transaction.prepared"):
+        arm(f"{point}=raise*1")
+        with pytest.raises(FailpointReached):
+            await prepare(engine, "q", "nobody knows its id")
+    half = await prepare(engine, "q", "m", "n", immunity_ms=0)
+    if point == "transaction.before_check":
+        arm(f"{point}=raise*1")
+        assert [check.transaction.id for check in await engine.check(BY, GROUP, 10, 10_000)] == [half.id]
+    elif point not in failpoints._armed:
+        arm(f"{point}=raise*1")
+        with pytest.raises(FailpointReached):
+            await engine.commit(BY, half.id)
+    if point in ("transaction.before_prepare", "transaction.prepared", "transaction.before_decide", "transaction.before_check"):
+        await engine.commit(BY, half.id)  # as a client that had no answer; else nobody asks again
+
+    async def carried_out() -> bool:
+        return len((await engine.get_transaction(BY, half.id)).message_ids) == 2
+
+    await eventually(carried_out)
+    assert await drain(engine, "q", expect=2, patience_ms=1_000) == ["m", "n"]
+    assert len((await engine.commit(BY, half.id)).message_ids) == 2
+    assert await drain(engine, "q", patience_ms=300) == []
+
+
 SCENARIOS: dict[str, Callable[[Engine, Services, str], Awaitable[None]]] = {
     "move": a_move,
     "redrive": a_redrive,
@@ -189,6 +217,7 @@ SCENARIOS: dict[str, Callable[[Engine, Services, str], Awaitable[None]]] = {
     "snapshot": a_snapshot,
     "create": a_creation,
     "delete": a_deletion,
+    "transaction": a_transaction,
 }
 
 

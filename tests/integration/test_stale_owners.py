@@ -22,12 +22,13 @@ import pytest
 import engine
 from engine.catalog.catalog import Change
 from engine.engine import Engine
-from engine.errors import QueueInUse, Rebuilding, Unavailable
+from engine.errors import QueueInUse, Rebuilding, TransactionDecided, TransactionNotFound, Unavailable
 from engine.journal.fold import UnitState
 from engine.recovery.verify import Verifier
 from engine.runtime.failpoints import BEFORE_APPEND, arm, disarm
 from engine.settings import Settings
 from engine.shapes import QueueSettings, SendEntry
+from engine.transactions.keeper import _keys
 from schemas.records import JournalRecord, RedrivePolicy
 from schemas.vocabulary import TaskStatus
 from schemas.wire import decode
@@ -35,6 +36,7 @@ from state.redis.lock import Hold
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, eventually, receive, send
 from tests.integration.test_rebuild import drained, wipe
+from tests.integration.test_transactions import GROUP, prepare
 from tests.services import Services
 
 T = TypeVar("T")
@@ -80,6 +82,8 @@ def short_times(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for module in ("catalog.catalog", "journal.snapshots"):
         monkeypatch.setattr(f"engine.{module}.HOLD_MS", HOLD_MS)
     monkeypatch.setattr("engine.move.redrive.LOCK_MS", HOLD_MS)
+    monkeypatch.setattr("engine.transactions.keeper.HOLD_MS", HOLD_MS)
+    monkeypatch.setattr("engine.transactions.keeper.TAKE_UP_MS", 800)
     monkeypatch.setattr("engine.loading.owner.LEASE_MS", HOLD_MS)
     monkeypatch.setattr("engine.recovery.rebuild.REBUILD_LEASE_MS", HOLD_MS)
     monkeypatch.setattr("engine.loading.owner.RENEW_S", HOLD_MS / 3000)
@@ -367,6 +371,96 @@ async def a_redrive(other: Engine, start: Start, make_engine: MakeEngine, stack:
     assert await drain(other, "dlq", patience_ms=500) == []
 
 
+async def a_half(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
+    await other.create_queue(BY, "q", QueueSettings())
+    one = await start(other)
+    await one.run(one.engine.catalog.sync())
+    task = await one.stopped_at("transaction.before_prepare", prepare(one.engine, "q", "late"))
+    mine = await prepare(other, "q", "mine")
+    await other.commit(BY, mine.id)
+    one.wake()
+    assert await outcome(task) is None
+    late = await other.get_transaction(BY, task.result().id)
+    assert late.status == "open"
+    assert await drain(other, "q", expect=1, patience_ms=1_000) == ["mine"]
+
+
+async def a_decision(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
+    await other.create_queue(BY, "q", QueueSettings())
+    half = await prepare(other, "q", "m")
+    one = await start(other)
+    task = await one.stopped_at("transaction.before_decide", one.engine.commit(BY, half.id))
+    await other.rollback(BY, half.id)
+    one.wake()
+    assert isinstance(await outcome(task), TransactionDecided)
+    for each in (other, await make_engine()):
+        assert (await each.get_transaction(BY, half.id)).status == "rolled_back"
+    assert await drain(other, "q", patience_ms=1_000) == []
+
+
+async def a_decision_about_one_that_was_forgotten(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
+    await other.create_queue(BY, "q", QueueSettings())
+    half = await prepare(other, "q", "m")
+    one = await start(other)
+    task = await one.stopped_at("transaction.before_decide", one.engine.commit(BY, half.id))
+    await other.rollback(BY, half.id)
+    transactions = other.parts.transactions
+    await transactions.half_log.drop(half.id, _keys(transactions.book.of[half.id]))
+    one.wake()
+    assert isinstance(await outcome(task), TransactionNotFound)
+    for each in (other, await make_engine()):
+        await each.parts.transactions.half_log.sync_all()
+        with pytest.raises(TransactionNotFound):
+            await each.get_transaction(BY, half.id)
+    assert await drain(other, "q", patience_ms=1_000) == []
+
+
+async def a_copy(other: Engine, start: Start, make_engine: MakeEngine, stack: Services, point: str = "transaction.before_copy") -> None:
+    await other.create_queue(BY, "q", QueueSettings(partitions=1))
+    half = await prepare(other, "q", "m", "n")
+    one = await start(other)
+    await one.run(one.engine.catalog.sync())
+    task = await one.stopped_at(point, one.engine.commit(BY, half.id))
+
+    async def taken_up() -> bool:
+        return len((await other.get_transaction(BY, half.id)).message_ids) == 2
+
+    await eventually(taken_up, 20)
+    assert await drain(other, "q", expect=2, patience_ms=500) == ["m", "n"]
+    one.wake()
+    await outcome(task)
+    await asyncio.sleep(1)
+    assert await drain(other, "q", patience_ms=1_000) == []
+    assert await other_verify(other) == []
+    wipe(stack, other)
+    assert await drain(other, "q", patience_ms=2_000) == []
+    assert (await other.commit(BY, half.id)).message_ids == (await (await make_engine()).commit(BY, half.id)).message_ids
+
+
+async def an_end(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
+    await a_copy(other, start, make_engine, stack, "transaction.before_done")
+
+
+async def a_check(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
+    await other.create_queue(BY, "q", QueueSettings())
+    await other.parts.transactions.keeper.stop()
+    one = await start(other)
+    half = await prepare(other, "q", "m", immunity_ms=1_500)
+
+    async def kept() -> bool:
+        return len(one.engine.parts.transactions.keeper._held) == other.catalog.journal_partitions
+
+    await eventually(kept)
+    task = await one.stopped_at("transaction.before_check", asyncio.sleep(0))
+    await other.parts.transactions.keeper.start()
+    (check,) = await other.check(BY, GROUP, 10, 20_000)
+    one.wake()
+    await outcome(task)
+    await asyncio.sleep(2)
+    assert (check.number, (await other.get_transaction(BY, half.id)).checks) == (1, 1)
+    assert await other.check(BY, GROUP, 10, 0) == [], "the same check was given twice"
+
+
 SCENARIOS: dict[str, list[Callable[..., Awaitable[None]]]] = {
     "change.before_write": [a_setting],
     "create.topic_made": [a_creation],
@@ -378,10 +472,15 @@ SCENARIOS: dict[str, list[Callable[..., Awaitable[None]]]] = {
     "rebuild.before_append": [a_rebuild],
     "move.held": [a_move],
     "redrive.claimed": [a_redrive],
+    "transaction.before_prepare": [a_half],
+    "transaction.before_decide": [a_decision, a_decision_about_one_that_was_forgotten],
+    "transaction.before_copy": [a_copy],
+    "transaction.before_done": [an_end],
+    "transaction.before_check": [a_check],
 }
 # What a worker's clock may refuse, a reader must refuse as well: but for the deletion of a topic,
 # which nobody reads.
-BY_READERS = ("change.", "create.", "delete.topic_deleted", "snapshot.")
+BY_READERS = ("change.", "create.", "delete.topic_deleted", "snapshot.", "transaction.")
 CASES = [
     pytest.param(scenario, asks, id=f"{scenario.__name__}{'' if asks else ', by readers only'}")
     for point, scenarios in SCENARIOS.items()
@@ -408,6 +507,9 @@ def test_each_place_that_appends_or_deletes_a_topic_is_known_here() -> None:
                 found.add(f"{path.stem}.{function.name}")
     assert found == {
         "catalog.append",
+        "finisher._append",
+        "half_log.append",
+        "half_log.drop",  # tombstones of transactions that are over, whose ids never come again
         "mover._move",
         "outbox.append",
         "topics._adopt",  # deletes an empty topic; under `Change.check`, as _finish_delete

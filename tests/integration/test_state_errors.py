@@ -69,6 +69,16 @@ VERBS: dict[str, Verb] = {
     "set_contacts": lambda e, at: e.set_contacts(BY, "somebody", "Somebody", "", ""),
     "set_user_quota": lambda e, at: e.set_user_quota(BY, "somebody", 1, 1, 1),
     "ready": lambda e, at: e.ready(),
+    "prepare": lambda e, at: e.prepare(BY, "q", "g", [SendEntry(b"m")], 0),
+    "get_transaction": lambda e, at: e.get_transaction(BY, at["half"]),
+    "list_transactions": lambda e, at: e.list_transactions(BY, "q", None, 10),
+    "unknown": lambda e, at: e.unknown(BY, at["half"]),
+    "check": lambda e, at: e.check(BY, "g", 10, 1_000),
+    "commit": lambda e, at: e.commit(BY, at["half"]),
+    "rollback": lambda e, at: e.rollback(BY, at["other half"]),
+    "set_webhook": lambda e, at: e.set_webhook(BY, "g", "https://example.com/", None),
+    "get_webhook": lambda e, at: e.get_webhook(BY, "g"),
+    "delete_webhook": lambda e, at: e.delete_webhook(BY, "g"),
 }
 
 
@@ -87,7 +97,9 @@ async def a_service(engine: Engine) -> dict[str, str]:
     sent = await send(engine, "q", "a", "b")
     (got,) = await receive(engine, "q", max=1, lease_ms=LEASE_MS)
     task = await engine.redrive(BY, "dlq", None, None, 1)
-    return {"handle": got.handle, "id": sent[1].id, "task": task.id}
+    halves = [await engine.prepare(BY, "q", "g", [SendEntry(b"half")], 0) for _ in range(2)]
+    await engine.set_webhook(BY, "g", "http://127.0.0.1:1/", None)
+    return {"handle": got.handle, "id": sent[1].id, "task": task.id, "half": halves[0].id, "other half": halves[1].id}
 
 
 @pytest.mark.parametrize("kind", list(kinds()), ids=lambda kind: kind.__name__)

@@ -113,3 +113,31 @@ def test_an_atomic_batch_is_shown_only_when_it_is_whole_within_30_seconds(spark_
         (0, "whole", "shown"), (1, "young", "undecided"), (2, "whole", "shown"), (3, "slow", "torn"), (4, "slow", "torn"),
         (5, "torn", "torn"), (6, "torn", "torn"), (7, "headless", "torn"), (8, "whole", "torn"), (9, "single", "shown"),
     ]  # fmt: skip
+
+
+def test_of_several_copies_of_a_commit_the_first_that_was_not_late_is_shown(spark_session: SparkSession) -> None:
+    begin_ms = int(BEGIN.timestamp() * 1000)
+
+    def copy(name: str, ms: int, began_ms: int, reason: str = "committed", batch: BatchMark | None = None) -> dict[str, Any]:
+        origin = Origin(name, "", "t", "orders", "", reason, 0, 0, 0, begin_ms + began_ms)
+        return {"value": encode(Message(name.encode(), sender="a", origin=origin, batch=batch)), "ms": ms}
+
+    given = _messages(
+        spark_session,
+        copy("late", 30_001, 0),
+        copy("once", 30_000, 0),
+        copy("late", 40_000, 40_000),
+        copy("twice", 41_000, 40_000),
+        copy("twice", 42_000, 41_000),
+        copy("torn", 43_000, 40_000, batch=BatchMark("b", 0, 2)),
+        copy("torn", 44_000, 40_000),
+        copy("moved", 60_000, 0, "killed"),
+        copy("moved", 60_000, 0, "killed"),
+    )
+
+    found = judged(given, F.lit(BEGIN) + F.expr("INTERVAL 100 SECONDS"))
+
+    assert rows_of(found, "offset", "body_text", "status") == [
+        (0, "late", "repeated"), (1, "once", "shown"), (2, "late", "shown"), (3, "twice", "shown"), (4, "twice", "repeated"),
+        (5, "torn", "torn"), (6, "torn", "shown"), (7, "moved", "shown"), (8, "moved", "shown"),
+    ]  # fmt: skip

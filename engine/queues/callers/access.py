@@ -25,7 +25,7 @@ from schemas.records import KeyRecord
 from schemas.vocabulary import Verb
 
 ANONYMOUS = "anonymous"
-_OF_NOBODY = (Verb.CREATE_QUEUE, Verb.LIST_QUEUES)
+_OF_NOBODY = (Verb.CREATE_QUEUE, Verb.LIST_QUEUES, Verb.SET_PRODUCER_GROUP)
 
 
 class Access:
@@ -77,11 +77,15 @@ class Access:
             return True
         return any(key.admin and key.principal == principal for key in self._catalog.keys.values())
 
+    def may(self, by: Principal, verb: Verb, queue: Queue) -> bool:
+        """Whether `by` may do `verb` with `queue`."""
+        return by.admin or queue.record.owner == by.id or granted(queue.record.grants, by.id, verb)
+
     def authorise(self, by: Principal, verb: Verb, queue: Queue | None = None) -> None:
         """Raises NotAuthorised unless `by` may do `verb` (with `queue`)."""
         if by.admin or (queue is None and verb in _OF_NOBODY):
             return
-        if queue is not None and (queue.record.owner == by.id or granted(queue.record.grants, by.id, verb)):
+        if queue is not None and self.may(by, verb, queue):
             return
         of = f" queue {queue.name!r}" if queue is not None else ""
         raise NotAuthorised(f"principal {by.id!r} may not {verb}{of}", field="principal", given=by.id)

@@ -15,7 +15,7 @@ from facade.emq.queues.names import name_of
 from facade.emq.wire.structs import message as wire
 from facade.emq.wire.structs.shared import GalaxyEmqServiceException
 from schemas.records import Message, Origin, QueueRecord
-from schemas.vocabulary import DEFAULT_TAG, NATIVE_SENDER
+from schemas.vocabulary import DEFAULT_TAG, NATIVE_SENDER, Reason
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -92,7 +92,7 @@ def _sent(record: QueueRecord, message: Message, sent_at_ms: int, digest: str) -
 
 def _came_from(engine: Engine, origin: Origin | None) -> dict[str, str]:
     """Of a message that has been moved: where it died, and as what it was sent."""
-    if origin is None:
+    if origin is None or origin.reason == Reason.COMMITTED:
         return {}
     return {
         "sourceQueueName": name_of(engine, origin.original_queue),

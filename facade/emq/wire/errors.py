@@ -68,6 +68,8 @@ ERRORS: Final[Mapping[type[errors.EngineError], ErrorCode]] = {
     errors.MessageNotFound: ErrorCode.INVALID_RECEIPT_HANDLE,  # a message id stands where a handle does
     errors.TaskNotFound: ErrorCode.INVALID_ATTRIBUTE,
     errors.KeyNotFound: ErrorCode.INVALID_ATTRIBUTE,
+    errors.TransactionNotFound: ErrorCode.INVALID_ATTRIBUTE,
+    errors.ProducerGroupNotFound: ErrorCode.INVALID_ATTRIBUTE,
     errors.Conflict: ErrorCode.INVALID_ACTION,
     errors.QueueExists: ErrorCode.QUEUE_EXIST,
     errors.TagExists: ErrorCode.INVALID_ATTRIBUTE,
@@ -75,6 +77,9 @@ ERRORS: Final[Mapping[type[errors.EngineError], ErrorCode]] = {
     errors.TooManyDelayed: ErrorCode.QUOTA_EXCEEDED,
     errors.MessageLeased: ErrorCode.INVALID_ACTION,
     errors.TaskEnded: ErrorCode.INVALID_ACTION,
+    errors.TransactionDecided: ErrorCode.INVALID_ACTION,
+    errors.TransactionGone: ErrorCode.INVALID_ACTION,
+    errors.TooManyTransactions: ErrorCode.QUOTA_EXCEEDED,
     errors.TooManyInFlight: ErrorCode.QUOTA_EXCEEDED,
     errors.Refused: ErrorCode.BAD_REQUEST,
     errors.InvalidValue: ErrorCode.INVALID_ATTRIBUTE,

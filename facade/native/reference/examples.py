@@ -133,6 +133,51 @@ QUEUES = {
     "list_tags": Example(reply={"tags": [_TAG]}),
     "delete_tag": Example(),
 }
+_TRANSACTION_ID = "5f1c0f8e9a3b8c10800000000000012a"
+_TRANSACTION = {
+    "id": _TRANSACTION_ID,
+    "status": "open",
+    "queue": "orders",
+    "producer_group": "payments",
+    "principal": "shop",
+    "messages": 1,
+    "prepared_at_ms": _AT,
+    "checks": 0,
+    "checks_left": 15,
+    "next_check_at_ms": _AT + 6_000,
+    "decided_at_ms": None,
+    "decided_by": "",
+    "reason": "",
+    "message_ids": [],
+}
+_DECIDED = {
+    **_TRANSACTION,
+    "decided_at_ms": _AT + 250,
+    "decided_by": "shop",
+    "reason": "answered",
+    "checks_left": 0,
+    "next_check_at_ms": None,
+}
+_COMMITTED = {**_DECIDED, "status": "committed", "message_ids": [_ID]}
+_WEBHOOK = {"producer_group": "payments", "owner": "shop", "url": "https://shop.example.com/checks", "modified_at_ms": _AT}
+_CHECK = {
+    "id": f"{_TRANSACTION_ID}-1",
+    "number": 1,
+    "transaction": {**_TRANSACTION, "checks": 1, "checks_left": 14, "next_check_at_ms": _AT + 66_000},
+    "messages": [{"body": _BODY, "attributes": {}}],
+}
+TRANSACTIONS = {
+    "prepare": Example({"producer_group": "payments", "messages": [{"body": _BODY}], "check_immunity_seconds": 6}, _TRANSACTION),
+    "commit": Example(reply=_COMMITTED),
+    "rollback": Example(reply={**_DECIDED, "status": "rolled_back"}),
+    "unknown": Example(reply=_TRANSACTION),
+    "get_transaction": Example(reply=_COMMITTED),
+    "list_transactions": Example(reply={"transactions": [_TRANSACTION]}),
+    "check": Example({"max": 10, "wait_seconds": 20}, {"checks": [_CHECK]}),
+    "set_webhook": Example({"url": "https://shop.example.com/checks"}, {**_WEBHOOK, "secret": "kept-by-you-and-us"}),
+    "get_webhook": Example(reply=_WEBHOOK),
+    "delete_webhook": Example(),
+}
 TASKS = {
     "redrive": Example({"filter": _FILTER, "rate": 100}, _TASK),
     "get_task": Example(reply=_TASK),

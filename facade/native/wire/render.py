@@ -11,12 +11,28 @@ from typing import cast
 
 from msgspec import UNSET, UnsetType, structs
 
-from engine.shapes import Delivery, EntryResult, Peeked, QueueInfo, Sent, TagInfo, TaskInfo, UserInfo, UserUse
+from engine.shapes import (
+    Check,
+    Delivery,
+    EntryResult,
+    Peeked,
+    QueueInfo,
+    Sent,
+    TagInfo,
+    TaskInfo,
+    TransactionInfo,
+    UserInfo,
+    UserUse,
+    Webhook,
+)
 from facade.native.wire.replies import (
     AttributeReply,
+    CheckReply,
+    ChecksReply,
     ConditionReply,
     DeliveryReply,
     FilterReply,
+    HalfMessageReply,
     OriginReply,
     PeekedReply,
     QueueReply,
@@ -27,8 +43,10 @@ from facade.native.wire.replies import (
     SentReply,
     TagReply,
     TaskReply,
+    TransactionReply,
     UseReply,
     UserReply,
+    WebhookReply,
 )
 from facade.native.wire.units import to_seconds
 from schemas.filters import Filter
@@ -128,6 +146,29 @@ def _attributes(attributes: Mapping[str, Attribute]) -> dict[str, AttributeReply
 
 def _origin(origin: Origin | None) -> OriginReply | UnsetType:
     return UNSET if origin is None else OriginReply(**structs.asdict(origin))
+
+
+def transaction_reply(transaction: TransactionInfo) -> TransactionReply:
+    """A transaction."""
+    return TransactionReply(**structs.asdict(transaction))
+
+
+def checks_reply(checks: list[Check]) -> ChecksReply:
+    """Questions to a producer."""
+    return ChecksReply(checks=[_check(check) for check in checks])
+
+
+def _check(check: Check) -> CheckReply:
+    messages = []
+    for message in check.messages:
+        text, data = _text_or_bytes(message.body, message.body_is_text)
+        messages.append(HalfMessageReply(body=text, body_base64=data, attributes=_attributes(message.attributes)))
+    return CheckReply(id=check.id, number=check.number, transaction=transaction_reply(check.transaction), messages=messages)
+
+
+def webhook_reply(webhook: Webhook, secret: str | UnsetType = UNSET) -> WebhookReply:
+    """Where a producer group is asked."""
+    return WebhookReply(**structs.asdict(webhook), secret=secret)
 
 
 def _given(value: str | None) -> str | UnsetType:

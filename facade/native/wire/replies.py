@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from engine.rules.fifo import SCOPES
 from facade.native.wire.units import Moment, one_of
-from schemas.vocabulary import Level, MessageState, Reason, TaskStatus
+from schemas.vocabulary import DecisionReason, Level, MessageState, Reason, TaskStatus, TransactionStatus
 
 Span = Annotated[float, Meta(ge=0, description="Seconds.")]
 Count = Annotated[int, Meta(ge=0)]
@@ -290,6 +290,64 @@ class TaskReply(Reply, frozen=True, kw_only=True):
     created_at_ms: Made
     modified_at_ms: Changed
     failure: Annotated[str, _about("Why it failed; empty = it did not.")]
+
+
+class TransactionReply(Reply, frozen=True, kw_only=True):
+    """A transaction. `message_ids` are there when it is committed and carried out."""
+
+    id: Annotated[str, _about("The transaction's id.")]
+    status: Annotated[str, one_of(TransactionStatus, "Where it stands.")]
+    queue: Annotated[str, _about("The queue that its messages are for.")]
+    producer_group: Annotated[str, _about("Whom the service asks about it.")]
+    principal: Annotated[str, _about("Who prepared it.")]
+    messages: Annotated[Count, _about("How many messages it has.")]
+    prepared_at_ms: Annotated[Moment, _about("When it was prepared (epoch ms).")]
+    checks: Annotated[Count, _about("How often its producers could be asked.")]
+    checks_left: Annotated[Count, _about("How often they will be asked at most.")]
+    next_check_at_ms: Annotated[Moment | None, _about("When they are asked next (epoch ms); null = no more.")]
+    decided_at_ms: Annotated[Moment | None, _about("When it was decided (epoch ms); null = it is open.")]
+    decided_by: Annotated[str, _about("Who decided; empty = nobody yet, or the service.")]
+    reason: Annotated[str, one_of((*DecisionReason, ""), "Why it was decided so; empty = it is open.")]
+    message_ids: Annotated[list[str], _about("The ids of its messages, in the order given.")]
+
+
+class TransactionsReply(Reply, frozen=True, kw_only=True):
+    """Transactions, those prepared last first."""
+
+    transactions: Annotated[list[TransactionReply], _about("The transactions that are known.")]
+
+
+class HalfMessageReply(Reply, frozen=True, kw_only=True):
+    """A message that is not committed: `body` (text) or `body_base64`."""
+
+    body: BodyText | UnsetType = UNSET
+    body_base64: BodyBytes | UnsetType = UNSET
+    attributes: Attributes
+
+
+class CheckReply(Reply, frozen=True, kw_only=True):
+    """A question: what became of this transaction? Answer with commit, rollback or unknown."""
+
+    id: Annotated[str, _about("The id of the question.")]
+    number: Annotated[Count, _about("How often it was asked, this time included.")]
+    transaction: TransactionReply
+    messages: Annotated[list[HalfMessageReply], _about("What would be sent.")]
+
+
+class ChecksReply(Reply, frozen=True, kw_only=True):
+    """Questions for this producer alone; none if there were none within the wait."""
+
+    checks: Annotated[list[CheckReply], _about("What is asked.")]
+
+
+class WebhookReply(Reply, frozen=True, kw_only=True):
+    """Where a producer group is asked."""
+
+    producer_group: Annotated[str, _about("The group.")]
+    owner: Annotated[str, _about("Who registered it.")]
+    url: Annotated[str, _about("Where the questions go.")]
+    modified_at_ms: Changed
+    secret: Annotated[str, _about("What signs the requests; only in the answer to its registration.")] | UnsetType = UNSET
 
 
 class GrantReply(Reply, frozen=True, kw_only=True):

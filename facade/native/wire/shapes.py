@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from engine.rules.fifo import SCOPES
-from engine.rules.limits import MAX_CONTACT, MAX_QUEUE_NAME
+from engine.rules.limits import MAX_CONTACT, MAX_QUEUE_NAME, MAX_URL
 from facade.native.wire.units import (
     ATTRIBUTE_NAME_PATTERN,
     ATTRIBUTE_TYPE_PATTERN,
@@ -30,7 +30,7 @@ from facade.native.wire.units import (
     setting,
     within,
 )
-from schemas.vocabulary import Level, MessageState
+from schemas.vocabulary import Level, MessageState, TransactionStatus
 
 
 class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -193,6 +193,39 @@ class SendBody(Body, frozen=True, kw_only=True):
     """
 
     messages: Annotated[list[SendMessage], items("messages", "What to send, in this order.")]
+
+
+class PrepareBody(Body, frozen=True, kw_only=True):
+    """Messages to send when the transaction is committed, all or none, by a producer of
+    `producer_group`.
+    """
+
+    producer_group: Annotated[Name, Meta(description="Whom the service asks when it is not told the outcome.")]
+    messages: Annotated[list[SendMessage], items("messages", "What to send, in this order; without delays of their own.")]
+    check_immunity_seconds: (
+        Annotated[Seconds, within("check_immunity_ms", "Seconds in which nobody is asked. Default: the service's.")] | None
+    ) = None
+
+
+class ChecksBody(Body, frozen=True, kw_only=True):
+    """How many questions to take, and how long to wait for one."""
+
+    max: Annotated[Whole, within("max", "Most questions to take.")] = 10
+    wait_seconds: Annotated[Seconds, within("wait_ms", "Seconds to wait for the first; 0 = answer at once.")] = 0.0
+
+
+class WebhookBody(Body, frozen=True, kw_only=True):
+    """Where a producer group is asked; without a secret the service makes one."""
+
+    url: Annotated[str, Meta(max_length=MAX_URL, description="http or https; a public address.")]
+    secret: Annotated[str, Meta(max_length=200, description="What signs the requests; 16 to 200 characters.")] | None = None
+
+
+class ListTransactionsQuery(Body, frozen=True, kw_only=True):
+    """Which transactions, at most `limit` of them."""
+
+    status: Annotated[str, Meta(min_length=1, max_length=32), one_of(TransactionStatus, "Only those that stand there.")] | UnsetType = UNSET
+    limit: Annotated[Whole, within("limit", "Most transactions.")] = 100
 
 
 class ReceiveBody(Body, frozen=True, kw_only=True):

@@ -44,6 +44,8 @@ TAG_RULE = PathRule(re.compile(NAME_PATTERN), NAME_ABOUT, "billing")
 MESSAGE_RULE = PathRule(re.compile(r"[!-~]{1,1024}"), "a message id or a handle", "5f1c0f8e-9a3b-8c10-8000-00000000012a")
 TASK_RULE = PathRule(re.compile(r"[A-Za-z0-9_.-]{1,128}"), "a task id", "6f2b7c1e")
 PRINCIPAL_RULE = PathRule(re.compile(NAME_PATTERN), NAME_ABOUT, "billing")
+TRANSACTION_RULE = PathRule(re.compile(r"[A-Za-z0-9_.-]{1,128}"), "a transaction id", "5f1c0f8e9a3b8c10800000000000012a")
+GROUP_RULE = PathRule(re.compile(NAME_PATTERN), NAME_ABOUT, "payments")
 KEY_RULE = PathRule(re.compile(NAME_PATTERN), NAME_ABOUT, "billing-service")
 
 
@@ -87,7 +89,7 @@ def one_of(words: Iterable[str], about: str) -> Meta:
 
 
 # What the engine calls by milliseconds, the dialect calls by seconds.
-_MS_FIELD = re.compile(r"\b(delay|lease|retention|receive_wait|wait)_ms\b")
+_MS_FIELD = re.compile(r"\b(delay|lease|retention|receive_wait|wait|check_immunity)_ms\b")
 _PARAMETERS = {"from_ms": "from", "to_ms": "to"}
 
 

@@ -20,7 +20,7 @@ from engine.shapes import QueueSettings
 from facade.native.reference.fields import about_of, rows_of
 from facade.native.reference.page import page_of
 from facade.native.wire.units import to_seconds
-from schemas.vocabulary import MessageState, Reason, TaskStatus
+from schemas.vocabulary import DecisionReason, MessageState, Reason, TaskStatus, TransactionStatus
 
 # Field of the wire -> the engine's, by the kind of the table it is in.
 SETTINGS = {
@@ -38,6 +38,7 @@ ASKINGS = {
     "delay_seconds": "delay_ms",
     "lease_seconds": "lease_ms",
     "wait_seconds": "wait_ms",
+    "check_immunity_seconds": "check_immunity_ms",
     "max": "max",
     "max_receive_count": "max_receive_count",
     "rate": "rate",
@@ -144,9 +145,12 @@ async def test_every_word_of_the_engine_is_an_enum(document: dict[str, Any]) -> 
     fields = [(name, field, s) for name, one in schemas.items() for field, s in one.get("properties", {}).items()]
     fields += [(name, field, schema) for name, field, schema in requests(document)]
     for name, field, schema in fields:
-        if field in WORDS and name not in ("Problem",):
+        if field in WORDS and name not in ("Problem", "TransactionReply"):
             assert list(enums(schema)) == [WORDS[field]], f"{name}.{field}"
     assert list(enums(schemas["TaskReply"]["properties"]["status"])) == [[str(word) for word in TaskStatus]]
+    about = schemas["TransactionReply"]["properties"]
+    assert list(enums(about["status"])) == [[str(word) for word in TransactionStatus]]
+    assert list(enums(about["reason"])) == [[*map(str, DecisionReason), ""]]
 
 
 async def test_no_range_is_that_of_the_decoder(document: dict[str, Any]) -> None:

@@ -18,13 +18,15 @@ from schemas.records import (
     KeyRecord,
     Message,
     PositionRecord,
+    ProducerGroupRecord,
     QueueRecord,
     SnapshotRecord,
     TaskRecord,
+    TransactionRecord,
     UserRecord,
 )
 from schemas.registry import schema_id, schema_ids, schema_name, schema_text, subjects, version_id, versions
-from schemas.vocabulary import EventKind, TaskStatus
+from schemas.vocabulary import EventKind, TaskStatus, TransactionStep
 
 TYPES: dict[str, type[Struct]] = {
     "message": Message,
@@ -36,8 +38,15 @@ TYPES: dict[str, type[Struct]] = {
     "snapshot": SnapshotRecord,
     "position": PositionRecord,
     "user": UserRecord,
+    "transaction": TransactionRecord,
+    "producer_group": ProducerGroupRecord,
 }
-WORDS = {"EventKind": [str(k) for k in EventKind], "TaskStatus": [str(s) for s in TaskStatus], "FilterOperator": ["AND", "OR"]}
+WORDS = {
+    "EventKind": [str(k) for k in EventKind],
+    "TaskStatus": [str(s) for s in TaskStatus],
+    "TransactionStep": [str(s) for s in TransactionStep],
+    "FilterOperator": ["AND", "OR"],
+}
 
 
 def parsed(subject: str, version: int) -> Any:
@@ -55,6 +64,8 @@ def test_an_id_never_changes_and_names_one_schema() -> None:
     names = {1: "message.1", 2: "journal.1", 3: "queue.1", 4: "key.1", 5: "task.1", 6: "generation.1", 7: "snapshot.1", 8: "position.1"} | {
         9: "queue.2",
         10: "user.1",
+        11: "transaction.1",
+        12: "producer_group.1",
     }
 
     assert {number: schema_name(number) for number in schema_ids()} == names

@@ -18,13 +18,15 @@ from schemas.records import (
     JournalRecord,
     KeyRecord,
     Message,
+    ProducerGroupRecord,
     QueueRecord,
     RedrivePolicy,
     TagRecord,
     TaskRecord,
+    TransactionRecord,
 )
 from schemas.registry import schema_text
-from schemas.vocabulary import HEADER_NAME_CHARS, EventKind, TaskStatus
+from schemas.vocabulary import HEADER_NAME_CHARS, EventKind, TaskStatus, TransactionStep
 from schemas.wire import AnyRecord, UndecodableRecord, decode, decode_message, encode
 from tests.unit.schemas.samples import FULL
 
@@ -48,6 +50,11 @@ RECORDS: list[AnyRecord] = [
     TaskRecord("t", "running", "dlq", "0123456789ab", "orders", None, 100, 1, 2, [], []),
     TaskRecord("t", "running", "dlq", "0123456789ab", "", None, 0, 1, 2, [9, 9], [0, 4], chosen=[[0, 7], []]),
     GenerationRecord(7, "run", 1),
+    *[
+        TransactionRecord("t", str(s), 1, "orders", "0123456789ab", "g", "p", 2, [b"", b"m"], 2, 3, 4, "q", "too_old", [5], [6])
+        for s in TransactionStep
+    ],
+    ProducerGroupRecord("g", "alice", "https://x", "s", 1),
 ]
 
 

@@ -1,0 +1,144 @@
+"""The verbs of transactions: messages that are sent when their producer says so, or never.
+
+Who may send to a queue may prepare and decide its transactions and answer for its producers; who
+has prepared one and lost that right may roll it back. Each method passes the authoriser before
+anything else. Neighbours: `engine.py` has the other verbs. Must not know HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.catalog.catalog import Catalog
+from engine.errors import NotAuthorised
+from engine.queues.callers.access import Access
+from engine.queues.callers.callers import Callers
+from engine.queues.callers.grants import Grants
+from engine.queues.callers.quotas import Quotas
+from engine.queues.callers.users import Users
+from engine.rules.limits import check_asked, check_name
+from engine.rules.queue import Queue
+from engine.shapes import Check, Principal, SendEntry, TransactionInfo, Webhook
+from engine.transactions.book import Transaction
+from engine.transactions.checks import Checks
+from engine.transactions.transactions import Transactions
+from engine.transactions.webhooks import Webhooks
+from schemas.vocabulary import TransactionStatus, Verb
+from state.background import Background
+
+
+class Transacting(Callers):
+    """The part of an engine that knows transactions."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        access: Access,
+        grants: Grants,
+        quotas: Quotas,
+        users: Users,
+        transactions: Transactions,
+        checks: Checks,
+        webhooks: Webhooks,
+    ) -> None:
+        super().__init__(catalog, access, grants, quotas, users)
+        self._transactions = transactions
+        self._checks = checks
+        self._webhooks = webhooks
+        self._returning = Background()
+
+    async def prepare(
+        self, by: Principal, queue: str, producer_group: str, entries: list[SendEntry], check_immunity_ms: int | None = None
+    ) -> TransactionInfo:
+        """Stores 1-100 messages that nobody sees until `commit`. Nobody of `producer_group` is
+        asked about them within `check_immunity_ms`, None = the service's setting.
+        """
+        found = await self._queue(by, Verb.SEND, queue)
+        if found.is_limited or found.record.owner in self.catalog.users:
+            await self._quotas.take(found, "write")
+        return await self._transactions.prepare(found, by.id, producer_group, entries, check_immunity_ms)
+
+    async def commit(self, by: Principal, transaction: str) -> TransactionInfo:
+        """Sends the messages of a transaction, once however often it is repeated; all that wait
+        for messages see them. Raises TransactionDecided, TransactionGone, Unavailable.
+        """
+        await self._known_transaction(by, transaction)
+        return await self._transactions.decide(transaction, TransactionStatus.COMMITTED, by.id)
+
+    async def rollback(self, by: Principal, transaction: str) -> TransactionInfo:
+        """Drops the messages of a transaction. Raises TransactionDecided, Unavailable."""
+        await self._known_transaction(by, transaction, own=True)
+        return await self._transactions.decide(transaction, TransactionStatus.ROLLED_BACK, by.id)
+
+    async def unknown(self, by: Principal, transaction: str) -> TransactionInfo:
+        """Says that the outcome is not known yet: nothing changes, and the producers are asked
+        again.
+        """
+        return self._transactions.info(await self._known_transaction(by, transaction, own=True))
+
+    async def get_transaction(self, by: Principal, transaction: str) -> TransactionInfo:
+        one = await self._known_transaction(by, transaction, own=True)
+        return self._transactions.info(await self._transactions.find(one.id, newest=True))
+
+    async def list_transactions(self, by: Principal, queue: str, status: str | None, limit: int) -> list[TransactionInfo]:
+        """Transactions of a queue that are known, those prepared last first; workers hear of each
+        other's within a second.
+        """
+        return self._transactions.of_queue(await self._queue(by, Verb.SEND, queue), status, limit)
+
+    async def check(self, by: Principal, producer_group: str, max: int, wait_ms: int) -> list[Check]:
+        """Up to `max` transactions of a producer group whose outcome somebody has to say; waits up
+        to `wait_ms` for the first. Only of queues that `by` may send to.
+        """
+        check_name("producer_group", producer_group)
+        check_asked("max", max)
+        check_asked("wait_ms", wait_ms)
+        taken = await self._checks.take(producer_group, lambda one: self._may_send(by, one), max, wait_ms)
+        try:
+            return await self._transactions.shown(taken)
+        except BaseException:
+            self._returning.start(self._checks.put_back(taken), "put back checks")
+            raise
+
+    def unchecked(self, checks: Sequence[Check]) -> None:
+        """No answer carried these checks: others may have them. Returns at once."""
+        self._returning.start(self._checks.put_back_ids([check.id for check in checks]), "put back checks")
+
+    async def set_webhook(self, by: Principal, producer_group: str, url: str, secret: str | None) -> tuple[Webhook, str]:
+        """Registers where a producer group is asked; returns the secret that signs the requests.
+        Raises InvalidValue, NotAuthorised (it is somebody else's).
+        """
+        self._access.authorise(by, Verb.SET_PRODUCER_GROUP)
+        return await self._webhooks.register(by, producer_group, url, secret)
+
+    async def get_webhook(self, by: Principal, producer_group: str) -> Webhook:
+        """Raises ProducerGroupNotFound, NotAuthorised."""
+        self._access.authorise(by, Verb.SET_PRODUCER_GROUP)
+        return await self._webhooks.get(by, producer_group)
+
+    async def delete_webhook(self, by: Principal, producer_group: str) -> None:
+        """Raises ProducerGroupNotFound, NotAuthorised."""
+        self._access.authorise(by, Verb.SET_PRODUCER_GROUP)
+        await self._webhooks.remove(by, producer_group)
+
+    async def _known_transaction(self, by: Principal, transaction: str, *, own: bool = False) -> Transaction:
+        """`own`: who has prepared it may do that in any case. Raises TransactionNotFound,
+        NotAuthorised.
+        """
+        one = await self._transactions.find(transaction)
+        if not (own and one.principal == by.id):
+            queue = self._queue_of(one)
+            if queue is None and not by.admin and one.principal != by.id:
+                raise NotAuthorised(
+                    f"principal {by.id!r} may not send to the queue of transaction {transaction}", field="principal", given=by.id
+                )
+            if queue is not None:
+                self._access.authorise(by, Verb.SEND, queue)
+        return one
+
+    def _queue_of(self, one: Transaction) -> Queue | None:
+        return self.catalog.by_incarnation.get(one.incarnation)
+
+    def _may_send(self, by: Principal, one: Transaction) -> bool:
+        queue = self._queue_of(one)
+        return queue is not None and self._access.may(by, Verb.SEND, queue)
