@@ -16,8 +16,8 @@ from facade.dialect import Carried
 from facade.http.operation import Answer, Call, Operation
 from facade.native.reference import examples
 from facade.native.wire.render import checks_reply, transaction_reply, webhook_reply
-from facade.native.wire.replies import ChecksReply, TransactionReply, TransactionsReply, WebhookReply
 from facade.native.wire.shapes import ChecksBody, ListTransactionsQuery, PrepareBody, WebhookBody
+from facade.native.wire.transaction_replies import ChecksReply, TransactionReply, TransactionsReply, WebhookReply
 from facade.native.wire.translate import entries_of
 from facade.native.wire.units import GROUP_RULE, QUEUE_RULE, TRANSACTION_RULE, to_ms
 

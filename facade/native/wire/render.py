@@ -27,12 +27,9 @@ from engine.shapes import (
 )
 from facade.native.wire.replies import (
     AttributeReply,
-    CheckReply,
-    ChecksReply,
     ConditionReply,
     DeliveryReply,
     FilterReply,
-    HalfMessageReply,
     OriginReply,
     PeekedReply,
     QueueReply,
@@ -43,11 +40,10 @@ from facade.native.wire.replies import (
     SentReply,
     TagReply,
     TaskReply,
-    TransactionReply,
     UseReply,
     UserReply,
-    WebhookReply,
 )
+from facade.native.wire.transaction_replies import CheckReply, ChecksReply, HalfMessageReply, TransactionReply, WebhookReply
 from facade.native.wire.units import to_seconds
 from schemas.filters import Filter
 from schemas.records import Attribute, Origin, RedrivePolicy
