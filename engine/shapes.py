@@ -40,6 +40,7 @@ class QueueSettings(Struct, frozen=True):
     read_qps: int | None = None  # receives a second, 0-100000, 0 = no bound, default 0
     write_qps: int | None = None  # sends a second, the same
     default_tag_name: str | None = None  # another name of the default tag; can't be set later
+    keep_unacked: bool | None = None  # default False: retention ends what is open too; can't be set later
     labels: dict[str, str] | None = None  # up to 50, key 1-128, value up to 256 characters
     policy: str | None = None  # up to 8192 bytes; the words of `grants`, which the engine does not read
     grants: list[Grant] | None = None  # up to 20; nobody else may do anything
@@ -115,6 +116,7 @@ class QueueInfo(Struct, frozen=True):
     default_tag_name: str = ""
     read_qps: int = 0
     write_qps: int = 0
+    keep_unacked: bool = False
 
 
 class SendEntry(Struct, frozen=True, gc=False):

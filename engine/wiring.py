@@ -255,6 +255,7 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
         catalog,
         window,
         units.retention,
+        units.topic_retention,
         base.alarms,
         queues.finish_deletions,
         owner.stalled_partitions,

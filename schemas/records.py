@@ -161,6 +161,7 @@ class QueueRecord(Struct, frozen=True):
     default_tag_name: str = ""
     read_qps: int = 0
     write_qps: int = 0
+    keep_unacked: bool = False
 
 
 class KeyRecord(Struct, frozen=True):

@@ -23,6 +23,7 @@ from engine.runtime.counters import Alarms
 from engine.runtime.service import Periodic
 from engine.runtime.signals import Signal
 from engine.window.retention import Retention
+from engine.window.topic_retention import TopicRetention
 from engine.window.window import Window
 from state.errors import StateError
 from state.keys import Unit
@@ -46,6 +47,7 @@ NEARLY = 0.8
 # Kind of alarm -> what its number counts.
 KINDS = {
     "retention_near": "open or stored messages, at most, that are older than 90% of their queue's retention",
+    "unacked_kept": "messages, at most, that are older than 90% of their queue's retention and stay until every tag has acked them",
     "retention_passed": "open messages, at most, that Kafka no longer has: only the window does",
     "topic_missing": "partitions of the queue that Kafka does not have",
     "load_stopped": "partitions of which nothing was loaded for a minute though Kafka has more",
@@ -68,6 +70,7 @@ class AlarmMonitor:
         catalog: Catalog,
         window: Window,
         retention: Retention,
+        topic_retention: TopicRetention,
         alarms: Alarms,
         finish: Callable[[], Awaitable[None]],
         stalled: Callable[[Queue], int],
@@ -79,6 +82,7 @@ class AlarmMonitor:
         self._catalog = catalog
         self._window = window
         self._retention = retention
+        self._topic_retention = topic_retention
         self._alarms = alarms
         self._finish = finish
         self._stalled = stalled
@@ -183,7 +187,11 @@ class AlarmMonitor:
             await self._retention.expire_unloaded(queue, partition, low)
             tags = await self._window.call(queue, lambda g: self._store.info(unit, g, queue.tag_ids))
         passed = _waiting(tags, low)
-        return {"retention_near": max(0, _waiting(tags, old) - passed), "retention_passed": passed}
+        near = "retention_near"
+        if queue.record.keep_unacked:
+            near = "unacked_kept"
+            await self._topic_retention.trim(queue, partition, low, min(tag.floor for tag in tags))
+        return {near: max(0, _waiting(tags, old) - passed), "retention_passed": passed}
 
     async def _crowded(self, queues: Sequence[Queue]) -> set[Unit]:
         """Units with so much open that the rest is worth asking for."""

@@ -99,6 +99,7 @@ class Info:
             read_qps=r.read_qps,
             write_qps=r.write_qps,
             dead_letter=r.dead_letter,
+            keep_unacked=r.keep_unacked,
             default_tag_name=r.default_tag_name,
             content_dedup=r.content_dedup,
             dedup_scope=r.dedup_scope,

@@ -47,6 +47,7 @@ logger = logging.getLogger(__name__)
 
 _KIND_FIELDS = (
     "fifo", "content_dedup", "dedup_scope", "priority", "one_per_group", "read_qps", "write_qps", "dead_letter", "default_tag_name",
+    "keep_unacked",
 )  # fmt: skip
 _COMPARED = ("partitions", "durable_acks", "user_attributes", "redrive_policy", "policy", "allowed_sources")
 
@@ -348,7 +349,7 @@ class Queues:
 
 
 def _check_fixed(record: QueueRecord, settings: QueueSettings) -> None:
-    for field in ("partitions", "fifo", "priority", "dead_letter", "default_tag_name"):
+    for field in ("partitions", "fifo", "priority", "dead_letter", "default_tag_name", "keep_unacked"):
         given, known = getattr(settings, field), getattr(record, field)
         if given is not None and given != known:
             raise NotAllowedOnQueue(f"{field} of a queue can't be changed, it is {known}", field=field, limit=known, given=given)

@@ -10,7 +10,7 @@ from engine.catalog.catalog import Change
 from engine.errors import QueueExists
 from engine.log import Log, TopicSpec
 from engine.settings import EngineSettings
-from engine.window.topic_retention import FOR_EVER, TopicRetention, keep_ms
+from engine.window.topic_retention import FOR_EVER, TopicRetention, kept_for_ms
 from schemas.records import QueueRecord
 from schemas.topics import queue_topic
 
@@ -88,13 +88,13 @@ class QueueTopics:
         """
         config, kept = self._config(record), await self._topic_retention.kept_ms(topic)
         shorter = kept != FOR_EVER and kept < int(config["retention.ms"])
-        return config if shorter else {**config, "retention.ms": str(kept)}
+        return config if shorter or record.keep_unacked else {**config, "retention.ms": str(kept)}
 
     def _config(self, record: QueueRecord) -> dict[str, str]:
         s = self._settings
         config = {
             "cleanup.policy": "delete",
-            "retention.ms": str(keep_ms(record.retention_ms, record.delay_ms)),
+            "retention.ms": str(kept_for_ms(record)),
             "retention.bytes": "-1",
             "message.timestamp.type": "LogAppendTime",
         }

@@ -129,7 +129,7 @@ class FilteredReceives:
                     lease_ms=poll.lease_ms,
                     queue_lease_ms=record.lease_ms,
                     max_receive_count=policy.max_receive_count if policy is not None and dead_letters else 0,
-                    retention_ms=record.retention_ms,
+                    retention_ms=poll.queue.expires_ms,
                     move_ms=MOVER_LEASE_MS,
                 ),
             )

@@ -68,6 +68,7 @@ def new_record(name: str, owner: str, settings: QueueSettings, default_partition
         read_qps=settings.read_qps or 0,
         write_qps=settings.write_qps or 0,
         dead_letter=bool(settings.dead_letter),
+        keep_unacked=bool(settings.keep_unacked),
         default_tag_name=settings.default_tag_name or "",
         labels=settings.labels or {},
         policy=settings.policy or "",

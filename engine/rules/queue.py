@@ -6,11 +6,16 @@ Neighbours: `catalog.py` makes it, all verbs read it. Immutable.
 
 from __future__ import annotations
 
+from typing import Final
+
 from engine.errors import TagNotFound
 from schemas.records import QueueRecord, TagRecord
 from schemas.topics import queue_topic
 from schemas.vocabulary import DEFAULT_TAG
 from state.keys import Unit
+
+# Longer than any time of this clock, and exact in Lua's numbers.
+NEVER_MS: Final = 2**52
 
 
 class Queue:
@@ -33,6 +38,13 @@ class Queue:
         self.is_limited = bool(record.read_qps or record.write_qps or any(tag.read_qps for tag in record.tags))
         # Of every message; None = it depends on the message, for a tag has a filter.
         self.mask = "1" * len(record.tags) if all(tag.filter is None for tag in record.tags) else None
+
+    @property
+    def expires_ms(self) -> int:
+        """How long after it was due a message that is open under a tag is received; NEVER_MS = for
+        ever.
+        """
+        return NEVER_MS if self.record.keep_unacked else self.record.retention_ms
 
     def tag(self, name: str | None) -> TagRecord:
         """The tag of that name, None = the default tag. Raises TagNotFound."""

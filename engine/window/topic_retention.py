@@ -3,14 +3,16 @@ message is delayed for longer.
 
 Kafka knows one time for all records of a topic, which is the only record of it: what a worker has
 in memory is a copy. It is raised before anything of a longer delay is stored, or taken from a
-native producer; it never falls by itself, for nobody knows when the last such message is gone.
-Neighbours: `sender.py` and `loader.py` ask for a delay, `queues.py` changes settings. Must not know
-verbs.
+native producer; it never falls by itself, for nobody knows when the last such message is gone. The
+topic of a queue with `keep_unacked` keeps records for ever: what every tag has settled is deleted
+from it here (docs/decisions/0025). Neighbours: `sender.py` and `loader.py` ask for a delay,
+`queues.py` changes settings, `alarms.py` looks for what may go. Must not know verbs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 
 from engine.catalog.catalog import Catalog
@@ -18,6 +20,7 @@ from engine.errors import QueueInUse, QueueNotFound, Unavailable
 from engine.log import Log
 from engine.rules.limits import MAX_DELAY_MS, MAX_LEASE_MS
 from engine.rules.queue import Queue
+from engine.runtime.clock import now_ms
 from schemas.records import QueueRecord
 
 logger = logging.getLogger(__name__)
@@ -36,6 +39,11 @@ def keep_ms(retention_ms: int, delay_ms: int) -> int:
     `retention_ms` from then on.
     """
     return retention_ms + max(delay_ms, LEAST_DELAY_MS) + MARGIN_MS
+
+
+def kept_for_ms(record: QueueRecord) -> int:
+    """How long the topic of a new queue keeps records; FOR_EVER = until they are deleted here."""
+    return FOR_EVER if record.keep_unacked else keep_ms(record.retention_ms, record.delay_ms)
 
 
 def rounded(delay_ms: int) -> int:
@@ -94,6 +102,31 @@ class TopicRetention:
             return
         if await self.kept_ms(queue.topic) != FOR_EVER:
             await self._set(queue, keep_ms(record.retention_ms, max(await self._delay_kept(queue), record.delay_ms)))
+
+    async def trim(self, queue: Queue, partition: int, low: int, floor: int) -> None:
+        """Deletes what other queues would not keep either, of a partition that begins at `low` and
+        of which every tag has settled all below `floor`.
+
+        Any worker may call it, at any time; while somebody changes the queue it does nothing.
+        Raises Unavailable.
+        """
+        part, record = (queue.topic, partition), queue.record
+        if floor <= low:
+            return
+        old = (await self._log.offsets_at([part], now_ms() - keep_ms(record.retention_ms, record.delay_ms))).get(part, 0)
+        below = min(old, floor)
+        if below <= low:
+            return
+        with contextlib.suppress(QueueInUse):
+            await self._delete_below(queue, partition, below)
+
+    async def _delete_below(self, queue: Queue, partition: int, below: int) -> None:
+        async with self._catalog.change(queue.name):
+            now = self._catalog.by_incarnation.get(queue.incarnation)
+            # It may be made anew, or have got a tag that begins with the oldest message.
+            if now is not None and now.tag_ids == queue.tag_ids:
+                await self._log.delete_records({(queue.topic, partition): below})
+                logger.info("action=trim queue=%s partition=%d below=%d reason=settled under every tag", queue.name, partition, below)
 
     async def kept_ms(self, topic: str) -> int:
         """What the topic is told, FOR_EVER = nothing is deleted. Raises LogUnavailable."""

@@ -100,7 +100,10 @@ def _keeping() -> str:
         "Before a message with a longer delay is stored (or loaded, when a native producer has sent it), the\n"
         "topic is told to keep records for longer: the delay is doubled until it fits, up to 30 days. It\n"
         "never falls again, since nobody knows when the last such message is gone. The log has a line with\n"
-        "`action=keep` then.\n"
+        "`action=keep` then.\n\n"
+        "The topic of a queue with `keep_unacked` has `retention.ms` -1. Every 30 s the service deletes from\n"
+        "its beginning what is as old as that sum and settled under every tag; the log has a line with\n"
+        "`action=trim` then.\n"
     )
 
 

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from engine.engine import Engine
+from engine.errors import NotAllowedOnQueue
 from engine.loading import loader
 from engine.log import TopicSpec
 from engine.rules import limits
@@ -25,7 +26,8 @@ from schemas.records import Message
 from schemas.topics import queue_topic
 from schemas.wire import encode
 from tests.integration.conftest import MakeEngine
-from tests.integration.drive import BY, drain, eventually, receive, send
+from tests.integration.drive import BY, ack, drain, eventually, receive, send
+from tests.integration.test_rebuild import drained, wipe
 from tests.services import Services, running_services
 
 HOUR_MS = 3_600_000
@@ -151,3 +153,57 @@ async def test_a_message_delayed_beyond_the_retention_survives_what_kafka_delete
         assert got == (["late"] if raised else [])
     finally:
         await engine.stop()
+
+
+@pytest.mark.parametrize("fifo", [False, True])
+async def test_what_some_tag_has_not_acked_outlives_retention_if_the_queue_says_so(quick_broker: Services, fifo: bool) -> None:
+    engine = Engine(Settings(kafka_bootstrap=quick_broker.bootstrap, redis_url=quick_broker.redis_url, kept_bytes=0))
+    await engine.start()
+    try:
+
+        async def put(body: str) -> None:
+            own = SendEntry(body.encode(), group="g" if fifo else None, dedup_id=body if fifo else None)
+            await engine.send(BY, "q", [own])
+
+        await engine.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=3000, fifo=fifo or None, keep_unacked=True))
+        await engine.create_tag(BY, "q", "slow", -1, None, {})
+        assert await kept_ms(engine, "q") == -1
+        await put("a")
+        await put("b")
+        (first,) = await receive(engine, "q", max=1, wait_ms=2000, lease_ms=500)
+        await asyncio.sleep(7)  # beyond what Kafka keeps for other queues: 5 s
+        # Received once before it was old, once after; and by who has not received at all.
+        got = {d.message.body: d for d in await receive(engine, "q", max=2, wait_ms=2000, lease_ms=500)}
+        assert {body: d.receive_count for body, d in got.items()} == {b"a": 2, b"b": 1}
+        assert got[b"a"].id == first.id
+        await ack(engine, "q", [got[b"a"]])
+        await drained(engine)
+        wipe(quick_broker, engine)  # what Kafka alone knows is as long-lived
+        assert await drain(engine, "q", expect=1) == ["b"]
+
+        monitor = engine.parts.administration.alarm_monitor
+        await monitor.run_once()
+        assert [(alarm.kind, alarm.number) for alarm in engine.alarms()] == [("unacked_kept", 2)]
+        part = (topic(engine, "q"), 0)
+        assert (await engine.log.start_offsets([part]))[part] == 0
+        await ack(engine, "q", await receive(engine, "q", max=1, wait_ms=2000, tag="slow"))
+        await monitor.run_once()
+        assert (await engine.log.start_offsets([part]))[part] == 1
+        assert await drain(engine, "q", "slow", expect=1) == ["b"]
+        await put("new")
+        await monitor.run_once()
+        assert engine.alarms() == []
+        assert (await engine.log.start_offsets([part]))[part] == 2
+        assert await drain(engine, "q", expect=1) == ["new"] == await drain(engine, "q", "slow", expect=1)
+    finally:
+        await engine.stop()
+
+
+async def test_whether_retention_ends_what_is_open_is_said_once(engine: Engine, queue: str) -> None:
+    await engine.create_queue(BY, queue, QueueSettings(partitions=1, keep_unacked=True))
+    with pytest.raises(NotAllowedOnQueue, match="keep_unacked"):
+        await engine.set_queue(BY, queue, QueueSettings(keep_unacked=False))
+    await engine.set_queue(BY, queue, QueueSettings(retention_ms=DAY_MS, delay_ms=DAY_MS))
+    await send(engine, queue, "later", delay_ms=10 * DAY_MS)
+    assert await kept_ms(engine, queue) == -1
+    assert (await engine.get_queue(BY, queue)).keep_unacked

@@ -20,6 +20,7 @@ from facade.emq.queues.call import Call, EmqError, checked
 from facade.emq.queues.names import full_name, name_of, record_of, split
 from facade.emq.queues.permissions import level_of, number_of
 from facade.emq.queues.queues import policy_of, policy_reply
+from facade.emq.queues.tags import start_of
 from facade.emq.wire.errors import ErrorCode
 from facade.emq.wire.structs import access as wire
 from schemas.records import Grant
@@ -42,6 +43,7 @@ async def get_queue_meta(engine: Engine, call: Call) -> wire.GetQueueMetaRespons
         queue_quota=settings.quota_reply(info.read_qps, info.write_qps),
         enable_priority=info.priority,
         topic_queue=info.fifo,
+        delete_message_force=not info.keep_unacked,
         default_tag_name=info.default_tag_name or None,
         permission_list={who: number_of(level, old=call.old_permissions) for who, level in levels.items()},
         redrive_policy=policy_reply(engine, info.redrive_policy),
@@ -59,7 +61,7 @@ def _tag_of(engine: Engine, queue: QueueInfo, number: int, tag: TagInfo) -> wire
         queue_name=full_name(queue.owner, queue.name),
         tag_name=tag.name,
         tag_id=number,
-        start_timestamp=tag.start_at_ms,
+        start_timestamp=start_of(queue.created_at_ms, tag),
         create_timestamp=tag.created_at_ms,
         attribute_name=_SEVERAL if several is not None else name,
         attribute_value=value,
@@ -85,6 +87,7 @@ async def copy_queue(engine: Engine, call: Call) -> None:
         dedup_scope="group" if topics else None,
         one_per_group=topics,
         priority=meta.enable_priority,
+        keep_unacked=settings.keep_unacked(meta.delete_message_force),
         default_tag_name=meta.default_tag_name,
         grants=_grants(owner, meta.permission_list or {}, old=call.old_permissions),
         **settings.quota_of(meta.queue_quota),

@@ -41,6 +41,7 @@ async def create_queue(engine: Engine, call: Call) -> wire.CreateQueueResponse:
         one_per_group=topics,
         priority=given.enable_priority,
         dead_letter=given.dead_letter_queue,
+        keep_unacked=settings.keep_unacked(given.delete_message_force),
         default_tag_name=given.default_tag_name,
         **settings.quota_of(given.queue_quota),
     )
@@ -58,6 +59,7 @@ async def create_queue(engine: Engine, call: Call) -> wire.CreateQueueResponse:
         dead_letter_queue=info.dead_letter,
         enable_priority=info.priority,
         topic_queue=info.fifo,
+        delete_message_force=not info.keep_unacked,
         default_tag_name=info.default_tag_name or None,
         redrive_policy=policy_reply(engine, info.redrive_policy),
     )
@@ -121,6 +123,7 @@ async def get_queue_info(engine: Engine, call: Call) -> wire.GetQueueInfoRespons
         redrive_policy=policy_reply(engine, info.redrive_policy),
         enable_priority=info.priority,
         topic_queue=info.fifo,
+        delete_message_force=not info.keep_unacked,
         default_tag_name=info.default_tag_name or None,
         source_queues=[name_of(engine, source) for source in info.source_queues],
     )

@@ -51,6 +51,11 @@ def settings_of(given: QueueAttribute | None) -> QueueSettings:
     return QueueSettings(**values, user_attributes=user_attributes(given.user_attributes))  # type: ignore[arg-type]
 
 
+def keep_unacked(delete_message_force: bool | None) -> bool:
+    """The engine's setting for EMQ's; what is not named is EMQ's default, true."""
+    return delete_message_force is False
+
+
 def quota_of(given: QueueQuota | None) -> dict[str, int]:
     """The engine's settings of a quota, by their names; what is not named is left out. Raises
     EmqError.

@@ -19,6 +19,7 @@ from facade.emq.wire.structs import access as wire
 
 if TYPE_CHECKING:
     from engine.engine import Engine
+    from schemas.records import TagRecord
 
 
 async def create_tag(engine: Engine, call: Call) -> wire.CreateTagResponse:
@@ -34,8 +35,16 @@ async def create_tag(engine: Engine, call: Call) -> wire.CreateTagResponse:
     if not made:
         raise TagExists(f"queue {given.queue_name!r} has a tag {given.tag_name!r}", field="tag", given=given.tag_name)
     return wire.CreateTagResponse(
-        queue_name=full_name(record.owner, record.name), tag_name=tag.name, start_timestamp=tag.start_at_ms, read_qps_quota=read_qps
+        queue_name=full_name(record.owner, record.name),
+        tag_name=tag.name,
+        start_timestamp=start_of(record.created_at_ms, tag),
+        read_qps_quota=read_qps,
     )
+
+
+def start_of(queue_created_at_ms: int, tag: TagInfo | TagRecord) -> int:
+    """The real start of a tag that was told to begin earlier than its queue."""
+    return max(tag.start_at_ms, queue_created_at_ms)
 
 
 async def delete_tag(engine: Engine, call: Call) -> None:
@@ -54,7 +63,7 @@ async def get_tag_info(engine: Engine, call: Call) -> wire.GetTagInfoResponse:
         queue_name=full_name(record.owner, record.name),
         tag_name=given.tag_name or record.default_tag_name or None,
         tag_state=state_of(tag.created_at_ms, tag.created_at_ms, tag),
-        start_timestamp=tag.start_at_ms,
+        start_timestamp=start_of(record.created_at_ms, tag),
         read_qps_quota=tag.read_qps,
         attribute_name=name,
         attribute_value=value,

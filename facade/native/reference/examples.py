@@ -49,6 +49,7 @@ _QUEUE = {
     "read_qps": 0,
     "write_qps": 0,
     "dead_letter": False,
+    "keep_unacked": False,
     "default_tag_name": "",
     "one_per_group": False,
     "priority": False,

@@ -76,6 +76,7 @@ def queue_reply(queue: QueueInfo) -> QueueReply:
         read_qps=queue.read_qps,
         write_qps=queue.write_qps,
         dead_letter=queue.dead_letter,
+        keep_unacked=queue.keep_unacked,
         default_tag_name=queue.default_tag_name,
         one_per_group=queue.one_per_group,
         priority=queue.priority,

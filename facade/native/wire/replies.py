@@ -100,6 +100,7 @@ class QueueReply(Reply, frozen=True, kw_only=True):
     read_qps: Annotated[Count, about("Receives a second; 0 = no bound.")]
     write_qps: Annotated[Count, about("Sends a second; 0 = no bound.")]
     dead_letter: Annotated[bool, about("Whether it was made as a dead-letter queue.")]
+    keep_unacked: Annotated[bool, about("Whether what is beyond its retention stays until every tag has acked it.")]
     default_tag_name: Annotated[str, about("Another name of the default tag; empty = none.")]
     one_per_group: Annotated[bool, about("FIFO: whether one message of a group is in flight at most.")]
     priority: Annotated[bool, about("Whether messages with a lower priority number are received first.")]

@@ -62,6 +62,7 @@ OnePerGroup = Annotated[bool, Meta(description="FIFO: one message of a group is 
 ReadQps = Annotated[Whole, setting("read_qps", "Receives a second; 0 = no bound. Default: 0.")]
 WriteQps = Annotated[Whole, setting("write_qps", "Sends a second; 0 = no bound. Default: 0.")]
 DeadLetter = Annotated[bool, Meta(description="It is to be a dead-letter queue, so it has no redrive policy. Default: false.")]
+KeepUnacked = Annotated[bool, Meta(description="What is beyond its retention stays until every tag has acked it. Default: false.")]
 DefaultTag = Annotated[Name, Meta(description="Another name of the default tag.")]
 Priority = Annotated[bool, Meta(description="Messages with a lower priority number are received first; 16 partitions. Default: false.")]
 TagName = Annotated[Name, Meta(description="A tag of the queue. Default: the default tag.")]
@@ -88,6 +89,7 @@ class CreateQueueBody(Body, frozen=True, kw_only=True):
     read_qps: ReadQps | None = None
     write_qps: WriteQps | None = None
     dead_letter: DeadLetter | None = None
+    keep_unacked: KeepUnacked | None = None
     default_tag_name: DefaultTag | None = None
     user_attributes: UserAttributes | None = None
     redrive_policy: Policy | None = None

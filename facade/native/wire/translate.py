@@ -53,6 +53,7 @@ def settings_of(body: CreateQueueBody | SetQueueBody) -> QueueSettings:
         read_qps=_given(body.read_qps),
         write_qps=_given(body.write_qps),
         dead_letter=body.dead_letter if isinstance(body, CreateQueueBody) else None,
+        keep_unacked=body.keep_unacked if isinstance(body, CreateQueueBody) else None,
         default_tag_name=body.default_tag_name if isinstance(body, CreateQueueBody) else None,
         priority=body.priority if isinstance(body, CreateQueueBody) else None,
         user_attributes=_given(body.user_attributes),
