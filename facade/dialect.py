@@ -74,6 +74,12 @@ class Exchange(Protocol):
         """Who asks can be told only when the body has been read."""
 
     @property
+    def most_bytes(self) -> int | None:
+        """What a body may have in this dialect, where that is less than the service takes; None =
+        as much as that.
+        """
+
+    @property
     def long_poll(self) -> bool:
         """The call is cancelled when its client goes. Read after `start`."""
 

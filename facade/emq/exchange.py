@@ -32,6 +32,7 @@ from facade.http.problem import CODES, ProblemError
 if TYPE_CHECKING:
     from engine.engine import Engine
 
+BODY_BYTES: Final = 524_288  # reference/emq.md 4.2
 OTHER: Final = "emq.other"  # the verb of what is no method
 _VERBS: Final = {name: f"emq.{name}" for name in ACTIONS}
 _INTERNAL: Final = "something went wrong in the service"
@@ -60,6 +61,7 @@ class EmqExchange(Struct, gc=False):
     changes = True
     simple = False
     signs_body = True
+    most_bytes = BODY_BYTES
 
     def principal(self, body: bytes) -> Principal:
         """Open mode believes the key id, required mode the signature. Raises NotAuthenticated,

@@ -74,13 +74,14 @@ class Intake:
         self.held = 0
         self.requests = 0
 
-    async def read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        """The whole body. Raises ProblemError `body_too_large`, Overloaded, or ClientGone; then
-        nothing stays counted.
+    async def read(self, headers: Mapping[bytes, bytes], receive: Receive, most: int | None = None) -> bytes:
+        """The whole body, of up to `most` bytes (None = BODY_BYTES). Raises ProblemError
+        `body_too_large`, Overloaded, or ClientGone; then nothing stays counted.
         """
+        most = most or self._body_bytes
         stated = headers.get(b"content-length", b"")
-        if stated.isdigit() and (len(stated) > 18 or int(stated) > self._body_bytes):
-            raise self._too_large()
+        if stated.isdigit() and (len(stated) > 18 or int(stated) > most):
+            raise _too_large(most)
         if self.requests >= self._held_requests:
             raise Overloaded("Too many requests are in hand.")
         self.requests += 1
@@ -94,8 +95,8 @@ class Intake:
                 body, more = event.get("body", b""), event.get("more_body", False)
                 size += len(body)
                 self.held += len(body)
-                if size > self._body_bytes:
-                    raise self._too_large()
+                if size > most:
+                    raise _too_large(most)
                 if self.held > self._held_bytes:
                     raise Overloaded("Too many bytes of requests are being read.")
                 if more or chunks:
@@ -106,16 +107,17 @@ class Intake:
             self.requests -= 1
             raise
 
-    def take_buffered(self, direct: DirectBody | None) -> bytes | None:
+    def take_buffered(self, direct: DirectBody | None, most: int | None = None) -> bytes | None:
         """The whole body, if it is there already and small enough to be counted without more
-        questions; else `read` it.
+        questions; else `read` it. `most` and what is raised as there.
         """
         if direct is None or self.requests >= self._held_requests or self.held > self._held_bytes // 2:
             return None
         body = direct.whole_body()
         if body is not None:
-            if len(body) > self._body_bytes:
-                raise self._too_large()
+            most = most or self._body_bytes
+            if len(body) > most:
+                raise _too_large(most)
             self.requests += 1
             self.held += len(body)
         return body
@@ -125,8 +127,9 @@ class Intake:
         self.held -= len(body)
         self.requests -= 1
 
-    def _too_large(self) -> ProblemError:
-        return ProblemError("body_too_large", f"A request may have {self._body_bytes} bytes.", field="body", limit=self._body_bytes)
+
+def _too_large(most: int) -> ProblemError:
+    return ProblemError("body_too_large", f"A request may have {most} bytes.", field="body", limit=most)
 
 
 def check_media_type(headers: Mapping[bytes, bytes]) -> None:

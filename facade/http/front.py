@@ -106,9 +106,9 @@ class Front:
             if exchange.changes and (exchange.simple or b"sec-fetch-site" in exchange.headers):
                 _refuse_pages(exchange)
             by = None if exchange.signs_body else exchange.principal(b"")
-            body = self._intake.take_buffered(direct)
+            body = self._intake.take_buffered(direct, exchange.most_bytes)
             if body is None:
-                body = await self._intake.read(exchange.headers, receive)
+                body = await self._intake.read(exchange.headers, receive, exchange.most_bytes)
             try:
                 call = exchange.start(exchange.principal(body) if by is None else by, body)
                 content = await (self._poll(call, receive) if exchange.long_poll else call)

@@ -62,6 +62,7 @@ class OperationExchange(Struct, gc=False):
     query: Any = None
     simple = False  # `check_media_type` refuses those that are
     signs_body = False
+    most_bytes = None
 
     def principal(self, body: bytes) -> Principal:
         """See `Exchange`; the path and the query are read too."""
@@ -111,6 +112,7 @@ class NoOperation(Struct, gc=False):
     refusal: ProblemError
     verb = "none"
     long_poll = changes = simple = signs_body = False
+    most_bytes = None
 
     def principal(self, body: bytes) -> Principal:
         """See `Exchange`."""

@@ -88,6 +88,7 @@ class SqsExchange(Struct, gc=False):
     long_poll: bool = False
     changes = True
     signs_body = True
+    most_bytes = None
     unknown = UNKNOWN_OPERATION  # what is answered to an action that is not there
 
     def principal(self, body: bytes) -> Principal:

@@ -34,6 +34,7 @@ class ToyExchange(Struct):
     signs_body: bool
     long_poll: bool
     does: Callable[[str], Any]
+    most_bytes: int | None = None
     verb: str = "toy.unknown"
     seen: list[bytes] = []
 
@@ -64,7 +65,7 @@ class Toy:
     name = "toy"
     errors: Mapping[type[EngineError], Any] = {}
 
-    def __init__(self, does: Callable[[str], Any] = str, **given: bool) -> None:
+    def __init__(self, does: Callable[[str], Any] = str, **given: bool | int) -> None:
         self.given: dict[str, Any] = {"changes": True, "simple": False, "signs_body": False, "long_poll": False, **given}
         self.does = does
         self.exchange: ToyExchange | None = None
@@ -160,6 +161,17 @@ async def test_pages_of_other_sites_change_nothing(fronts: Fronts, toy: dict[str
 
 async def test_a_body_that_is_too_large_is_refused_in_the_dialect(fronts: Fronts) -> None:
     assert body_of(await fronts.ask(Toy(), client=Client(b"x" * 101))) == b"error ProblemError body_too_large"
+
+
+async def test_a_dialect_may_take_less_than_the_service(fronts: Fronts) -> None:
+    toy = Toy(most_bytes=10)
+    assert body_of(await fronts.ask(toy, client=Client(b"x" * 10))) == b"toy: " + b"X" * 10
+    for client in (Client(b"x" * 11), Client(b"x" * 6, b"x" * 5)):
+        assert body_of(await fronts.ask(toy, client=client)) == b"error ProblemError body_too_large"
+    # What the head says is believed: nothing is read.
+    unread = Client(b"")
+    assert body_of(await fronts.ask(toy, client=unread, content_length="11")) == b"error ProblemError body_too_large"
+    assert len(unread._events) == 1
 
 
 @pytest.mark.parametrize(
