@@ -328,8 +328,9 @@ class Engine(Transacting):
         found = await self._queue(by, Verb.QUERY, queue)
         return await self._browse.query(found, found.tag(tag), from_ms, to_ms, state, filter, limit, next, partition)
 
-    async def delete_message(self, by: Principal, queue: str, id: str) -> None:
-        await self._browse.delete(await self._queue(by, Verb.DELETE_MESSAGE, queue), id)
+    async def delete_message(self, by: Principal, queue: str, id: str, *, unreceived: bool = False) -> None:
+        """`unreceived`: only what was received under no tag; else what nobody has leased now."""
+        await self._browse.delete(await self._queue(by, Verb.DELETE_MESSAGE, queue), id, unreceived=unreceived)
 
     # Tasks
 

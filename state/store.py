@@ -347,12 +347,13 @@ class Store(UpkeepStore):
             names += keys.tag(tag).all()
         return names
 
-    async def delete(self, unit: Unit, generation: int, tags: Sequence[int], offset: int, *, now_ms: int = 0) -> str:
+    async def delete(self, unit: Unit, generation: int, tags: Sequence[int], offset: int, *, wanted: str = "", now_ms: int = 0) -> str:
         """Settles one message under all tags: ok, busy (leased under one; nothing changed) or
-        settled. Raises StateLost.
+        settled. With `wanted`, a digit per tag, 1 = it wants the message: received (under one, or
+        settled there; nothing changed) too. Raises StateLost.
         """
         keys, channel = self._unit(unit), wake_channel(self._prefix, unit.incarnation)
-        reply = await self._run("delete", self._all_tags(keys, tags), (generation, now_ms, channel, unit.partition, offset, *tags))
+        reply = await self._run("delete", self._all_tags(keys, tags), (generation, now_ms, channel, unit.partition, offset, wanted, *tags))
         return reply[0].decode().lower()  # type: ignore[no-any-return]
 
     async def purge(self, unit: Unit, generation: int, tags: Sequence[int], below: int, *, now_ms: int = 0) -> int:

@@ -157,19 +157,32 @@ class Browse:
         rows = [self._peeked(queue, record, message, s) for (record, message), s in zip(kept, states, strict=True)]
         return [row for row in rows if state is None or row.state == state]
 
-    async def delete(self, queue: Queue, text: str) -> None:
-        """Settles a message under all tags by its id. Raises MessageNotFound, MessageLeased."""
+    async def delete(self, queue: Queue, text: str, *, unreceived: bool) -> None:
+        """Settles a message under all tags by its id; one that was received under one of them is
+        MessageLeased if only `unreceived` ones are to go. Raises MessageNotFound, MessageLeased.
+        """
         partition, offset = self.address(queue, text)
         ends = await self._log.end_offsets([(queue.topic, partition)])
         if offset >= ends.get((queue.topic, partition), 0):
             raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}", field="id", given=text[:100])
         self._note_use(queue, partition)
         unit = queue.units[partition]
-        word = await self._window.call(queue, lambda g: self._store.delete(unit, g, queue.tag_ids, offset))
+        wanted = await self._wanted(queue, partition, offset) if unreceived else ""
+        word = await self._window.call(queue, lambda g: self._store.delete(unit, g, queue.tag_ids, offset, wanted=wanted))
         if word == "busy":
             raise MessageLeased(f"message {text[:100]!r} is leased; delete it with its handle", field="id", given=text[:100])
+        if word == "received":
+            raise MessageLeased(f"message {text[:100]!r} was received; delete it with its handle", field="id", given=text[:100])
         if word == "settled":
             raise MessageNotFound(f"message {text[:100]!r} is settled under all tags", field="id", given=text[:100])
+
+    async def _wanted(self, queue: Queue, partition: int, offset: int) -> str:
+        """A digit for each tag: 1 = it began at or before a message and its filter takes that."""
+        message = _decoded((await self._log.read_at(queue.topic, partition, [offset])).get(offset))
+        if message is None:
+            return "0" * len(queue.tags)
+        wants = (tag.start_offsets[partition] <= offset and matches(tag.filter, message.attributes) for tag in queue.tags)
+        return "".join("1" if want else "0" for want in wants)
 
 
 def _decoded(record: Record | None) -> Message | None:

@@ -235,8 +235,14 @@ class Run:
         opens = {t: tag.open[offset] for t, tag in self.model.tags.items() if offset in tag.open}
         beyond = [tag for tag in self.model.tags.values() if offset >= tag.start and offset not in tag.taken]
         busy = any(m.nonce and m.visible > self.model.now for m in opens.values())
-        got = await self.store.delete(self.unit, GENERATION, self.tags, offset, now_ms=self.model.now)
-        assert got == ("busy" if busy else "ok" if opens or beyond else "settled")
+        # Whether only what nobody has received may go: then what is settled under a tag stays under
+        # the others.
+        wants = [offset >= self.model.tags[tag].start for tag in self.tags] if self.random.random() < 0.5 else []
+        ended = any(offset in self.model.tags[t].taken and t not in opens for t, wanted in zip(self.tags, wants, strict=False) if wanted)
+        received = bool(wants) and (ended or any(m.count for m in opens.values()))
+        digits = "".join("1" if wanted else "0" for wanted in wants)
+        got = await self.store.delete(self.unit, GENERATION, self.tags, offset, wanted=digits, now_ms=self.model.now)
+        assert got == ("busy" if busy else "settled" if not opens and not beyond else "received" if received else "ok")
         if got == "ok":
             for tag in self.model.tags.values():
                 tag.open.pop(offset, None)

@@ -105,9 +105,10 @@ def _sent(asked: tuple[str, SendEntry], sent: Sent) -> wire.SendMessageBatchResp
 
 
 def check_ids(name: str, ids: Sequence[str]) -> None:
-    """The ids or handles of a batch: at least one, none empty, none twice. Raises EmqError."""
+    """The ids or handles of a batch: 1 to 100, none empty, none twice. Raises EmqError."""
     if not ids:
         raise EmqError(ErrorCode.BAD_REQUEST, f"the batch is empty: it needs an entry with {name}")
+    checked("the number of entries", len(ids), *_MOST)
     if not all(ids):
         raise EmqError(ErrorCode.BAD_REQUEST, f"{name} of an entry is empty")
     if len(set(ids)) < len(ids):

@@ -48,10 +48,7 @@ async def _one(engine: Engine, call: Call, record: QueueRecord, id: str) -> wire
     try:
         return peeked(engine, record, await engine.peek(call.by, record.name, id, None))
     except EngineError as error:
-        code = code_of(type(error))
-        if code in (ErrorCode.PERMISSION_DENIED, ErrorCode.QUEUE_NOT_EXIST):
-            raise  # of the whole request
-        return wire.PeekMessageResponse(message_id=id, e=exception_of(EmqError(code, str(error))))
+        return wire.PeekMessageResponse(message_id=id, e=exception_of(_of_entry(error)))
 
 
 async def _of_partition(
@@ -67,9 +64,9 @@ async def _of_partition(
 
 
 async def delete_peek_message(engine: Engine, call: Call) -> None:
-    """Delete a message that nobody holds, by its id, under all tags."""
+    """Delete a message that was never received, by its id, under all tags."""
     given: wire.DeletePeekMessageRequest = call.body
-    await engine.delete_message(call.by, (await record_of(engine, given.queue_name)).name, given.receipt_handle)
+    await engine.delete_message(call.by, (await record_of(engine, given.queue_name)).name, given.receipt_handle, unreceived=True)
 
 
 async def delete_peek_message_batch(engine: Engine, call: Call) -> wire.DeletePeekMessageBatchResponse:
@@ -82,11 +79,16 @@ async def delete_peek_message_batch(engine: Engine, call: Call) -> wire.DeletePe
     wrong: list[wire.MessageBatchErrorEntry] = []
     for one in ids:
         try:
-            await engine.delete_message(call.by, record.name, one)
+            await engine.delete_message(call.by, record.name, one, unreceived=True)
             done.append(one)
         except EngineError as error:
-            code = code_of(type(error))
-            if code in (ErrorCode.PERMISSION_DENIED, ErrorCode.QUEUE_NOT_EXIST):
-                raise
-            wrong.append(failure(one, EmqError(code, str(error))))
+            wrong.append(failure(one, _of_entry(error)))
     return wire.DeletePeekMessageBatchResponse(successful=done or None, failed=wrong or None)
+
+
+def _of_entry(error: EngineError) -> EmqError:
+    """What has become of one of several. Raises `error` again if it is of the whole request."""
+    code = code_of(type(error))
+    if code in (ErrorCode.PERMISSION_DENIED, ErrorCode.QUEUE_NOT_EXIST):
+        raise error
+    return EmqError(code, str(error))
