@@ -194,6 +194,8 @@ func speechOf(name string) (speech, int, error) {
 		return sqs{}, 10, nil
 	case "native":
 		return native{}, 100, nil
+	case "emq":
+		return emq{}, 100, nil
 	}
-	return nil, 0, fmt.Errorf("unknown API %q: sqs or native", name)
+	return nil, 0, fmt.Errorf("unknown API %q: sqs, native or emq", name)
 }
