@@ -54,7 +54,8 @@ def outcome(asked: dict[str, Any]) -> dict[str, Any]:
     """What became of a call."""
     name, method, endpoint = asked["service"], asked["method"], asked["endpoint"]
     module = import_module(f"emq.{name}.{name.capitalize()}Service")
-    spec = getattr(module, f"{method}_args").thrift_spec
+    own = module if hasattr(module, f"{method}_args") else import_module("emq.common.EMQBaseService")
+    spec = getattr(own, f"{method}_args").thrift_spec
     arguments = [made(spec[1][1], spec[1][3], asked["request"])] if len(spec) > 1 and spec[1] else []
     credential = Credential(UserType.APP_SECRET, asked["key"], asked["secret"])
     try:
