@@ -47,8 +47,12 @@ def level_of(number: int, *, old: bool) -> Level:
 
 
 def number_of(level: Level, *, old: bool) -> int:
-    """The number by which a client knows a level."""
-    return OLD_FULL_CONTROL if old and level == Level.FULL_CONTROL else int(_PERMISSIONS[level])
+    """The number by which a client knows a level. Old clients do not know PEEK_MESSAGE, whose
+    number is FULL_CONTROL to them: they are shown NONE.
+    """
+    if old and level in (Level.FULL_CONTROL, Level.PEEK):
+        return OLD_FULL_CONTROL if level == Level.FULL_CONTROL else int(Permission.NONE)
+    return int(_PERMISSIONS[level])
 
 
 async def set_permission(engine: Engine, call: Call) -> None:

@@ -191,3 +191,17 @@ def test_the_sdk_signs_as_the_service_wants_it(cast: Cast) -> None:
     client.call("sendMessage", queueName=queue, messageBody="signed")
     assert [one["messageBody"] for one in client.call("receiveMessage", queueName=queue)] == ["signed"]
     client.close()
+
+
+def test_old_clients_have_numbers_of_their_own(up: Up | Running, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with contextmanager(beside)(up, "emq-old", {"EMQ_PERMISSIONS": "old"}, tmp_path_factory) as service:
+        secrets = dict(new_key(service, who) for who in ("shop", "grantee"))
+        owner, grantee = (Galaxy(service.endpoint, who, secret) for who, secret in secrets.items())
+        queue = owner.call("createQueue", queueName="old")["queueName"]
+        assert owner.call("listPermissions", queueName=queue)["permissionList"] == {"shop": 9}
+        owner.call("setPermission", queueName=queue, developerId="grantee", permission=9)
+        assert grantee.call("queryPermission", queueName=queue)["permission"] == 9
+        grantee.call("setPermission", queueName=queue, developerId="other", permission=1)
+        assert owner.call("listPermissions", queueName=queue)["permissionList"] == {"shop": 9, "grantee": 9, "other": 1}
+        for client in (owner, grantee):
+            client.close()
