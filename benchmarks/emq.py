@@ -6,8 +6,8 @@ load generator, one right after the other, in turns which is first.
 Starts its own `leaseway up` with one worker in a temporary folder; talks to 127.0.0.1 only; ends by
 itself. A run sends messages of 1 KiB, receives and deletes them, all at once. What counts is the
 median of the pairs' ratios (`rates` in messages a second): other programs disturb both runs of a
-pair alike, if they go on for as long. `cpu` is the same of the CPU that Kafka, Redis and the worker
-spent for a message, `other` what the rest of the machine spent meanwhile (s).
+pair alike, if they go on for as long. `cpu` is the same of the CPU that the worker spent for a
+message, which they disturb less; `other` is what the rest of the machine spent meanwhile (s).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def one_run(binary: Path, up: Up, api: str, messages: int, options: argparse.Nam
         subprocess.run(
             [str(binary), "-endpoint", up.endpoint, "-api", api, "-mode", "pipeline", "-batch", str(options.batch), "-producers", each,
              "-consumers", each, "-body", "1024", "-messages", str(messages), "-warmup", "0", "-timeout", "120s", "-queue", f"bench-{api}",
-             "-pids", f"service={up.process.pid}", "-json", str(out)],
+             "-pids", f"worker={up.run['facades'][0]['pid']}", "-json", str(out)],
             check=True, capture_output=True,
         )  # fmt: skip
         found: dict[str, Any] = json.loads(out.read_text())["pipeline"]

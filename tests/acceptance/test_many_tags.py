@@ -19,7 +19,7 @@ from tests.services import Up
 
 MESSAGES = 100_000
 SENDERS = 4
-WITHIN_S = 240  # seen: see docs/lab/performance.md; half of that is for other programs
+WITHIN_S = 240  # 42 were seen at load average 40 (benchmarks/README.md)
 
 
 def fast(up: Up) -> ThriftClient:
