@@ -40,7 +40,7 @@ def exchange(up: Up | Running, sent: bytes, answers: int = 1) -> list[tuple[int,
 
 
 def post(*headers: str, path: str = PATH) -> bytes:
-    lines = [f"POST {path} HTTP/1.1", "Host: x", "Content-Type: application/x-thrift-binary", *headers]
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/x-thrift-binary", *headers]
     return "\r\n".join([*lines, "", ""]).encode()
 
 
