@@ -17,11 +17,12 @@ import logging
 
 from engine.catalog.catalog import Catalog
 from engine.errors import QueueInUse, QueueNotFound, Unavailable
-from engine.log import Log
+from engine.log import Log, TopicPartition
 from engine.rules.limits import MAX_DELAY_MS, MAX_LEASE_MS
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from schemas.records import QueueRecord
+from schemas.vocabulary import BATCH_SPAN_MS
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ MARGIN_MS = MAX_LEASE_MS + 3_600_000
 # sends have to raise anything.
 LEAST_DELAY_MS = 3_600_000
 FOR_EVER = -1
+ONE_RECORD_BYTES = 1_000
 _SETTING = "retention.ms"
 
 
@@ -115,10 +117,21 @@ class TopicRetention:
             return
         old = (await self._log.offsets_at([part], now_ms() - keep_ms(record.retention_ms, record.delay_ms))).get(part, 0)
         below = min(old, floor)
+        if below > low:
+            below = await self._first_of_batches(part, below)
         if below <= low:
             return
         with contextlib.suppress(QueueInUse):
             await self._delete_below(queue, partition, below)
+
+    async def _first_of_batches(self, part: TopicPartition, at: int) -> int:
+        """The offset from which on all records are of the batches that have one at `at` or behind
+        it: without its first records the rest of a batch would count as torn.
+        """
+        records = (await self._log.fetch(*part, at, 1, ONE_RECORD_BYTES)).records
+        if not records:
+            return at
+        return min(at, (await self._log.offsets_at([part], records[0].timestamp_ms - BATCH_SPAN_MS)).get(part, 0))
 
     async def _delete_below(self, queue: Queue, partition: int, below: int) -> None:
         async with self._catalog.change(queue.name):

@@ -156,7 +156,10 @@ async def test_a_message_delayed_beyond_the_retention_survives_what_kafka_delete
 
 
 @pytest.mark.parametrize("fifo", [False, True])
-async def test_what_some_tag_has_not_acked_outlives_retention_if_the_queue_says_so(quick_broker: Services, fifo: bool) -> None:
+async def test_what_some_tag_has_not_acked_outlives_retention_if_the_queue_says_so(
+    quick_broker: Services, fifo: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_retention, "BATCH_SPAN_MS", 0)  # each is sent alone
     engine = Engine(Settings(kafka_bootstrap=quick_broker.bootstrap, redis_url=quick_broker.redis_url, kept_bytes=0))
     await engine.start()
     try:
@@ -195,6 +198,25 @@ async def test_what_some_tag_has_not_acked_outlives_retention_if_the_queue_says_
         assert engine.alarms() == []
         assert (await engine.log.start_offsets([part]))[part] == 2
         assert await drain(engine, "q", expect=1) == ["new"] == await drain(engine, "q", "slow", expect=1)
+    finally:
+        await engine.stop()
+
+
+async def test_a_batch_of_which_some_are_acked_is_kept_whole(quick_broker: Services) -> None:
+    engine = Engine(Settings(kafka_bootstrap=quick_broker.bootstrap, redis_url=quick_broker.redis_url, kept_bytes=0))
+    await engine.start()
+    try:
+        await engine.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=1000, keep_unacked=True))
+        await engine.send(BY, "q", [SendEntry(body) for body in (b"a", b"b", b"c")])
+        await ack(engine, "q", await receive(engine, "q", max=1, wait_ms=2000))
+        await asyncio.sleep(4)
+        await engine.parts.administration.alarm_monitor.run_once()
+        await drained(engine)
+        wipe(quick_broker, engine)
+        assert await drain(engine, "q", expect=2) == ["b", "c"]
+        await send(engine, "q", "much later")
+        await engine.parts.administration.alarm_monitor.run_once()
+        assert await drain(engine, "q", expect=1) == ["much later"]
     finally:
         await engine.stop()
 
