@@ -25,6 +25,7 @@ _IDS = {
     "user.1": 10,
     "transaction.1": 11,
     "producer_group.1": 12,
+    "queue.3": 20,
 }
 
 

@@ -66,6 +66,7 @@ def test_an_id_never_changes_and_names_one_schema() -> None:
         10: "user.1",
         11: "transaction.1",
         12: "producer_group.1",
+        20: "queue.3",
     }
 
     assert {number: schema_name(number) for number in schema_ids()} == names
