@@ -277,6 +277,10 @@ class Engine(Transacting):
         """
         self._receiver.undelivered(deliveries)
 
+    def one_use(self, delivery: Delivery) -> str:
+        """A handle for one use: stale once anything has changed the lease, as an extend does."""
+        return self._leases.one_use(delivery)
+
     # Verbs on handles answer each by itself. `all_or_none`: instead they raise what is wrong with
     # the first handle that is INVALID, and change nothing.
 
@@ -288,10 +292,20 @@ class Engine(Transacting):
         return await self._leases.ack(found, handles, late=late, all_or_none=all_or_none)
 
     async def extend(
-        self, by: Principal, queue: str, entries: list[ExtendEntry], *, late: Late = Late.ALWAYS, all_or_none: bool = False
+        self,
+        by: Principal,
+        queue: str,
+        entries: list[ExtendEntry],
+        *,
+        late: Late = Late.ALWAYS,
+        all_or_none: bool = False,
+        one_use: bool = False,
     ) -> list[EntryResult]:
-        """Gives leases a new length from now."""
-        return await self._leases.extend(await self._queue(by, Verb.EXTEND, queue), entries, late=late, all_or_none=all_or_none)
+        """Gives leases a new length from now. `one_use`: the results have handles for the next
+        use.
+        """
+        found = await self._queue(by, Verb.EXTEND, queue)
+        return await self._leases.extend(found, entries, late=late, all_or_none=all_or_none, one_use=one_use)
 
     async def release(
         self, by: Principal, queue: str, handles: list[str], delay_ms: int = 0, *, all_or_none: bool = False
@@ -308,6 +322,13 @@ class Engine(Transacting):
     async def peek(self, by: Principal, queue: str, id_or_handle: str, tag: str | None) -> Peeked:
         found = await self._queue(by, Verb.PEEK, queue)
         return await self._browse.peek(found, id_or_handle, found.tag(tag))
+
+    async def peek_next(self, by: Principal, queue: str, tag: str | None, max: int) -> list[Peeked]:
+        """The messages that a receive would lease now, up to `max`, in its order as far as the
+        window knows; none is leased or counted.
+        """
+        found = await self._queue(by, Verb.PEEK, queue)
+        return await self._browse.peek_next(found, found.tag(tag), max)
 
     async def query(
         self,

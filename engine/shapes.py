@@ -163,13 +163,14 @@ class Delivery(Struct, frozen=True, gc=False):
 
 class EntryResult(Struct, frozen=True, gc=False):
     """What became of one handle: `status` is an EntryStatus word; `next_visible_at_ms` after extend
-    and release; `error` says why one is INVALID.
+    and release; `error` says why one is INVALID; `next_handle` after an extend for one use.
     """
 
     handle: str
     status: str
     next_visible_at_ms: int | None = None
     error: EngineError | None = None
+    next_handle: str = ""
 
 
 class Late(Enum):

@@ -205,7 +205,7 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
     poller = Poller(store, catalog, window, counters, owner.note_receive, owner.load_soon, move_beside)
     pump = Pump(catalog, wait_lists, poller, deliveries, returns, activity, receiving, owner.refresh)
     wake = Wake(settings.redis_url, settings.topic_prefix, store.name, pump.woken)
-    browse = Browse(log, store, window, ids, owner.note_use)
+    browse = Browse(log, store, catalog, window, ids, owner.note_use, owner.refresh)
     filtered = FilteredReceives(store, catalog, window, browse, poller, deliveries, pump, owner.refresh)
     receiver = Receiver(catalog, ids, wait_lists, poller, deliveries, returns, pump, activity, receiving, wake, owner.refresh, filtered)
     leases = Leases(store, catalog, window, ids, bodies, owner.note_use, owner.journaled.wait, mover.move_dead, receivable)

@@ -21,6 +21,7 @@ from facade.http.asgi import Intake
 from facade.http.front import Front, Hosts, Serve
 from facade.http.metrics import Metrics
 from facade.http.schema_registry import Registry
+from facade.mns.dialect import MnsDialect
 from facade.native import operations as native
 from facade.native.dialect import NativeDialect
 from facade.native.reference.openapi import document_of
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 # The first that claims a request answers it.
-DIALECTS: Final = (SqsDialect, EmqDialect, NativeDialect)
+DIALECTS: Final = (SqsDialect, EmqDialect, NativeDialect, MnsDialect)
 
 
 def _engine(settings: Settings) -> Engine:

@@ -73,5 +73,17 @@ class EmqSettings(Section):
 
 
 @dataclass(frozen=True)
-class Settings(EmqSettings, SqsSettings, ServerSettings, EngineSettings):
+class MnsSettings(Section):
+    """What MNS clients get."""
+
+    mns_priority: str = setting(
+        "yes", "yes: queues made through MNS have priorities, and 16 partitions; no: all of their messages are alike.", words=("yes", "no")
+    )
+    mns_missing_deleted: str = setting(
+        "no", "yes: an MNS client may delete a queue that is not there; no: that is QueueNotExist.", words=("no", "yes")
+    )
+
+
+@dataclass(frozen=True)
+class Settings(MnsSettings, EmqSettings, SqsSettings, ServerSettings, EngineSettings):
     """Every setting; the variable is `LEASEWAY_` + the name in capitals."""

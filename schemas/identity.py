@@ -32,10 +32,11 @@ _MAC_BYTES = 8
 _NONCE_BYTES = 8
 _OFFSET_BYTES = 6
 # Version, incarnation, partition, tag; behind it offset, nonce, when the delivery began (version 1:
-# nothing) and the MAC. In all 33 or 39 bytes: a multiple of three, so that base64 has no spare bits
-# and each handle has exactly one spelling.
+# nothing), version 3: the deadline, and the MAC. In all 33, 39 or 45 bytes: a multiple of three, so
+# that base64 has no spare bits and each handle has exactly one spelling.
 _HEAD = Layout(">B6sHH")
-_TIME_BYTES = {1: 0, 2: 6}
+_TIME_BYTES = {1: 0, 2: 6, 3: 12}
+_MS_BYTES = 6
 _LAYOUTS = {version: Layout(f"{_HEAD.format}{_OFFSET_BYTES}sQ{time}s{_MAC_BYTES}s") for version, time in _TIME_BYTES.items()}
 _OF_CHARS = {layout.size // 3 * 4: (version, layout.unpack) for version, layout in _LAYOUTS.items()}
 
@@ -98,16 +99,21 @@ def _handle_head(secret: bytes, version: int, incarnation: str, partition: int, 
     return head, seen.copy
 
 
-def handles_of(secret: bytes, incarnation: str, partition: int, tag: int, nonce: int, leased_at_ms: int) -> Callable[[int], str]:
+def handles_of(
+    secret: bytes, incarnation: str, partition: int, tag: int, nonce: int, leased_at_ms: int, until_ms: int = 0
+) -> Callable[[int], str]:
     """What gives an offset its handle, for all that one receive has leased. Both raise ValueError
     for a part out of its range (our fault).
     """
-    version = 2 if leased_at_ms else 1
+    version = 3 if until_ms else 2 if leased_at_ms else 1
+    times = leased_at_ms << 8 * _MS_BYTES | until_ms if until_ms else leased_at_ms
     try:
         head, copy = _handle_head(secret, version, incarnation, partition, tag)
-        tail = nonce.to_bytes(_NONCE_BYTES) + leased_at_ms.to_bytes(_TIME_BYTES[version])
+        tail = nonce.to_bytes(_NONCE_BYTES) + times.to_bytes(_TIME_BYTES[version])
     except (LayoutError, OverflowError) as fault:
-        raise ValueError(f"partition {partition}, tag {tag}, nonce {nonce}, time {leased_at_ms}: one does not fit into a handle") from fault
+        raise ValueError(
+            f"partition {partition}, tag {tag}, nonce {nonce}, times {leased_at_ms}, {until_ms}: one does not fit into a handle"
+        ) from fault
 
     def text(offset: int) -> str:
         try:
@@ -161,7 +167,8 @@ class Handle(Struct, frozen=True, gc=False):
     bits); offset below 2**48.
 
     `leased_at_ms` is when it began (epoch milliseconds below 2**48), 0 = unknown: handles had no
-    time once.
+    time once. `until_ms`: the handle counts only while the lease ends just then; 0 = whenever it
+    ends.
     """
 
     incarnation: str
@@ -170,12 +177,13 @@ class Handle(Struct, frozen=True, gc=False):
     offset: int
     nonce: int
     leased_at_ms: int = 0
+    until_ms: int = 0
 
     def text(self, secret: bytes) -> str:
-        """The handle: 52 URL-safe characters, without a time 44. Raises ValueError if a part is out
-        of its range (our fault).
+        """The handle: 52 URL-safe characters, without a time 44, with a deadline 60. Raises
+        ValueError if a part is out of its range (our fault).
         """
-        return handles_of(secret, self.incarnation, self.partition, self.tag, self.nonce, self.leased_at_ms)(self.offset)
+        return handles_of(secret, self.incarnation, self.partition, self.tag, self.nonce, self.leased_at_ms, self.until_ms)(self.offset)
 
     @classmethod
     def parse(cls, text: str, secret: bytes) -> Handle:
@@ -187,7 +195,7 @@ class Handle(Struct, frozen=True, gc=False):
             raise BadIdentity("not a handle: wrong length")
         try:
             raw = a2b_base64(text.encode().translate(_FROM_URL), strict_mode=True)
-            version, incarnation, partition, tag, offset, nonce, leased_at_ms, mac = form[1](raw)
+            version, incarnation, partition, tag, offset, nonce, times, mac = form[1](raw)
         except (UnicodeEncodeError, Base64Error):
             raise BadIdentity("not a handle: not URL-safe base64") from None
         except LayoutError:
@@ -198,4 +206,5 @@ class Handle(Struct, frozen=True, gc=False):
         hasher.update(raw[:-_MAC_BYTES])
         if not compare_digest(mac, hasher.digest()):
             raise BadIdentity("not a handle of this installation")
-        return cls(incarnation.hex(), partition, tag, int.from_bytes(offset), nonce, int.from_bytes(leased_at_ms))
+        leased_at_ms, until_ms = int.from_bytes(times[:_MS_BYTES]), int.from_bytes(times[_MS_BYTES:])
+        return cls(incarnation.hex(), partition, tag, int.from_bytes(offset), nonce, leased_at_ms, until_ms)

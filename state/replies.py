@@ -124,6 +124,15 @@ class Probed(Struct, frozen=True):
     times: list[int]
 
 
+class Next(Struct, frozen=True):
+    """A message that may be leased, `since_ms` when; `first_received_at_ms` 0 = never was."""
+
+    offset: int
+    count: int
+    first_received_at_ms: int
+    since_ms: int
+
+
 class Acked(Struct, frozen=True):
     """An EntryStatus word per handle, and the seq of the journal entry that tells of it, 0 =
     nothing was settled.

@@ -27,6 +27,7 @@ from state.replies import (
     Leased,
     Loaded,
     LoadEntry,
+    Next,
     Probed,
     Received,
     State,
@@ -201,17 +202,38 @@ class Store(UpkeepStore):
         _, now, head_ms, *rest = await self._run("probe", names, (generation, now_ms, tag, times))
         return Probed(None if head_ms < 0 else max(head_ms - now, 0), None if head_ms < 0 else head_ms, *rest)
 
+    async def peek_next(
+        self,
+        unit: Unit,
+        generation: int,
+        tag: int,
+        *,
+        max: int,
+        max_receive_count: int,
+        retention_ms: int,
+        per_group: int = 0,
+        now_ms: int = 0,
+    ) -> list[Next]:
+        """The first messages that a receive would lease now. Changes nothing. Raises StateLost."""
+        keys = self._unit(unit)
+        t = keys.tag(tag)
+        names = (keys.meta, t.visible, t.delivery, keys.body, t.order, t.groups)
+        _, out = await self._run("peek_next", names, (generation, now_ms, tag, max, max_receive_count, retention_ms, per_group))
+        return [Next(*out[i : i + 4]) for i in range(0, len(out), 4)]
+
     async def ack(
-        self, unit: Unit, generation: int, tag: int, pairs: Sequence[tuple[int, int]], *, late: bool = True, now_ms: int = 0
+        self, unit: Unit, generation: int, tag: int, pairs: Sequence[tuple[int, ...]], *, late: bool = True, now_ms: int = 0
     ) -> Acked:
         """Settles (offset, nonce) pairs. `late`: a lapsed lease counts until redelivery. Raises
         StateLost.
+
+        Handles may name deadlines, all of a call or none: (offset, nonce, deadline or 0 = any).
         """
         keys = self._unit(unit)
         t = keys.tag(tag)
         names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.order, t.groups)
         channel = wake_channel(self._prefix, unit.incarnation)
-        arguments: list[Argument] = [generation, now_ms, tag, int(late), channel, unit.partition]
+        arguments: list[Argument] = [generation, now_ms, tag, int(late), channel, unit.partition, len(pairs[0]) if pairs else 2]
         for pair in pairs:
             arguments += pair
         _, words, seq = await self._run("ack", names, arguments)
@@ -222,16 +244,18 @@ class Store(UpkeepStore):
         unit: Unit,
         generation: int,
         tag: int,
-        entries: Sequence[tuple[int, int, int]],
+        entries: Sequence[tuple[int, ...]],
         *,
         late: bool = True,
         now_ms: int = 0,
     ) -> list[Extended]:
-        """Moves the deadlines of (offset, nonce, lease ms). Raises StateLost."""
+        """Moves the deadlines of (offset, nonce, lease ms), or of all with the deadline that each
+        handle names, 0 = any. Raises StateLost.
+        """
         keys = self._unit(unit)
         t = keys.tag(tag)
         channel = wake_channel(self._prefix, unit.incarnation)
-        arguments: list[Argument] = [generation, now_ms, tag, int(late), channel, unit.partition]
+        arguments: list[Argument] = [generation, now_ms, tag, int(late), channel, unit.partition, len(entries[0]) if entries else 3]
         for entry in entries:
             arguments += entry
         _, out = await self._run("extend", (keys.meta, t.visible, t.delivery, keys.outbox, t.order, t.groups), arguments)
@@ -242,17 +266,19 @@ class Store(UpkeepStore):
         unit: Unit,
         generation: int,
         tag: int,
-        pairs: Sequence[tuple[int, int]],
+        pairs: Sequence[tuple[int, ...]],
         *,
         delay_ms: int = 0,
         late: bool = True,
         now_ms: int = 0,
     ) -> list[Extended]:
-        """Gives back (offset, nonce) pairs, receivable after `delay_ms`. Raises StateLost."""
+        """Gives back (offset, nonce) pairs, or as of `ack`, receivable after `delay_ms`. Raises
+        StateLost.
+        """
         keys = self._unit(unit)
         t = keys.tag(tag)
         channel = wake_channel(self._prefix, unit.incarnation)
-        arguments: list[Argument] = [generation, now_ms, tag, int(late), channel, unit.partition, delay_ms]
+        arguments: list[Argument] = [generation, now_ms, tag, int(late), channel, unit.partition, delay_ms, len(pairs[0]) if pairs else 2]
         for pair in pairs:
             arguments += pair
         names = (keys.meta, t.visible, t.delivery, keys.outbox, t.delayed, t.order, t.groups)
@@ -279,18 +305,18 @@ class Store(UpkeepStore):
         unit: Unit,
         generation: int,
         tag: int,
-        pairs: Sequence[tuple[int, int]],
+        pairs: Sequence[tuple[int, ...]],
         *,
         move_ms: int,
         late: bool = True,
         now_ms: int = 0,
     ) -> list[Killed]:
-        """Marks (offset, nonce) pairs as dying; the caller moves those with status ok. Raises
-        StateLost.
+        """Marks (offset, nonce) pairs, or as of `ack`, as dying; the caller moves those with status
+        ok. Raises StateLost.
         """
         keys = self._unit(unit)
         t = keys.tag(tag)
-        arguments: list[Argument] = [generation, now_ms, tag, int(late), move_ms]
+        arguments: list[Argument] = [generation, now_ms, tag, int(late), move_ms, len(pairs[0]) if pairs else 2]
         for pair in pairs:
             arguments += pair
         _, out = await self._run("kill", (keys.meta, t.visible, t.delivery, keys.body, keys.outbox, t.order, t.groups), arguments)

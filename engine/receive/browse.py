@@ -6,14 +6,17 @@ Neighbours: scripts states and delete.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 from collections.abc import Callable
 
 import msgspec
 
+from engine.catalog.catalog import Catalog
 from engine.errors import InvalidValue, MessageLeased, MessageNotFound
 from engine.log import Log, Record
+from engine.receive.pump import Refresh
 from engine.rules.fifo import sequence_number
 from engine.rules.ids import Ids
 from engine.rules.limits import check_asked, check_filter, check_range
@@ -26,7 +29,8 @@ from schemas.identity import BadIdentity, Handle, MessageId
 from schemas.records import Message, TagRecord
 from schemas.vocabulary import MessageState
 from schemas.wire import UndecodableRecord, decode_message
-from state.replies import State
+from state.keys import Unit
+from state.replies import Next, State
 from state.store import Store
 
 CHUNK = 500
@@ -38,12 +42,16 @@ LOOKED_AT = 20_000
 class Browse:
     """Reads of single messages and of ranges."""
 
-    def __init__(self, log: Log, store: Store, window: Window, ids: Ids, note_use: Callable[[Queue, int], None]) -> None:
+    def __init__(
+        self, log: Log, store: Store, catalog: Catalog, window: Window, ids: Ids, note_use: Callable[[Queue, int], None], refresh: Refresh
+    ) -> None:
         self._log = log
         self._store = store
+        self._catalog = catalog
         self._window = window
         self._ids = ids
         self._note_use = note_use
+        self._refresh = refresh
 
     def address(self, queue: Queue, text: str) -> tuple[int, int]:
         """(partition, offset) of a message id or a receipt handle. Raises MessageNotFound, also for
@@ -71,6 +79,54 @@ class Browse:
             raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}, or no longer", field="id", given=text[:100])
         (state,) = await self._states(queue, tag, partition, [offset])
         return self._peeked(queue, record, message, state)
+
+    async def peek_next(self, queue: Queue, tag: TagRecord, max: int) -> list[Peeked]:
+        """What a receive would lease now, up to `max`, in its order. Others may lease it meanwhile.
+        Raises InvalidValue, Unavailable.
+        """
+        check_asked("max", max)
+        found = await self._next(queue, tag, max)
+        if not found and await self._refresh(queue):
+            found = await self._next(queue, tag, max)
+        offsets: dict[int, list[int]] = {}
+        for partition, one in found:
+            offsets.setdefault(partition, []).append(one.offset)
+        reads = await asyncio.gather(*(self._log.read_at(queue.topic, p, some) for p, some in offsets.items()))
+        records = dict(zip(offsets, reads, strict=True))
+        peeked = []
+        for partition, one in found:
+            record = records[partition].get(one.offset)
+            message = _decoded(record)
+            if record is not None and message is not None:
+                state = State(MessageState.READY, one.count, one.first_received_at_ms or None, None)
+                peeked.append(self._peeked(queue, record, message, state))
+        return peeked
+
+    async def _next(self, queue: Queue, tag: TagRecord, max: int) -> list[tuple[int, Next]]:
+        """Partition and place of the first messages: of the first priorities, else by age."""
+        record, policy = queue.record, queue.record.redrive_policy
+        most = policy.max_receive_count if policy is not None and policy.dead_letter_queue in self._catalog.queues else 0
+
+        async def ask(unit: Unit) -> list[Next]:
+            self._note_use(queue, unit.partition)
+            return await self._window.call(
+                queue,
+                lambda g: self._store.peek_next(
+                    unit,
+                    g,
+                    tag.id,
+                    max=max,
+                    max_receive_count=most,
+                    retention_ms=record.retention_ms,
+                    per_group=int(record.one_per_group),
+                ),
+            )
+
+        looks = await asyncio.gather(*(ask(unit) for unit in queue.units))
+        found = [(partition, one) for partition, some in enumerate(looks) for one in some]
+        if not record.priority and not record.fifo:
+            found.sort(key=lambda at: at[1].since_ms)
+        return found[:max]
 
     async def _states(self, queue: Queue, tag: TagRecord, partition: int, offsets: list[int]) -> list[State]:
         unit = queue.units[partition]

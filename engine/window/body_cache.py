@@ -94,11 +94,11 @@ class BodyCache:
             kept[one.offset] = one
             self.bytes += one.size
 
-    def settle(self, unit: Unit, pairs: Iterable[tuple[int, int]]) -> None:
-        """A tag has done with these (offset, nonce)."""
+    def settle(self, unit: Unit, handles: Iterable[tuple[int, ...]]) -> None:
+        """A tag has done with these, offset first."""
         kept = self.of.get(unit, {})
-        for offset, _ in pairs:
-            one = kept.get(offset)
+        for handle in handles:
+            one = kept.get(offset := handle[0])
             if one is not None:
                 one.tags -= 1
                 if one.tags <= 0:

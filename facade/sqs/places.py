@@ -1,11 +1,9 @@
 """Where a request came to: what the URLs that it is told begin with, and whose queues it means.
 
-Behind a proxy that ends TLS the client's own scheme, host and port are in X-Forwarded-Proto, -Host
-and -Port; anybody can send such headers, so they count only with the setting `trust_proxy`. Account
-and region count with `sqs_namespaces`: the region is the one that was signed for; the account is
-the first part of the path, else a key id of 12 digits, else that of the settings. Neighbours:
-`exchange` asks for the place of each request, and checks signatures against the host that the
-client called. This module must not know actions.
+`facade.called` knows how the client called us. Account and region count with `sqs_namespaces`: the
+region is the one that was signed for; the account is the first part of the path, else a key id of
+12 digits, else that of the settings. Neighbours: `exchange` asks for the place of each request, and
+checks signatures against the host that the client called. This module must not know actions.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ from typing import Final
 
 from starlette.types import Scope
 
+from facade.called import base_of
 from facade.config import SqsSettings
 from facade.sqs.queues.names import Place
 from facade.sqs.signature import claimed_scope
@@ -23,11 +22,9 @@ from facade.sqs.wire.errors import SIGNATURE_DOES_NOT_MATCH, SqsError
 
 # Names that clients call this worker by, kept with what follows from them; of more none is kept.
 PLACES: Final = 1000
-_HOST: Final = re.compile(rb"(?P<name>[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::(?P<port>[0-9]{1,5}))?")
 _REGION: Final = re.compile(r"[a-z0-9-]{1,40}")
 _ACCOUNT: Final = re.compile(r"[0-9]{12}")
 _ACCOUNT_OF_PATH: Final = re.compile(r"/([0-9]{12})(?:/|$)")
-_USUAL_PORTS: Final = {b"http": b"80", b"https": b"443"}
 
 
 class Places:
@@ -47,7 +44,7 @@ class Places:
         host = headers.get(b"host", b"")
         if self._alike and (known := self._known.get(host)) is not None:
             return known
-        base = self._base(scope, headers)
+        base = base_of(scope, headers, trusted=self._trusted)
         account, region = self._whose(scope, headers) if self._settings.sqs_namespaces else ("", "")
         key = host if self._alike else (base, account, region)
         found = self._known.get(key)
@@ -66,21 +63,8 @@ class Places:
         found: list[tuple[bytes, bytes]] = scope["headers"]
         if not self._trusted:
             return found
-        host = self._base(scope, headers).partition(b"://")[2]
+        host = base_of(scope, headers, trusted=self._trusted).partition(b"://")[2]
         return [(name, host if name == b"host" else value) for name, value in found]
-
-    def _base(self, scope: Scope, headers: Mapping[bytes, bytes]) -> bytes:
-        """Scheme, host and port as the client called us."""
-        scheme: bytes = scope["scheme"].encode("ascii")
-        host = headers.get(b"host", b"")
-        if self._trusted:
-            forwarded = _first(headers, b"x-forwarded-proto").lower()
-            scheme = forwarded if forwarded in _USUAL_PORTS else scheme
-            host = _forwarded_host(scheme, host, _first(headers, b"x-forwarded-host"), _first(headers, b"x-forwarded-port"))
-        if not host:
-            name, port = scope.get("server") or ("127.0.0.1", None)
-            host = f"{name}:{port}".encode() if port else name.encode()
-        return scheme + b"://" + host
 
     def _whose(self, scope: Scope, headers: Mapping[bytes, bytes]) -> tuple[str, str]:
         """The account and region of a request; "" = those of the settings."""
@@ -91,20 +75,3 @@ class Places:
         path = _ACCOUNT_OF_PATH.match(scope.get("path", ""))
         account = path[1] if path is not None else key_id if _ACCOUNT.fullmatch(key_id) else ""
         return account if "account" in self._by else "", region if "region" in self._by else ""
-
-
-def _first(headers: Mapping[bytes, bytes], name: bytes) -> bytes:
-    """Of several proxies the first spoke to the client."""
-    return headers.get(name, b"").partition(b",")[0].strip()
-
-
-def _forwarded_host(scheme: bytes, host: bytes, forwarded: bytes, port: bytes) -> bytes:
-    """The host that the client called; what can't be a host or port does not count."""
-    named = _HOST.fullmatch(forwarded)
-    found = named or _HOST.fullmatch(host)
-    if found is None:
-        return host
-    stated = port if port.isdigit() and 0 < int(port) < 65536 else None
-    # A port beside the forwarded host is the client's; one in Host may be ours.
-    used = (found["port"] or stated) if named is not None else (stated or found["port"])
-    return found["name"] + (b"" if used is None or used == _USUAL_PORTS[scheme] else b":" + used)

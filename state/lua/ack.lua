@@ -13,14 +13,15 @@
 -- ARGV 4 late: 1 = a lapsed lease counts until the message is delivered again
 -- ARGV 5 channel: wake-ups go there (a group that is free again)
 -- ARGV 6 partition: the payload of a wake-up
--- ARGV + per handle: offset, nonce
+-- ARGV 7 width: how many values each handle has
+-- ARGV + per handle: offset, nonce; with width 3 also the deadline of its delivery, 0 = any
 -- OUT 1 status
 -- OUT 2 words: {status word per handle}; none = each is OK
 -- OUT 3 seq: of the journal entry, 0 = none
 -- STATUS OK STALE LAPSED FULL LOST
 -- INV a handle settles its message at most once
 -- COST O(handles log open)
--- VERSION 3
+-- VERSION 4
 -- PLAIN plain/ack.lua
 -- INCLUDE clock journal delivery guard groups fair settle
 local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -29,11 +30,13 @@ refused = refused or blocked(unit, meta, outbox)
 if refused then return refused end
 local now, tag, late = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
 local words, acked, done, touched, asked, all = {}, {}, {}, {}, {}, true
-for a = 7, #ARGV, 2 do asked[#asked + 1] = ARGV[a] end
+local width = tonumber(ARGV[7])
+for a = 8, #ARGV, width do asked[#asked + 1] = ARGV[a] end
 for i, packed in ipairs(redis.call('HMGET', delivery, unpack(asked))) do
   local off, d = tonumber(asked[i]), delivery_of(packed)
   local word = 'OK'
-  if not d or done[off] or d.nonce ~= tonumber(ARGV[6 + i * 2]) or d.flag ~= 0 then
+  local at = 8 + (i - 1) * width
+  if done[off] or not is_of(d, ARGV[at + 1], width > 2 and ARGV[at + 2]) then
     word = 'STALE'
   elseif d.time <= now and not late then
     word = 'LAPSED'

@@ -11,13 +11,14 @@
 -- ARGV 4 late: 1 = a lapsed lease counts until the message is delivered again
 -- ARGV 5 channel: wake-ups go there
 -- ARGV 6 partition: the payload of a wake-up
--- ARGV + per handle: offset, nonce, lease ms
+-- ARGV 7 width: how many values each handle has
+-- ARGV + per handle: offset, nonce, lease ms; with width 4 also the deadline of its delivery, 0 = any
 -- OUT 1 status
 -- OUT 2 handles: {status word, new deadline ms or 0, per handle}
 -- STATUS OK STALE LAPSED FULL LOST
 -- INV only the latest delivery of a message can be extended; counts do not change
 -- COST O(handles log open)
--- VERSION 3
+-- VERSION 4
 -- INCLUDE clock journal delivery guard groups fair
 local meta, visible, delivery, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[5], KEYS[6])
@@ -25,11 +26,12 @@ refused = refused or blocked(unit, meta, outbox)
 if refused then return refused end
 local now, tag, late = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
 local out, extended, times, touched, sooner = {}, {}, {}, {}, false
-for a = 7, #ARGV, 3 do
+local width = tonumber(ARGV[7])
+for a = 8, #ARGV, width do
   local off = tonumber(ARGV[a])
   local d = delivery_read(delivery, off)
   local word, time = 'OK', 0
-  if not d or d.nonce ~= tonumber(ARGV[a + 1]) or d.flag ~= 0 then
+  if not is_of(d, ARGV[a + 1], width > 3 and ARGV[a + 3]) then
     word = 'STALE'
   elseif d.time <= now and not late then
     word = 'LAPSED'

@@ -11,13 +11,14 @@
 -- ARGV 3 tag
 -- ARGV 4 late: 1 = a lapsed lease counts until the message is delivered again
 -- ARGV 5 move_ms: how long a dying message waits for its mover
--- ARGV + per handle: offset, nonce
+-- ARGV 6 width: how many values each handle has
+-- ARGV + per handle: offset, nonce; with width 3 also the deadline of its delivery, 0 = any
 -- OUT 1 status
 -- OUT 2 handles: {status word, offset, count, first ms, nonce, body, per handle}
 -- STATUS OK STALE LAPSED FULL LOST
 -- INV a dying message is given to one mover at a time
 -- COST O(handles log open)
--- VERSION 3
+-- VERSION 4
 -- INCLUDE clock journal delivery guard groups fair
 local meta, visible, delivery, body, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
@@ -25,11 +26,12 @@ refused = refused or blocked(unit, meta, outbox)
 if refused then return refused end
 local now, tag, late, move_ms = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', tonumber(ARGV[5])
 local out, touched = {}, {}
-for a = 6, #ARGV, 2 do
+local width = tonumber(ARGV[6])
+for a = 7, #ARGV, width do
   local off = tonumber(ARGV[a])
   local d = delivery_read(delivery, off)
   local row = {'OK', off, 0, 0, 0, ''}
-  if not d or d.nonce ~= tonumber(ARGV[a + 1]) or d.flag ~= 0 then
+  if not is_of(d, ARGV[a + 1], width > 2 and ARGV[a + 2]) then
     row[1] = 'STALE'
   elseif d.time <= now and not late then
     row[1] = 'LAPSED'

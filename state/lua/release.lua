@@ -13,13 +13,14 @@
 -- ARGV 5 channel: wake-ups go there
 -- ARGV 6 partition: the payload of a wake-up
 -- ARGV 7 delay_ms
--- ARGV + per handle: offset, nonce
+-- ARGV 8 width: how many values each handle has
+-- ARGV + per handle: offset, nonce; with width 3 also the deadline of its delivery, 0 = any
 -- OUT 1 status
 -- OUT 2 handles: {status word, next visible ms or 0, per handle}
 -- STATUS OK STALE LAPSED FULL LOST
 -- INV a handle gives back its message at most once
 -- COST O(handles log open)
--- VERSION 3
+-- VERSION 4
 -- INCLUDE clock journal delivery guard groups fair
 local meta, visible, delivery, outbox, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
@@ -28,11 +29,12 @@ if refused then return refused end
 local now, tag, late, delay_ms = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', tonumber(ARGV[7])
 local time = now + delay_ms
 local out, released, times, touched = {}, {}, {}, {}
-for a = 8, #ARGV, 2 do
+local width = tonumber(ARGV[8])
+for a = 9, #ARGV, width do
   local off = tonumber(ARGV[a])
   local d = delivery_read(delivery, off)
   local word = 'OK'
-  if not d or d.nonce ~= tonumber(ARGV[a + 1]) or d.flag ~= 0 then
+  if not is_of(d, ARGV[a + 1], width > 2 and ARGV[a + 2]) then
     word = 'STALE'
   elseif d.time <= now and not late then
     word = 'LAPSED'

@@ -20,9 +20,10 @@ from state.store import Store
 # Of one call to the window; a caller has 100 at most.
 MOST = 500
 
-Pairs: TypeAlias = Sequence[tuple[int, int]]
+# (offset, nonce) of each handle, or of all of a caller with the deadline that it names, 0 = none.
+Pairs: TypeAlias = Sequence[tuple[int, ...]]
 _Asked: TypeAlias = tuple[Pairs, asyncio.Future[Acked]]
-_Key: TypeAlias = tuple[Unit, int, int, bool]
+_Key: TypeAlias = tuple[Unit, int, int, bool, int]
 
 
 class Acks:
@@ -42,7 +43,7 @@ class Acks:
         A caller that is cancelled has acked nevertheless, or has not: as when its answer is lost.
         """
         loop = asyncio.get_running_loop()
-        key = (unit, generation, tag, late)
+        key = (unit, generation, tag, late, len(pairs[0]))
         done: asyncio.Future[Acked] = loop.create_future()
         waiting = self._waiting.get(key)
         if waiting is None:
@@ -72,7 +73,7 @@ class Acks:
         del self._waiting[key]
 
     async def _call(self, key: _Key, some: Sequence[_Asked]) -> None:
-        unit, generation, tag, late = key
+        unit, generation, tag, late, _ = key
         pairs = some[0][0] if len(some) == 1 else [pair for mine, _ in some for pair in mine]
         acked = await self._store.ack(unit, generation, tag, pairs, late=late)
         at = 0

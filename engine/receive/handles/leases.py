@@ -23,7 +23,7 @@ from engine.rules.limits import check_asked
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from engine.runtime.signals import Signal
-from engine.shapes import EntryResult, ExtendEntry, Late
+from engine.shapes import Delivery, EntryResult, ExtendEntry, Late
 from engine.window.body_cache import BodyCache
 from engine.window.window import MOVER_LEASE_MS, Window
 from schemas.identity import BadIdentity, Handle
@@ -155,11 +155,11 @@ class Leases:
         """
         queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
         counts = late is Late.ALWAYS or (late is Late.BY_QUEUE and not queue.record.fifo)
-        pairs = [(handle.offset, handle.nonce) for handle in handles]
+        rows = _rows(handles)
         written: list[tuple[int, int]] = []
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[str]:
-            mine = pairs if len(indexes) == len(pairs) else [pairs[i] for i in indexes]
+            mine = rows if len(indexes) == len(rows) else [rows[i] for i in indexes]
             acked = await self._acks.ack(unit, g, tag, mine, late=counts)
             if acked.seq:
                 written.append((unit.partition, acked.seq))
@@ -202,10 +202,12 @@ class Leases:
             self._receivable(queue.incarnation, partition, 0)
 
     async def extend(
-        self, queue: Queue, entries: Sequence[ExtendEntry], *, late: Late = Late.ALWAYS, all_or_none: bool = False
+        self, queue: Queue, entries: Sequence[ExtendEntry], *, late: Late = Late.ALWAYS, all_or_none: bool = False, one_use: bool = False
     ) -> list[EntryResult]:
         """Counts each lease anew from now; 0 = receivable at once; of two entries with one handle
         the last counts. Raises InvalidValue, which changes nothing.
+
+        `one_use`: the results have handles for the next use.
         """
         texts = [entry.handle for entry in entries]
         queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
@@ -220,14 +222,28 @@ class Leases:
             refused = {**refused, **too_long}
             handles = [handle for text, handle in zip(good, handles, strict=True) if text not in too_long]
             good = [text for text in good if text not in too_long]
-        store = self._store
+        store, exact = self._store, any(handle.until_ms for handle in handles)
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[tuple[str, int]]:
-            rows = [(handles[i].offset, handles[i].nonce, wanted[good[i]].lease_ms) for i in indexes]
+            rows = [_extended(handles[i], wanted[good[i]].lease_ms, exact=exact) for i in indexes]
             return [(e.status, e.time_ms) for e in await store.extend(unit, g, tag, rows, late=counts)]
 
         results = await self._each(queue, handles, call, (EntryStatus.STALE.value, 0))
-        return _answers(texts, [EntryResult(text, word, time or None) for text, (word, time) in zip(good, results, strict=True)], refused)
+        done = [EntryResult(text, word, time or None) for text, (word, time) in zip(good, results, strict=True)]
+        if one_use:
+            done = [self._renewed(one, handle) for one, handle in zip(done, handles, strict=True)]
+        return _answers(texts, done, refused)
+
+    def _renewed(self, result: EntryResult, handle: Handle) -> EntryResult:
+        if result.next_visible_at_ms is None:
+            return result
+        renewed = msgspec.structs.replace(handle, until_ms=result.next_visible_at_ms).text(self._ids.secret)
+        return msgspec.structs.replace(result, next_handle=renewed)
+
+    def one_use(self, delivery: Delivery) -> str:
+        """A handle of the delivery that is stale once its lease ends at another time."""
+        handle = Handle.parse(delivery.handle, self._ids.secret)
+        return msgspec.structs.replace(handle, until_ms=delivery.next_visible_at_ms).text(self._ids.secret)
 
     async def release(self, queue: Queue, texts: Sequence[str], delay_ms: int, *, all_or_none: bool = False) -> list[EntryResult]:
         """Gives messages back, receivable after `delay_ms`; their counts stay."""
@@ -236,7 +252,7 @@ class Leases:
         store = self._store
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[tuple[str, int]]:
-            pairs = [(handles[i].offset, handles[i].nonce) for i in indexes]
+            pairs = _rows([handles[i] for i in indexes])
             return [(e.status, e.time_ms) for e in await store.release(unit, g, tag, pairs, delay_ms=delay_ms)]
 
         results = await self._each(queue, handles, call, (EntryStatus.STALE.value, 0))
@@ -262,7 +278,7 @@ class Leases:
         store = self._store
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[str]:
-            pairs = [(handles[i].offset, handles[i].nonce) for i in indexes]
+            pairs = _rows([handles[i] for i in indexes])
             killed = await store.kill(unit, g, tag, pairs, move_ms=MOVER_LEASE_MS)
             dying = [k.dying for k in killed if k.status == EntryStatus.OK]
             if dying:
@@ -281,6 +297,19 @@ def _answers(texts: Sequence[str], results: list[EntryResult], refused: Mapping[
     by_text = {result.handle: result for result in results}
     by_text.update({text: EntryResult(text, EntryStatus.INVALID.value, error=error) for text, error in refused.items()})
     return [by_text[text] for text in texts]
+
+
+def _rows(handles: Sequence[Handle]) -> list[tuple[int, ...]]:
+    """What the scripts get of handles: with deadlines when one of them names one."""
+    if any(handle.until_ms for handle in handles):
+        return [(handle.offset, handle.nonce, handle.until_ms) for handle in handles]
+    return [(handle.offset, handle.nonce) for handle in handles]
+
+
+def _extended(handle: Handle, lease_ms: int, *, exact: bool) -> tuple[int, ...]:
+    """What `extend` gets of a handle."""
+    row = (handle.offset, handle.nonce, lease_ms)
+    return (*row, handle.until_ms) if exact else row
 
 
 def _too_long(entry: ExtendEntry, handle: Handle) -> InvalidValue | None:

@@ -7,6 +7,11 @@ local function delivery_of(v)
   return {nonce = nonce, count = count, first = first, flag = flag, time = time, group = string.sub(v, 30)}
 end
 local function delivery_read(delivery, off) return delivery_of(redis.call('HGET', delivery, off)) end
+-- Whether a handle is of a delivery: with its nonce and, when it names a deadline (0 and nil = none), with that.
+local function is_of(d, nonce, deadline)
+  if not d or d.nonce ~= tonumber(nonce) or d.flag ~= 0 then return false end
+  return not deadline or deadline == '0' or d.time == tonumber(deadline)
+end
 local function delivery_packed(d)
   return struct.pack(DELIVERY, d.nonce, d.count, d.first, d.flag, d.time) .. (d.group or '')
 end

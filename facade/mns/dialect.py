@@ -1,0 +1,37 @@
+"""The MNS dialect: which requests are MNS's. They have a header of MNS, its signature, or one of its
+paths.
+
+Neighbours: `exchange` has the protocol. This module must not know any operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from starlette.types import Scope
+
+from facade.config import Settings
+from facade.mns.actions import is_own
+from facade.mns.exchange import Common, MnsExchange
+from facade.mns.queues.call import Options
+from facade.mns.wire.errors import ERRORS
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+
+class MnsDialect:
+    """Requests of MNS."""
+
+    name: Final = "mns"
+    errors: Final = ERRORS
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        options = Options(settings.mns_priority == "yes", settings.mns_missing_deleted == "yes")
+        self._common = Common(engine, settings.auth == "open", settings.trust_proxy == "yes", options)
+
+    def claims(self, scope: Scope, headers: Mapping[bytes, bytes]) -> MnsExchange | None:
+        """See `Dialect`."""
+        is_mns = is_own(scope["path"]) or b"x-mns-version" in headers or headers.get(b"authorization", b"").startswith(b"MNS")
+        return MnsExchange(self._common, scope, headers) if is_mns else None

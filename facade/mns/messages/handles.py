@@ -1,0 +1,90 @@
+"""DeleteMessage, BatchDeleteMessage, ChangeMessageVisibility: what the holder of a receipt handle
+may do.
+
+A handle is for one use, and only until its message is visible again (reference/mns.md 5, 1 to 7).
+Neighbours: `receives` gives handles out. This module must not know HTTP.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from engine.shapes import EntryResult, ExtendEntry, Late
+from facade.mns.queues.call import DONE, Answer, Call
+from facade.mns.queues.names import address
+from facade.mns.wire.errors import (
+    INVALID_ARGUMENT,
+    MALFORMED_XML,
+    MISSING_HANDLE,
+    MISSING_VISIBILITY,
+    NO_MESSAGE,
+    MnsError,
+    mns_error,
+)
+from facade.mns.wire.query import number
+from schemas.vocabulary import EntryStatus
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+_LEASE_SECONDS: Final = (1, 43_200)
+_BATCH: Final = 16
+# Some handles did nothing: the status that the service has for it.
+_PARTIAL: Final = 404
+
+
+def _refusal(result: EntryResult) -> MnsError | None:
+    """Why a handle did nothing; None = it did."""
+    if result.error is not None:
+        return mns_error(result.error)
+    return None if result.status == EntryStatus.OK else MnsError(NO_MESSAGE, "Message not exist.")
+
+
+def _handle(call: Call) -> str:
+    handle = call.query.get("receipthandle")
+    if not handle:
+        raise MnsError(MISSING_HANDLE, "ReceiptHandle is required.")
+    return handle
+
+
+async def delete_message(engine: Engine, call: Call) -> Answer:
+    """Settle a message under the tag of its handle."""
+    (result,) = await engine.ack(call.by, address(call.name).queue, [_handle(call)], late=Late.NEVER)
+    refused = _refusal(result)
+    if refused is not None:
+        raise refused
+    return DONE
+
+
+async def batch_delete_message(engine: Engine, call: Call) -> Answer:
+    """Settle some messages; what fails is told, the others are settled."""
+    body = call.body
+    if body is None or body.name != "ReceiptHandles":
+        raise MnsError(MALFORMED_XML if body is not None else MISSING_HANDLE, "the body must be ReceiptHandles")
+    handles = [child.text.strip() for child in body.children if child.name == "ReceiptHandle"]
+    if not 1 <= len(handles) <= _BATCH:
+        raise MnsError(INVALID_ARGUMENT, f"The number of receipt handles should between 1 and {_BATCH}, given {len(handles)}")
+    results = await engine.ack(call.by, address(call.name).queue, handles, late=Late.NEVER)
+    refused = [(result.handle, error) for result in results if (error := _refusal(result)) is not None]
+    if not refused:
+        return DONE
+    items = [
+        ("Error", (("ErrorCode", error.code.word), ("ErrorMessage", error.message), ("ReceiptHandle", handle))) for handle, error in refused
+    ]
+    return Answer(_PARTIAL, "Errors", items)
+
+
+async def change_message_visibility(engine: Engine, call: Call) -> Answer:
+    """Give a lease a new length from now; the handle in the answer takes the place of the old
+    one.
+    """
+    handle, text = _handle(call), call.query.get("visibilitytimeout")
+    if not text:
+        raise MnsError(MISSING_VISIBILITY, "VisibilityTimeout is required.")
+    lease_s = number("VisibilityTimeout", text, *_LEASE_SECONDS)
+    entry = ExtendEntry(handle, lease_s * 1000)
+    (result,) = await engine.extend(call.by, address(call.name).queue, [entry], late=Late.NEVER, one_use=True)
+    refused = _refusal(result)
+    if refused is not None:
+        raise refused
+    return Answer(200, "ChangeVisibility", (("ReceiptHandle", result.next_handle), ("NextVisibleTime", result.next_visible_at_ms)))

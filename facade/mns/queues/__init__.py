@@ -1,0 +1,1 @@
+"""Queues of MNS: names, attributes, lists, and the account. Called by `facade.mns.actions`."""

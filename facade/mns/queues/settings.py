@@ -1,0 +1,119 @@
+"""The attributes of a queue: MNS's elements and the engine's settings, and MNS's ranges
+(reference/mns.md 1.1).
+
+The engine's ranges are wider, so a queue that another dialect has made may show larger numbers.
+LoggingEnabled is kept in the queue's user attributes: there is no log delivery that it would start.
+Neighbours: `queues`. This module must not know operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from engine.shapes import QueueInfo, QueueSettings, TagInfo
+from facade.mns.wire.errors import INVALID_ARGUMENT, MALFORMED_XML, MnsError
+from facade.mns.wire.query import number
+from facade.mns.wire.replies import Items
+from facade.mns.wire.xml import Element
+
+LOGGING: Final = "LoggingEnabled"
+_STORED_LOGGING: Final = f"mns.{LOGGING}"
+# Element -> range, default of a new queue, setting of the engine, and how many of its units one of
+# the element's is.
+_NUMBERS: Final[dict[str, tuple[int, int, int, str, int]]] = {
+    "DelaySeconds": (0, 604_800, 0, "delay_ms", 1000),
+    "MaximumMessageSize": (1024, 65_536, 65_536, "max_message_bytes", 1),
+    "MessageRetentionPeriod": (60, 604_800, 345_600, "retention_ms", 1000),
+    "VisibilityTimeout": (1, 43_200, 30, "lease_ms", 1000),
+    "PollingWaitSeconds": (0, 30, 0, "receive_wait_ms", 1000),
+}
+
+
+class Changes(Struct, frozen=True):
+    """What a request names: settings of the engine by name, and whether logging is enabled; None =
+    it is not named.
+    """
+
+    values: Mapping[str, int]
+    logging: bool | None
+
+    def settings(self, now: Mapping[str, str]) -> QueueSettings:
+        """For the engine; `now` = the user attributes that the queue has."""
+        kept = None if self.logging is None else user_attributes(now, enabled=self.logging)
+        return QueueSettings(**self.values, user_attributes=kept)  # type: ignore[arg-type]
+
+
+def changes(body: Element | None) -> Changes:
+    """What the body of a request asks for; elements that are not known are ignored. Raises
+    MnsError.
+    """
+    if body is None:
+        return Changes({}, None)
+    if body.name != "Queue":
+        raise MnsError(MALFORMED_XML, f"the body must be a Queue, given {body.name[:100]}")
+    values: dict[str, int] = {}
+    for name, (low, high, _, setting, units) in _NUMBERS.items():
+        text = body.value(name)
+        if text is not None:
+            values[setting] = number(name, text.strip(), low, high) * units
+    return Changes(values, _logging(body.value(LOGGING)))
+
+
+def _logging(text: str | None) -> bool | None:
+    if text is None:
+        return None
+    word = text.strip().lower()
+    if word not in ("true", "false"):
+        raise MnsError(INVALID_ARGUMENT, f"The value of {LOGGING} should be True or False, given {text[:100]!r}")
+    return word == "true"
+
+
+def user_attributes(now: Mapping[str, str], *, enabled: bool) -> dict[str, str]:
+    """The queue's user attributes with logging enabled or not."""
+    kept = {name: value for name, value in now.items() if name != _STORED_LOGGING}
+    return {**kept, _STORED_LOGGING: "True"} if enabled else kept
+
+
+def new_queue(wanted: Changes, *, priority: bool) -> QueueSettings:
+    """The settings of a new queue: MNS's defaults where nothing is named."""
+    values = {setting: default * units for _, _, default, setting, units in _NUMBERS.values()}
+    kept = user_attributes({}, enabled=bool(wanted.logging))
+    return QueueSettings(**{**values, **wanted.values}, priority=priority or None, user_attributes=kept)  # type: ignore[arg-type]
+
+
+def is_logging(queue: QueueInfo) -> bool:
+    """Whether logging was enabled for the queue."""
+    return queue.user_attributes.get(_STORED_LOGGING) == "True"
+
+
+def differing(queue: QueueInfo, wanted: Changes) -> str | None:
+    """The first element whose given value is not the queue's; None when all that is given is what
+    is.
+    """
+    for name, (_, _, _, setting, _) in _NUMBERS.items():
+        if wanted.values.get(setting, getattr(queue, setting)) != getattr(queue, setting):
+            return name
+    return LOGGING if wanted.logging is not None and wanted.logging != is_logging(queue) else None
+
+
+def shown(queue: QueueInfo, name: str, tag: TagInfo) -> Items:
+    """All attributes, in the order of the documents; counts are those of the tag."""
+
+    def setting(element: str) -> int:
+        _, _, _, field, units = _NUMBERS[element]
+        value: int = getattr(queue, field)
+        return value // units
+
+    return (
+        ("QueueName", name),
+        ("CreateTime", queue.created_at_ms // 1000),
+        ("LastModifyTime", queue.modified_at_ms // 1000),
+        *((element, setting(element)) for element in _NUMBERS),
+        ("ActiveMessages", tag.ready + tag.stored),
+        ("InactiveMessages", tag.leased),
+        ("DelayMessages", tag.delayed),
+        (LOGGING, str(is_logging(queue))),
+    )

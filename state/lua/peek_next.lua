@@ -1,0 +1,63 @@
+-- peek_next: tells which messages a receive would lease next, in its order; what it would expire or move instead is left out.
+-- KEYS 1 meta hash: generation, fifo, c:<tag>, n:<tag>, g:<tag>
+-- KEYS 2 visible zset: offset by next visible ms; a negative time = set back
+-- KEYS 3 delivery hash: offset -> delivery
+-- KEYS 4 body hash: offset -> header (sent ms, due ms, lease ms or -1) and record
+-- KEYS 5 order zset: group and offset
+-- KEYS 6 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
+-- ARGV 1 generation
+-- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 3 tag
+-- ARGV 4 max: 1-100
+-- ARGV 5 max_receive_count: 0 = no dead-letter queue
+-- ARGV 6 retention_ms
+-- ARGV 7 per_group: messages of a group that may be leased at once, 0 = as many as there are; FIFO only
+-- OUT 1 status
+-- OUT 2 messages: {offset, count, first ms, since when it is visible (ms), per message}
+-- STATUS OK LOST
+-- INV reads only, but for a unit that has lost something: that stops serving
+-- COST O(max log open); it looks at 50 messages more than are wanted, so of a head that has expired it may show less than there is
+-- VERSION 1
+-- INCLUDE clock delivery guard groups oldest
+local visible, delivery, body, order, groups = KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local unit, refused = guard(KEYS[1], ARGV[1], ARGV[3], visible, delivery, order, groups)
+if refused then return refused end
+local now, max, most_receives, retention_ms = clock(ARGV[2]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local out, found, MORE = {}, 0, 50
+-- Adds a due message if it would be leased; false = it would die, and what is behind it in its group waits.
+local function add(off, d)
+  d = d or {nonce = 0, count = 0, first = 0, flag = 0, time = 0}
+  local dead = d.flag == 1 or d.flag == 2 or d.count >= most_receives
+  if most_receives > 0 and dead then return false end
+  local since = math.abs(tonumber(redis.call('ZSCORE', visible, off)))
+  local packed = redis.call('HGET', body, off)
+  if due_of(visible, off, d, packed or nil, true) + retention_ms > now then
+    found = found + 1
+    for _, v in ipairs({off, d.count, d.first, since}) do out[#out + 1] = v end
+  end
+  return true
+end
+if unit.fifo then
+  for _, group in ipairs(redis.call('ZRANGEBYSCORE', groups, '-inf', '(' .. now + 1, 'LIMIT', 0, max + MORE)) do
+    local low, high = group_range(group)
+    local before = found
+    for _, member in ipairs(redis.call('ZRANGEBYLEX', order, low, high, 'LIMIT', 0, max + MORE)) do
+      local off = struct.unpack('>I8', member, 9)
+      local d = delivery_read(delivery, off)
+      if not d or d.time > now or found >= max or ARGV[7] ~= '0' and found - before >= tonumber(ARGV[7]) then break end
+      if not add(off, d) then break end
+    end
+  end
+else
+  local due = oldest(visible, now, max + MORE)
+  if unit.fair then
+    -- What is set back comes after all others.
+    due = redis.call('ZRANGEBYSCORE', visible, 0, now, 'LIMIT', 0, max + MORE)
+    local back = redis.call('ZREVRANGEBYSCORE', visible, '(0', '-inf', 'LIMIT', 0, max + MORE)
+    for _, member in ipairs(back) do due[#due + 1] = member end
+  end
+  for _, member in ipairs(due) do
+    if found < max then add(tonumber(member), delivery_read(delivery, tonumber(member))) end
+  end
+end
+return {'OK', out}
