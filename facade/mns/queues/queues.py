@@ -7,7 +7,7 @@ know HTTP.
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
 from typing import TYPE_CHECKING, Final
 
@@ -134,7 +134,7 @@ def _header(call: Call, name: bytes) -> str:
 
 def _after(marker: str) -> str:
     try:
-        return urlsafe_b64decode(marker.encode()).decode()
+        return b64decode(marker.encode(), b"-_", validate=True).decode()
     except (UnicodeError, Base64Error, ValueError):
         raise MnsError(INVALID_ARGUMENT, "The value of x-mns-marker is no NextMarker of a list") from None
 

@@ -20,6 +20,7 @@ MAX_DEPTH: Final = 8
 # Of a batch of 16 messages with 50 properties of four elements each, twice.
 MAX_ELEMENTS: Final = 8000
 NAMESPACE: Final = "http://mns.aliyuncs.com/doc/v1"
+_MARKS_OF_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")  # expat believes them more than what it is told
 _NAMESPACES: Final = frozenset((NAMESPACE, f"{NAMESPACE}/"))
 
 
@@ -91,6 +92,8 @@ def parse(body: bytes) -> Element:
     """The root of a body in UTF-8. Raises MnsError for what is no XML, or too much of it."""
     if len(body) > MAX_BYTES:
         raise MnsError(MALFORMED_XML, f"a body may have {MAX_BYTES} bytes, given {len(body)}")
+    if body[:2] in _MARKS_OF_UTF16:
+        raise MnsError(MALFORMED_XML, "the body is not XML in UTF-8")
     # Said here, the encoding that a body declares of itself does not count.
     parser = expat.ParserCreate("utf-8", " ")
     parser.buffer_text = True
