@@ -24,13 +24,17 @@ class Refused(Exception):
 
 
 class Got(Struct, frozen=True):
-    """A message that was received; `attributes` are those of text."""
+    """A message that was received; `attributes` are those of text. `sent_ms` and `first_ms`: when
+    it was sent, and received for the first time.
+    """
 
     id: str
     handle: str
     body: str
     count: int
     attributes: TEXT
+    sent_ms: int
+    first_ms: int
 
 
 class Counts(Struct, frozen=True):
@@ -94,7 +98,8 @@ class QueueClient(Protocol):
     def ack(self, queue: str, *handles: str, tag: str | None = None) -> None:
         """Settles messages in one request. That a handle is stale is no error."""
 
-    def extend(self, queue: str, handle: str, lease_s: int) -> None: ...
+    def extend(self, queue: str, handle: str, lease_s: int) -> str:
+        """Gives a lease a new length; the handle from now on."""
 
     def release(self, queue: str, handle: str) -> None: ...
 

@@ -11,12 +11,13 @@ import pytest
 
 from tests.conformance.cases.client import Got, QueueClient
 from tests.conformance.cases.emq import EmqClient, EmqCompactClient, EmqJsonClient
+from tests.conformance.cases.mns import MnsClient
 from tests.conformance.cases.native import NativeClient
 from tests.conformance.cases.sqs import JsonClient, QueryClient
 from tests.conformance.conftest import Running
 from tests.services import Up
 
-CLIENTS: Final = (NativeClient, JsonClient, QueryClient, EmqClient, EmqCompactClient, EmqJsonClient)
+CLIENTS: Final = (NativeClient, JsonClient, QueryClient, EmqClient, EmqCompactClient, EmqJsonClient, MnsClient)
 _numbers = itertools.count(1)
 
 

@@ -97,8 +97,9 @@ class EmqClient:
                 self.extend(queue, one["receiptHandle"], lease_s)
             own = {name: value for name, value in one.get("messageAttributes", {}).items() if name != SOURCE_QUEUE_ATTRIBUTE}
             texts = {name: value["stringValue"] for name, value in own.items() if "stringValue" in value}
-            count = int(one["attributes"]["receiveCount"])
-            found.append(Got(one["messageID"], one["receiptHandle"], one["messageBody"], count, texts))
+            told = one["attributes"]
+            count, sent_ms, first_ms = (int(told[name]) for name in ("receiveCount", "sendTimestamp", "firstReceiveTimestamp"))
+            found.append(Got(one["messageID"], one["receiptHandle"], one["messageBody"], count, texts, sent_ms, first_ms))
         return found
 
     def ack(self, queue: str, *handles: str, tag: str | None = None) -> None:
@@ -107,8 +108,9 @@ class EmqClient:
         if "failed" in told:
             raise Refused(_REASONS.get(told["failed"][0]["reason"]["errorCode"], "failed"))
 
-    def extend(self, queue: str, handle: str, lease_s: int) -> None:
+    def extend(self, queue: str, handle: str, lease_s: int) -> str:
         self._call("changeMessageVisibilitySeconds", queueName=queue, receiptHandle=handle, invisibilitySeconds=lease_s)
+        return handle
 
     def release(self, queue: str, handle: str) -> None:
         self.extend(queue, handle, 0)

@@ -101,6 +101,8 @@ class NativeClient:
                 one["body"],
                 one["receive_count"],
                 {name: value["value"] for name, value in one["attributes"].items() if name != "DLQ.sourceQueue"},
+                one["sent_at_ms"],
+                one["first_received_at_ms"],
             )
             for one in self._ask("POST", f"/queues/{queue}/receive", body)["messages"]
         ]
@@ -108,8 +110,9 @@ class NativeClient:
     def ack(self, queue: str, *handles: str, tag: str | None = None) -> None:
         self._ask("POST", f"/queues/{queue}/ack", {"handles": handles})
 
-    def extend(self, queue: str, handle: str, lease_s: int) -> None:
+    def extend(self, queue: str, handle: str, lease_s: int) -> str:
         self._ask("POST", f"/queues/{queue}/extend", {"entries": [{"handle": handle, "lease_seconds": lease_s}]})
+        return handle
 
     def release(self, queue: str, handle: str) -> None:
         self._ask("POST", f"/queues/{queue}/release", {"handles": [handle]})

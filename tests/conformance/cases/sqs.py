@@ -113,6 +113,8 @@ class SqsClient(ABC):
                 one["Body"],
                 int(one["Attributes"]["ApproximateReceiveCount"]),
                 {name: value["StringValue"] for name, value in one.get("MessageAttributes", {}).items()},
+                int(one["Attributes"]["SentTimestamp"]),
+                int(one["Attributes"]["ApproximateFirstReceiveTimestamp"]),
             )
             for one in found.get("Messages", ())
         ]
@@ -124,8 +126,9 @@ class SqsClient(ABC):
         entries = [{"Id": str(number), "ReceiptHandle": handle} for number, handle in enumerate(handles)]
         _refuse_failed(self._ask("DeleteMessageBatch", QueueUrl=self._url(queue, tag), Entries=entries))
 
-    def extend(self, queue: str, handle: str, lease_s: int) -> None:
+    def extend(self, queue: str, handle: str, lease_s: int) -> str:
         self._ask("ChangeMessageVisibility", QueueUrl=self._url(queue), ReceiptHandle=handle, VisibilityTimeout=lease_s)
+        return handle
 
     def release(self, queue: str, handle: str) -> None:
         self.extend(queue, handle, 0)

@@ -25,3 +25,25 @@ def test_what_one_dialect_sends_another_receives(clients: dict[str, QueueClient]
     assert other.counts(name) == Counts(0, 0, 0)
     other.delete(name)
     assert one.queues(name) == []
+
+
+@pytest.mark.parametrize(("sender", "receiver"), PAIRS)
+def test_a_lease_that_a_third_changes_lapses_for_all(clients: dict[str, QueueClient], name: str, sender: str, receiver: str) -> None:
+    """Ids, counts and times are the same in each dialect; the third is any that is neither."""
+    one, other, native = clients[sender], clients[receiver], clients["native"]
+    third = next(client for client in clients.values() if client not in (one, other, native))
+    one.create(name)
+    (sent,) = one.send(name, "zwölf", attributes={"kind": "retail"})
+    (first,) = other.receive(name, wait_s=2)
+    native.extend(name, first.handle, 1)
+    assert {str(client.counts(name)) for client in clients.values()} == {str(Counts(0, 1, 0))}
+    (again,) = third.receive(name, wait_s=5)
+
+    assert (first.id, first.count, first.body) == (sent, 1, "zwölf")
+    assert (again.id, again.count, again.body, again.attributes) == (sent, 2, "zwölf", first.attributes)
+    assert (again.sent_ms, again.first_ms) == (first.sent_ms, first.first_ms)
+    assert first.sent_ms <= first.first_ms
+    other.ack(name, first.handle)
+    assert {str(client.counts(name)) for client in clients.values()} == {str(Counts(0, 1, 0))}
+    third.ack(name, again.handle)
+    assert {str(client.counts(name)) for client in clients.values()} == {str(Counts(0, 0, 0))}
