@@ -35,8 +35,8 @@ _OFFSET_BYTES = 6
 # nothing), version 3: the deadline, and the MAC. In all 33, 39 or 45 bytes: a multiple of three, so
 # that base64 has no spare bits and each handle has exactly one spelling.
 _HEAD = Layout(">B6sHH")
-_TIME_BYTES = {1: 0, 2: 6, 3: 12}
 _MS_BYTES = 6
+_TIME_BYTES = {version: (version - 1) * _MS_BYTES for version in (1, 2, 3)}
 _LAYOUTS = {version: Layout(f"{_HEAD.format}{_OFFSET_BYTES}sQ{time}s{_MAC_BYTES}s") for version, time in _TIME_BYTES.items()}
 _OF_CHARS = {layout.size // 3 * 4: (version, layout.unpack) for version, layout in _LAYOUTS.items()}
 
@@ -106,10 +106,10 @@ def handles_of(
     for a part out of its range (our fault).
     """
     version = 3 if until_ms else 2 if leased_at_ms else 1
-    times = leased_at_ms << 8 * _MS_BYTES | until_ms if until_ms else leased_at_ms
+    times = (leased_at_ms, until_ms)[: version - 1]
     try:
         head, copy = _handle_head(secret, version, incarnation, partition, tag)
-        tail = nonce.to_bytes(_NONCE_BYTES) + times.to_bytes(_TIME_BYTES[version])
+        tail = nonce.to_bytes(_NONCE_BYTES) + b"".join(at_ms.to_bytes(_MS_BYTES) for at_ms in times)
     except (LayoutError, OverflowError) as fault:
         raise ValueError(
             f"partition {partition}, tag {tag}, nonce {nonce}, times {leased_at_ms}, {until_ms}: one does not fit into a handle"

@@ -18,7 +18,7 @@
 -- INV reads only, but for a unit that has lost something: that stops serving
 -- COST O(max log open); it looks at 50 messages more than are wanted, so of a head that has expired it may show less than there is
 -- VERSION 1
--- INCLUDE clock delivery guard groups oldest
+-- INCLUDE clock delivery guard groups fair oldest
 local visible, delivery, body, order, groups = KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local unit, refused = guard(KEYS[1], ARGV[1], ARGV[3], visible, delivery, order, groups)
 if refused then return refused end
@@ -37,6 +37,25 @@ local function add(off, d)
   end
   return true
 end
+-- Fair: what is due of quiet groups, then of noisy ones, whether somebody has met it and set it back or not; by time.
+local function quiet_first()
+  local due = redis.call('ZRANGEBYSCORE', visible, 0, now, 'WITHSCORES', 'LIMIT', 0, max + MORE)
+  local back = redis.call('ZREVRANGEBYSCORE', visible, '(0', '-inf', 'WITHSCORES', 'LIMIT', 0, max + MORE)
+  local rows, first = {}, {}
+  for _, found in ipairs({due, back}) do
+    for i = 1, #found, 2 do
+      local d, time = delivery_read(delivery, found[i]), tonumber(found[i + 1])
+      local later = time < 0 or d and d.group ~= '' and noisy(groups, d.group)
+      rows[#rows + 1] = {later and 1 or 0, math.abs(time), tonumber(found[i])}
+    end
+  end
+  table.sort(rows, function(a, b)
+    if a[1] ~= b[1] then return a[1] < b[1] end
+    return a[2] < b[2] or a[2] == b[2] and a[3] < b[3]
+  end)
+  for i, row in ipairs(rows) do first[i] = row[3] end
+  return first
+end
 if unit.fifo then
   for _, group in ipairs(redis.call('ZRANGEBYSCORE', groups, '-inf', '(' .. now + 1, 'LIMIT', 0, max + MORE)) do
     local low, high = group_range(group)
@@ -49,14 +68,7 @@ if unit.fifo then
     end
   end
 else
-  local due = oldest(visible, now, max + MORE)
-  if unit.fair then
-    -- What is set back comes after all others.
-    due = redis.call('ZRANGEBYSCORE', visible, 0, now, 'LIMIT', 0, max + MORE)
-    local back = redis.call('ZREVRANGEBYSCORE', visible, '(0', '-inf', 'LIMIT', 0, max + MORE)
-    for _, member in ipairs(back) do due[#due + 1] = member end
-  end
-  for _, member in ipairs(due) do
+  for _, member in ipairs(unit.fair and quiet_first() or oldest(visible, now, max + MORE)) do
     if found < max then add(tonumber(member), delivery_read(delivery, tonumber(member))) end
   end
 end

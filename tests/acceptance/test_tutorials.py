@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients import NotFetched
+from tests.clients import NotFetched, environment, fetched
 from tests.conftest import absent
 from tests.node import node, with_packages
 from tests.services import Up
@@ -85,6 +85,16 @@ def program(language: str, up: Up) -> str:
 
 def test_the_program_in_python_says_hello(up: Up) -> None:
     done = subprocess.run([sys.executable, "-c", program("python", up)], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == ("hello\n", 0), done.stderr
+
+
+def test_the_program_for_mns_says_hello(up: Up) -> None:
+    try:
+        folder = fetched(ROOT / "tests" / "conformance" / "mns" / "mns.lock")
+    except NotFetched as error:
+        absent(str(error))
+    command = [sys.executable, "-c", program("py", up)]
+    done = subprocess.run(command, env=environment(folder), capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.returncode) == ("hello\n", 0), done.stderr
 
 

@@ -25,7 +25,10 @@ appears when it has counted something.
 """
 # Metric -> kind, meaning. An alarm's labels are in a section of their own.
 MEANINGS = {
-    "leaseway_requests_total": ("counter", "Requests answered, by `verb` and `status`. Verbs of SQS begin with `sqs.`."),
+    "leaseway_requests_total": (
+        "counter",
+        "Requests answered, by `verb` and `status`. Verbs of SQS, EMQ and MNS begin with `sqs.`, `emq.`, `mns.`.",
+    ),
     "leaseway_request_seconds": (
         "histogram",
         "Time from the head of the request to its reply, by `verb`. Long polls count with their wait.",

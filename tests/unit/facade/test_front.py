@@ -247,7 +247,7 @@ def test_every_dialect_says_every_error_of_the_engine(make: Callable[..., Any]) 
 def test_dialects_have_names_of_their_own() -> None:
     names = [make(cast(Engine, RecordingEngine()), Settings()).name for make in DIALECTS]
 
-    assert sorted(names) == ["emq", "native", "sqs"]
+    assert sorted(names) == ["emq", "mns", "native", "sqs"]
 
 
 @pytest.mark.parametrize("path", ["/v1/queues", "/", "/docs", "/metrics", "/nothing"])

@@ -25,11 +25,15 @@ HANDLES = [
     Handle("ffffffffffff", 4095, 2**16 - 1, 2**48 - 1, 2**64 - 1),
     Handle("0123456789ab", 3, 2, 123_456, 99, 1_767_225_600_000),
     Handle("ffffffffffff", 4095, 2**16 - 1, 2**48 - 1, 2**64 - 1, 2**48 - 1),
+    Handle("0123456789ab", 3, 2, 123_456, 99, 1_767_225_600_000, 1_767_225_630_000),
+    Handle("0123456789ab", 3, 2, 123_456, 99, 0, 1_767_225_630_000),
+    Handle("ffffffffffff", 4095, 2**16 - 1, 2**48 - 1, 2**64 - 1, 2**48 - 1, 2**48 - 1),
 ]
 # Texts that are out in the world: they must be read the same in every later version.
 KNOWN_ID = "01234567-89ab-8003-8000-0078900c70cc"
 KNOWN_HANDLE = "AQEjRWeJqwADAAIAAAAB4kAAAAAAAAAAY43LR5EvN2is"
 KNOWN_HANDLE_WITH_TIME = "AgEjRWeJqwADAAIAAAAB4kAAAAAAAAAAYwGbdtqoACWdcMY9duhE"
+KNOWN_HANDLE_FOR_ONE_USE = "AwEjRWeJqwADAAIAAAAB4kAAAAAAAAAAYwGbdtqoAAGbdtsdMA4-lDo57n2_"
 
 
 @pytest.mark.parametrize("id", IDS)
@@ -46,6 +50,7 @@ def test_the_texts_of_known_identities_never_change() -> None:
     assert IDS[1].text(SECRET) == KNOWN_ID
     assert HANDLES[1].text(SECRET) == KNOWN_HANDLE
     assert HANDLES[3].text(SECRET) == KNOWN_HANDLE_WITH_TIME
+    assert HANDLES[5].text(SECRET) == KNOWN_HANDLE_FOR_ONE_USE
 
 
 def test_what_makes_the_ids_of_a_partition_makes_each_as_if_alone() -> None:
@@ -69,7 +74,7 @@ def test_what_makes_the_handles_of_a_receive_makes_each_as_if_alone() -> None:
     assert [Handle.parse(text, SECRET) for text in without] == [Handle("0123456789ab", 3, 2, o, 99) for o in offsets]
 
 
-@pytest.mark.parametrize("known", [KNOWN_HANDLE, KNOWN_HANDLE_WITH_TIME])
+@pytest.mark.parametrize("known", [KNOWN_HANDLE, KNOWN_HANDLE_WITH_TIME, KNOWN_HANDLE_FOR_ONE_USE])
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 def test_a_handle_of_another_version_is_refused_though_its_mac_is_right(known: str, version: int) -> None:
     raw = urlsafe_b64decode(known)
@@ -97,14 +102,16 @@ def test_a_text_made_with_another_secret_is_refused(kind: type[MessageId | Handl
             kind.parse(text, OTHER)
 
 
-@pytest.mark.parametrize(("kind", "text"), [(MessageId, KNOWN_ID), (Handle, KNOWN_HANDLE), (Handle, KNOWN_HANDLE_WITH_TIME)])
+@pytest.mark.parametrize(
+    ("kind", "text"), [(MessageId, KNOWN_ID), (Handle, KNOWN_HANDLE), (Handle, KNOWN_HANDLE_WITH_TIME), (Handle, KNOWN_HANDLE_FOR_ONE_USE)]
+)
 def test_a_truncated_or_lengthened_text_is_refused(kind: type[MessageId | Handle], text: str) -> None:
     for wrong in [text[:n] for n in range(len(text))] + [text + "0", text + "A", text + "=", " " + text, text + "\n", text[1:]]:
         with pytest.raises(BadIdentity):
             kind.parse(wrong, SECRET)
 
 
-@pytest.mark.parametrize("known", [KNOWN_HANDLE, KNOWN_HANDLE_WITH_TIME])
+@pytest.mark.parametrize("known", [KNOWN_HANDLE, KNOWN_HANDLE_WITH_TIME, KNOWN_HANDLE_FOR_ONE_USE])
 def test_a_handle_with_any_character_altered_is_refused(known: str) -> None:
     for place in range(len(known)):
         for other in "ABQgwz019-_+/=. é\x00":
@@ -124,7 +131,7 @@ def test_a_message_id_with_any_digit_altered_is_refused() -> None:
 def test_random_text_is_refused_by_nothing_else_than_bad_identity() -> None:
     dice = random.Random(20_260)
     for _ in range(3000):
-        text = "".join(chr(dice.choice([dice.randrange(128), dice.randrange(0xD7FF)])) for _ in range(dice.choice([0, 36, 44, 52])))
+        text = "".join(chr(dice.choice([dice.randrange(128), dice.randrange(0xD7FF)])) for _ in range(dice.choice([0, 36, 44, 52, 60])))
         for kind in (MessageId, Handle):
             with pytest.raises(BadIdentity):
                 kind.parse(text, SECRET)
@@ -145,6 +152,8 @@ def test_random_text_is_refused_by_nothing_else_than_bad_identity() -> None:
         Handle("0123", 0, 0, 0, 0),
         Handle("0123456789ab", 0, 0, 0, 0, 2**48),
         Handle("0123456789ab", 0, 0, 0, 0, -1),
+        Handle("0123456789ab", 0, 0, 0, 0, 0, 2**48),
+        Handle("0123456789ab", 0, 0, 0, 0, 0, -1),
     ],
 )
 def test_a_part_out_of_range_is_a_fault_of_the_caller(wrong: MessageId | Handle) -> None:
