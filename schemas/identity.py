@@ -106,10 +106,11 @@ def handles_of(
     for a part out of its range (our fault).
     """
     version = 3 if until_ms else 2 if leased_at_ms else 1
-    times = (leased_at_ms, until_ms)[: version - 1]
     try:
         head, copy = _handle_head(secret, version, incarnation, partition, tag)
-        tail = nonce.to_bytes(_NONCE_BYTES) + b"".join(at_ms.to_bytes(_MS_BYTES) for at_ms in times)
+        tail = nonce.to_bytes(_NONCE_BYTES) + leased_at_ms.to_bytes(min(_TIME_BYTES[version], _MS_BYTES))
+        if until_ms:
+            tail += until_ms.to_bytes(_MS_BYTES)
     except (LayoutError, OverflowError) as fault:
         raise ValueError(
             f"partition {partition}, tag {tag}, nonce {nonce}, times {leased_at_ms}, {until_ms}: one does not fit into a handle"

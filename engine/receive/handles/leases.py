@@ -155,7 +155,11 @@ class Leases:
         """
         queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
         counts = late is Late.ALWAYS or (late is Late.BY_QUEUE and not queue.record.fifo)
-        rows = _rows(handles)
+        rows: list[tuple[int, ...]] = [(handle.offset, handle.nonce) for handle in handles]
+        for handle in handles:
+            if handle.until_ms:
+                rows = _rows(handles)
+                break
         written: list[tuple[int, int]] = []
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[str]:

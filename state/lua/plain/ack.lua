@@ -6,7 +6,8 @@ do
   local open, held, count = call('ZCARD', visible), call('HLEN', delivery), (#ARGV - 7) / 2
   local waiting = call('LLEN', outbox)
   if m[1] == ARGV[1] and m[2] and m[3] == open .. ':' .. held and not m[4] and m[5] == '0:0' and m[6] and m[7]
-    and waiting == m[6] - m[7] and waiting < 20000 and ARGV[7] == '2' and count > 0 and count <= 1000 and call('EXISTS', KEYS[4], KEYS[5]) == 0 then
+    and waiting == m[6] - m[7] and waiting < 20000 and ARGV[7] == '2' and count > 0 and count <= 1000
+    and call('EXISTS', KEYS[4], KEYS[5]) == 0 then
     local now = tonumber(ARGV[2])
     if now == 0 then
       local t = call('TIME')

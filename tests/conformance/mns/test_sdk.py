@@ -63,7 +63,8 @@ def test_attributes_are_set_one_by_one(sdk: Official, name: str) -> None:
 def test_a_list_comes_in_pages_and_ends(sdk: Official, up: Up | Running, name: str) -> None:
     for letter in "abc":
         sdk.queue(f"{name}-{letter}", "create", {})
-    found, marker = [], ""
+    found: list[str] = []
+    marker = ""
     while not found or marker:
         urls, marker = sdk.account("list_queue", f"{name}-", 1, marker)
         assert len(urls) == 1
