@@ -8,6 +8,7 @@ module must not know what elements mean.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 from xml.parsers import expat
 
@@ -17,9 +18,12 @@ from facade.mns.wire.errors import MALFORMED_XML, MnsError
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 MAX_DEPTH: Final = 8
+# Of a tag: no element of MNS has attributes, and a namespace is short.
+MAX_TAG: Final = 4096
 # Of a batch of 16 messages with 50 properties of four elements each, twice.
 MAX_ELEMENTS: Final = 8000
 NAMESPACE: Final = "http://mns.aliyuncs.com/doc/v1"
+_LONG_TAG: Final = re.compile(rb"<[A-Za-z_:/?\x80-\xff][^>]{%d}" % MAX_TAG)
 _MARKS_OF_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")  # expat believes them more than what it is told
 _NAMESPACES: Final = frozenset((NAMESPACE, f"{NAMESPACE}/"))
 
@@ -92,6 +96,8 @@ def parse(body: bytes) -> Element:
     """The root of a body in UTF-8. Raises MnsError for what is no XML, or too much of it."""
     if len(body) > MAX_BYTES:
         raise MnsError(MALFORMED_XML, f"a body may have {MAX_BYTES} bytes, given {len(body)}")
+    if _LONG_TAG.search(body):  # of each attribute there would be more than of its bytes
+        raise MnsError(MALFORMED_XML, f"a tag may have {MAX_TAG} bytes")
     if body[:2] in _MARKS_OF_UTF16:
         raise MnsError(MALFORMED_XML, "the body is not XML in UTF-8")
     # Said here, the encoding that a body declares of itself does not count.

@@ -51,6 +51,9 @@ BAD: dict[str, bytes | str | Callable[[], str]] = {
     "10 MB": lambda: "<Message><MessageBody>" + "a" * 10_000_000 + "</MessageBody></Message>",
     "10 MB of elements": lambda: "<Message>" + "<a/>" * 2_500_000 + "</Message>",
     "10 MB of an attribute": lambda: '<Message a="' + "a" * 10_000_000 + '"/>',
+    "4 MB of attributes": lambda: "<Message " + " ".join(f"a{n}=''" for n in range(330_000)) + "/>",
+    "4 MB of namespaces": lambda: "<Message " + " ".join(f"xmlns:a{n}='u'" for n in range(200_000)) + "/>",
+    "4 MB of an instruction": lambda: "<?x " + "a" * 4_000_000 + "?><Message/>",
     "10 MB of a name": lambda: f"<{'a' * 10_000_000}/>",
     "another namespace": '<Message xmlns="http://queue.amazonaws.com/doc/2012-11-05/"><MessageBody>x</MessageBody></Message>',
     "another namespace within": '<Message><MessageBody xmlns="urn:x">x</MessageBody></Message>',
@@ -84,7 +87,10 @@ async def test_a_body_that_is_wrong_is_refused_and_sends_nothing(name: str) -> N
     assert engine.calls == []
 
 
-@pytest.mark.parametrize("name", ["laughs", "quadratic", "deep", "wide", "10 MB", "10 MB of elements", "10 MB of a name"])
+@pytest.mark.parametrize(
+    "name",
+    ["laughs", "quadratic", "deep", "wide", "10 MB", "10 MB of elements", "10 MB of a name", "4 MB of attributes", "4 MB of namespaces"],
+)
 def test_a_bomb_takes_no_memory_beyond_its_bytes(name: str) -> None:
     body = body_of(name)
     tracemalloc.start()
@@ -103,6 +109,19 @@ def test_the_three_namespaces_of_clients_are_one(namespace: str, prolog: str) ->
     root = xml.parse(f"{prolog}<Message{namespace}><MessageBody>zw\xf6lf &lt;&#13;</MessageBody></Message>".encode())
 
     assert (root.name, root.value("MessageBody"), root.value("Priority")) == ("Message", "zw\xf6lf <\r", None)
+
+
+def test_a_message_of_four_megabytes_takes_memory_by_its_bytes() -> None:
+    """The largest that is read, of characters that are written as references."""
+    body = f"<Message><MessageBody>{'&lt;' * 1_000_000}</MessageBody></Message>".encode()
+    tracemalloc.start()
+    try:
+        root = xml.parse(body)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert root.value("MessageBody") == "<" * 1_000_000
+    assert peak < 12 * len(body)
 
 
 def test_a_prefix_of_the_namespace_is_read() -> None:
