@@ -114,7 +114,7 @@ class MnsExchange(Struct, gc=False):
         root = xml.parse(body) if body.strip() else None
         action, name = chosen(scope["method"], scope["path"], asked, root)
         self.verb, self.long_poll = f"mns.{action.name}", action.long_poll
-        return action.run(common.engine, Call(by, name, asked, root, self.headers, self._base(), common.options))  # type: ignore[return-value]
+        return action.run(common.engine, Call(by, name, asked, root, self.headers, self._base(), common.options))
 
     def _base(self) -> str:
         return base_of(self.scope, self.headers, trusted=self.common.trusted).decode("latin-1")

@@ -5,7 +5,7 @@ Neighbours: the exchange makes calls and renders answers. This module must not k
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -61,5 +61,5 @@ class Action(Struct, frozen=True):
     """An operation: its name, and what does it."""
 
     name: str
-    run: Callable[[Engine, Call], Awaitable[Any]]
+    run: Callable[[Engine, Call], Coroutine[Any, Any, Any]]
     long_poll: bool = False
