@@ -125,12 +125,15 @@ class Probed(Struct, frozen=True):
 
 
 class Next(Struct, frozen=True):
-    """A message that may be leased, `since_ms` when; `first_received_at_ms` 0 = never was."""
+    """A message that may be leased, `since_ms` when; `first_received_at_ms` 0 = never was. `later`:
+    it goes behind those of quiet groups.
+    """
 
     offset: int
     count: int
     first_received_at_ms: int
     since_ms: int
+    later: bool
 
 
 class Acked(Struct, frozen=True):

@@ -219,7 +219,8 @@ class Store(UpkeepStore):
         t = keys.tag(tag)
         names = (keys.meta, t.visible, t.delivery, keys.body, t.order, t.groups)
         _, out = await self._run("peek_next", names, (generation, now_ms, tag, max, max_receive_count, retention_ms, per_group))
-        return [Next(*out[i : i + 4]) for i in range(0, len(out), 4)]
+        rows = (out[i : i + 5] for i in range(0, len(out), 5))
+        return [Next(off, count, first, since, bool(later)) for off, count, first, since, later in rows]
 
     async def ack(
         self, unit: Unit, generation: int, tag: int, pairs: Sequence[tuple[int, ...]], *, late: bool = True, now_ms: int = 0

@@ -125,7 +125,7 @@ class Browse:
         looks = await asyncio.gather(*(ask(unit) for unit in queue.units))
         found = [(partition, one) for partition, some in enumerate(looks) for one in some]
         if not record.priority and not record.fifo:
-            found.sort(key=lambda at: at[1].since_ms)
+            found.sort(key=lambda at: (at[1].later, at[1].since_ms))
         return found[:max]
 
     async def _states(self, queue: Queue, tag: TagRecord, partition: int, offsets: list[int]) -> list[State]:

@@ -13,7 +13,7 @@
 -- ARGV 6 retention_ms
 -- ARGV 7 per_group: messages of a group that may be leased at once, 0 = as many as there are; FIFO only
 -- OUT 1 status
--- OUT 2 messages: {offset, count, first ms, since when it is visible (ms), per message}
+-- OUT 2 messages: {offset, count, first ms, since when it is visible (ms), 1 = it goes behind quiet groups else 0, per message}
 -- STATUS OK LOST
 -- INV reads only, but for a unit that has lost something: that stops serving
 -- COST O(max log open); it looks at 50 messages more than are wanted, so of a head that has expired it may show less than there is
@@ -25,7 +25,7 @@ if refused then return refused end
 local now, max, most_receives, retention_ms = clock(ARGV[2]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local out, found, MORE = {}, 0, 50
 -- Adds a due message if it would be leased; false = it would die, and what is behind it in its group waits.
-local function add(off, d)
+local function add(off, d, later)
   d = d or {nonce = 0, count = 0, first = 0, flag = 0, time = 0}
   local dead = d.flag == 1 or d.flag == 2 or d.count >= most_receives
   if most_receives > 0 and dead then return false end
@@ -33,11 +33,12 @@ local function add(off, d)
   local packed = redis.call('HGET', body, off)
   if due_of(visible, off, d, packed or nil, true) + retention_ms > now then
     found = found + 1
-    for _, v in ipairs({off, d.count, d.first, since}) do out[#out + 1] = v end
+    for _, v in ipairs({off, d.count, d.first, since, later or 0}) do out[#out + 1] = v end
   end
   return true
 end
 -- Fair: what is due of quiet groups, then of noisy ones, whether somebody has met it and set it back or not; by time.
+local later_of = {}
 local function quiet_first()
   local due = redis.call('ZRANGEBYSCORE', visible, 0, now, 'WITHSCORES', 'LIMIT', 0, max + MORE)
   local back = redis.call('ZREVRANGEBYSCORE', visible, '(0', '-inf', 'WITHSCORES', 'LIMIT', 0, max + MORE)
@@ -53,7 +54,7 @@ local function quiet_first()
     if a[1] ~= b[1] then return a[1] < b[1] end
     return a[2] < b[2] or a[2] == b[2] and a[3] < b[3]
   end)
-  for i, row in ipairs(rows) do first[i] = row[3] end
+  for i, row in ipairs(rows) do first[i], later_of[row[3]] = row[3], row[1] end
   return first
 end
 if unit.fifo then
@@ -69,7 +70,8 @@ if unit.fifo then
   end
 else
   for _, member in ipairs(unit.fair and quiet_first() or oldest(visible, now, max + MORE)) do
-    if found < max then add(tonumber(member), delivery_read(delivery, tonumber(member))) end
+    local off = tonumber(member)
+    if found < max then add(off, delivery_read(delivery, off), later_of[off]) end
   end
 end
 return {'OK', out}

@@ -40,6 +40,7 @@ BAD: dict[str, bytes | str | Callable[[], str]] = {
     "type alone": f"<!DOCTYPE Message>{MESSAGE}",
     "unknown entity": "<Message><MessageBody>&nbsp;</MessageBody></Message>",
     "deep": lambda: "<Message>" + "<a>" * 100_000 + "</a>" * 100_000 + "</Message>",
+    "nine deep": f"<Message><MessageBody>x</MessageBody>{'<a>' * 8}{'</a>' * 8}</Message>",
     "wide": lambda: "<Message>" + "<a/>" * 200_000 + "</Message>",
     "utf-16": MESSAGE.encode("utf-16"),
     "latin-1": "<Message><MessageBody>\xe9</MessageBody></Message>".encode("latin-1"),
