@@ -292,20 +292,10 @@ class Engine(Transacting):
         return await self._leases.ack(found, handles, late=late, all_or_none=all_or_none)
 
     async def extend(
-        self,
-        by: Principal,
-        queue: str,
-        entries: list[ExtendEntry],
-        *,
-        late: Late = Late.ALWAYS,
-        all_or_none: bool = False,
-        one_use: bool = False,
+        self, by: Principal, queue: str, entries: list[ExtendEntry], *, late: Late = Late.ALWAYS, all_or_none: bool = False
     ) -> list[EntryResult]:
-        """Gives leases a new length from now. `one_use`: the results have handles for the next
-        use.
-        """
-        found = await self._queue(by, Verb.EXTEND, queue)
-        return await self._leases.extend(found, entries, late=late, all_or_none=all_or_none, one_use=one_use)
+        """Gives leases a new length from now."""
+        return await self._leases.extend(await self._queue(by, Verb.EXTEND, queue), entries, late=late, all_or_none=all_or_none)
 
     async def release(
         self, by: Principal, queue: str, handles: list[str], delay_ms: int = 0, *, all_or_none: bool = False
@@ -324,9 +314,7 @@ class Engine(Transacting):
         return await self._browse.peek(found, id_or_handle, found.tag(tag))
 
     async def peek_next(self, by: Principal, queue: str, tag: str | None, max: int) -> list[Peeked]:
-        """The messages that a receive would lease now, up to `max`, in its order as far as the
-        window knows; none is leased or counted.
-        """
+        """The messages that a receive would lease now, up to `max`, in its order; none is."""
         found = await self._queue(by, Verb.PEEK, queue)
         return await self._browse.peek_next(found, found.tag(tag), max)
 

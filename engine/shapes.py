@@ -185,12 +185,13 @@ class ExtendEntry(Struct, frozen=True, gc=False):
     """A handle and its new lease, counted from now. 0-43200000 ms; 0 = receivable at once.
 
     `in_all_s`: the lease may end so many seconds after the delivery began, in whole seconds; None =
-    the bound from now is enough.
+    the bound from now is enough. `one_use`: the result has a handle for the next use.
     """
 
     handle: str
     lease_ms: int
     in_all_s: int | None = None
+    one_use: bool = False
 
 
 class Peeked(Struct, frozen=True):

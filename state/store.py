@@ -225,10 +225,8 @@ class Store(UpkeepStore):
     async def ack(
         self, unit: Unit, generation: int, tag: int, pairs: Sequence[tuple[int, ...]], *, late: bool = True, now_ms: int = 0
     ) -> Acked:
-        """Settles (offset, nonce) pairs. `late`: a lapsed lease counts until redelivery. Raises
-        StateLost.
-
-        Handles may name deadlines, all of a call or none: (offset, nonce, deadline or 0 = any).
+        """Settles (offset, nonce) pairs, or with the deadline that a handle names, 0 = any. `late`:
+        a lapsed lease counts until redelivery. Raises StateLost.
         """
         keys = self._unit(unit)
         t = keys.tag(tag)

@@ -35,7 +35,7 @@ async def acked(engine: Engine, queue: str, *handles: str) -> list[str]:
 
 
 async def extended(engine: Engine, queue: str, handle: str, lease_ms: int = 60_000) -> EntryResult:
-    (result,) = await engine.extend(BY, queue, [ExtendEntry(handle, lease_ms)], late=Late.NEVER, one_use=True)
+    (result,) = await engine.extend(BY, queue, [ExtendEntry(handle, lease_ms, one_use=True)], late=Late.NEVER)
     return result
 
 

@@ -206,12 +206,10 @@ class Leases:
             self._receivable(queue.incarnation, partition, 0)
 
     async def extend(
-        self, queue: Queue, entries: Sequence[ExtendEntry], *, late: Late = Late.ALWAYS, all_or_none: bool = False, one_use: bool = False
+        self, queue: Queue, entries: Sequence[ExtendEntry], *, late: Late = Late.ALWAYS, all_or_none: bool = False
     ) -> list[EntryResult]:
         """Counts each lease anew from now; 0 = receivable at once; of two entries with one handle
         the last counts. Raises InvalidValue, which changes nothing.
-
-        `one_use`: the results have handles for the next use.
         """
         texts = [entry.handle for entry in entries]
         queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
@@ -234,8 +232,8 @@ class Leases:
 
         results = await self._each(queue, handles, call, (EntryStatus.STALE.value, 0))
         done = [EntryResult(text, word, time or None) for text, (word, time) in zip(good, results, strict=True)]
-        if one_use:
-            done = [self._renewed(one, handle) for one, handle in zip(done, handles, strict=True)]
+        if any(entry.one_use for entry in entries):
+            done = [self._renewed(one, handle) if wanted[one.handle].one_use else one for one, handle in zip(done, handles, strict=True)]
         return _answers(texts, done, refused)
 
     def _renewed(self, result: EntryResult, handle: Handle) -> EntryResult:

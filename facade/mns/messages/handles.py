@@ -82,8 +82,8 @@ async def change_message_visibility(engine: Engine, call: Call) -> Answer:
     if not text:
         raise MnsError(MISSING_VISIBILITY, "VisibilityTimeout is required.")
     lease_s = number("VisibilityTimeout", text, *_LEASE_SECONDS)
-    entry = ExtendEntry(handle, lease_s * 1000)
-    (result,) = await engine.extend(call.by, address(call.name).queue, [entry], late=Late.NEVER, one_use=True)
+    entry = ExtendEntry(handle, lease_s * 1000, one_use=True)
+    (result,) = await engine.extend(call.by, address(call.name).queue, [entry], late=Late.NEVER)
     refused = _refusal(result)
     if refused is not None:
         raise refused

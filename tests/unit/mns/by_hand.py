@@ -45,7 +45,7 @@ async def ask(
     """One request; None = with the header of the version alone."""
     transport = httpx.ASGITransport(create_app(settings or Settings(), cast(Engine, engine)))
     sent = body.encode() if isinstance(body, str) else body
-    async with httpx.AsyncClient(transport=transport, base_url="http://queues.example:9400") as client:
-        url = httpx.URL(f"http://queues.example:9400{target}")
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost:9400") as client:
+        url = httpx.URL(f"http://localhost:9400{target}")
         reply = await client.request(method, url, content=sent, headers=VERSION if headers is None else headers)
     return Answer(reply.status_code, reply.headers, reply.content)
