@@ -99,6 +99,24 @@ def test_an_owner_and_an_administrator_may_do_everything_and_a_stranger_nothing(
     assert [operation for operation in OPERATIONS if cast.denied(who, queue, operation)] == []
 
 
+def test_what_is_wrong_with_a_head_is_told(cast: Cast) -> None:
+    good = signed("shop", cast.secrets["shop"], "GET", "/queues", {})
+    old = signed("shop", cast.secrets["shop"], "GET", "/queues", {"Date": "Tue, 03 Jun 2025 11:23:48 GMT"})
+    heads = {
+        "MissingAuthorizationHeader": {name: value for name, value in good.items() if name != "Authorization"},
+        "InvalidAuthorizationHeader": {**good, "Authorization": "MNS4-HMAC-SHA256 Credential=x"},
+        "MissingDateHeader": {name: value for name, value in good.items() if name != "Date"},
+        "InvalidDateHeader": {**good, "Date": "today"},
+        "MissingVersionHeader": {name: value for name, value in good.items() if name != "x-mns-version"},
+        "SignatureDoesNotMatch": {**good, "x-mns-prefix": "a"},
+        "TimeExpired": old,
+    }
+
+    assert {code: cast.raw.ask("GET", "/queues", headers=head).code for code, head in heads.items()} == {code: code for code in heads}
+    assert cast.raw.ask("GET", "/queues", headers=good).status == 200
+    assert cast.raw.ask("GET", "/queues", headers=old).status == 408
+
+
 def test_a_list_shows_what_is_ones_own(cast: Cast) -> None:
     new_queue(cast, "mine")
 

@@ -335,6 +335,15 @@ def test_a_header_that_is_wrong_has_its_code(raw: Raw, headers: dict[str, str], 
     assert raw.ask("GET", "/queues", headers=headers).code == code
 
 
+def test_a_quota_that_is_used_up_is_too_many_requests(raw: Raw, up: Up | Running, queue: str) -> None:
+    httpx.patch(f"{up.endpoint}/v1/queues/{queue}", json={"write_qps": 1}).raise_for_status()
+    replies = [raw.ask("POST", f"/queues/{queue}/messages", BODY) for _ in range(10)]
+    refused = [reply for reply in replies if reply.status != 201]
+
+    assert {(reply.status, reply.code) for reply in refused} == {(429, "TooManyRequests")}
+    assert refused[0].header("retry-after") == "1"
+
+
 def test_a_handle_of_another_queue_is_malformed(raw: Raw, queue: str) -> None:
     raw.done("PUT", f"/queues/{queue}-other", status=201)
     raw.send(queue, "x")
