@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.rules.limits import check_asked, check_name
+from engine.move.redriving import Redriving
+from engine.rules.limits import check_asked
 from engine.rules.rights import any_granted
 from engine.settings import EngineSettings
 from engine.shapes import (
@@ -29,8 +30,6 @@ from engine.shapes import (
     Sent,
     SharedQueue,
     TagInfo,
-    TaskInfo,
-    task_info,
 )
 from engine.transactions.transacting import Transacting
 from engine.wiring import wire
@@ -40,7 +39,7 @@ from schemas.vocabulary import Verb
 from state.background import Background
 
 
-class Engine(Transacting):
+class Engine(Transacting, Redriving):
     """One per worker process."""
 
     def __init__(self, settings: EngineSettings) -> None:
@@ -340,45 +339,6 @@ class Engine(Transacting):
     async def delete_message(self, by: Principal, queue: str, id: str, *, unreceived: bool = False) -> None:
         """`unreceived`: only what was received under no tag; else what nobody has leased now."""
         await self._browse.delete(await self._queue(by, Verb.DELETE_MESSAGE, queue), id, unreceived=unreceived)
-
-    # Tasks
-
-    async def redrive(
-        self,
-        by: Principal,
-        queue: str,
-        destination: str | None,
-        filter: Filter | None,
-        rate: int,
-        alone: bool = False,
-        ids: Sequence[str] | None = None,
-    ) -> TaskInfo:
-        """Starts a task that sends the dead letters of `queue` to `destination`, None = each to
-        where it came from.
-
-        `alone`: raises NotAllowedOnQueue unless `queue` is somebody's dead-letter queue and no
-        other task is emptying it. `ids`: only these, 1 to 10,000 message ids or addresses
-        `incarnation/partition/offset`.
-        """
-        found = await self._queue(by, Verb.REDRIVE, queue)
-        target = None
-        if destination is not None:
-            check_name("destination", destination)
-            target = await self._queue(by, Verb.REDRIVE, destination)
-        return task_info(await self._tasks.redrive(found, by.id, target, filter, rate, alone=alone, ids=ids))
-
-    async def list_tasks(self, by: Principal, queue: str) -> list[TaskInfo]:
-        """The tasks that empty `queue` or did in the last three days, newest first."""
-        return [task_info(task) for task in self._tasks.of_queue(await self._queue(by, Verb.REDRIVE, queue))]
-
-    async def get_task(self, by: Principal, id: str) -> TaskInfo:
-        task = await self._tasks.get(id)
-        self._access.authorise(by, Verb.REDRIVE, self.catalog.queues.get(task.source))
-        return task_info(task)
-
-    async def cancel_task(self, by: Principal, id: str) -> TaskInfo:
-        await self.get_task(by, id)
-        return task_info(await self._tasks.cancel(id))
 
     # Service
 

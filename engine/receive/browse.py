@@ -117,7 +117,7 @@ class Browse:
                     tag.id,
                     max=max,
                     max_receive_count=most,
-                    retention_ms=record.retention_ms,
+                    retention_ms=queue.expires_ms,
                     per_group=int(record.one_per_group),
                 ),
             )

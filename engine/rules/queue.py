@@ -21,13 +21,16 @@ NEVER_MS: Final = 2**52
 class Queue:
     """One life of a queue: record, topic, units, tags."""
 
-    __slots__ = ("by_name", "incarnation", "is_limited", "mask", "name", "record", "tag_ids", "tags", "topic", "units")
+    __slots__ = ("by_name", "expires_ms", "incarnation", "is_limited", "mask", "name", "record", "tag_ids", "tags", "topic", "units")
 
     def __init__(self, record: QueueRecord, prefix: str) -> None:
         self.record = record
         self.name = record.name
         self.incarnation = record.incarnation
         self.topic = queue_topic(prefix, record.name)
+        # How long after it was due a message that is open under a tag is received; NEVER_MS = for
+        # ever.
+        self.expires_ms = NEVER_MS if record.keep_unacked else record.retention_ms
         self.units = [Unit(record.incarnation, p) for p in range(record.partitions)]
         self.tags = record.tags
         self.tag_ids = [tag.id for tag in record.tags]
@@ -38,13 +41,6 @@ class Queue:
         self.is_limited = bool(record.read_qps or record.write_qps or any(tag.read_qps for tag in record.tags))
         # Of every message; None = it depends on the message, for a tag has a filter.
         self.mask = "1" * len(record.tags) if all(tag.filter is None for tag in record.tags) else None
-
-    @property
-    def expires_ms(self) -> int:
-        """How long after it was due a message that is open under a tag is received; NEVER_MS = for
-        ever.
-        """
-        return NEVER_MS if self.record.keep_unacked else self.record.retention_ms
 
     def tag(self, name: str | None) -> TagRecord:
         """The tag of that name, None = the default tag. Raises TagNotFound."""
