@@ -212,10 +212,16 @@ class Engine(Transacting, Redriving):
         filter: Filter | None,
         user_attributes: dict[str, str],
         read_qps: int = 0,
+        redrive_policy: RedrivePolicy | None = None,
     ) -> tuple[TagInfo, bool]:
-        """Makes a tag; (info, False) when an equal one exists. Raises TagExists, InvalidValue."""
+        """Makes a tag; (info, False) when an equal one exists. Raises TagExists, InvalidValue,
+        NotAllowedOnQueue.
+
+        `redrive_policy`: where messages go that die under this tag; None = as in the queue.
+        """
         await self._queue(by, Verb.CREATE_TAG, queue)
-        found, tag, made = await self._tags.create(queue, name, start_at_ms, filter, user_attributes, read_qps)
+        await self._may_send_to(by, redrive_policy)
+        found, tag, made = await self._tags.create(queue, name, start_at_ms, filter, user_attributes, read_qps, redrive_policy)
         return (await self._info.tags(found, [tag]))[0], made
 
     async def list_tags(self, by: Principal, queue: str) -> list[TagInfo]:

@@ -82,6 +82,7 @@ class TagInfo(Struct, frozen=True):
     leased: int
     stored: int
     read_qps: int = 0
+    redrive_policy: RedrivePolicy | None = None  # None = that of the queue
 
 
 class QueueInfo(Struct, frozen=True):

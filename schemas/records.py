@@ -89,8 +89,20 @@ class JournalRecord(Struct, frozen=True):
     entries: list[JournalEntry]
 
 
+class RedrivePolicy(Struct, frozen=True):
+    """After `max_receive_count` deliveries without an ack a message goes to queue
+    `dead_letter_queue`.
+    """
+
+    dead_letter_queue: str
+    max_receive_count: int
+
+
 class TagRecord(Struct, frozen=True):
-    """A tag of a queue. `start_offsets[p]` is the first offset of partition p it sees."""
+    """A tag of a queue. `start_offsets[p]` is the first offset of partition p it sees.
+
+    `redrive_policy` None = that of the queue holds.
+    """
 
     id: int
     name: str
@@ -100,15 +112,7 @@ class TagRecord(Struct, frozen=True):
     filter: Filter | None = None
     user_attributes: dict[str, str] = {}
     read_qps: int = 0
-
-
-class RedrivePolicy(Struct, frozen=True):
-    """After `max_receive_count` deliveries without an ack a message goes to queue
-    `dead_letter_queue`.
-    """
-
-    dead_letter_queue: str
-    max_receive_count: int
+    redrive_policy: RedrivePolicy | None = None
 
 
 class Grant(Struct, frozen=True):

@@ -26,6 +26,7 @@ _IDS = {
     "transaction.1": 11,
     "producer_group.1": 12,
     "queue.3": 20,
+    "queue.4": 21,
 }
 
 

@@ -252,8 +252,8 @@ class Catalog:
         if old is not None:
             self.names.remove(name)
             self.by_incarnation.pop(old.incarnation, None)
-            if old.record.redrive_policy is not None:
-                self.sources.get(old.record.redrive_policy.dead_letter_queue, set()).discard(name)
+            for target in old.dead_letter_queues:
+                self.sources.get(target, set()).discard(name)
         self.unfinished.pop(name, None)
         if record is not None and record.deleting:
             self.unfinished[name] = record
@@ -262,8 +262,8 @@ class Catalog:
             self.queues[name] = queue
             self.by_incarnation[record.incarnation] = queue
             bisect.insort(self.names, name)
-            if record.redrive_policy is not None:
-                self.sources.setdefault(record.redrive_policy.dead_letter_queue, set()).add(name)
+            for target in queue.dead_letter_queues:
+                self.sources.setdefault(target, set()).add(name)
         if old is not None and (record is None or record.deleting or record.incarnation != old.incarnation):
             self._queue_gone(old)
 

@@ -121,7 +121,7 @@ class Mover:
         """Moves what can be moved now; returns what is to be tried again. In a FIFO target what
         follows a failure waits for it.
         """
-        policy = queue.record.redrive_policy
+        policy = queue.policy(tag)
         target = self._catalog.queues.get(policy.dead_letter_queue) if policy is not None else None
         if target is None:
             return []

@@ -63,6 +63,7 @@ class Info:
                     leased=leased,
                     stored=stored,
                     read_qps=tag.read_qps,
+                    redrive_policy=tag.redrive_policy,
                 )
             )
         return infos

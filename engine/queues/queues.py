@@ -99,7 +99,7 @@ class Queues:
             if (half := catalog.unfinished.get(name)) is not None:
                 await self._finish_delete(half, change)
             self._check_alike(name)
-            self._check_policy(name, settings.redrive_policy, fifo=bool(settings.fifo), dead_letter=bool(settings.dead_letter))
+            self.check_policy(name, settings.redrive_policy, fifo=bool(settings.fifo), dead_letter=bool(settings.dead_letter))
             self._check_number(owner)
             record = new_record(name, owner, settings, self._settings.default_partitions, tags, now_ms())
             return await self._make(record, change), True
@@ -177,7 +177,7 @@ class Queues:
             if settings.dedup_scope not in (None, old.dedup_scope):
                 await self._check_empty(queue)
             if settings.redrive_policy is not None:
-                self._check_policy(name, settings.redrive_policy, fifo=old.fifo, dead_letter=old.dead_letter)
+                self.check_policy(name, settings.redrive_policy, fifo=old.fifo, dead_letter=old.dead_letter)
             changes = {f: v for f in settings.__struct_fields__ if (v := getattr(settings, f)) is not None}
             if "grants" in changes:
                 changes["grants"] = with_policy(old.grants, changes["grants"])
@@ -214,7 +214,7 @@ class Queues:
         if alike is not None:
             raise QueueExists(f"Kafka can't tell {name!r} from the existing queue {alike!r}", field="name", limit=alike, given=name)
 
-    def _check_policy(self, name: str, policy: RedrivePolicy | None, *, fifo: bool, dead_letter: bool) -> None:
+    def check_policy(self, name: str, policy: RedrivePolicy | None, *, fifo: bool, dead_letter: bool) -> None:
         """Restrictions of design section 5 and reference/emq.md 3.5: no chains, and the dead-letter
         queue exists.
         """
@@ -247,7 +247,7 @@ class Queues:
                 limit=_kind(fifo),
                 given=target,
             )
-        if queue.record.redrive_policy is not None:
+        if queue.dead_letter_queues:
             raise NotAllowedOnQueue(
                 f"{target!r} has a redrive policy, so it can't be a dead-letter queue",
                 field="dead_letter_queue",
@@ -272,7 +272,7 @@ class Queues:
             check_settings(QueueSettings(redrive_policy=policy))
         async with self._catalog.change(name) as change:
             record = self.known(name).record
-            self._check_policy(name, policy, fifo=record.fifo, dead_letter=record.dead_letter)
+            self.check_policy(name, policy, fifo=record.fifo, dead_letter=record.dead_letter)
             queue = await self.write(msgspec.structs.replace(record, redrive_policy=policy), change)
             return queue.record.redrive_policy
 
@@ -344,7 +344,8 @@ class Queues:
             record = msgspec.structs.replace(
                 source, name=target, incarnation=secrets.token_hex(6), owner=owner, created_at_ms=at, modified_at_ms=at, tags=tags
             )
-            self._check_policy(target, record.redrive_policy, fifo=record.fifo, dead_letter=record.dead_letter)
+            for policy in (record.redrive_policy, *(tag.redrive_policy for tag in tags)):
+                self.check_policy(target, policy, fifo=record.fifo, dead_letter=record.dead_letter)
             return await self._make(record, change)
 
 

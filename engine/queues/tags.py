@@ -12,12 +12,13 @@ from engine.catalog.catalog import Catalog
 from engine.errors import NotAllowedOnQueue, TagExists, TagNotFound
 from engine.log import Log
 from engine.queues.queues import Queues
-from engine.rules.limits import MAX_TAGS, check_asked, check_filter, check_name, check_range, check_user_attributes
+from engine.rules.limits import MAX_TAGS, check_asked, check_filter, check_name, check_range, check_settings, check_user_attributes
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
+from engine.shapes import QueueSettings
 from engine.window.window import Window
 from schemas.filters import Filter
-from schemas.records import TagRecord
+from schemas.records import RedrivePolicy, TagRecord
 from schemas.topics import group_name
 from state.store import Store
 
@@ -36,7 +37,14 @@ class Tags:
         self._queues = queues
 
     async def create(
-        self, name: str, tag: str, start_at_ms: int, filter: Filter | None, user_attributes: dict[str, str], read_qps: int = 0
+        self,
+        name: str,
+        tag: str,
+        start_at_ms: int,
+        filter: Filter | None,
+        user_attributes: dict[str, str],
+        read_qps: int = 0,
+        redrive_policy: RedrivePolicy | None = None,
     ) -> tuple[Queue, TagRecord, bool]:
         """Makes a tag that sees messages from `start_at_ms` on (0 oldest, negative now); an equal
         one is fine (False).
@@ -46,16 +54,19 @@ class Tags:
         check_filter(filter)
         check_user_attributes(user_attributes)
         check_asked("read_qps", read_qps)
+        check_settings(QueueSettings(redrive_policy=redrive_policy))
+        asked = (filter, user_attributes, read_qps, redrive_policy)
         async with self._catalog.change(name) as change:
             queue = self._queues.known(name)
             old = queue.by_name.get(tag)
             if old is not None:
-                if old.id == DEFAULT or (old.filter, old.user_attributes, old.read_qps) != (filter, user_attributes, read_qps):
+                if old.id == DEFAULT or (old.filter, old.user_attributes, old.read_qps, old.redrive_policy) != asked:
                     raise TagExists(f"queue {name!r} has a tag {tag!r} with other settings", field="tag", given=tag)
                 return queue, old, False
             check_range("tags", len(queue.tags), 0, MAX_TAGS)
+            self._queues.check_policy(name, redrive_policy, fifo=queue.record.fifo, dead_letter=queue.record.dead_letter)
             starts = await self._starts(queue, start_at_ms)
-            record = TagRecord(queue.record.next_tag_id, tag, now_ms(), max(start_at_ms, 0), starts, filter, user_attributes, read_qps)
+            record = TagRecord(queue.record.next_tag_id, tag, now_ms(), max(start_at_ms, 0), starts, *asked)
             if start_at_ms < 0:
                 record = msgspec.structs.replace(record, start_at_ms=record.created_at_ms)
             changed = msgspec.structs.replace(queue.record, tags=[*queue.tags, record], next_tag_id=record.id + 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from engine.errors import TagNotFound
-from schemas.records import QueueRecord, TagRecord
+from schemas.records import QueueRecord, RedrivePolicy, TagRecord
 from schemas.topics import queue_topic
 from schemas.vocabulary import DEFAULT_TAG
 from state.keys import Unit
@@ -21,7 +21,20 @@ NEVER_MS: Final = 2**52
 class Queue:
     """One life of a queue: record, topic, units, tags."""
 
-    __slots__ = ("by_name", "expires_ms", "incarnation", "is_limited", "mask", "name", "record", "tag_ids", "tags", "topic", "units")
+    __slots__ = (
+        "by_name",
+        "dead_letter_queues",
+        "expires_ms",
+        "incarnation",
+        "is_limited",
+        "mask",
+        "name",
+        "record",
+        "tag_ids",
+        "tags",
+        "topic",
+        "units",
+    )
 
     def __init__(self, record: QueueRecord, prefix: str) -> None:
         self.record = record
@@ -39,6 +52,8 @@ class Queue:
             self.by_name[record.default_tag_name] = record.tags[0]
         # Whether it, or a tag, has a quota of requests.
         self.is_limited = bool(record.read_qps or record.write_qps or any(tag.read_qps for tag in record.tags))
+        policies = (record.redrive_policy, *(tag.redrive_policy for tag in record.tags))
+        self.dead_letter_queues = frozenset(policy.dead_letter_queue for policy in policies if policy is not None)
         # Of every message; None = it depends on the message, for a tag has a filter.
         self.mask = "1" * len(record.tags) if all(tag.filter is None for tag in record.tags) else None
 
@@ -48,3 +63,7 @@ class Queue:
         if tag is None:
             raise TagNotFound(f"queue {self.name!r} has no tag {name!r}", field="tag", given=name)
         return tag
+
+    def policy(self, tag: TagRecord) -> RedrivePolicy | None:
+        """When messages die under a tag, and where they go: the tag's own, else the queue's."""
+        return tag.redrive_policy or self.record.redrive_policy

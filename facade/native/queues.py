@@ -94,8 +94,10 @@ async def delete_redrive_policy(engine: Engine, call: Call) -> Answer:
 async def create_tag(engine: Engine, call: Call) -> Answer:
     """Create a tag: 201, or 200 if an equal one exists."""
     body: CreateTagBody = call.body
+    policy = None if body.redrive_policy is None else policy_of(body.redrive_policy)
+    notes = body.user_attributes or {}
     tag, made = await engine.create_tag(
-        call.by, call.path["queue"], body.name, body.start_at_ms, filter_of(body.filter), body.user_attributes or {}, body.read_qps
+        call.by, call.path["queue"], body.name, body.start_at_ms, filter_of(body.filter), notes, body.read_qps, policy
     )
     return Answer(tag_reply(tag), 201 if made else 200)
 

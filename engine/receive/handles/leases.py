@@ -266,17 +266,9 @@ class Leases:
         policy that works.
         """
         queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
-        policy = queue.record.redrive_policy
-        if policy is None:
-            raise NotAllowedOnQueue(
-                f"queue {queue.name!r} has no redrive policy, so nothing can be killed", field="queue", given=queue.name
-            )
-        if policy.dead_letter_queue not in self._catalog.queues:
-            raise NotAllowedOnQueue(
-                f"the dead-letter queue {policy.dead_letter_queue!r} of {queue.name!r} does not exist",
-                field="queue",
-                given=queue.name,
-            )
+        asked = {handle.tag for handle in handles}
+        for tag in [tag for tag in queue.tags if tag.id in asked] or queue.tags[:1]:
+            self._check_policy(queue, tag)
         store = self._store
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[str]:
@@ -290,6 +282,20 @@ class Leases:
 
         words = await self._each(queue, handles, call, EntryStatus.STALE.value)
         return _answers(texts, [EntryResult(text, word) for text, word in zip(good, words, strict=True)], refused)
+
+    def _check_policy(self, queue: Queue, tag: TagRecord) -> None:
+        """Raises NotAllowedOnQueue when there is nowhere to send what is killed under a tag."""
+        policy = queue.policy(tag)
+        if policy is None:
+            raise NotAllowedOnQueue(
+                f"queue {queue.name!r} has no redrive policy, so nothing can be killed", field="queue", given=queue.name
+            )
+        if policy.dead_letter_queue not in self._catalog.queues:
+            raise NotAllowedOnQueue(
+                f"the dead-letter queue {policy.dead_letter_queue!r} of {queue.name!r} does not exist",
+                field="queue",
+                given=queue.name,
+            )
 
 
 def _answers(texts: Sequence[str], results: list[EntryResult], refused: Mapping[str, EngineError]) -> list[EntryResult]:

@@ -29,6 +29,7 @@ _TAG = {
     "leased": 2,
     "stored": 0,
     "read_qps": 0,
+    "redrive_policy": None,
 }
 _QUEUE = {
     "name": "orders",

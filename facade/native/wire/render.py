@@ -93,8 +93,9 @@ def user_reply(user: UserInfo, use: UserUse) -> UserReply:
 
 
 def tag_reply(tag: TagInfo) -> TagReply:
-    """A tag; only the filter is written another way."""
-    return TagReply(**{**structs.asdict(tag), "filter": filter_reply(tag.filter)})
+    """A tag; only the filter and the redrive policy are written another way."""
+    policy = None if tag.redrive_policy is None else policy_reply(tag.redrive_policy)
+    return TagReply(**{**structs.asdict(tag), "filter": filter_reply(tag.filter), "redrive_policy": policy})
 
 
 def task_reply(task: TaskInfo) -> TaskReply:

@@ -77,6 +77,7 @@ class TagReply(Reply, frozen=True, kw_only=True):
     leased: Annotated[Count, about("With consumers.")]
     stored: Annotated[Count, about("In Kafka, beyond what is in hand: will be ready.")]
     read_qps: Annotated[Count, about("Receives a second under it; 0 = no bound.")]
+    redrive_policy: Annotated[RedrivePolicyReply | None, about("Where messages go that die under it; null = as in the queue.")]
 
 
 class QueueReply(Reply, frozen=True, kw_only=True):

@@ -154,6 +154,9 @@ class CreateTagBody(Body, frozen=True, kw_only=True):
     filter: Annotated[FilterBody, Meta(description="Which messages the tag wants. Without one: all.")] | None = None
     user_attributes: UserAttributes | None = None
     read_qps: Annotated[Whole, within("read_qps", "Receives a second under the tag; 0 = no bound.")] = 0
+    redrive_policy: (
+        Annotated[RedrivePolicyBody, Meta(description="Where messages go that die under the tag. Without one as in the queue.")] | None
+    ) = None
 
 
 class AttributeBody(Body, frozen=True, kw_only=True):

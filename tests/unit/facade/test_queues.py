@@ -118,7 +118,7 @@ async def test_a_tag_starts_now_and_sees_all_unless_told(client: httpx.AsyncClie
 
     answer = await client.post("/v1/queues/orders/tags", json={"name": "billing"})
 
-    assert (answer.status_code, engine.calls) == (201, [("create_tag", BY, "orders", "billing", -1, None, {}, 0)])
+    assert (answer.status_code, engine.calls) == (201, [("create_tag", BY, "orders", "billing", -1, None, {}, 0, None)])
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ async def test_a_filter_condition_may_leave_its_type_out(
     answer = await client.post("/v1/queues/orders/tags", json=body)
 
     assert answer.status_code == 200
-    assert engine.calls == [("create_tag", BY, "orders", "billing", 0, Filter([expected], "OR"), {"a": "b"}, 0)]
+    assert engine.calls == [("create_tag", BY, "orders", "billing", 0, Filter([expected], "OR"), {"a": "b"}, 0, None)]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from schemas.wire import AnyRecord, UndecodableRecord, decode, decode_message, e
 from tests.unit.schemas.samples import FULL
 
 SOME = Filter([Condition("color", "string", b"red"), Condition("size")], "OR")
-TAGS = [TagRecord(0, "default", 1, 0, [0, 0]), TagRecord(1, "red", 5, -1, [7, 9], SOME, {"team": "a"})]
+TAGS = [TagRecord(0, "default", 1, 0, [0, 0]), TagRecord(1, "red", 5, -1, [7, 9], SOME, {"team": "a"}, 7, RedrivePolicy("dead", 3))]
 RECORDS: list[AnyRecord] = [
     Message(b""),
     Message(b"body", {"color": Attribute("string", b"red")}),
