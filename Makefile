@@ -28,7 +28,7 @@ GO_PROGRAMS := tests/conformance/sqs/clients/watermill
 CLIENTS_STAMP := .cache/.clients-$(call sum,Makefile $(CLIENT_LOCKS) tests/node.lock tests/browser/fetch.py \
   $(wildcard $(CLIENT_PROGRAMS:%=%/*) $(GO_PROGRAMS:%=%/*)))
 
-.PHONY: help setup up spark demo test test-change faults bench bench-scale bench-quick lint types fmt lock docs spark-zip
+.PHONY: help setup up spark demo test test-change faults bench bench-scale bench-quick lint types fmt lock docs protos spark-zip
 
 help: ## print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
@@ -121,6 +121,12 @@ docs: $(RUN_STAMP) ## write the generated pages
 	$(BIN)/leaseway config --markdown > docs/reference/config.md
 	$(BIN)/leaseway config --example > .env.example
 	$(BIN)/python -m tests.docs
+
+# The generator is needed by nobody else, so it has a folder of its own; what it writes is committed.
+PROTOS := facade/rocketmq/wire
+protos: $(TEST_STAMP) ## write the messages of RocketMQ again from facade/rocketmq/wire/rocketmq.proto
+	@$(BIN)/uv run -q --no-project --isolated --with grpcio-tools==1.85.1 --python $(BIN)/python \
+	  python -m grpc_tools.protoc -I $(PROTOS) --python_out=$(PROTOS) --pyi_out=$(PROTOS) $(PROTOS)/rocketmq.proto
 
 compile = $(BIN)/uv pip compile $(1) --generate-hashes --universal --python-version 3.11 \
   --no-emit-index-url --no-emit-find-links --no-header --no-annotate -q -o requirements/$(2).lock

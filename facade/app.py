@@ -43,6 +43,23 @@ def _engine(settings: Settings) -> Engine:
     return Engine(settings)
 
 
+@asynccontextmanager
+async def _rocketmq(settings: Settings, engine: Engine, metrics: Metrics) -> AsyncIterator[None]:
+    """The RocketMQ endpoint, while its port is on."""
+    if not settings.rocketmq_port:
+        yield
+        return
+    # gRPC takes 0.2 s and 20 MB: who does not use it does not pay for it.
+    from facade.rocketmq.server import RocketmqServer
+
+    server = RocketmqServer(engine, settings, metrics)
+    await server.start()
+    try:
+        yield
+    finally:
+        await server.stop()
+
+
 def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
     """The ASGI app of one worker. Its lifespan starts and stops the engine, which is made from
     `settings` if not given.
@@ -54,7 +71,8 @@ def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await verbs.start()
         try:
-            yield
+            async with _rocketmq(settings, verbs, counts):
+                yield
         finally:
             await verbs.stop()
 

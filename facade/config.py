@@ -85,5 +85,26 @@ class MnsSettings(Section):
 
 
 @dataclass(frozen=True)
-class Settings(MnsSettings, EmqSettings, SqsSettings, ServerSettings, EngineSettings):
+class RocketmqSettings(Section):
+    """Where RocketMQ clients are served, and how their consumer groups behave."""
+
+    rocketmq_port: int = setting(0, "Port of the RocketMQ 5 endpoint (gRPC), {within}; 0 = off.", within=(0, 65535))
+    rocketmq_retries: str = setting(
+        "sofa",
+        "When push consumers of RocketMQ retry: sofa (10 s, 30 s, ... 2 h) or rocketmq (1 s, 5 s, 10 s, ...).",
+        words=("sofa", "rocketmq"),
+    )
+    rocketmq_max_attempts: int = setting(
+        17, "Deliveries before a message goes to the dead-letter queue of its consumer group, {within}.", within=(1, 1000)
+    )
+    rocketmq_max_delay_s: int = setting(
+        259_200, "Farthest delivery time of a RocketMQ message from now, {within} s.", within=(1, 2_592_000)
+    )
+    rocketmq_new_groups: str = setting(
+        "oldest", "Where a new consumer group of RocketMQ begins: oldest or newest message.", words=("oldest", "newest")
+    )
+
+
+@dataclass(frozen=True)
+class Settings(RocketmqSettings, MnsSettings, EmqSettings, SqsSettings, ServerSettings, EngineSettings):
     """Every setting; the variable is `LEASEWAY_` + the name in capitals."""

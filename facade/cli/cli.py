@@ -97,6 +97,7 @@ def _port(text: str) -> int:
 def _listen_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
     parser.add_argument("--port", type=_port, help="port to listen on, 0 = a free one (default 9400)")
+    parser.add_argument("--rocketmq-port", type=_port, help="port for RocketMQ 5 clients (gRPC), 0 = a free one (default: none)")
     parser.add_argument("--workers", type=_worker_count, default=1, help="facade worker processes (default 1)")
     parser.add_argument("--auth", choices=("open", "required"), help="open (loopback only, the default) or required")
 
@@ -104,7 +105,9 @@ def _listen_arguments(parser: argparse.ArgumentParser) -> None:
 def _listen_settings(given: argparse.Namespace) -> dict[str, Any]:
     from facade.stack.processes.ports import free_port
 
-    return {"host": given.host, "port": free_port() if given.port == 0 else given.port, "auth": given.auth}
+    port = free_port() if given.port == 0 else given.port
+    rocketmq = free_port(port or 0) if given.rocketmq_port == 0 else given.rocketmq_port
+    return {"host": given.host, "port": port, "rocketmq_port": rocketmq, "auth": given.auth}
 
 
 def _up_arguments(parser: argparse.ArgumentParser) -> None:

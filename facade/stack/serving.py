@@ -14,10 +14,10 @@ from pathlib import Path
 from facade.config import Settings
 from facade.stack import workers
 from facade.stack.processes.group import Group, start_together
-from facade.stack.processes.ports import reserve
+from facade.stack.processes.ports import reserved
 from facade.stack.reach import wait_for_services
 from facade.stack.safety import refuse_unsafe
-from facade.stack.welcome import endpoint_of
+from facade.stack.welcome import endpoint_of, ports_of, rocketmq_of
 
 
 def serve(settings: Settings, worker_count: int, say: Callable[[str], None]) -> None:
@@ -27,7 +27,7 @@ def serve(settings: Settings, worker_count: int, say: Callable[[str], None]) -> 
     a worker that doesn't start.
     """
     refuse_unsafe(settings)
-    with reserve(settings.host, settings.port), tempfile.TemporaryDirectory(prefix="leaseway-") as run_folder:
+    with reserved(settings.host, ports_of(settings)), tempfile.TemporaryDirectory(prefix="leaseway-") as run_folder:
         asyncio.run(_run(settings, worker_count, Path(run_folder), say))
 
 
@@ -38,7 +38,8 @@ async def _run(settings: Settings, worker_count: int, run_folder: Path, say: Cal
     async def start() -> None:
         await wait_for_services(settings, say)
         await start_together(group.add(workers.programs(settings, worker_count, run_folder, None, dict(os.environ))))
-        say(f"serving at {endpoint_of(settings)} with {worker_count} worker(s)")
+        rocketmq = f", RocketMQ clients at {rocketmq_of(settings)}," if settings.rocketmq_port else ""
+        say(f"serving at {endpoint_of(settings)}{rocketmq} with {worker_count} worker(s)")
 
     await group.run_until_asked(start)
     say("stopped")

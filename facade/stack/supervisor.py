@@ -24,10 +24,10 @@ from facade.stack.data.leftovers import MARK, end_leftovers
 from facade.stack.processes.child import Child, Program
 from facade.stack.processes.errors import StackError
 from facade.stack.processes.group import Group, start_together
-from facade.stack.processes.ports import free_port, is_free, reserve
+from facade.stack.processes.ports import free_port, is_free, reserved
 from facade.stack.processes.programs import broker_class_path, find_java, find_redis_server
 from facade.stack.safety import refuse_unsafe
-from facade.stack.welcome import connectable, endpoint_of, welcome
+from facade.stack.welcome import connectable, endpoint_of, ports_of, rocketmq_of, welcome
 
 READY_S = 60.0
 WRITE_AGAIN_S = 1.0
@@ -65,7 +65,7 @@ def up(order: Order, say: Callable[[str], None]) -> None:
             kafka_bootstrap=f"127.0.0.1:{folder.identity.kafka_port}",
             redis_url=f"redis://127.0.0.1:{folder.identity.redis_port}/0",
         )
-        with reserve(settings.host, settings.port):
+        with reserved(settings.host, ports_of(settings)):
             asyncio.run(Stack(folder, settings, order.workers, say).run())
     except OSError as error:
         if error.filename is None:
@@ -140,6 +140,7 @@ class Stack:
         kafka, redis = self._services
         running = {
             "endpoint": endpoint_of(self._settings),
+            **({"rocketmq": rocketmq_of(self._settings)} if self._settings.rocketmq_port else {}),
             "kafka": {"pid": kafka.pid, "bootstrap": self._settings.kafka_bootstrap},
             "redis": {"pid": redis.pid, "url": self._settings.redis_url},
             "facades": [{"pid": child.pid} for child in self._facades if child.pid],

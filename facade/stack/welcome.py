@@ -23,6 +23,16 @@ def endpoint_of(settings: Settings) -> str:
     return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
 
 
+def ports_of(settings: Settings) -> dict[str, int]:
+    """The ports that the facade listens on, by the options that name them; 0 = none."""
+    return {"--port": settings.port, "--rocketmq-port": settings.rocketmq_port}
+
+
+def rocketmq_of(settings: Settings) -> str:
+    """What a local RocketMQ client takes as endpoints; "" = the port is off."""
+    return f"{connectable(settings.host)}:{settings.rocketmq_port}" if settings.rocketmq_port else ""
+
+
 def welcome(settings: Settings, folder: Path) -> str:
     """The endpoint and three curl lines: create a queue, send, receive."""
     endpoint = endpoint_of(settings)
@@ -31,6 +41,7 @@ def welcome(settings: Settings, folder: Path) -> str:
     return "\n".join(
         [
             f"the endpoint is {endpoint}",
+            *([f"RocketMQ clients are served at {rocketmq_of(settings)}"] if settings.rocketmq_port else ()),
             "",
             f"""  {call} {endpoint}/v1/queues -d '{{"name": "orders"}}'""",
             f"""  {call} {endpoint}/v1/queues/orders/messages -d '{{"messages": [{{"body": "hello"}}]}}'""",

@@ -78,8 +78,10 @@ def test_the_commands_of_the_second_tutorial_print_what_it_shows(first_queue: Up
     run("first-report.md", first_queue, tmp_path)
 
 
-def program(language: str, up: Up) -> str:
-    (text,) = re.findall(rf"^```{language}\n(.*?)^```", CLIENTS, re.MULTILINE | re.DOTALL)
+def program(language: str, up: Up, about: str = "sqs") -> str:
+    """The only program in a language that has the word `about`."""
+    programs = re.findall(rf"^```{language}\n(.*?)^```", CLIENTS, re.MULTILINE | re.DOTALL)
+    (text,) = [text for text in programs if about in text]
     return str(text).replace("http://127.0.0.1:9400", up.endpoint)
 
 

@@ -27,7 +27,7 @@ appears when it has counted something.
 MEANINGS = {
     "leaseway_requests_total": (
         "counter",
-        "Requests answered, by `verb` and `status`. Verbs of SQS, EMQ and MNS begin with `sqs.`, `emq.`, `mns.`.",
+        "Requests answered, by `verb` and `status`. Verbs of SQS, EMQ, MNS and RocketMQ begin with `sqs.`, `emq.`, `mns.`, `rocketmq.`.",
     ),
     "leaseway_request_seconds": (
         "histogram",

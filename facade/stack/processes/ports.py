@@ -5,8 +5,10 @@ Neighbours: `supervisor` asks. It must not know what listens.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import socket
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from facade.stack.processes.errors import StackError
@@ -72,15 +74,27 @@ def reuse_port_socket(host: str, port: int) -> socket.socket:
     return bound
 
 
-def reserve(host: str, port: int) -> socket.socket:
-    """The facade's port, kept until the socket is closed, so that it isn't lost while workers
-    restart.
+def reserve(host: str, port: int, option: str = "--port") -> socket.socket:
+    """A port of the facade, which `option` names, kept until the socket is closed, so that it isn't
+    lost while workers restart.
 
     Raises StackError when something has it.
     """
     if not is_free(host, port):
-        raise StackError(f"port {port} of {host} is in use or not permitted; stop what uses it, or give --port another number")
+        raise StackError(f"port {port} of {host} is in use or not permitted; stop what uses it, or give {option} another number")
     kept = reuse_port_socket(host, port)
     # It was needed to bind beside old connections; from now on it would let others listen here.
     kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     return kept
+
+
+@contextlib.contextmanager
+def reserved(host: str, ports: Mapping[str, int]) -> Iterator[None]:
+    """Keeps ports, by the options that name them; 0 = there is none. Raises StackError as
+    `reserve`.
+    """
+    with contextlib.ExitStack() as kept:
+        for option, port in ports.items():
+            if port:
+                kept.enter_context(reserve(host, port, option))
+        yield

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from engine.settings import BadSetting, EngineSettings, Section, variable_of
-from facade.config import EmqSettings, MnsSettings, ServerSettings, Settings, SqsSettings
+from facade.config import EmqSettings, MnsSettings, RocketmqSettings, ServerSettings, Settings, SqsSettings
 
 FIELDS = dataclasses.fields(Settings)
 
 
 def test_every_setting_is_of_one_part() -> None:
-    parts: tuple[type[Section], ...] = (EngineSettings, ServerSettings, SqsSettings, EmqSettings, MnsSettings)
+    parts: tuple[type[Section], ...] = (EngineSettings, ServerSettings, SqsSettings, EmqSettings, MnsSettings, RocketmqSettings)
     names = [field.name for part in parts for field in dataclasses.fields(part)]
 
     assert sorted(names) == sorted(field.name for field in FIELDS)
-    for dialect, prefix in ((SqsSettings, "sqs_"), (EmqSettings, "emq_"), (MnsSettings, "mns_")):
+    for dialect, prefix in ((SqsSettings, "sqs_"), (EmqSettings, "emq_"), (MnsSettings, "mns_"), (RocketmqSettings, "rocketmq_")):
         assert all(field.name.startswith(prefix) for field in dataclasses.fields(dialect))
         assert not any(field.name.startswith(prefix) for part in parts if part is not dialect for field in dataclasses.fields(part))
 

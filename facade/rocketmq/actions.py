@@ -1,0 +1,68 @@
+"""Which function does which method of the service.
+
+Neighbours: the exchange runs these. This module must not know gRPC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from msgspec import Struct
+
+from facade.rocketmq.clients import presence
+from facade.rocketmq.clients.renewals import Renewals
+from facade.rocketmq.messages import handles, send
+from facade.rocketmq.queues import routes
+from facade.rocketmq.queues.call import Call
+from facade.rocketmq.wire import rocketmq_pb2 as pb
+from facade.rocketmq.wire.errors import RocketError
+from facade.rocketmq.wire.rocketmq_pb2 import Code
+
+
+class Action(Struct, frozen=True):
+    """What does a method of one request and one answer; `request` and `response` are their
+    classes.
+    """
+
+    request: Any
+    response: Any
+    run: Callable[[Call, Renewals], Coroutine[Any, Any, Any]]
+
+
+async def _query_route(call: Call, renewals: Renewals) -> pb.QueryRouteResponse:
+    return await routes.query_route(call)
+
+
+async def _query_assignment(call: Call, renewals: Renewals) -> pb.QueryAssignmentResponse:
+    return await routes.query_assignment(call)
+
+
+async def _send_message(call: Call, renewals: Renewals) -> pb.SendMessageResponse:
+    return await send.send_message(call)
+
+
+async def _not_yet(call: Call, renewals: Renewals) -> Any:
+    raise RocketError(Code.NOT_IMPLEMENTED, "this method is not served yet")
+
+
+ACTIONS: Final[dict[str, Action]] = {
+    "QueryRoute": Action(pb.QueryRouteRequest, pb.QueryRouteResponse, _query_route),
+    "Heartbeat": Action(pb.HeartbeatRequest, pb.HeartbeatResponse, presence.heartbeat),
+    "SendMessage": Action(pb.SendMessageRequest, pb.SendMessageResponse, _send_message),
+    "QueryAssignment": Action(pb.QueryAssignmentRequest, pb.QueryAssignmentResponse, _query_assignment),
+    "AckMessage": Action(pb.AckMessageRequest, pb.AckMessageResponse, handles.ack_message),
+    "ChangeInvisibleDuration": Action(
+        pb.ChangeInvisibleDurationRequest, pb.ChangeInvisibleDurationResponse, handles.change_invisible_duration
+    ),
+    "ForwardMessageToDeadLetterQueue": Action(
+        pb.ForwardMessageToDeadLetterQueueRequest, pb.ForwardMessageToDeadLetterQueueResponse, handles.forward_to_dead_letter_queue
+    ),
+    "EndTransaction": Action(pb.EndTransactionRequest, pb.EndTransactionResponse, _not_yet),
+    "NotifyClientTermination": Action(
+        pb.NotifyClientTerminationRequest, pb.NotifyClientTerminationResponse, presence.notify_client_termination
+    ),
+    "RecallMessage": Action(pb.RecallMessageRequest, pb.RecallMessageResponse, _not_yet),
+}
+RECEIVE: Final = "ReceiveMessage"
+TELEMETRY: Final = "Telemetry"

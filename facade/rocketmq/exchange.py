@@ -1,0 +1,212 @@
+"""One request of a RocketMQ client: who asks, what the method answers, how a failure is said.
+
+A failure of a method is a Status in its answer, and gRPC's own status stays OK; only the telemetry
+stream ends with one of gRPC's (reference/rocketmq.md, part 4). Neighbours: `server` joins this with
+gRPC, `actions` do the work. This module must not know any method of one answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from time import perf_counter
+from typing import Any, Final, TypeVar
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from engine.errors import EngineError, NotAuthenticated
+from engine.shapes import Principal
+from facade.http.metrics import Metrics
+from facade.rocketmq import signature
+from facade.rocketmq.actions import ACTIONS, RECEIVE, TELEMETRY, Action
+from facade.rocketmq.clients import telemetry
+from facade.rocketmq.clients.renewals import Renewals
+from facade.rocketmq.messages.receive import Received, receive_message
+from facade.rocketmq.queues.call import Call, Common
+from facade.rocketmq.wire import rocketmq_pb2 as pb
+from facade.rocketmq.wire.errors import RocketError, status_of
+from facade.rocketmq.wire.rocketmq_pb2 import Code
+
+CLIENT_ID: Final = "x-mq-client-id"
+MOST_STREAMS: Final = 10_000  # telemetry streams of a worker, one for each client
+GONE: Final = 499  # the code of a request whose client has gone, in the metrics
+_CLIENT_ID_CHARACTERS: Final = 255
+_FAR_S: Final = 86_400.0
+_VERBS: Final = {name: f"rocketmq.{name}" for name in (*ACTIONS, RECEIVE, TELEMETRY)}
+
+log = logging.getLogger("leaseway.rocketmq")
+_Answer = TypeVar("_Answer")
+Context = Any  # grpc.aio.ServicerContext, which has no types
+
+
+class Exchange:
+    """Answers the requests of one worker. Any number of tasks may ask at once."""
+
+    def __init__(self, common: Common, metrics: Metrics) -> None:
+        self._common = common
+        self._metrics = metrics
+        self.renewals = Renewals(common.engine)
+        self._is_open = common.engine.settings.auth == "open"
+        self._waiting: set[asyncio.Task[Any]] = set()
+        self._streams = 0
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Ends what waits: receives are answered with nothing, telemetry streams end."""
+        self._stopping.set()
+        for task in self._waiting:
+            task.cancel()
+
+    async def unary(self, name: str, action: Action, body: bytes, context: Context) -> bytes:
+        """The answer to a request of one answer, encoded."""
+        started = perf_counter()
+        try:
+            answer = await action.run(self._call(action.request, body, context), self.renewals)
+        except asyncio.CancelledError:
+            self._observe(name, GONE, started)
+            raise
+        except Exception as error:
+            answer = action.response(status=self._failed(name, error))
+        self._observe(name, answer.status.code, started)
+        encoded: bytes = answer.SerializeToString()
+        return encoded
+
+    async def receive(self, body: bytes, context: Context) -> None:
+        """Writes the answer of ReceiveMessage. What it has leased and can't say is given back."""
+        started = perf_counter()
+        self._metrics.receive_begins()
+        try:
+            try:
+                call = self._call(pb.ReceiveMessageRequest, body, context)
+                received = await self._until_stop(receive_message(call, self.renewals), partial(self._give_back, call))
+            except Exception as error:
+                status = self._failed(RECEIVE, error)
+                self._observe(RECEIVE, status.code, started)
+                await context.write(pb.ReceiveMessageResponse(status=status).SerializeToString())
+                return
+            received = received or Received([], "", fifo=False, lease_ms=0)
+            self._observe(RECEIVE, Code.OK if received.deliveries else Code.MESSAGE_NOT_FOUND, started)
+            await self._say(received, call, context)
+        except asyncio.CancelledError:
+            self._observe(RECEIVE, GONE, started)
+            raise
+        finally:
+            self._metrics.receive_ends()
+
+    async def _say(self, received: Received, call: Call, context: Context) -> None:
+        said = 0  # of the deliveries
+        try:
+            for response in received.responses():
+                await context.write(response.SerializeToString())
+                said += response.HasField("message")
+        except BaseException:
+            self._give_back(call, received, said)
+            raise
+
+    def _give_back(self, call: Call, received: Received, said: int = 0) -> None:
+        """Gives back what no answer has carried: all but the first `said`."""
+        unsaid = received.deliveries[said:]
+        if unsaid:
+            self.renewals.forget(call.by, call.client_id, [delivery.handle for delivery in unsaid])
+            self._common.engine.undelivered(unsaid)
+
+    async def telemetry(self, context: Context) -> None:
+        """Serves the telemetry stream of a client until it or this worker ends it."""
+        if self._streams >= MOST_STREAMS:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"a worker has {MOST_STREAMS} telemetry streams at most")
+        self._streams += 1
+        try:
+            while not self._stopping.is_set():
+                body = await self._until_stop(context.read())
+                if body is None or body is grpc.aio.EOF:
+                    return
+                await self._told(body, context)
+        finally:
+            self._streams -= 1
+
+    async def _told(self, body: bytes, context: Context) -> None:
+        started = perf_counter()
+        try:
+            answer = await telemetry.answered(self._call(pb.TelemetryCommand, body, context), self.renewals)
+        except NotAuthenticated as error:
+            self._observe(TELEMETRY, Code.UNAUTHORIZED, started)
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, error.detail)
+        except Exception as error:
+            status = self._failed(TELEMETRY, error)
+            self._observe(TELEMETRY, status.code, started)
+            code = grpc.StatusCode.UNAUTHENTICATED if status.code == Code.UNAUTHORIZED else grpc.StatusCode.INVALID_ARGUMENT
+            await context.abort(code, status.message)
+        else:
+            self._observe(TELEMETRY, answer.status.code if answer is not None else Code.OK, started)
+            if answer is not None:
+                await context.write(answer.SerializeToString())
+
+    async def _until_stop(self, work: Coroutine[Any, Any, _Answer], unsaid: Callable[[_Answer], None] | None = None) -> _Answer | None:
+        """What `work` answers; None = this worker stops. `unsaid` gets the answer when the client
+        has gone just before it was there.
+        """
+        if self._stopping.is_set():
+            work.close()
+            return None
+        task = asyncio.ensure_future(work)
+        self._waiting.add(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if self._stopping.is_set() and current is not None and not current.cancelling():
+                return None
+            if unsaid is not None and task.done() and not task.cancelled() and task.exception() is None:
+                unsaid(task.result())
+            raise
+        finally:
+            self._waiting.discard(task)
+
+    def _call(self, request: Any, body: bytes, context: Context) -> Call:
+        """Raises RocketError, NotAuthenticated."""
+        metadata = _metadata(context)
+        by = self._principal(metadata)
+        client_id = metadata.get(CLIENT_ID, "")
+        if not client_id or len(client_id) > _CLIENT_ID_CHARACTERS:
+            raise RocketError(Code.CLIENT_ID_REQUIRED, f"{CLIENT_ID} of 1 to {_CLIENT_ID_CHARACTERS} characters is needed")
+        try:
+            given = request.FromString(body)
+        except DecodeError:
+            raise RocketError(Code.BAD_REQUEST, f"the request is no {request.DESCRIPTOR.name}") from None
+        left_s = context.time_remaining()
+        return Call(by, given, self._common, client_id, left_s if left_s is not None and left_s < _FAR_S else None)
+
+    def _principal(self, metadata: Mapping[str, str]) -> Principal:
+        """Open mode believes the key id, required mode the signature. Raises NotAuthenticated,
+        RocketError.
+        """
+        engine = self._common.engine
+        if self._is_open:
+            return engine.authenticate(signature.claimed_key_id(metadata), None)
+        claim = signature.claim_of(metadata)
+        if claim is None:
+            raise NotAuthenticated("the request is not signed")
+        claim.check_time(datetime.now(UTC))
+        return engine.authenticate_signed(claim.key_id, claim.fits)
+
+    def _failed(self, name: str, error: Exception) -> pb.Status:
+        """What the client hears; what nobody has expected is logged."""
+        if not isinstance(error, EngineError | RocketError):
+            log.error("%s failed", name, exc_info=error)
+        return status_of(error)
+
+    def _observe(self, name: str, code: int, started: float) -> None:
+        self._metrics.observe(_VERBS[name], code, perf_counter() - started)
+
+
+def _metadata(context: Context) -> dict[str, str]:
+    """The metadata of a request by name; of two with one name the first counts."""
+    found: dict[str, str] = {}
+    for name, value in context.invocation_metadata() or ():
+        if isinstance(value, str):
+            found.setdefault(name, value)
+    return found

@@ -1,0 +1,121 @@
+"""ReceiveMessage: a stream of a status, the messages, and the time of the delivery.
+
+Neighbours: `clients.renewals` keeps leases that the client wants renewed; `handles` does what
+follows. This module must not know gRPC.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from google.protobuf.duration_pb2 import Duration
+from msgspec import Struct
+
+from facade.rocketmq.clients.renewals import RENEWED_MS, Renewals
+from facade.rocketmq.messages import ordering
+from facade.rocketmq.messages.properties import shown
+from facade.rocketmq.messages.send import crc32_of
+from facade.rocketmq.queues.call import Call
+from facade.rocketmq.queues.groups import subscribed
+from facade.rocketmq.queues.names import group_of, record_of, topic_of
+from facade.rocketmq.wire import rocketmq_pb2 as pb
+from facade.rocketmq.wire.errors import RocketError, ok
+from facade.rocketmq.wire.rocketmq_pb2 import Code, DigestType, MessageType
+
+if TYPE_CHECKING:
+    from engine.shapes import Delivery
+
+MOST: Final = 32
+WAIT_S: Final = 20
+_LEASE_MS: Final = (10_000, 43_200_000)
+_ATTEMPT_CHARACTERS: Final = 128
+# What is left of a client's deadline to carry the answer of a long poll.
+_MARGIN_S: Final = 0.5
+
+
+class Received(Struct, frozen=True):
+    """What a receive has leased, and how it is said."""
+
+    deliveries: list[Delivery]
+    topic: str
+    fifo: bool
+    lease_ms: int
+
+    def responses(self) -> Iterator[pb.ReceiveMessageResponse]:
+        """The stream: a client that looks for the time of the delivery needs it."""
+        if not self.deliveries:
+            yield pb.ReceiveMessageResponse(status=pb.Status(code=Code.MESSAGE_NOT_FOUND, message="there is no message"))
+            return
+        yield pb.ReceiveMessageResponse(status=ok())
+        for delivery in self.deliveries:
+            yield pb.ReceiveMessageResponse(message=_message(self, delivery))
+        at = pb.ReceiveMessageResponse()
+        at.delivery_timestamp.FromMilliseconds(time.time_ns() // 1_000_000)
+        yield at
+
+
+async def receive_message(call: Call, renewals: Renewals) -> Received:
+    """Leases messages of a topic for a group, waiting for them if asked to."""
+    given: pb.ReceiveMessageRequest = call.body
+    topic, group = topic_of(given.message_queue.topic), group_of(given.group)
+    lease_ms = RENEWED_MS if given.auto_renew else _lease_ms(given)
+    if len(given.attempt_id) > _ATTEMPT_CHARACTERS:
+        raise RocketError(Code.BAD_REQUEST, f"an attempt id has {_ATTEMPT_CHARACTERS} characters at most")
+    record = await record_of(call.engine, topic)
+    await subscribed(call, record, group, given.filter_expression)
+    if given.auto_renew:
+        renewals.check_room()
+    attempt = given.attempt_id or None
+    count = min(max(given.batch_size, 1), MOST)
+    deliveries = await call.engine.receive(call.by, record.name, group, count, _wait_ms(call, given), lease_ms, attempt)
+    if given.auto_renew:
+        renewals.keep(call.by, call.client_id, record.name, [delivery.handle for delivery in deliveries])
+    return Received(deliveries, topic, record.fifo, lease_ms)
+
+
+def _lease_ms(given: pb.ReceiveMessageRequest) -> int:
+    lease_ms = duration_ms(given.invisible_duration)
+    if not _LEASE_MS[0] <= lease_ms <= _LEASE_MS[1]:
+        low, high = (bound // 1000 for bound in _LEASE_MS)
+        raise RocketError(Code.ILLEGAL_INVISIBLE_TIME, f"the invisible duration is {low} to {high} s, given {lease_ms / 1000:g} s")
+    return lease_ms
+
+
+def duration_ms(given: Duration) -> int:
+    """A duration in whole milliseconds, rounded down."""
+    return int(given.seconds * 1000 + given.nanos // 1_000_000)
+
+
+def _wait_ms(call: Call, given: pb.ReceiveMessageRequest) -> int:
+    """How long to wait: as asked, up to 20 s, within the deadline of the client."""
+    wait_s: float = WAIT_S
+    if given.HasField("long_polling_timeout"):
+        wait_s = min(max(duration_ms(given.long_polling_timeout) / 1000, 0), WAIT_S)
+    if call.left_s is not None:
+        wait_s = min(wait_s, max(call.left_s - _MARGIN_S, 0))
+    return int(wait_s * 1000)
+
+
+def _message(received: Received, delivery: Delivery) -> pb.Message:
+    message = delivery.message
+    properties, texts = shown(message.attributes)
+    properties.message_id = properties.message_id or delivery.id
+    properties.body_digest.CopyFrom(pb.Digest(type=DigestType.CRC32, checksum=crc32_of(message.body)))
+    properties.message_type = MessageType.FIFO if received.fifo else MessageType.NORMAL
+    properties.store_timestamp.FromMilliseconds(delivery.sent_at_ms)
+    properties.receipt_handle = delivery.handle
+    properties.queue_id, properties.queue_offset = delivery.partition, delivery.offset
+    properties.invisible_duration.FromMilliseconds(received.lease_ms)
+    properties.delivery_attempt = delivery.receive_count
+    if not properties.HasField("born_timestamp"):
+        properties.born_timestamp.FromMilliseconds(delivery.sent_at_ms)
+    if message.delay_ms and not received.fifo:
+        properties.message_type = MessageType.DELAY
+        properties.delivery_timestamp.FromMilliseconds(delivery.sent_at_ms + message.delay_ms)
+    if received.fifo and message.group:
+        properties.message_group = ordering.shown(message.group)
+    if message.origin is not None:
+        properties.dead_letter_queue.CopyFrom(pb.DeadLetterQueue(topic=message.origin.original_queue, message_id=properties.message_id))
+    return pb.Message(topic=pb.Resource(name=received.topic), user_properties=texts, system_properties=properties, body=message.body)

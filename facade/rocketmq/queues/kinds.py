@@ -1,0 +1,55 @@
+"""Types of messages: which a topic takes, and which a message is.
+
+A FIFO queue takes ordered messages, any other normal and timed ones. The note `message.type` on a
+queue (a user attribute, in RocketMQ an attribute of the topic) narrows that to one. Neighbours:
+`routes` and the sender ask. This module must not know methods.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from facade.rocketmq.wire import rocketmq_pb2 as pb
+from facade.rocketmq.wire.errors import RocketError
+from facade.rocketmq.wire.rocketmq_pb2 import Code, MessageType
+
+if TYPE_CHECKING:
+    from schemas.records import QueueRecord
+
+TYPE_NOTE: Final = "message.type"
+_ORDERED: Final = (MessageType.FIFO,)
+_OTHERS: Final = (MessageType.NORMAL, MessageType.DELAY)
+_NO_TRANSACTIONS: Final = "transactional messages are not served yet"
+_NO_PRIORITY: Final = "messages with a priority or a lite topic are not served"
+
+
+def types_of(record: QueueRecord) -> tuple[MessageType, ...]:
+    """The types that a topic takes."""
+    if record.fifo:
+        return _ORDERED
+    word = record.user_attributes.get(TYPE_NOTE, "").upper()
+    return tuple(kind for kind in _OTHERS if MessageType.Name(kind) == word) or _OTHERS
+
+
+def type_of(properties: pb.SystemProperties) -> MessageType:
+    """The type of a message to send: by what it has, whatever it says it is, as RocketMQ's proxy.
+    Raises RocketError.
+    """
+    if properties.message_type == MessageType.TRANSACTION:
+        raise RocketError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, _NO_TRANSACTIONS)
+    if properties.HasField("priority") or properties.HasField("lite_topic"):
+        raise RocketError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, _NO_PRIORITY)
+    ordered, timed = properties.HasField("message_group"), properties.HasField("delivery_timestamp")
+    if ordered and timed:
+        raise RocketError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, "a message has a message group or a delivery time, not both")
+    if timed:
+        return MessageType.DELAY
+    return MessageType.FIFO if ordered else MessageType.NORMAL
+
+
+def check_type(record: QueueRecord, topic: str, kind: MessageType) -> None:
+    """Raises RocketError for a type that the topic does not take."""
+    types = types_of(record)
+    if kind not in types:
+        taken, given = " and ".join(map(MessageType.Name, types)), MessageType.Name(kind)
+        raise RocketError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, f"topic {topic!r} takes {taken} messages, given a {given} one")
