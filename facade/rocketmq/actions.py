@@ -11,8 +11,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from facade.rocketmq.clients import presence
-from facade.rocketmq.clients.renewals import Renewals
-from facade.rocketmq.messages import handles, send
+from facade.rocketmq.clients.clients import Clients
+from facade.rocketmq.messages import handles, send, transactions
 from facade.rocketmq.queues import routes
 from facade.rocketmq.queues.call import Call
 from facade.rocketmq.wire import rocketmq_pb2 as pb
@@ -27,29 +27,25 @@ class Action(Struct, frozen=True):
 
     request: Any
     response: Any
-    run: Callable[[Call, Renewals], Coroutine[Any, Any, Any]]
+    run: Callable[[Call, Clients], Coroutine[Any, Any, Any]]
 
 
-async def _query_route(call: Call, renewals: Renewals) -> pb.QueryRouteResponse:
+async def _query_route(call: Call, clients: Clients) -> pb.QueryRouteResponse:
     return await routes.query_route(call)
 
 
-async def _query_assignment(call: Call, renewals: Renewals) -> pb.QueryAssignmentResponse:
+async def _query_assignment(call: Call, clients: Clients) -> pb.QueryAssignmentResponse:
     return await routes.query_assignment(call)
 
 
-async def _send_message(call: Call, renewals: Renewals) -> pb.SendMessageResponse:
-    return await send.send_message(call)
-
-
-async def _not_yet(call: Call, renewals: Renewals) -> Any:
+async def _not_yet(call: Call, clients: Clients) -> Any:
     raise RocketError(Code.NOT_IMPLEMENTED, "this method is not served yet")
 
 
 ACTIONS: Final[dict[str, Action]] = {
     "QueryRoute": Action(pb.QueryRouteRequest, pb.QueryRouteResponse, _query_route),
     "Heartbeat": Action(pb.HeartbeatRequest, pb.HeartbeatResponse, presence.heartbeat),
-    "SendMessage": Action(pb.SendMessageRequest, pb.SendMessageResponse, _send_message),
+    "SendMessage": Action(pb.SendMessageRequest, pb.SendMessageResponse, send.send_message),
     "QueryAssignment": Action(pb.QueryAssignmentRequest, pb.QueryAssignmentResponse, _query_assignment),
     "AckMessage": Action(pb.AckMessageRequest, pb.AckMessageResponse, handles.ack_message),
     "ChangeInvisibleDuration": Action(
@@ -58,7 +54,7 @@ ACTIONS: Final[dict[str, Action]] = {
     "ForwardMessageToDeadLetterQueue": Action(
         pb.ForwardMessageToDeadLetterQueueRequest, pb.ForwardMessageToDeadLetterQueueResponse, handles.forward_to_dead_letter_queue
     ),
-    "EndTransaction": Action(pb.EndTransactionRequest, pb.EndTransactionResponse, _not_yet),
+    "EndTransaction": Action(pb.EndTransactionRequest, pb.EndTransactionResponse, transactions.end_transaction),
     "NotifyClientTermination": Action(
         pb.NotifyClientTerminationRequest, pb.NotifyClientTerminationResponse, presence.notify_client_termination
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
@@ -19,13 +19,16 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from engine.errors import EngineError, NotAuthenticated
-from engine.shapes import Principal
+from engine.shapes import Check, Principal
 from facade.http.metrics import Metrics
 from facade.rocketmq import signature
 from facade.rocketmq.actions import ACTIONS, RECEIVE, TELEMETRY, Action
 from facade.rocketmq.clients import telemetry
+from facade.rocketmq.clients.clients import Clients
+from facade.rocketmq.clients.producers import Producers
 from facade.rocketmq.clients.renewals import Renewals
 from facade.rocketmq.messages.receive import Received, receive_message
+from facade.rocketmq.messages.transactions import question
 from facade.rocketmq.queues.call import Call, Common
 from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.errors import RocketError, status_of
@@ -49,7 +52,7 @@ class Exchange:
     def __init__(self, common: Common, metrics: Metrics) -> None:
         self._common = common
         self._metrics = metrics
-        self.renewals = Renewals(common.engine)
+        self.clients = Clients(Renewals(common.engine), Producers(common.engine))
         self._is_open = common.engine.settings.auth == "open"
         self._waiting: set[asyncio.Task[Any]] = set()
         self._streams = 0
@@ -65,7 +68,7 @@ class Exchange:
         """The answer to a request of one answer, encoded."""
         started = perf_counter()
         try:
-            answer = await action.run(self._call(action.request, body, context), self.renewals)
+            answer = await action.run(self._call(action.request, body, context), self.clients)
         except asyncio.CancelledError:
             self._observe(name, GONE, started)
             raise
@@ -82,7 +85,7 @@ class Exchange:
         try:
             try:
                 call = self._call(pb.ReceiveMessageRequest, body, context)
-                received = await self._until_stop(receive_message(call, self.renewals), partial(self._give_back, call))
+                received = await self._until_stop(receive_message(call, self.clients), partial(self._give_back, call))
             except Exception as error:
                 status = self._failed(RECEIVE, error)
                 self._observe(RECEIVE, status.code, started)
@@ -111,39 +114,58 @@ class Exchange:
         """Gives back what no answer has carried: all but the first `said`."""
         unsaid = received.deliveries[said:]
         if unsaid:
-            self.renewals.forget(call.by, call.client_id, [delivery.handle for delivery in unsaid])
+            self.clients.renewals.forget(call.by, call.client_id, [delivery.handle for delivery in unsaid])
             self._common.engine.undelivered(unsaid)
 
     async def telemetry(self, context: Context) -> None:
-        """Serves the telemetry stream of a client until it or this worker ends it."""
+        """Serves the telemetry stream of a client until it or this worker ends it. The client is
+        asked on it about transactions.
+        """
         if self._streams >= MOST_STREAMS:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"a worker has {MOST_STREAMS} telemetry streams at most")
+        try:
+            by, client_id = self._caller(_metadata(context))
+        except (EngineError, RocketError) as error:
+            await self._refuse(error, context, perf_counter())
+            return
+        writing = asyncio.Lock()  # gRPC takes one message at a time
+
+        async def say(command: pb.TelemetryCommand) -> None:
+            async with writing:
+                await context.write(command.SerializeToString())
+
+        async def ask(topic: str, check: Check) -> None:
+            await say(question(topic, check))
+
         self._streams += 1
+        stream = self.clients.producers.opened(by, client_id, ask)
         try:
             while not self._stopping.is_set():
                 body = await self._until_stop(context.read())
                 if body is None or body is grpc.aio.EOF:
                     return
-                await self._told(body, context)
+                await self._told(body, context, say)
         finally:
             self._streams -= 1
+            await self.clients.producers.closed(by, client_id, stream)
 
-    async def _told(self, body: bytes, context: Context) -> None:
+    async def _told(self, body: bytes, context: Context, say: Callable[[pb.TelemetryCommand], Awaitable[None]]) -> None:
         started = perf_counter()
         try:
-            answer = await telemetry.answered(self._call(pb.TelemetryCommand, body, context), self.renewals)
-        except NotAuthenticated as error:
-            self._observe(TELEMETRY, Code.UNAUTHORIZED, started)
-            await context.abort(grpc.StatusCode.UNAUTHENTICATED, error.detail)
+            answer = await telemetry.answered(self._call(pb.TelemetryCommand, body, context), self.clients)
         except Exception as error:
-            status = self._failed(TELEMETRY, error)
-            self._observe(TELEMETRY, status.code, started)
-            code = grpc.StatusCode.UNAUTHENTICATED if status.code == Code.UNAUTHORIZED else grpc.StatusCode.INVALID_ARGUMENT
-            await context.abort(code, status.message)
-        else:
-            self._observe(TELEMETRY, answer.status.code if answer is not None else Code.OK, started)
-            if answer is not None:
-                await context.write(answer.SerializeToString())
+            await self._refuse(error, context, started)
+            return
+        self._observe(TELEMETRY, answer.status.code if answer is not None else Code.OK, started)
+        if answer is not None:
+            await say(answer)
+
+    async def _refuse(self, error: Exception, context: Context, started: float) -> None:
+        """Ends a telemetry stream."""
+        status = self._failed(TELEMETRY, error)
+        self._observe(TELEMETRY, status.code, started)
+        code = grpc.StatusCode.UNAUTHENTICATED if status.code == Code.UNAUTHORIZED else grpc.StatusCode.INVALID_ARGUMENT
+        await context.abort(code, status.message)
 
     async def _until_stop(self, work: Coroutine[Any, Any, _Answer], unsaid: Callable[[_Answer], None] | None = None) -> _Answer | None:
         """What `work` answers; None = this worker stops. `unsaid` gets the answer when the client
@@ -168,17 +190,23 @@ class Exchange:
 
     def _call(self, request: Any, body: bytes, context: Context) -> Call:
         """Raises RocketError, NotAuthenticated."""
-        metadata = _metadata(context)
-        by = self._principal(metadata)
-        client_id = metadata.get(CLIENT_ID, "")
-        if not client_id or len(client_id) > _CLIENT_ID_CHARACTERS:
-            raise RocketError(Code.CLIENT_ID_REQUIRED, f"{CLIENT_ID} of 1 to {_CLIENT_ID_CHARACTERS} characters is needed")
+        by, client_id = self._caller(_metadata(context))
         try:
             given = request.FromString(body)
         except DecodeError:
             raise RocketError(Code.BAD_REQUEST, f"the request is no {request.DESCRIPTOR.name}") from None
         left_s = context.time_remaining()
         return Call(by, given, self._common, client_id, left_s if left_s is not None and left_s < _FAR_S else None)
+
+    def _caller(self, metadata: Mapping[str, str]) -> tuple[Principal, str]:
+        """Who asks, and the name that the client has given itself. Raises RocketError,
+        NotAuthenticated.
+        """
+        by = self._principal(metadata)
+        client_id = metadata.get(CLIENT_ID, "")
+        if not client_id or len(client_id) > _CLIENT_ID_CHARACTERS:
+            raise RocketError(Code.CLIENT_ID_REQUIRED, f"{CLIENT_ID} of 1 to {_CLIENT_ID_CHARACTERS} characters is needed")
+        return by, client_id
 
     def _principal(self, metadata: Mapping[str, str]) -> Principal:
         """Open mode believes the key id, required mode the signature. Raises NotAuthenticated,

@@ -56,7 +56,7 @@ class RocketmqServer:
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, self._handlers()),))
         self._server.add_insecure_port(self._address)
         await self._server.start()
-        self._renewing = asyncio.create_task(self._exchange.renewals.run())
+        self._renewing = asyncio.create_task(self._exchange.clients.renewals.run())
 
     async def stop(self) -> None:
         """Takes no more requests, ends those that wait, and gives the others 2 s."""

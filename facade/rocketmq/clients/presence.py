@@ -10,7 +10,7 @@ import logging
 from typing import Final
 
 from engine.errors import EngineError
-from facade.rocketmq.clients.renewals import Renewals
+from facade.rocketmq.clients.clients import Clients
 from facade.rocketmq.queues.call import Call
 from facade.rocketmq.queues.names import group_of
 from facade.rocketmq.wire import rocketmq_pb2 as pb
@@ -21,20 +21,20 @@ _BATCH: Final = 100
 log = logging.getLogger("leaseway.rocketmq")
 
 
-async def heartbeat(call: Call, renewals: Renewals) -> pb.HeartbeatResponse:
+async def heartbeat(call: Call, clients: Clients) -> pb.HeartbeatResponse:
     """Notes that the client lives: its leases are renewed."""
     given: pb.HeartbeatRequest = call.body
     if given.HasField("group") and given.group.name:
         group_of(given.group)
-    renewals.heard(call.by, call.client_id)
+    clients.renewals.heard(call.by, call.client_id)
     return pb.HeartbeatResponse(status=ok())
 
 
-async def notify_client_termination(call: Call, renewals: Renewals) -> pb.NotifyClientTerminationResponse:
+async def notify_client_termination(call: Call, clients: Clients) -> pb.NotifyClientTerminationResponse:
     """Gives back what the client still holds of the leases that were renewed for it: others receive
     it at once. What fails comes back when the leases run out.
     """
-    for queue, handles in renewals.leave(call.by, call.client_id).items():
+    for queue, handles in clients.renewals.leave(call.by, call.client_id).items():
         for first in range(0, len(handles), _BATCH):
             try:
                 await call.engine.release(call.by, queue, handles[first : first + _BATCH])

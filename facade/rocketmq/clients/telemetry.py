@@ -6,16 +6,19 @@ not know gRPC.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Final
 
-from engine.errors import NotFound
-from facade.rocketmq.clients.renewals import Renewals
+from engine.errors import EngineError, NotFound
+from facade.rocketmq.clients.clients import Clients
+from facade.rocketmq.clients.producers import MOST_TOPICS
 from facade.rocketmq.queues.call import Call
 from facade.rocketmq.queues.groups import attempts_of, subscribed
+from facade.rocketmq.queues.kinds import types_of
 from facade.rocketmq.queues.names import group_of, record_of, topic_of
 from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.errors import RocketError, ok, status_of
-from facade.rocketmq.wire.rocketmq_pb2 import Code
+from facade.rocketmq.wire.rocketmq_pb2 import Code, MessageType
 from schemas.records import QueueRecord
 
 MAX_BODY_BYTES: Final = 1_048_576  # of any queue; that of the queue is checked at the send
@@ -30,12 +33,12 @@ ROCKETMQ_RETRIES: Final = (1, 5, *SOFA_RETRIES)
 ORDERED_RETRIES: Final = (1,)  # of a FIFO topic: the group of the message waits for it
 
 
-async def answered(call: Call, renewals: Renewals) -> pb.TelemetryCommand | None:
+async def answered(call: Call, clients: Clients) -> pb.TelemetryCommand | None:
     """What the client hears of what it has said; None = nothing. Raises RocketError for settings
     that are none.
     """
     given: pb.TelemetryCommand = call.body
-    renewals.heard(call.by, call.client_id)
+    clients.renewals.heard(call.by, call.client_id)
     if not given.HasField("settings"):
         return None
     settings = pb.Settings()
@@ -43,6 +46,7 @@ async def answered(call: Call, renewals: Renewals) -> pb.TelemetryCommand | None
     settings.metric.CopyFrom(pb.Metric(on=False))
     if settings.HasField("publishing"):
         _tell_producer(settings)
+        clients.producers.publishes(call.by, call.client_id, await _published(call, settings.publishing))
     elif settings.HasField("subscription"):
         try:
             await _tell_consumer(call, settings)
@@ -51,6 +55,18 @@ async def answered(call: Call, renewals: Renewals) -> pb.TelemetryCommand | None
     else:
         raise RocketError(Code.BAD_REQUEST, "the settings have neither publishing nor subscription")
     return pb.TelemetryCommand(status=ok(), settings=settings)
+
+
+async def _published(call: Call, publishing: pb.Publishing) -> dict[str, str]:
+    """The topics that a producer publishes to and that are there, by the names of their queues."""
+    found = {}
+    for resource in publishing.topics[:MOST_TOPICS]:
+        with contextlib.suppress(EngineError, RocketError):
+            topic = topic_of(resource)
+            record = await record_of(call.engine, topic)
+            if MessageType.TRANSACTION in types_of(record):
+                found[record.name] = topic
+    return found
 
 
 def _tell_producer(settings: pb.Settings) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from engine.shapes import EntryResult, ExtendEntry, Late
-from facade.rocketmq.clients.renewals import Renewals
+from facade.rocketmq.clients.clients import Clients
 from facade.rocketmq.messages.receive import duration_ms
 from facade.rocketmq.queues.call import Call
 from facade.rocketmq.queues.names import group_of, record_of, topic_of
@@ -23,7 +23,7 @@ from schemas.vocabulary import EntryStatus
 _MOST_LEASE_MS: Final = 43_200_000
 
 
-async def ack_message(call: Call, renewals: Renewals) -> pb.AckMessageResponse:
+async def ack_message(call: Call, clients: Clients) -> pb.AckMessageResponse:
     """Settles messages for the group of their handles, each by itself."""
     given: pb.AckMessageRequest = call.body
     topic, _ = topic_of(given.topic), group_of(given.group)
@@ -32,7 +32,7 @@ async def ack_message(call: Call, renewals: Renewals) -> pb.AckMessageResponse:
     record = await record_of(call.engine, topic)
     handles = [entry.receipt_handle for entry in given.entries]
     results = await call.engine.ack(call.by, record.name, handles, late=Late.NEVER)
-    renewals.forget(call.by, call.client_id, handles)
+    clients.renewals.forget(call.by, call.client_id, handles)
     entries = [
         pb.AckMessageResultEntry(message_id=entry.message_id, receipt_handle=entry.receipt_handle, status=_acked(result))
         for entry, result in zip(given.entries, results, strict=True)
@@ -49,7 +49,7 @@ def _acked(result: EntryResult) -> pb.Status:
     return status_of(_over()) if result.status == EntryStatus.LAPSED else ok()
 
 
-async def change_invisible_duration(call: Call, renewals: Renewals) -> pb.ChangeInvisibleDurationResponse:
+async def change_invisible_duration(call: Call, clients: Clients) -> pb.ChangeInvisibleDurationResponse:
     """Gives a lease a new length from now; it is no longer renewed. The handle stays as it is."""
     given: pb.ChangeInvisibleDurationRequest = call.body
     topic, _ = topic_of(given.topic), group_of(given.group)
@@ -58,19 +58,19 @@ async def change_invisible_duration(call: Call, renewals: Renewals) -> pb.Change
         about = f"the invisible duration is 0 to {_MOST_LEASE_MS // 1000} s"
         raise RocketError(Code.ILLEGAL_INVISIBLE_TIME, f"{about}, given {lease_ms / 1000:g} s")
     record = await record_of(call.engine, topic)
-    await renewals.take(call.by, call.client_id, given.receipt_handle)
+    await clients.renewals.take(call.by, call.client_id, given.receipt_handle)
     (result,) = await call.engine.extend(call.by, record.name, [ExtendEntry(given.receipt_handle, lease_ms)], late=Late.NEVER)
     _check_held(result)
     return pb.ChangeInvisibleDurationResponse(status=ok(), receipt_handle=given.receipt_handle)
 
 
-async def forward_to_dead_letter_queue(call: Call, renewals: Renewals) -> pb.ForwardMessageToDeadLetterQueueResponse:
+async def forward_to_dead_letter_queue(call: Call, clients: Clients) -> pb.ForwardMessageToDeadLetterQueueResponse:
     """Sends a message to the dead-letter queue now."""
     given: pb.ForwardMessageToDeadLetterQueueRequest = call.body
     topic, _ = topic_of(given.topic), group_of(given.group)
     record = await record_of(call.engine, topic)
     (result,) = await call.engine.kill(call.by, record.name, [given.receipt_handle])
-    renewals.forget(call.by, call.client_id, [given.receipt_handle])
+    clients.renewals.forget(call.by, call.client_id, [given.receipt_handle])
     _check_held(result)
     return pb.ForwardMessageToDeadLetterQueueResponse(status=ok())
 

@@ -13,19 +13,22 @@ from typing import TYPE_CHECKING, Final
 from google.protobuf.duration_pb2 import Duration
 from msgspec import Struct
 
-from facade.rocketmq.clients.renewals import RENEWED_MS, Renewals
+from facade.rocketmq.clients.clients import Clients
+from facade.rocketmq.clients.renewals import RENEWED_MS
 from facade.rocketmq.messages import ordering
+from facade.rocketmq.messages.digests import crc32_of
 from facade.rocketmq.messages.properties import shown
-from facade.rocketmq.messages.send import crc32_of
 from facade.rocketmq.queues.call import Call
 from facade.rocketmq.queues.groups import subscribed
 from facade.rocketmq.queues.names import group_of, record_of, topic_of
 from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.errors import RocketError, ok
 from facade.rocketmq.wire.rocketmq_pb2 import Code, DigestType, MessageType
+from schemas.vocabulary import Reason
 
 if TYPE_CHECKING:
     from engine.shapes import Delivery
+    from schemas.records import Message
 
 MOST: Final = 32
 WAIT_S: Final = 20
@@ -56,7 +59,7 @@ class Received(Struct, frozen=True):
         yield at
 
 
-async def receive_message(call: Call, renewals: Renewals) -> Received:
+async def receive_message(call: Call, clients: Clients) -> Received:
     """Leases messages of a topic for a group, waiting for them if asked to."""
     given: pb.ReceiveMessageRequest = call.body
     topic, group = topic_of(given.message_queue.topic), group_of(given.group)
@@ -66,12 +69,12 @@ async def receive_message(call: Call, renewals: Renewals) -> Received:
     record = await record_of(call.engine, topic)
     await subscribed(call, record, group, given.filter_expression)
     if given.auto_renew:
-        renewals.check_room()
+        clients.renewals.check_room()
     attempt = given.attempt_id or None
     count = min(max(given.batch_size, 1), MOST)
     deliveries = await call.engine.receive(call.by, record.name, group, count, _wait_ms(call, given), lease_ms, attempt)
     if given.auto_renew:
-        renewals.keep(call.by, call.client_id, record.name, [delivery.handle for delivery in deliveries])
+        clients.renewals.keep(call.by, call.client_id, record.name, [delivery.handle for delivery in deliveries])
     return Received(deliveries, topic, record.fifo, lease_ms)
 
 
@@ -98,11 +101,18 @@ def _wait_ms(call: Call, given: pb.ReceiveMessageRequest) -> int:
     return int(wait_s * 1000)
 
 
+def shown_message(topic: str, message: Message, id: str) -> pb.Message:
+    """A stored message; `id` is for one whose client has given it none."""
+    properties, texts = shown(message.attributes)
+    properties.message_id = properties.message_id or id
+    properties.body_digest.CopyFrom(pb.Digest(type=DigestType.CRC32, checksum=crc32_of(message.body)))
+    return pb.Message(topic=pb.Resource(name=topic), user_properties=texts, system_properties=properties, body=message.body)
+
+
 def _message(received: Received, delivery: Delivery) -> pb.Message:
     message = delivery.message
-    properties, texts = shown(message.attributes)
-    properties.message_id = properties.message_id or delivery.id
-    properties.body_digest.CopyFrom(pb.Digest(type=DigestType.CRC32, checksum=crc32_of(message.body)))
+    shown = shown_message(received.topic, message, delivery.id)
+    properties = shown.system_properties
     properties.message_type = MessageType.FIFO if received.fifo else MessageType.NORMAL
     properties.store_timestamp.FromMilliseconds(delivery.sent_at_ms)
     properties.receipt_handle = delivery.handle
@@ -116,6 +126,6 @@ def _message(received: Received, delivery: Delivery) -> pb.Message:
         properties.delivery_timestamp.FromMilliseconds(delivery.sent_at_ms + message.delay_ms)
     if received.fifo and message.group:
         properties.message_group = ordering.shown(message.group)
-    if message.origin is not None:
+    if message.origin is not None and message.origin.reason != Reason.COMMITTED:
         properties.dead_letter_queue.CopyFrom(pb.DeadLetterQueue(topic=message.origin.original_queue, message_id=properties.message_id))
-    return pb.Message(topic=pb.Resource(name=received.topic), user_properties=texts, system_properties=properties, body=message.body)
+    return shown

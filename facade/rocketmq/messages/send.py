@@ -5,26 +5,27 @@ Neighbours: `properties` knows attributes, `queues.kinds` types. This module mus
 
 from __future__ import annotations
 
-import hashlib
 import time
-import zlib
 from typing import TYPE_CHECKING
 
 from engine.shapes import SendEntry
+from facade.rocketmq.clients.clients import Clients
 from facade.rocketmq.messages import ordering
+from facade.rocketmq.messages.digests import check_digest
 from facade.rocketmq.messages.properties import attributes_of, time_ms
+from facade.rocketmq.messages.transactions import prepared
 from facade.rocketmq.queues.call import Call
 from facade.rocketmq.queues.kinds import check_type, type_of
 from facade.rocketmq.queues.names import record_of, topic_of
 from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.errors import RocketError, ok
-from facade.rocketmq.wire.rocketmq_pb2 import Code, DigestType, Encoding, MessageType
+from facade.rocketmq.wire.rocketmq_pb2 import Code, Encoding, MessageType
 
 if TYPE_CHECKING:
     from schemas.records import QueueRecord
 
 
-async def send_message(call: Call) -> pb.SendMessageResponse:
+async def send_message(call: Call, clients: Clients) -> pb.SendMessageResponse:
     """Sends the messages of one topic, all or none.
 
     A message to a FIFO queue repeats one with the same id: a client that sends it again, since it
@@ -38,6 +39,10 @@ async def send_message(call: Call) -> pb.SendMessageResponse:
         raise RocketError(Code.MESSAGE_CORRUPTED, "the messages of a request are of one topic")
     record = await record_of(call.engine, topic)
     entries = [_entry(call, record, topic, message) for message in given.messages]
+    if any(message.system_properties.message_type == MessageType.TRANSACTION for message in given.messages):
+        if len(given.messages) > 1:
+            raise RocketError(Code.BAD_REQUEST, "a transactional message is alone in its request")
+        return await prepared(call, clients, record, topic, given.messages[0], entries[0])
     sent = await call.engine.send(call.by, record.name, entries)
     results = [
         pb.SendResultEntry(status=ok(), message_id=message.system_properties.message_id, transaction_id=one.id)
@@ -53,7 +58,7 @@ def _entry(call: Call, record: QueueRecord, topic: str, given: pb.Message) -> Se
     check_type(record, topic, kind)
     if not given.body:
         raise RocketError(Code.MESSAGE_BODY_EMPTY, "the body of a message is not empty")
-    _check_digest(properties.body_digest, given.body)
+    check_digest(properties.body_digest, given.body)
     attributes = attributes_of(given)
     is_text = properties.body_encoding != Encoding.GZIP and _is_text(given.body)
     if kind == MessageType.FIFO:
@@ -73,25 +78,6 @@ def _delay_ms(call: Call, properties: pb.SystemProperties) -> int:
         about = f"the delivery time is at most {most_ms // 1000} s from now"
         raise RocketError(Code.ILLEGAL_DELIVERY_TIME, f"{about}, given {delay_ms // 1000} s")
     return delay_ms
-
-
-def _check_digest(given: pb.Digest, body: bytes) -> None:
-    """Raises RocketError for a body that is not what was sent; most clients send no digest."""
-    if given.type == DigestType.CRC32:
-        made = crc32_of(body)
-    elif given.type == DigestType.MD5:
-        made = hashlib.md5(body, usedforsecurity=False).hexdigest()
-    elif given.type == DigestType.SHA1:
-        made = hashlib.sha1(body, usedforsecurity=False).hexdigest()
-    else:
-        return
-    if given.checksum.lower() != made.lower():
-        raise RocketError(Code.MESSAGE_CORRUPTED, f"the {DigestType.Name(given.type)} of the body is {made}, given {given.checksum[:64]!r}")
-
-
-def crc32_of(body: bytes) -> str:
-    """The CRC32 as RocketMQ writes it: eight hex digits in capitals."""
-    return f"{zlib.crc32(body):08X}"
 
 
 def _is_text(body: bytes) -> bool:

@@ -1,7 +1,8 @@
 """Types of messages: which a topic takes, and which a message is.
 
-A FIFO queue takes ordered messages, any other normal and timed ones. The note `message.type` on a
-queue (a user attribute, in RocketMQ an attribute of the topic) narrows that to one. Neighbours:
+A FIFO queue takes ordered messages, any other normal, timed and transactional ones. The note
+`message.type` on a queue (a user attribute, in RocketMQ an attribute of the topic) narrows that to
+one. Neighbours:
 `routes` and the sender ask. This module must not know methods.
 """
 
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 
 TYPE_NOTE: Final = "message.type"
 _ORDERED: Final = (MessageType.FIFO,)
-_OTHERS: Final = (MessageType.NORMAL, MessageType.DELAY)
-_NO_TRANSACTIONS: Final = "transactional messages are not served yet"
+_OTHERS: Final = (MessageType.NORMAL, MessageType.DELAY, MessageType.TRANSACTION)
 _NO_PRIORITY: Final = "messages with a priority or a lite topic are not served"
 
 
@@ -35,13 +35,15 @@ def type_of(properties: pb.SystemProperties) -> MessageType:
     """The type of a message to send: by what it has, whatever it says it is, as RocketMQ's proxy.
     Raises RocketError.
     """
-    if properties.message_type == MessageType.TRANSACTION:
-        raise RocketError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, _NO_TRANSACTIONS)
     if properties.HasField("priority") or properties.HasField("lite_topic"):
         raise RocketError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, _NO_PRIORITY)
     ordered, timed = properties.HasField("message_group"), properties.HasField("delivery_timestamp")
     if ordered and timed:
         raise RocketError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, "a message has a message group or a delivery time, not both")
+    if properties.message_type == MessageType.TRANSACTION:
+        if ordered or timed:
+            raise RocketError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, "a transactional message has no message group and no delivery time")
+        return MessageType.TRANSACTION
     if timed:
         return MessageType.DELAY
     return MessageType.FIFO if ordered else MessageType.NORMAL

@@ -24,6 +24,8 @@ ERRORS: Final[Mapping[type[errors.EngineError], Code]] = {
     errors.MessageNotFound: Code.MESSAGE_NOT_FOUND,
     errors.TaskNotFound: Code.NOT_FOUND,
     errors.KeyNotFound: Code.NOT_FOUND,
+    errors.TransactionNotFound: Code.INVALID_TRANSACTION_ID,
+    errors.ProducerGroupNotFound: Code.NOT_FOUND,
     errors.Conflict: Code.PRECONDITION_FAILED,
     errors.QueueExists: Code.PRECONDITION_FAILED,
     errors.TagExists: Code.ILLEGAL_FILTER_EXPRESSION,  # all that a group may have otherwise is its expression
@@ -31,6 +33,9 @@ ERRORS: Final[Mapping[type[errors.EngineError], Code]] = {
     errors.TooManyDelayed: Code.TOO_MANY_REQUESTS,
     errors.MessageLeased: Code.PRECONDITION_FAILED,
     errors.TaskEnded: Code.PRECONDITION_FAILED,
+    errors.TransactionDecided: Code.INVALID_TRANSACTION_ID,
+    errors.TransactionGone: Code.TOPIC_NOT_FOUND,
+    errors.TooManyTransactions: Code.TOO_MANY_REQUESTS,
     errors.TooManyInFlight: Code.TOO_MANY_REQUESTS,
     errors.Refused: Code.BAD_REQUEST,
     errors.InvalidValue: Code.BAD_REQUEST,

@@ -25,7 +25,10 @@ Native = Callable[..., Any]
 def rocketmq_up(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """Two workers; a message dies with its third delivery, and is retried soon."""
     options = ("--rocketmq-port", str(free_port()), "--workers", "2")
-    settings = {"LEASEWAY_ROCKETMQ_MAX_ATTEMPTS": "3", "LEASEWAY_ROCKETMQ_RETRIES": "rocketmq"}
+    settings = {"LEASEWAY_ROCKETMQ_MAX_ATTEMPTS": "3", "LEASEWAY_ROCKETMQ_RETRIES": "rocketmq"} | {
+        "LEASEWAY_TRANSACTION_IMMUNITY_MS": "2000",
+        "LEASEWAY_TRANSACTION_INTERVAL_MS": "3000",
+    }
     process = Up(tmp_path_factory.mktemp("rocketmq"), *options, environment=settings)
     try:
         process.wait_ready()

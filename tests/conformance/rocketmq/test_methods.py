@@ -35,7 +35,7 @@ def test_a_route_says_where_the_client_has_reached_us(raw: Raw, topic: str, endp
     answer = raw.ask("QueryRoute", pb.QueryRouteRequest(topic=pb.Resource(name=topic), endpoints=reached))
     (queue,) = answer.message_queues
     assert (answer.status.code, queue.permission, queue.broker.id, queue.topic.name) == (Code.OK, Permission.READ_WRITE, 0, topic)
-    assert list(queue.accept_message_types) == [MessageType.NORMAL, MessageType.DELAY]
+    assert list(queue.accept_message_types) == [MessageType.NORMAL, MessageType.DELAY, MessageType.TRANSACTION]
     assert [(one.host, one.port) for one in queue.broker.endpoints.addresses] == [("mq.example", 81)]  # a client can't read two names
 
     own = raw.ask("QueryRoute", pb.QueryRouteRequest(topic=pb.Resource(name=topic))).message_queues[0].broker.endpoints
@@ -235,10 +235,34 @@ def test_settings_that_are_none_end_the_stream(raw: Raw) -> None:
     assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
 
 
-@pytest.mark.parametrize("method", ["EndTransaction", "RecallMessage"])
-def test_what_is_not_there_yet_says_so(raw: Raw, method: str) -> None:
-    request = pb.EndTransactionRequest() if method == "EndTransaction" else pb.RecallMessageRequest()
-    assert raw.ask(method, request).status.code == Code.NOT_IMPLEMENTED
+def test_what_is_not_there_yet_says_so(raw: Raw) -> None:
+    assert raw.ask("RecallMessage", pb.RecallMessageRequest()).status.code == Code.NOT_IMPLEMENTED
+
+
+def test_a_half_message_is_alone_and_ends_once(raw: Raw, topic: str) -> None:
+    half = {"message_type": MessageType.TRANSACTION}
+    assert raw.ask("SendMessage", sending(topic, b"a", b"b", **half)).status.code == Code.BAD_REQUEST
+    grouped = sending(topic, b"a", message_group="g", **half)
+    assert raw.ask("SendMessage", grouped).status.code == Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE
+    late = sending(topic, b"a", orphaned_transaction_recovery_duration={"seconds": 3601}, **half)
+    assert raw.ask("SendMessage", late).status.code == Code.BAD_REQUEST
+    sent = raw.ask("SendMessage", sending(topic, b"a", orphaned_transaction_recovery_duration={"seconds": 600}, **half))
+    (entry,) = sent.entries
+
+    def end(resolution: int, transaction: str = entry.transaction_id) -> int:
+        names = {"topic": pb.Resource(name=topic), "message_id": entry.message_id}
+        request = pb.EndTransactionRequest(transaction_id=transaction, **names)
+        request.resolution = resolution  # type: ignore[assignment]
+        code: int = raw.ask("EndTransaction", request).status.code
+        return code
+
+    for wrong in ("", "x" * 129, "nothing"):
+        assert end(1, wrong) == Code.INVALID_TRANSACTION_ID
+    assert end(0) == Code.OK
+    (nothing,) = raw.received(receiving(topic))
+    assert nothing.status.code == Code.MESSAGE_NOT_FOUND
+    assert [end(1), end(1), end(2)] == [Code.OK, Code.OK, Code.INVALID_TRANSACTION_ID]
+    assert [one.message.body for one in raw.received(receiving(topic, wait_s=5)) if one.HasField("message")] == [b"a"]
 
 
 @pytest.mark.parametrize("method", ["PullMessage", "UpdateOffset", "GetOffset", "QueryOffset", "SyncLiteSubscription", "Nothing"])

@@ -166,10 +166,10 @@ def test_an_ordered_topic_stays_in_order_while_workers_are_killed(programs: None
             client = Rocketmq(up.run["rocketmq"])
         except NotFetched as error:
             absent(str(error))
+        killer = threading.Thread(target=kill_workers, args=(up, 3))
+        killer.start()
         try:
             producer, consumer = client.producer(topics=["ordered"]), client.push("ordered", "ordered")
-            killer = threading.Thread(target=kill_workers, args=(up, 3))
-            killer.start()
             for number in range(messages):
                 send_until_sent(client, producer, f"m{number}", f"g{number % groups}")
                 time.sleep(0.15)  # so that workers are killed meanwhile
@@ -184,6 +184,7 @@ def test_an_ordered_topic_stays_in_order_while_workers_are_killed(programs: None
                 firsts = list(dict.fromkeys(seen))
                 assert firsts == list(range(group, messages, groups)), firsts
         finally:
+            killer.join(60)
             client.close()
     finally:
         up.close()

@@ -54,6 +54,7 @@ def test_a_group_has_a_dead_letter_queue_for_topics_of_each_kind() -> None:
         (pb.SystemProperties(), MessageType.NORMAL),
         (pb.SystemProperties(message_type=MessageType.DELAY), MessageType.NORMAL),
         (pb.SystemProperties(message_group="g"), MessageType.FIFO),
+        (pb.SystemProperties(message_type=MessageType.TRANSACTION), MessageType.TRANSACTION),
         (pb.SystemProperties(delivery_timestamp={"seconds": 1}), MessageType.DELAY),
     ],
 )
@@ -64,7 +65,8 @@ def test_a_message_is_what_it_has(properties: pb.SystemProperties, kind: Message
 @pytest.mark.parametrize(
     "properties",
     [
-        pb.SystemProperties(message_type=MessageType.TRANSACTION),
+        pb.SystemProperties(message_type=MessageType.TRANSACTION, message_group="g"),
+        pb.SystemProperties(message_type=MessageType.TRANSACTION, delivery_timestamp={"seconds": 1}),
         pb.SystemProperties(priority=0),
         pb.SystemProperties(lite_topic="x"),
         pb.SystemProperties(message_group="g", delivery_timestamp={"seconds": 1}),
@@ -81,7 +83,7 @@ def test_a_topic_takes_what_its_queue_does() -> None:
         note = {kinds.TYPE_NOTE: word}
         return QueueRecord("q", "0123456789ab", "a", 1, 2, 1, 0, 30_000, 7, 8, 9, 10, RECORD.tags, 1, user_attributes=note)
 
-    assert kinds.types_of(RECORD) == (MessageType.NORMAL, MessageType.DELAY) == kinds.types_of(noted("MIXED"))
+    assert kinds.types_of(RECORD) == (MessageType.NORMAL, MessageType.DELAY, MessageType.TRANSACTION) == kinds.types_of(noted("MIXED"))
     assert kinds.types_of(FIFO) == (MessageType.FIFO,)
     assert kinds.types_of(noted("delay")) == (MessageType.DELAY,)
     kinds.check_type(RECORD, "orders", MessageType.DELAY)

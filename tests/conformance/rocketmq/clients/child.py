@@ -154,8 +154,7 @@ def checked(asked: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def recall(asked: dict[str, Any]) -> str:
-    receipt = things[asked["by"]].recall_message(asked["topic"], asked["handle"])
-    return str(receipt.message_id)
+    return str(things[asked["by"]].recall_message(asked["topic"], asked["handle"]))
 
 
 def simple(asked: dict[str, Any]) -> int:
@@ -210,7 +209,8 @@ def main() -> None:
         try:
             outcome = {"answer": DONE[asked["call"]](asked)}
         except Exception as error:
-            outcome = {"error": {"kind": type(error).__name__, "code": getattr(error, "code", None), "text": str(error)}}
+            code = getattr(error, "code", None)  # of an error of gRPC itself it is a method
+            outcome = {"error": {"kind": type(error).__name__, "code": None if callable(code) else code, "text": str(error)}}
         answers.write(json.dumps(outcome) + "\n")
         answers.flush()
 

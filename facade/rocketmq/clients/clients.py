@@ -1,0 +1,18 @@
+"""What a worker knows of its clients.
+
+Neighbours: the exchange makes one; methods ask it. This module must not know methods.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from facade.rocketmq.clients.producers import Producers
+from facade.rocketmq.clients.renewals import Renewals
+
+
+class Clients(Struct, frozen=True):
+    """Leases that are renewed for clients, and producers that can be asked."""
+
+    renewals: Renewals
+    producers: Producers
