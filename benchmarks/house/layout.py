@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("engine", "facade", "spark", "state", "schemas")
 # A folder with this module is a dialect. The contract of layers lets none import another, and all
 # of them import the same rooms: they count as one.
-DIALECT = "dialect"
+DIALECT = "exchange"
 
 
 @dataclass

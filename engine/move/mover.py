@@ -121,7 +121,7 @@ class Mover:
         """Moves what can be moved now; returns what is to be tried again. In a FIFO target what
         follows a failure waits for it.
         """
-        policy = queue.policy(tag)
+        policy = queue.policies[tag.id]
         target = self._catalog.queues.get(policy.dead_letter_queue) if policy is not None else None
         if target is None:
             return []

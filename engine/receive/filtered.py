@@ -116,7 +116,7 @@ class FilteredReceives:
 
     async def _pick_one(self, poll: Poll, partition: int, offsets: Sequence[int]) -> int:
         unit, record, wakes = poll.queue.units[partition], poll.queue.record, poll.line.wakes[partition]
-        policy = poll.queue.policy(poll.tag)
+        policy = poll.queue.policies[poll.tag.id]
         dead_letters = policy is not None and policy.dead_letter_queue in self._catalog.queues
         try:
             received: Received = await self._window.call(

@@ -266,7 +266,7 @@ class Poller:
         the poll, and says how many that is.
         """
         queue, tag, line, record = poll.queue, poll.tag, poll.line, poll.queue.record
-        policy = queue.policy(poll.tag)
+        policy = queue.policies[poll.tag.id]
         dead_letters = policy is not None and policy.dead_letter_queue in self._catalog.queues
         wakes = line.wakes[partition]
         try:

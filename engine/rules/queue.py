@@ -29,6 +29,7 @@ class Queue:
         "is_limited",
         "mask",
         "name",
+        "policies",
         "record",
         "tag_ids",
         "tags",
@@ -52,8 +53,10 @@ class Queue:
             self.by_name[record.default_tag_name] = record.tags[0]
         # Whether it, or a tag, has a quota of requests.
         self.is_limited = bool(record.read_qps or record.write_qps or any(tag.read_qps for tag in record.tags))
-        policies = (record.redrive_policy, *(tag.redrive_policy for tag in record.tags))
-        self.dead_letter_queues = frozenset(policy.dead_letter_queue for policy in policies if policy is not None)
+        # When messages die under a tag, and where they go: the tag's own policy, else the queue's.
+        self.policies = {tag.id: tag.redrive_policy or record.redrive_policy for tag in record.tags}
+        all_policies = (record.redrive_policy, *self.policies.values())
+        self.dead_letter_queues = frozenset(policy.dead_letter_queue for policy in all_policies if policy is not None)
         # Of every message; None = it depends on the message, for a tag has a filter.
         self.mask = "1" * len(record.tags) if all(tag.filter is None for tag in record.tags) else None
 
@@ -63,7 +66,3 @@ class Queue:
         if tag is None:
             raise TagNotFound(f"queue {self.name!r} has no tag {name!r}", field="tag", given=name)
         return tag
-
-    def policy(self, tag: TagRecord) -> RedrivePolicy | None:
-        """When messages die under a tag, and where they go: the tag's own, else the queue's."""
-        return tag.redrive_policy or self.record.redrive_policy

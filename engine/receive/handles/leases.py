@@ -285,7 +285,7 @@ class Leases:
 
     def _check_policy(self, queue: Queue, tag: TagRecord) -> None:
         """Raises NotAllowedOnQueue when there is nowhere to send what is killed under a tag."""
-        policy = queue.policy(tag)
+        policy = queue.policies[tag.id]
         if policy is None:
             raise NotAllowedOnQueue(
                 f"queue {queue.name!r} has no redrive policy, so nothing can be killed", field="queue", given=queue.name

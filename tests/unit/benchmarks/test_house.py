@@ -60,7 +60,7 @@ def test_modules_are_counted_by_folder_and_lengths_by_lines(tmp_path: Path) -> N
 
 
 def test_all_dialects_count_as_one_room(tmp_path: Path) -> None:
-    write(tmp_path, {"facade/sqs/dialect.py": "", "facade/mns/dialect.py": "", "facade/http/front.py": ""})
+    write(tmp_path, {"facade/sqs/exchange.py": "", "facade/mns/exchange.py": "", "facade/http/front.py": ""})
     arrows = {
         ("facade.app", "facade.sqs"),
         ("facade.app", "facade.mns"),
