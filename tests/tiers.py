@@ -27,7 +27,7 @@ TIERS = {
         "rest": ("tests/unit", "tests/state", "tests/property", "tests/conformance", "tests/faults", "tests/spark"),
     },
     "change": {
-        "integration": ("tests/integration",),
+        "integration": ("tests/integration", "-m", "not long"),
         "rest": (
             "tests/unit",
             "tests/state",

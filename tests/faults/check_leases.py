@@ -25,7 +25,7 @@ def exclusive(story: Story) -> Verdict:
             verdict.saw("leases")
             until = _held_until(story, holder, d.op.ended) if holder is not None else 0.0
             if holder is not None and d.received_ms < until:
-                if story.excused(_lent_from(holder), _lent_to(holder), d.op.ended):
+                if story.excused(_leased_from(holder), _leased_to(holder), d.op.ended):
                     verdict.saw("overlaps excused")
                 else:
                     verdict.breach("overlap", f"{holder.where()} lasts {until - d.received_ms:.0f} ms more; {d.where()}")
@@ -55,11 +55,11 @@ def _held_until(story: Story, d: Delivery, seen_at: int) -> float:
     return until
 
 
-def _lent_from(d: Delivery) -> int:
+def _leased_from(d: Delivery) -> int:
     return d.op.began
 
 
-def _lent_to(d: Delivery) -> int:
+def _leased_to(d: Delivery) -> int:
     """The latest change of the lease: an extension that was not drained is forgotten with a
     loss.
     """

@@ -148,7 +148,7 @@ class Client:
         done, answer = self.call("POST", f"/v1/queues/{queue}/receive", body, line)
         leased = None
         if done.type == "ok":
-            leased = [_lent(m) for m in answer["messages"]]
+            leased = [_leased(m) for m in answer["messages"]]
             done.deliveries = [one.it for one in leased]
             if leased:
                 self._worked["receive", queue] = time.monotonic()
@@ -191,7 +191,7 @@ class Client:
         return done.type == "ok"
 
 
-def _lent(m: dict[str, Any]) -> Leased:
+def _leased(m: dict[str, Any]) -> Leased:
     body = m.get("body", "")
     o = m.get("origin")
     origin = o and Origin(o["from_id"], o["from_tag"], o["original_id"], o["original_queue"], o["reason"], o["receive_count"])

@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import Sequence
 
+import pytest
+
 from engine.engine import Engine
 from engine.shapes import QueueSettings, SendEntry
 from tests.integration.conftest import MakeEngine
@@ -37,6 +39,7 @@ async def consume(engine: Engine, queue: str, work_s: float, until: asyncio.Even
             await engine.ack(BY, queue, [d.handle])
 
 
+@pytest.mark.long
 async def test_quiet_groups_are_received_soon_behind_50_000_messages_of_a_noisy_one(own_engine: Engine) -> None:
     """20 consumers with 200 ms of work, 10 groups that send 20 messages each in 8 s. By time alone
     they came after 500 s.

@@ -41,7 +41,7 @@ def texts(deliveries: list[Delivery]) -> list[str]:
 
 
 @pytest.mark.parametrize("settings", [FIFO, SPREAD], ids=["queue scope", "group scope"])
-async def test_a_group_is_received_in_order_and_waits_for_what_is_lent(engine: Engine, queue: str, settings: QueueSettings) -> None:
+async def test_a_group_is_received_in_order_and_waits_for_what_is_leased(engine: Engine, queue: str, settings: QueueSettings) -> None:
     await engine.create_queue(BY, queue, settings)
     await put(engine, queue, "a", "1", "2", "3", "4")
     first = await receive(engine, queue, max=2)
@@ -157,7 +157,7 @@ async def test_many_senders_of_repeats_while_redis_is_wiped_deliver_each_once(ma
     assert seen == Counter({f"m{n}": 1 for n in range(500)})
 
 
-async def test_what_was_lent_for_a_waiter_that_left_is_not_shared_among_others(
+async def test_what_was_leased_for_a_waiter_that_left_is_not_shared_among_others(
     engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first waiter goes while its batch is under way: one other may have it, or a part of it,
@@ -167,12 +167,12 @@ async def test_what_was_lent_for_a_waiter_that_left_is_not_shared_among_others(
     await put(engine, queue, "a", "0")
     got = await receive(engine, queue)
     await put(engine, queue, "a", "1", "2", "3", "4")
-    poll, lent, has_left = Poller.poll, asyncio.Event(), asyncio.Event()
+    poll, was_leased, has_left = Poller.poll, asyncio.Event(), asyncio.Event()
 
     async def slow(self: Poller, *args: Any, **named: Any) -> Leases:
         leased = await poll(self, *args, **named)
         if leased:
-            lent.set()
+            was_leased.set()
             await has_left.wait()
         return leased
 
@@ -182,7 +182,7 @@ async def test_what_was_lent_for_a_waiter_that_left_is_not_shared_among_others(
     await all_wait(engine, 3)
     monkeypatch.setattr(Poller, "poll", slow)
     await ack(engine, queue, got)
-    await lent.wait()
+    await was_leased.wait()
     leaves.cancel()
     await asyncio.wait([leaves])
     has_left.set()

@@ -35,7 +35,7 @@ async def lease(engine: Engine, queue: str, count: int, tag: str | None = None, 
 
 @pytest.mark.parametrize("tags", [1, 2])
 @pytest.mark.parametrize("size", [10, 1_000])
-async def test_far_more_is_lent_than_the_window_has_bodies_for(make_engine: MakeEngine, tags: int, size: int) -> None:
+async def test_far_more_is_leased_than_the_window_has_bodies_for(make_engine: MakeEngine, tags: int, size: int) -> None:
     """Also where another tag holds all the bodies that there is room for, and where bytes end
     before messages.
     """
@@ -101,7 +101,7 @@ async def test_a_fifo_queue_has_the_same_limit(engine: Engine, queue: str, monke
     assert refused.value.given == 2_000 and refused.value.fifo
 
 
-async def test_what_is_lent_costs_redis_little(make_engine: MakeEngine, stack: Services) -> None:
+async def test_what_is_leased_costs_redis_little(make_engine: MakeEngine, stack: Services) -> None:
     """120,000 in a default queue, beside four windows full of bodies, must fit into 64 MiB: a tenth
     of them is measured here.
     """

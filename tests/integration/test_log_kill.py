@@ -19,6 +19,8 @@ from engine.log import Appended, Log, TopicSpec
 from facade.stack import broker
 from tests.services import Services
 
+pytestmark = pytest.mark.long
+
 BACK_WITHIN_S = 2.0
 
 

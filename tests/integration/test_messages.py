@@ -393,7 +393,7 @@ async def test_a_wake_up_during_a_look_is_not_forgotten(engine: Engine, queue: s
 
 
 @pytest.mark.parametrize("callers", [1, 2])
-async def test_a_partition_that_fails_beside_others_that_lent_is_asked_again_next_time(
+async def test_a_partition_that_fails_beside_others_that_leased_is_asked_again_next_time(
     engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch, callers: int
 ) -> None:
     """What the others leased is delivered, so nobody hears of the failure: it must not look as if

@@ -41,6 +41,7 @@ async def letters(engine: Engine) -> int:
     return (await engine.get_queue(BY, "dlq")).tags[0].backlog
 
 
+@pytest.mark.long
 async def test_letters_move_as_soon_as_kafka_answers_again(make_engine: MakeEngine, stack: Services) -> None:
     engine = await make_engine(**BARE)
     await once_delivered(engine)

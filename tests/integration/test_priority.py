@@ -36,6 +36,7 @@ async def many(engine: Engine, queue: str, count: int, priority: int) -> None:
         await asyncio.gather(*(put(engine, queue, *batch) for batch in batches[first : first + 50]))
 
 
+@pytest.mark.long
 async def test_the_first_priority_is_next_behind_a_hundred_thousand_others(make_engine: MakeEngine) -> None:
     one, other = await make_engine(), await make_engine()
     await one.create_queue(BY, "q", PRIORITY)

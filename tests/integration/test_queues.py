@@ -170,6 +170,7 @@ async def _no_topics(engine: Engine, prefix: str) -> bool:
     return await engine.log.topic_names(prefix) == []
 
 
+@pytest.mark.long
 async def test_500_queues_are_made_within_60_s_and_deleted_without_a_trace(own_engine: Engine, stack: Any) -> None:
     client = redis.Redis.from_url(stack.redis_url)
     prefix = own_engine.settings.topic_prefix

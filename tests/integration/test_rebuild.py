@@ -274,6 +274,7 @@ async def test_snapshots_are_what_a_scan_from_the_beginning_gives(own_engine: En
             assert decode(encode(mine)) == mine
 
 
+@pytest.mark.long
 async def test_a_snapshot_of_half_a_million_deliveries_is_written_and_one_that_is_too_large_leaves_the_one_before(
     own_engine: Engine,
 ) -> None:

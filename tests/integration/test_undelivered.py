@@ -279,10 +279,10 @@ async def test_what_redis_has_is_what_the_journal_says(own_engine: Engine, reads
         await own_engine.release(BY, queue, [d.handle for d in await receive(own_engine, queue, max=2)])
         own_engine.undelivered(await receive(own_engine, queue, max=4, lease_ms=HOUR))
 
-    async def nothing_lent() -> bool:
+    async def nothing_leased() -> bool:
         return all([(await own_engine.get_queue(BY, queue)).tags[0].leased == 0 for queue in ("q", "fifo")])
 
-    await eventually(nothing_lent)
+    await eventually(nothing_leased)
     forget_bodies(own_engine)
     reads.fails = everything
     for queue in ("q", "fifo"):

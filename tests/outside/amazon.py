@@ -83,7 +83,7 @@ class Amazon(Door):
             AttributeNames=["All"],
             MessageAttributeNames=["All"],
         )
-        return [_lent(row) for row in answer.get("Messages", ())]
+        return [_leased(row) for row in answer.get("Messages", ())]
 
     def _settle(self, place: str, handles: Sequence[str]) -> list[str]:
         if len(handles) == 1:
@@ -127,7 +127,7 @@ def _asked(letter: Letter) -> dict[str, Any]:
     return row
 
 
-def _lent(row: dict[str, Any]) -> Leased:
+def _leased(row: dict[str, Any]) -> Leased:
     return Leased.of(
         row["Body"],
         id=row["MessageId"],

@@ -80,7 +80,7 @@ def test_slow_leases_are_late_near_or_lapsed(spark_session: SparkSession) -> Non
     assert rows_of(found, "hour", "leases", "lapsed", "late", "near", "longest_ms") == [(at(0), 7, 2, 1, 1, 1500)]
 
 
-def test_backlog_counts_what_is_open_lent_and_delayed_at_each_minutes_end(spark_session: SparkSession) -> None:
+def test_backlog_counts_what_is_open_leased_and_delayed_at_each_minutes_end(spark_session: SparkSession) -> None:
     begin, end = BEGIN + timedelta(minutes=1), BEGIN + timedelta(minutes=3)
     found = backlog(_lives(spark_session), _deliveries(spark_session), begin, end)
     # Minute 1 has what was before it: 1 and 2 are gone, 3, 5, 7 are open; 5 and 7 wait for their

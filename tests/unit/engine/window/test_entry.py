@@ -62,7 +62,7 @@ def test_groups_have_digests_and_in_a_fifo_queue_none_is_one_too() -> None:
     assert len(entry([DEFAULT], Message(b"", group="g", dedup_id="d"), fifo=True).dedup) == 12
 
 
-async def test_what_was_lent_is_delivered_in_order_from_the_window_or_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_leased_is_delivered_in_order_from_the_window_or_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     queue = Queue(RECORD, "lw")
     packed = {offset: pack_body(offset * 10, 0, None, encode(Message(b"%d" % offset, sender="a"))) for offset in (3, 9)}
     leased = [Leased(offset, 2, 50, 60_000 + offset, packed.get(offset, b"")) for offset in (3, 4, 5, 6, 9)]
