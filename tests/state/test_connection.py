@@ -51,7 +51,7 @@ def test_a_call_beside_a_cut_fails_once_and_raises_nothing_in_the_loop(stack: Se
 WAITS = """
 import asyncio, sys
 import uvloop
-from state import connection as module
+from state.redis import connection as module
 
 module.REPLY_S = 1.0
 
