@@ -67,6 +67,7 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "release": ("hers", [got.handle]),
         "kill": ("hers", [got.handle]),
         "peek": ("hers", sent.id, None),
+        "peek_next": ("hers", None, 1),
         "query": ("hers", None, None, None, None, None, 1, None),
         "delete_message": ("hers", sent.id),
         "redrive": ("hers", None, None, 1),

@@ -54,6 +54,7 @@ VERBS: dict[str, Verb] = {
     "release": lambda e, at: e.release(BY, "q", [at["handle"]]),
     "kill": lambda e, at: e.kill(BY, "q", [at["handle"]]),
     "peek": lambda e, at: e.peek(BY, "q", at["id"], None),
+    "peek_next": lambda e, at: e.peek_next(BY, "q", None, 5),
     "query": lambda e, at: e.query(BY, "q", None, None, None, None, None, 10, None),
     "delete_message": lambda e, at: e.delete_message(BY, "q", at["id"]),
     "redrive": lambda e, at: e.redrive(BY, "dlq", None, None, 0),
