@@ -7,7 +7,7 @@ theirs. This module must not know what an operation does.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from facade.config import Settings
+from facade.dialect import Dialect
 from facade.emq.dialect import EmqDialect
 from facade.http import health, metrics
 from facade.http.asgi import Intake
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 # The first that claims a request answers it.
-DIALECTS: Final = (SqsDialect, EmqDialect, NativeDialect, MnsDialect)
+DIALECTS: Final[tuple[Callable[[Engine, Settings], Dialect], ...]] = (SqsDialect, EmqDialect, NativeDialect, MnsDialect)
 
 
 def _engine(settings: Settings) -> Engine:

@@ -69,7 +69,7 @@ class MnsExchange(Struct, gc=False):
     long_poll: bool = False
     changes = True  # a GET may be a receive, which counts
     signs_body = True
-    most_bytes = None
+    most_bytes = xml.MAX_BYTES
 
     @property
     def simple(self) -> bool:
