@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from engine.errors import TagNotFound
-from schemas.records import QueueRecord, RedrivePolicy, TagRecord
+from schemas.records import QueueRecord, TagRecord
 from schemas.topics import queue_topic
 from schemas.vocabulary import DEFAULT_TAG
 from state.keys import Unit
