@@ -8,13 +8,14 @@ number of tasks may call at once; several workers may serve the same Kafka and R
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import monotonic_ns
 
 from engine.move.redriving import Redriving
 from engine.rules.limits import check_asked
 from engine.rules.rights import any_granted
+from engine.runtime.meters import NO_TAG
 from engine.settings import EngineSettings
 from engine.shapes import (
-    Alarm,
     Delivery,
     Edit,
     EntryResult,
@@ -32,14 +33,15 @@ from engine.shapes import (
     TagInfo,
 )
 from engine.transactions.transacting import Transacting
+from engine.watching import Watching
 from engine.wiring import wire
 from schemas.filters import Filter
-from schemas.records import QueueRecord, RedrivePolicy
-from schemas.vocabulary import Verb
+from schemas.records import RedrivePolicy
+from schemas.vocabulary import Operation, Verb
 from state.background import Background
 
 
-class Engine(Transacting, Redriving):
+class Engine(Watching, Transacting, Redriving):
     """One per worker process."""
 
     def __init__(self, settings: EngineSettings) -> None:
@@ -48,6 +50,7 @@ class Engine(Transacting, Redriving):
         asked, transacted = parts.administration, parts.transactions
         callers = asked.access, asked.grants, asked.quotas, asked.users
         super().__init__(parts.base.catalog, *callers, transacted.transactions, transacted.checks, transacted.webhooks)
+        self._watch(parts.watching.watches, parts.watching.statistics, parts.watching.metrics, parts.base.alarms)
         self.log = parts.base.log
         self.store = parts.base.store
         self._info = parts.administration.info
@@ -60,6 +63,7 @@ class Engine(Transacting, Redriving):
         self._attempts = parts.messages.attempts
         self._browse = parts.messages.browse
         self._tasks = parts.administration.tasks
+        self._meters = parts.base.meters
 
     async def start(self) -> None:
         """Connects, reads the control topic, starts services in order. Raises LogUnavailable when
@@ -79,10 +83,12 @@ class Engine(Transacting, Redriving):
         await parts.transactions.half_log.start()
         await parts.transactions.keeper.start()
         await parts.administration.alarm_monitor.start()
+        await parts.watching.start()
 
     async def stop(self) -> None:
         """Ends waits, finishes sends, drains outboxes, closes: backwards."""
         parts, base = self.parts, self.parts.base
+        await parts.watching.stop()
         await parts.administration.alarm_monitor.stop()
         await parts.administration.topic_guard.stop()
         await parts.transactions.keeper.stop()
@@ -96,6 +102,7 @@ class Engine(Transacting, Redriving):
         await parts.transactions.finisher.stop()
         await parts.units.owner.stop()
         await base.rebuilder.stop()
+        await parts.watching.reporter.stop()
         await base.catalog.stop()
         await base.connection.stop()
         await base.log.stop()
@@ -148,19 +155,6 @@ class Engine(Transacting, Redriving):
         shared = [q for q in queues if q.record.owner != by.id and any_granted(q.record.grants, by.id)]
         some = [await self._info.shared(queue) for queue in shared[:limit]]
         return some, some[-1].name if len(shared) > limit else None
-
-    def known(self, name: str) -> QueueRecord | None:
-        """As `record`, without waiting; None = this worker may not have heard of it."""
-        queue = self.catalog.queues.get(name)
-        return None if queue is None else queue.record
-
-    async def record(self, name: str) -> QueueRecord:
-        """What this worker knows of a queue; Redis is not asked. For dialects in which a verb means
-        something else in a FIFO queue.
-
-        Nobody is authorised by it: the verb that follows does that. Raises QueueNotFound.
-        """
-        return self.known(name) or (await self.catalog.queue(name)).record
 
     async def get_queue(self, by: Principal, name: str) -> QueueInfo:
         return await self._info.queue(await self._queue(by, Verb.GET_QUEUE, name))
@@ -241,7 +235,11 @@ class Engine(Transacting, Redriving):
         found = self._known(by, Verb.SEND, queue) or await self._queue(by, Verb.SEND, queue)
         if found.is_limited or found.record.owner in self.catalog.users:
             await self._quotas.take(found, "write")
-        return await self._sender.send(found, by.id, entries)
+        began_ns = monotonic_ns()
+        sent = await self._sender.send(found, by.id, entries)
+        operation = Operation.SINGLE_SEND if len(entries) == 1 else Operation.BATCH_SEND
+        self._meters.note(found.incarnation, NO_TAG, operation, len(entries), began_ns)
+        return sent
 
     async def receive(
         self,
@@ -267,13 +265,18 @@ class Engine(Transacting, Redriving):
         at = found.tag(tag)
         if found.is_limited or found.record.owner in self.catalog.users:
             await self._quotas.take(found, "read", at)
+        began_ns = monotonic_ns()
+        waits = found.record.receive_wait_ms if wait_ms is None else wait_ms
+        operation = Operation.LONG_RECEIVE if waits else Operation.SHORT_RECEIVE
         if attempt is not None and found.record.fifo:
             again = await self._attempts.again(found, at, by.id, attempt, lease_ms)
             if again:
+                self._meters.note(found.incarnation, at.id, operation, len(again), began_ns)
                 return again
         deliveries = await self._receiver.receive(found, at, max, wait_ms, lease_ms, filter)
         if attempt is not None and deliveries and found.record.fifo:
             self._attempts.keep(found, at, by.id, attempt, deliveries)
+        self._meters.note(found.incarnation, at.id, operation, len(deliveries), began_ns)
         return deliveries
 
     def undelivered(self, deliveries: Sequence[Delivery]) -> None:
@@ -366,9 +369,3 @@ class Engine(Transacting, Redriving):
             "journal_lag_seconds": self.parts.units.owner.journaled.lag_s(),
             "background_failures_total": Background.failures,
         }
-
-    def alarms(self) -> list[Alarm]:
-        """What needs somebody's attention, as this worker knows it; see engine/queues/alarms.py for
-        the kinds.
-        """
-        return [Alarm(kind, queue, number) for (kind, queue), number in sorted(self.parts.base.alarms.values.items())]

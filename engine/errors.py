@@ -3,7 +3,7 @@ on an unmapped one.
 
 EngineError
     NotFound: QueueNotFound, TagNotFound, MessageNotFound, TaskNotFound, KeyNotFound,
-              TransactionNotFound, ProducerGroupNotFound
+              TransactionNotFound, ProducerGroupNotFound, AlertNotFound
     Conflict: QueueExists, TagExists, QueueInUse, TooManyDelayed, TooManyInFlight, MessageLeased,
               TaskEnded, TransactionDecided, TransactionGone, TooManyTransactions
     Refused:  InvalidValue (MessageTooLarge), InvalidHandle, NotAllowedOnQueue
@@ -79,6 +79,12 @@ class ProducerGroupNotFound(NotFound):
     """No webhook is registered for that producer group."""
 
     code = "producer_group_not_found"
+
+
+class AlertNotFound(NotFound):
+    """The queue has no such alert policy."""
+
+    code = "alert_not_found"
 
 
 class Conflict(EngineError):

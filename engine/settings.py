@@ -147,6 +147,17 @@ class EngineSettings(Section):
         "Where webhooks may go: public addresses, or all (also this machine and private networks).",
         words=("public", "all"),
     )
+    smtp_host: str = setting("", "SMTP server through which owners of queues get mail; empty = no mail.")
+    smtp_port: int = setting(25, "Port of the SMTP server, {within}.", within=(1, 65535))
+    smtp_tls: str = setting(
+        "no", "How the SMTP server is spoken to: no (plain), starttls, or tls (from the first byte).", words=("no", "starttls", "tls")
+    )
+    smtp_user: str = setting("", "User at the SMTP server; empty = none is named.")
+    smtp_password: str = setting("", "Password of that user.", secret=True)
+    smtp_from: str = setting("leaseway@localhost", "Sender of mail.", form=(r"[^\s@]{1,64}@[^\s@]{1,190}", "an address"))
+    meter_minute_s: int = setting(
+        60, "For tests only: length of a minute of meters and alerts, {within} s; the same for all.", within=(1, 60)
+    )
     failpoints: str = setting("", "For tests only: where to fail on purpose, see engine/runtime/failpoints.py.")
 
     def __post_init__(self) -> None:

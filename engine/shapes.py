@@ -236,6 +236,8 @@ class UserInfo(Struct, frozen=True):
     read_qps: int
     write_qps: int
     queues: int
+    webhook: str = ""
+    webhook_secret: str = ""  # the service signs with it what it sends there; empty without a webhook
 
 
 class UserUse(Struct, frozen=True):

@@ -11,12 +11,21 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engine.alerts.judge import Judge
+from engine.alerts.mail import Mail
+from engine.alerts.messenger import Messenger
+from engine.alerts.watches import Watches
+from engine.alerts.webhook import Webhook
 from engine.catalog.catalog import Catalog
 from engine.journal.outbox import Journal
 from engine.journal.snapshots import Snapshots
 from engine.loading.loader import Loading
 from engine.loading.owner import UnitOwner
 from engine.log import Log
+from engine.meters.history import History
+from engine.meters.reporter import Reporter
+from engine.meters.series import Metrics
+from engine.meters.statistics import Statistics
 from engine.move.mover import Mover
 from engine.move.progress import Progress
 from engine.move.redrive import Tasks
@@ -48,6 +57,7 @@ from engine.rules.ids import Ids
 from engine.rules.queue import Queue
 from engine.runtime.counters import Alarms, Counters
 from engine.runtime.failpoints import arm
+from engine.runtime.meters import Meters
 from engine.runtime.signals import Signal
 from engine.send.sender import Sender
 from engine.settings import EngineSettings
@@ -89,6 +99,7 @@ class Base:
     catalog: Catalog
     counters: Counters
     alarms: Alarms
+    meters: Meters
     journal: Journal
     snapshots: Snapshots
     rebuilder: Rebuilder
@@ -110,7 +121,7 @@ def wire_base(settings: EngineSettings) -> Base:
     snapshots = Snapshots(settings.topic_prefix, log, connection, catalog, counters, alarms)
     rebuilder = Rebuilder(worker, log, connection, store, catalog, journal, snapshots, counters, rebuilt)
     return Base(
-        worker, log, connection, store, catalog, counters, alarms, journal, snapshots, rebuilder, queue_gone, rebuilt
+        worker, log, connection, store, catalog, counters, alarms, Meters(), journal, snapshots, rebuilder, queue_gone, rebuilt
     )  # fmt: skip
 
 
@@ -208,7 +219,7 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
     browse = Browse(log, store, catalog, window, ids, owner.note_use, owner.refresh)
     filtered = FilteredReceives(store, catalog, window, browse, poller, deliveries, pump, owner.refresh)
     receiver = Receiver(catalog, ids, wait_lists, poller, deliveries, returns, pump, activity, receiving, wake, owner.refresh, filtered)
-    leases = Leases(store, catalog, window, ids, bodies, owner.note_use, owner.journaled.wait, mover.move_dead, receivable)
+    leases = Leases(store, catalog, window, ids, bodies, owner.note_use, owner.journaled.wait, mover.move_dead, receivable, base.meters)
     receivable.connect(pump.woken)
     base.queue_gone.connect(delays.forget_queue)
     base.queue_gone.connect(sender.forget_queue)
@@ -270,7 +281,7 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
         access=Access(settings, catalog),
         grants=Grants(catalog, queues),
         quotas=quotas,
-        users=Users(catalog),
+        users=Users(catalog, settings.secret),
         info=info,
         queues=queues,
         tags=Tags(prefix, log, store, catalog, window, queues),
@@ -315,6 +326,41 @@ def _wire_transactions(settings: EngineSettings, base: Base, units: Units, acces
 
 
 @dataclass(frozen=True)
+class Watching:
+    """What watches queues: meters, metrics, statistics, alerts."""
+
+    reporter: Reporter
+    metrics: Metrics
+    statistics: Statistics
+    watches: Watches
+    judge: Judge
+
+    async def start(self) -> None:
+        """Counts and judges from now on."""
+        await self.reporter.start()
+        await self.judge.start()
+
+    async def stop(self) -> None:
+        """Judges no more; the reporter is stopped when nothing is counted any more."""
+        await self.judge.stop()
+
+
+def _wire_watching(settings: EngineSettings, base: Base, info: Info) -> Watching:
+    prefix, minute_ms, log, catalog, counters = settings.topic_prefix, settings.meter_minute_s * 1000, base.log, base.catalog, base.counters
+    history = History(prefix, log)
+    statistics, watches = Statistics(history), Watches(catalog)
+    webhook = Webhook(settings.secret, private=settings.webhook_addresses == "all")
+    messenger = Messenger(catalog, watches, statistics, webhook, Mail(settings), counters)
+    return Watching(
+        reporter=Reporter(base.worker, prefix, minute_ms, log, catalog, base.meters, counters),
+        metrics=Metrics(history),
+        statistics=statistics,
+        watches=watches,
+        judge=Judge(prefix, minute_ms, log, base.connection, catalog, watches, messenger, info.tags),
+    )
+
+
+@dataclass(frozen=True)
 class Parts:
     """All parts of a worker's engine."""
 
@@ -323,6 +369,7 @@ class Parts:
     messages: Messages
     administration: Administration
     transactions: Transacted
+    watching: Watching
 
 
 def wire(settings: EngineSettings) -> Parts:
@@ -332,4 +379,5 @@ def wire(settings: EngineSettings) -> Parts:
     units = _wire_units(settings, base)
     messages = _wire_messages(settings, base, units)
     administration = _wire_administration(settings, base, units, messages.mover)
-    return Parts(base, units, messages, administration, _wire_transactions(settings, base, units, administration.access))
+    transacted = _wire_transactions(settings, base, units, administration.access)
+    return Parts(base, units, messages, administration, transacted, _wire_watching(settings, base, administration.info))

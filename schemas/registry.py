@@ -25,6 +25,9 @@ _IDS = {
     "user.1": 10,
     "transaction.1": 11,
     "producer_group.1": 12,
+    "meter.1": 13,
+    "watch.1": 14,
+    "user.2": 15,
     "queue.3": 20,
     "queue.4": 21,
 }

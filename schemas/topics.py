@@ -10,6 +10,9 @@ from typing import Final
 
 DEFAULT_PREFIX: Final = "lw"  # First part of every topic, and of every key in Redis.
 QUEUE_KEY: Final = "queue/"  # Keys of queues' records in the control topic begin so; the name follows.
+WATCH_KEY: Final = "watch/"  # Keys of what is watched of a queue; its name follows.
+METER_PARTITIONS: Final = 4  # A queue has all of its minutes in one of them.
+METER_DAYS: Final = 35  # Kafka keeps the meters so long.
 
 
 def queue_topics(prefix: str) -> str:
@@ -40,6 +43,11 @@ def snapshot_topic(prefix: str) -> str:
 def half_topic(prefix: str) -> str:
     """Topic of transactions: messages that are not committed yet, and what was decided."""
     return f"{prefix}.half"
+
+
+def meter_topic(prefix: str) -> str:
+    """Topic of what requests the queues have seen, minute by minute."""
+    return f"{prefix}.meter"
 
 
 def rates_topic(prefix: str) -> str:

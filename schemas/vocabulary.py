@@ -26,6 +26,16 @@ REMEMBERED_MOVES: Final = 20_000  # Of a unit: the newest moves whose second cop
 OUTBOX_LIMIT: Final = 20_000  # Journal entries that a unit may have which Kafka does not have: then its consumers are refused.
 PRIORITIES: Final = 16  # Levels of a queue with priority, 1 is received first; each has a partition of its own (docs/decisions/0018).
 DEFAULT_PRIORITY: Final = 8  # Of a message that names none.
+MINUTE_MS: Final = 60_000
+# Of the meters: times are counted by these upper bounds, each 1.122 times the one before, from 0.1
+# ms to 126 s; the place of a time above all of them is behind the last. In whole microseconds, so
+# that a sum is the same in whatever order it is made.
+BOUNDS_US: Final = tuple(round(10 ** (step / 20)) for step in range(40, 163))
+P999: Final = 999  # Of a thousand.
+# A worker keeps so many minutes of meters that Kafka does not take, and writes them later: a record
+# is appended so long after its minute, and no later. Two minutes are for clocks.
+KEPT_MINUTES: Final = 60
+LATE_MS: Final = (KEPT_MINUTES + 2) * MINUTE_MS
 HEADER_NAME_CHARS: Final = 256  # A longer header name of a native record is cut: dialects put names into HTTP headers and forms.
 
 
@@ -197,6 +207,12 @@ class Verb(StrEnum):
     REDRIVE = "redrive"
     LIST_GRANTS = "list_grants"
     GRANT = "grant"
+    ADD_ALERT = "add_alert"
+    DELETE_ALERT = "delete_alert"
+    LIST_ALERTS = "list_alerts"
+    SET_DAILY_STATISTICS = "set_daily_statistics"
+    GET_STATISTICS = "get_statistics"
+    QUERY_METRIC = "query_metric"
     MANAGE_KEYS = "manage_keys"
     MANAGE_USERS = "manage_users"
     SET_PRODUCER_GROUP = "set_producer_group"
@@ -219,3 +235,68 @@ class Level(StrEnum):
     PEEK = "peek"  # Look at messages without receiving them.
     DELETE_PEEK = "delete_peek"  # Delete messages by their ids.
     FULL_CONTROL = "full_control"  # All that the owner may.
+
+
+class Operation(StrEnum):
+    """What a request to a queue did, as the meters count it. A batch of one message is single."""
+
+    SINGLE_SEND = "single_send"
+    BATCH_SEND = "batch_send"
+    SHORT_RECEIVE = "short_receive"  # It did not wait.
+    LONG_RECEIVE = "long_receive"  # It might wait for messages, whether or not it had to.
+    CHANGE = "change"  # Extend and release.
+    DELETE = "delete"  # Ack.
+
+
+class Subject(StrEnum):
+    """What an alert policy watches (EMQ: ALERT_TYPE), and what a metric is about."""
+
+    SEND_REQUEST = "send_request"
+    RECEIVE_REQUEST = "receive_request"
+    CHANGE_REQUEST = "change_request"
+    DELETE_REQUEST = "delete_request"
+    SINGLE_SEND_REQUEST = "single_send_request"
+    BATCH_SEND_REQUEST = "batch_send_request"
+    SHORT_RECEIVE_REQUEST = "short_receive_request"
+    LONG_RECEIVE_REQUEST = "long_receive_request"
+    QUEUE_MESSAGE_NUMBER = "queue_message_number"
+
+
+# The operations that add up to a subject; the number of messages is no request.
+OPERATIONS: Final[Mapping[Subject, frozenset[Operation]]] = MappingProxyType({
+    Subject.SEND_REQUEST: frozenset((Operation.SINGLE_SEND, Operation.BATCH_SEND)),
+    Subject.RECEIVE_REQUEST: frozenset((Operation.SHORT_RECEIVE, Operation.LONG_RECEIVE)),
+    Subject.CHANGE_REQUEST: frozenset((Operation.CHANGE,)),
+    Subject.DELETE_REQUEST: frozenset((Operation.DELETE,)),
+    Subject.SINGLE_SEND_REQUEST: frozenset((Operation.SINGLE_SEND,)),
+    Subject.BATCH_SEND_REQUEST: frozenset((Operation.BATCH_SEND,)),
+    Subject.SHORT_RECEIVE_REQUEST: frozenset((Operation.SHORT_RECEIVE,)),
+    Subject.LONG_RECEIVE_REQUEST: frozenset((Operation.LONG_RECEIVE,)),
+    Subject.QUEUE_MESSAGE_NUMBER: frozenset(),
+})  # fmt: skip
+
+
+class Measurement(StrEnum):
+    """What of a subject an alert policy compares with its threshold."""
+
+    LATENCY = "latency"  # Mean, in ms.
+    LATENCY_P999 = "latency_p999"  # 99.9 % of the requests took no longer, in ms.
+    COUNT = "count"  # Requests in a minute, or messages that are not settled.
+
+
+class AlertChange(StrEnum):
+    """What a look at a policy has changed."""
+
+    FIRED = "fired"
+    GOES_ON = "goes_on"  # It has fired for so long that its owner is told again.
+    CLEARED = "cleared"
+
+
+class Telling(StrEnum):
+    """Whether somebody was told of a change."""
+
+    SILENT = "silent"  # Not to be told: the last message about the policy is too young.
+    PENDING = "pending"  # To be told, or being told.
+    TOLD = "told"  # A webhook or a mail server has taken it.
+    FAILED = "failed"  # Nothing has taken it, after all tries.
+    NOBODY = "nobody"  # The owner has neither a webhook nor an address that mail could go to.

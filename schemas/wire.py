@@ -24,6 +24,7 @@ from schemas.records import (
     JournalRecord,
     KeyRecord,
     Message,
+    MeterRecord,
     Origin,
     PositionRecord,
     ProducerGroupRecord,
@@ -32,6 +33,7 @@ from schemas.records import (
     TaskRecord,
     TransactionRecord,
     UserRecord,
+    WatchRecord,
 )
 from schemas.registry import schema_id, schema_ids, schema_name, schema_text
 from schemas.unpack import unpack
@@ -49,6 +51,8 @@ AnyRecord: TypeAlias = (
     | UserRecord
     | TransactionRecord
     | ProducerGroupRecord
+    | MeterRecord
+    | WatchRecord
 )
 
 _HEAD_BYTES = 5
@@ -64,6 +68,8 @@ _TYPES: dict[str, type[AnyRecord]] = {
     "user": UserRecord,
     "transaction": TransactionRecord,
     "producer_group": ProducerGroupRecord,
+    "meter": MeterRecord,
+    "watch": WatchRecord,
 }
 
 

@@ -12,7 +12,7 @@ OUTCOMES = "outcomes.json"  # Below the folder of the addresses: {queue: {how: d
 
 def sql_arguments(parser: ArgumentParser) -> None:
     """Options of `sql`."""
-    parser.add_argument("query", help="SQL over the views messages, journal, deliveries, dead_letters, queues, unread")
+    parser.add_argument("query", help="SQL over the views messages, journal, deliveries, dead_letters, queues, meters, unread")
     parser.add_argument("--format", choices=("table", "json", "csv"), default="table", help="how rows are printed (default table)")
     parser.add_argument("--limit", type=int, default=1000, help="maximum rows to print (default 1000)")
     _span_arguments(parser)

@@ -1,5 +1,5 @@
-"""The control topic, materialised: queues, keys, tasks, generation. Every worker has all of it in
-memory.
+"""The control topic, materialised: queues, keys, tasks, users, watches, generation. Every worker
+has all of it in memory.
 
 A write returns when this worker has applied it; another worker applies it within milliseconds, or
 at once by `sync`. Changes of one name are made under a lock (`change`), so that they come one after
@@ -24,8 +24,8 @@ from engine.rules.queue import Queue
 from engine.runtime.failpoints import reached
 from engine.runtime.signals import Signal
 from engine.settings import EngineSettings
-from schemas.records import GenerationRecord, KeyRecord, ProducerGroupRecord, QueueRecord, TaskRecord, UserRecord
-from schemas.topics import QUEUE_KEY, control_topic, journal_topic, snapshot_topic
+from schemas.records import GenerationRecord, KeyRecord, ProducerGroupRecord, QueueRecord, TaskRecord, UserRecord, WatchRecord
+from schemas.topics import METER_DAYS, METER_PARTITIONS, QUEUE_KEY, control_topic, journal_topic, meter_topic, snapshot_topic
 from schemas.wire import UndecodableRecord, decode, encode
 from state.background import Background
 from state.cancel import cancel_all
@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 # Rebuilds need the journal since the last snapshots only; the rest of this time is for analytics.
 JOURNAL_KEEP_MS = str(30 * 86_400_000)
+METER_KEEP_MS = str(METER_DAYS * 86_400_000)
 
 REMEMBER_DELETED_MS = 60_000
 # A worker that stops is waited for so long before another may make the change that it was about to
@@ -57,7 +58,7 @@ SEEN = "lw-seen"
 
 _T = TypeVar("_T")
 
-ControlRecord = QueueRecord | KeyRecord | TaskRecord | UserRecord | ProducerGroupRecord | GenerationRecord
+ControlRecord = QueueRecord | KeyRecord | TaskRecord | UserRecord | ProducerGroupRecord | WatchRecord | GenerationRecord
 
 
 class Change:
@@ -112,6 +113,7 @@ class Catalog:
         self.tasks: dict[str, TaskRecord] = {}
         self.users: dict[str, UserRecord] = {}
         self.producer_groups: dict[str, ProducerGroupRecord] = {}
+        self.watches: dict[str, WatchRecord] = {}  # by the name of the queue, which may have another life by now
         self.sources: dict[str, set[str]] = {}
         self.unfinished: dict[str, QueueRecord] = {}
         self.deleted: dict[str, int] = {}  # when (epoch ms), oldest first; at least those of the last minute
@@ -181,6 +183,7 @@ class Catalog:
             [
                 TopicSpec(self.topic, 1, s.replication_factor, {**compact, "min.compaction.lag.ms": lag[self.topic]}),
                 TopicSpec(self.journal_topic, s.journal_partitions, s.replication_factor, {"retention.ms": JOURNAL_KEEP_MS, **common}),
+                TopicSpec(meter_topic(s.topic_prefix), METER_PARTITIONS, s.replication_factor, {"retention.ms": METER_KEEP_MS, **common}),
                 TopicSpec(
                     self.snapshot_topic,
                     s.journal_partitions,
@@ -244,6 +247,8 @@ class Catalog:
             _put(self.users, name, value)
         elif kind == "producers" and (value is None or isinstance(value, ProducerGroupRecord)):
             _put(self.producer_groups, name, value)
+        elif kind == "watch" and (value is None or isinstance(value, WatchRecord)):
+            _put(self.watches, name, value)
         elif kind == "generation" and isinstance(value, GenerationRecord):
             self.generation, self.redis_run_id = value.generation, value.redis_run_id
 

@@ -48,6 +48,7 @@ NEARLY = 0.8
 KINDS = {
     "retention_near": "open or stored messages, at most, that are older than 90% of their queue's retention",
     "unacked_kept": "messages, at most, that are older than 90% of their queue's retention and stay until every tag has acked them",
+    "alert_firing": "alert policies of the queue that fire",
     "retention_passed": "open messages, at most, that Kafka no longer has: only the window does",
     "topic_missing": "partitions of the queue that Kafka does not have",
     "load_stopped": "partitions of which nothing was loaded for a minute though Kafka has more",

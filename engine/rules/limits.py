@@ -74,6 +74,8 @@ ASKED: dict[str, tuple[int, int]] = {
     "from": (0, 2**53),
     "to": (0, 2**53),
     "start_at_ms": (-(2**53), 2**53),
+    "threshold": (0, 10**15),
+    "interval_ms": (60_000, 35 * DAY_MS),
     "messages": (1, MAX_BATCH),
     "handles": (1, MAX_BATCH),
     "ids": (1, 10_000),  # of one task: its record is written once a second and read by every worker
@@ -99,13 +101,13 @@ _ATTRIBUTE_NAME = re.compile(r"[!-~]{1,256}\Z")
 _ATTRIBUTE_TYPE = re.compile(r"(?:string|number|binary)(?:\.[A-Za-z0-9.]{1,200})?\Z", re.IGNORECASE)
 
 
-def check_range(field: str, given: int | None, low: int, high: int) -> None:
+def check_range(field: str, given: float | None, low: int, high: int) -> None:
     """Raises InvalidValue naming field, limit and what was given; None passes."""
     if given is not None and not low <= given <= high:
         raise InvalidValue(f"{field} must be {low} to {high}, given {given}", field=field, limit=[low, high], given=given)
 
 
-def check_asked(field: str, given: int | None) -> None:
+def check_asked(field: str, given: float | None) -> None:
     """As `check_range`, with the range that ASKED has for `field`."""
     low, high = ASKED[field]
     if given is not None and not low <= given <= high:  # here: three calls less for each receive

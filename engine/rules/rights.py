@@ -35,7 +35,7 @@ RIGHTS: Final[Mapping[Level, frozenset[Verb]]] = MappingProxyType({
     Level.SEND_HANDLE: _SEND | _HANDLE,
     Level.GET_INFO: _GET_INFO,
     Level.USE: _SEND | _HANDLE | _GET_INFO,
-    Level.ADMIN: _FULL - {Verb.GRANT},
+    Level.ADMIN: _FULL - {Verb.GRANT, Verb.QUERY_METRIC},
     Level.PEEK: _PEEK,
     Level.DELETE_PEEK: _DELETE_PEEK,
     Level.FULL_CONTROL: _FULL,

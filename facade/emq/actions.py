@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from facade.emq.messages import handles, messages, peeks
-from facade.emq.queues import copies, permissions, queues, tags, users
+from facade.emq.queues import alerts, copies, permissions, queues, tags, users
 from facade.emq.queues.call import Action, Call, EmqError
 from facade.emq.wire.errors import ErrorCode
 from facade.emq.wire.structs.shared import Version
@@ -64,6 +64,15 @@ ACTIONS: Final[dict[str, Action]] = {
     "setUserQuota": Action(users.set_user_quota),
     "getUserQuota": Action(users.get_user_quota),
     "getUserUsedQuota": Action(users.get_user_used_quota),
+    "addQueueAlertPolicy": Action(alerts.add_queue_alert_policy),
+    "deleteQueueAlertPolicy": Action(alerts.delete_queue_alert_policy),
+    "listQueueAlertPolicies": Action(alerts.list_queue_alert_policies),
+    "addTagAlertPolicy": Action(alerts.add_tag_alert_policy),
+    "deleteTagAlertPolicy": Action(alerts.delete_tag_alert_policy),
+    "listTagAlertPolicies": Action(alerts.list_tag_alert_policies),
+    "setQueueDailyStatisticsState": Action(alerts.set_queue_daily_statistics_state),
+    "getQueueDailyStatisticsState": Action(alerts.get_queue_daily_statistics_state),
+    "queryMetric": Action(alerts.query_metric),
     "sendMessage": Action(messages.send_message),
     "sendMessageBatch": Action(messages.send_message_batch),
     "receiveMessage": Action(messages.receive_message, long_poll=True),

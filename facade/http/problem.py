@@ -43,6 +43,7 @@ STATUSES: dict[type[errors.EngineError], int] = {
     errors.KeyNotFound: 404,
     errors.TransactionNotFound: 404,
     errors.ProducerGroupNotFound: 404,
+    errors.AlertNotFound: 404,
     errors.Conflict: 409,
     errors.QueueExists: 409,
     errors.TagExists: 409,

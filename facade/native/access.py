@@ -84,7 +84,9 @@ async def get_user(engine: Engine, call: Call) -> Answer:
 async def set_contacts(engine: Engine, call: Call) -> Answer:
     """Note how to reach a user."""
     body: ContactsBody = call.body
-    return await _user(engine, call, await engine.set_contacts(call.by, call.path["user"], body.display_name, body.email, body.phone))
+    return await _user(
+        engine, call, await engine.set_contacts(call.by, call.path["user"], body.display_name, body.email, body.phone, body.webhook)
+    )
 
 
 async def set_user_quota(engine: Engine, call: Call) -> Answer:

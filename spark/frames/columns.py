@@ -188,6 +188,23 @@ UNREAD = row(
     last_offset=LONG,
 )
 
+# One row per worker, queue, minute, tag and operation: what was answered, repeated records dropped.
+# Key: minute, worker, incarnation, tag, operation. Additive.
+METERS = row(
+    minute=TIME,  # When it began, by the worker's clock.
+    worker=TEXT,
+    queue=TEXT,
+    incarnation=TEXT,
+    tag=TEXT,  # '' for what is under no tag: sends, and handles that held nothing.
+    operation=TEXT,  # A word of Operation.
+    requests=LONG,  # Exact: those that were answered, and neither refused nor failed.
+    messages=LONG,
+    sum_us=LONG,  # Times of all of them.
+    max_us=LONG,
+    bounds=ArrayType(INT),  # Places in schemas.vocabulary.BOUNDS_US; behind the last = above all bounds.
+    counts=ArrayType(LONG),  # Requests of each place.
+)
+
 # Additive: rows of one key may be split over files and batches, and are summed. Key: minute, queue,
 # tag, principal, measure.
 COUNTS = row(
@@ -232,5 +249,6 @@ FRAMES = {
     "deliveries": DELIVERIES,
     "dead_letters": DEAD_LETTERS,
     "queues": QUEUES,
+    "meters": METERS,
     "unread": UNREAD,
 }

@@ -139,6 +139,20 @@ def entries_of(records: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
+def meters_of(records: DataFrame) -> DataFrame:
+    """METERS from records of the meter topic; a record that a worker has written twice counts once.
+
+    Reads value.
+    """
+    headed = records.withColumn("schema_id", head_id()).withColumn("m", avro_fields("meter")).where(F.col("m.rows").isNotNull())
+    once = headed.select("m.minute_ms", "m.worker", "m.queue", "m.incarnation", "m.rows").dropDuplicates(
+        ["minute_ms", "worker", "incarnation"]
+    )
+    rows = once.select(F.timestamp_millis("minute_ms").alias("minute"), "worker", "queue", "incarnation", F.explode("rows").alias("r"))
+    fields = ("tag", "operation", "requests", "messages", "sum_us", "max_us", "bounds", "counts")
+    return rows.select("minute", "worker", "queue", "incarnation", *(f"r.{name}" for name in fields))
+
+
 def unread_of(records: DataFrame, subject: str) -> DataFrame:
     """UNREAD: per topic, partition, reason and schema id how many records the frame of `subject`
     does not show in full.
@@ -149,7 +163,7 @@ def unread_of(records: DataFrame, subject: str) -> DataFrame:
     """
     headed = records.where(F.col("value").isNotNull()).withColumn("schema_id", head_id())
     known = F.coalesce(F.col("schema_id").isin(known_ids(subject)), F.lit(False))
-    sign = {"message": "body", "journal": "entries", "queue": "name", "snapshot": "tags"}[subject]
+    sign = {"message": "body", "journal": "entries", "queue": "name", "snapshot": "tags", "meter": "rows"}[subject]
     read = headed.withColumn("known", known).withColumn("sign", avro_fields(subject)[sign])
     claims = F.col("schema_id").isNotNull() | F.lit(subject != "message")
     reason = F.when(F.col("known") & F.col("sign").isNull(), "undecodable").when(~F.col("known") & claims, "unknown_schema")

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from schemas.topics import QUEUE_KEY, control_topic, journal_topic, queue_topic, queue_topics, snapshot_topic
-from schemas.vocabulary import BATCH_SPAN_MS
+from schemas.topics import QUEUE_KEY, control_topic, journal_topic, meter_topic, queue_topic, queue_topics, snapshot_topic
+from schemas.vocabulary import BATCH_SPAN_MS, LATE_MS
 from spark.frames.columns import FRAMES, MESSAGES
-from spark.frames.decode import avro_fields, entries_of, head_id, messages_of, plus_ms, time_of, unread_of
+from spark.frames.decode import avro_fields, entries_of, head_id, messages_of, meters_of, plus_ms, time_of, unread_of
 from spark.frames.log import Log
 from spark.frames.source import ALL, Span, all_queues, one_topic, parts, read, stream
 from spark.rules.atomic_batches import judged, judged_stream
@@ -118,6 +118,13 @@ class Tables:
         """
         entries = entries_of(read(self.spark_session, self.log, one_topic(journal_topic(self.log.prefix)), self.span))
         return journal_of(without_repeats(entries), self.queues() if queues is None else queues)
+
+    def meters(self) -> DataFrame:
+        """METERS whose minute is in the span. A record is appended up to an hour after its
+        minute.
+        """
+        records = read(self.spark_session, self.log, one_topic(meter_topic(self.log.prefix)), self.span.padded(0, LATE_MS))
+        return self.within(meters_of(records), "minute")
 
     def snapshots(self) -> DataFrame:
         """The newest snapshot of each unit, as of now whatever the span: records of Kafka."""

@@ -36,6 +36,7 @@ from spark.page.sections import REQUESTS
 from spark.progress import Stages
 from spark.reports.backlog import backlog, tag_lag
 from spark.reports.counts import added, daily_of, events, sends
+from spark.reports.daily_statistics import daily_statistics
 from spark.reports.latency import latency, lease_histogram, slow_leases
 from spark.reports.metering import metering
 from spark.reports.redelivery import poison, redelivery
@@ -147,6 +148,8 @@ def report(
         counts = write("tallies", added(counts_of(staging, begin, end)))
         for name, frame in reports_of(staging, counts, begin, end).items():
             write(name, frame)
+        meters = Tables(spark_session, log, Span(epoch_ms(begin), epoch_ms(end))).meters()
+        write("daily_statistics", daily_statistics(meters))
         stages.begin("bodies", "reading bodies of dead letters")
         dead_letters = kept(
             dead_letters_with_bodies(tables, staging, between(staging.messages, "sent_at", begin, end)), f"{folder}/letters"

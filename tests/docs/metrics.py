@@ -64,6 +64,9 @@ MEANINGS = {
     "leaseway_undecodable_records_total": ("counter", "Records that could not be read, and were skipped."),
     "leaseway_lost_to_retention_total": ("counter", "Messages that Kafka deleted before they were settled."),
     "leaseway_topics_lost_total": ("counter", "Topics of queues that were gone, and were made again."),
+    "leaseway_meter_records_dropped_total": ("counter", "Counts of requests that were dropped after Kafka took nothing for an hour."),
+    "leaseway_alerts_told_total": ("counter", "Messages about alerts or daily statistics that a webhook or a mail server has taken."),
+    "leaseway_alerts_not_told_total": ("counter", "Messages that nothing has taken, after three tries."),
     "leaseway_lost_with_topic_total": ("counter", "Messages that were lost with them."),
 }
 ALARM = """`leaseway_alarm` is there while an alarm lasts. Every worker looks at all queues every 30 s, but only

@@ -5,6 +5,7 @@ deleted tag held goes in the end.
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -14,6 +15,8 @@ import state.redis.lock
 from engine.catalog import catalog
 from engine.engine import Engine
 from engine.errors import EngineError, Rebuilding, StoreUnavailable
+from engine.meters.shapes import MetricQuery
+from engine.meters.statistics import day_of
 from engine.recovery import rebuild
 from engine.shapes import ExtendEntry, QueueSettings, SendEntry
 from schemas.records import RedrivePolicy
@@ -67,6 +70,14 @@ VERBS: dict[str, Verb] = {
     "list_grants": lambda e, at: e.list_grants(BY, "q"),
     "get_grant": lambda e, at: e.get_grant(BY, "q", "somebody"),
     "grant": lambda e, at: e.grant(BY, "q", "somebody", "receive"),
+    "add_alert": lambda e, at: e.add_alert(BY, "q", None, "delete_request", "count", 1),
+    "delete_alert": lambda e, at: e.delete_alert(BY, "q", at["alert"]),
+    "list_alerts": lambda e, at: e.list_alerts(BY, "q"),
+    "list_alert_events": lambda e, at: e.list_alert_events(BY, "q"),
+    "set_daily_statistics": lambda e, at: e.set_daily_statistics(BY, "q", True),
+    "get_daily_statistics": lambda e, at: e.get_daily_statistics(BY, "q"),
+    "statistics": lambda e, at: e.statistics(BY, "q", day_of(int(time.time() * 1000))),
+    "query_metric": lambda e, at: e.query_metric(BY, "q", MetricQuery("send_request.count", 0, 60_000, 60_000)),
     "set_contacts": lambda e, at: e.set_contacts(BY, "somebody", "Somebody", "", ""),
     "set_user_quota": lambda e, at: e.set_user_quota(BY, "somebody", 1, 1, 1),
     "ready": lambda e, at: e.ready(),
@@ -100,7 +111,8 @@ async def a_service(engine: Engine) -> dict[str, str]:
     task = await engine.redrive(BY, "dlq", None, None, 1)
     halves = [await engine.prepare(BY, "q", "g", [SendEntry(b"half")], 0) for _ in range(2)]
     await engine.set_webhook(BY, "g", "http://127.0.0.1:1/", None)
-    return {"handle": got.handle, "id": sent[1].id, "task": task.id, "half": halves[0].id, "other half": halves[1].id}
+    alert = await engine.add_alert(BY, "q", None, "send_request", "count", 1_000)
+    return {"handle": got.handle, "id": sent[1].id, "task": task.id, "half": halves[0].id, "other half": halves[1].id, "alert": alert.id}
 
 
 @pytest.mark.parametrize("kind", list(kinds()), ids=lambda kind: kind.__name__)

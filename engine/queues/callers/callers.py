@@ -16,7 +16,7 @@ from engine.queues.callers.users import Users
 from engine.rules.queue import Queue
 from engine.rules.rights import level_of, levels_of
 from engine.shapes import Principal, UserInfo, UserUse
-from schemas.records import KeyRecord
+from schemas.records import KeyRecord, QueueRecord
 from schemas.vocabulary import Level, Verb
 
 
@@ -43,6 +43,19 @@ class Callers:
         if queue is not None:
             self._access.authorise(by, verb, queue)
         return queue
+
+    def known(self, name: str) -> QueueRecord | None:
+        """As `record`, without waiting; None = this worker may not have heard of it."""
+        queue = self.catalog.queues.get(name)
+        return None if queue is None else queue.record
+
+    async def record(self, name: str) -> QueueRecord:
+        """What this worker knows of a queue; Redis is not asked. For dialects in which a verb means
+        something else in a FIFO queue.
+
+        Nobody is authorised by it: the verb that follows does that. Raises QueueNotFound.
+        """
+        return self.known(name) or (await self.catalog.queue(name)).record
 
     def authenticate(self, key_id: str | None, secret: str | None) -> Principal:
         """Raises NotAuthenticated."""
@@ -95,10 +108,15 @@ class Callers:
         self._check_self(by, name)
         return self._users.use(name)
 
-    async def set_contacts(self, by: Principal, name: str, display_name: str, email: str, phone: str) -> UserInfo:
-        """Notes how to reach a user; everybody may do so for themselves."""
+    async def set_contacts(
+        self, by: Principal, name: str, display_name: str, email: str, phone: str, webhook: str | None = None
+    ) -> UserInfo:
+        """Notes how to reach a user; everybody may do so for themselves. A webhook of None stays
+        as it is.
+        """
         self._check_self(by, name)
-        return await self._users.set(name, display_name=display_name, email=email, phone=phone)
+        also = {} if webhook is None else {"webhook": webhook}
+        return await self._users.set(name, display_name=display_name, email=email, phone=phone, **also)
 
     async def set_user_quota(self, by: Principal, name: str, read_qps: int, write_qps: int, queues: int) -> UserInfo:
         """Bounds what a user may use; 0 = no bound."""

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from engine.alerts.targets import target_of
+from engine.alerts.webhook import webhook_secret
 from engine.catalog.catalog import Catalog
 from engine.rules.limits import check_name, check_user
 from engine.runtime.clock import now_ms
@@ -20,13 +22,24 @@ from schemas.records import UserRecord
 class Users:
     """Changes of users' records, one after the other for each user."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, secret: str) -> None:
         self._catalog = catalog
+        self._secret = secret
 
     def get(self, name: str) -> UserInfo:
         """What is known; nothing of a user without a record."""
         record = self._catalog.users.get(name) or UserRecord(name, 0)
-        return UserInfo(name, record.display_name, record.email, record.phone, record.read_qps, record.write_qps, record.queues)
+        return UserInfo(
+            name,
+            record.display_name,
+            record.email,
+            record.phone,
+            record.read_qps,
+            record.write_qps,
+            record.queues,
+            record.webhook,
+            webhook_secret(self._secret, name) if record.webhook else "",
+        )
 
     def use(self, name: str) -> UserUse:
         """How many queues a user has, and the sums of their quotas."""
@@ -36,7 +49,10 @@ class Users:
     async def set(self, name: str, **changes: Any) -> UserInfo:
         """Changes what is named. Raises InvalidValue."""
         check_name("user", name)
-        check_user(changes)
+        webhook = changes.get("webhook")
+        if webhook:
+            target_of(webhook)
+        check_user({field: value for field, value in changes.items() if field != "webhook"})
         async with self._catalog.change(f"user/{name}") as change:
             record = self._catalog.users.get(name) or UserRecord(name, 0)
             await change.write(f"user/{name}", msgspec.structs.replace(record, modified_at_ms=now_ms(), **changes))

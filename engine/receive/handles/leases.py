@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from itertools import starmap
+from time import monotonic_ns
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -22,13 +23,14 @@ from engine.rules.ids import Ids
 from engine.rules.limits import check_asked
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
+from engine.runtime.meters import NO_TAG, Meters
 from engine.runtime.signals import Signal
 from engine.shapes import Delivery, EntryResult, ExtendEntry, Late
 from engine.window.body_cache import BodyCache
 from engine.window.window import MOVER_LEASE_MS, Window
 from schemas.identity import BadIdentity, Handle
 from schemas.records import TagRecord
-from schemas.vocabulary import EntryStatus, MessageState
+from schemas.vocabulary import EntryStatus, MessageState, Operation
 from state.keys import Unit
 from state.replies import Dying
 from state.store import Store
@@ -36,7 +38,7 @@ from state.store import Store
 T = TypeVar("T")
 _Call = Callable[[Unit, int, int, Sequence[int]], Awaitable[list[T]]]
 # Of a handle that holds nothing any more: no queue has it.
-_NO_TAG = -1
+_NO_TAG = NO_TAG
 _NONE_REFUSED: Mapping[str, EngineError] = {}
 # The queue, texts and handles that count, and by text why another does not.
 _Parsed: TypeAlias = tuple[Queue, Sequence[str], list[Handle], Mapping[str, EngineError]]
@@ -59,6 +61,7 @@ class Leases:
         wait_journaled: Callable[[Queue, int, int], Awaitable[None]],
         move_dead: MoveDead,
         receivable: Signal[[str, int, int]],
+        meters: Meters,
     ) -> None:
         self._store = store
         self._catalog = catalog
@@ -69,6 +72,7 @@ class Leases:
         self._wait_journaled = wait_journaled
         self._move_dead = move_dead
         self._receivable = receivable
+        self._meters = meters
         self._acks = Acks(store)
 
     async def _parse(self, queue: Queue, texts: Sequence[str], *, all_or_none: bool) -> _Parsed:
@@ -153,6 +157,7 @@ class Leases:
         Raises LogUnavailable when that takes over 5 s: the messages are settled, but a loss of
         Redis might forget it.
         """
+        began_ns = monotonic_ns()
         queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
         counts = late is Late.ALWAYS or (late is Late.BY_QUEUE and not queue.record.fifo)
         rows: list[tuple[int, ...]] = [(handle.offset, handle.nonce) for handle in handles]
@@ -179,6 +184,8 @@ class Leases:
             await asyncio.gather(*(self._wait_journaled(queue, partition, seq) for partition, seq in written))
         if queue.record.fifo:
             self._woken(queue, handles)
+        tag = handles[0].tag if handles else NO_TAG
+        self._meters.note(queue.incarnation, tag, Operation.DELETE, words.count(EntryStatus.OK), began_ns)
         return _answers(texts, list(starmap(EntryResult, zip(good, words, strict=True))), refused)
 
     async def _with_lapsed(self, queue: Queue, handles: Sequence[Handle], words: Sequence[str]) -> list[str]:
@@ -211,6 +218,7 @@ class Leases:
         """Counts each lease anew from now; 0 = receivable at once; of two entries with one handle
         the last counts. Raises InvalidValue, which changes nothing.
         """
+        began_ns = monotonic_ns()
         texts = [entry.handle for entry in entries]
         queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
         for entry in entries:
@@ -231,6 +239,7 @@ class Leases:
             return [(e.status, e.time_ms) for e in await store.extend(unit, g, tag, rows, late=counts)]
 
         results = await self._each(queue, handles, call, (EntryStatus.STALE.value, 0))
+        self._note_change(queue, handles, results, began_ns)
         done = [EntryResult(text, word, time or None) for text, (word, time) in zip(good, results, strict=True)]
         if any(entry.one_use for entry in entries):
             done = [self._renewed(one, handle) if wanted[one.handle].one_use else one for one, handle in zip(done, handles, strict=True)]
@@ -249,6 +258,7 @@ class Leases:
 
     async def release(self, queue: Queue, texts: Sequence[str], delay_ms: int, *, all_or_none: bool = False) -> list[EntryResult]:
         """Gives messages back, receivable after `delay_ms`; their counts stay."""
+        began_ns = monotonic_ns()
         queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
         check_asked("delay_ms", delay_ms)
         store = self._store
@@ -259,7 +269,12 @@ class Leases:
 
         results = await self._each(queue, handles, call, (EntryStatus.STALE.value, 0))
         self._woken(queue, handles)
+        self._note_change(queue, handles, results, began_ns)
         return _answers(texts, [EntryResult(text, word, time or None) for text, (word, time) in zip(good, results, strict=True)], refused)
+
+    def _note_change(self, queue: Queue, handles: Sequence[Handle], results: Sequence[tuple[str, int]], began_ns: int) -> None:
+        done = sum(word == EntryStatus.OK for word, _ in results)
+        self._meters.note(queue.incarnation, handles[0].tag if handles else NO_TAG, Operation.CHANGE, done, began_ns)
 
     async def kill(self, queue: Queue, texts: Sequence[str], *, all_or_none: bool = False) -> list[EntryResult]:
         """Sends messages to the dead-letter queue now. Raises NotAllowedOnQueue without a redrive

@@ -70,6 +70,7 @@ ERRORS: Final[Mapping[type[errors.EngineError], ErrorCode]] = {
     errors.KeyNotFound: ErrorCode.INVALID_ATTRIBUTE,
     errors.TransactionNotFound: ErrorCode.INVALID_ATTRIBUTE,
     errors.ProducerGroupNotFound: ErrorCode.INVALID_ATTRIBUTE,
+    errors.AlertNotFound: ErrorCode.INVALID_ATTRIBUTE,
     errors.Conflict: ErrorCode.INVALID_ACTION,
     errors.QueueExists: ErrorCode.QUEUE_EXIST,
     errors.TagExists: ErrorCode.INVALID_ATTRIBUTE,

@@ -112,6 +112,8 @@ _USER = {
     "read_qps": 1000,
     "write_qps": 1000,
     "queues": 20,
+    "webhook": "https://billing.example.com/alerts",
+    "webhook_secret": "5d1f0c3a",
     "used": {"queues": 3, "read_qps": 150, "write_qps": 150},
 }
 _GRANT = {"principal": "billing", "level": "use"}
@@ -192,7 +194,9 @@ RIGHTS = {
     "grant": Example({"level": "use"}, _GRANT),
     "revoke": Example(),
     "get_user": Example(reply=_USER),
-    "set_contacts": Example({"display_name": "Billing", "email": "billing@example.com"}, _USER),
+    "set_contacts": Example(
+        {"display_name": "Billing", "email": "billing@example.com", "webhook": "https://billing.example.com/alerts"}, _USER
+    ),
     "set_user_quota": Example({"read_qps": 1000, "write_qps": 1000, "queues": 20}, _USER),
     "create_key": Example(
         {"key_id": "billing-service", "principal": "billing", "admin": False},
@@ -200,4 +204,19 @@ RIGHTS = {
     ),
     "list_keys": Example(reply={"keys": [{"key_id": "billing-service", "principal": "billing", "admin": False, "created_at_ms": _AT}]}),
     "delete_key": Example(),
+}
+_WATCHED = {"tag": "billing", "subject": "receive_request", "measurement": "latency_p999", "threshold": 500}
+_ALERT = {"id": "a1f2e3d4c5b6", **_WATCHED, "added_at_ms": _AT, "firing": False, "since_ms": None}
+_EVENT = {"id": "0123456789ab-a1f2e3d4c5b6-1767225660000", "change": "fired", "at_ms": _AT + 60_000, **_WATCHED, "value": 812.8}
+_ROW = {"tag": None, "subject": "send_request", "requests": 1440, "messages": 14400}
+_TIMES = {"latency_ms": 4.182, "latency_p999_ms": 31.623, "latency_max_ms": 64.02}
+WATCHING = {
+    "add_alert": Example(_WATCHED, _ALERT),
+    "list_alerts": Example(reply={"alerts": [{**_ALERT, "firing": True, "since_ms": _AT + 60_000}]}),
+    "list_alert_events": Example(reply={"events": [{**_EVENT, "told": "told", "note": "webhook 200; mail"}]}),
+    "delete_alert": Example(),
+    "get_daily_statistics": Example(reply={"enabled": True}),
+    "set_daily_statistics": Example({"enabled": True}, {"enabled": True}),
+    "statistics": Example(reply={"queue": "orders", "day": "2026-01-01", "complete": True, "rows": [{**_ROW, **_TIMES}]}),
+    "query_metric": Example(reply={"metric": "send_request.count", "points": [{"at_ms": _AT, "value": 24}]}),
 }

@@ -325,6 +325,8 @@ class UserReply(Reply, frozen=True, kw_only=True):
     read_qps: Annotated[Count, about("Receives a second.")]
     write_qps: Annotated[Count, about("Sends a second.")]
     queues: Annotated[Count, about("Queues that the user may have.")]
+    webhook: Annotated[str, about("A URL to which alerts are posted.")]
+    webhook_secret: Annotated[str, about("What the service signs them with; empty without a webhook.")]
     used: Annotated[UseReply, about("What the user has.")]
 
 

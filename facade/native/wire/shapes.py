@@ -302,6 +302,7 @@ class ContactsBody(Body, frozen=True, kw_only=True):
     display_name: Annotated[str, Meta(max_length=MAX_CONTACT, description="What people call the user.")] = ""
     email: Annotated[str, Meta(max_length=MAX_CONTACT, description="Where alerts go.")] = ""
     phone: Annotated[str, Meta(max_length=MAX_CONTACT, description="A number; the service does not use it.")] = ""
+    webhook: Annotated[str, Meta(max_length=1000, description="A URL to which alerts are posted.")] = ""
 
 
 class UserQuotaBody(Body, frozen=True, kw_only=True):

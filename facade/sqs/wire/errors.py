@@ -81,6 +81,7 @@ ERRORS: Final[dict[type[errors.EngineError], Shape]] = {
     errors.KeyNotFound: RESOURCE_NOT_FOUND,
     errors.TransactionNotFound: RESOURCE_NOT_FOUND,
     errors.ProducerGroupNotFound: RESOURCE_NOT_FOUND,
+    errors.AlertNotFound: RESOURCE_NOT_FOUND,
     errors.Conflict: UNSUPPORTED_OPERATION,
     errors.QueueExists: QUEUE_NAME_EXISTS,
     errors.TagExists: QUEUE_NAME_EXISTS,

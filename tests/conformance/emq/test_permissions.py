@@ -36,6 +36,7 @@ LEVELS = {
 }
 _ATTRIBUTE = {"type": "string", "stringValue": "x"}
 _HANDLE = {"receiptHandle": "dHf8AQGiDV0z-Xf6qGRQAbqZ"}
+_POLICY = {"type": 3, "measurement": 2, "threshold": 1000.0}
 _ENTRY = {"entryId": "1", "messageBody": "x"}
 # Method -> what it asks for ("" = nothing), and the request but for the name of the queue.
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -68,6 +69,15 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "queryPermission": ("", {}),
     "setPermission": ("full", {"developerId": "somebody", "permission": 1}),
     "revokePermission": ("full", {"developerId": "somebody"}),
+    "addQueueAlertPolicy": ("admin", {"alertPolicy": _POLICY}),
+    "listQueueAlertPolicies": ("admin", {}),
+    "deleteQueueAlertPolicy": ("admin", {"alertPolicy": _POLICY}),
+    "addTagAlertPolicy": ("admin", {"alertPolicy": _POLICY}),
+    "listTagAlertPolicies": ("admin", {}),
+    "deleteTagAlertPolicy": ("admin", {"alertPolicy": _POLICY}),
+    "setQueueDailyStatisticsState": ("admin", {"enabled": True}),
+    "getQueueDailyStatisticsState": ("admin", {}),
+    "queryMetric": ("full", {"metrics": "send_request.count"}),
     "purgeQueue": ("admin", {}),
     "deleteQueue": ("admin", {}),
 }

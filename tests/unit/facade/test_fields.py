@@ -50,6 +50,8 @@ ASKINGS = {
     "from": "from",
     "to": "to",
     "start_at_ms": "start_at_ms",
+    "threshold": "threshold",
+    "interval_seconds": "interval_ms",
 }
 WORDS: dict[str, list[str]] = {
     "state": [str(word) for word in MessageState],

@@ -17,6 +17,7 @@ from schemas.records import (
     JournalRecord,
     KeyRecord,
     Message,
+    MeterRecord,
     PositionRecord,
     ProducerGroupRecord,
     QueueRecord,
@@ -24,6 +25,7 @@ from schemas.records import (
     TaskRecord,
     TransactionRecord,
     UserRecord,
+    WatchRecord,
 )
 from schemas.registry import schema_id, schema_ids, schema_name, schema_text, subjects, version_id, versions
 from schemas.vocabulary import EventKind, TaskStatus, TransactionStep
@@ -40,6 +42,8 @@ TYPES: dict[str, type[Struct]] = {
     "user": UserRecord,
     "transaction": TransactionRecord,
     "producer_group": ProducerGroupRecord,
+    "meter": MeterRecord,
+    "watch": WatchRecord,
 }
 WORDS = {
     "EventKind": [str(k) for k in EventKind],
@@ -66,6 +70,9 @@ def test_an_id_never_changes_and_names_one_schema() -> None:
         10: "user.1",
         11: "transaction.1",
         12: "producer_group.1",
+        13: "meter.1",
+        14: "watch.1",
+        15: "user.2",
         20: "queue.3",
         21: "queue.4",
     }
@@ -138,6 +145,7 @@ def agree(info: inspect.Type, avro: Any, place: str) -> None:
             inspect.BytesType: ("bytes",),
             inspect.IntType: ("int", "long"),
             inspect.BoolType: ("boolean",),
+            inspect.FloatType: ("double",),
         }
         assert kind in kinds[type(info)], place
 

@@ -13,6 +13,7 @@ from schemas.vocabulary import Level, Verb
 SEND, RECEIVE, HANDLE, INFO = "send", "receive", "ack extend release kill", "get_queue get_redrive_policy"
 PEEK, DELETE_PEEK = "peek query", "delete_message"
 REST = "set_queue delete_queue purge copy_queue set_redrive_policy create_tag list_tags delete_tag redrive list_grants"
+WATCH = "add_alert delete_alert list_alerts set_daily_statistics get_statistics"
 # The verbs of each level, as the document words them.
 TABLE = {
     "none": "",
@@ -23,10 +24,10 @@ TABLE = {
     "send_handle": f"{SEND} {RECEIVE} {HANDLE}",
     "get_info": INFO,
     "use": f"{SEND} {RECEIVE} {HANDLE} {INFO}",
-    "admin": f"{SEND} {RECEIVE} {HANDLE} {INFO} {PEEK} {DELETE_PEEK} {REST}",
+    "admin": f"{SEND} {RECEIVE} {HANDLE} {INFO} {PEEK} {DELETE_PEEK} {REST} {WATCH}",
     "peek": PEEK,
     "delete_peek": DELETE_PEEK,
-    "full_control": f"{SEND} {RECEIVE} {HANDLE} {INFO} {PEEK} {DELETE_PEEK} {REST} grant",
+    "full_control": f"{SEND} {RECEIVE} {HANDLE} {INFO} {PEEK} {DELETE_PEEK} {REST} {WATCH} grant query_metric",
 }
 OF_NO_QUEUE = {"create_queue", "list_queues", "manage_keys", "manage_users", "set_producer_group"}
 

@@ -1,0 +1,59 @@
+"""Sends mail through the SMTP server of the settings.
+
+Neighbours: `messenger` tries again. Must not know what is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import smtplib
+import ssl
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
+
+from engine.alerts.webhook import NotDeliveredError
+from engine.settings import EngineSettings
+
+# Of each step of the exchange.
+TIMEOUT_S = 10.0
+
+
+class Mail:
+    """Mail of this worker; smtplib waits in a thread."""
+
+    def __init__(self, settings: EngineSettings) -> None:
+        self._settings = settings
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there is a server to send through."""
+        return bool(self._settings.smtp_host)
+
+    async def send(self, to: str, subject: str, text: str) -> str:
+        """Sends a message; what has taken it. Raises NotDeliveredError."""
+        try:
+            message = EmailMessage()
+            message["From"], message["To"], message["Subject"] = self._settings.smtp_from, to, subject
+            message["Date"], message["Message-ID"] = formatdate(), make_msgid(domain="leaseway.invalid")
+            message["Auto-Submitted"] = "auto-generated"
+            message.set_content(text)
+            await asyncio.to_thread(self._send, message)
+        except (OSError, smtplib.SMTPException, ValueError) as error:
+            raise NotDeliveredError(f"the mail server did not take it: {error}") from None
+        return "mail"
+
+    def _send(self, message: EmailMessage) -> None:
+        s = self._settings
+        if s.smtp_tls == "tls":
+            with smtplib.SMTP_SSL(s.smtp_host, s.smtp_port, timeout=TIMEOUT_S, context=ssl.create_default_context()) as server:
+                self._give(server, message)
+            return
+        with smtplib.SMTP(s.smtp_host, s.smtp_port, timeout=TIMEOUT_S) as server:
+            if s.smtp_tls == "starttls":
+                server.starttls(context=ssl.create_default_context())
+            self._give(server, message)
+
+    def _give(self, server: smtplib.SMTP, message: EmailMessage) -> None:
+        if self._settings.smtp_user:
+            server.login(self._settings.smtp_user, self._settings.smtp_password)
+        server.send_message(message)

@@ -1,0 +1,91 @@
+"""What is counted and watched: the verbs of alerts, metrics and daily statistics.
+
+Each method passes the authoriser before anything else. Neighbours: `engine.py` has the other verbs.
+Must not know HTTP.
+"""
+
+from __future__ import annotations
+
+from engine.alerts.watches import Watches
+from engine.meters.series import Metrics
+from engine.meters.shapes import DayStatistics, MetricQuery, Series
+from engine.meters.statistics import Statistics
+from engine.queues.callers.callers import Callers
+from engine.rules.queue import Queue
+from engine.runtime.counters import Alarms
+from engine.shapes import Alarm, Principal
+from schemas.records import AlertEvent, AlertPolicy, PolicyState
+from schemas.vocabulary import Verb
+
+
+class Watching(Callers):
+    """The part of an engine that watches queues."""
+
+    def _watch(self, watches: Watches, statistics: Statistics, metrics: Metrics, alarms: Alarms) -> None:
+        """Once, when it is made."""
+        self._watches = watches
+        self._statistics = statistics
+        self._metrics = metrics
+        self._alarms = alarms
+
+    async def add_alert(self, by: Principal, queue: str, tag: str | None, subject: str, measurement: str, threshold: float) -> AlertPolicy:
+        """Adds an alert policy for a tag, None = the queue as a whole; an equal one that is there
+        is fine. Raises InvalidValue, TagNotFound.
+        """
+        found = await self._queue(by, Verb.ADD_ALERT, queue)
+        return await self._watches.add(found, None if tag is None else found.tag(tag), subject, measurement, threshold)
+
+    async def delete_alert(self, by: Principal, queue: str, id: str) -> None:
+        """Takes an alert policy away. Raises AlertNotFound."""
+        await self._watches.delete(await self._queue(by, Verb.DELETE_ALERT, queue), id)
+
+    async def list_alerts(self, by: Principal, queue: str, tag: str | None = None) -> list[tuple[AlertPolicy, PolicyState]]:
+        """The alert policies in the order in which they were added, with what is known of each;
+        None = those of the queue and of all tags. Raises TagNotFound.
+        """
+        found = await self._queue(by, Verb.LIST_ALERTS, queue)
+        record = self._watches.of(found)
+        name = None if tag is None else found.tag(tag).name
+        states = {state.id: state for state in record.states}
+        return [
+            (policy, states.get(policy.id) or PolicyState(policy.id, False, 0, 0))
+            for policy in record.policies
+            if name in (None, policy.tag)
+        ]
+
+    async def list_alert_events(self, by: Principal, queue: str) -> list[AlertEvent]:
+        """What has fired and cleared, newest first; at most 50."""
+        record = self._watches.of(await self._queue(by, Verb.LIST_ALERTS, queue))
+        return [event for event in reversed(record.events) if not event.day]
+
+    async def set_daily_statistics(self, by: Principal, queue: str, enabled: bool) -> None:
+        """Has each day's statistics mailed to the owner, or no longer."""
+        await self._watches.set_daily(await self._queue(by, Verb.SET_DAILY_STATISTICS, queue), enabled)
+
+    async def get_daily_statistics(self, by: Principal, queue: str) -> bool:
+        """Whether each day's statistics are mailed to the owner."""
+        return self._watches.of(await self._queue(by, Verb.GET_STATISTICS, queue)).daily_statistics
+
+    async def statistics(self, by: Principal, queue: str, day: str) -> DayStatistics:
+        """The requests of a UTC day, YYYY-MM-DD. Raises InvalidValue."""
+        return await self._statistics.day(await self._queue(by, Verb.GET_STATISTICS, queue), day)
+
+    async def query_metric(self, by: Principal, queue: str, query: MetricQuery) -> Series:
+        """A metric over time. Raises InvalidValue, TagNotFound."""
+        return await self._metrics.series(await self._queue(by, Verb.QUERY_METRIC, queue), query)
+
+    def alarms(self) -> list[Alarm]:
+        """What needs somebody's attention, as this worker knows it; see engine/queues/alarms.py for
+        the kinds.
+        """
+        found = {**self._alarms.values, **self._firing()}
+        return [Alarm(kind, queue, number) for (kind, queue), number in sorted(found.items())]
+
+    def _firing(self) -> dict[tuple[str, str], float]:
+        """How many policies fire, as alarms: (kind, queue) -> number."""
+        found: dict[tuple[str, str], float] = {}
+        for name in self.catalog.watches:
+            queue: Queue | None = self.catalog.queues.get(name)
+            if queue is not None and (firing := sum(state.firing for state in self._watches.of(queue).states)):
+                found["alert_firing", name] = firing
+        return found
