@@ -1,7 +1,6 @@
 """What is counted and watched: the verbs of alerts, metrics and daily statistics.
 
 Each method passes the authoriser before anything else. Neighbours: `engine.py` has the other verbs.
-Must not know HTTP.
 """
 
 from __future__ import annotations

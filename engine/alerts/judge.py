@@ -4,8 +4,7 @@ worker does so, and another takes over within HOLD_MS when it dies.
 Decisions are control records, written under the lock of their queue by who has seen the last one,
 so a judge that was stopped and wakes decides nothing twice. Who takes over looks at the last
 LAST_MINUTES once more; what was decided of them stays. While nothing is watched, no lock is held
-and nothing is read. Neighbours: `look` has the rule, `messenger` tells what is decided. Must not
-know HTTP or mail.
+and nothing is read. Neighbours: `look` has the rule, `messenger` tells what is decided.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ class Judge:
     async def _serve(self) -> None:
         while True:
             if not self._catalog.watches:
-                await asyncio.sleep(ROUND_S)
+                await asyncio.sleep(BUSY_S)
                 continue
             try:
                 async with lock(self._connection, self._prefix, "judge", hold_ms=HOLD_MS, wait_s=0) as hold:

@@ -28,7 +28,9 @@ from state.cancel import cancel_all
 
 logger = logging.getLogger(__name__)
 
-LOOK_S = 0.25
+# How soon what Kafka did not take is tried again; and how long a clock that was set goes unnoticed.
+AGAIN_S = 0.25
+LOOK_S = 5.0
 AT_A_TIME = 200
 
 
@@ -79,7 +81,7 @@ class Reporter:
                 self._minute = minute
             await self._write()
             left_ms = self._minute_ms - now_ms() % self._minute_ms
-            await asyncio.sleep(min(LOOK_S, left_ms / 1000))
+            await asyncio.sleep(min(AGAIN_S if self._left else LOOK_S, left_ms / 1000))
 
     def _take(self, minute: int) -> None:
         cells: dict[str, list[tuple[Key, Cell]]] = {}

@@ -61,6 +61,7 @@ ERRORS: Final[Mapping[type[errors.EngineError], Code]] = {
     errors.TransactionNotFound: INVALID_ARGUMENT,
     errors.ProducerGroupNotFound: INVALID_ARGUMENT,
     errors.KeyNotFound: INVALID_ARGUMENT,
+    errors.AlertNotFound: INVALID_ARGUMENT,
     errors.Conflict: INVALID_ARGUMENT,
     errors.QueueExists: QUEUE_EXISTS,
     errors.TagExists: QUEUE_EXISTS,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from engine.alerts.look import look
-from engine.alerts.text import alert_text, payload
 from schemas.records import AlertPolicy, WatchRecord
 
 MINUTE = 60_000
@@ -61,14 +60,3 @@ def test_a_policy_that_is_gone_leaves_its_events_alone() -> None:
     firing = after(RECORD, {"a1": 100})
     gone = after(replace(firing, policies=[LATENCY]), {"a1": 0}, first=2)
     assert gone.states == [] and told(gone) == told(firing)
-
-
-def test_what_is_told_names_the_numbers() -> None:
-    event = after(RECORD, {"a2": 61.5}).events[0]
-    subject, text = alert_text("orders", event)
-    assert subject == "[Leaseway] receive_request latency of tag t of queue orders fires"
-    assert "61.5 ms" in text and "50 ms" in text and "1970-01-01 00:01:00 UTC" in text and event.id in text
-    assert payload("orders", "shop", event) == {
-        "event": event.id, "change": "fired", "queue": "orders", "owner": "shop", "tag": "t", "subject": "receive_request",
-        "measurement": "latency", "threshold": 50.0, "value": 61.5, "at_ms": MINUTE,
-    }  # fmt: skip
