@@ -24,6 +24,7 @@ ERRORS: Final[Mapping[type[errors.EngineError], Code]] = {
     errors.MessageNotFound: Code.MESSAGE_NOT_FOUND,
     errors.TaskNotFound: Code.NOT_FOUND,
     errors.KeyNotFound: Code.NOT_FOUND,
+    errors.AlertNotFound: Code.NOT_FOUND,
     errors.TransactionNotFound: Code.INVALID_TRANSACTION_ID,
     errors.ProducerGroupNotFound: Code.NOT_FOUND,
     errors.Conflict: Code.PRECONDITION_FAILED,
