@@ -7,7 +7,6 @@ must not know any method.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ipaddress
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from facade.rocketmq.exchange import Context, Exchange
 from facade.rocketmq.queues.call import Common
 from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.rocketmq_pb2 import AddressScheme
+from state.background import Background
 
 SERVICE: Final = "apache.rocketmq.v2.MessagingService"
 STOP_S: Final = 2.0
@@ -48,7 +48,7 @@ class RocketmqServer:
         self._address = _address(settings.host, settings.rocketmq_port)
         self._exchange = Exchange(Common(engine, settings, _own(settings)), metrics)
         self._server: Any = None
-        self._renewing: asyncio.Task[None] | None = None
+        self._background = Background()
 
     async def start(self) -> None:
         """Listens. Raises RuntimeError when the port can't be had."""
@@ -56,14 +56,11 @@ class RocketmqServer:
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, self._handlers()),))
         self._server.add_insecure_port(self._address)
         await self._server.start()
-        self._renewing = asyncio.create_task(self._exchange.clients.renewals.run())
+        self._background.keep(self._exchange.clients.renewals.run, "renew leases")
 
     async def stop(self) -> None:
         """Takes no more requests, ends those that wait, and gives the others 2 s."""
-        if self._renewing is not None:
-            self._renewing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._renewing
+        await self._background.stop()
         if self._server is not None:
             stopped = asyncio.ensure_future(self._server.stop(STOP_S))
             await asyncio.sleep(0)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.errors import EngineError
 from engine.shapes import Check, Principal
+from state.background import Background
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -40,19 +41,19 @@ class Stream:
         self._engine = engine
         self._by = by
         self._ask = ask
-        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._asking: set[str] = set()
+        self._background = Background()
 
     def publishes(self, topics: Topics) -> None:
         """Asks the client about transactions of these topics from now on."""
         for queue, topic in topics.items():
             if queue not in self._asking and len(self._asking) < MOST_TOPICS:
-                self._asking[queue] = asyncio.ensure_future(self._serve(queue, topic))
+                self._asking.add(queue)
+                self._background.start(self._serve(queue, topic), "ask a producer", awaited=True)
 
     async def close(self) -> None:
         """Asks no more. Returns when what was taken and not asked is given back."""
-        for task in self._asking.values():
-            task.cancel()
-        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+        await self._background.stop()
 
     async def _serve(self, queue: str, topic: str) -> None:
         while True:
