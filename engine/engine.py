@@ -62,6 +62,7 @@ class Engine(Watching, Transacting, Redriving):
         self._leases = parts.messages.leases
         self._attempts = parts.messages.attempts
         self._browse = parts.messages.browse
+        self._schedule = parts.messages.schedule
         self._tasks = parts.administration.tasks
         self._meters = parts.base.meters
 
@@ -348,6 +349,18 @@ class Engine(Watching, Transacting, Redriving):
     async def delete_message(self, by: Principal, queue: str, id: str, *, unreceived: bool = False) -> None:
         """`unreceived`: only what was received under no tag; else what nobody has leased now."""
         await self._browse.delete(await self._queue(by, Verb.DELETE_MESSAGE, queue), id, unreceived=unreceived)
+
+    async def cancel(self, by: Principal, queue: str, id: str) -> None:
+        """Settles a message that is not due yet, under all tags: nobody is given it. Raises
+        MessageNotFound, MessageDue.
+        """
+        await self._schedule.cancel(await self._queue(by, Verb.CANCEL, queue), id)
+
+    async def reschedule(self, by: Principal, queue: str, id: str, deliver_at_ms: int) -> None:
+        """Gives a message that is not due yet another due time; a past one is now. Raises
+        MessageNotFound, MessageDue, InvalidValue, TooManyDelayed.
+        """
+        await self._schedule.reschedule(await self._queue(by, Verb.RESCHEDULE, queue), id, deliver_at_ms)
 
     # Service
 

@@ -5,7 +5,7 @@ EngineError
     NotFound: QueueNotFound, TagNotFound, MessageNotFound, TaskNotFound, KeyNotFound,
               TransactionNotFound, ProducerGroupNotFound, AlertNotFound
     Conflict: QueueExists, TagExists, QueueInUse, TooManyDelayed, TooManyInFlight, MessageLeased,
-              TaskEnded, TransactionDecided, TransactionGone, TooManyTransactions
+              MessageDue, TaskEnded, TransactionDecided, TransactionGone, TooManyTransactions
     Refused:  InvalidValue (MessageTooLarge), InvalidHandle, NotAllowedOnQueue
     Denied:   NotAuthenticated, NotAuthorised
     Unavailable: LogUnavailable, StoreUnavailable, Rebuilding, Overloaded, QuotaExceeded
@@ -119,6 +119,12 @@ class MessageLeased(Conflict):
     """The message is leased to a consumer; it can be deleted with its handle only."""
 
     code = "message_leased"
+
+
+class MessageDue(Conflict):
+    """The message is due, or was delivered: it can be neither cancelled nor rescheduled."""
+
+    code = "message_due"
 
 
 class TaskEnded(Conflict):

@@ -131,6 +131,7 @@ class SendEntry(Struct, frozen=True, gc=False):
     group: str | None = None  # needed in a FIFO queue
     dedup_id: str | None = None  # needed in a FIFO queue without content_dedup, refused in others
     priority: int | None = None  # 1 to 16, default 8; means something in a queue with priority only
+    deliver_at_ms: int | None = None  # in place of delay_ms: not before; a past time is now
 
 
 class Sent(Struct, frozen=True, gc=False):

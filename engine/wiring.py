@@ -19,8 +19,10 @@ from engine.alerts.webhook import Webhook
 from engine.catalog.catalog import Catalog
 from engine.journal.outbox import Journal
 from engine.journal.snapshots import Snapshots
+from engine.loading.deferrals import Deferrals
 from engine.loading.loader import Loading
 from engine.loading.owner import UnitOwner
+from engine.loading.wheel import Wheel
 from engine.log import Log
 from engine.meters.history import History
 from engine.meters.reporter import Reporter
@@ -59,6 +61,7 @@ from engine.runtime.counters import Alarms, Counters
 from engine.runtime.failpoints import arm
 from engine.runtime.meters import Meters
 from engine.runtime.signals import Signal
+from engine.send.schedule import Schedule
 from engine.send.sender import Sender
 from engine.settings import EngineSettings
 from engine.shapes import Principal
@@ -165,7 +168,8 @@ def _wire_units(settings: EngineSettings, base: Base) -> Units:
     topic_retention = TopicRetention(log, catalog)
     bounds = Bounds(settings.window_messages, settings.window_bytes)
     loading = Loading(settings.topic_prefix, bounds, log, store, catalog, retention, topic_retention, counters, receivable)
-    owner = UnitOwner(base.worker, loading, base.journal, base.rebuilder, wait_lists, activity, bodies)
+    deferrals = Deferrals(log, store, catalog, Wheel(settings, log, counters), counters, receivable)
+    owner = UnitOwner(base.worker, loading, base.journal, base.rebuilder, wait_lists, activity, bodies, deferrals)
     for part in (bodies, owner, topic_retention):
         base.queue_gone.connect(part.forget_queue)
     base.rebuilt.connect(owner.forget_cursors)
@@ -197,6 +201,7 @@ class Messages:
     leases: Leases
     attempts: Attempts
     browse: Browse
+    schedule: Schedule
 
 
 def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messages:
@@ -233,6 +238,7 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
         leases=leases,
         attempts=Attempts(log, store, window, leases),
         browse=browse,
+        schedule=Schedule(log, store, window, delays, units.topic_retention, browse.address, owner.note_use, owner.journaled.wait),
     )
 
 

@@ -46,6 +46,9 @@ def pack_snapshot(record: SnapshotRecord, head: bytes, deliveries: Any) -> bytes
         parts += _array(_LONGS, tag.settled_first)
         parts += _array(_LONGS, tag.settled_count)
         parts += _array(deliveries, tag.deliveries)
+        parts += map(long, (tag.bound, tag.mark_ms, tag.mark_offset))
+        for longs in (tag.deferred, tag.deferred_due, tag.slots, tag.slot_counts, tag.excepted, tag.excepted_slots):
+            parts += _array(_LONGS, longs)
     parts.append(_END)
     parts += _array(_TEXTS, record.move_keys)
     parts += _array(_LONGS, record.move_offsets)

@@ -235,13 +235,24 @@ class OpenDelivery(Struct, frozen=True, gc=False):
 
 
 class TagSnapshot(Struct, frozen=True):
-    """One tag in a snapshot: all below `floor` is settled, and the runs (first, count) above it."""
+    """One tag in a snapshot: all below `floor` is settled or deferred, and the runs (first, count)
+    above it are settled. `bound` and what follows is of deferred messages; see `snapshot.2`.
+    """
 
     tag: int
     floor: int
     settled_first: list[int]
     settled_count: list[int]
     deliveries: list[OpenDelivery]
+    bound: int = 0
+    mark_ms: int = 0
+    mark_offset: int = -1
+    deferred: list[int] = []
+    deferred_due: list[int] = []
+    slots: list[int] = []
+    slot_counts: list[int] = []
+    excepted: list[int] = []
+    excepted_slots: list[int] = []
 
 
 class SnapshotRecord(Struct, frozen=True):
@@ -257,6 +268,16 @@ class SnapshotRecord(Struct, frozen=True):
     tags: list[TagSnapshot]
     move_keys: list[str] = []
     move_offsets: list[int] = []
+
+
+class DelayRecord(Struct, frozen=True):
+    """The value of a record in `lw.delay`: deferred messages of a unit that are due in one slot."""
+
+    incarnation: str
+    partition: int
+    slot: int
+    offsets: list[int]
+    due_ms: list[int]
 
 
 class PositionRecord(Struct, frozen=True):

@@ -28,6 +28,8 @@ _IDS = {
     "meter.1": 13,
     "watch.1": 14,
     "user.2": 15,
+    "snapshot.2": 16,
+    "delay.1": 17,
     "queue.3": 20,
     "queue.4": 21,
 }

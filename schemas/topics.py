@@ -50,6 +50,11 @@ def meter_topic(prefix: str) -> str:
     return f"{prefix}.meter"
 
 
+def delay_topic(prefix: str) -> str:
+    """Topic of the wheel: pointers to messages that are due much later."""
+    return f"{prefix}.delay"
+
+
 def rates_topic(prefix: str) -> str:
     """Topic of the rates that `leaseway live` writes, unless it is told another."""
     return f"{prefix}.rates"

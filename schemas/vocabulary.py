@@ -24,6 +24,9 @@ COMMIT_SPAN_MS: Final = 30_000  # A committed message counts if it was appended 
 DEDUP_WINDOW_MS: Final = 300_000  # FIFO: a message repeats one with the same id that was appended at most so long before.
 REMEMBERED_MOVES: Final = 20_000  # Of a unit: the newest moves whose second copies are known.
 OUTBOX_LIMIT: Final = 20_000  # Journal entries that a unit may have which Kafka does not have: then its consumers are refused.
+FAR_DELAY_MS: Final = 300_000  # A message with a delay of so much or more is deferred, not kept in the window (docs/decisions/0021).
+SLOT_MS: Final = 3_600_000  # A slot of the wheel has the pointers of what is due within so long.
+POINTERS_LIMIT: Final = 20_000  # Pointers of a unit that the wheel does not have yet: then nothing more is deferred.
 PRIORITIES: Final = 16  # Levels of a queue with priority, 1 is received first; each has a partition of its own (docs/decisions/0018).
 DEFAULT_PRIORITY: Final = 8  # Of a message that names none.
 MINUTE_MS: Final = 60_000
@@ -102,12 +105,16 @@ class EventKind(StrEnum):
     COPIED = "copied"  # The first copy of a move, whichever the window took first; reason = the move's key. Settles nothing.
     FLOOR = "floor"  # All offsets below offsets[0] are settled, each for a reason told before, or not wanted by the tag.
     RETURNED = "returned"  # Given back by the worker: no answer carried the delivery, so it counts nothing; times = when receivable again.
+    DEFERRED = "deferred"  # Due much later: the window has passed it, the wheel has a pointer to it; times = when it is due.
+    BROUGHT = "brought"  # Due soon: it was deferred, the window has it now; times = when it is due, reason = the mark, `ms:offset`.
+    CANCELLED = "cancelled"  # Settled before it was due, by the one who sent it; times = when it was due, if it was deferred.
+    RESCHEDULED = "rescheduled"  # Due at another time; times = that. Was it deferred until now, reason = when it was due.
 
 
 # What each kind does to a message, for whoever reads the journal; every kind is in one of these at
 # least (a test says so).
 SETTLES: Final = frozenset((
-    EventKind.ACKED, EventKind.DEAD, EventKind.EXPIRED, EventKind.DELETED, EventKind.MOVED, EventKind.SKIPPED,
+    EventKind.ACKED, EventKind.DEAD, EventKind.EXPIRED, EventKind.DELETED, EventKind.MOVED, EventKind.SKIPPED, EventKind.CANCELLED,
 ))  # Each of its offsets, for good.  # fmt: skip
 BOUNDS: Final = frozenset((EventKind.PURGED, EventKind.FLOOR))  # Settles all offsets below offsets[0].
 LEASES: Final = frozenset((EventKind.LEASED,))  # Begins a delivery.
@@ -117,7 +124,15 @@ ENDS: Final = frozenset((
     EventKind.CLAIMED, EventKind.MOVED,
 ))  # Ends the delivery, or notices that it has ended.  # fmt: skip
 UNDOES: Final = frozenset((EventKind.RETURNED,))  # Given back by the worker, since no answer carried it: the delivery was none.
-NOTES: Final = frozenset((EventKind.COPIED, EventKind.FLOOR))  # Bookkeeping: nothing happened to a message when it was written.
+NOTES: Final = frozenset(
+    (
+        EventKind.COPIED,
+        EventKind.FLOOR,
+        EventKind.DEFERRED,
+        EventKind.BROUGHT,
+        EventKind.RESCHEDULED,
+    )
+)  # Bookkeeping: nothing happened to a message when it was written.
 
 
 class EntryStatus(StrEnum):
@@ -140,6 +155,7 @@ class Reason(StrEnum):
     DUPLICATE_MOVE = "duplicate_move"  # A second copy of the same move.
     COMMITTED = "committed"  # Of an origin: it came here by the commit of a transaction, whose id is its original id.
     LATE_COMMIT = "late_commit"  # A copy of a commit that came so late that another may have taken its place.
+    NOT_LOADED = "not_loaded"  # Of a far message that was deleted or cancelled: the window had not come to it.
     REBUILT = "rebuilt"  # Of a floor at 0: the unit begins a new life; entries with a lower seq that come later do not count.
 
 
@@ -204,6 +220,8 @@ class Verb(StrEnum):
     PEEK = "peek"
     QUERY = "query"
     DELETE_MESSAGE = "delete_message"
+    CANCEL = "cancel"
+    RESCHEDULE = "reschedule"
     REDRIVE = "redrive"
     LIST_GRANTS = "list_grants"
     GRANT = "grant"

@@ -20,6 +20,7 @@ from schemas.pack import pack
 from schemas.records import (
     Attribute,
     BatchMark,
+    DelayRecord,
     GenerationRecord,
     JournalRecord,
     KeyRecord,
@@ -53,6 +54,7 @@ AnyRecord: TypeAlias = (
     | ProducerGroupRecord
     | MeterRecord
     | WatchRecord
+    | DelayRecord
 )
 
 _HEAD_BYTES = 5
@@ -70,6 +72,7 @@ _TYPES: dict[str, type[AnyRecord]] = {
     "producer_group": ProducerGroupRecord,
     "meter": MeterRecord,
     "watch": WatchRecord,
+    "delay": DelayRecord,
 }
 
 

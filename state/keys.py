@@ -19,7 +19,7 @@ class Unit(Struct, frozen=True):
 class UnitKeys:
     """Keys of one unit, spelled once."""
 
-    __slots__ = ("_base", "_tags", "body", "dedup", "ids", "meta", "origins", "outbox", "pending", "refs")
+    __slots__ = ("_base", "_tags", "body", "dedup", "except_", "far", "ids", "meta", "origins", "outbox", "pending", "pointers", "refs")
 
     def __init__(self, prefix: str, unit: Unit) -> None:
         self._base = f"{prefix}:{{{unit.incarnation}:{unit.partition}}}:"
@@ -31,6 +31,9 @@ class UnitKeys:
         self.dedup = self._base + "dedup"
         self.ids = self._base + "ids"
         self.pending = self._base + "pending"
+        self.far = self._base + "far"
+        self.except_ = self._base + "except"
+        self.pointers = self._base + "pointers"
         self._tags: dict[int, TagKeys] = {}
 
     def tag(self, tag: int) -> TagKeys:
@@ -41,7 +44,10 @@ class UnitKeys:
 
     def all(self) -> list[str]:
         """Every key of the unit that is not a tag's."""
-        return [self.meta, self.body, self.refs, self.outbox, self.origins, self.dedup, self.ids, self.pending]
+        return [
+            self.meta, self.body, self.refs, self.outbox, self.origins, self.dedup, self.ids, self.pending,
+            self.far, self.except_, self.pointers,
+        ]  # fmt: skip
 
 
 class TagKeys:

@@ -181,7 +181,7 @@ class State(Struct, frozen=True):
 
 class TagCounts(Struct, frozen=True):
     """Exact counts of one tag's window in one unit; `ahead` is how many at or above the cursor were
-    taken already, open or settled.
+    taken already, open or settled; `deferred` are not in it.
     """
 
     ready: int
@@ -190,11 +190,13 @@ class TagCounts(Struct, frozen=True):
     cursor: int
     floor: int
     ahead: int
+    deferred: int
 
 
 class TagDump(Struct, frozen=True):
     """One tag of a unit at one moment. `cursor` -1 = the unit does not know the tag; `open` is
-    offset -> next visible ms.
+    offset -> next visible ms; `mark`, `slots` and `excepted` are of deferred messages
+    (`delay_store.py`).
     """
 
     cursor: int
@@ -202,6 +204,9 @@ class TagDump(Struct, frozen=True):
     open: dict[int, int]
     deliveries: dict[int, OpenDelivery]
     ahead: set[int]
+    mark: str
+    slots: dict[int, int]
+    excepted: set[tuple[int, int]]
 
 
 class Dump(Struct, frozen=True):

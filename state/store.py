@@ -4,8 +4,9 @@ Other packages see no keys and no lists.
 Every method raises StateUnavailable (no Redis; the outcome is unknown) and, where it says so,
 StateLost, Fenced or OutboxFull. Each call is one atomic script on one unit; any number of tasks and
 workers may call at once. `now_ms` 0 = Redis' clock (others: tests). Neighbours: `engine` calls it;
-`upkeep_store.py` has what keeps units, `script_caller.py` the calls, `keys.py` the spelling. Longer
-than 250 lines: a method per script, so that the contract test finds each by its name.
+`delay_store.py` has what is of deferred messages, `upkeep_store.py` what keeps units,
+`script_caller.py` the calls, `keys.py` the spelling. It must not know queues' names, HTTP or Kafka.
+Longer than 250 lines: a method per script, so that the contract test finds each by its name.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from state.delay_store import DelayStore
 from state.errors import StateLost
-from state.keys import Unit, UnitKeys, wake_channel, wake_up
+from state.keys import Unit, wake_channel, wake_up
 from state.packed import first_due
 from state.redis.connection import Argument, Connection
 from state.replies import (
@@ -33,7 +35,6 @@ from state.replies import (
     State,
     Window,
 )
-from state.upkeep_store import UpkeepStore
 
 # Kinds of units, as the scripts that receive name them.
 _STANDARD, _FIFO = b"STANDARD", b"FIFO"
@@ -69,7 +70,7 @@ def _dying(row: list[Any]) -> Dying:
     return Dying(offset, count, first, nonce, again, reason.decode(), body)
 
 
-class Store(UpkeepStore):
+class Store(DelayStore):
     """The scripts as methods: those of consumers here. Safe for any number of tasks of one loop."""
 
     def __init__(self, connection: Connection, prefix: str, window: Window) -> None:
@@ -98,6 +99,7 @@ class Store(UpkeepStore):
         """
         keys, w = self._unit(unit), self._window
         names = [keys.meta, keys.body, keys.refs, keys.outbox, keys.origins, keys.dedup, keys.ids, keys.pending]
+        names += (keys.far, keys.except_, keys.pointers)
         for tag in tags:
             names += keys.tag(tag).all()
         scan_from, scan_next = scan or (-1, -1)
@@ -366,35 +368,34 @@ class Store(UpkeepStore):
         _, nonce, words = await self._run("claim", names, arguments)
         return Claimed(nonce, [(words[i].decode().lower(), words[i + 1]) for i in range(0, len(words), 2)])
 
-    def _all_tags(self, keys: UnitKeys, tags: Sequence[int]) -> list[str]:
-        names = [keys.meta, keys.body, keys.refs, keys.outbox]
-        for tag in tags:
-            names += keys.tag(tag).all()
-        return names
-
-    async def delete(self, unit: Unit, generation: int, tags: Sequence[int], offset: int, *, wanted: str = "", now_ms: int = 0) -> str:
-        """Settles one message under all tags: ok, busy (leased under one; nothing changed) or
-        settled. With `wanted`, a digit per tag, 1 = it wants the message: received (under one, or
-        settled there; nothing changed) too. Raises StateLost.
-        """
-        keys, channel = self._unit(unit), wake_channel(self._prefix, unit.incarnation)
-        reply = await self._run("delete", self._all_tags(keys, tags), (generation, now_ms, channel, unit.partition, offset, wanted, *tags))
-        return reply[0].decode().lower()  # type: ignore[no-any-return]
-
     async def purge(self, unit: Unit, generation: int, tags: Sequence[int], below: int, *, now_ms: int = 0) -> int:
         """Settles all below offset `below` under `tags`; returns how many were open in the window.
         Raises StateLost.
         """
         keys = self._unit(unit)
-        names = self._all_tags(keys, tags)
+        names = self._message(keys, tags)
         names[4:4] = (keys.dedup, keys.pending)
         reply = await self._run("purge", names, (generation, now_ms, below, *tags))
         return int(reply[1])
 
-    async def states(self, unit: Unit, generation: int, tag: int, offsets: Sequence[int], *, now_ms: int = 0) -> list[State]:
-        """Where messages stand under a tag; MessageState words. Raises StateLost."""
+    async def states(
+        self,
+        unit: Unit,
+        generation: int,
+        tag: int,
+        offsets: Sequence[int],
+        dues: Mapping[int, int] = MappingProxyType({}),
+        *,
+        now_ms: int = 0,
+    ) -> list[State]:
+        """Where messages stand under a tag; MessageState words. `dues`: when those are due that are
+        far and wanted by the tag. Raises StateLost.
+        """
         keys = self._unit(unit)
         t = keys.tag(tag)
-        names = (keys.meta, t.visible, t.delivery, t.ahead)
-        _, out = await self._run("states", names, (generation, now_ms, tag, *offsets))
+        names = (keys.meta, t.visible, t.delivery, t.ahead, keys.except_)
+        arguments: list[Argument] = [generation, now_ms, tag]
+        for offset in offsets:
+            arguments += (offset, dues.get(offset, 0))
+        _, out = await self._run("states", names, arguments)
         return [State(out[i].decode(), out[i + 1], out[i + 2] or None, out[i + 3] or None) for i in range(0, len(out), 4)]

@@ -14,6 +14,7 @@ import secrets
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
@@ -28,6 +29,8 @@ _DELIVERY = struct.Struct(">QIQBQ")
 _WORDS = msgspec.msgpack.Decoder(list[str])
 # Of the meta hash: a tag's cursor, and the mark of one that is being closed.
 _TAG_FIELDS = ("c", "x")
+# Offsets of a bitmap, as lua/include/far.lua.
+EXCEPT_CHUNK = 1024
 
 
 class UpkeepStore(ScriptCaller):
@@ -76,19 +79,21 @@ class UpkeepStore(ScriptCaller):
         for tag in tags:
             names += (keys.tag(tag).visible, keys.tag(tag).delayed, keys.tag(tag).delivery)
         _, out = await self._run("info", names, (generation, now_ms, *tags))
-        return [TagCounts(*out[i : i + 6]) for i in range(0, len(out), 6)]
+        return [TagCounts(*out[i : i + 7]) for i in range(0, len(out), 7)]
 
     async def dump(self, unit: Unit, generation: int, tags: Sequence[int]) -> Dump:
         """One moment of a unit under `tags`. Holds Redis up for about 2 us per open message. Raises
         StateLost.
         """
         keys = self._unit(unit)
-        names = [keys.meta, keys.outbox]
+        names = [keys.meta, keys.outbox, keys.far, keys.except_]
         for tag in tags:
             t = keys.tag(tag)
             names += (t.visible, t.delivery, t.ahead)
-        _, seq, waiting, rows = await self._run("dump", names, (generation, *tags))
-        return Dump(seq, waiting, [_tag_dump(*row) for row in rows])
+        _, seq, waiting, rows, far, excepted = await self._run("dump", names, (generation, *tags))
+        slots, maps = _slots(far), _excepted(excepted)
+        told = [(slots.get(tag, {}), maps.get(tag, set())) for tag in tags]
+        return Dump(seq, waiting, [_tag_dump(row, *more) for row, more in zip(rows, told, strict=True)])
 
     async def own(self, unit: Unit, worker: str, *, lease_ms: int, now_ms: int = 0) -> Owned:
         """Takes or renews the loader's lease of a unit."""
@@ -188,7 +193,8 @@ class UpkeepStore(ScriptCaller):
         """
         keys = self._unit(unit)
         t = keys.tag(tag)
-        names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, t.ahead, t.delayed, t.order, t.groups)
+        names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, t.ahead, t.delayed, t.order, t.groups,
+                 keys.far, keys.except_, keys.pointers)  # fmt: skip
         while (await self._run("close", names, (tag, 1000)))[1]:
             pass
 
@@ -251,7 +257,27 @@ def _entry(data: bytes) -> Entry:
     return Entry(seq, at_ms, kind, tag, offsets, times or [], reason)
 
 
-def _tag_dump(cursor: int, floor: int, visible: bytes, deliveries: list[bytes], ahead: bytes) -> TagDump:
+def _slots(far: list[bytes]) -> dict[int, dict[int, int]]:
+    """How many are deferred, by tag and slot."""
+    found: dict[int, dict[int, int]] = {}
+    for i in range(0, len(far), 2):
+        _, tag, slot = far[i].decode().split(":")
+        found.setdefault(int(tag), {})[int(slot)] = int(far[i + 1])
+    return found
+
+
+def _excepted(maps: list[bytes]) -> dict[int, set[tuple[int, int]]]:
+    """(offset, slot) of what is deferred no longer, by tag."""
+    found: dict[int, set[tuple[int, int]]] = {}
+    for i in range(0, len(maps), 2):
+        tag, slot, chunk = map(int, maps[i].decode().split(":"))
+        bits = int.from_bytes(maps[i + 1], "little")
+        found.setdefault(tag, set()).update((chunk * EXCEPT_CHUNK + n, slot) for n in range(bits.bit_length()) if bits >> n & 1)
+    return found
+
+
+def _tag_dump(row: list[Any], slots: dict[int, int], excepted: set[tuple[int, int]]) -> TagDump:
+    cursor, floor, visible, deliveries, ahead, mark = row
     scores = _WORDS.decode(visible)
     # A negative time: the message is set back (lua/include/fair.lua).
     open_at = {int(scores[i]): abs(int(float(scores[i + 1]))) for i in range(0, len(scores), 2)}
@@ -262,4 +288,4 @@ def _tag_dump(cursor: int, floor: int, visible: bytes, deliveries: list[bytes], 
         delivery = OpenDelivery(int(deliveries[i]), *_DELIVERY.unpack_from(deliveries[i + 1]))
         if delivery.nonce or delivery.count or delivery.flag:
             leased[delivery.offset] = delivery
-    return TagDump(cursor, floor, open_at, leased, set(map(int, _WORDS.decode(ahead))))
+    return TagDump(cursor, floor, open_at, leased, set(map(int, _WORDS.decode(ahead))), mark.decode(), slots, excepted)

@@ -7,6 +7,7 @@ Neighbours: `rebuild.py` writes it to Redis, `snapshots.py` to Kafka.
 
 from __future__ import annotations
 
+from engine.journal.deferred import DeferredState
 from schemas.records import JournalEntry, JournalRecord, OpenDelivery, SnapshotRecord, TagSnapshot
 from schemas.vocabulary import BOUNDS, REMEMBERED_MOVES, SETTLES, EventKind, Reason
 
@@ -14,33 +15,37 @@ _FLAGS = {Reason.KILLED.value: 1, Reason.EXHAUSTED.value: 2}
 
 
 class TagState:
-    """One tag of one unit: all below `floor` is settled, `settled` are those above, `deliveries`
-    the open ones that were touched.
+    """One tag of one unit: all below `floor` is settled, deferred or was brought, `settled` are
+    those above, `deliveries` the open ones that were touched or brought.
     """
 
-    __slots__ = ("deliveries", "floor", "settled")
+    __slots__ = ("deferred", "deliveries", "floor", "settled")
 
     def __init__(self) -> None:
         self.settled: set[int] = set()
         self.floor = 0
         self.deliveries: dict[int, OpenDelivery] = {}
+        self.deferred = DeferredState()
 
     def apply(self, entry: JournalEntry) -> None:
         """Applies one entry; entries come in seq order."""
         kind = entry.kind
+        self.deferred.apply(entry)
         if kind in BOUNDS:
             self.raise_floor(entry.offsets[0])
+            if kind == EventKind.PURGED:
+                self.deliveries = {offset: d for offset, d in self.deliveries.items() if offset >= entry.offsets[0]}
         elif kind in SETTLES:
             self.settled.update(offset for offset in entry.offsets if offset >= self.floor)
             for offset in entry.offsets:
                 self.deliveries.pop(offset, None)
-        elif kind != EventKind.LAPSED:
+        elif kind not in (EventKind.LAPSED, EventKind.DEFERRED):
             for offset, time in zip(entry.offsets, entry.times, strict=True):
                 self.deliveries[offset] = _next(self.deliveries.get(offset), offset, entry, time)
 
     def raise_floor(self, floor: int) -> int:
         """Lifts the floor to `floor` at least, and over what is settled there; forgets what is
-        below. Returns the floor.
+        settled below. Returns the floor. What is open below it was deferred, and then brought.
         """
         before, floor = self.floor, max(self.floor, floor)
         while floor in self.settled:
@@ -48,7 +53,7 @@ class TagState:
         if floor > before:
             self.floor = floor
             self.settled = {offset for offset in self.settled if offset >= floor}
-            self.deliveries = {offset: d for offset, d in self.deliveries.items() if offset >= floor}
+            self.deferred.raise_floor(floor)
         return floor
 
     def snapshot(self, tag: int) -> TagSnapshot:
@@ -61,7 +66,7 @@ class TagState:
             else:
                 first.append(offset)
                 count.append(1)
-        return TagSnapshot(tag, self.floor, first, count, list(self.deliveries.values()))
+        return TagSnapshot(tag, self.floor, first, count, list(self.deliveries.values()), *self.deferred.in_snapshot())
 
     @classmethod
     def from_snapshot(cls, snapshot: TagSnapshot) -> TagState:
@@ -70,12 +75,13 @@ class TagState:
         for first, count in zip(snapshot.settled_first, snapshot.settled_count, strict=True):
             history.settled.update(range(first, first + count))
         history.deliveries = {d.offset: d for d in snapshot.deliveries}
+        history.deferred = DeferredState.from_snapshot(snapshot)
         return history
 
 
 def _next(old: OpenDelivery | None, offset: int, entry: JournalEntry, time: int) -> OpenDelivery:
-    """The delivery of a message after an entry of kind leased, returned, extended, released, dying
-    or claimed.
+    """The delivery of a message after an entry of kind leased, returned, extended, released, dying,
+    claimed, brought or rescheduled.
     """
     before = old or OpenDelivery(offset, 0, 0, 0, 0, 0)
     if entry.kind == EventKind.RETURNED:
@@ -83,6 +89,8 @@ def _next(old: OpenDelivery | None, offset: int, entry: JournalEntry, time: int)
         return OpenDelivery(offset, 0, count, before.first_received_at_ms if count else 0, 0, time)
     if entry.kind == EventKind.LEASED:
         return OpenDelivery(offset, entry.seq, before.count + 1, before.first_received_at_ms or entry.at_ms, 0, time)
+    if entry.kind in (EventKind.BROUGHT, EventKind.RESCHEDULED):
+        return OpenDelivery(offset, 0, before.count, before.first_received_at_ms, 0, time)
     nonce = {EventKind.EXTENDED: before.nonce, EventKind.RELEASED: 0}.get(EventKind(entry.kind), entry.seq)
     flag = before.flag
     if entry.kind == EventKind.DYING:
@@ -134,7 +142,7 @@ class UnitState:
 
     def size(self) -> int:
         """How many messages a snapshot of it would name, a run of settled ones by each."""
-        return len(self.moves) + sum(len(tag.deliveries) + len(tag.settled) for tag in self.tags.values())
+        return len(self.moves) + sum(len(tag.deliveries) + len(tag.settled) + tag.deferred.size() for tag in self.tags.values())
 
     def snapshot(self, incarnation: str, partition: int, at_ms: int) -> SnapshotRecord:
         tags = [history.snapshot(tag) for tag, history in sorted(self.tags.items())]

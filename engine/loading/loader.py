@@ -65,6 +65,12 @@ class Loader:
         self.stuck_at: tuple[int, float] | None = None
         # Not before (loop time): what holds it is read again and again.
         self.retry_after = 0.0
+        # Of deferred messages (`deferrals.py`), in loop time: the next turn, and since when
+        # pointers wait.
+        self.turn_at = 0.0
+        self.unfiled_since: float | None = None
+        self.repaired_at: object = None
+        self.turning = asyncio.Lock()
         self._room = CHUNK_BYTES
         self._loading = asyncio.Lock()
         self.cursors: dict[int, int] = {}

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from engine.errors import Unavailable
 from engine.journal.outbox import LEASE_MS, REBUILD_LEASE_MS, Journal, Outbox
+from engine.loading.deferrals import Deferrals
 from engine.loading.journaled import Journaled
 from engine.loading.lag import LagReporter
 from engine.loading.loader import Loader, Loading
@@ -35,6 +36,8 @@ logger = logging.getLogger(__name__)
 TICK_S = 0.05
 DRAIN_S = 0.1
 QUIET_DRAIN_S = 0.5
+# How often it is looked for units whose deferred messages have their turn.
+TURNS_S = 0.25
 ENDS_S = 0.1
 QUIET_LOOK_S = 0.5
 # A little more than that: how often a tick is waited for what another worker is to load.
@@ -76,7 +79,15 @@ class UnitOwner:
     """The units that this worker owns. `worker` is its name among all workers."""
 
     def __init__(
-        self, worker: str, parts: Loading, journal: Journal, rebuilder: Rebuilding, waiting: Waiting, activity: Activity, bodies: BodyCache
+        self,
+        worker: str,
+        parts: Loading,
+        journal: Journal,
+        rebuilder: Rebuilding,
+        waiting: Waiting,
+        activity: Activity,
+        bodies: BodyCache,
+        deferrals: Deferrals,
     ) -> None:
         self.owned: dict[Unit, Loader] = {}
         self._worker = worker
@@ -89,6 +100,7 @@ class UnitOwner:
         self._waiting = waiting
         self._activity = activity
         self._bodies = bodies
+        self.deferrals = deferrals
         self._used: dict[Unit, float] = {}
         self._ask_again: dict[Unit, float] = {}
         self._drained_at: dict[Unit, float] = {}
@@ -97,6 +109,7 @@ class UnitOwner:
         self._looking: dict[str, asyncio.Task[bool]] = {}
         self._loads: dict[Unit, asyncio.Task[None]] = {}
         self._drains: dict[Unit, asyncio.Task[None]] = {}
+        self._turns: dict[Unit, asyncio.Task[None]] = {}
         self._lag = LagReporter(parts.prefix, parts.log, parts.store, parts.catalog)
         self.journaled = Journaled(self._store, self.owned, self.note_use)
         self._background = Background()
@@ -104,6 +117,7 @@ class UnitOwner:
             "own": (self._own_all, TICK_S),
             "drain": (self._drain_all, DRAIN_S),
             "poll_ends": (self._poll_ends, ENDS_S),
+            "turn": (self._turn_all, TURNS_S),
             "report_lag": (lambda: self._lag.commit(list(self.owned.values())), FLOORS_S),
             "count_workers": (self._count_workers, COUNT_S),
         }
@@ -116,7 +130,7 @@ class UnitOwner:
     async def stop(self) -> None:
         """Drains what is owned and gives it up."""
         await asyncio.gather(*(service.stop() for service in self._services))
-        await cancel_all(*self._loads.values(), *self._drains.values(), *self._looking.values())
+        await cancel_all(*self._loads.values(), *self._drains.values(), *self._turns.values(), *self._looking.values())
         for loader in list(self.owned.values()):
             with contextlib.suppress(StateError, Unavailable):
                 while await loader.outbox.drain():
@@ -228,6 +242,20 @@ class UnitOwner:
                 self._drained_at[loader.unit] = now
                 self._start_drain(loader, loader.outbox.drain)
 
+    async def _turn_all(self) -> None:
+        """Files and brings deferred messages of units whose turn it is, each beside the others."""
+        now = asyncio.get_running_loop().time()
+        for loader in self.owned.values():
+            if loader.turn_at <= now:
+                self._start_turn(loader)
+
+    def _start_turn(self, loader: Loader) -> asyncio.Task[None]:
+        unit = loader.unit
+        if unit not in self._turns:
+            task = self._turns[unit] = self._background.start(self._guard(loader, lambda: self.deferrals.turn(loader)), "turn")
+            task.add_done_callback(lambda _: self._turns.pop(unit, None))
+        return self._turns[unit]
+
     def _start_drain(self, loader: Loader, work: Callable[[], Awaitable[object]]) -> None:
         """Drains a unit beside the rhythm, unless that is under way: an append may take ten
         seconds, and the other units don't wait for it.
@@ -295,14 +323,16 @@ class UnitOwner:
         now = asyncio.get_running_loop().time()
         try:
             await asyncio.gather(*(self._own(unit, now) for unit in queue.units if unit not in self.owned))
-            before = self._parts.counters.get("loaded_chunks_total")
+            before = self._parts.counters.get("loaded_chunks_total") + self._parts.counters.get("brought_total")
             await self._check_ends([queue])
             loads = [task for unit in queue.units if (task := self._loads.get(unit))]
+            loads += [self._start_turn(loader) for unit in queue.units if (loader := self.owned.get(unit)) and loader.turn_at <= now]
             if loads:
                 await asyncio.wait(loads, timeout=2)
             elsewhere = [unit for unit in queue.units if unit not in self.owned]
             loaded = bool(elsewhere) and await self._loaded_elsewhere(queue, elsewhere)
-            return loaded or self._parts.counters.get("loaded_chunks_total") > before
+            after = self._parts.counters.get("loaded_chunks_total") + self._parts.counters.get("brought_total")
+            return loaded or after > before
         except (StateError, Unavailable) as error:
             logger.debug("action=refresh queue=%s error=%s", queue.name, error)
             return False

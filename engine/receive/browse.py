@@ -23,6 +23,7 @@ from engine.rules.limits import check_asked, check_filter, check_range
 from engine.rules.placement import with_priority
 from engine.rules.queue import Queue
 from engine.shapes import Page, Peeked
+from engine.window.entry import far_due_ms, far_dues
 from engine.window.window import Window
 from schemas.filters import Filter, matches
 from schemas.identity import BadIdentity, Handle, MessageId
@@ -77,7 +78,8 @@ class Browse:
         message = _decoded(record)
         if record is None or message is None:
             raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}, or no longer", field="id", given=text[:100])
-        (state,) = await self._states(queue, tag, partition, [offset])
+        due_ms = far_due_ms(queue, record.timestamp_ms, message) if matches(tag.filter, message.attributes) else 0
+        (state,) = await self._states(queue, tag, partition, {offset: due_ms})
         return self._peeked(queue, record, message, state)
 
     async def peek_next(self, queue: Queue, tag: TagRecord, max: int) -> list[Peeked]:
@@ -128,9 +130,12 @@ class Browse:
             found.sort(key=lambda at: (at[1].later, at[1].since_ms))
         return found[:max]
 
-    async def _states(self, queue: Queue, tag: TagRecord, partition: int, offsets: list[int]) -> list[State]:
+    async def _states(self, queue: Queue, tag: TagRecord, partition: int, dues: dict[int, int]) -> list[State]:
+        """States of messages that the tag wants; `dues` has when each is due that is far, else
+        0.
+        """
         unit = queue.units[partition]
-        return await self._window.call(queue, lambda g: self._store.states(unit, g, tag.id, offsets))
+        return await self._window.call(queue, lambda g: self._store.states(unit, g, tag.id, list(dues), dues))
 
     def _peeked(self, queue: Queue, record: Record, message: Message, state: State) -> Peeked:
         word = state.state
@@ -209,7 +214,8 @@ class Browse:
                 kept.append((record, message))
         if not kept:
             return []
-        states = await self._states(queue, tag, partition, [record.offset for record, _ in kept])
+        dues = {record.offset: far_due_ms(queue, record.timestamp_ms, message) for record, message in kept}
+        states = await self._states(queue, tag, partition, dues)
         rows = [self._peeked(queue, record, message, s) for (record, message), s in zip(kept, states, strict=True)]
         return [row for row in rows if state is None or row.state == state]
 
@@ -223,8 +229,11 @@ class Browse:
             raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}", field="id", given=text[:100])
         self._note_use(queue, partition)
         unit = queue.units[partition]
-        wanted = await self._wanted(queue, partition, offset) if unreceived else ""
-        word = await self._window.call(queue, lambda g: self._store.delete(unit, g, queue.tag_ids, offset, wanted=wanted))
+        record = (await self._log.read_at(queue.topic, partition, [offset])).get(offset)
+        message = _decoded(record)
+        wanted = _wanted(queue, partition, offset, message) if unreceived else ""
+        dues = [0] * len(queue.tags) if record is None or message is None else far_dues(queue, record.timestamp_ms, message)
+        word = await self._window.call(queue, lambda g: self._store.delete(unit, g, queue.tag_ids, offset, dues, wanted=wanted))
         if word == "busy":
             raise MessageLeased(f"message {text[:100]!r} is leased; delete it with its handle", field="id", given=text[:100])
         if word == "received":
@@ -232,13 +241,13 @@ class Browse:
         if word == "settled":
             raise MessageNotFound(f"message {text[:100]!r} is settled under all tags", field="id", given=text[:100])
 
-    async def _wanted(self, queue: Queue, partition: int, offset: int) -> str:
-        """A digit for each tag: 1 = it began at or before a message and its filter takes that."""
-        message = _decoded((await self._log.read_at(queue.topic, partition, [offset])).get(offset))
-        if message is None:
-            return "0" * len(queue.tags)
-        wants = (tag.start_offsets[partition] <= offset and matches(tag.filter, message.attributes) for tag in queue.tags)
-        return "".join("1" if want else "0" for want in wants)
+
+def _wanted(queue: Queue, partition: int, offset: int, message: Message | None) -> str:
+    """A digit for each tag: 1 = it began at or before a message and its filter takes that."""
+    if message is None:
+        return "0" * len(queue.tags)
+    wants = (tag.start_offsets[partition] <= offset and matches(tag.filter, message.attributes) for tag in queue.tags)
+    return "".join("1" if want else "0" for want in wants)
 
 
 def _decoded(record: Record | None) -> Message | None:

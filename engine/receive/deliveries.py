@@ -217,7 +217,7 @@ class Deliveries:
         received = part.received
         since = received.now_ms - queue.expires_ms
         again = {leased.offset for leased in received.leased if leased.count > 1 and not leased.packed}
-        late = {d.offset for d in part.made if d.offset in again and d.sent_at_ms + delay_of(queue, d.message) <= since}
+        late = {d.offset for d in part.made if d.offset in again and _due_at(queue, d) <= since}
         if late:
             unit, kind, pairs = queue.units[part.partition], EventKind.EXPIRED.value, [(offset, received.nonce) for offset in late]
             await self._window.call(queue, lambda g: self._store.settle(unit, g, tag.id, kind, pairs))
@@ -248,6 +248,15 @@ class Deliveries:
         if left:
             rows = [(one.offset, part.received.nonce, _due(queue, one, cached)) for one in left]
             await self._returns.rows(queue, tag.id, part.partition, rows)
+
+
+def _due_at(queue: Queue, delivery: Delivery) -> int:
+    """When a message was due, or later: one that was delayed may have been rescheduled, but not
+    beyond its first delivery.
+    """
+    delay_ms = delay_of(queue, delivery.message)
+    due_ms = delivery.sent_at_ms + delay_ms
+    return max(due_ms, delivery.first_received_at_ms or 0) if delay_ms else due_ms
 
 
 def _due(queue: Queue, leased: Leased, cached: Mapping[int, CachedBody]) -> int:

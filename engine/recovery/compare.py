@@ -10,6 +10,7 @@ takes the moment, folds the journal, and looks at records.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import msgspec
@@ -17,6 +18,7 @@ from msgspec import Struct
 
 from engine.journal.fold import TagState
 from schemas.records import OpenDelivery
+from schemas.vocabulary import SLOT_MS
 from state.replies import TagDump
 
 NOT_OPEN = "taken and not open: nobody will receive it"
@@ -62,7 +64,8 @@ def compare(cut: TagDump, history: TagState, start: int, log_start: int, log_end
     if cut.cursor < 0:
         findings.add(None, "does not know the tag", "it is a tag of the queue")
         return findings
-    _whole(cut, floor, log_end, findings)
+    _whole(cut, history, floor, log_end, findings)
+    _deferred(cut, history, findings)
     _open(cut, history, findings)
     _settled(cut, history, max(cut.cursor, log_start), findings)
     _over(cut, history, range(max(floor, log_start), min(cut.cursor, log_end)), findings)
@@ -71,14 +74,30 @@ def compare(cut: TagDump, history: TagState, start: int, log_start: int, log_end
     return findings
 
 
-def _whole(cut: TagDump, floor: int, log_end: int, findings: Findings) -> None:
+def _whole(cut: TagDump, history: TagState, floor: int, log_end: int, findings: Findings) -> None:
     if cut.cursor > log_end:
         findings.add(None, f"cursor {cut.cursor}", f"the log ends at {log_end}: messages to come would be passed over")
     if cut.floor > floor:
         findings.add(None, f"floor {cut.floor}", f"floor {floor}")
-    below = [offset for offset in cut.open if offset < cut.floor]
+    # What is open there and the journal knows was deferred, and then brought.
+    below = [offset for offset in cut.open if offset < cut.floor and offset not in history.deliveries]
     if below:
         findings.add(min(below), f"open, below its own floor {cut.floor}", f"floor {floor}")
+
+
+def _deferred(cut: TagDump, history: TagState, findings: Findings) -> None:
+    known = history.deferred
+    mark = f"{known.mark[0]}:{known.mark[1]}"
+    if cut.mark != mark:
+        findings.add(None, f"deferred messages are brought up to {cut.mark}", f"up to {mark}")
+    # What the window has not taken again, after a rebuild, it does not count yet.
+    taken = (due_ms for offset, due_ms in known.waiting().items() if offset < cut.cursor or offset in cut.ahead)
+    counts = dict(known.slots + Counter(due_ms // SLOT_MS for due_ms in taken))
+    if cut.slots != counts:
+        findings.add(None, f"deferred, by slot: {cut.slots}", f"deferred, by slot: {counts}")
+    for offset, slot in sorted(cut.excepted ^ known.excepted):
+        here = "deferred no longer" if (offset, slot) in cut.excepted else "deferred"
+        findings.add(offset, f"{here}, in slot {slot}", "the other of deferred and deferred no longer")
 
 
 def _open(cut: TagDump, history: TagState, findings: Findings) -> None:
@@ -90,7 +109,7 @@ def _open(cut: TagDump, history: TagState, findings: Findings) -> None:
         if there is not None and not there.count and not there.flag and not there.nonce:
             # Given back, and never delivered: Redis has nothing of it but when it is receivable.
             here = here or msgspec.structs.replace(there, time_ms=at)
-        if offset < history.floor or offset in history.settled:
+        if (offset < history.floor and there is None) or offset in history.settled:
             findings.add(offset, f"open ({describe(here)})", "settled: it would be delivered again")
         elif offset >= cut.cursor and offset not in cut.ahead:
             findings.add(offset, f"open, but not taken: the cursor is {cut.cursor}", "one message: it would be loaded again")
@@ -116,7 +135,7 @@ def _over(cut: TagDump, history: TagState, passed: range, findings: Findings) ->
     """What is over must be settled, or unwanted; the records tell."""
     over = set(passed)
     over.update(offset for offset in cut.ahead if offset >= passed.start)
-    over.difference_update(cut.open, history.settled)
+    over.difference_update(cut.open, history.settled, history.deferred.waiting())
     for offset in sorted(history.deliveries.keys() - cut.open.keys()):
         says = NOT_OPEN if offset < cut.cursor or offset in cut.ahead else f"not taken: the cursor is {cut.cursor}"
         findings.add(offset, says, f"open ({describe(history.deliveries[offset])})")

@@ -13,6 +13,7 @@ import logging
 
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, QueueInUse, QueueNotFound, Rebuilding
+from engine.journal.deferred import DeferredState
 from engine.journal.fold import UnitState
 from engine.journal.outbox import LEASE_MS, REBUILD_LEASE_MS, Journal, Outbox
 from engine.journal.snapshots import Snapshots
@@ -28,6 +29,7 @@ from schemas.vocabulary import EventKind, Reason
 from schemas.wire import AnyRecord, UndecodableRecord, decode_message
 from state.background import Background
 from state.cancel import cancel_all
+from state.delay_store import Mark
 from state.errors import StateError
 from state.keys import Unit
 from state.redis.connection import Connection
@@ -339,9 +341,19 @@ class Rebuilder:
                     )
                 )
                 reached("rebuild.restored")
+            await self._redefer(unit, epoch, tag.id, known.deferred, tag.start_offsets[unit.partition])
             starts.append((tag.id, floor))
         reached("rebuild.before_open")
         await self._open(queue, unit, epoch, life.seq, starts)
+
+    async def _redefer(self, unit: Unit, epoch: int, tag: int, known: DeferredState, start: int) -> None:
+        """What is deferred below the floor; the loader defers again what is above it."""
+        mark, bound = Mark(*known.mark), max(start, known.bound)
+        excepted = sorted(known.excepted)
+        for at in range(0, max(len(excepted), 1), SLICE):
+            await self._store.redefer(
+                unit, epoch, tag, mark=mark, bound=bound, slots={} if at else known.slots, excepted=excepted[at : at + SLICE]
+            )
 
     async def _groups(self, queue: Queue, partition: int, offsets: list[int]) -> dict[int, bytes]:
         """The groups of open messages: the journal does not have them, so their records are

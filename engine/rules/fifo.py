@@ -91,7 +91,7 @@ def check_entries(record: QueueRecord, entries: Sequence[SendEntry]) -> Sequence
 def _fifo_entry(record: QueueRecord, entry: SendEntry) -> SendEntry:
     if entry.group is None:
         raise InvalidValue("a message to a FIFO queue needs a group", field="group", limit="1 to 128 characters")
-    if entry.delay_ms is not None:
+    if entry.delay_ms is not None or entry.deliver_at_ms is not None:
         raise InvalidValue("a message to a FIFO queue has no delay of its own: its queue has one", field="delay_ms", given=entry.delay_ms)
     _check_id("group", entry.group)
     _check_id("dedup_id", entry.dedup_id)

@@ -41,6 +41,10 @@ POINTS: Final[dict[str, str]] = {
     "rebuild.read": "the new life is in the journal, and what came before it is folded; nothing is written to Redis",
     "rebuild.restored": "a slice of a unit is written to Redis",
     "rebuild.before_open": "a unit is written to Redis, but does not serve yet",
+    "file.before_append": "pointers to deferred messages are taken from Redis, the wheel does not have them",
+    "file.appended": "the wheel has pointers that are still in Redis",
+    "bring.read": "deferred messages that are due soon are read, the window does not have them",
+    "bring.done": "the window has messages that were deferred, nobody has been told",
     "send.appended": "Kafka has the messages of a group",
     "send.before_load": "as before, and the window is about to get them",
     "send.before_answer": "the window has had its chance, nobody has an answer",
@@ -67,7 +71,7 @@ BEFORE_APPEND: Final = frozenset(
     {
         "change.before_write", "create.topic_made", "delete.record_written", "delete.topic_deleted",
         "snapshot.before_append", "snapshot.before_position", "drain.before_append", "rebuild.before_append",
-        "move.held", "redrive.claimed",
+        "move.held", "redrive.claimed", "file.before_append",
         "transaction.before_prepare", "transaction.before_decide", "transaction.before_copy", "transaction.before_done",
         "transaction.before_check",
     }

@@ -24,7 +24,7 @@ from engine.log import Appended, Log
 from engine.rules.contention import Activity
 from engine.rules.fifo import check_entries, sequence_number
 from engine.rules.ids import Ids
-from engine.rules.limits import check_send
+from engine.rules.limits import check_send, delay_until
 from engine.rules.linger import LINGER_S, is_busy, send_linger_s, should_linger
 from engine.rules.placement import fixed_partition
 from engine.rules.queue import Queue
@@ -33,7 +33,7 @@ from engine.runtime.signals import Signal
 from engine.send.batch import PendingSend, SendBatch
 from engine.shapes import SendEntry, Sent
 from engine.window.body_cache import BodyCache
-from engine.window.delays import Delays
+from engine.window.delays import Delays, is_kept_delayed
 from engine.window.entry import Row, entries_of
 from engine.window.topic_retention import LEAST_DELAY_MS, TopicRetention
 from engine.window.write_through import WriteThrough
@@ -111,8 +111,8 @@ class Sender:
         digests = [hashlib.md5(entry.body, usedforsecurity=False).hexdigest() for entry in entries]
         if (longest := max([message.delay_ms for message in messages])) > LEAST_DELAY_MS:
             await self._topic_retention.keep(queue, longest)
-        if longest:
-            await self._delays.check(queue, sum(message.delay_ms > 0 for message in messages))
+        if longest and (kept := sum(is_kept_delayed(record, message) for message in messages)):
+            await self._delays.check(queue, kept)
         appended = await self._append(queue, messages, digests, size)
         id_of = ids_of(self._ids.secret, queue.incarnation, appended[0].partition)  # a send is in one partition
         fifo = record.fifo
@@ -248,7 +248,7 @@ def messages_of(entries: Sequence[SendEntry], sender: str, delay_ms: int) -> lis
         Message(
             entry.body,
             entry.attributes,
-            delay_ms if entry.delay_ms is None else entry.delay_ms,
+            (delay_ms if entry.delay_ms is None else entry.delay_ms) if entry.deliver_at_ms is None else delay_until(entry.deliver_at_ms),
             entry.lease_ms,
             sender,
             None,

@@ -17,10 +17,17 @@ from engine.errors import TooManyDelayed
 from engine.rules.limits import MAX_DELAYED
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
+from schemas.records import Message, QueueRecord
+from schemas.vocabulary import FAR_DELAY_MS
 from state.errors import StateError
 from state.store import Store
 
 LOOK_S = 0.5
+
+
+def is_kept_delayed(record: QueueRecord, message: Message) -> bool:
+    """Whether a message is delayed and in the window from its send on: not deferred."""
+    return message.delay_ms > 0 and (record.fifo or message.delay_ms < FAR_DELAY_MS)
 
 
 class Seen:

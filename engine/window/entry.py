@@ -21,6 +21,7 @@ from engine.rules.queue import Queue
 from engine.window.body_cache import OVERHEAD_BYTES, BodyCache, CachedBody
 from schemas.filters import matches
 from schemas.records import Message
+from schemas.vocabulary import FAR_DELAY_MS
 from state.packed import pack_body
 from state.replies import LoadEntry
 
@@ -61,7 +62,7 @@ def _without_bodies(queue: Queue, rows: Sequence[Row], now: float) -> tuple[list
             counts.append(1)
         fits = (at.offset + 1, at.timestamp_ms, message.delay_ms) if plain and not own and not grouped else None
         tags = entries[-1].mask.count("1")
-        if tags and not own:
+        if tags and not own and message.delay_ms < FAR_DELAY_MS:
             kept.append(CachedBody(at.offset, message, at.timestamp_ms, digest, len(value) + OVERHEAD_BYTES, tags, now))
     runs = zip(entries, counts, strict=True)
     return [entry if count == 1 else msgspec.structs.replace(entry, count=count) for entry, count in runs], kept
@@ -77,7 +78,12 @@ def load_entry(queue: Queue, offset: int, sent_at_ms: int, message: Message, val
     mask = queue.mask
     if mask is None:
         mask = "".join("1" if matches(tag.filter, message.attributes) else "0" for tag in queue.tags)
-    packed = pack_body(sent_at_ms, sent_at_ms + delay_of(queue, message), message.lease_ms, value)
+    due_ms = sent_at_ms + delay_of(queue, message)
+    if not message.sender and due_ms - sent_at_ms >= FAR_DELAY_MS:
+        # It is never deferred: the queue's delay may be another at the next load. Nothing that is
+        # due so late has a body in the window, so nobody sees this time.
+        sent_at_ms = due_ms
+    packed = pack_body(sent_at_ms, due_ms, message.lease_ms, value)
     origin, group = message.origin, message.group
     move_key = "" if origin is None else move_key_of(origin.from_id, origin.from_tag)
     if record.fifo:
@@ -90,6 +96,20 @@ def delay_of(queue: Queue, message: Message) -> int:
     queue's own delay holds.
     """
     return message.delay_ms if message.sender else queue.record.delay_ms
+
+
+def far_due_ms(queue: Queue, sent_at_ms: int, message: Message) -> int:
+    """When a message is due that is deferred until then, as include/far.lua has it; 0 = it is not
+    far.
+    """
+    far = not queue.record.fifo and message.sender and message.delay_ms >= FAR_DELAY_MS
+    return sent_at_ms + message.delay_ms if far else 0
+
+
+def far_dues(queue: Queue, sent_at_ms: int, message: Message) -> list[int]:
+    """For each tag when a message is due, if it is far and the tag wants it; else 0."""
+    due_ms = far_due_ms(queue, sent_at_ms, message)
+    return [due_ms if due_ms and matches(tag.filter, message.attributes) else 0 for tag in queue.tags]
 
 
 def move_key_of(from_id: str, from_tag: str) -> str:

@@ -50,6 +50,7 @@ STATUSES: dict[type[errors.EngineError], int] = {
     errors.QueueInUse: 409,
     errors.TooManyDelayed: 409,
     errors.MessageLeased: 409,
+    errors.MessageDue: 409,
     errors.TaskEnded: 409,
     errors.TransactionDecided: 409,
     errors.TransactionGone: 409,

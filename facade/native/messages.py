@@ -18,7 +18,7 @@ from facade.http.operation import Answer, Call, Operation
 from facade.native.reference import examples
 from facade.native.wire.render import delivery_reply, peeked_reply, results_reply, sent_reply
 from facade.native.wire.replies import PageReply, PeekedReply, ReceiveReply, ResultsReply, SendReply
-from facade.native.wire.shapes import ExtendBody, HandlesBody, PeekQuery, QueryMessages, ReceiveBody, ReleaseBody, SendBody
+from facade.native.wire.shapes import ExtendBody, HandlesBody, PeekQuery, QueryMessages, ReceiveBody, ReleaseBody, RescheduleBody, SendBody
 from facade.native.wire.translate import distinct, entries_of, filter_of, filter_of_query
 from facade.native.wire.units import MESSAGE_RULE, QUEUE_RULE, to_ms
 
@@ -105,6 +105,18 @@ async def query(engine: Engine, call: Call) -> Answer:
 async def delete(engine: Engine, call: Call) -> Answer:
     """Delete one message under all tags."""
     await engine.delete_message(call.by, call.path["queue"], call.path["message"])
+    return Answer(status=204)
+
+
+async def cancel(engine: Engine, call: Call) -> Answer:
+    """Cancel one delayed message under all tags."""
+    await engine.cancel(call.by, call.path["queue"], call.path["message"])
+    return Answer(status=204)
+
+
+async def reschedule(engine: Engine, call: Call) -> Answer:
+    """Give one delayed message another due time."""
+    await engine.reschedule(call.by, call.path["queue"], call.path["message"], call.body.deliver_at_ms)
     return Answer(status=204)
 
 
@@ -197,5 +209,26 @@ OPERATIONS = (
         {204: None},
         rules=_MESSAGE,
         codes=("message_not_found", "message_leased"),
+    ),
+    _inspecting(
+        "cancel",
+        "POST",
+        "/{message}/cancel",
+        "Cancel a delayed message under all tags: nobody receives it",
+        cancel,
+        {204: None},
+        rules=_MESSAGE,
+        codes=("message_not_found", "message_due"),
+    ),
+    _inspecting(
+        "reschedule",
+        "POST",
+        "/{message}/reschedule",
+        "Give a delayed message another due time",
+        reschedule,
+        {204: None},
+        rules=_MESSAGE,
+        body=RescheduleBody,
+        codes=("message_not_found", "message_due", "not_allowed_on_queue", "too_many_delayed"),
     ),
 )

@@ -2,9 +2,9 @@
 than that.
 
 Floors (journal entries of kind `floor`) and snapshots (`lw.snapshot`) say that offsets are settled,
-for a reason told before. Where the journal does not have that reason, it was told before the
-journal begins. Every function is a pure DataFrame -> DataFrame. Neighbours: `lifecycles.py` and
-`deliveries.py` ask. Must not know Kafka.
+for a reason told before, or deferred until they are due. Where the journal does not have that
+reason, it was told before the journal begins. Every function is a pure DataFrame -> DataFrame.
+Neighbours: `lifecycles.py` and `deliveries.py` ask. Must not know Kafka.
 """
 
 from __future__ import annotations
@@ -66,6 +66,9 @@ def with_forgotten(rows: DataFrame, journal: DataFrame, runs: DataFrame) -> Data
     looked = rows.withColumn("_block", _block(F.col("offset"))).join(known, on=[*_TAG, "_block"], how="left").crossJoin(F.broadcast(begins))
     inside = F.exists("_runs", lambda run: (run["first"] <= F.col("offset")) & (F.col("offset") < run["end"]))
     hit = F.col("settled_how").isNull() & F.coalesce(inside, F.lit(False))
+    if "due_at" in rows.columns:
+        # A floor passes what is deferred, too: what was due later, the journal would have settled.
+        hit = hit & F.coalesce(F.col("due_at") <= F.col("_begins"), F.lit(True))
     at = F.coalesce("settled_at", F.when(hit, F.greatest("sent_at", "_begins")))
     how = F.coalesce("settled_how", F.when(hit, FORGOTTEN))
     return looked.withColumn("settled_at", at).withColumn("settled_how", how).select(*rows.columns)

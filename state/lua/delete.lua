@@ -1,8 +1,11 @@
 -- delete: settles one message under every tag that has not settled it, unless it is leased under one of them.
--- KEYS 1 meta hash: generation, seq, bytes, fifo, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>
+-- KEYS 1 meta hash: generation, seq, bytes, fifo, far, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>, w:<tag>, p:<tag>, t:<tag>
 -- KEYS 2 body hash: offset -> header and record
 -- KEYS 3 refs hash: offset -> holders
 -- KEYS 4 outbox list: journal entries
+-- KEYS 5 far hash: how many are deferred, by tag and slot
+-- KEYS 6 except hash: bitmaps of offsets that are deferred no longer
+-- KEYS 7 pointers zset: offset by due ms, of what is deferred and not in the wheel yet
 -- KEYS + per tag: visible zset, ahead set, delayed zset, delivery hash, order zset, groups zset
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
@@ -10,53 +13,32 @@
 -- ARGV 4 partition: the payload of a wake-up
 -- ARGV 5 offset
 -- ARGV 6 wanted: a digit per tag, 1 = the tag wants the message: only what was received under none of them is settled; "" = whatever it is
--- ARGV + tag ids
+-- ARGV + per tag: id, due ms if the message is far and the tag wants it, else 0
 -- OUT 1 status
 -- STATUS OK BUSY RECEIVED SETTLED LOST
 -- INV all tags or none
 -- COST O(tags)
--- VERSION 4
--- INCLUDE clock journal delivery guard groups fair settle
-local meta, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+-- VERSION 5
+-- INCLUDE clock journal delivery guard groups fair settle far remove
+local meta, body, refs, outbox, far, except, pointers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local now, off = clock(ARGV[2]), tonumber(ARGV[5])
-local wanted = ARGV[6]
-local open, received = {}, false
-for i = 7, #ARGV do
-  local k = 4 + (i - 7) * 6
-  local unit, refused = guard(meta, ARGV[1], ARGV[i], KEYS[k + 1], KEYS[k + 4], KEYS[k + 5], KEYS[k + 6])
+if not far_whole(meta, far, except, pointers) then return broken(meta) end
+local wanted, found, received = ARGV[6], {}, false
+for i = 7, #ARGV, 2 do
+  local place = (i - 7) / 2
+  local k = 7 + place * 6
+  local keys = {KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], KEYS[k + 5], KEYS[k + 6]}
+  local it, refused = standing(meta, except, ARGV[1], ARGV[i], keys, off, tonumber(ARGV[i + 1]))
   if refused then return refused end
-  if not ahead_whole(unit, KEYS[k + 2]) then return broken(meta) end
-  if redis.call('ZSCORE', KEYS[k + 1], off) then
-    local d = delivery_read(KEYS[k + 4], off)
-    if d and d.nonce ~= 0 and d.time > now then return {'BUSY'} end
-    received = received or d and d.count > 0
-    open[i] = {word = 'window', unit = unit, d = d}
-  elseif off >= unit.cursor and redis.call('SISMEMBER', KEYS[k + 2], off) == 0 then
-    open[i] = {word = 'beyond', unit = unit}
-  else
-    received = received or string.sub(wanted, i - 6, i - 6) == '1'
-  end
+  local d = it and it.d
+  if d and d.nonce ~= 0 and d.time > now then return {'BUSY'} end
+  received = received or d and d.count > 0 or not it and string.sub(wanted, place + 1, place + 1) == '1'
+  found[#found + 1] = it
 end
-if wanted ~= '' and received and next(open) then return {'RECEIVED'} end
-local found = false
-for i = 7, #ARGV do
-  local k, it = 4 + (i - 7) * 6, open[i]
-  if it then
-    local touched = {}
-    if it.word == 'window' then
-      settle(meta, KEYS[k + 1], KEYS[k + 4], body, refs, {off})
-      redis.call('ZREM', KEYS[k + 3], off)
-      if it.unit.fifo then settle_ordered(KEYS[k + 5], off, it.d.group, touched) else leave(KEYS[k + 5], KEYS[k + 6], off, it.d) end
-    else
-      redis.call('SADD', KEYS[k + 2], off)
-    end
-    seal(meta, ARGV[i], KEYS[k + 1], KEYS[k + 4])
-    seal_ahead(meta, ARGV[i], KEYS[k + 2])
-    seal_delayed(meta, ARGV[i], KEYS[k + 3])
-    if it.unit.fifo and regroup_all(KEYS[k + 5], KEYS[k + 6], KEYS[k + 4], touched, now) then redis.call('PUBLISH', ARGV[3], ARGV[4]) end
-    if it.unit.fifo or it.unit.fair then seal_groups(meta, ARGV[i], KEYS[k + 5], KEYS[k + 6]) end
-    found = true
-    journal(meta, outbox, now, 'deleted', tonumber(ARGV[i]), {off})
-  end
+if wanted ~= '' and received and #found > 0 then return {'RECEIVED'} end
+for _, it in ipairs(found) do
+  if remove(meta, body, refs, far, except, now, it, off) then redis.call('PUBLISH', ARGV[3], ARGV[4]) end
+  journal(meta, outbox, now, 'deleted', tonumber(it.tag), {off}, told(it))
 end
-return {found and 'OK' or 'SETTLED'}
+seal_far(meta, far, except, pointers)
+return {#found > 0 and 'OK' or 'SETTLED'}

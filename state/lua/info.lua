@@ -1,29 +1,34 @@
 -- info: exact counts of what each tag has open in the window, and its cursor. Remembers the floor, and journals it when it has risen.
--- KEYS 1 meta hash: generation, seq, fifo, c:<tag> cursors, f:<tag> floors, n:<tag>, a:<tag>, d:<tag>
+-- KEYS 1 meta hash: generation, seq, fifo, c:<tag> cursors, f:<tag> floors, n:<tag>, a:<tag>, d:<tag>, t:<tag>, unfiled
 -- KEYS 2 outbox list: journal entries
 -- KEYS + per tag: visible zset, delayed zset, delivery hash
 -- ARGV 1 generation
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV + tag ids
 -- OUT 1 status
--- OUT 2 tags: {ready, delayed, leased, cursor, floor, how many are taken ahead of the cursor, per tag}
+-- OUT 2 tags: {ready, delayed, leased, cursor, floor, how many are taken ahead of the cursor, how many are deferred, per tag}
 -- STATUS OK LOST
--- INV floor <= every open offset of its tag; it never falls
+-- INV floor <= every open offset of its tag, but for what was brought; <= all that is deferred and not in the wheel; it never falls
 -- COST O(tags x min(open, 2000 + steps of the floor))
--- VERSION 3
+-- VERSION 4
 -- INCLUDE clock journal guard
 local meta, outbox = KEYS[1], KEYS[2]
 local now = clock(ARGV[2])
-local out = {}
+local out, unfiled = {}, tonumber(redis.call('HGET', meta, 'unfiled') or math.huge)
 local function floor_of(id, visible, cursor, open)
   local floor = math.min(tonumber(redis.call('HGET', meta, 'f:' .. id)), cursor)
-  local found = cursor
+  -- What is open below the floor was deferred, and then brought.
+  local found = math.max(floor, math.min(cursor, unfiled))
   if open > 0 and open <= 2000 then
-    for _, member in ipairs(redis.call('ZRANGE', visible, 0, -1)) do found = math.min(found, tonumber(member)) end
+    for _, member in ipairs(redis.call('ZRANGE', visible, 0, -1)) do
+      local off = tonumber(member)
+      if off >= floor then found = math.min(found, off) end
+    end
   elseif open > 0 then
+    local most = found
     found = floor
     local steps = 0
-    while found < cursor and steps < 5000 and not redis.call('ZSCORE', visible, found) do
+    while found < most and steps < 5000 and not redis.call('ZSCORE', visible, found) do
       found, steps = found + 1, steps + 1
     end
   end
@@ -44,7 +49,9 @@ for i = 3, #ARGV do
   local open = redis.call('ZCARD', visible)
   local ready = redis.call('ZCOUNT', visible, '-inf', now)
   local waiting = redis.call('ZCARD', delayed)
+  local deferred = tonumber(redis.call('HGET', meta, 't:' .. ARGV[i]) or '0')
   local floor = floor_of(ARGV[i], visible, cursor, open)
-  for _, v in ipairs({ready, waiting, open - ready - waiting, cursor, floor, tonumber(unit.ahead or '0')}) do out[#out + 1] = v end
+  local ahead = tonumber(unit.ahead or '0')
+  for _, v in ipairs({ready, waiting, open - ready - waiting, cursor, floor, ahead, deferred}) do out[#out + 1] = v end
 end
 return {'OK', out}

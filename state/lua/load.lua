@@ -1,5 +1,5 @@
 -- load: takes records of a partition into the window, each offset at most once per tag; FIFO: in order, repeated ones never.
--- KEYS 1 meta hash: generation, epoch, seq, bytes, origins, fifo, seen, dedups, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>
+-- KEYS 1 meta hash: generation, epoch, seq, bytes, origins, fifo, seen, dedups, far, unfiled, c:<tag>, n:<tag>, g:<tag> and all others
 -- KEYS 2 body hash: offset -> header and record
 -- KEYS 3 refs hash: offset -> how many tags hold the body, when two or more
 -- KEYS 4 outbox list: journal entries
@@ -7,6 +7,9 @@
 -- KEYS 6 dedup hash: id -> when (ms) and offset, FIFO only
 -- KEYS 7 ids list: ids of dedup by age, FIFO only
 -- KEYS 8 pending hash: offset -> record that came before the one it follows, FIFO only
+-- KEYS 9 far hash: how many are deferred, by tag and slot
+-- KEYS 10 except hash: bitmaps of offsets that are deferred no longer
+-- KEYS 11 pointers zset: offset by due ms, of what is deferred and not in the wheel yet
 -- KEYS + per tag: visible zset, ahead set, delayed zset, delivery hash, order zset, groups zset
 -- ARGV 1 generation
 -- ARGV 2 epoch: of the loader, 0 = write-through
@@ -28,16 +31,17 @@
 -- OUT 1 status
 -- OUT 2 cursors: {cursor per tag}
 -- OUT 3 full: {1 = the window is full, else 0, per tag}
--- OUT 4 taken: how many, all tags together
+-- OUT 4 taken: how many, all tags together, what is deferred too
 -- OUT 5 seen: -1 = not known
 -- OUT 6 repeats: {offset, offset of the message that it repeats ...}
 -- STATUS OK FENCED LOST
 -- INV an offset below the cursor or in ahead is never taken again; a cursor never passes a record it did not take
 -- COST O(entries x tags)
--- VERSION 3
+-- VERSION 4
 -- PLAIN plain/load.lua
--- INCLUDE clock journal delivery guard groups fair head leased dedup turn origins
+-- INCLUDE clock journal delivery guard groups fair head leased dedup turn origins far
 local meta, body, refs, outbox, origins, dedup, ids, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local far, except, pointers = KEYS[9], KEYS[10], KEYS[11]
 if ARGV[2] ~= '0' and redis.call('HGET', meta, 'epoch') ~= ARGV[2] then return {'FENCED'} end
 local now, channel, payload = clock(ARGV[3]), ARGV[4], ARGV[5]
 local window_messages, window_bytes = tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -60,7 +64,7 @@ local share = math.floor(window_messages / 8)
 local EARLY, HEADER = 1000, 24
 local tags = {}
 for i = 1, tag_count do
-  local k, id = 8 + (i - 1) * 6, ARGV[13 + i]
+  local k, id = 11 + (i - 1) * 6, ARGV[13 + i]
   local unit, refused = guard(meta, ARGV[1], id, KEYS[k + 1], KEYS[k + 4], KEYS[k + 5], KEYS[k + 6])
   if refused then return refused end
   if not ahead_whole(unit, KEYS[k + 2]) then return broken(meta) end
@@ -93,7 +97,17 @@ local function hungry(tag)
   end
   return tag.hungry
 end
+-- Whether a message is due so late that it is deferred. `unfiled`: pointers that the wheel does not have, with those of this call.
+local unfiled
+local lost = false
+local function defers(tag, entry)
+  if not entry.far then return false end
+  lost = lost or not unfiled and not far_whole(meta, far, except, pointers)
+  unfiled, tag.mark = unfiled or redis.call('ZCARD', pointers), tag.mark or mark_of(meta, tag.id)
+  return after(tag.mark, entry.due, entry.off)
+end
 local function fits(tag, entry)
+  if defers(tag, entry) then return unfiled < POINTERS end
   return tag.open < max_open and (entry.due - now >= near_ms or room(tag, entry) or hungry(tag))
 end
 local function hold_body(tag, entry)
@@ -106,6 +120,12 @@ local function hold_body(tag, entry)
   entry.held = true
 end
 local function insert(tag, entry)
+  if defers(tag, entry) then
+    tag.later, tag.later_due = tag.later or {}, tag.later_due or {}
+    tag.later[#tag.later + 1], tag.later_due[#tag.later + 1] = entry.off, entry.due
+    unfiled, taken = unfiled + 1, taken + 1
+    return
+  end
   tag.row[#tag.row + 1], tag.row[#tag.row + 2] = entry.due, entry.off
   if entry.group ~= '' or #tag.row >= 1000 then show(tag.visible, tag.row) tag.row = {} end
   if entry.due > now then tag.delays = tag.delays + redis.call('ZADD', tag.delayed, entry.due, entry.off) end
@@ -172,7 +192,9 @@ if not fifo or f.seen >= 0 then
     entry.group, entry.dedup = ARGV[a + 5], ARGV[a + 6]
     entry.size = #entry.packed
     if entry.size > 0 then
-      entry.due, entry.bare = select(2, struct.unpack('>I8I8', entry.packed)), entry.size == HEADER
+      local sent
+      sent, entry.due = struct.unpack('>I8I8', entry.packed)
+      entry.bare, entry.far = entry.size == HEADER, not fifo and entry.due - sent >= FAR
     end
     process(entry)
     for off = entry.off + 1, entry.off + ARGV[a + 7] - 1 do
@@ -195,6 +217,7 @@ for i = 1, tag_count do
     tag.cursor = scan_next
     pass_ahead(tag)
   end
+  if tag.later then defer(meta, far, pointers, outbox, now, tag.id, tag.later, tag.later_due) end
   if tag.cursor ~= tag.first then redis.call('HSET', meta, 'c:' .. tag.id, tag.cursor) end
   if tag.open ~= tag.open_first then
     seal(meta, tag.id, tag.visible, tag.delivery)
@@ -204,6 +227,8 @@ for i = 1, tag_count do
   if tag.delays > 0 then seal_delayed(meta, tag.id, tag.delayed) end
   cursors[i], full[i] = tag.cursor, tag.full and 1 or 0
 end
+if lost then return broken(meta) end
+if unfiled then seal_far(meta, far, except, pointers) end
 if fifo and f.seen >= 0 then
   if scan_from >= 0 and f.seen >= scan_from and scan_next > f.seen then f.seen = scan_next end
   redis.call('HSET', meta, 'seen', f.seen, 'dedups', redis.call('HLEN', dedup))

@@ -12,7 +12,7 @@
 -- STATUS OK FENCED LOST
 -- INV a cursor that is there is never changed
 -- COST O(tags)
--- VERSION 2
+-- VERSION 3
 local meta = KEYS[1]
 local generation = redis.call('HGET', meta, 'generation')
 if ARGV[2] == '0' then
@@ -35,6 +35,7 @@ for a = 6, #ARGV, 2 do
     redis.call('HSET', meta, 'n:' .. tag, '0:0', 'g:' .. tag, '0:0', 'a:' .. tag, 0, 'd:' .. tag, 0)
     first = math.min(first or offset, offset)
   end
+  redis.call('HSETNX', meta, 'p:' .. tag, offset)
   redis.call('HSETNX', meta, 'f:' .. tag, offset)
 end
 if ARGV[4] == '1' then

@@ -14,7 +14,7 @@
 -- ARGV + settled offsets, then per delivery: offset, nonce, count, first ms, flag, time ms, group (8 bytes, FIFO only)
 -- OUT 1 status
 -- STATUS OK FENCED
--- INV only the owner's epoch may restore; an open delivery is taken (in ahead), without its body
+-- INV only the owner's epoch may restore; an open delivery is taken (in ahead, or below the cursor), without its body
 -- COST O(slice)
 -- VERSION 2
 -- INCLUDE clock delivery guard groups
@@ -29,7 +29,8 @@ for a = 6 + n, #ARGV, 7 do
   local d = {nonce = tonumber(ARGV[a + 1]), count = tonumber(ARGV[a + 2]), first = tonumber(ARGV[a + 3]), time = time, group = group}
   d.flag = tonumber(ARGV[a + 4])
   delivery_write(delivery, off, d)
-  redis.call('SADD', ahead, off)
+  -- What is open below the cursor was deferred, and then brought.
+  if tonumber(off) >= tonumber(ARGV[4]) then redis.call('SADD', ahead, off) end
   redis.call('ZADD', visible, time, off)
   if d.nonce == 0 then redis.call('ZADD', delayed, time, off) end
   if group ~= '' then

@@ -14,7 +14,7 @@ from engine.engine import Engine
 from engine.errors import TooManyDelayed
 from engine.loading import loader
 from engine.queues import alarms
-from engine.rules.limits import DAY_MS, MAX_DELAYED
+from engine.rules.limits import MAX_DELAYED
 from engine.shapes import QueueSettings, SendEntry
 from engine.window import delays
 from schemas.records import Message
@@ -26,6 +26,8 @@ from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, drain, eventually, receive, send
 
 BOUND, OPEN = 20, 30
+# Not so long that a message is deferred.
+NEAR_MS = 250_000
 
 
 @pytest.fixture(autouse=True)
@@ -55,8 +57,8 @@ async def test_more_delayed_messages_than_may_be_are_refused_and_the_others_go_o
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine, other = await with_queue(await make_engine(), "q", monkeypatch), await make_engine()
-    await send(engine, "q", *map(str, range(BOUND - 1)), delay_ms=DAY_MS)
-    await engine.send(BY, "q", [SendEntry(b"last", delay_ms=DAY_MS), SendEntry(b"now")])
+    await send(engine, "q", *map(str, range(BOUND - 1)), delay_ms=NEAR_MS)
+    await engine.send(BY, "q", [SendEntry(b"last", delay_ms=NEAR_MS), SendEntry(b"now")])
     for worker in (engine, other):
         with pytest.raises(TooManyDelayed) as refused:
             await worker.send(BY, "q", [SendEntry(b"a", delay_ms=1000), SendEntry(b"b", delay_ms=1000), SendEntry(b"c")])
@@ -73,12 +75,12 @@ async def test_more_delayed_messages_than_may_be_are_refused_and_the_others_go_o
 
         away.setattr(other.store, "delayed", refuse)
         away.setattr(delays, "LOOK_S", 0.0)
-        await send(other, "q", "known later", delay_ms=DAY_MS)
+        await send(other, "q", "known later", delay_ms=NEAR_MS)
     await engine.purge(BY, "q")
 
     async def accepted() -> bool:
         try:
-            await send(engine, "q", "anew", delay_ms=DAY_MS)
+            await send(engine, "q", "anew", delay_ms=NEAR_MS)
         except TooManyDelayed:
             return False
         return True
@@ -90,14 +92,14 @@ async def test_more_delayed_messages_than_may_be_are_refused_and_the_others_go_o
 
 async def test_a_burst_between_two_looks_is_counted_here(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
     await with_queue(engine, queue, monkeypatch)
-    outcomes = await asyncio.gather(*(send(engine, queue, "m", delay_ms=DAY_MS) for _ in range(BOUND + 15)), return_exceptions=True)
+    outcomes = await asyncio.gather(*(send(engine, queue, "m", delay_ms=NEAR_MS) for _ in range(BOUND + 15)), return_exceptions=True)
     assert sum(isinstance(outcome, TooManyDelayed) for outcome in outcomes) == 15
     assert (await engine.get_queue(BY, queue)).tags[0].delayed == BOUND
 
 
 async def test_the_queues_own_delay_counts_too(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
     await with_queue(engine, queue, monkeypatch)
-    await engine.set_queue(BY, queue, QueueSettings(delay_ms=DAY_MS))
+    await engine.set_queue(BY, queue, QueueSettings(delay_ms=NEAR_MS))
     await send(engine, queue, *map(str, range(BOUND)))
     with pytest.raises(TooManyDelayed):
         await send(engine, queue, "one more")
@@ -110,7 +112,7 @@ async def test_what_stands_behind_a_window_full_of_delays_is_told(
 ) -> None:
     await with_queue(engine, queue, monkeypatch)
     topic = queue_topic(engine.settings.topic_prefix, queue)
-    far = encode(Message(b"far", {}, delay_ms=DAY_MS, sender="native producer"))
+    far = encode(Message(b"far", {}, delay_ms=NEAR_MS, sender="native producer"))
     await engine.log.append_many(topic, 0, [far] * (OPEN + 10))
 
     async def full() -> bool:

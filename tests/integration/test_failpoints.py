@@ -21,7 +21,9 @@ from engine.settings import BadSetting, Settings
 from engine.shapes import QueueSettings
 from schemas.records import RedrivePolicy
 from schemas.vocabulary import TaskStatus
+from tests.clock import ScriptClock
 from tests.integration.drive import BY, ack, drain, eventually, receive, send
+from tests.integration.test_far import a_step
 from tests.integration.test_rebuild import drained, wipe
 from tests.integration.test_transactions import GROUP, prepare
 from tests.services import Services
@@ -207,6 +209,12 @@ async def a_transaction(engine: Engine, stack: Services, point: str) -> None:
     assert await drain(engine, "q", patience_ms=300) == []
 
 
+async def a_delay(engine: Engine, stack: Services, point: str) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    with pytest.MonkeyPatch.context() as patch:
+        await a_step(engine, ScriptClock(patch), point)
+
+
 SCENARIOS: dict[str, Callable[[Engine, Services, str], Awaitable[None]]] = {
     "move": a_move,
     "redrive": a_redrive,
@@ -218,6 +226,8 @@ SCENARIOS: dict[str, Callable[[Engine, Services, str], Awaitable[None]]] = {
     "create": a_creation,
     "delete": a_deletion,
     "transaction": a_transaction,
+    "file": a_delay,
+    "bring": a_delay,
 }
 
 

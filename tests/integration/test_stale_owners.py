@@ -32,9 +32,12 @@ from engine.transactions.keeper import _keys
 from schemas.records import JournalRecord, RedrivePolicy
 from schemas.vocabulary import TaskStatus
 from schemas.wire import decode
+from state.errors import Fenced
 from state.redis.lock import Hold
+from tests.clock import ScriptClock
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, eventually, receive, send
+from tests.integration.test_far import HOUR_MS, filed, take
 from tests.integration.test_rebuild import drained, wipe
 from tests.integration.test_transactions import GROUP, prepare
 from tests.services import Services
@@ -461,6 +464,22 @@ async def a_check(other: Engine, start: Start, make_engine: MakeEngine, stack: S
     assert await other.check(BY, GROUP, 10, 0) == [], "the same check was given twice"
 
 
+async def a_pointer(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
+    await other.create_queue(BY, "q", QueueSettings(partitions=1))
+    one = await start(other)
+    await one.run(one.engine.catalog.sync())
+    await one.run(send(one.engine, "q", "m", delay_ms=HOUR_MS))
+    task = await one.stopped_at("file.before_append", filed(one.engine))
+    with pytest.MonkeyPatch.context() as patch:
+        clock = ScriptClock(patch)
+        await filed(other)
+        clock.pass_s(3601)
+        assert await take(other, 1) == ["m"]
+        one.wake()
+        assert isinstance(await outcome(task), Fenced)
+        assert await take(other, 0) == []
+
+
 SCENARIOS: dict[str, list[Callable[..., Awaitable[None]]]] = {
     "change.before_write": [a_setting],
     "create.topic_made": [a_creation],
@@ -477,6 +496,7 @@ SCENARIOS: dict[str, list[Callable[..., Awaitable[None]]]] = {
     "transaction.before_copy": [a_copy],
     "transaction.before_done": [an_end],
     "transaction.before_check": [a_check],
+    "file.before_append": [a_pointer],
 }
 # What a worker's clock may refuse, a reader must refuse as well: but for the deletion of a topic,
 # which nobody reads.
@@ -519,6 +539,7 @@ def test_each_place_that_appends_or_deletes_a_topic_is_known_here() -> None:
         "snapshots._take",  # a mark: whoever appends it last begins the highest epoch
         "snapshots._write",
         "snapshots._write_unit",
+        "wheel.append",  # a pointer that comes late, or again, says what is so (docs/decisions/0021)
     }
 
 

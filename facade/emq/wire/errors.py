@@ -77,6 +77,7 @@ ERRORS: Final[Mapping[type[errors.EngineError], ErrorCode]] = {
     errors.QueueInUse: ErrorCode.QUEUE_INUSE,  # the one conflict that ends by itself, and a change may be made twice
     errors.TooManyDelayed: ErrorCode.QUOTA_EXCEEDED,
     errors.MessageLeased: ErrorCode.INVALID_ACTION,
+    errors.MessageDue: ErrorCode.INVALID_ACTION,
     errors.TaskEnded: ErrorCode.INVALID_ACTION,
     errors.TransactionDecided: ErrorCode.INVALID_ACTION,
     errors.TransactionGone: ErrorCode.INVALID_ACTION,

@@ -69,6 +69,7 @@ ERRORS: Final[Mapping[type[errors.EngineError], Code]] = {
     errors.TooManyDelayed: TOO_MANY,
     errors.TooManyInFlight: TOO_MANY,
     errors.MessageLeased: NO_MESSAGE,
+    errors.MessageDue: NO_MESSAGE,
     errors.TaskEnded: INVALID_ARGUMENT,
     errors.TransactionDecided: INVALID_ARGUMENT,
     errors.TransactionGone: INVALID_ARGUMENT,

@@ -121,6 +121,8 @@ LOOK = {
     "query": Example(reply={"messages": [_PEEKED], "next": None}),
     "peek": Example(reply=_PEEKED),
     "delete_message": Example(),
+    "cancel": Example(),
+    "reschedule": Example({"deliver_at_ms": 1_790_000_000_000}),
 }
 QUEUES = {
     "create_queue": Example({"name": "orders", "delay_seconds": 0, "lease_seconds": 30, "redrive_policy": _POLICY}, _QUEUE),

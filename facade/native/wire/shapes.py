@@ -66,6 +66,7 @@ KeepUnacked = Annotated[bool, Meta(description="What is beyond its retention sta
 DefaultTag = Annotated[Name, Meta(description="Another name of the default tag.")]
 Priority = Annotated[bool, Meta(description="Messages with a lower priority number are received first; 16 partitions. Default: false.")]
 TagName = Annotated[Name, Meta(description="A tag of the queue. Default: the default tag.")]
+DeliverAt = Annotated[Whole, within("deliver_at_ms", "When it is due (ms since 1970), up to 30 days from now; past = now.")]
 OwnDelay = Annotated[Seconds, within("delay_ms", "Seconds until the first receive. Default: the queue's.")]
 
 
@@ -184,6 +185,7 @@ class SendMessage(Body, frozen=True, kw_only=True):
         | None
     ) = None
     delay_seconds: OwnDelay | None = None
+    deliver_at_ms: DeliverAt | None = None
     lease_seconds: Annotated[Seconds, within("lease_ms", "Seconds for which its deliveries are leased. Default: the queue's.")] | None = (
         None
     )
@@ -258,6 +260,12 @@ class ReleaseBody(Body, frozen=True, kw_only=True):
 
     handles: Handles
     delay_seconds: Annotated[Seconds, within("delay_ms", "Seconds until they are receivable.")] = 0.0
+
+
+class RescheduleBody(Body, frozen=True, kw_only=True):
+    """When a delayed message is to be due."""
+
+    deliver_at_ms: DeliverAt
 
 
 class ExtendEntryBody(Body, frozen=True, kw_only=True):

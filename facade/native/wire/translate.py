@@ -89,6 +89,7 @@ def entries_of(messages: Sequence[SendMessage]) -> list[SendEntry]:
                 group=message.group,
                 dedup_id=message.dedup_id,
                 priority=message.priority,
+                deliver_at_ms=message.deliver_at_ms,
             )
         )
     return entries

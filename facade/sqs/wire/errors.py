@@ -88,6 +88,7 @@ ERRORS: Final[dict[type[errors.EngineError], Shape]] = {
     errors.QueueInUse: REQUEST_THROTTLED,  # the one conflict that ends by itself: SDKs repeat what is throttled
     errors.TooManyDelayed: OVER_LIMIT,
     errors.MessageLeased: INVALID_PARAMETER,
+    errors.MessageDue: INVALID_PARAMETER,
     errors.TaskEnded: INVALID_PARAMETER,
     errors.TransactionDecided: INVALID_PARAMETER,
     errors.TransactionGone: INVALID_PARAMETER,

@@ -1,13 +1,15 @@
 -- The common load: messages without bodies, groups, delays, moves and repeats that are sent through to the only tag of a standard unit, in
 -- order from its cursor on, with room for all. It does what load.lua does and answers the same; in any other case it changes nothing, and
 -- load.lua goes on.
+-- FAR: a delay that is far (ms), as vocabulary.FAR_DELAY_MS.
+local FAR = 300000
 do
-  local call, meta, visible, tag = redis.call, KEYS[1], KEYS[9], ARGV[14]
+  local call, meta, visible, tag = redis.call, KEYS[1], KEYS[12], ARGV[14]
   if ARGV[13] == '1' and ARGV[10] == '-1' and ARGV[2] == '0' then
     local m = call('HMGET', meta, 'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'g:' .. tag, 'a:' .. tag, 'bytes', 'seen', 'origins')
-    local open, held = call('ZCARD', visible), call('HLEN', KEYS[12])
+    local open, held = call('ZCARD', visible), call('HLEN', KEYS[15])
     if m[1] == ARGV[1] and m[3] == open .. ':' .. held and not m[4] and m[5] == '0:0' and m[6] == '0' and m[7] == '0'
-      and call('EXISTS', KEYS[2], KEYS[3], KEYS[10]) == 0 and m[9] == tostring(call('ZCARD', KEYS[5])) then
+      and call('EXISTS', KEYS[2], KEYS[3], KEYS[13]) == 0 and m[9] == tostring(call('ZCARD', KEYS[5])) then
       local now = tonumber(ARGV[3])
       if now == 0 then
         local t = call('TIME')
@@ -19,8 +21,9 @@ do
         -- A header alone; whose reason, group and so on are empty.
         plain = plain and #packed == 24 and ARGV[a + 2] == '1' and tonumber(ARGV[a]) == cursor
           and #ARGV[a + 3] + #ARGV[a + 4] + #ARGV[a + 5] + #ARGV[a + 6] == 0 and open + #row / 2 + count <= tonumber(ARGV[8])
-        local due = plain and struct.unpack('>I8', packed, 9)
-        if not plain or due > now then plain = false break end
+        local sent, due = 0, 0
+        if plain then sent, due = struct.unpack('>I8I8', packed) end
+        if not plain or due > now or due - sent >= FAR then plain = false break end
         for off = cursor, cursor + count - 1 do row[#row + 1], row[#row + 2] = due, off end
         cursor = cursor + count
       end

@@ -13,6 +13,7 @@ from fastavro.utils import generate_one
 from msgspec import NODEFAULT, Struct, inspect, to_builtins
 
 from schemas.records import (
+    DelayRecord,
     GenerationRecord,
     JournalRecord,
     KeyRecord,
@@ -44,6 +45,7 @@ TYPES: dict[str, type[Struct]] = {
     "producer_group": ProducerGroupRecord,
     "meter": MeterRecord,
     "watch": WatchRecord,
+    "delay": DelayRecord,
 }
 WORDS = {
     "EventKind": [str(k) for k in EventKind],
@@ -73,6 +75,8 @@ def test_an_id_never_changes_and_names_one_schema() -> None:
         13: "meter.1",
         14: "watch.1",
         15: "user.2",
+        16: "snapshot.2",
+        17: "delay.1",
         20: "queue.3",
         21: "queue.4",
     }

@@ -8,29 +8,34 @@ from hypothesis import strategies as st
 
 from engine.journal.fold import TagState, UnitState
 from schemas.records import JournalEntry, JournalRecord, OpenDelivery
-from schemas.vocabulary import SETTLES, EventKind, Reason
+from schemas.vocabulary import SETTLES, SLOT_MS, EventKind, Reason
 
 OFFSETS = st.integers(0, 12)
-KINDS = [kind for kind in EventKind if kind not in (EventKind.COPIED, EventKind.FLOOR, EventKind.PURGED)]
+NOT_DRAWN = (EventKind.COPIED, EventKind.FLOOR, EventKind.PURGED, EventKind.DEFERRED, EventKind.BROUGHT)
+KINDS = [kind for kind in EventKind if kind not in NOT_DRAWN]
 
 
 @st.composite
 def entries(draw: st.DrawFn) -> list[JournalEntry]:
-    """A journal as scripts write it: what is settled under a tag is never spoken of again."""
+    """A journal as scripts write it: what is settled under a tag is never spoken of again, and no
+    floor passes what is open.
+    """
     found = []
+    touched: dict[int, set[int]] = {0: set(), 1: set()}
     over: dict[int, set[int]] = {0: set(), 1: set()}
     for seq in range(1, draw(st.integers(1, 25))):
         tag = draw(st.integers(0, 1))
         left = sorted(set(range(13)) - over[tag])
         kind = draw(st.sampled_from([*KINDS, EventKind.FLOOR]))
         if kind == EventKind.FLOOR:
-            below = draw(OFFSETS)
+            below = min([draw(OFFSETS), *(touched[tag] - over[tag])])
             over[tag].update(range(below))
             found.append(JournalEntry(seq, 1_000 + seq, kind.value, tag, [below], [], ""))
             continue
         if not left:
             continue
         offsets = sorted(draw(st.sets(st.sampled_from(left), min_size=1, max_size=4)))
+        touched[tag].update(offsets)
         if kind in SETTLES:
             over[tag].update(offsets)
         reason = Reason.KILLED.value if kind == EventKind.DYING else ""
@@ -89,3 +94,30 @@ def test_a_delivery_that_was_given_back_is_uncounted() -> None:
     for seq, kind in enumerate((EventKind.LEASED, EventKind.RETURNED, EventKind.LEASED, EventKind.LEASED, EventKind.RETURNED), 1):
         tag.apply(JournalEntry(seq, 100 + seq, kind.value, 0, [4], [900 + seq], ""))
     assert tag.deliveries == {4: OpenDelivery(4, 0, 1, 103, 0, 905)}
+
+
+def entry(seq: int, kind: EventKind, offsets: list[int], times: list[int], reason: str = "") -> JournalEntry:
+    return JournalEntry(seq, 100 + seq, kind.value, 0, offsets, times, reason)
+
+
+def test_what_is_deferred_is_named_above_the_floor_and_counted_below_until_it_is_brought() -> None:
+    state, hour = UnitState("q"), SLOT_MS
+    told = [
+        entry(1, EventKind.DEFERRED, [0, 1, 2, 3], [5 * hour, 5 * hour + 1, 6 * hour, 7 * hour]),
+        entry(2, EventKind.FLOOR, [3], []),
+        entry(3, EventKind.CANCELLED, [2], [6 * hour]),
+        entry(4, EventKind.BROUGHT, [0], [5 * hour], f"{5 * hour}:0"),
+        entry(5, EventKind.DELETED, [9], [8 * hour], Reason.NOT_LOADED.value),
+    ]
+    for row in told:
+        state.apply(JournalRecord("q", "0123456789ab", 0, [row]))
+        state = UnitState.from_snapshot(state.snapshot("0123456789ab", 0, 7))
+    tag = state.tag(0)
+    known = tag.deferred
+    assert (known.mark, known.above, dict(known.slots)) == ((5 * hour, 0), {3: 7 * hour}, {5: 1})
+    assert known.excepted == {(2, 6), (9, 8)}
+    assert tag.deliveries == {0: OpenDelivery(0, 0, 0, 0, 0, 5 * hour)} and tag.settled == {9}
+    state.apply(JournalRecord("q", "0123456789ab", 0, [entry(6, EventKind.BROUGHT, [1], [5 * hour + 1], f"{7 * hour}:-1")]))
+    assert (known.excepted, dict(known.slots), known.waiting()) == ({(9, 8)}, {}, {3: 7 * hour})
+    state.apply(JournalRecord("q", "0123456789ab", 0, [entry(7, EventKind.PURGED, [10], [])]))
+    assert (known.bound, known.waiting(), known.excepted, tag.deliveries) == (10, {}, set(), {})

@@ -19,7 +19,7 @@ def cut() -> TagDump:
     """0 to 3 are settled, 4 is leased, 5 was never delivered, and 6 is where loading goes on; 8 was
     taken ahead.
     """
-    return TagDump(6, 3, {4: 900, 5: 100, 8: 100}, {4: OpenDelivery(4, 77, 2, 50, 0, 900)}, {8})
+    return TagDump(6, 3, {4: 900, 5: 100, 8: 100}, {4: OpenDelivery(4, 77, 2, 50, 0, 900)}, {8}, "0:-1", {}, set())
 
 
 def journal() -> TagState:

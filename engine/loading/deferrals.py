@@ -1,0 +1,197 @@
+"""Deferred messages of owned units: their pointers go to the wheel, and what is due soon comes back
+into the window.
+
+Both are done in turns, by the owner of the unit alone. Whether a message is deferred, and that it
+is brought once, the scripts decide (include/far.lua): this finds the messages, and reads them where
+they are. A pointer in Redis is forgotten when the wheel has it; until then no floor passes its
+message, so a rebuild finds it again. Neighbours: `owner.py` says which units and when, `wheel.py`
+has the pointers. Must not know verbs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import logging
+from collections.abc import Awaitable, Iterator, Sequence
+
+from engine.catalog.catalog import Catalog
+from engine.errors import LogUnavailable
+from engine.loading.loader import Loader
+from engine.loading.wheel import Pointer, Slot, Wheel
+from engine.log import Chunk, Log, Record
+from engine.rules.queue import Queue
+from engine.runtime.counters import Counters
+from engine.runtime.failpoints import reached
+from engine.runtime.signals import Signal
+from engine.window.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
+from engine.window.entry import load_entry
+from schemas.records import Message, TagRecord
+from schemas.vocabulary import FAR_DELAY_MS, SLOT_MS
+from schemas.wire import UndecodableRecord, decode_message
+from state.delay_store import Deferred, Mark, Pointed, TagDeferred
+from state.packed import delay_of_body, pack_body
+from state.store import Store
+
+logger = logging.getLogger(__name__)
+
+# Messages that are due within so long are brought: their bodies are in the window by then.
+AHEAD_MS = 60_000
+# How often a unit is looked at that has deferred something, and one that has not.
+TURN_S, QUIET_TURN_S = 1.0, 5.0
+# Pointers go to the wheel when there are so many of a unit, or the first has waited for so long:
+# many small records would be read more slowly.
+FILE_COUNT, FILE_S = 2_000, 20.0
+SLICE = 500
+LAST_OFFSET = 2**53
+
+
+class Deferrals:
+    """Files pointers, and brings messages, of units that this worker owns."""
+
+    def __init__(
+        self, log: Log, store: Store, catalog: Catalog, wheel: Wheel, counters: Counters, receivable: Signal[[str, int, int]]
+    ) -> None:
+        self._log = log
+        self._store = store
+        self._catalog = catalog
+        self._wheel = wheel
+        self._counters = counters
+        self._receivable = receivable
+
+    async def turn(self, loader: Loader) -> None:
+        """One turn of a unit. Raises StateLost, Fenced, OutboxFull, LogUnavailable."""
+        loader.turn_at = asyncio.get_running_loop().time() + QUIET_TURN_S
+        if loader.queue.record.fifo:
+            return
+        async with loader.turning:
+            loop, queue = asyncio.get_running_loop(), loader.queue
+            seen = await self._store.deferred(loader.unit, self._catalog.generation, queue.tag_ids, ahead_ms=AHEAD_MS)
+            if seen.pointers or any(tag.total for tag in seen.tags):
+                loader.turn_at = loop.time() + TURN_S
+            if not seen.pointers:
+                loader.unfiled_since = None
+            elif loader.unfiled_since is None:
+                loader.unfiled_since = loop.time()
+            for tag, state in zip(queue.tags, seen.tags, strict=True):
+                if state.slots:
+                    await self._bring(loader, queue, tag, state, seen)
+            since = loader.unfiled_since
+            if since is not None and (len(seen.pointers) >= FILE_COUNT or loop.time() - since >= FILE_S):
+                await self.file(loader, seen.pointers)
+
+    async def file(self, loader: Loader, pointers: Sequence[Pointer]) -> None:
+        """Pointers go to the wheel. Raises Fenced, LogUnavailable."""
+        reached("file.before_append")
+        await self._wheel.append(loader.unit, pointers)
+        reached("file.appended")
+        await self._store.file(loader.unit, loader.epoch, [offset for _, offset in pointers])
+        loader.unfiled_since = None
+
+    async def _bring(self, loader: Loader, queue: Queue, tag: TagRecord, state: TagDeferred, seen: Deferred) -> None:
+        """Brings what a tag has deferred and is due soon, until the window takes no more."""
+        # The pointers that were in Redis are known by now: one that went to the wheel meanwhile is
+        # in both.
+        slots = [await self._wheel.read(number) for number in sorted(state.slots)]
+        until = (seen.now_ms + AHEAD_MS, LAST_OFFSET)
+        found = state.mark
+        await self._check_slots(loader, queue, state, seen, dict(zip(sorted(state.slots), slots, strict=True)))
+        due = _merged(loader, slots, seen, found, until)
+        while True:
+            some = list(itertools.islice(due, SLICE))
+            to = some[-1] if len(some) == SLICE else until
+            if not some and found.ms // SLOT_MS == until[0] // SLOT_MS:
+                return
+            messages = await self._messages(queue, tag, loader.partition, some)
+            reached("bring.read")
+            brought = await self._store.bring(loader.unit, self._catalog.generation, loader.epoch, tag.id, found, Mark(*to), messages)
+            reached("bring.done")
+            if brought.count:
+                self._counters.count("brought_total", brought.count)
+                self._receivable(queue.incarnation, loader.partition, messages[0].due_ms)
+            found = brought.mark
+            if brought.stale or brought.full or found != Mark(*to) or len(some) < SLICE:
+                return
+
+    async def _messages(self, queue: Queue, tag: TagRecord, partition: int, pointers: Sequence[Pointer]) -> list[Pointed]:
+        """The messages as the window takes them. What Kafka no longer has is brought without its
+        record, if the tag wants every message: who is to deliver it tells of the loss.
+        """
+        if not pointers:
+            return []
+        records = await self._log.read_at(queue.topic, partition, [offset for _, offset in pointers])
+        place = queue.tag_ids.index(tag.id)
+        return [_pointed(queue, tag, place, pointer, records.get(pointer[1])) for pointer in pointers]
+
+    async def _check_slots(self, loader: Loader, queue: Queue, state: TagDeferred, seen: Deferred, slots: dict[int, Slot]) -> None:
+        """The wheel must have as many pointers of a slot as messages are deferred in it; has it
+        lost some (an administrator deleted the topic), they are found again in the queue's.
+        """
+        after = (state.mark.ms, state.mark.offset)
+        lacking = []
+        for number, slot in slots.items():
+            end = ((number + 1) * SLOT_MS - 1, LAST_OFFSET)
+            here = {p for p in seen.pointers if p[0] // SLOT_MS == number and p > after}
+            if len(here.union(slot.of(loader.unit, after, end))) < state.slots[number]:
+                lacking.append(number)
+        if lacking and loader.repaired_at != (key := (state.mark, tuple(lacking))):
+            loader.repaired_at = key
+            await self._repair(loader, queue, state, lacking)
+            for number in lacking:
+                await self._wheel.read(number)
+
+    async def _repair(self, loader: Loader, queue: Queue, state: TagDeferred, lacking: Sequence[int]) -> None:
+        """Reads the queue's topic for messages that are due in these slots, and points to them."""
+        logger.error(
+            "action=repair part=wheel queue=%s partition=%d slots=%s reason=the wheel has fewer pointers than are deferred",
+            queue.name, loader.partition, lacking,
+        )  # fmt: skip
+        self._counters.count("wheel_repairs_total")
+        part = (queue.topic, loader.partition)
+        end = (await self._log.end_offsets([part])).get(part)
+        if end is None:
+            raise LogUnavailable(f"the end of {queue.topic} can't be read")
+        at = max(state.bound, (await self._log.start_offsets([part])).get(part, 0))
+
+        def fetch(start: int) -> Awaitable[Chunk]:
+            return self._log.fetch(*part, start, CHUNK_RECORDS, CHUNK_BYTES)
+
+        while at < end:
+            chunk = await fetch(at)
+            # As the loader judges them: a torn batch was never deferred.
+            ordered, early, next_offset = await assemble(self._counters, queue, chunk, fetch)
+            far = (entry for entry in (*ordered, *early) if entry.packed and delay_of_body(entry.packed) >= FAR_DELAY_MS)
+            dues = [(int.from_bytes(entry.packed[8:16]), entry.offset) for entry in far]
+            pointers = [pointer for pointer in dues if pointer[0] // SLOT_MS in lacking]
+            if pointers:
+                await self._wheel.append(loader.unit, pointers)
+            if next_offset <= at:  # a batch that is not whole yet is beyond all cursors
+                break
+            at = next_offset
+
+
+def _merged(loader: Loader, slots: Sequence[Slot], seen: Deferred, found: Mark, until: Pointer) -> Iterator[Pointer]:
+    """Pointers after the mark and up to a time, in order, each once."""
+    after = (found.ms, found.offset)
+    here = [pointer for pointer in seen.pointers if after < pointer <= until]
+    rows = heapq.merge(sorted(here), *(slot.of(loader.unit, after, until) for slot in slots))
+    return (pointer for pointer, _ in itertools.groupby(rows))
+
+
+def _decoded(record: Record) -> Message | None:
+    try:
+        return decode_message(record.value, record.headers)
+    except UndecodableRecord:
+        return None
+
+
+def _pointed(queue: Queue, tag: TagRecord, place: int, pointer: Pointer, record: Record | None) -> Pointed:
+    due_ms, offset = pointer
+    if record is None:
+        return Pointed(offset, due_ms, pack_body(due_ms, due_ms, None, b"") if tag.filter is None else b"")
+    message = _decoded(record)
+    if message is None:
+        return Pointed(offset, due_ms, b"")
+    entry = load_entry(queue, offset, record.timestamp_ms, message, record.value or b"")
+    return Pointed(offset, due_ms, entry.packed if entry.mask[place] == "1" else b"", entry.group)

@@ -1,0 +1,103 @@
+"""cancel, reschedule: what the sender of a delayed message may still change, by its id.
+
+A script decides under all tags at once, so a message is cancelled, or given to somebody, never
+both. The answer comes when the journal has it: a loss of Redis takes nothing back. Neighbours:
+scripts cancel and reschedule; `window.entry` knows what is far. Must not know HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from engine.errors import MessageDue, MessageNotFound, NotAllowedOnQueue, Rebuilding
+from engine.log import Log
+from engine.rules.fifo import group_digest
+from engine.rules.limits import MAX_DELAY_MS, check_range
+from engine.rules.queue import Queue
+from engine.runtime.clock import now_ms
+from engine.window.delays import Delays
+from engine.window.entry import delay_of, far_dues
+from engine.window.topic_retention import TopicRetention
+from engine.window.window import Window
+from schemas.records import Message
+from schemas.wire import UndecodableRecord, decode_message
+from state.store import Store
+
+
+class Schedule:
+    """Changes of delayed messages. `address(queue, text)` finds a message by its id,
+    `note_use(queue, partition)` has its unit owned, `wait_journaled(queue, partition, seq)` waits.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        store: Store,
+        window: Window,
+        delays: Delays,
+        topic_retention: TopicRetention,
+        address: Callable[[Queue, str], tuple[int, int]],
+        note_use: Callable[[Queue, int], None],
+        wait_journaled: Callable[[Queue, int, int], Awaitable[None]],
+    ) -> None:
+        self._log = log
+        self._store = store
+        self._window = window
+        self._delays = delays
+        self._topic_retention = topic_retention
+        self._address = address
+        self._note_use = note_use
+        self._wait_journaled = wait_journaled
+
+    async def cancel(self, queue: Queue, text: str) -> None:
+        """Settles a delayed message under all tags. Raises MessageNotFound, also when it is settled
+        already, MessageDue, Unavailable.
+        """
+        partition, offset, sent_at_ms, message = await self._read(queue, text)
+        unit, dues = queue.units[partition], far_dues(queue, sent_at_ms, message)
+        due_ms = sent_at_ms + delay_of(queue, message)
+        word, seq = await self._window.call(queue, lambda g: self._store.cancel(unit, g, queue.tag_ids, offset, due_ms, dues))
+        await self._judge(queue, partition, text, word, seq)
+
+    async def reschedule(self, queue: Queue, text: str, deliver_at_ms: int) -> None:
+        """Gives a delayed message another due time, up to 30 days from now; one that is past means
+        now.
+
+        Raises as `cancel` does, and NotAllowedOnQueue for a FIFO queue, TooManyDelayed.
+        """
+        if queue.record.fifo:
+            raise NotAllowedOnQueue("a message in a FIFO queue has the delay of its queue", field="queue", given=queue.name)
+        now = now_ms()
+        check_range("deliver_at_ms", deliver_at_ms, 0, now + MAX_DELAY_MS)
+        partition, offset, sent_at_ms, message = await self._read(queue, text)
+        if deliver_at_ms > now:
+            await self._delays.check(queue, 1)
+            await self._topic_retention.keep(queue, deliver_at_ms - sent_at_ms)
+        unit, dues = queue.units[partition], far_dues(queue, sent_at_ms, message)
+        due_ms, group = sent_at_ms + delay_of(queue, message), group_digest(message.group) if message.group else b""
+        word, seq = await self._window.call(
+            queue,
+            lambda g: self._store.reschedule(unit, g, queue.tag_ids, offset, due_ms, dues, time_ms=deliver_at_ms, group=group),
+        )
+        await self._judge(queue, partition, text, word, seq)
+
+    async def _read(self, queue: Queue, text: str) -> tuple[int, int, int, Message]:
+        """(partition, offset, sent at ms, message). Raises MessageNotFound."""
+        partition, offset = self._address(queue, text)
+        self._note_use(queue, partition)
+        record = (await self._log.read_at(queue.topic, partition, [offset])).get(offset)
+        if record is not None:
+            try:
+                return partition, offset, record.timestamp_ms, decode_message(record.value, record.headers)
+            except UndecodableRecord:
+                pass
+        raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}, or no longer", field="id", given=text[:100])
+
+    async def _judge(self, queue: Queue, partition: int, text: str, word: str, seq: int) -> None:
+        if word == "due":
+            raise MessageDue(f"message {text[:100]!r} is due, or was delivered; it can't be changed any more", field="id", given=text[:100])
+        if word == "settled":
+            raise MessageNotFound(f"message {text[:100]!r} is settled under all tags", field="id", given=text[:100])
+        if word == "stored":
+            raise Rebuilding(f"queue {queue.name!r} has not come to message {text[:100]!r} yet; try again")
+        await self._wait_journaled(queue, partition, seq)

@@ -1,0 +1,211 @@
+"""Deferred messages: those with a far due time, which the window has passed.
+
+Every method raises StateUnavailable and, where it says so, StateLost, Fenced or OutboxFull. Each
+call is one atomic script on one unit. `now_ms` 0 = Redis' clock (others: tests). Neighbours:
+`loading` files and brings what a unit has deferred, `recovery` restores it, `browse` ends it or
+changes it by its id. Must not know Kafka. include/far.lua has the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from state.keys import Unit, UnitKeys, wake_channel, wake_up
+from state.redis.connection import Argument
+from state.upkeep_store import UpkeepStore
+
+
+class Mark(Struct, frozen=True, order=True):
+    """Deferred messages of a tag are brought up to here: by due time, then by offset."""
+
+    ms: int
+    offset: int
+
+    @classmethod
+    def parse(cls, text: str) -> Mark:
+        """Of `ms:offset`, as scripts and journal spell it."""
+        ms, _, offset = text.partition(":")
+        return cls(int(ms), int(offset))
+
+    def __str__(self) -> str:
+        return f"{self.ms}:{self.offset}"
+
+
+class TagDeferred(Struct, frozen=True):
+    """What a tag has deferred: its mark, the offset below which all was purged or is not its own,
+    how many in all, and in each slot that begins soon.
+    """
+
+    mark: Mark
+    bound: int
+    total: int
+    slots: dict[int, int]
+
+
+class Deferred(Struct, frozen=True):
+    """A unit's deferred messages at a time of Redis' clock; `pointers` are (due ms, offset) that
+    the wheel does not have yet, in that order.
+    """
+
+    now_ms: int
+    pointers: list[tuple[int, int]]
+    tags: list[TagDeferred]
+
+
+class Pointed(Struct, frozen=True):
+    """A message that is to be brought: `packed` as in a LoadEntry, b"" = the tag does not want
+    it.
+    """
+
+    offset: int
+    due_ms: int
+    packed: bytes
+    group: bytes = b""
+
+
+class Brought(Struct, frozen=True):
+    """How many were brought, where the mark is now, and whether the window takes no more. `stale`:
+    the mark was another, nothing was done.
+    """
+
+    count: int
+    mark: Mark
+    full: bool
+    stale: bool = False
+
+
+class DelayStore(UpkeepStore):
+    """The scripts of deferred messages as methods. Safe for any number of tasks of one loop."""
+
+    async def deferred(self, unit: Unit, generation: int, tags: Sequence[int], *, ahead_ms: int, now_ms: int = 0) -> Deferred:
+        """What the unit has deferred; of slots those that begin up to `ahead_ms` from now. Raises
+        StateLost.
+        """
+        keys = self._unit(unit)
+        names = (keys.meta, keys.far, keys.except_, keys.pointers)
+        _, now, flat, rows = await self._run("deferred", names, (generation, now_ms, ahead_ms, *tags))
+        return Deferred(now, [(flat[i + 1], flat[i]) for i in range(0, len(flat), 2)], [_tag_deferred(*row) for row in rows])
+
+    async def file(self, unit: Unit, epoch: int, offsets: Sequence[int]) -> None:
+        """Forgets pointers that the wheel has. Raises Fenced."""
+        keys = self._unit(unit)
+        await self._run("file", (keys.meta, keys.far, keys.except_, keys.pointers), (epoch, *offsets))
+
+    async def bring(
+        self, unit: Unit, generation: int, epoch: int, tag: int, found: Mark, to: Mark, messages: Sequence[Pointed], *, now_ms: int = 0
+    ) -> Brought:
+        """Takes deferred messages into a tag's window, in the order of their due times and offsets:
+        all that there are between the mark as it was `found` and `to`.
+
+        Raises StateLost, Fenced, OutboxFull.
+        """
+        keys, w = self._unit(unit), self._window
+        t = keys.tag(tag)
+        names = (keys.meta, keys.body, keys.refs, keys.outbox, keys.far, keys.except_, keys.pointers,
+                 t.visible, t.ahead, t.delayed, t.delivery, t.order, t.groups)  # fmt: skip
+        channel = "" if self.alone else wake_channel(self._prefix, unit.incarnation)
+        payload = "" if self.alone else wake_up(unit.partition, self.name, messages[0].due_ms if messages else 0)
+        arguments: list[Argument] = [
+            generation, epoch, now_ms, channel, payload, w.messages, w.bytes, w.max_open, tag, str(found), to.ms, to.offset,
+        ]  # fmt: skip
+        for one in messages:
+            arguments += (one.offset, one.due_ms, one.packed, one.group)
+        reply = await self._run("bring", names, arguments)
+        if reply[0] == b"STALE":
+            return Brought(0, found, False, True)
+        return Brought(reply[1], Mark.parse(reply[2].decode()), bool(reply[3]))
+
+    async def redefer(
+        self,
+        unit: Unit,
+        epoch: int,
+        tag: int,
+        *,
+        mark: Mark,
+        bound: int,
+        slots: Mapping[int, int],
+        excepted: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        """Writes what a rebuild knows of a tag's deferred messages; `excepted` are (offset, slot),
+        1,000 at most, `slots` of the first call only. Raises Fenced.
+        """
+        keys = self._unit(unit)
+        arguments: list[Argument] = [epoch, tag, str(mark), bound, len(slots)]
+        for pair in (*slots.items(), *excepted):
+            arguments += pair
+        await self._run("redefer", (keys.meta, keys.far, keys.except_, keys.pointers), arguments)
+
+    def _message(self, keys: UnitKeys, tags: Sequence[int]) -> list[str]:
+        names = [keys.meta, keys.body, keys.refs, keys.outbox, keys.far, keys.except_, keys.pointers]
+        for tag in tags:
+            names += keys.tag(tag).all()
+        return names
+
+    async def delete(
+        self,
+        unit: Unit,
+        generation: int,
+        tags: Sequence[int],
+        offset: int,
+        dues: Sequence[int] = (),
+        *,
+        wanted: str = "",
+        now_ms: int = 0,
+    ) -> str:
+        """Settles one message under all tags: ok, busy (leased under one; nothing changed) or
+        settled. With `wanted`, a digit per tag, 1 = it wants the message: received (under one, or
+        settled there; nothing changed) too. `dues` as of `cancel`, () = it is not far. Raises
+        StateLost.
+        """
+        keys, channel = self._unit(unit), wake_channel(self._prefix, unit.incarnation)
+        arguments: list[Argument] = [generation, now_ms, channel, unit.partition, offset, wanted]
+        for pair in zip(tags, dues or [0] * len(tags), strict=True):
+            arguments += pair
+        reply = await self._run("delete", self._message(keys, tags), arguments)
+        return reply[0].decode().lower()  # type: ignore[no-any-return]
+
+    async def cancel(
+        self, unit: Unit, generation: int, tags: Sequence[int], offset: int, due_ms: int, dues: Sequence[int], *, now_ms: int = 0
+    ) -> tuple[str, int]:
+        """Settles one delayed message under all tags: (ok, due (nothing changed) or settled; seq of
+        its journal entry, 0 = none).
+
+        `due_ms` is when it was due as it was sent, `dues` the same for each tag if it is far and
+        the tag wants it, else 0. Raises StateLost, OutboxFull.
+        """
+        keys, channel = self._unit(unit), wake_channel(self._prefix, unit.incarnation)
+        arguments: list[Argument] = [generation, now_ms, channel, unit.partition, offset, due_ms]
+        for pair in zip(tags, dues, strict=True):
+            arguments += pair
+        word, seq = await self._run("cancel", self._message(keys, tags), arguments)
+        return word.decode().lower(), seq
+
+    async def reschedule(
+        self,
+        unit: Unit,
+        generation: int,
+        tags: Sequence[int],
+        offset: int,
+        due_ms: int,
+        dues: Sequence[int],
+        *,
+        time_ms: int,
+        group: bytes = b"",
+        now_ms: int = 0,
+    ) -> tuple[str, int]:
+        """Gives one delayed message another due time under all tags: (ok, due, stored or settled;
+        seq as of `cancel`). Raises StateLost, OutboxFull.
+        """
+        keys, channel = self._unit(unit), wake_channel(self._prefix, unit.incarnation)
+        arguments: list[Argument] = [generation, now_ms, channel, unit.partition, offset, due_ms, time_ms, group]
+        for pair in zip(tags, dues, strict=True):
+            arguments += pair
+        word, seq = await self._run("reschedule", self._message(keys, tags), arguments)
+        return word.decode().lower(), seq
+
+
+def _tag_deferred(mark: bytes, bound: int, total: int, slots: list[Any]) -> TagDeferred:
+    return TagDeferred(Mark.parse(mark.decode()), bound, total, dict(zip(slots[::2], slots[1::2], strict=True)))

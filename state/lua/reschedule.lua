@@ -1,0 +1,66 @@
+-- reschedule: gives one delayed message another due time under every tag that has it, if it is due under none and none was ever given it.
+-- KEYS 1 meta hash: generation, seq, drained, bytes, fifo, far, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>, w:<tag>, p:<tag>, t:<tag>
+-- KEYS 2 body hash: offset -> header and record
+-- KEYS 3 refs hash: offset -> holders
+-- KEYS 4 outbox list: journal entries
+-- KEYS 5 far hash: how many are deferred, by tag and slot
+-- KEYS 6 except hash: bitmaps of offsets that are deferred no longer
+-- KEYS 7 pointers zset: offset by due ms, of what is deferred and not in the wheel yet
+-- KEYS + per tag: visible zset, ahead set, delayed zset, delivery hash, order zset, groups zset
+-- ARGV 1 generation
+-- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 3 channel: wake-ups go there
+-- ARGV 4 partition: the payload of a wake-up
+-- ARGV 5 offset
+-- ARGV 6 due_ms: of the message, as it was sent
+-- ARGV 7 time_ms: when it is to be due
+-- ARGV 8 group: of the message, 8 bytes or ''
+-- ARGV + per tag: id, due ms if the message is far and the tag wants it, else 0
+-- OUT 1 status: DUE = it may have been given to somebody, or is about to be; STORED = a tag has not come to it yet
+-- OUT 2 seq: of the last journal entry, 0 = none
+-- STATUS OK DUE STORED SETTLED FULL LOST
+-- INV all tags or none; it is in the window from then on, whenever it is due
+-- COST O(tags log open)
+-- VERSION 1
+-- INCLUDE clock journal delivery guard groups fair settle far remove
+local meta, body, refs, outbox, far, except, pointers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local now, off, group = clock(ARGV[2]), tonumber(ARGV[5]), ARGV[8]
+local time = math.max(tonumber(ARGV[7]), now)
+if not far_whole(meta, far, except, pointers) then return broken(meta) end
+local found = {}
+for i = 9, #ARGV, 2 do
+  local k = 7 + (i - 9) / 2 * 6
+  local keys = {KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], KEYS[k + 5], KEYS[k + 6]}
+  local it, refused = standing(meta, except, ARGV[1], ARGV[i], keys, off, tonumber(ARGV[i + 1]))
+  refused = refused or it and blocked(it.unit, meta, outbox)
+  if refused then return refused end
+  if it then
+    local d = it.d
+    if (it.time or tonumber(ARGV[6])) <= now or d and (d.nonce ~= 0 or d.count > 0 or d.flag ~= 0) then return {'DUE', 0} end
+    if it.place == 'beyond' then return {'STORED', 0} end
+    found[#found + 1] = it
+  end
+end
+local seq = 0
+for _, it in ipairs(found) do
+  local keys, tag, was = it.keys, it.tag, ''
+  if it.place == 'deferred' then
+    set_excepted(except, tag, it.due, off)
+    count_deferred(meta, far, tag, {it.due}, -1)
+    was = string.format('%.0f', it.due)
+    if group ~= '' then join(keys[1], keys[5], keys[6], {due = time, off = off, group = group}, now) end
+  else
+    -- Its header has the time when it was due.
+    drop_bodies(meta, body, refs, {off})
+  end
+  redis.call('ZADD', keys[1], time, off)
+  if time > now then redis.call('ZADD', keys[3], time, off) else redis.call('ZREM', keys[3], off) end
+  if group ~= '' then delivery_write(keys[4], off, {nonce = 0, count = 0, first = 0, flag = 0, time = time, group = group}) end
+  seal(meta, tag, keys[1], keys[4])
+  seal_delayed(meta, tag, keys[3])
+  if it.unit.fair or group ~= '' then seal_groups(meta, tag, keys[5], keys[6]) end
+  seq = journal(meta, outbox, now, 'rescheduled', tonumber(tag), {off}, {time}, was)
+end
+seal_far(meta, far, except, pointers)
+if #found > 0 then redis.call('PUBLISH', ARGV[3], ARGV[4]) end
+return {#found > 0 and 'OK' or 'SETTLED', seq}

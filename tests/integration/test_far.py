@@ -1,0 +1,250 @@
+"""Messages that are due much later: they leave the window, and come back once, on time, whatever is
+lost or killed in between. The clock of the scripts is moved; Kafka's is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import pytest
+
+from engine.engine import Engine
+from engine.errors import EngineError, MessageNotFound
+from engine.loading import deferrals
+from engine.rules.limits import DAY_MS
+from engine.runtime.failpoints import FailpointReached, arm
+from engine.shapes import QueueSettings, SendEntry
+from schemas.filters import Condition, Filter
+from schemas.records import Attribute
+from schemas.topics import delay_topic
+from state.errors import StateError
+from tests.clock import ScriptClock
+from tests.integration.conftest import MakeEngine
+from tests.integration.drive import BY, ack, eventually, receive, send
+from tests.integration.test_rebuild import drained, wipe
+from tests.integration.test_verify import clean, verify
+from tests.services import Services
+
+HOUR_MS = 3_600_000
+RED = {"colour": Attribute("string", b"red")}
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> ScriptClock:
+    return ScriptClock(monkeypatch)
+
+
+@pytest.fixture
+async def far(make_engine: MakeEngine) -> Engine:
+    """An engine with queue `q` of one partition."""
+    engine = await make_engine()
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=600_000))
+    return engine
+
+
+async def filed(engine: Engine, queue: str = "q") -> None:
+    """Returns when the wheel has all pointers of a queue."""
+    for unit in engine.catalog.queues[queue].units:
+
+        async def done(unit: object = unit) -> bool:
+            loader = engine.parts.units.owner.owned.get(unit)  # type: ignore[call-overload]
+            if loader is None:
+                await receive(engine, queue)
+                return False
+            seen = await engine.store.deferred(loader.unit, engine.catalog.generation, [0], ahead_ms=0)
+            if seen.pointers:
+                await engine.parts.units.owner.deferrals.file(loader, seen.pointers)
+            return not seen.pointers
+
+        await eventually(done)
+
+
+async def delayed(engine: Engine, queue: str = "q") -> int:
+    return (await engine.get_queue(BY, queue)).tags[0].delayed
+
+
+async def turn(engine: Engine, queue: str = "q") -> None:
+    """A turn of every unit, now."""
+    for unit in engine.catalog.queues[queue].units:
+        loader = engine.parts.units.owner.owned.get(unit)
+        if loader is not None:
+            # As its owner does: what is lost is rebuilt, and a later turn goes on.
+            with contextlib.suppress(StateError, EngineError):
+                await engine.parts.units.owner.deferrals.turn(loader)
+
+
+async def take(engine: Engine, expect: int, tag: str | None = None) -> list[str]:
+    """Receives by short polls, which look at every partition, and acks, until so many have come;
+    fails if more come than that.
+    """
+    bodies: list[str] = []
+    end = asyncio.get_running_loop().time() + 30
+    while True:
+        done = len(bodies) >= expect
+        await turn(engine)
+        got = await receive(engine, "q", max=100, tag=tag)
+        bodies += [d.message.body.decode() for d in got]
+        await ack(engine, "q", got)
+        if (done and not got) or asyncio.get_running_loop().time() > end:
+            return bodies
+
+
+async def test_far_messages_are_not_in_the_window_and_come_when_they_are_due(far: Engine, clock: ScriptClock) -> None:
+    sent = await send(far, "q", "late", delay_ms=2 * HOUR_MS)
+    await send(far, "q", "later", delay_ms=30 * DAY_MS)
+    await send(far, "q", "near", delay_ms=200_000)
+    await send(far, "q", "now")
+    assert await take(far, 1) == ["now"]
+    unit = far.catalog.queues["q"].units[0]
+    assert await far.store.open_most(unit, [0]) == 1
+    assert await delayed(far) == 3
+    peeked = await far.peek(BY, "q", sent[0].id, None)
+    assert (peeked.state, peeked.next_visible_at_ms) == ("delayed", sent[0].sent_at_ms + 2 * HOUR_MS)
+    page = await far.query(BY, "q", None, None, None, "delayed", None, 10, None)
+    assert [m.message.body for m in page.messages] == [b"late", b"later", b"near"]
+    await filed(far)
+    assert clean(await verify(far))
+    clock.set(sent[0].sent_at_ms + 2 * HOUR_MS - 1_500)
+    assert await take(far, 1) == ["near"]
+    assert await take(far, 1) == ["late"]
+    assert clock.now_ms() >= sent[0].sent_at_ms + 2 * HOUR_MS
+    assert await delayed(far) == 1
+    clock.pass_s(30 * 86_400)
+    assert await take(far, 1) == ["later"]
+    assert await take(far, 0) == []
+    assert await delayed(far) == 0
+    await drained(far)
+    assert clean(await verify(far))
+
+
+@pytest.mark.parametrize("in_wheel", [False, True])
+async def test_a_loss_of_redis_forgets_no_far_message_and_doubles_none(
+    far: Engine, clock: ScriptClock, stack: Services, in_wheel: bool
+) -> None:
+    for n in range(20):
+        await send(far, "q", str(n), delay_ms=HOUR_MS + n * 60_000)
+    (gone,) = await send(far, "q", "deleted", delay_ms=HOUR_MS)
+    await far.delete_message(BY, "q", gone.id)
+    await send(far, "q", *map(str, range(100, 110)))
+    assert len(await take(far, 10)) == 10
+    if in_wheel:
+        await filed(far)
+        # A floor beyond the far messages, so that a rebuild knows of them by the wheel alone.
+        await far.get_queue(BY, "q")
+    await drained(far)
+    wipe(stack, far)
+    assert await take(far, 0) == []
+
+    async def counted() -> bool:
+        return await delayed(far) == 20
+
+    await eventually(counted)
+    clock.pass_s(3600 + 5 * 60 - 30)
+    assert await take(far, 5) == ["0", "1", "2", "3", "4"]
+    await drained(far)
+    wipe(stack, far)
+    assert await take(far, 0) == []
+    clock.pass_s(3600)
+    assert await take(far, 15) == [str(n) for n in range(5, 20)]
+    assert await delayed(far) == 0
+    await drained(far)
+    assert clean(await verify(far))
+
+
+async def test_a_deleted_far_message_never_comes(far: Engine, clock: ScriptClock) -> None:
+    sent = await far.send(BY, "q", [SendEntry(b"%d" % n, delay_ms=HOUR_MS) for n in range(6)])
+    for one in sent[::2]:
+        await far.delete_message(BY, "q", one.id)
+    with pytest.raises(MessageNotFound):
+        await far.delete_message(BY, "q", sent[0].id)
+    assert (await far.peek(BY, "q", sent[0].id, None)).state == "settled"
+    assert await delayed(far) == 3
+    clock.pass_s(3600)
+    assert await take(far, 3) == ["1", "3", "5"]
+    await drained(far)
+    assert clean(await verify(far))
+
+
+async def test_each_tag_has_its_own_far_messages(far: Engine, clock: ScriptClock) -> None:
+    await far.create_tag(BY, "q", "red", 0, Filter([Condition("colour", "string", b"red")]), {})
+    await far.send(BY, "q", [SendEntry(b"red", RED, delay_ms=HOUR_MS), SendEntry(b"blue", delay_ms=HOUR_MS)])
+    await filed(far)
+    await far.create_tag(BY, "q", "all", 0, None, {})
+    await far.create_tag(BY, "q", "new", -1, None, {})
+    await send(far, "q", "after", delay_ms=HOUR_MS)
+
+    async def counted() -> bool:
+        return [tag.delayed for tag in (await far.get_queue(BY, "q")).tags] == [3, 1, 3, 1]
+
+    await eventually(counted)
+    await far.delete_tag(BY, "q", "all")
+    clock.pass_s(3601)
+    assert await take(far, 1, "new") == ["after"]
+    assert await take(far, 1, "red") == ["red"]
+    assert await take(far, 3) == ["red", "blue", "after"]
+    await far.create_tag(BY, "q", "replay", 0, None, {})
+    assert await take(far, 3, "replay") == ["red", "blue", "after"]
+    await drained(far)
+    assert clean(await verify(far))
+
+
+async def test_a_purge_settles_what_is_deferred(far: Engine, clock: ScriptClock, stack: Services) -> None:
+    await send(far, "q", "old", "older", delay_ms=HOUR_MS)
+    await filed(far)
+    await send(far, "q", "unfiled", delay_ms=HOUR_MS)
+    await far.purge(BY, "q")
+    assert await delayed(far) == 0
+    await send(far, "q", "new", delay_ms=HOUR_MS)
+    await drained(far)
+    wipe(stack, far)
+    clock.pass_s(3601)
+    assert await take(far, 1) == ["new"]
+    assert clean(await verify(far))
+
+
+async def test_the_wheel_is_repaired_when_its_topic_is_lost(far: Engine, clock: ScriptClock) -> None:
+    await send(far, "q", "a", "b", delay_ms=HOUR_MS)
+    await filed(far)
+    await far.log.delete_topics([delay_topic(far.settings.topic_prefix)])
+    clock.pass_s(3601)
+    assert sorted(await take(far, 2)) == ["a", "b"]
+
+
+async def test_another_worker_brings_what_the_first_has_deferred(make_engine: MakeEngine, far: Engine, clock: ScriptClock) -> None:
+    await send(far, "q", "a", delay_ms=HOUR_MS)
+    await filed(far)
+    await send(far, "q", "b", delay_ms=HOUR_MS)
+    await far.stop()
+    other = await make_engine()
+    clock.pass_s(3601)
+    assert await take(other, 2) == ["a", "b"]
+
+
+async def a_step(far: Engine, clock: ScriptClock, point: str) -> None:
+    """Defers messages and brings them; at one of the steps the worker fails."""
+    await far.send(BY, "q", [SendEntry(b"%d" % n, delay_ms=HOUR_MS) for n in range(10)])
+    arm(f"{point}=raise*1")
+    if point.startswith("file"):
+        with pytest.raises(FailpointReached):
+            await filed(far)
+        await filed(far)
+    clock.pass_s(3600 - 30)
+    with contextlib.suppress(FailpointReached):
+        await turn(far)
+    assert await take(far, 0) == []
+    clock.pass_s(31)
+    assert await take(far, 10) == [str(n) for n in range(10)]
+    assert await take(far, 0) == []
+    assert await delayed(far) == 0
+    await drained(far)
+    assert clean(await verify(far))
+
+
+async def test_ties_and_many_at_once(far: Engine, clock: ScriptClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deferrals, "SLICE", 7)
+    for start in range(0, 100, 25):
+        await far.send(BY, "q", [SendEntry(b"%d" % n, delay_ms=HOUR_MS) for n in range(start, start + 25)])
+    clock.pass_s(3601)
+    got = await take(far, 100)
+    assert sorted(map(int, got)) == list(range(100))
