@@ -105,7 +105,7 @@ class Run:
         owner = self.engine.parts.units.owner
         for loader in list(owner.owned.values()):
             try:
-                await owner.deferrals.turn(loader)
+                await owner.turns.deferrals.turn(loader)
             except (EngineError, StateError):
                 continue
         while sum(await asyncio.gather(*(self.receive(0, live=False) for _ in range(4)))):

@@ -13,7 +13,7 @@ from engine.queues.callers.callers import Callers
 from engine.rules.queue import Queue
 from engine.runtime.counters import Alarms
 from engine.shapes import Alarm, Principal
-from schemas.records import AlertEvent, AlertPolicy, PolicyState
+from schemas.records.watching import AlertEvent, AlertPolicy, PolicyState
 from schemas.vocabulary import Verb
 
 

@@ -25,7 +25,6 @@ from schemas.records import (
     JournalRecord,
     KeyRecord,
     Message,
-    MeterRecord,
     Origin,
     PositionRecord,
     ProducerGroupRecord,
@@ -34,8 +33,8 @@ from schemas.records import (
     TaskRecord,
     TransactionRecord,
     UserRecord,
-    WatchRecord,
 )
+from schemas.records.watching import MeterRecord, WatchRecord
 from schemas.registry import schema_id, schema_ids, schema_name, schema_text
 from schemas.unpack import unpack
 from schemas.vocabulary import HEADER_NAME_CHARS

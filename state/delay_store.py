@@ -3,7 +3,7 @@
 Every method raises StateUnavailable and, where it says so, StateLost, Fenced or OutboxFull. Each
 call is one atomic script on one unit. `now_ms` 0 = Redis' clock (others: tests). Neighbours:
 `loading` files and brings what a unit has deferred, `recovery` restores it, `browse` ends it or
-changes it by its id. Must not know Kafka. include/far.lua has the rules.
+changes it by its id. include/far.lua has the rules.
 """
 
 from __future__ import annotations

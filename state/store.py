@@ -4,9 +4,8 @@ Other packages see no keys and no lists.
 Every method raises StateUnavailable (no Redis; the outcome is unknown) and, where it says so,
 StateLost, Fenced or OutboxFull. Each call is one atomic script on one unit; any number of tasks and
 workers may call at once. `now_ms` 0 = Redis' clock (others: tests). Neighbours: `engine` calls it;
-`delay_store.py` has what is of deferred messages, `upkeep_store.py` what keeps units,
-`script_caller.py` the calls, `keys.py` the spelling. It must not know queues' names, HTTP or Kafka.
-Longer than 250 lines: a method per script, so that the contract test finds each by its name.
+`delay_store.py` has deferred messages, `upkeep_store.py` what keeps units. Longer than 250 lines: a
+method per script, so that the contract test finds each by its name.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from engine.runtime.meters import Cell, merged
 from engine.shapes import TagInfo
-from schemas.records import AlertEvent, AlertPolicy, TagRecord, WatchRecord
+from schemas.records import TagRecord
+from schemas.records.watching import AlertEvent, AlertPolicy, WatchRecord
 from schemas.topics import METER_PARTITIONS, meter_topic
 from schemas.vocabulary import OPERATIONS, AlertChange, Subject, Telling
 from state.background import Background

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from engine.rules.alerts import AlertState, step
-from schemas.records import AlertEvent, AlertPolicy, PolicyState, WatchRecord
+from schemas.records.watching import AlertEvent, AlertPolicy, PolicyState, WatchRecord
 from schemas.vocabulary import Telling
 
 # Id of a policy -> how many values in a row were low enough to clear it.

@@ -25,7 +25,8 @@ from engine.errors import EngineError
 from engine.meters.statistics import Statistics
 from engine.rules.queue import Queue
 from engine.runtime.counters import Counters
-from schemas.records import AlertEvent, UserRecord, WatchRecord
+from schemas.records import UserRecord
+from schemas.records.watching import AlertEvent, WatchRecord
 from schemas.vocabulary import Telling
 from state.background import Background
 

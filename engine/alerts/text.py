@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from engine.meters.shapes import DayStatistics
-from schemas.records import AlertEvent
+from schemas.records.watching import AlertEvent
 from schemas.vocabulary import AlertChange, Measurement
 
 _HAPPENED = {

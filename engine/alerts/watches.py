@@ -18,7 +18,8 @@ from engine.meters.statistics import day_of
 from engine.rules.alerts import MAX_POLICIES, check_policy, policy_id
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
-from schemas.records import AlertPolicy, TagRecord, WatchRecord
+from schemas.records import TagRecord
+from schemas.records.watching import AlertPolicy, WatchRecord
 from schemas.topics import WATCH_KEY
 
 # Events of a queue that are remembered; the oldest go.

@@ -24,7 +24,8 @@ from engine.rules.queue import Queue
 from engine.runtime.failpoints import reached
 from engine.runtime.signals import Signal
 from engine.settings import EngineSettings
-from schemas.records import GenerationRecord, KeyRecord, ProducerGroupRecord, QueueRecord, TaskRecord, UserRecord, WatchRecord
+from schemas.records import GenerationRecord, KeyRecord, ProducerGroupRecord, QueueRecord, TaskRecord, UserRecord
+from schemas.records.watching import WatchRecord
 from schemas.topics import METER_DAYS, METER_PARTITIONS, QUEUE_KEY, control_topic, journal_topic, meter_topic, snapshot_topic
 from schemas.wire import UndecodableRecord, decode, encode
 from state.background import Background

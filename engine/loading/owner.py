@@ -21,6 +21,7 @@ from engine.loading.deferrals import Deferrals
 from engine.loading.journaled import Journaled
 from engine.loading.lag import LagReporter
 from engine.loading.loader import Loader, Loading
+from engine.loading.turns import Turns
 from engine.rules.contention import Activity
 from engine.rules.queue import Queue
 from engine.runtime.service import Periodic
@@ -100,7 +101,6 @@ class UnitOwner:
         self._waiting = waiting
         self._activity = activity
         self._bodies = bodies
-        self.deferrals = deferrals
         self._used: dict[Unit, float] = {}
         self._ask_again: dict[Unit, float] = {}
         self._drained_at: dict[Unit, float] = {}
@@ -109,15 +109,15 @@ class UnitOwner:
         self._looking: dict[str, asyncio.Task[bool]] = {}
         self._loads: dict[Unit, asyncio.Task[None]] = {}
         self._drains: dict[Unit, asyncio.Task[None]] = {}
-        self._turns: dict[Unit, asyncio.Task[None]] = {}
         self._lag = LagReporter(parts.prefix, parts.log, parts.store, parts.catalog)
         self.journaled = Journaled(self._store, self.owned, self.note_use)
         self._background = Background()
+        self.turns = Turns(deferrals, self._background, self._guard)
         jobs: dict[str, tuple[Callable[[], Awaitable[None]], float]] = {
             "own": (self._own_all, TICK_S),
             "drain": (self._drain_all, DRAIN_S),
             "poll_ends": (self._poll_ends, ENDS_S),
-            "turn": (self._turn_all, TURNS_S),
+            "turn": (lambda: self.turns.start_due(self.owned.values()), TURNS_S),
             "report_lag": (lambda: self._lag.commit(list(self.owned.values())), FLOORS_S),
             "count_workers": (self._count_workers, COUNT_S),
         }
@@ -130,7 +130,7 @@ class UnitOwner:
     async def stop(self) -> None:
         """Drains what is owned and gives it up."""
         await asyncio.gather(*(service.stop() for service in self._services))
-        await cancel_all(*self._loads.values(), *self._drains.values(), *self._turns.values(), *self._looking.values())
+        await cancel_all(*self._loads.values(), *self._drains.values(), *self.turns.tasks.values(), *self._looking.values())
         for loader in list(self.owned.values()):
             with contextlib.suppress(StateError, Unavailable):
                 while await loader.outbox.drain():
@@ -242,20 +242,6 @@ class UnitOwner:
                 self._drained_at[loader.unit] = now
                 self._start_drain(loader, loader.outbox.drain)
 
-    async def _turn_all(self) -> None:
-        """Files and brings deferred messages of units whose turn it is, each beside the others."""
-        now = asyncio.get_running_loop().time()
-        for loader in self.owned.values():
-            if loader.turn_at <= now:
-                self._start_turn(loader)
-
-    def _start_turn(self, loader: Loader) -> asyncio.Task[None]:
-        unit = loader.unit
-        if unit not in self._turns:
-            task = self._turns[unit] = self._background.start(self._guard(loader, lambda: self.deferrals.turn(loader)), "turn")
-            task.add_done_callback(lambda _: self._turns.pop(unit, None))
-        return self._turns[unit]
-
     def _start_drain(self, loader: Loader, work: Callable[[], Awaitable[object]]) -> None:
         """Drains a unit beside the rhythm, unless that is under way: an append may take ten
         seconds, and the other units don't wait for it.
@@ -326,7 +312,7 @@ class UnitOwner:
             before = self._parts.counters.get("loaded_chunks_total") + self._parts.counters.get("brought_total")
             await self._check_ends([queue])
             loads = [task for unit in queue.units if (task := self._loads.get(unit))]
-            loads += [self._start_turn(loader) for unit in queue.units if (loader := self.owned.get(unit)) and loader.turn_at <= now]
+            loads += self.turns.begin_due([loader for unit in queue.units if (loader := self.owned.get(unit))])
             if loads:
                 await asyncio.wait(loads, timeout=2)
             elsewhere = [unit for unit in queue.units if unit not in self.owned]

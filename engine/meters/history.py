@@ -14,7 +14,7 @@ from engine.errors import LogUnavailable
 from engine.log import Log
 from engine.log.shapes import Record
 from engine.meters.reporter import partition_of
-from schemas.records import MeterRecord
+from schemas.records.watching import MeterRecord
 from schemas.topics import meter_topic
 from schemas.vocabulary import LATE_MS
 from schemas.wire import UndecodableRecord, decode

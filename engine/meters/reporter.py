@@ -19,7 +19,7 @@ from engine.log import Log
 from engine.runtime.clock import now_ms
 from engine.runtime.counters import Counters
 from engine.runtime.meters import Cell, Key, Meters
-from schemas.records import MeterRecord
+from schemas.records.watching import MeterRecord
 from schemas.topics import METER_PARTITIONS, meter_topic
 from schemas.vocabulary import KEPT_MINUTES
 from schemas.wire import encode

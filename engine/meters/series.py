@@ -14,7 +14,7 @@ from engine.meters.shapes import AGGREGATORS, METRICS, MetricQuery, Series
 from engine.rules.limits import check_asked
 from engine.rules.queue import Queue
 from engine.runtime.meters import Cell
-from schemas.records import MeterRecord
+from schemas.records.watching import MeterRecord
 from schemas.topics import METER_DAYS
 from schemas.vocabulary import MINUTE_MS, OPERATIONS, Subject
 

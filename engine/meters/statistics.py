@@ -14,7 +14,7 @@ from engine.meters.shapes import DayStatistics, StatisticsRow
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from engine.runtime.meters import Cell
-from schemas.records import MeterRecord
+from schemas.records.watching import MeterRecord
 from schemas.topics import METER_DAYS
 from schemas.vocabulary import LATE_MS, OPERATIONS
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from schemas.records import MeterRow
+from schemas.records.watching import MeterRow
 from schemas.vocabulary import BOUNDS_US, P999, Measurement, Operation
 
 # Number of the tag of a request that is about none: a send, or handles that hold nothing any more.

@@ -2,7 +2,7 @@
 
 A script decides under all tags at once, so a message is cancelled, or given to somebody, never
 both. The answer comes when the journal has it: a loss of Redis takes nothing back. Neighbours:
-scripts cancel and reschedule; `window.entry` knows what is far. Must not know HTTP.
+scripts cancel and reschedule; `window.entry` knows what is far.
 """
 
 from __future__ import annotations

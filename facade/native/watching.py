@@ -28,7 +28,7 @@ from facade.native.wire.replies_watching import (
 )
 from facade.native.wire.shapes_watching import AlertBody, AlertsQuery, DailyStatisticsBody, MetricParameters, StatisticsQuery
 from facade.native.wire.units import QUEUE_RULE
-from schemas.records import AlertPolicy, PolicyState
+from schemas.records.watching import AlertPolicy, PolicyState
 
 if TYPE_CHECKING:
     from engine.engine import Engine

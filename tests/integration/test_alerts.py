@@ -20,7 +20,7 @@ from engine.errors import AlertNotFound, InvalidValue, NotAuthorised, TagNotFoun
 from engine.meters.statistics import day_of
 from engine.rules.alerts import MAX_POLICIES
 from engine.shapes import Principal, QueueSettings
-from schemas.records import AlertEvent
+from schemas.records.watching import AlertEvent
 from state.keys import lock_key
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, drain, eventually, send

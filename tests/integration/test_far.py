@@ -54,7 +54,7 @@ async def filed(engine: Engine, queue: str = "q") -> None:
                 return False
             seen = await engine.store.deferred(loader.unit, engine.catalog.generation, [0], ahead_ms=0)
             if seen.pointers:
-                await engine.parts.units.owner.deferrals.file(loader, seen.pointers)
+                await engine.parts.units.owner.turns.deferrals.file(loader, seen.pointers)
             return not seen.pointers
 
         await eventually(done)
@@ -71,7 +71,7 @@ async def turn(engine: Engine, queue: str = "q") -> None:
         if loader is not None:
             # As its owner does: what is lost is rebuilt, and a later turn goes on.
             with contextlib.suppress(StateError, EngineError):
-                await engine.parts.units.owner.deferrals.turn(loader)
+                await engine.parts.units.owner.turns.deferrals.turn(loader)
 
 
 async def take(engine: Engine, expect: int, tag: str | None = None) -> list[str]:

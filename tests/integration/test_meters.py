@@ -16,7 +16,7 @@ from engine.errors import InvalidValue, LogUnavailable, QueueNotFound, TagNotFou
 from engine.meters.shapes import DayStatistics, MetricQuery
 from engine.meters.statistics import day_of
 from engine.shapes import ExtendEntry, QueueSettings, SendEntry
-from schemas.records import MeterRecord
+from schemas.records.watching import MeterRecord
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, eventually, receive, send
 
@@ -180,7 +180,7 @@ async def planted(engine: Engine, queue: str) -> int:
 def row_of(tag: str, times_ms: list[int]) -> Any:
     from bisect import bisect_left
 
-    from schemas.records import MeterRow
+    from schemas.records.watching import MeterRow
     from schemas.vocabulary import BOUNDS_US
 
     places: dict[int, int] = {}

@@ -16,7 +16,7 @@ from engine.engine import Engine
 from engine.meters.shapes import StatisticsRow
 from engine.settings import Settings
 from engine.shapes import Principal, QueueSettings
-from schemas.records import MeterRecord, MeterRow
+from schemas.records.watching import MeterRecord, MeterRow
 from schemas.vocabulary import BOUNDS_US, Operation
 from spark.frames.log import Log
 from spark.frames.source import Span

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("engine", "facade", "schemas", "spark", "state")
 # The module and the name of the object -> why it is assigned to there.
 ALLOWED = {
+    "engine/loading/deferrals.py loader": "when a unit has its turn lies in its loader, for a unit that is given up forgets it with that",
     "engine/log/appender.py job": "the state of one append, which the appender alone changes; a call for each record would cost every send",
     "engine/log/delivery_events.py library.rd_kafka_queue_get_main": "how ctypes is told of the types of a function",
     "engine/log/delivery_events.py library.rd_kafka_queue_destroy": "how ctypes is told of the types of a function",

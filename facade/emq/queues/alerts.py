@@ -20,7 +20,8 @@ from schemas.vocabulary import DEFAULT_TAG
 
 if TYPE_CHECKING:
     from engine.engine import Engine
-    from schemas.records import AlertPolicy, QueueRecord
+    from schemas.records import QueueRecord
+    from schemas.records.watching import AlertPolicy
 
 HOUR_MS: Final = 3_600_000
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": HOUR_MS, "d": 24 * HOUR_MS}

@@ -34,6 +34,7 @@ ERRORS: Final[Mapping[type[errors.EngineError], Code]] = {
     errors.TooManyDelayed: Code.TOO_MANY_REQUESTS,
     errors.MessageLeased: Code.PRECONDITION_FAILED,
     errors.TaskEnded: Code.PRECONDITION_FAILED,
+    errors.MessageDue: Code.PRECONDITION_FAILED,
     errors.TransactionDecided: Code.INVALID_TRANSACTION_ID,
     errors.TransactionGone: Code.TOPIC_NOT_FOUND,
     errors.TooManyTransactions: Code.TOO_MANY_REQUESTS,

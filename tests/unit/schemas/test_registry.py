@@ -18,7 +18,6 @@ from schemas.records import (
     JournalRecord,
     KeyRecord,
     Message,
-    MeterRecord,
     PositionRecord,
     ProducerGroupRecord,
     QueueRecord,
@@ -26,8 +25,8 @@ from schemas.records import (
     TaskRecord,
     TransactionRecord,
     UserRecord,
-    WatchRecord,
 )
+from schemas.records.watching import MeterRecord, WatchRecord
 from schemas.registry import schema_id, schema_ids, schema_name, schema_text, subjects, version_id, versions
 from schemas.vocabulary import EventKind, TaskStatus, TransactionStep
 

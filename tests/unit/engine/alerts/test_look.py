@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from engine.alerts.look import look
-from schemas.records import AlertPolicy, WatchRecord
+from schemas.records.watching import AlertPolicy, WatchRecord
 
 MINUTE = 60_000
 COUNT = AlertPolicy("a1", "", "send_request", "count", 100.0, 10)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.alerts.text import alert_text, payload, statistics_text
 from engine.meters.shapes import DayStatistics, StatisticsRow
-from schemas.records import AlertEvent
+from schemas.records.watching import AlertEvent
 
 MINUTE = 60_000
 

@@ -1,0 +1,94 @@
+"""Records of what requests a queue has seen, and of who is told of it.
+
+Neighbours: `schemas.wire` packs them as it does all records.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class MeterRow(Struct, frozen=True):
+    """Requests of one kind. `counts[i]` of them took longer than the bound before `bounds[i]` and
+    no longer than that one; `schemas.vocabulary` has the bounds.
+    """
+
+    tag: str
+    operation: str
+    requests: int
+    messages: int
+    sum_us: int
+    max_us: int
+    bounds: list[int]
+    counts: list[int]
+
+
+class MeterRecord(Struct, frozen=True):
+    """The value of a record of the meter topic: what a worker has answered of a queue in a minute.
+
+    Workers add up. A record of the same worker, incarnation and minute is a repeat: a reader drops
+    it.
+    """
+
+    minute_ms: int
+    worker: str
+    queue: str
+    incarnation: str
+    rows: list[MeterRow]
+
+
+class AlertPolicy(Struct, frozen=True):
+    """It fires when `measurement` of `subject` is at `threshold` or above; tag "" = of the queue as
+    a whole.
+    """
+
+    id: str
+    tag: str
+    subject: str
+    measurement: str
+    threshold: float
+    added_at_ms: int
+
+
+class PolicyState(Struct, frozen=True):
+    """What is known of a policy that has ever fired; times in epoch ms, `told_at_ms` 0 = never."""
+
+    id: str
+    firing: bool
+    since_ms: int
+    told_at_ms: int
+
+
+class AlertEvent(Struct, frozen=True):
+    """Something to tell the owner of a queue: a policy has fired, or, with a `day`, its statistics
+    are there. `told` is a word of Telling.
+    """
+
+    id: str
+    at_ms: int
+    change: str
+    told: str
+    tag: str = ""
+    subject: str = ""
+    measurement: str = ""
+    threshold: float = 0.0
+    value: float = 0.0
+    day: str = ""
+    note: str = ""
+
+
+class WatchRecord(Struct, frozen=True):
+    """The value of a control record with key `watch/<queue>`: what is watched of this life of a
+    queue, and what came of it, the newest event last.
+
+    `mailed_day`: the last day (YYYY-MM-DD, UTC) whose statistics need not be mailed any more.
+    """
+
+    queue: str
+    incarnation: str
+    modified_at_ms: int
+    policies: list[AlertPolicy] = []
+    states: list[PolicyState] = []
+    events: list[AlertEvent] = []
+    daily_statistics: bool = False
+    mailed_day: str = ""
