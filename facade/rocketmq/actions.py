@@ -12,12 +12,10 @@ from msgspec import Struct
 
 from facade.rocketmq.clients import presence
 from facade.rocketmq.clients.clients import Clients
-from facade.rocketmq.messages import handles, send, transactions
+from facade.rocketmq.messages import handles, recall, send, transactions
 from facade.rocketmq.queues import routes
 from facade.rocketmq.queues.call import Call
 from facade.rocketmq.wire import rocketmq_pb2 as pb
-from facade.rocketmq.wire.errors import RocketError
-from facade.rocketmq.wire.rocketmq_pb2 import Code
 
 
 class Action(Struct, frozen=True):
@@ -38,10 +36,6 @@ async def _query_assignment(call: Call, clients: Clients) -> pb.QueryAssignmentR
     return await routes.query_assignment(call)
 
 
-async def _not_yet(call: Call, clients: Clients) -> Any:
-    raise RocketError(Code.NOT_IMPLEMENTED, "this method is not served yet")
-
-
 ACTIONS: Final[dict[str, Action]] = {
     "QueryRoute": Action(pb.QueryRouteRequest, pb.QueryRouteResponse, _query_route),
     "Heartbeat": Action(pb.HeartbeatRequest, pb.HeartbeatResponse, presence.heartbeat),
@@ -58,7 +52,7 @@ ACTIONS: Final[dict[str, Action]] = {
     "NotifyClientTermination": Action(
         pb.NotifyClientTerminationRequest, pb.NotifyClientTerminationResponse, presence.notify_client_termination
     ),
-    "RecallMessage": Action(pb.RecallMessageRequest, pb.RecallMessageResponse, _not_yet),
+    "RecallMessage": Action(pb.RecallMessageRequest, pb.RecallMessageResponse, recall.recall_message),
 }
 RECEIVE: Final = "ReceiveMessage"
 TELEMETRY: Final = "Telemetry"

@@ -8,11 +8,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from engine.shapes import SendEntry
+from engine.shapes import SendEntry, Sent
 from facade.rocketmq.clients.clients import Clients
 from facade.rocketmq.messages import ordering
 from facade.rocketmq.messages.digests import check_digest
 from facade.rocketmq.messages.properties import attributes_of, time_ms
+from facade.rocketmq.messages.recall import RecallHandle
 from facade.rocketmq.messages.transactions import prepared
 from facade.rocketmq.queues.call import Call
 from facade.rocketmq.queues.kinds import check_type, type_of
@@ -45,10 +46,20 @@ async def send_message(call: Call, clients: Clients) -> pb.SendMessageResponse:
         return await prepared(call, clients, record, topic, given.messages[0], entries[0])
     sent = await call.engine.send(call.by, record.name, entries)
     results = [
-        pb.SendResultEntry(status=ok(), message_id=message.system_properties.message_id, transaction_id=one.id)
-        for message, one in zip(given.messages, sent, strict=True)
+        pb.SendResultEntry(
+            status=ok(),
+            message_id=message.system_properties.message_id,
+            transaction_id=one.id,
+            recall_handle=_recall_handle(topic, entry, one, message.system_properties.message_id),
+        )
+        for message, entry, one in zip(given.messages, entries, sent, strict=True)
     ]
     return pb.SendMessageResponse(status=ok(), entries=results)
+
+
+def _recall_handle(topic: str, entry: SendEntry, sent: Sent, message_id: str) -> str:
+    """By which a timed message can be taken back; "" = it is due already."""
+    return RecallHandle(topic, sent.sent_at_ms + entry.delay_ms, sent.id, message_id).text() if entry.delay_ms else ""
 
 
 def _entry(call: Call, record: QueueRecord, topic: str, given: pb.Message) -> SendEntry:

@@ -33,6 +33,7 @@ ERRORS: Final[Mapping[type[errors.EngineError], Code]] = {
     errors.QueueInUse: Code.TOO_MANY_REQUESTS,
     errors.TooManyDelayed: Code.TOO_MANY_REQUESTS,
     errors.MessageLeased: Code.PRECONDITION_FAILED,
+    errors.MessageDue: Code.BAD_REQUEST,  # a recall that comes too late; clients know no closer code
     errors.TaskEnded: Code.PRECONDITION_FAILED,
     errors.MessageDue: Code.PRECONDITION_FAILED,
     errors.TransactionDecided: Code.INVALID_TRANSACTION_ID,

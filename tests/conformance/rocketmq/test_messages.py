@@ -150,9 +150,17 @@ def test_an_expression_picks_messages_by_their_tag(client: Rocketmq, topic: str)
     assert changed.value.code == BAD_EXPRESSION
 
 
-def test_a_recall_is_not_served_yet(client: Rocketmq, topic: str) -> None:
-    producer = client.producer()
-    client.send(producer, topic, "m", at=int(time.time()) + 60)
-    with pytest.raises(Refused) as refused:
-        client.ask("recall", by=producer, topic=topic, handle="none")
-    assert refused.value.code == 50100
+def test_a_timed_message_is_taken_back_before_it_is_due_and_not_later(client: Rocketmq, topic: str) -> None:
+    producer, consumer = client.producer(), client.simple("orders", topic, wait_s=8)
+    at = math.ceil(time.time()) + 4
+    back, kept = (client.send(producer, topic, body, at=at) for body in ("back", "kept"))
+    far = client.send(producer, topic, "far", at=at + 86_400)
+    assert client.send(producer, topic, "now", at=at - 100)["recall_handle"] in (None, "")
+    for one in (back, back, far):  # one of them again
+        assert client.ask("recall", by=producer, topic=topic, handle=one["recall_handle"]) == one["id"]
+
+    assert [one["body"] for one in client.received(consumer, 2)] == ["now", "kept"]
+    for handle in (kept["recall_handle"], "none", ""):
+        with pytest.raises(Refused):
+            client.ask("recall", by=producer, topic=topic, handle=handle)
+    assert client.receive(consumer) == []

@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
+from facade.rocketmq.messages.recall import RecallHandle
 from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.rocketmq_pb2 import AddressScheme, ClientType, Code, DigestType, FilterType, MessageType, Permission
 from tests.conformance.rocketmq.conftest import Native
@@ -235,10 +236,6 @@ def test_settings_that_are_none_end_the_stream(raw: Raw) -> None:
     assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
 
 
-def test_what_is_not_there_yet_says_so(raw: Raw) -> None:
-    assert raw.ask("RecallMessage", pb.RecallMessageRequest()).status.code == Code.NOT_IMPLEMENTED
-
-
 def test_a_half_message_is_alone_and_ends_once(raw: Raw, topic: str) -> None:
     half = {"message_type": MessageType.TRANSACTION}
     assert raw.ask("SendMessage", sending(topic, b"a", b"b", **half)).status.code == Code.BAD_REQUEST
@@ -263,6 +260,17 @@ def test_a_half_message_is_alone_and_ends_once(raw: Raw, topic: str) -> None:
     assert nothing.status.code == Code.MESSAGE_NOT_FOUND
     assert [end(1), end(1), end(2)] == [Code.OK, Code.OK, Code.INVALID_TRANSACTION_ID]
     assert [one.message.body for one in raw.received(receiving(topic, wait_s=5)) if one.HasField("message")] == [b"a"]
+
+
+@pytest.mark.parametrize("handle", ["", "!", "djE=", "\xff", "x" * 3000])
+def test_what_is_no_recall_handle_is_refused(raw: Raw, topic: str, handle: str) -> None:
+    request = pb.RecallMessageRequest(topic=pb.Resource(name=topic), recall_handle=handle)
+    assert raw.ask("RecallMessage", request).status.code == Code.BAD_REQUEST
+    request.recall_handle = RecallHandle("other", 1, "id", "m").text()
+    assert raw.ask("RecallMessage", request).status.code == Code.BAD_REQUEST
+    for due_ms in (1, 2**40):  # of no message of ours
+        request.recall_handle = RecallHandle(topic, due_ms, "00000000-0000-8000-8000-000000000000", "m").text()
+        assert raw.ask("RecallMessage", request).status.code == Code.MESSAGE_NOT_FOUND
 
 
 @pytest.mark.parametrize("method", ["PullMessage", "UpdateOffset", "GetOffset", "QueryOffset", "SyncLiteSubscription", "Nothing"])
