@@ -6,7 +6,6 @@ import asyncio
 import time
 from typing import Any
 
-import msgspec
 import pytest
 
 from engine.engine import Engine
@@ -235,7 +234,7 @@ async def test_a_message_past_its_retention_is_not_received(engine: Engine, queu
     await engine.create_queue(BY, queue, QueueSettings(retention_ms=60_000))
     await send(engine, queue, "old")
     found = engine.catalog.queues[queue]
-    found.record = msgspec.structs.replace(found.record, retention_ms=1)
+    found.expires_ms = 1
     await asyncio.sleep(0.02)
     assert await receive(engine, queue) == []
     assert (await engine.get_queue(BY, queue)).tags[0].backlog == 0
