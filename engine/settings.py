@@ -147,6 +147,10 @@ class EngineSettings(Section):
         "Where webhooks may go: public addresses, or all (also this machine and private networks).",
         words=("public", "all"),
     )
+    statistics_folder: str = setting(
+        "",
+        "Folder that `leaseway report --out` writes: days that Spark has added up are told from there; empty = none.",
+    )
     smtp_host: str = setting("", "SMTP server through which owners of queues get mail; empty = no mail.")
     smtp_port: int = setting(25, "Port of the SMTP server, {within}.", within=(1, 65535))
     smtp_tls: str = setting(

@@ -24,6 +24,7 @@ from engine.loading.loader import Loading
 from engine.loading.owner import UnitOwner
 from engine.loading.wheel import Wheel
 from engine.log import Log
+from engine.meters.day_tables import DayTables
 from engine.meters.history import History
 from engine.meters.reporter import Reporter
 from engine.meters.series import Metrics
@@ -354,7 +355,7 @@ class Watching:
 def _wire_watching(settings: EngineSettings, base: Base, info: Info) -> Watching:
     prefix, minute_ms, log, catalog, counters = settings.topic_prefix, settings.meter_minute_s * 1000, base.log, base.catalog, base.counters
     history = History(prefix, log)
-    statistics, watches = Statistics(history), Watches(catalog)
+    statistics, watches = Statistics(history, DayTables(settings.statistics_folder)), Watches(catalog)
     webhook = Webhook(settings.secret, private=settings.webhook_addresses == "all")
     messenger = Messenger(catalog, watches, statistics, webhook, Mail(settings), counters)
     return Watching(

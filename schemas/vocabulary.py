@@ -39,6 +39,8 @@ P999: Final = 999  # Of a thousand.
 # is appended so long after its minute, and no later. Two minutes are for clocks.
 KEPT_MINUTES: Final = 60
 LATE_MS: Final = (KEPT_MINUTES + 2) * MINUTE_MS
+# Below a folder of reports: statistics of whole days, which the service tells.
+DAYS_FOLDER: Final = "days"
 HEADER_NAME_CHARS: Final = 256  # A longer header name of a native record is cut: dialects put names into HTTP headers and forms.
 
 

@@ -1,4 +1,5 @@
-"""The requests of a day of a queue. `spark.reports.daily_statistics` comes to the same numbers.
+"""The requests of a day of a queue: from Spark's tables, or where Spark has not run, from what the
+workers counted. `spark.reports.daily_statistics` comes to the same numbers.
 
 Neighbours: `history` reads. Must not know who asks.
 """
@@ -9,6 +10,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from engine.errors import InvalidValue
+from engine.meters.day_tables import DayTables
 from engine.meters.history import History
 from engine.meters.shapes import DayStatistics, StatisticsRow
 from engine.rules.queue import Queue
@@ -30,9 +32,9 @@ def day_of(at_ms: int) -> str:
     return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d}"
 
 
-def begin_of(day: str) -> int:
+def begin_of(day: str, *, told: bool = False) -> int:
     """Epoch ms of the beginning of a day. Raises InvalidValue for what is no day, is not yet, or is
-    longer ago than the meters are kept.
+    longer ago than the meters are kept; of what Spark has `told` that is no bound.
     """
     try:
         if _DAY.match(day) is None:
@@ -42,7 +44,7 @@ def begin_of(day: str) -> int:
         raise InvalidValue(f"day must be YYYY-MM-DD, given {day[:40]!r}", field="day", limit="YYYY-MM-DD", given=day[:40]) from None
     today = datetime.fromtimestamp(now_ms() // DAY_MS * DAY_MS / 1000, UTC)
     oldest = today - timedelta(days=METER_DAYS - 1)
-    if not oldest <= begin <= today:
+    if begin > today or (begin < oldest and not told):
         limit = [f"{oldest:%Y-%m-%d}", f"{today:%Y-%m-%d}"]
         raise InvalidValue(f"day must be {limit[0]} to {limit[1]}, given {day}", field="day", limit=limit, given=day)
     return int(begin.timestamp()) * 1000
@@ -51,13 +53,18 @@ def begin_of(day: str) -> int:
 class Statistics:
     """Statistics of days. Memory: a cell for each tag and subject."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, tables: DayTables) -> None:
         self._history = history
+        self._tables = tables
 
     async def day(self, queue: Queue, day: str) -> DayStatistics:
         """The requests of a day, as far as they are written. Raises InvalidValue,
         LogUnavailable.
         """
+        begin_of(day, told=True)
+        told = await self._tables.day(queue.incarnation, day)
+        if told is not None:
+            return DayStatistics(queue.name, day, True, told)
         begin = begin_of(day)
         cells: dict[tuple[str, str], Cell] = {}
 

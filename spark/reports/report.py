@@ -37,6 +37,7 @@ from spark.progress import Stages
 from spark.reports.backlog import backlog, tag_lag
 from spark.reports.counts import added, daily_of, events, sends
 from spark.reports.daily_statistics import daily_statistics
+from spark.reports.days import whole_days, write_days
 from spark.reports.latency import latency, lease_histogram, slow_leases
 from spark.reports.metering import metering
 from spark.reports.redelivery import poison, redelivery
@@ -149,7 +150,7 @@ def report(
         for name, frame in reports_of(staging, counts, begin, end).items():
             write(name, frame)
         meters = Tables(spark_session, log, Span(epoch_ms(begin), epoch_ms(end))).meters()
-        write("daily_statistics", daily_statistics(meters))
+        write_days(write("daily_statistics", daily_statistics(meters)), whole_days(begin, end, datetime.now(UTC)), out)
         stages.begin("bodies", "reading bodies of dead letters")
         dead_letters = kept(
             dead_letters_with_bodies(tables, staging, between(staging.messages, "sent_at", begin, end)), f"{folder}/letters"

@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from engine.engine import Engine
+from engine.meters.day_tables import DayTables
 from engine.meters.shapes import StatisticsRow
 from engine.settings import Settings
 from engine.shapes import Principal, QueueSettings
@@ -22,6 +23,7 @@ from spark.frames.log import Log
 from spark.frames.source import Span
 from spark.frames.tables import Tables
 from spark.reports.daily_statistics import daily_statistics
+from spark.reports.days import write_days
 from spark.reports.report import report, written
 from tests.services import Services
 
@@ -92,3 +94,7 @@ def test_spark_and_the_service_come_to_the_same_numbers(stack: Services, spark_s
     report(spark_session, log, day, day + timedelta(days=1), tmp_path)
     table = written(spark_session, tmp_path)["daily_statistics"]
     assert all(as_rows(table, queue) == served[queue] for queue in QUEUES)
+    write_days(table, [f"{day:%Y-%m-%d}"], tmp_path)
+    for queue in QUEUES:
+        incarnation = table.where(f"queue = '{queue}'").first()["incarnation"]
+        assert asyncio.run(DayTables(str(tmp_path)).day(incarnation, f"{day:%Y-%m-%d}")) == served[queue]
