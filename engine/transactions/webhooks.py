@@ -3,15 +3,13 @@
 A webhook gets a check only if who registered it may send to the transaction's queue: a group name
 belongs to nobody, so it opens nothing. The keeper of the transaction's shard asks; an answer that
 does not come, or decides nothing, leaves the transaction open until its next check. Neighbours:
-`checks.py` has the open checks, `outgoing.py` posts, `transactions.py` decides. Must not know how
-the webhook was registered.
+`checks.py` has the open checks, `transactions.py` decides. Must not know how the webhook was
+registered.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
-import hmac
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,6 +18,9 @@ import msgspec
 
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, InvalidValue, NotAuthorised, ProducerGroupNotFound
+from engine.outgoing.post import OutgoingError, post
+from engine.outgoing.signature import signed
+from engine.outgoing.targets import target_of
 from engine.rules.limits import check_name
 from engine.runtime.clock import now_ms
 from engine.runtime.counters import Counters
@@ -27,7 +28,6 @@ from engine.settings import EngineSettings
 from engine.shapes import Check, Principal, TransactionInfo, Webhook
 from engine.transactions.book import Transaction
 from engine.transactions.checks import Checks, TakenCheck
-from engine.transactions.outgoing import OutgoingError, check_url, post
 from engine.transactions.transactions import Transactions
 from schemas.records import Message, ProducerGroupRecord
 from schemas.vocabulary import TransactionStatus
@@ -35,7 +35,6 @@ from state.background import Background
 
 logger = logging.getLogger(__name__)
 
-SIGNATURE = "leaseway-signature"
 # Requests under way; a check beyond that is left to the next one.
 MOST_UNDER_WAY = 64
 _DECISIONS = {"commit": TransactionStatus.COMMITTED, "rollback": TransactionStatus.ROLLED_BACK}
@@ -79,7 +78,7 @@ class Webhooks:
         InvalidValue, NotAuthorised (somebody else registered it).
         """
         check_name("producer_group", producer_group)
-        check_url(url)
+        target_of(url, "url")
         if secret is not None and not (16 <= len(secret) <= 200 and secret.isascii() and secret.isprintable()):
             raise InvalidValue("secret must be 16 to 200 printable ASCII characters", field="secret", limit=[16, 200])
         secret = secret or secrets.token_urlsafe(30)
@@ -146,13 +145,7 @@ class Webhooks:
     async def _post(self, record: ProducerGroupRecord, check: Check) -> str:
         """What the webhook answers. Raises OutgoingError."""
         body = msgspec.json.encode(_body(check))
-        at_s = str(now_ms() // 1000)
-        headers = {
-            "content-type": "application/json",
-            "user-agent": "leaseway",
-            SIGNATURE: f"t={at_s},v1={signature(record.secret, at_s, body)}",
-        }
-        status, answer = await post(record.url, body, headers, private=self._private)
+        status, answer = await post(record.url, body, signed(record.secret, now_ms() // 1000, body), private=self._private)
         if status == 204:
             return "unknown"
         if status != 200:
@@ -161,11 +154,6 @@ class Webhooks:
             return msgspec.json.decode(answer, type=_Decision).decision
         except msgspec.DecodeError as error:
             raise OutgoingError(f"its answer can't be read: {error}") from error
-
-
-def signature(secret: str, at_s: str, body: bytes) -> str:
-    """HMAC-SHA256 of time and body, in hex."""
-    return hmac.new(secret.encode(), at_s.encode() + b"." + body, hashlib.sha256).hexdigest()
 
 
 def _webhook(record: ProducerGroupRecord) -> Webhook:

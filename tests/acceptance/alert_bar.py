@@ -143,7 +143,7 @@ def main() -> None:
             service.seconds_to("breach3", "cleared", 240)
             print(json.dumps({"cleared_after_s": round(time.monotonic() - began, 1)}), flush=True)
             print(json.dumps({f"breach{n}": service.told(f"breach{n}") for n in range(4)}), flush=True)
-            posts = [post.headers["x-leaseway-event"] for post in service.hook.posted]
+            posts = [post.headers["leaseway-event"] for post in service.hook.posted]
             print(json.dumps({"posts": len(posts), "events": len(set(posts)), "mails": len(service.box.mails)}), flush=True)
     finally:
         for up in ups:

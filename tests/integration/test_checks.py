@@ -16,9 +16,9 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import InvalidValue, NotAuthorised, ProducerGroupNotFound, TransactionDecided
+from engine.outgoing.post import OutgoingError, post
+from engine.outgoing.targets import is_public
 from engine.shapes import Check, Principal, QueueSettings, TransactionInfo
-from engine.transactions import outgoing
-from engine.transactions.outgoing import OutgoingError, is_public, post
 from tests.clock import Clock
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, drain, eventually
@@ -267,7 +267,7 @@ async def test_a_webhook_goes_to_no_private_address(make_engine: MakeEngine, hoo
 
 
 async def test_a_webhook_that_is_silent_is_not_waited_for_long(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outgoing, "TIMEOUT_S", 0.3)
+    monkeypatch.setattr("engine.outgoing.post.TIMEOUT_S", 0.3)
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()  # until the client gives up

@@ -96,5 +96,5 @@ def test_spark_and_the_service_come_to_the_same_numbers(stack: Services, spark_s
     assert all(as_rows(table, queue) == served[queue] for queue in QUEUES)
     write_days(table, [f"{day:%Y-%m-%d}"], tmp_path)
     for queue in QUEUES:
-        incarnation = table.where(f"queue = '{queue}'").first()["incarnation"]
+        (incarnation,) = {row["incarnation"] for row in table.where(f"queue = '{queue}'").collect()}
         assert asyncio.run(DayTables(str(tmp_path)).day(incarnation, f"{day:%Y-%m-%d}")) == served[queue]

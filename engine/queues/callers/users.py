@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from engine.alerts.targets import target_of
-from engine.alerts.webhook import webhook_secret
 from engine.catalog.catalog import Catalog
+from engine.outgoing.signature import webhook_secret
+from engine.outgoing.targets import target_of
 from engine.rules.limits import check_name, check_user
 from engine.runtime.clock import now_ms
 from engine.shapes import UserInfo, UserUse

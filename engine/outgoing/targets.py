@@ -2,7 +2,7 @@
 
 A user of the service must not reach through it what only the service can reach: by default an
 address must be a public one, and is connected to as it was looked at, so that a name server can't
-show another one in between. Neighbours: `webhook` connects. Pure.
+show another one in between. Neighbours: `post` connects. Pure.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from engine.errors import InvalidValue
+from engine.rules.limits import MAX_URL
 
-MAX_URL: Final = 1000
 _RULE: Final = f"an http:// or https:// URL of up to {MAX_URL} printable ASCII characters, with a host and without user and fragment"
 _PORTS: Final = {"http": 80, "https": 443}
 # Public by their looks, and each holds an IPv4 address that need not be: NAT64, 6to4, Teredo.
@@ -32,8 +32,8 @@ class Target(Struct, frozen=True):
     path: str
 
 
-def target_of(url: str) -> Target:
-    """A URL in its parts. Raises InvalidValue."""
+def target_of(url: str, field: str = "webhook") -> Target:
+    """A URL in its parts; `field` is what a user gave it as. Raises InvalidValue."""
     try:
         if len(url) > MAX_URL or not all("!" <= character <= "~" for character in url):
             raise ValueError
@@ -42,7 +42,8 @@ def target_of(url: str) -> Target:
         if parts.scheme not in _PORTS or not host or port == 0 or "@" in parts.netloc or "#" in url or "\\" in url:
             raise ValueError
     except ValueError:
-        raise InvalidValue(f"webhook must be {_RULE}", field="webhook", limit=MAX_URL, given=url[:MAX_URL]) from None
+        given = url[:200]
+        raise InvalidValue(f"{field} must be {_RULE}, given {given!r}", field=field, limit=_RULE, given=given) from None
     query = f"?{parts.query}" if parts.query else ""
     return Target(parts.scheme == "https", host, port or _PORTS[parts.scheme], parts.netloc, (parts.path or "/") + query)
 

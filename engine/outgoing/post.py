@@ -3,56 +3,28 @@ that the user could not reach.
 
 A name is resolved once, and the connection goes to an address that was looked at: a name that
 resolves to another address a moment later gains nothing. Redirects are not followed. Neighbours:
-`webhooks.py` calls it. Must not know what is posted.
+`targets.py` says what may be reached. Must not know what is posted.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 import ssl
 from collections.abc import Mapping
-from urllib.parse import SplitResult, urlsplit
 
 import httptools
 
 from engine.errors import InvalidValue
-from engine.rules.limits import MAX_URL
+from engine.outgoing.targets import Target, is_public, target_of
 
 TIMEOUT_S = 5.0
 MAX_ANSWER_BYTES = 4_096
 MAX_READ_BYTES = 16_384
-_PORTS = {"http": 80, "https": 443}
 
 
 class OutgoingError(Exception):
     """The request had no answer that can be used; the text says why."""
-
-
-def check_url(url: str) -> SplitResult:
-    """The parts of a URL that may be posted to. Raises InvalidValue."""
-    about = f"an http or https URL of up to {MAX_URL} printable characters, without user and fragment"
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        parts, port = urlsplit(""), None
-    good = (
-        parts.scheme in _PORTS and parts.hostname and parts.username is None and parts.password is None and not parts.fragment and port != 0
-    )
-    if not good or len(url) > MAX_URL or not url.isascii() or not url.isprintable() or " " in url:
-        raise InvalidValue(f"url must be {about}, given {url[:200]!r}", field="url", limit=about, given=url[:200])
-    return parts
-
-
-def is_public(address: str) -> bool:
-    """Whether an address belongs to nobody's private network, nor to this machine."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    mapped = getattr(found, "ipv4_mapped", None) or getattr(found, "sixtofour", None)
-    if mapped is not None and not is_public(str(mapped)):
-        return False
-    return found.is_global and not found.is_multicast
 
 
 class _Answer:
@@ -87,26 +59,27 @@ async def post(url: str, body: bytes, headers: Mapping[str, str], *, private: bo
 
 
 async def _post(url: str, body: bytes, headers: Mapping[str, str], private: bool) -> tuple[int, bytes]:
-    parts = check_url(url)
-    host = parts.hostname or ""
-    port = parts.port or _PORTS[parts.scheme]
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    addresses = [str(row[4][0]) for row in found]
-    refused = [address for address in addresses if not private and not is_public(address)]
-    if refused or not addresses:
-        raise OutgoingError(f"{host} is at {', '.join(refused) or 'no address'}, which webhooks may not go to")
-    secure = ssl.create_default_context() if parts.scheme == "https" else None
-    reader, writer = await asyncio.open_connection(addresses[0], port, ssl=secure, server_hostname=host if secure else None)
+    target = target_of(url, "url")
+    secure = ssl.create_default_context() if target.tls else None
+    address = await _address(target, private)
+    reader, writer = await asyncio.open_connection(address, target.port, ssl=secure, server_hostname=target.host if secure else None)
     try:
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        named = f"[{host}]" if ":" in host else host
-        lines = [f"POST {target} HTTP/1.1", f"host: {named}:{port}", "connection: close", f"content-length: {len(body)}"]
+        lines = [f"POST {target.path} HTTP/1.1", f"host: {target.authority}", "connection: close", f"content-length: {len(body)}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         writer.write("\r\n".join([*lines, "", ""]).encode() + body)
         await writer.drain()
         return await _read(reader)
     finally:
         writer.close()
+
+
+async def _address(target: Target, private: bool) -> str:
+    found = await asyncio.get_running_loop().getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    addresses = [str(row[4][0]) for row in found]
+    refused = [address for address in addresses if not private and not is_public(address)]
+    if refused or not addresses:
+        raise OutgoingError(f"{target.host} is at {', '.join(refused) or 'no address'}, which webhooks may not go to")
+    return addresses[0]
 
 
 async def _read(reader: asyncio.StreamReader) -> tuple[int, bytes]:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hmac
-
 import pytest
 
-from engine.alerts.targets import Target, is_public, target_of
-from engine.alerts.webhook import signature, webhook_secret
 from engine.errors import InvalidValue
+from engine.outgoing.targets import Target, is_public, target_of
 
 
 @pytest.mark.parametrize(
@@ -91,10 +88,3 @@ def test_an_address_that_only_the_service_may_reach_is_not_public(address: str) 
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111", "::ffff:8.8.8.8"])
 def test_an_address_of_the_internet_is_public(address: str) -> None:
     assert is_public(address)
-
-
-def test_each_user_has_a_secret_that_follows_from_the_services() -> None:
-    secrets = {webhook_secret(service, user) for service in ("s", "t") for user in ("a", "b")}
-    assert len(secrets) == 4 and all(len(secret) == 64 for secret in secrets)
-    expected = hmac.new(b"secret", b"17." + b'{"a":1}', "sha256").hexdigest()
-    assert signature("secret", "17", b'{"a":1}') == f"v1={expected}"
