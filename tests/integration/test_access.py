@@ -9,6 +9,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import EngineError, InvalidValue, KeyNotFound, NotAuthenticated, NotAuthorised
+from engine.meters.shapes import MetricQuery
 from engine.shapes import ExtendEntry, Principal, QueueSettings, SendEntry
 from schemas.records import RedrivePolicy
 from tests.integration.conftest import MakeEngine
@@ -48,6 +49,7 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
     task = await guarded.redrive(ALICE, "hers", None, None, 1)
     half = await guarded.prepare(ALICE, "hers", "group", [SendEntry(b"half")], 0)
     await guarded.set_webhook(ALICE, "group", "https://example.com/", None)
+    alert = await guarded.add_alert(ALICE, "hers", None, "send_request", "count", 1_000)
     arguments: dict[str, tuple[Any, ...]] = {
         "create_queue": ("hers", QueueSettings()),
         "get_queue": ("hers",),
@@ -91,6 +93,16 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "set_webhook": ("group", "https://example.com/", None),
         "get_webhook": ("group",),
         "delete_webhook": ("group",),
+        "cancel": ("hers", sent.id),
+        "reschedule": ("hers", sent.id, 0),
+        "add_alert": ("hers", None, "send_request", "count", 1),
+        "delete_alert": ("hers", alert.id),
+        "list_alerts": ("hers",),
+        "list_alert_events": ("hers",),
+        "set_daily_statistics": ("hers", True),
+        "get_daily_statistics": ("hers",),
+        "statistics": ("hers", "2026-01-01"),
+        "query_metric": ("hers", MetricQuery("send_request.count", 0, 60_000, 60_000)),
     }
     verbs = {n for n, f in inspect.getmembers(Engine, inspect.iscoroutinefunction) if "by" in inspect.signature(f).parameters}
     assert {v for v in verbs if not v.startswith("_")} == {*arguments, "list_queues", "list_shared", "check"}, "a verb is not tried here"

@@ -13,6 +13,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import EngineError, InvalidValue, NotAllowedOnQueue, NotAuthorised, QueueNotFound
+from engine.meters.shapes import MetricQuery
 from engine.rules.limits import MAX_LEVELS
 from engine.rules.rights import RIGHTS
 from engine.shapes import ExtendEntry, NewTag, Principal, QueueInfo, QueueSettings, SendEntry
@@ -144,6 +145,14 @@ ASKED: dict[Verb, Callable[[Engine, Principal], Coroutine[Any, Any, Any]]] = {
     Verb.REDRIVE: lambda e, by: e.list_tasks(by, "q"),
     Verb.LIST_GRANTS: lambda e, by: e.list_grants(by, "q"),
     Verb.GRANT: lambda e, by: e.grant(by, "q", "dan", "send"),
+    Verb.CANCEL: lambda e, by: e.cancel(by, "q", "id"),
+    Verb.RESCHEDULE: lambda e, by: e.reschedule(by, "q", "id", 0),
+    Verb.ADD_ALERT: lambda e, by: e.add_alert(by, "q", None, "send_request", "count", 1),
+    Verb.DELETE_ALERT: lambda e, by: e.delete_alert(by, "q", "id"),
+    Verb.LIST_ALERTS: lambda e, by: e.list_alerts(by, "q"),
+    Verb.SET_DAILY_STATISTICS: lambda e, by: e.set_daily_statistics(by, "q", True),
+    Verb.GET_STATISTICS: lambda e, by: e.statistics(by, "q", "2026-01-01"),
+    Verb.QUERY_METRIC: lambda e, by: e.query_metric(by, "q", MetricQuery("send_request.count", 0, 60_000, 60_000)),
 }
 
 

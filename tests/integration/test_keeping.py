@@ -5,6 +5,7 @@ nothing delayed is lost by that.
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import NotAllowedOnQueue
-from engine.loading import loader
+from engine.loading import deferrals, loader
 from engine.log import TopicSpec
 from engine.rules import limits
 from engine.rules.limits import DAY_MS
@@ -24,6 +25,7 @@ from engine.window import topic_retention
 from facade.stack.processes.settings import BROKER_PROPERTIES
 from schemas.records import Message
 from schemas.topics import queue_topic
+from schemas.vocabulary import FAR_DELAY_MS
 from schemas.wire import encode
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, eventually, receive, send
@@ -121,6 +123,12 @@ def quick_broker(programs: None, tmp_path_factory: pytest.TempPathFactory) -> It
             yield services
 
 
+def quick_engine(services: Services) -> Engine:
+    """An engine of a service of its own."""
+    prefix = f"keep{secrets.token_hex(3)}"
+    return Engine(Settings(kafka_bootstrap=services.bootstrap, redis_url=services.redis_url, kept_bytes=0, topic_prefix=prefix))
+
+
 @pytest.fixture
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """A queue keeps a second for each hour."""
@@ -162,12 +170,13 @@ async def test_a_message_delayed_beyond_the_retention_survives_what_kafka_delete
         await engine.stop()
 
 
+@pytest.mark.usefixtures("short_times")
 @pytest.mark.parametrize("fifo", [False, True])
 async def test_what_some_tag_has_not_acked_outlives_retention_if_the_queue_says_so(
     quick_broker: Services, fifo: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(topic_retention, "BATCH_SPAN_MS", 0)  # each is sent alone
-    engine = Engine(Settings(kafka_bootstrap=quick_broker.bootstrap, redis_url=quick_broker.redis_url, kept_bytes=0))
+    engine = quick_engine(quick_broker)
     await engine.start()
     try:
 
@@ -209,8 +218,38 @@ async def test_what_some_tag_has_not_acked_outlives_retention_if_the_queue_says_
         await engine.stop()
 
 
+@pytest.mark.usefixtures("short_times")
+async def test_what_is_deferred_is_not_cut_off_though_the_floor_has_passed_it(
+    quick_broker: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_retention, "BATCH_SPAN_MS", 0)
+    monkeypatch.setattr(deferrals, "FILE_S", 0.0)
+    engine = quick_engine(quick_broker)
+    await engine.start()
+    try:
+        await engine.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=1000, keep_unacked=True))
+        await send(engine, "q", "before")
+        await send(engine, "q", "far", delay_ms=FAR_DELAY_MS + 60_000)
+        await send(engine, "q", "behind")
+        assert await drain(engine, "q", expect=2) == ["before", "behind"]
+        unit = engine.catalog.queues["q"].units[0]
+
+        async def passed() -> bool:
+            (tag,) = await engine.store.info(unit, engine.catalog.generation, [0])
+            return tag.floor == 3 and tag.deferred == 1
+
+        await eventually(passed, within_s=40)
+        await asyncio.sleep(4)  # beyond what Kafka keeps for other queues
+        await engine.parts.administration.alarm_monitor.run_once()
+        part = (topic(engine, "q"), 0)
+        assert (await engine.log.start_offsets([part]))[part] <= 1
+    finally:
+        await engine.stop()
+
+
+@pytest.mark.usefixtures("short_times")
 async def test_a_batch_of_which_some_are_acked_is_kept_whole(quick_broker: Services) -> None:
-    engine = Engine(Settings(kafka_bootstrap=quick_broker.bootstrap, redis_url=quick_broker.redis_url, kept_bytes=0))
+    engine = quick_engine(quick_broker)
     await engine.start()
     try:
         await engine.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=1000, keep_unacked=True))

@@ -70,6 +70,8 @@ VERBS: dict[str, Verb] = {
     "list_grants": lambda e, at: e.list_grants(BY, "q"),
     "get_grant": lambda e, at: e.get_grant(BY, "q", "somebody"),
     "grant": lambda e, at: e.grant(BY, "q", "somebody", "receive"),
+    "cancel": lambda e, at: e.cancel(BY, "q", at["id"]),
+    "reschedule": lambda e, at: e.reschedule(BY, "q", at["id"], 0),
     "add_alert": lambda e, at: e.add_alert(BY, "q", None, "delete_request", "count", 1),
     "delete_alert": lambda e, at: e.delete_alert(BY, "q", at["alert"]),
     "list_alerts": lambda e, at: e.list_alerts(BY, "q"),
