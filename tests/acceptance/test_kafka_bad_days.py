@@ -167,6 +167,8 @@ def test_a_topic_deleted_under_a_queue_is_renewed_and_told(up: Up, client: Clien
     make_queue(up, "deleted")
     assert send(client, "deleted", *map(str, range(10)))[0] == 200
     admin.delete_topics(["lw.q.deleted"])["lw.q.deleted"].result(10)
+    # The controller answers before the broker has let go of the partitions.
+    wait_for(lambda: "lw.q.deleted" not in admin.list_topics(timeout=10).topics)
     statuses: list[int] = []
 
     def works() -> bool:

@@ -95,7 +95,7 @@ def test_the_program_for_mns_says_hello(up: Up) -> None:
         folder = fetched(ROOT / "tests" / "conformance" / "mns" / "mns.lock")
     except NotFetched as error:
         absent(str(error))
-    command = [sys.executable, "-c", program("py", up)]
+    command = [sys.executable, "-c", program("py", up, "mns")]
     done = subprocess.run(command, env=environment(folder), capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.returncode) == ("hello\n", 0), done.stderr
 

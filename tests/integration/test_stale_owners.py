@@ -532,6 +532,7 @@ def test_each_place_that_appends_or_deletes_a_topic_is_known_here() -> None:
         "half_log.drop",  # tombstones of transactions that are over, whose ids never come again
         "mover._move",
         "outbox.append",
+        "reporter._append",  # what a worker has counted in a minute, which is true whenever it comes; repeats are dropped
         "topics._adopt",  # deletes an empty topic; under `Change.check`, as _finish_delete
         "queues._finish_delete",
         "sender._store",  # a sender is no owner: its message is what its client asked for, whenever it comes
