@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 
 from engine.catalog.catalog import Catalog
-from engine.errors import EngineError, InvalidHandle, InvalidValue, NotAllowedOnQueue
+from engine.errors import EngineError, InvalidHandle, InvalidValue, NotAllowedOnQueue, QueueNotFound
 from engine.receive.handles.acks import Acks
 from engine.rules.ids import Ids
 from engine.rules.limits import check_asked
@@ -126,7 +126,7 @@ class Leases:
         """
         places = dict.fromkeys([(handle.partition, handle.tag) for handle in handles])
         if len(places) == 1:
-            alone = self._ask(queue, *next(iter(places)), range(len(handles)), call)
+            alone = self._ask(queue, *next(iter(places)), range(len(handles)), call, missing)
             if alone is not None:
                 return alone
         return self._by_place(queue, handles, call, missing)
@@ -135,7 +135,7 @@ class Leases:
         groups: dict[tuple[int, int], list[int]] = {}
         for index, handle in enumerate(handles):
             groups.setdefault((handle.partition, handle.tag), []).append(index)
-        asked = [(indexes, self._ask(queue, *at, indexes, call)) for at, indexes in groups.items()]
+        asked = [(indexes, self._ask(queue, *at, indexes, call, missing)) for at, indexes in groups.items()]
         results: list[T] = [missing] * len(handles)
         some = [(indexes, answer) for indexes, answer in asked if answer is not None]
         for (indexes, _), answers in zip(some, await asyncio.gather(*(answer for _, answer in some)), strict=True):
@@ -143,13 +143,26 @@ class Leases:
                 results[index] = answer
         return results
 
-    def _ask(self, queue: Queue, partition: int, tag: int, indexes: Sequence[int], call: _Call[T]) -> Coroutine[Any, Any, list[T]] | None:
+    def _ask(
+        self, queue: Queue, partition: int, tag: int, indexes: Sequence[int], call: _Call[T], missing: T
+    ) -> Coroutine[Any, Any, list[T]] | None:
         """The call for one unit and tag; None = the queue no longer has them."""
         if tag not in queue.tag_ids or partition >= len(queue.units):
             return None
         unit = queue.units[partition]
         self._note_use(queue, partition)
-        return self._window.call(queue, lambda g: call(unit, g, tag, indexes))
+        return self._in_this_life(queue, self._window.call(queue, lambda g: call(unit, g, tag, indexes)), [missing] * len(indexes))
+
+    async def _in_this_life(self, queue: Queue, asked: Coroutine[Any, Any, list[T]], missing: list[T]) -> list[T]:
+        """What was asked, or `missing` when another worker renewed the queue and this one hears of
+        it only now: what was held in the life before is held no more.
+        """
+        try:
+            return await asked
+        except QueueNotFound:
+            if queue.name not in self._catalog.queues:
+                raise
+            return missing
 
     async def ack(self, queue: Queue, texts: Sequence[str], *, late: Late = Late.ALWAYS, all_or_none: bool = False) -> list[EntryResult]:
         """Settles messages. With `durable_acks` the answer waits until the journal in Kafka has it.
