@@ -270,7 +270,7 @@ async def test_a_private_address_is_not_reached_unless_the_service_allows_it(wor
     await send(engine, queue, "a")
     await comes_to(engine, queue, [("fired", "failed")])
     assert hook.posted == []
-    assert "no public address" in (await events(engine, queue))[0].note
+    assert "which webhooks may not go to" in (await events(engine, queue))[0].note
 
 
 async def test_who_can_not_be_told_is_noted(worker: MakeWorker, queue: str) -> None:
