@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import smtplib
 import ssl
+from concurrent.futures import ThreadPoolExecutor
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 
@@ -16,13 +17,17 @@ from engine.settings import EngineSettings
 
 # Of each step of the exchange.
 TIMEOUT_S = 10.0
+AT_A_TIME = 4
 
 
 class Mail:
-    """Mail of this worker; smtplib waits in a thread."""
+    """Mail of this worker; smtplib waits in threads of its own: a server that stands still must not
+    keep a rebuild, which uses those of the loop, waiting.
+    """
 
     def __init__(self, settings: EngineSettings) -> None:
         self._settings = settings
+        self._threads = ThreadPoolExecutor(AT_A_TIME, "mail")
 
     @property
     def is_on(self) -> bool:
@@ -37,7 +42,7 @@ class Mail:
             message["Date"], message["Message-ID"] = formatdate(), make_msgid(domain="leaseway.invalid")
             message["Auto-Submitted"] = "auto-generated"
             message.set_content(text)
-            await asyncio.to_thread(self._send, message)
+            await asyncio.get_running_loop().run_in_executor(self._threads, self._send, message)
         except (OSError, smtplib.SMTPException, ValueError) as error:
             raise NotDeliveredError(f"the mail server did not take it: {error}") from None
         return "mail"

@@ -9,6 +9,7 @@ resolves to another address a moment later gains nothing. Redirects are not foll
 from __future__ import annotations
 
 import asyncio
+import functools
 import socket
 import ssl
 from collections.abc import Mapping
@@ -60,7 +61,7 @@ async def post(url: str, body: bytes, headers: Mapping[str, str], *, private: bo
 
 async def _post(url: str, body: bytes, headers: Mapping[str, str], private: bool) -> tuple[int, bytes]:
     target = target_of(url, "url")
-    secure = ssl.create_default_context() if target.tls else None
+    secure = _authorities() if target.tls else None
     address = await _address(target, private)
     reader, writer = await asyncio.open_connection(address, target.port, ssl=secure, server_hostname=target.host if secure else None)
     try:
@@ -71,6 +72,12 @@ async def _post(url: str, body: bytes, headers: Mapping[str, str], private: bool
         return await _read(reader)
     finally:
         writer.close()
+
+
+@functools.cache
+def _authorities() -> ssl.SSLContext:
+    """Whom we trust; read once, for that takes the event loop's time."""
+    return ssl.create_default_context()
 
 
 async def _address(target: Target, private: bool) -> str:
