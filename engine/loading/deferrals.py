@@ -132,8 +132,8 @@ class Deferrals:
         lacking = []
         for number, slot in slots.items():
             end = ((number + 1) * SLOT_MS - 1, LAST_OFFSET)
-            here = {p for p in seen.pointers if p[0] // SLOT_MS == number and p > after}
-            if len(here.union(slot.of(loader.unit, after, end))) < state.slots[number]:
+            begin = max(after, (number * SLOT_MS, -1))
+            if slot.count(loader.unit, begin, end, seen.pointers) < state.slots[number]:
                 lacking.append(number)
         if lacking and loader.repaired_at != (key := (state.mark, tuple(lacking))):
             loader.repaired_at = key
