@@ -17,6 +17,7 @@ import msgspec
 
 from engine.log import Appended
 from engine.rules.fifo import dedup_digest, group_digest
+from engine.rules.limits import MAX_DELAY_MS
 from engine.rules.queue import Queue
 from engine.window.body_cache import OVERHEAD_BYTES, BodyCache, CachedBody
 from schemas.filters import matches
@@ -93,9 +94,10 @@ def load_entry(queue: Queue, offset: int, sent_at_ms: int, message: Message, val
 
 def delay_of(queue: Queue, message: Message) -> int:
     """How long after it was sent a message is due, in ms. Without a sender it is Kafka-native: the
-    queue's own delay holds.
+    queue's own delay holds. A native producer may have written any number: it counts as the nearest
+    that a send may have.
     """
-    return message.delay_ms if message.sender else queue.record.delay_ms
+    return min(max(message.delay_ms, 0), MAX_DELAY_MS) if message.sender else queue.record.delay_ms
 
 
 def far_due_ms(queue: Queue, sent_at_ms: int, message: Message) -> int:
@@ -103,7 +105,7 @@ def far_due_ms(queue: Queue, sent_at_ms: int, message: Message) -> int:
     far.
     """
     far = not queue.record.fifo and message.sender and message.delay_ms >= FAR_DELAY_MS
-    return sent_at_ms + message.delay_ms if far else 0
+    return sent_at_ms + delay_of(queue, message) if far else 0
 
 
 def far_dues(queue: Queue, sent_at_ms: int, message: Message) -> list[int]:

@@ -12,15 +12,16 @@ from msgspec.structs import replace
 from engine.errors import LogUnavailable
 from engine.log import Log, Record
 from engine.receive.returns import Returns
+from engine.rules.limits import MAX_DELAY_MS
 from engine.rules.queue import Queue
 from engine.settings import Settings
-from engine.window.entry import load_entry
+from engine.window.entry import far_due_ms, load_entry
 from engine.window.retention import Retention
 from engine.wiring import wire
 from schemas.filters import Condition, Filter
 from schemas.identity import Handle, MessageId
 from schemas.records import Attribute, Message, QueueRecord, TagRecord
-from schemas.wire import encode
+from schemas.wire import decode_message, encode
 from state.packed import pack_body
 from state.replies import Leased, LoadEntry, Received
 
@@ -53,6 +54,15 @@ def test_a_message_goes_to_the_tags_that_want_it(tags: list[TagRecord], message:
 def test_the_delay_of_the_queue_holds_for_a_record_without_a_sender() -> None:
     assert entry([DEFAULT], Message(b"", delay_ms=3, lease_ms=9)).packed == pack_body(1_000, 8_000, 9, b"value")
     assert entry([DEFAULT], Message(b"", delay_ms=3, sender="a")).packed == pack_body(1_000, 1_003, None, b"value")
+
+
+@pytest.mark.parametrize(("written", "counts"), [(-(10**15), 0), (-1, 0), (2**63 - 1, MAX_DELAY_MS), (MAX_DELAY_MS, MAX_DELAY_MS)])
+def test_a_delay_that_no_send_may_have_counts_as_the_nearest(written: int, counts: int) -> None:
+    """A native producer may write any number, and must not hold up what is behind it."""
+    message = decode_message(encode(Message(b"", delay_ms=written, sender="a")), None)
+    assert entry([DEFAULT], message).packed == pack_body(1_000, 1_000 + counts, None, b"value")
+    queue = Queue(replace(RECORD, tags=[DEFAULT]), "lw")
+    assert far_due_ms(queue, 1_000, message) == (1_000 + counts if counts else 0)
 
 
 def test_groups_have_digests_and_in_a_fifo_queue_none_is_one_too() -> None:
