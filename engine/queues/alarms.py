@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from functools import partial
 
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError
@@ -192,16 +191,8 @@ class AlarmMonitor:
         near = "retention_near"
         if queue.record.keep_unacked:
             near = "unacked_kept"
-            floor = min(tag.floor for tag in tags)
-            await self._topic_retention.trim(queue, partition, low, floor, partial(self._open_from, queue, unit, floor))
+            await self._topic_retention.trim(queue, partition, low, min(tag.floor for tag in tags))
         return {near: max(0, _waiting(tags, old) - passed), "retention_passed": passed}
-
-    async def _open_from(self, queue: Queue, unit: Unit, floor: int) -> tuple[int, bool]:
-        """The first offset that is open under a tag, and whether one has anything deferred: the
-        floor passes that, and what was brought of it.
-        """
-        dump = await self._window.call(queue, lambda g: self._store.dump(unit, g, queue.tag_ids))
-        return min((offset for tag in dump.tags for offset in tag.open), default=floor), any(tag.slots for tag in dump.tags)
 
     async def _crowded(self, queues: Sequence[Queue]) -> set[Unit]:
         """Units with so much open that the rest is worth asking for."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
 
 from engine.catalog.catalog import Catalog
 from engine.errors import QueueInUse, QueueNotFound, Unavailable
@@ -106,30 +105,24 @@ class TopicRetention:
         if await self.kept_ms(queue.topic) != FOR_EVER:
             await self._set(queue, keep_ms(record.retention_ms, max(await self._delay_kept(queue), record.delay_ms)))
 
-    async def trim(self, queue: Queue, partition: int, low: int, floor: int, open_from: Callable[[], Awaitable[tuple[int, bool]]]) -> None:
+    async def trim(self, queue: Queue, partition: int, low: int, floor: int) -> None:
         """Deletes what other queues would not keep either, of a partition that begins at `low` and
-        of which every tag has settled or deferred all below `floor`, but for what was brought.
+        of which every tag has settled all below `floor`.
 
-        `open_from` tells the first offset that is open, and whether anything is deferred: then
-        nothing goes that may have been sent with the longest delay. Any worker may call it, at any
-        time; while somebody changes the queue it does nothing. Raises Unavailable.
+        Any worker may call it, at any time; while somebody changes the queue it does nothing.
+        Raises Unavailable.
         """
         part, record = (queue.topic, partition), queue.record
-        if floor <= low or await self._old(part, record.retention_ms, record.delay_ms) <= low:
+        if floor <= low:
             return
-        first_open, deferred = await open_from()
-        old = await self._old(part, record.retention_ms, MAX_DELAY_MS if deferred else record.delay_ms)
-        below = min(old, floor, first_open)
+        old = (await self._log.offsets_at([part], now_ms() - keep_ms(record.retention_ms, record.delay_ms))).get(part, 0)
+        below = min(old, floor)
         if below > low:
             below = await self._first_of_batches(part, below)
         if below <= low:
             return
         with contextlib.suppress(QueueInUse):
             await self._delete_below(queue, partition, below)
-
-    async def _old(self, part: TopicPartition, retention_ms: int, delay_ms: int) -> int:
-        """The offset from which on records are younger than other queues keep them."""
-        return (await self._log.offsets_at([part], now_ms() - keep_ms(retention_ms, delay_ms))).get(part, 0)
 
     async def _first_of_batches(self, part: TopicPartition, at: int) -> int:
         """The offset from which on all records are of the batches that have one at `at` or behind
