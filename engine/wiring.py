@@ -166,7 +166,7 @@ def _wire_units(settings: EngineSettings, base: Base) -> Units:
     bodies = BodyCache(settings.kept_bytes)
     window = Window(catalog, base.rebuilder)
     retention = Retention(log, store, window, counters, suspect)
-    topic_retention = TopicRetention(log, catalog)
+    topic_retention = TopicRetention(log, catalog, store)
     bounds = Bounds(settings.window_messages, settings.window_bytes)
     loading = Loading(settings.topic_prefix, bounds, log, store, catalog, retention, topic_retention, counters, receivable)
     deferrals = Deferrals(log, store, catalog, Wheel(settings, log, counters), counters, receivable)

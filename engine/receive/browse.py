@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -198,6 +198,15 @@ class Browse:
             if looked >= LOOKED_AT and partition < last:
                 return Page(found, page_token(partition, offset))
         return Page(found, None)
+
+    async def among(
+        self, queue: Queue, tag: TagRecord, partition: int, offsets: Sequence[int], state: str | None, filter: Filter | None
+    ) -> list[Peeked]:
+        """Those of some messages of a partition that are in a state and fit, in the order of the
+        log.
+        """
+        records = await self._log.read_at(queue.topic, partition, offsets)
+        return await self._matching(queue, tag, partition, [records[offset] for offset in sorted(records)], state, filter)
 
     async def _first(self, queue: Queue, partition: int, from_ms: int | None) -> int:
         parts = [(queue.topic, partition)]

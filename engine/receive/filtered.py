@@ -2,7 +2,8 @@
 the other receives of the tag.
 
 A tag's own filter is in its window; this one is not, so Kafka is read from the oldest open message
-on, LOOKS pages of each partition at most. Neighbours: `browse` reads, `poll` leases. Must not know
+on, LOOKS pages of each partition at most; what was deferred, and so is older, is read one by one.
+Neighbours: `browse` reads, `poll` leases. Must not know
 who waits.
 """
 
@@ -30,6 +31,8 @@ from state.store import Store
 
 # Pages that a look reads of a partition, of browse.LOOKED_AT records at most each.
 LOOKS = 10
+# Messages below the floor that a look reads of a partition.
+MOST_PASSED = 1_000
 # Others may lease what was found before this receive does: it looks again.
 ROUNDS = 3
 
@@ -94,14 +97,23 @@ class FilteredReceives:
         unit = queue.units[partition]
         (counts,) = await self._window.call(queue, lambda g: self._store.info(unit, g, [tag.id]))
         found: list[Peeked] = []
+        if counts.ready and not queue.record.fifo:
+            found = await self._below_the_floor(queue, tag, partition, counts.floor, filter)
         token: str | None = page_token(partition, counts.floor)
+        above: list[Peeked] = []
         for _ in range(LOOKS if counts.ready else 0):
-            page = await self._browse.query(queue, tag, None, None, MessageState.READY, filter, max - len(found), token, partition)
-            found += page.messages
+            page = await self._browse.query(queue, tag, None, None, MessageState.READY, filter, max - len(above), token, partition)
+            above += page.messages
             token = page.next
-            if token is None or len(found) == max:
+            if token is None or len(above) == max:
                 break
-        return found
+        return found + above
+
+    async def _below_the_floor(self, queue: Queue, tag: TagRecord, partition: int, floor: int, filter: Filter) -> list[Peeked]:
+        """What was deferred, is in the window now and fits."""
+        unit = queue.units[partition]
+        passed = await self._window.call(queue, lambda g: self._store.passed(unit, g, tag.id, floor, max=MOST_PASSED, only_due=True))
+        return await self._browse.among(queue, tag, partition, passed, MessageState.READY, filter) if passed else []
 
     async def _pick(self, poll: Poll, offsets: Mapping[int, Sequence[int]]) -> Leases:
         """Leases those of the messages, by partition, that are due."""

@@ -233,9 +233,10 @@ def _check_kind(queue: Queue, entries: Sequence[SendEntry]) -> None:
             f"queue {queue.name!r} is FIFO: its order is that of sending, and a transaction is sent when it is committed",
             field="queue", limit="a standard queue", given=queue.name,
         )  # fmt: skip
-    delayed = next((entry.delay_ms for entry in entries if entry.delay_ms), None)
-    if delayed is not None:
-        raise InvalidValue("a message of a transaction has no delay of its own: its queue may have one", field="delay_ms", given=delayed)
+    for entry in entries:
+        for field, given in (("delay_ms", entry.delay_ms or None), ("deliver_at_ms", entry.deliver_at_ms)):
+            if given is not None:
+                raise InvalidValue("a message of a transaction has no delay of its own: its queue may have one", field=field, given=given)
 
 
 def _gone(one: Transaction) -> TransactionGone:

@@ -5,7 +5,8 @@ Kafka knows one time for all records of a topic, which is the only record of it:
 in memory is a copy. It is raised before anything of a longer delay is stored, or taken from a
 native producer; it never falls by itself, for nobody knows when the last such message is gone. The
 topic of a queue with `keep_unacked` keeps records for ever: what every tag has settled is deleted
-from it here (docs/decisions/0025). Neighbours: `sender.py` and `loader.py` ask for a delay,
+from it here (docs/decisions/0025). A floor passes messages that are deferred (0021), so what is
+below it is looked for before that. Neighbours: `sender.py` and `loader.py` ask for a delay,
 `queues.py` changes settings, `alarms.py` looks for what may go. Must not know verbs.
 """
 
@@ -22,7 +23,8 @@ from engine.rules.limits import MAX_DELAY_MS, MAX_LEASE_MS
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from schemas.records import QueueRecord
-from schemas.vocabulary import BATCH_SPAN_MS
+from schemas.vocabulary import BATCH_SPAN_MS, SLOT_MS
+from state.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -56,12 +58,17 @@ def rounded(delay_ms: int) -> int:
     return max(delay_ms, min(most, MAX_DELAY_MS))
 
 
+def _delay_kept(queue: Queue, kept_ms: int) -> int:
+    return MAX_DELAY_MS if kept_ms == FOR_EVER else kept_ms - keep_ms(queue.record.retention_ms, 0) + LEAST_DELAY_MS
+
+
 class TopicRetention:
     """What this worker knows of the topics' times. Any number of tasks may ask."""
 
-    def __init__(self, log: Log, catalog: Catalog) -> None:
+    def __init__(self, log: Log, catalog: Catalog, store: Store) -> None:
         self._log = log
         self._catalog = catalog
+        self._store = store
         self._kept: dict[str, int] = {}
         self._changing = asyncio.Lock()
 
@@ -88,10 +95,14 @@ class TopicRetention:
         now = self._catalog.by_incarnation.get(queue.incarnation)
         if now is None:
             raise QueueNotFound(f"queue {queue.name!r} was deleted", field="queue", given=queue.name)
-        kept = await self._delay_kept(now)
+        kept_ms = await self.kept_ms(now.topic)
+        kept = _delay_kept(now, kept_ms)
         if kept < delay_ms:
             kept = rounded(delay_ms)
-            await self._set(now, keep_ms(now.record.retention_ms, kept))
+            # One that was delayed may be rescheduled: that is longer than any delay, and less than
+            # for ever.
+            if kept_ms != FOR_EVER:
+                await self._set(now, keep_ms(now.record.retention_ms, kept))
         self._kept[queue.incarnation] = kept
 
     async def change(self, queue: Queue, record: QueueRecord) -> None:
@@ -102,27 +113,45 @@ class TopicRetention:
         """
         if (record.retention_ms, record.delay_ms) == (queue.record.retention_ms, queue.record.delay_ms):
             return
-        if await self.kept_ms(queue.topic) != FOR_EVER:
-            await self._set(queue, keep_ms(record.retention_ms, max(await self._delay_kept(queue), record.delay_ms)))
+        kept_ms = await self.kept_ms(queue.topic)
+        if kept_ms != FOR_EVER:
+            await self._set(queue, keep_ms(record.retention_ms, max(_delay_kept(queue, kept_ms), record.delay_ms)))
 
     async def trim(self, queue: Queue, partition: int, low: int, floor: int) -> None:
         """Deletes what other queues would not keep either, of a partition that begins at `low` and
-        of which every tag has settled all below `floor`.
+        of which every tag has settled all below `floor`, but for what was deferred.
 
         Any worker may call it, at any time; while somebody changes the queue it does nothing.
-        Raises Unavailable.
+        Raises Unavailable, StateError.
         """
         part, record = (queue.topic, partition), queue.record
         if floor <= low:
             return
         old = (await self._log.offsets_at([part], now_ms() - keep_ms(record.retention_ms, record.delay_ms))).get(part, 0)
         below = min(old, floor)
+        if below > low and not record.fifo:
+            below = await self._first_of_deferred(queue, partition, below)
         if below > low:
             below = await self._first_of_batches(part, below)
         if below <= low:
             return
         with contextlib.suppress(QueueInUse):
             await self._delete_below(queue, partition, below)
+
+    async def _first_of_deferred(self, queue: Queue, partition: int, at: int) -> int:
+        """At most `at`: the offset below which nothing is deferred, nor open since it was brought.
+
+        What is deferred is known by the hour in which it is due: it was sent 30 days before that at
+        the earliest. It is asked for first: what is brought meanwhile is found in the window.
+        """
+        unit, generation, part = queue.units[partition], self._catalog.generation, (queue.topic, partition)
+        seen = await self._store.deferred(unit, generation, queue.tag_ids, ahead_ms=0)
+        slots = [min(tag.slots, default=seen.now_ms // SLOT_MS) for tag in seen.tags if tag.total]
+        if slots:
+            at = min(at, (await self._log.offsets_at([part], min(slots) * SLOT_MS - MAX_DELAY_MS)).get(part, 0))
+        for tag in queue.tag_ids:
+            at = min(await self._store.passed(unit, generation, tag, at, max=1), default=at)
+        return at
 
     async def _first_of_batches(self, part: TopicPartition, at: int) -> int:
         """The offset from which on all records are of the batches that have one at `at` or behind
@@ -144,12 +173,6 @@ class TopicRetention:
     async def kept_ms(self, topic: str) -> int:
         """What the topic is told, FOR_EVER = nothing is deleted. Raises LogUnavailable."""
         return int((await self._log.topic_config(topic)).get(_SETTING, FOR_EVER))
-
-    async def _delay_kept(self, queue: Queue) -> int:
-        kept = await self.kept_ms(queue.topic)
-        if kept == FOR_EVER:
-            return MAX_DELAY_MS
-        return kept - keep_ms(queue.record.retention_ms, 0) + LEAST_DELAY_MS
 
     async def _set(self, queue: Queue, to_ms: int) -> None:
         await self._log.set_topic_config(queue.topic, {_SETTING: str(to_ms)})

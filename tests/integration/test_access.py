@@ -10,6 +10,8 @@ import pytest
 from engine.engine import Engine
 from engine.errors import EngineError, InvalidValue, KeyNotFound, NotAuthenticated, NotAuthorised
 from engine.meters.shapes import MetricQuery
+from engine.meters.statistics import day_of
+from engine.runtime.clock import now_ms
 from engine.shapes import ExtendEntry, Principal, QueueSettings, SendEntry
 from schemas.records import RedrivePolicy
 from tests.integration.conftest import MakeEngine
@@ -46,10 +48,11 @@ async def test_a_key_opens_for_its_principal_until_it_is_deleted(guarded: Engine
 async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine) -> None:
     (sent,) = await send(guarded, "hers", "m")
     (got,) = await receive(guarded, "hers")
+    (later,) = await send(guarded, "hers", "later", delay_ms=3_600_000)
+    alert = await guarded.add_alert(ALICE, "hers", None, "send_request", "count", 1_000)
     task = await guarded.redrive(ALICE, "hers", None, None, 1)
     half = await guarded.prepare(ALICE, "hers", "group", [SendEntry(b"half")], 0)
     await guarded.set_webhook(ALICE, "group", "https://example.com/", None)
-    alert = await guarded.add_alert(ALICE, "hers", None, "send_request", "count", 1_000)
     arguments: dict[str, tuple[Any, ...]] = {
         "create_queue": ("hers", QueueSettings()),
         "get_queue": ("hers",),
@@ -72,6 +75,8 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "peek_next": ("hers", None, 1),
         "query": ("hers", None, None, None, None, None, 1, None),
         "delete_message": ("hers", sent.id),
+        "cancel": ("hers", later.id),
+        "reschedule": ("hers", later.id, 0),
         "redrive": ("hers", None, None, 1),
         "list_tasks": ("hers",),
         "get_task": (task.id,),
@@ -93,15 +98,13 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "set_webhook": ("group", "https://example.com/", None),
         "get_webhook": ("group",),
         "delete_webhook": ("group",),
-        "cancel": ("hers", sent.id),
-        "reschedule": ("hers", sent.id, 0),
         "add_alert": ("hers", None, "send_request", "count", 1),
         "delete_alert": ("hers", alert.id),
         "list_alerts": ("hers",),
         "list_alert_events": ("hers",),
         "set_daily_statistics": ("hers", True),
         "get_daily_statistics": ("hers",),
-        "statistics": ("hers", "2026-01-01"),
+        "statistics": ("hers", day_of(now_ms())),
         "query_metric": ("hers", MetricQuery("send_request.count", 0, 60_000, 60_000)),
     }
     verbs = {n for n, f in inspect.getmembers(Engine, inspect.iscoroutinefunction) if "by" in inspect.signature(f).parameters}
@@ -113,6 +116,8 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
     assert await guarded.list_queues(BOB, "", 10, None) == ([], None)
     assert await guarded.list_shared(BOB, "", 10, None) == ([], None)
     assert [r.status for r in await guarded.ack(ALICE, "hers", [got.handle])] == ["ok"]
+    assert (await guarded.peek(ALICE, "hers", later.id, None)).state == "delayed"
+    assert [policy.id for policy, _ in await guarded.list_alerts(ALICE, "hers")] == [alert.id]
 
 
 async def test_a_policy_needs_the_right_to_send_to_its_dead_letter_queue(guarded: Engine) -> None:

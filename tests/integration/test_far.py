@@ -248,3 +248,24 @@ async def test_ties_and_many_at_once(far: Engine, clock: ScriptClock, monkeypatc
     clock.pass_s(3601)
     got = await take(far, 100)
     assert sorted(map(int, got)) == list(range(100))
+
+
+async def test_a_receive_with_a_filter_finds_what_was_deferred(far: Engine, clock: ScriptClock) -> None:
+    red = Filter([Condition("colour", "string", b"red")], "AND")
+    entries = [SendEntry(b"%d" % n, attributes=RED if n % 2 else {}, delay_ms=HOUR_MS) for n in range(4)]
+    sent = await far.send(BY, "q", entries)
+    await far.send(BY, "q", [SendEntry(b"near", attributes=RED)])
+    assert await take(far, 1) == ["near"]
+    await filed(far)
+    clock.set(sent[0].sent_at_ms + HOUR_MS)
+
+    async def come() -> bool:
+        await turn(far)
+        return (await far.get_queue(BY, "q")).tags[0].ready == 4
+
+    await eventually(come)  # and the floor is beyond them
+    got = await far.receive(BY, "q", None, 10, 0, None, filter=red)
+    assert [d.message.body for d in got] == [b"1", b"3"]
+    await ack(far, "q", got)
+    assert await far.receive(BY, "q", None, 10, 0, None, filter=red) == []
+    assert await take(far, 2) == ["0", "2"]

@@ -5,7 +5,6 @@ nothing delayed is lost by that.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,25 +13,27 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import NotAllowedOnQueue
-from engine.loading import deferrals, loader
+from engine.loading import loader
 from engine.log import TopicSpec
 from engine.rules import limits
 from engine.rules.limits import DAY_MS
 from engine.send import sender
 from engine.settings import Settings
-from engine.shapes import QueueSettings, SendEntry
+from engine.shapes import Delivery, QueueSettings, SendEntry
 from engine.window import topic_retention
 from facade.stack.processes.settings import BROKER_PROPERTIES
 from schemas.records import Message
 from schemas.topics import queue_topic
-from schemas.vocabulary import FAR_DELAY_MS
 from schemas.wire import encode
+from tests.clock import ScriptClock
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, eventually, receive, send
+from tests.integration.test_far import HOUR_MS, clock, filed, take, turn
 from tests.integration.test_rebuild import drained, wipe
 from tests.services import Services, running_services
 
-HOUR_MS = 3_600_000
+__all__ = ["clock"]
+
 # The longest lease and an hour.
 MARGIN_MS = 13 * HOUR_MS
 
@@ -123,12 +124,6 @@ def quick_broker(programs: None, tmp_path_factory: pytest.TempPathFactory) -> It
             yield services
 
 
-def quick_engine(services: Services) -> Engine:
-    """An engine of a service of its own."""
-    prefix = f"keep{secrets.token_hex(3)}"
-    return Engine(Settings(kafka_bootstrap=services.bootstrap, redis_url=services.redis_url, kept_bytes=0, topic_prefix=prefix))
-
-
 @pytest.fixture
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """A queue keeps a second for each hour."""
@@ -170,13 +165,18 @@ async def test_a_message_delayed_beyond_the_retention_survives_what_kafka_delete
         await engine.stop()
 
 
+def keeper(services: Services, prefix: str) -> Engine:
+    """A worker that keeps no bodies itself."""
+    return Engine(Settings(kafka_bootstrap=services.bootstrap, redis_url=services.redis_url, kept_bytes=0, topic_prefix=prefix))
+
+
 @pytest.mark.usefixtures("short_times")
 @pytest.mark.parametrize("fifo", [False, True])
 async def test_what_some_tag_has_not_acked_outlives_retention_if_the_queue_says_so(
     quick_broker: Services, fifo: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(topic_retention, "BATCH_SPAN_MS", 0)  # each is sent alone
-    engine = quick_engine(quick_broker)
+    engine = keeper(quick_broker, f"keep-fifo-{fifo}".lower())
     await engine.start()
     try:
 
@@ -219,37 +219,8 @@ async def test_what_some_tag_has_not_acked_outlives_retention_if_the_queue_says_
 
 
 @pytest.mark.usefixtures("short_times")
-async def test_what_is_deferred_is_not_cut_off_though_the_floor_has_passed_it(
-    quick_broker: Services, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(topic_retention, "BATCH_SPAN_MS", 0)
-    monkeypatch.setattr(deferrals, "FILE_S", 0.0)
-    engine = quick_engine(quick_broker)
-    await engine.start()
-    try:
-        await engine.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=1000, keep_unacked=True))
-        await send(engine, "q", "before")
-        await send(engine, "q", "far", delay_ms=FAR_DELAY_MS + 60_000)
-        await send(engine, "q", "behind")
-        assert await drain(engine, "q", expect=2) == ["before", "behind"]
-        unit = engine.catalog.queues["q"].units[0]
-
-        async def passed() -> bool:
-            (tag,) = await engine.store.info(unit, engine.catalog.generation, [0])
-            return tag.floor == 3 and tag.deferred == 1
-
-        await eventually(passed, within_s=40)
-        await asyncio.sleep(4)  # beyond what Kafka keeps for other queues
-        await engine.parts.administration.alarm_monitor.run_once()
-        part = (topic(engine, "q"), 0)
-        assert (await engine.log.start_offsets([part]))[part] <= 1
-    finally:
-        await engine.stop()
-
-
-@pytest.mark.usefixtures("short_times")
 async def test_a_batch_of_which_some_are_acked_is_kept_whole(quick_broker: Services) -> None:
-    engine = quick_engine(quick_broker)
+    engine = keeper(quick_broker, "keep-batch")
     await engine.start()
     try:
         await engine.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=1000, keep_unacked=True))
@@ -265,6 +236,73 @@ async def test_a_batch_of_which_some_are_acked_is_kept_whole(quick_broker: Servi
         assert await drain(engine, "q", expect=1) == ["much later"]
     finally:
         await engine.stop()
+
+
+@pytest.mark.usefixtures("short_times")
+@pytest.mark.parametrize("lost", [False, True], ids=["", "and Redis loses everything"])
+async def test_what_is_deferred_below_the_floor_is_not_cut(quick_broker: Services, clock: ScriptClock, lost: bool) -> None:
+    engine = keeper(quick_broker, f"keep-far-{lost}".lower())
+    await engine.start()
+    try:
+        monitor, q = engine.parts.administration.alarm_monitor, QueueSettings(partitions=1, retention_ms=1000, keep_unacked=True)
+        await engine.create_queue(BY, "q", q)
+        part = (topic(engine, "q"), 0)
+
+        async def cut() -> int:
+            await monitor.run_once()
+            return (await engine.log.start_offsets([part]))[part]
+
+        async def lose() -> None:
+            await drained(engine)
+            if lost:
+                wipe(quick_broker, engine)
+
+        (late,) = await send(engine, "q", "late", delay_ms=HOUR_MS)
+        (moved,) = await send(engine, "q", "moved", delay_ms=2 * HOUR_MS)
+        await send(engine, "q", "now")
+        assert await take(engine, 1) == ["now"]
+        await filed(engine)
+        await asyncio.sleep(5)  # beyond what other queues would keep by the clock of Kafka
+        unit = engine.catalog.queues["q"].units[0]
+        assert [tag.floor for tag in await engine.store.info(unit, engine.catalog.generation, [0])] == [3]
+        assert await cut() == 0
+        await lose()
+        clock.set(late.sent_at_ms + HOUR_MS)
+        (got,) = await until_received(engine)
+        assert got.message.body == b"late"
+        # It is open now, and the floor is beyond it.
+        assert await cut() == 0
+        await ack(engine, "q", [got])
+        await engine.reschedule(BY, "q", moved.id, moved.sent_at_ms + 3 * HOUR_MS)
+        await lose()
+        assert (await cut()) <= 1
+        clock.set(late.sent_at_ms + 3 * HOUR_MS)
+        assert await take(engine, 1) == ["moved"]
+        await drained(engine)
+        assert await cut() == 3
+        assert engine.parts.base.counters.get("lost_to_retention_total") == 0
+    finally:
+        await engine.stop()
+
+
+async def until_received(engine: Engine) -> list[Delivery]:
+    """Receives by turns of the owner until something comes."""
+    for _ in range(200):
+        await turn(engine)
+        if got := await receive(engine, "q"):
+            return got
+        await asyncio.sleep(0.05)
+    raise AssertionError("nothing came")
+
+
+async def test_a_message_that_is_delayed_again_does_not_end_that_records_are_kept_for_ever(
+    engine: Engine, queue: str, clock: ScriptClock
+) -> None:
+    await engine.create_queue(BY, queue, QueueSettings(partitions=1, keep_unacked=True))
+    (sent,) = await send(engine, queue, "late", delay_ms=20 * DAY_MS)
+    clock.pass_s(15 * 86_400)
+    await engine.reschedule(BY, queue, sent.id, sent.sent_at_ms + 44 * DAY_MS)
+    assert await kept_ms(engine, queue) == -1
 
 
 async def test_whether_retention_ends_what_is_open_is_said_once(engine: Engine, queue: str) -> None:

@@ -60,6 +60,8 @@ VERBS: dict[str, Verb] = {
     "peek_next": lambda e, at: e.peek_next(BY, "q", None, 5),
     "query": lambda e, at: e.query(BY, "q", None, None, None, None, None, 10, None),
     "delete_message": lambda e, at: e.delete_message(BY, "q", at["id"]),
+    "cancel": lambda e, at: e.cancel(BY, "q", at["to cancel"]),
+    "reschedule": lambda e, at: e.reschedule(BY, "q", at["to move"], 0),
     "redrive": lambda e, at: e.redrive(BY, "dlq", None, None, 0),
     "list_tasks": lambda e, at: e.list_tasks(BY, "dlq"),
     "get_task": lambda e, at: e.get_task(BY, at["task"]),
@@ -70,8 +72,6 @@ VERBS: dict[str, Verb] = {
     "list_grants": lambda e, at: e.list_grants(BY, "q"),
     "get_grant": lambda e, at: e.get_grant(BY, "q", "somebody"),
     "grant": lambda e, at: e.grant(BY, "q", "somebody", "receive"),
-    "cancel": lambda e, at: e.cancel(BY, "q", at["id"]),
-    "reschedule": lambda e, at: e.reschedule(BY, "q", at["id"], 0),
     "add_alert": lambda e, at: e.add_alert(BY, "q", None, "delete_request", "count", 1),
     "delete_alert": lambda e, at: e.delete_alert(BY, "q", at["alert"]),
     "list_alerts": lambda e, at: e.list_alerts(BY, "q"),
@@ -110,11 +110,14 @@ async def a_service(engine: Engine) -> dict[str, str]:
     await engine.create_key(BY, "old", "somebody", False)
     sent = await send(engine, "q", "a", "b")
     (got,) = await receive(engine, "q", max=1, lease_ms=LEASE_MS)
+    delayed = await send(engine, "q", "c", "d", delay_ms=LEASE_MS)
     task = await engine.redrive(BY, "dlq", None, None, 1)
     halves = [await engine.prepare(BY, "q", "g", [SendEntry(b"half")], 0) for _ in range(2)]
     await engine.set_webhook(BY, "g", "http://127.0.0.1:1/", None)
     alert = await engine.add_alert(BY, "q", None, "send_request", "count", 1_000)
-    return {"handle": got.handle, "id": sent[1].id, "task": task.id, "half": halves[0].id, "other half": halves[1].id, "alert": alert.id}
+    halves_at = {"half": halves[0].id, "other half": halves[1].id}
+    delayed_at = {"to cancel": delayed[0].id, "to move": delayed[1].id}
+    return {"handle": got.handle, "id": sent[1].id, "task": task.id, "alert": alert.id, **halves_at, **delayed_at}
 
 
 @pytest.mark.parametrize("kind", list(kinds()), ids=lambda kind: kind.__name__)
@@ -180,7 +183,7 @@ async def test_what_a_deleted_tag_held_goes_though_redis_was_away(
     assert await held(own_engine, unit, tag) == []
     assert await store.known_tags(unit) == {0}
     # Nothing was taken from the tag that is left.
-    assert (await own_engine.get_queue(BY, "q")).tags[0].backlog == 2
+    assert (await own_engine.get_queue(BY, "q")).tags[0].backlog == 4
 
 
 async def test_a_queue_deleted_while_redis_was_away_leaves_nothing(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,6 +156,7 @@ async def test_what_a_transaction_may_not_have_is_refused_and_stores_nothing(eng
         await engine.prepare(BY, f"{queue}.fifo", GROUP, [SendEntry(b"a", group="g")])
     for entry, error in (
         (SendEntry(b"a", delay_ms=1), InvalidValue),
+        (SendEntry(b"a", deliver_at_ms=now_ms() + 60_000), InvalidValue),
         (SendEntry(b"a" * 11), MessageTooLarge),
         (SendEntry(b"a", dedup_id="d"), InvalidValue),
     ):
