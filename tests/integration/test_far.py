@@ -257,13 +257,15 @@ async def test_a_receive_with_a_filter_finds_what_was_deferred(far: Engine, cloc
     await far.send(BY, "q", [SendEntry(b"near", attributes=RED)])
     assert await take(far, 1) == ["near"]
     await filed(far)
+    unit = far.catalog.queues["q"].units[0]
+    assert [tag.floor for tag in await far.store.info(unit, far.catalog.generation, [0])] == [5]
     clock.set(sent[0].sent_at_ms + HOUR_MS)
 
     async def come() -> bool:
         await turn(far)
         return (await far.get_queue(BY, "q")).tags[0].ready == 4
 
-    await eventually(come)  # and the floor is beyond them
+    await eventually(come)
     got = await far.receive(BY, "q", None, 10, 0, None, filter=red)
     assert [d.message.body for d in got] == [b"1", b"3"]
     await ack(far, "q", got)
