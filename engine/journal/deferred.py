@@ -42,6 +42,8 @@ class DeferredState:
             self._raise_mark(int(ms), int(at))
         elif entry.kind in (EventKind.CANCELLED, EventKind.DELETED) and entry.times:
             self._except(entry.offsets[0], entry.times[0], counted=entry.reason != Reason.NOT_LOADED)
+        elif entry.kind == EventKind.SKIPPED and entry.times:
+            self._except(entry.offsets[0], entry.times[0], counted=False)
         elif entry.kind in SETTLES:
             # After a rebuild, before the window had come to it again.
             for offset in entry.offsets if self.above else ():

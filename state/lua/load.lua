@@ -37,7 +37,7 @@
 -- STATUS OK FENCED LOST
 -- INV an offset below the cursor or in ahead is never taken again; a cursor never passes a record it did not take
 -- COST O(entries x tags)
--- VERSION 4
+-- VERSION 5
 -- PLAIN plain/load.lua
 -- INCLUDE clock journal delivery guard groups fair head leased dedup turn origins far
 local meta, body, refs, outbox, origins, dedup, ids, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
@@ -142,7 +142,10 @@ local function insert(tag, entry)
   tag.open, taken = tag.open + 1, taken + 1
 end
 local function skip(tag, entry)
-  if entry.reason ~= '' then journal(meta, outbox, now, 'skipped', tonumber(tag.id), {entry.off}, nil, entry.reason) end
+  if entry.reason == '' then return end
+  local times = defers(tag, entry) and {entry.due} or nil -- what is due so late counts as taken, and was not deferred
+  if times then set_excepted(except, tag.id, entry.due, entry.off) end
+  journal(meta, outbox, now, 'skipped', tonumber(tag.id), {entry.off}, times, entry.reason)
 end
 local function set_aside(tag, entry, wanted)
   if redis.call('SADD', tag.ahead, entry.off) == 0 then return end

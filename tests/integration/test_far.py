@@ -13,11 +13,14 @@ from engine.engine import Engine
 from engine.errors import EngineError, MessageNotFound
 from engine.loading import deferrals
 from engine.rules.limits import DAY_MS
+from engine.runtime.clock import now_ms
 from engine.runtime.failpoints import FailpointReached, arm
 from engine.shapes import QueueSettings, SendEntry
 from schemas.filters import Condition, Filter
-from schemas.records import Attribute
+from schemas.records import Attribute, Message, Origin
 from schemas.topics import delay_topic
+from schemas.vocabulary import Reason
+from schemas.wire import encode
 from state.errors import StateError
 from tests.clock import ScriptClock
 from tests.integration.conftest import MakeEngine
@@ -271,3 +274,27 @@ async def test_a_receive_with_a_filter_finds_what_was_deferred(far: Engine, cloc
     await ack(far, "q", got)
     assert await far.receive(BY, "q", None, 10, 0, None, filter=red) == []
     assert await take(far, 2) == ["0", "2"]
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["", "and Redis loses everything"])
+async def test_a_second_copy_of_a_committed_message_is_not_taken_for_deferred(far: Engine, stack: Services, lost: bool) -> None:
+    at_ms = now_ms()
+    origin = Origin("a" * 32 + "/0", "", "a" * 32, "q", "", Reason.COMMITTED, 0, 0, at_ms, at_ms)
+    copy = encode(Message(b"once", {}, HOUR_MS, sender="producer", origin=origin))
+    for _ in range(2):
+        await far.log.append(far.catalog.queues["q"].topic, 0, copy)
+    await receive(far, "q")
+    await filed(far)
+    await delayed(far)  # asks for the floor, which passes both
+    await drained(far)
+    if lost:
+        wipe(stack, far)
+    assert await delayed(far) == 1
+    messages = (await far.query(BY, "q", None, None, None, None, None, 10, None)).messages
+    assert [message.state for message in messages] == ["delayed", "settled"]
+    with pytest.raises(MessageNotFound):
+        await far.reschedule(BY, "q", messages[1].id, 0)
+    await far.cancel(BY, "q", messages[0].id)
+    assert await delayed(far) == 0
+    await drained(far)
+    assert clean(await verify(far))
