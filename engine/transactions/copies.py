@@ -73,6 +73,8 @@ def _note(batches: dict[tuple[str, str], _Batch], record: Record, ids: Set[str])
     if origin is None or origin.reason != Reason.COMMITTED or origin.original_id not in ids or is_late(message, record.timestamp_ms):
         return
     of, _, index = origin.from_id.partition("/")
+    if not index.isdecimal():
+        return  # a native producer made it up
     name, place, size = _mark(message, record)
     batch = batches.setdefault((of, name), _Batch(size))
     batch.seen[place] = (int(index), Place(record.partition, record.offset))

@@ -23,6 +23,7 @@ from engine.errors import (
 from engine.recovery.verify import Verifier
 from engine.runtime.clock import now_ms
 from engine.shapes import Principal, QueueSettings, SendEntry, TransactionInfo
+from engine.transactions.copies import copies_in
 from schemas.records import Attribute, Message, Origin, RedrivePolicy
 from schemas.vocabulary import COMMIT_SPAN_MS, Reason
 from schemas.wire import encode
@@ -348,3 +349,14 @@ async def test_a_copy_that_comes_too_late_after_its_attempt_is_received_by_nobod
     wipe(stack, engine)
     assert await drain(engine, "q", patience_ms=1_500) == []
     assert (await engine.get_queue(BY, "q")).tags[0].backlog == 0
+
+
+@pytest.mark.parametrize("forged", ["half", "half/", "half/x", "half/-1", "half/1.5", "half/²"])
+async def test_a_copy_that_a_native_producer_made_up_counts_for_nothing(engine: Engine, queue: str, forged: str) -> None:
+    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+    topic = engine.catalog.queues[queue].topic
+    for from_id in (forged, "half/0"):
+        origin = Origin(from_id, "", "half", queue, "", Reason.COMMITTED, 0, 0, 0, now_ms())
+        await engine.log.append(topic, 0, encode(Message(b"body", origin=origin)))
+    found = await copies_in(engine.log, topic, 0, 0, {"half"})
+    assert {index: place.offset for index, place in found["half"].items()} == {0: 1}
