@@ -11,7 +11,7 @@ from tests.conftest import StartUp
 def test_what_is_visible_is_what_was_committed_each_once(leaseway_up: StartUp) -> None:
     up = leaseway_up("--workers", "2", environment=SETTINGS)
     up.wait_ready()
-    found = run(up, 600, kill_every_s=4, within_s=150)
+    found = run(up, 600, kill_every_s=1, within_s=150)
     print(found)
     assert found["broken"] == []
     assert found["faults"]["worker killed"] >= 1

@@ -15,9 +15,11 @@ from pathlib import Path
 # Written when Kafka's storage is formatted, so that a folder without its data is known from a new
 # one.
 FORMATTED = "kafka.formatted"
-# Redis' lines of a warning or worse that are about its file, and not that it has made do with it.
+# Redis' lines of a warning or worse that are about its file, and not that it has made do with it,
+# nor that it could not write, which a full disk does to a file that can be read.
 _REDIS_SAYS = re.compile(
-    r" # (?!.*(?:loaded anyway|short read while)).*(?:append[- ]only|append log|\bAOF\b|\bRDB\b|\bDB\b)", re.IGNORECASE
+    r" # (?!.*(?:loaded anyway|short read while|writing to the AOF|AOF write error)).*(?:append[- ]only|append log|\bAOF\b|\bRDB\b|\bDB\b)",
+    re.IGNORECASE,
 )
 _WORDS = 160
 

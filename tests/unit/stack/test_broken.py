@@ -46,7 +46,15 @@ def test_redis_refuses_its_file_in_its_own_words(tmp_path: Path, words: str) -> 
 
 @pytest.mark.parametrize(
     "words",
-    ["", "1:M 01 Jan 2026 # Server initialized", "1:M * append only file loaded", "1:M # Short read while loading the AOF, loaded anyway"],
+    [
+        "",
+        "1:M 01 Jan 2026 # Server initialized",
+        "1:M * append only file loaded",
+        "1:M # Short read while loading the AOF, loaded anyway",
+        "1:M # Short write while writing to the AOF file: (nwritten=107, expected=612)",
+        "1:M # Error writing to the AOF file: No space left on device",
+        "1:M # AOF write error looks solved. The server can write again.",
+    ],
 )
 def test_other_ends_of_redis_are_not_taken_for_that(tmp_path: Path, words: str) -> None:
     assert redis_refuses(tmp_path, words) is None
