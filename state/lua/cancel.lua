@@ -32,8 +32,7 @@ for i = 7, #ARGV, 2 do
   refused = refused or it and blocked(it.unit, meta, outbox)
   if refused then return refused end
   if it then
-    local d = it.d
-    if (it.time or tonumber(ARGV[6])) <= now or d and (d.nonce ~= 0 or d.count > 0 or d.flag ~= 0) then return {'DUE', 0} end
+    if given_or_due(it, now, tonumber(ARGV[6])) then return {'DUE', 0} end
     found[#found + 1] = it
   end
 end

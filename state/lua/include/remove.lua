@@ -17,6 +17,11 @@ local function standing(meta, except, generation, tag, keys, off, due)
   end
   return it
 end
+-- Whether somebody may have been given it under this tag, or is about to be. `due`: of the message, as it was sent.
+local function given_or_due(it, now, due)
+  local d = it.d
+  return (it.time or due) <= now or d and (d.nonce ~= 0 or d.count > 0 or d.flag ~= 0)
+end
 -- Settles it; true when the next message of its group may be leased now. The caller journals, and seals what is of the unit.
 local function remove(meta, body, refs, far, except, now, it, off)
   local keys, tag, touched = it.keys, it.tag, {}
