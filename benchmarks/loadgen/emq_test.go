@@ -1,16 +1,13 @@
 package main
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 )
 
 // fakeEMQ is a queue that speaks Thrift; it refuses to delete handle "h-<refuse>".
@@ -126,27 +123,7 @@ func (q *fakeEMQ) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func emqRun(t *testing.T, q *fakeEMQ, batch int) *Run {
 	t.Helper()
 	q.calls = map[string]int{}
-	srv := httptest.NewServer(q)
-	t.Cleanup(srv.Close)
-	ep, err := NewEndpoint(srv.URL, "/", &Signer{}, 5*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := Config{Queue: "q", Producers: 3, Consumers: 3, Messages: 505, Body: 200}
-	url, err := emq{}.open(ep, cfg, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	t.Cleanup(cancel)
-	r, err := newRun(ctx, cancel, cfg, ep, emq{}, url, cfg.Messages, 200*time.Millisecond, NewProcTree(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.sendAll(batch)
-	r.drainAll(batch, 0)
-	r.leftover()
-	return r
+	return runAgainst(t, q, emq{}, batch)
 }
 
 func TestEMQAgainstSoundQueue(t *testing.T) {

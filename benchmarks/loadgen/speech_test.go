@@ -68,9 +68,9 @@ func (q *fakeNative) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func nativeRun(t *testing.T, q *fakeNative, batch int) *Run {
+// runAgainst sends 505 messages to a queue that speaks so, and receives them all.
+func runAgainst(t *testing.T, q http.Handler, said speech, batch int) *Run {
 	t.Helper()
-	q.paths = map[string]int{}
 	srv := httptest.NewServer(q)
 	t.Cleanup(srv.Close)
 	ep, err := NewEndpoint(srv.URL, "/", &Signer{}, 5*time.Second)
@@ -78,13 +78,13 @@ func nativeRun(t *testing.T, q *fakeNative, batch int) *Run {
 		t.Fatal(err)
 	}
 	cfg := Config{Queue: "q", Producers: 3, Consumers: 3, Messages: 505, Body: 200}
-	url, err := native{}.open(ep, cfg, true)
+	url, err := said.open(ep, cfg, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	t.Cleanup(cancel)
-	r, err := newRun(ctx, cancel, cfg, ep, native{}, url, cfg.Messages, 200*time.Millisecond, NewProcTree(nil))
+	r, err := newRun(ctx, cancel, cfg, ep, said, url, cfg.Messages, 200*time.Millisecond, NewProcTree(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +92,12 @@ func nativeRun(t *testing.T, q *fakeNative, batch int) *Run {
 	r.drainAll(batch, 0)
 	r.leftover()
 	return r
+}
+
+func nativeRun(t *testing.T, q *fakeNative, batch int) *Run {
+	t.Helper()
+	q.paths = map[string]int{}
+	return runAgainst(t, q, native{}, batch)
 }
 
 func TestNativeAgainstSoundQueue(t *testing.T) {
