@@ -13,6 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *(ROOT / "docs").rglob("*.md")])
+# Notes beside the code: their tables are of figures and keys.
+NOTES = sorted(ROOT / name for name in ("state/lua/README.md", "benchmarks/README.md", "benchmarks/loadgen/README.md"))
 COLUMNS = 100
 CELL_WORDS = 25
 # Folders and files of the repository that a page may name in backticks.
@@ -48,7 +50,7 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", head.strip().lower()).replace(" ", "-") for head in heads}
 
 
-@page
+@pytest.mark.parametrize("path", [*PAGES, *NOTES], ids=lambda path: str(path.relative_to(ROOT)))
 def test_prose_wraps_at_100_columns(path: Path) -> None:
     # A word of 80 characters and more (an address) can't be wrapped.
     long = [
