@@ -8,7 +8,8 @@ EngineError
               MessageDue, TaskEnded, TransactionDecided, TransactionGone, TooManyTransactions
     Refused:  InvalidValue (MessageTooLarge), InvalidHandle, NotAllowedOnQueue
     Denied:   NotAuthenticated, NotAuthorised
-    Unavailable: LogUnavailable, StoreUnavailable, Rebuilding, Overloaded, QuotaExceeded
+    Unavailable: LogUnavailable, StoreUnavailable, Rebuilding (QueueRenewed), Overloaded,
+                 QuotaExceeded
 
 Unavailable and its children may be repeated by the client after `retry_after_s`; no other error
 may.
@@ -232,6 +233,10 @@ class Rebuilding(Unavailable):
     """The state of the queue is being rebuilt from Kafka."""
 
     code = "rebuilding"
+
+
+class QueueRenewed(Rebuilding):
+    """The queue began a new life meanwhile, by a renewal or because it was created again."""
 
 
 class QuotaExceeded(Unavailable):

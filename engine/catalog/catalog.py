@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator
 from typing import TypeVar
 
 from engine.catalog.precedence import Precedence
-from engine.errors import EngineError, LogUnavailable, QueueInUse, QueueNotFound, StoreUnavailable
+from engine.errors import EngineError, LogUnavailable, QueueInUse, QueueNotFound, QueueRenewed, StoreUnavailable
 from engine.log import MAX_RECORD_BYTES, Log, Record, TopicSpec
 from engine.rules.queue import Queue
 from engine.runtime.failpoints import reached
@@ -369,6 +369,14 @@ class Catalog:
         if queue is None:
             raise QueueNotFound(f"there is no queue {name!r}", field="queue", given=name)
         return queue
+
+    def ended(self, queue: Queue) -> EngineError:
+        """Why a life of a queue is not in the catalog: QueueNotFound, or QueueRenewed when there is
+        a later one, which a verb that is repeated finds.
+        """
+        if queue.name in self.queues:
+            return QueueRenewed(f"queue {queue.name!r} began a new life meanwhile: ask again")
+        return QueueNotFound(f"queue {queue.name!r} was deleted", field="queue", given=queue.name)
 
 
 def _seen_of(record: Record) -> int | None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.catalog.catalog import Catalog
-from engine.errors import LogUnavailable, QueueNotFound, Rebuilding
+from engine.errors import LogUnavailable, QueueNotFound, QueueRenewed, Rebuilding
 from engine.log import Log
 from engine.recovery.rebuild import Rebuilder
 from engine.recovery.verify import Report, Verifier
@@ -128,8 +128,8 @@ class Maintenance:
         while True:
             try:
                 return await self._rebuilder.recover(queue)
-            except QueueNotFound:
-                return None  # deleted meanwhile
+            except (QueueNotFound, QueueRenewed):
+                return None  # deleted meanwhile, or as new
             except Rebuilding:
                 if asyncio.get_running_loop().time() > until:
                     raise

@@ -12,7 +12,7 @@ import contextlib
 import logging
 
 from engine.catalog.catalog import Catalog
-from engine.errors import EngineError, QueueInUse, QueueNotFound, Rebuilding
+from engine.errors import EngineError, QueueInUse, Rebuilding
 from engine.journal.deferred import DeferredState
 from engine.journal.fold import UnitState
 from engine.journal.outbox import LEASE_MS, REBUILD_LEASE_MS, Journal, Outbox
@@ -109,12 +109,12 @@ class Rebuilder:
 
     async def recover(self, queue: Queue) -> None:
         """Returns when the queue's state serves again. Raises Rebuilding when that takes over 8 s,
-        QueueNotFound.
+        QueueNotFound, QueueRenewed.
         """
         await self.trust()
         await self._catalog.sync()
         if queue.incarnation not in self._catalog.by_incarnation:
-            raise QueueNotFound(f"queue {queue.name!r} was deleted", field="queue", given=queue.name)
+            raise self._catalog.ended(queue)
         future = self._pending.get(queue.incarnation)
         if future is None:
             future = self._pending[queue.incarnation] = asyncio.get_running_loop().create_future()

@@ -19,7 +19,7 @@ from typing import cast
 import msgspec
 
 from engine.catalog.catalog import Catalog
-from engine.errors import LogUnavailable, Overloaded, QueueNotFound
+from engine.errors import LogUnavailable, Overloaded
 from engine.log import Appended, Log
 from engine.rules.contention import Activity
 from engine.rules.fifo import check_entries, sequence_number
@@ -233,7 +233,7 @@ class Sender:
 
     def _refuse(self, queue: Queue, item: PendingSend, outcome: Exception) -> None:
         if queue.incarnation not in self._catalog.by_incarnation:
-            item.done.set_exception(QueueNotFound(f"queue {queue.name!r} was deleted", field="queue", given=queue.name))
+            item.done.set_exception(self._catalog.ended(queue))
         else:
             if isinstance(outcome, LogUnavailable):
                 self._suspect(queue)

@@ -17,7 +17,7 @@ import contextlib
 import logging
 
 from engine.catalog.catalog import Catalog
-from engine.errors import QueueInUse, QueueNotFound, Unavailable
+from engine.errors import QueueInUse, Unavailable
 from engine.log import Log, TopicPartition
 from engine.rules.limits import MAX_DELAY_MS, MAX_LEASE_MS
 from engine.rules.queue import Queue
@@ -78,7 +78,7 @@ class TopicRetention:
 
     async def keep(self, queue: Queue, delay_ms: int) -> None:
         """Returns when the queue's topic keeps messages of that delay for long enough. Raises
-        Unavailable, QueueNotFound.
+        Unavailable (QueueRenewed), QueueNotFound.
         """
         if delay_ms <= self._kept.get(queue.incarnation, LEAST_DELAY_MS):
             return
@@ -94,7 +94,7 @@ class TopicRetention:
     async def _raise(self, queue: Queue, delay_ms: int) -> None:
         now = self._catalog.by_incarnation.get(queue.incarnation)
         if now is None:
-            raise QueueNotFound(f"queue {queue.name!r} was deleted", field="queue", given=queue.name)
+            raise self._catalog.ended(queue)
         kept_ms = await self.kept_ms(now.topic)
         kept = _delay_kept(now, kept_ms)
         if kept < delay_ms:

@@ -22,7 +22,9 @@ class Recovery(Protocol):
     """Brings lost state back from Kafka; `engine.recovery` does."""
 
     async def recover(self, queue: Queue) -> None:
-        """Returns when the queue's state serves again. Raises Rebuilding, QueueNotFound."""
+        """Returns when the queue's state serves again. Raises Rebuilding, QueueNotFound,
+        QueueRenewed.
+        """
 
     def recover_soon(self, queue: Queue) -> None:
         """As `recover`, beside the caller."""

@@ -7,13 +7,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
 from engine.engine import Engine
-from engine.errors import LogUnavailable
+from engine.errors import LogUnavailable, QueueRenewed
 from engine.log import TopicSpec
 from engine.queues import topic_loss
 from engine.rules.queue import Queue
@@ -232,31 +233,49 @@ async def test_a_handle_of_before_the_renewal_is_stale_at_every_worker(make_engi
         assert [r.status for r in await worker.ack(BY, "q", old[3:], late=Late.NEVER)] == ["stale"]
 
 
-async def test_a_worker_that_has_not_heard_of_a_renewal_says_stale_too(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    await sent_many(own_engine, 2, QueueSettings(partitions=1))
-    old = [d.handle for d in await receive(own_engine, "q", max=2)]
-    catalog, before = own_engine.catalog, own_engine.catalog.queues["q"]
-    await own_engine.log.delete_topics([before.topic])
+async def unheard(engine: Engine, patch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Lets the queue's topic be lost and the queue be renewed; what it returns makes the worker
+    forget that it has heard of the renewal, until it asks.
+    """
+    catalog, before = engine.catalog, engine.catalog.queues["q"]
+    await engine.log.delete_topics([before.topic])
 
     async def renewed() -> bool:
-        return await own_engine.parts.administration.topic_guard.check(before)
+        return await engine.parts.administration.topic_guard.check(before)
 
     await eventually(renewed, within_s=20)
-    now = catalog.queues["q"]
-    # What the worker knows is the life before, until it asks.
-    synced = catalog.sync
+    now, synced = catalog.queues["q"], catalog.sync
 
     async def sync() -> None:
         catalog.queues["q"] = catalog.by_incarnation[now.incarnation] = now
         catalog.by_incarnation.pop(before.incarnation, None)
         await synced()
 
-    monkeypatch.setattr(catalog, "sync", sync)
-    verbs = own_engine.ack(BY, "q", old), own_engine.release(BY, "q", old)
-    for verb in verbs:
+    def forget() -> None:
         catalog.queues["q"] = catalog.by_incarnation[before.incarnation] = before
         catalog.by_incarnation.pop(now.incarnation, None)
+
+    patch.setattr(catalog, "sync", sync)
+    return forget
+
+
+async def test_a_worker_that_has_not_heard_of_a_renewal_says_stale_too(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await sent_many(own_engine, 2, QueueSettings(partitions=1))
+    old = [d.handle for d in await receive(own_engine, "q", max=2)]
+    forget = await unheard(own_engine, monkeypatch)
+    verbs = own_engine.ack(BY, "q", old), own_engine.release(BY, "q", old)
+    for verb in verbs:
+        forget()
         assert [r.status for r in await verb] == ["stale", "stale"]
+
+
+async def test_a_receive_that_has_not_heard_of_a_renewal_is_to_be_repeated(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await sent_many(own_engine, 2, QueueSettings(partitions=1))
+    forget = await unheard(own_engine, monkeypatch)
+    forget()
+    with pytest.raises(QueueRenewed, match="began a new life"):
+        await receive(own_engine, "q")
+    assert await receive(own_engine, "q") == []
 
 
 async def test_a_handle_of_a_life_that_a_worker_has_not_heard_of_counts(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

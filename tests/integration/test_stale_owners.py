@@ -44,6 +44,9 @@ from tests.services import Services
 
 T = TypeVar("T")
 HOLD_MS = 1_200
+# No event tells that nothing was written: a worker that woke gets this long to do its harm, some
+# hundred times of what an append takes here.
+WOKEN_S = 1.0
 
 
 class Sleeper:
@@ -182,7 +185,7 @@ async def a_deletion(other: Engine, start: Start, make_engine: MakeEngine, stack
     await send(other, "q", *"abc")
     one.wake()
     assert isinstance(await outcome(task), QueueInUse)
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(WOKEN_S)
     assert sorted(await drain(other, "q", expect=3)) == list("abc")
     await same_everywhere(make_engine, other)
 
@@ -261,13 +264,13 @@ async def a_journal_entry(other: Engine, start: Start, make_engine: MakeEngine, 
         await eventually(lambda: _is_rebuilt(other))
         one.wake()
         await outcome(task)
-        await asyncio.sleep(1)
+        await asyncio.sleep(WOKEN_S)
     await eventually(lambda: _acks(other, 5))
     await drained(other)
     if not lost:
         one.wake()
         await outcome(task)
-        await asyncio.sleep(1)
+        await asyncio.sleep(WOKEN_S)
     assert await other_verify(other) == []
     # Lost: the ten acks were in the outbox only. They are forgotten, and stay so (leased); the five
     # of the other are not.
@@ -322,7 +325,7 @@ async def a_rebuild(other: Engine, start: Start, make_engine: MakeEngine, stack:
     await drained(other)
     one.wake()
     await outcome(task)
-    await asyncio.sleep(1)
+    await asyncio.sleep(WOKEN_S)
     assert await other_verify(other) == []
     wipe(stack, other)
     # The woken receive may have leased ten of them, for ten minutes.
@@ -345,7 +348,7 @@ async def a_move(other: Engine, start: Start, make_engine: MakeEngine, stack: Se
     await eventually(moved)
     one.wake()
     await outcome(task)
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(WOKEN_S)
     assert await drain(other, "dlq", expect=1, patience_ms=1_000) == ["m"]
     assert await receive(other, "q") == []
 
@@ -368,7 +371,7 @@ async def a_redrive(other: Engine, start: Start, make_engine: MakeEngine, stack:
     await eventually(completed, within_s=20)
     one.wake()
     await outcome(task)
-    await asyncio.sleep(1)
+    await asyncio.sleep(WOKEN_S)
     assert await completed()
     assert sorted(await drain(other, "q", expect=10, patience_ms=1_000)) == [str(n) for n in range(10)]
     assert await drain(other, "dlq", patience_ms=500) == []
@@ -432,7 +435,7 @@ async def a_copy(other: Engine, start: Start, make_engine: MakeEngine, stack: Se
     assert await drain(other, "q", expect=2, patience_ms=500) == ["m", "n"]
     one.wake()
     await outcome(task)
-    await asyncio.sleep(1)
+    await asyncio.sleep(WOKEN_S)
     assert await drain(other, "q", patience_ms=1_000) == []
     assert await other_verify(other) == []
     wipe(stack, other)
@@ -459,7 +462,7 @@ async def a_check(other: Engine, start: Start, make_engine: MakeEngine, stack: S
     (check,) = await other.check(BY, GROUP, 10, 20_000)
     one.wake()
     await outcome(task)
-    await asyncio.sleep(2)
+    await asyncio.sleep(2 * WOKEN_S)
     assert (check.number, (await other.get_transaction(BY, half.id)).checks) == (1, 1)
     assert await other.check(BY, GROUP, 10, 0) == [], "the same check was given twice"
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 
 from engine.catalog.catalog import Catalog
-from engine.errors import EngineError, InvalidHandle, InvalidValue, NotAllowedOnQueue, QueueNotFound
+from engine.errors import EngineError, InvalidHandle, InvalidValue, NotAllowedOnQueue, QueueRenewed
 from engine.receive.handles.acks import Acks
 from engine.rules.ids import Ids
 from engine.rules.limits import check_asked
@@ -159,9 +159,7 @@ class Leases:
         """
         try:
             return await asked
-        except QueueNotFound:
-            if queue.name not in self._catalog.queues:
-                raise
+        except QueueRenewed:
             return missing
 
     async def ack(self, queue: Queue, texts: Sequence[str], *, late: Late = Late.ALWAYS, all_or_none: bool = False) -> list[EntryResult]:
