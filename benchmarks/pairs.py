@@ -17,23 +17,28 @@ import os
 import statistics
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.bench.fetch import load_generator
-from benchmarks.bench.generator import Generator
+from benchmarks.bench.generator import Generator, Sample
 from benchmarks.bench.plan import Cell
 from benchmarks.bench.servers import Peer, leaseway
+
+# What a service is made of; the supervisor does nothing while messages flow.
+PARTS = ("worker", "redis", "kafka")
 
 
 @dataclass
 class Pairs:
-    """Of one cell: messages a second, and CPU seconds of the service for 1,000 messages; a pair for
-    each round that had no fault, (here, beside).
+    """Of one cell: messages a second, and CPU seconds of the service, and of each of its processes,
+    for 1,000 messages; a pair for each round that had no fault, (here, beside).
     """
 
     rates: list[tuple[float, float]] = field(default_factory=list)
     costs: list[tuple[float, float]] = field(default_factory=list)
+    parts: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     @property
     def ratios(self) -> list[float]:
@@ -44,10 +49,23 @@ class Pairs:
         """One line of the result."""
         if not self.rates:
             return f"{name}: no round without a fault"
-        ratio, cost = statistics.median(self.ratios), statistics.median(here / beside for here, beside in self.costs)
+        ratio, cost = statistics.median(self.ratios), _median_ratio(self.costs)
         here, beside = (statistics.median(side) for side in zip(*self.rates, strict=True))
         spread = f"{min(self.ratios):.3f} to {max(self.ratios):.3f} in {len(self.rates)} rounds"
-        return f"{name}: {here:,.0f} beside {beside:,.0f} msg/s, {ratio:.3f}x ({spread}); CPU of a message {cost:.3f}x"
+        parts = ", ".join(f"{part} {_median_ratio(pairs):.3f}x" for part, pairs in self.parts.items())
+        return f"{name}: {here:,.0f} beside {beside:,.0f} msg/s, {ratio:.3f}x ({spread}); CPU of a message {cost:.3f}x: {parts}"
+
+    def add(self, here: Sample, beside: Sample) -> None:
+        """A round."""
+        self.rates.append((here.rate, beside.rate))
+        ours, theirs = here.cpu_by_process, beside.cpu_by_process
+        self.costs.append((sum(ours.values()), sum(theirs.values())))
+        for part in PARTS:
+            self.parts.setdefault(part, []).append((ours[part], theirs[part]))
+
+
+def _median_ratio(pairs: Sequence[tuple[float, float]]) -> float:
+    return statistics.median(here / beside for here, beside in pairs)
 
 
 def cells(text: str, body: int, api: str) -> list[Cell]:
@@ -83,9 +101,7 @@ def measure(here: Peer, beside: Peer, some: list[Cell], rounds: int, seconds: fl
                 if ours.fault or theirs.fault:
                     print(f"round {turn + 1}: {cell.name}: here: {ours.fault or 'good'}; beside: {theirs.fault or 'good'}", flush=True)
                     continue
-                found[cell.name].rates.append((ours.rate, theirs.rate))
-                costs = [float(one.phase["server_cpu_s_per_1000"]) for one in (ours, theirs)]
-                found[cell.name].costs.append((costs[0], costs[1]))
+                found[cell.name].add(ours, theirs)
     return found
 
 

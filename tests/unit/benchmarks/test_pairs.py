@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.bench.generator import Sample
 from benchmarks.bench.plan import Cell
 from benchmarks.pairs import Pairs, cells, setting
 
@@ -24,8 +25,18 @@ def test_a_setting_may_have_an_equals_sign_in_its_value() -> None:
         setting("NAME")
 
 
+def sample(rate: float, seconds: float, worker: float) -> Sample:
+    by = {"kafka": (seconds - worker) / 2, "redis": (seconds - worker) / 2, "worker": worker}
+    phase = {"msgs_per_s": rate, "server_cpu_s": seconds, "server_cpu_s_per_1000": seconds / 2, "server_cpu_s_by_process": by}
+    return Sample("here", Cell("pipeline", 10, 8), phase, {}, "")
+
+
 def test_the_median_is_that_of_ratios_not_a_ratio_of_medians() -> None:
-    pairs = Pairs([(100, 100), (300, 100), (120, 200)], [(1.0, 1.0), (1.0, 2.0), (3.0, 1.0)])
+    pairs = Pairs()
+    pairs.add(sample(100, 4, 2), sample(100, 4, 2))
+    pairs.add(sample(300, 4, 2), sample(100, 8, 4))
+    pairs.add(sample(120, 12, 2), sample(200, 4, 2))
     assert pairs.ratios == [1.0, 3.0, 0.6]
-    assert pairs.told("tens") == "tens: 120 beside 100 msg/s, 1.000x (0.600 to 3.000 in 3 rounds); CPU of a message 1.000x"
+    said = "tens: 120 beside 100 msg/s, 1.000x (0.600 to 3.000 in 3 rounds)"
+    assert pairs.told("tens") == f"{said}; CPU of a message 1.000x: worker 1.000x, redis 1.000x, kafka 1.000x"
     assert Pairs().told("tens") == "tens: no round without a fault"
