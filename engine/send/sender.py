@@ -232,12 +232,15 @@ class Sender:
             item.done.set_result(outcome)
 
     def _refuse(self, queue: Queue, item: PendingSend, outcome: Exception) -> None:
-        if queue.incarnation not in self._catalog.by_incarnation:
+        """Whoever sent is told why. A renewed queue may have the topic of before, so a send that
+        met that has an unknown outcome, as any other.
+        """
+        if queue.incarnation not in self._catalog.by_incarnation and queue.name not in self._catalog.queues:
             item.done.set_exception(self._catalog.ended(queue))
-        else:
-            if isinstance(outcome, LogUnavailable):
-                self._suspect(queue)
-            item.done.set_exception(outcome)
+            return
+        if isinstance(outcome, LogUnavailable):
+            self._suspect(queue)
+        item.done.set_exception(outcome)
 
 
 def messages_of(entries: Sequence[SendEntry], sender: str, delay_ms: int) -> list[Message]:

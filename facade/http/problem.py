@@ -68,6 +68,7 @@ STATUSES: dict[type[errors.EngineError], int] = {
     errors.LogUnavailable: 503,
     errors.StoreUnavailable: 503,
     errors.Rebuilding: 503,
+    errors.QueueRenewed: 503,
     errors.Overloaded: 503,
     errors.QuotaExceeded: 429,
 }

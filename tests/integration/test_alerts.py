@@ -118,6 +118,7 @@ async def test_an_alarm_is_on_at_every_worker_while_a_policy_fires(worker: MakeW
     assert [alarm for alarm in second.alarms() if alarm.kind == "alert_firing"] == []
 
 
+@pytest.mark.long
 async def test_a_policy_of_a_tag_sees_its_tag_alone(worker: MakeWorker, queue: str) -> None:
     engine = await worker()
     await watched(engine, queue)
@@ -133,6 +134,7 @@ async def test_a_policy_of_a_tag_sees_its_tag_alone(worker: MakeWorker, queue: s
     assert all(300 <= event.value < 1_000 for event in found if event.change == "fired")
 
 
+@pytest.mark.long
 async def test_a_judge_that_dies_is_followed_and_nothing_is_told_twice(
     worker: MakeWorker, hook: Hooks, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,6 +283,7 @@ async def test_who_can_not_be_told_is_noted(worker: MakeWorker, queue: str) -> N
     await comes_to(engine, queue, [("fired", "nobody")])
 
 
+@pytest.mark.long
 async def test_a_value_at_the_edge_fires_once(worker: MakeWorker, hook: Hooks, queue: str) -> None:
     """Nine and ten messages in turn, at a threshold of ten."""
     engine = await worker()

@@ -190,6 +190,7 @@ async def test_what_was_leased_for_a_waiter_that_left_is_not_shared_among_others
     assert sorted(texts(got) for got in await asyncio.gather(*others)) == [[], ["1", "2"]]
 
 
+@pytest.mark.long
 async def test_order_holds_over_workers_lapses_and_a_wipe(make_engine: MakeEngine, stack: Services) -> None:
     """20 groups x 12 messages, six consumers that ack, release or let lapse at random; Redis
     emptied in the middle.

@@ -170,6 +170,7 @@ def keeper(services: Services, prefix: str) -> Engine:
     return Engine(Settings(kafka_bootstrap=services.bootstrap, redis_url=services.redis_url, kept_bytes=0, topic_prefix=prefix))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("short_times")
 @pytest.mark.parametrize("fifo", [False, True])
 async def test_what_some_tag_has_not_acked_outlives_retention_if_the_queue_says_so(
@@ -238,6 +239,7 @@ async def test_a_batch_of_which_some_are_acked_is_kept_whole(quick_broker: Servi
         await engine.stop()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("short_times")
 @pytest.mark.parametrize("lost", [False, True], ids=["", "and Redis loses everything"])
 async def test_what_is_deferred_below_the_floor_is_not_cut(quick_broker: Services, clock: ScriptClock, lost: bool) -> None:

@@ -394,6 +394,7 @@ async def test_what_an_old_producer_never_reports_fails_when_it_has_ended(monkey
         await log.stop()
 
 
+@pytest.mark.long
 async def test_a_log_without_kafka_starts_fails_in_time_and_stops() -> None:
     log = Log("127.0.0.1:1", send_timeout_ms=1000)
     began = time.monotonic()

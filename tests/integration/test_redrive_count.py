@@ -52,6 +52,7 @@ async def ended(engine: Engine, id: str, within_s: float = 60) -> TaskInfo:
     return await engine.get_task(BY, id)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("point", "times"),
     [("redrive.claimed", 3), ("redrive.saved", 1), ("move.held", 40), ("move.loaded", 40), ("move.after_settle", 40)],

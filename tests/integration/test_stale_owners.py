@@ -505,7 +505,7 @@ SCENARIOS: dict[str, list[Callable[..., Awaitable[None]]]] = {
 # which nobody reads.
 BY_READERS = ("change.", "create.", "delete.topic_deleted", "snapshot.", "transaction.")
 CASES = [
-    pytest.param(scenario, asks, id=f"{scenario.__name__}{'' if asks else ', by readers only'}")
+    pytest.param(scenario, asks, id=f"{scenario.__name__}{'' if asks else ', by readers only'}", marks=() if asks else pytest.mark.long)
     for point, scenarios in SCENARIOS.items()
     for scenario in scenarios
     for asks in ((True, False) if point.startswith(BY_READERS) else (True,))

@@ -98,6 +98,7 @@ ERRORS: Final[Mapping[type[errors.EngineError], ErrorCode]] = {
     errors.StoreUnavailable: ErrorCode.INTERNAL_ERROR,
     # No send that was stored ends so, and what else does may be done twice.
     errors.Rebuilding: ErrorCode.QUEUE_NOT_CACHED,
+    errors.QueueRenewed: ErrorCode.QUEUE_NOT_CACHED,
     # A send that ends so was not stored.
     errors.Overloaded: ErrorCode.PARTITION_NOT_SERVING,
     errors.QuotaExceeded: ErrorCode.QUOTA_EXCEEDED,

@@ -86,6 +86,7 @@ ERRORS: Final[Mapping[type[errors.EngineError], Code]] = {
     errors.LogUnavailable: NOT_NOW,
     errors.StoreUnavailable: NOT_NOW,
     errors.Rebuilding: NOT_NOW,
+    errors.QueueRenewed: NOT_NOW,
     errors.Overloaded: TOO_MANY,
     errors.QuotaExceeded: TOO_MANY,
 }

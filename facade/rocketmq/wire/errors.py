@@ -52,6 +52,7 @@ ERRORS: Final[Mapping[type[errors.EngineError], Code]] = {
     errors.LogUnavailable: Code.INTERNAL_SERVER_ERROR,  # whether a send is in Kafka is not known
     errors.StoreUnavailable: Code.INTERNAL_SERVER_ERROR,
     errors.Rebuilding: Code.HA_NOT_AVAILABLE,  # no send ends so
+    errors.QueueRenewed: Code.HA_NOT_AVAILABLE,
     errors.Overloaded: Code.TOO_MANY_REQUESTS,
     errors.QuotaExceeded: Code.TOO_MANY_REQUESTS,
 }

@@ -106,6 +106,7 @@ ERRORS: Final[dict[type[errors.EngineError], Shape]] = {
     errors.LogUnavailable: SERVICE_UNAVAILABLE,
     errors.StoreUnavailable: SERVICE_UNAVAILABLE,
     errors.Rebuilding: SERVICE_UNAVAILABLE,
+    errors.QueueRenewed: SERVICE_UNAVAILABLE,
     errors.Overloaded: REQUEST_THROTTLED,
     errors.QuotaExceeded: REQUEST_THROTTLED,
 }
