@@ -10,6 +10,7 @@ promises for days on which something is away.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from io import BytesIO
 from typing import Any
 
@@ -22,9 +23,13 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 import engine.log.delivery_events
+import engine.receive.waiters
+import engine.rules.placement
 import engine.wiring
 import facade.stack.worker
 import schemas.wire
+from engine.receive.poll import Poll, Poller
+from engine.receive.waiters import WaitList
 from facade.app import create_app
 from facade.config import Settings
 from schemas.records import Message
@@ -66,6 +71,22 @@ def redis_py(settings: Settings) -> ASGIApp:
     replies is left out.
     """
     vars(engine.wiring)["Connection"] = RedisPy
+    return create_app(settings)
+
+
+def any_order(settings: Settings) -> ASGIApp:
+    """Sends and receives go to the partitions in turn, whichever has the oldest (ADR 0010)."""
+
+    def due(line: WaitList, order: Iterable[int], now: float) -> list[int]:
+        return [partition for partition in order if line.due[partition] <= now]
+
+    async def none(poller: Poller, poll: Poll, order: Sequence[int], max: int) -> int:
+        return 0
+
+    names = {"oldest": due, "__slots__": ()}
+    vars(engine.receive.waiters)["WaitList"] = type("AnyOrder", (WaitList,), names)
+    vars(engine.wiring)["Poller"] = type("InTurn", (Poller,), {"_exactly": none})
+    vars(engine.rules.placement)["RUN"] = 1
     return create_app(settings)
 
 
