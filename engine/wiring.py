@@ -217,7 +217,7 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
     def move_beside(queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]) -> None:
         receiving.start(mover.move_dead(queue, tag, partition, dying), "move_dead")
 
-    returns = Returns(store, window, ids, receivable, counters)
+    returns = Returns(store, window, ids, receivable, counters, lambda work: receiving.start(work, "give back"))
     deliveries = Deliveries(store, window, ids, units.body_source, returns, lambda work: receiving.start(work, "return"))
     poller = Poller(store, catalog, window, counters, owner.note_receive, owner.load_soon, move_beside)
     pump = Pump(catalog, wait_lists, poller, deliveries, returns, activity, receiving, owner.refresh)
@@ -227,6 +227,7 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
     receiver = Receiver(catalog, ids, wait_lists, poller, deliveries, returns, pump, activity, receiving, wake, owner.refresh, filtered)
     leases = Leases(store, catalog, window, ids, bodies, owner.note_use, owner.journaled.wait, mover.move_dead, receivable, base.meters)
     receivable.connect(pump.woken)
+    base.rebuilt.connect(returns.tell_again)
     base.queue_gone.connect(delays.forget_queue)
     base.queue_gone.connect(sender.forget_queue)
     base.queue_gone.connect(receiver.forget_queue)

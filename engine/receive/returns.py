@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeAlias
 
 from engine.errors import EngineError, Unavailable
 from engine.rules.ids import Ids
@@ -19,6 +21,7 @@ from engine.shapes import Delivery
 from engine.window.entry import delay_of
 from engine.window.window import Window
 from schemas.identity import Handle
+from state.keys import Unit
 from state.store import Store
 
 logger = logging.getLogger(__name__)
@@ -27,17 +30,34 @@ logger = logging.getLogger(__name__)
 REST_MS = 1_000
 # Redis may be away when something is to be given back: it is told later, within this time.
 GIVE_BACK_S = 60.0
+# Redis may be lost before the journal has what was given back, but has the lease: so it is told
+# again after a rebuild, what it was told in this time, and no more calls than so many. The journal
+# is behind by less (docs/explanation/promises.md).
+REMEMBERED_S, REMEMBERED = 10.0, 10_000
+
+# Offset, nonce, due ms or 0 = the body could not be read.
+Rows: TypeAlias = Sequence[tuple[int, int, int]]
 
 
 class Returns:
-    """Gives leases back, until it is stopped."""
+    """Gives leases back, until it is stopped. `start` runs what nobody waits for."""
 
-    def __init__(self, store: Store, window: Window, ids: Ids, receivable: Signal[[str, int, int]], counters: Counters) -> None:
+    def __init__(
+        self,
+        store: Store,
+        window: Window,
+        ids: Ids,
+        receivable: Signal[[str, int, int]],
+        counters: Counters,
+        start: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
         self._store = store
         self._window = window
         self._ids = ids
         self._receivable = receivable
         self._counters = counters
+        self._start = start
+        self._given: deque[tuple[float, Queue, int, int, Rows]] = deque(maxlen=REMEMBERED)
         self.stopping = False
 
     def stop(self) -> None:
@@ -55,26 +75,48 @@ class Returns:
                 parts.setdefault(d.partition, []).append((d.offset, nonce, d.sent_at_ms + delay_of(queue, d.message)))
         await asyncio.gather(*(self.rows(queue, tag, partition, rows) for partition, rows in parts.items()))
 
-    async def rows(self, queue: Queue, tag: int, partition: int, rows: Sequence[tuple[int, int, int]]) -> None:
-        """Uncounts (offset, nonce, due ms or 0 = the body could not be read). Returns when Redis
-        has done it; a repeat changes nothing.
+    async def rows(self, queue: Queue, tag: int, partition: int, rows: Rows) -> None:
+        """Uncounts deliveries. Returns when Redis has done it; a repeat changes nothing.
 
         What it is not told in time comes again when its lease ends, and counts.
         """
+        words = await self._tell(queue, tag, partition, rows)
+        if words is None:
+            return
+        now = asyncio.get_running_loop().time()
+        while self._given and self._given[0][0] < now - REMEMBERED_S:
+            self._given.popleft()
+        self._given.append((now, queue, tag, partition, rows))
+        self._counters.count("deliveries_returned_total", words.count("ok"))
+        self._counters.count("deliveries_too_late_to_return_total", words.count("stale"))
+        self._receivable(queue.incarnation, partition, 0)
+
+    def tell_again(self, unit: Unit) -> None:
+        """The state of a unit was rebuilt from the journal: it may have deliveries again that were
+        given back.
+        """
+        since = asyncio.get_running_loop().time() - REMEMBERED_S
+        for at, queue, tag, partition, rows in self._given:
+            if at >= since and queue.units[partition] == unit:
+                self._start(self._repeat(queue, tag, partition, rows))
+
+    async def _repeat(self, queue: Queue, tag: int, partition: int, rows: Rows) -> None:
+        words = await self._tell(queue, tag, partition, rows)
+        if words is not None and "ok" in words:
+            self._receivable(queue.incarnation, partition, 0)
+
+    async def _tell(self, queue: Queue, tag: int, partition: int, rows: Rows) -> list[str] | None:
+        """The word of each row; None = the queue is gone, or Redis was away for too long."""
         loop = asyncio.get_running_loop()
         unit, store, end, pause_s = queue.units[partition], self._store, loop.time() + GIVE_BACK_S, 0.05
         while True:
             try:
-                words = await self._window.call(queue, lambda g: store.give_back(unit, g, tag, rows, rest_ms=REST_MS))
-                break
+                return await self._window.call(queue, lambda g: store.give_back(unit, g, tag, rows, rest_ms=REST_MS))
             except Unavailable as error:
                 if self.stopping or loop.time() > end:
                     logger.warning("action=give_back queue=%s partition=%d messages=%d error=%s", queue.name, partition, len(rows), error)
-                    return
+                    return None
             except EngineError:
-                return  # the queue is gone
+                return None
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, 1.0)
-        self._counters.count("deliveries_returned_total", words.count("ok"))
-        self._counters.count("deliveries_too_late_to_return_total", words.count("stale"))
-        self._receivable(queue.incarnation, partition, 0)

@@ -189,6 +189,8 @@ class Rebuilder:
         except Rebuilding as error:
             self._end(incarnation, error)
         else:
+            for unit in units:
+                self._rebuilt(unit)
             self._end(incarnation, None)
         finally:
             self._end(incarnation, Rebuilding("waiting for another worker's rebuild failed"))  # unless told by now

@@ -13,6 +13,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import EngineError, LogUnavailable
+from engine.journal.outbox import Outbox
 from engine.log import Log
 from engine.shapes import Delivery, QueueSettings, SendEntry
 from schemas.records import RedrivePolicy
@@ -380,3 +381,35 @@ async def test_an_error_after_the_lease_leaves_nothing_leased(once: Engine, queu
             with contextlib.suppress(KeyError, EngineError):
                 assert await receive(once, queue, wait_ms=wait_ms, lease_ms=HOUR) == []
     await first_deliveries(once, queue, 3)
+
+
+async def test_what_was_given_back_stays_so_though_redis_is_lost_before_the_journal_has_it(
+    own_engine: Engine, stack: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal has the lease and not the return: a rebuild by it alone counts the delivery, and
+    the message dies though nobody was given it.
+    """
+    engine = own_engine
+    await engine.create_queue(BY, "dead", QueueSettings(partitions=1))
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=1_000, redrive_policy=RedrivePolicy("dead", 1)))
+    await send(engine, "q", "m")
+    lost = await receive(engine, "q")
+    await drained(engine)
+
+    async def behind(outbox: Outbox) -> int:
+        return 0
+
+    monkeypatch.setattr(Outbox, "drain", behind)
+    engine.parts.messages.receiver.undelivered(lost)
+    await eventually(lambda: _none_is_leased(engine))
+    wipe(stack, engine)
+    monkeypatch.undo()
+    (got,) = await receive(engine, "q", wait_ms=8_000)
+    assert (got.message.body, got.receive_count) == (b"m", 1)
+    await ack(engine, "q", [got])
+    assert await receive(engine, "dead", wait_ms=300) == []
+
+
+async def _none_is_leased(engine: Engine) -> bool:
+    (tag,) = (await engine.get_queue(BY, "q")).tags
+    return tag.leased == 0

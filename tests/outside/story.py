@@ -204,8 +204,14 @@ class Story:
         ]
 
     def carried(self, place: str) -> Carried:
-        """What the unheard receives of a place may have carried."""
-        return Carried(self.unheard(place))
+        """What the unheard receives of a place may have carried. Of several workers, one may have
+        given back what another rebuilt: a loss of Redis may forget that.
+        """
+        rows = self.unheard(place)
+        if max((row["workers"] for row in self.by_op["run"]), default=1) > 1:
+            gone = (row for row in self.by_op["receive"] if row["place"] == place and row["outcome"] == "gone")
+            rows = [*rows, *(row for row in gone if self.excused(row["t0"], row["t1"]))]
+        return Carried(rows)
 
     def _send(self, entry: Entry) -> None:
         for item in entry["items"]:
