@@ -208,7 +208,7 @@ class Story:
         given back what another rebuilt: a loss of Redis may forget that.
         """
         rows = self.unheard(place)
-        if max((row["workers"] for row in self.by_op["run"]), default=1) > 1:
+        if max((row.get("workers", 1) for row in self.by_op["run"]), default=1) > 1:
             gone = (row for row in self.by_op["receive"] if row["place"] == place and row["outcome"] == "gone")
             rows = [*rows, *(row for row in gone if self.excused(row["t0"], row["t1"]))]
         return Carried(rows)
