@@ -6,7 +6,7 @@ EngineError
               TransactionNotFound, ProducerGroupNotFound, AlertNotFound
     Conflict: QueueExists, TagExists, QueueInUse, TooManyDelayed, TooManyInFlight, MessageLeased,
               MessageDue, TaskEnded, TransactionDecided, TransactionGone, TooManyTransactions
-    Refused:  InvalidValue (MessageTooLarge), InvalidHandle, NotAllowedOnQueue
+    Refused:  InvalidValue (MessageTooLarge, DelayTooLong), InvalidHandle, NotAllowedOnQueue
     Denied:   NotAuthenticated, NotAuthorised
     Unavailable: LogUnavailable, StoreUnavailable, Rebuilding (QueueRenewed), Overloaded,
                  QuotaExceeded
@@ -180,6 +180,19 @@ class MessageTooLarge(InvalidValue):
     """Body and attributes are larger than the queue allows."""
 
     code = "message_too_large"
+
+
+class DelayTooLong(InvalidValue):
+    """The delay is longer than the queue allows."""
+
+    def __init__(self, detail: str = "", *, queue: str = "", most_ms: int = 0, delay_ms: int = 0, **about: Any) -> None:
+        """A dialect may say it in its own units. `delay_ms` is what was asked for, as a delay or as
+        a time.
+        """
+        super().__init__(detail, **about)
+        self.queue = queue
+        self.most_ms = most_ms
+        self.delay_ms = delay_ms
 
 
 class InvalidHandle(Refused):

@@ -23,6 +23,7 @@ class QueueSettings(Struct, frozen=True):
 
     partitions: int | None = None  # 1-64, default from settings; can't be set later
     delay_ms: int | None = None  # 0 to 30 days, default 0
+    max_delay_ms: int | None = None  # longest delay that a message may ask for: 0 to 30 days, default 30 days
     lease_ms: int | None = None  # 0 to 12 h, default 30 s
     retention_ms: int | None = None  # 60 s to 14 days, default 4 days
     max_message_bytes: int | None = None  # 1-1048576, default 262144; body and attributes
@@ -118,6 +119,7 @@ class QueueInfo(Struct, frozen=True):
     read_qps: int = 0
     write_qps: int = 0
     keep_unacked: bool = False
+    max_delay_ms: int = 0
 
 
 class SendEntry(Struct, frozen=True, gc=False):
@@ -125,7 +127,7 @@ class SendEntry(Struct, frozen=True, gc=False):
 
     body: bytes
     attributes: dict[str, Attribute] = {}
-    delay_ms: int | None = None  # 0 to 30 days
+    delay_ms: int | None = None  # 0 to the queue's max_delay_ms
     lease_ms: int | None = None  # 0 to 12 h
     body_is_text: bool = True
     group: str | None = None  # needed in a FIFO queue

@@ -32,6 +32,7 @@ _IDS = {
     "delay.1": 17,
     "queue.3": 20,
     "queue.4": 21,
+    "queue.5": 22,
 }
 
 

@@ -101,6 +101,7 @@ class Info:
             write_qps=r.write_qps,
             dead_letter=r.dead_letter,
             keep_unacked=r.keep_unacked,
+            max_delay_ms=r.max_delay_ms,
             default_tag_name=r.default_tag_name,
             content_dedup=r.content_dedup,
             dedup_scope=r.dedup_scope,

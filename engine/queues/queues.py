@@ -27,6 +27,7 @@ from engine.rules.limits import (
     DEFAULTS,
     check_name,
     check_new_tags,
+    check_own_delay,
     check_settings,
 )
 from engine.rules.new_queue import check_priority_settings, new_record
@@ -102,6 +103,7 @@ class Queues:
             self.check_policy(name, settings.redrive_policy, fifo=bool(settings.fifo), dead_letter=bool(settings.dead_letter))
             self._check_number(owner)
             record = new_record(name, owner, settings, self._settings.default_partitions, tags, now_ms())
+            check_own_delay(record)
             return await self._make(record, change), True
 
     def _same(self, queue: Queue, settings: QueueSettings) -> Queue:
@@ -182,6 +184,7 @@ class Queues:
             if "grants" in changes:
                 changes["grants"] = with_policy(old.grants, changes["grants"])
             record = msgspec.structs.replace(old, **changes)
+            check_own_delay(record)
             change.check()
             await self._topic_retention.change(queue, record)
             return await self.write(record, change)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from engine.errors import InvalidValue, MessageTooLarge
+from engine.errors import DelayTooLong, InvalidValue, MessageTooLarge
 from engine.runtime.clock import now_ms
 from engine.shapes import NewTag, QueueSettings, SendEntry
 from schemas.filters import Filter
-from schemas.records import Attribute
+from schemas.records import Attribute, QueueRecord
 from schemas.vocabulary import DEFAULT_TAG, PRIORITIES, SOURCE_QUEUE_ATTRIBUTE
 
 DAY_MS = 86_400_000
@@ -50,6 +51,7 @@ A_DEAD_LETTER_QUEUE = "a dead-letter queue"  # what the source of a task must be
 RANGES: dict[str, tuple[int, int]] = {
     "partitions": (1, 64),
     "delay_ms": (0, MAX_DELAY_MS),
+    "max_delay_ms": (0, MAX_DELAY_MS),
     "lease_ms": (0, MAX_LEASE_MS),
     "retention_ms": (60_000, MAX_RETENTION_MS),
     "max_message_bytes": (1, 1_048_576),
@@ -78,7 +80,7 @@ ASKED: dict[str, tuple[int, int]] = {
     "start_at_ms": (-(2**53), 2**53),
     "threshold": (0, 10**15),
     "interval_ms": (60_000, 35 * DAY_MS),
-    "deliver_at_ms": (0, 2**53),  # and 30 days from now at most
+    "deliver_at_ms": (0, 2**53),  # and as far from now as the queue's max_delay_ms, at most
     "messages": (1, MAX_BATCH),
     "handles": (1, MAX_BATCH),
     "ids": (1, 10_000),  # of one task: its record is written once a second and read by every worker
@@ -87,6 +89,7 @@ ASKED: dict[str, tuple[int, int]] = {
 }
 DEFAULTS: dict[str, int] = {
     "delay_ms": 0,
+    "max_delay_ms": MAX_DELAY_MS,
     "lease_ms": 30_000,
     "retention_ms": 4 * DAY_MS,
     "max_message_bytes": 262_144,
@@ -244,26 +247,46 @@ def delay_until(deliver_at_ms: int) -> int:
     return max(0, deliver_at_ms - now_ms())
 
 
-def check_deliver_at(entry: SendEntry) -> None:
-    """Raises InvalidValue for a message that has a delay too, or is due later than a delay may
-    be.
-    """
-    if entry.delay_ms is not None:
-        raise InvalidValue("a message has delay_ms or deliver_at_ms, not both", field="deliver_at_ms", given=entry.deliver_at_ms)
-    check_range("deliver_at_ms", entry.deliver_at_ms, 0, now_ms() + MAX_DELAY_MS)
+def check_delay(queue: QueueRecord, delay_ms: int) -> None:
+    """Raises InvalidValue for a delay that no message may have, or none of this queue."""
+    check_asked("delay_ms", delay_ms)
+    if delay_ms > queue.max_delay_ms:
+        raise _too_long(queue, delay_ms, field="delay_ms", limit=[0, queue.max_delay_ms], given=delay_ms)
 
 
-def check_send(entries: Sequence[SendEntry], max_message_bytes: int) -> int:
-    """1-100 entries, each within the queue's limit, 4,000,000 bytes in all. Returns the bytes in
+def check_deliver_at(queue: QueueRecord, deliver_at_ms: int) -> None:
+    """The same for the time at which a message is to be due."""
+    check_asked("deliver_at_ms", deliver_at_ms)
+    now, most_ms = now_ms(), queue.max_delay_ms
+    if deliver_at_ms > now + most_ms:
+        raise _too_long(queue, deliver_at_ms - now, field="deliver_at_ms", limit=[0, now + most_ms], given=deliver_at_ms)
+
+
+def _too_long(queue: QueueRecord, delay_ms: int, **about: Any) -> DelayTooLong:
+    most_ms = queue.max_delay_ms
+    detail = f"a message of queue {queue.name!r} may be delayed for {most_ms} ms at most, which is its max_delay_ms, given {delay_ms} ms"
+    return DelayTooLong(detail, queue=queue.name, most_ms=most_ms, delay_ms=delay_ms, **about)
+
+
+def check_own_delay(queue: QueueRecord) -> None:
+    """The same for the delay of a queue, which its messages have that name none."""
+    check_delay(queue, queue.delay_ms)
+
+
+def check_send(entries: Sequence[SendEntry], queue: QueueRecord) -> int:
+    """1-100 entries, each within the queue's limits, 4,000,000 bytes in all. Returns the bytes in
     all.
     """
+    max_message_bytes = queue.max_message_bytes
     check_asked("messages", len(entries))
     total = 0
     for entry in entries:
         if entry.delay_ms is not None:
-            check_asked("delay_ms", entry.delay_ms)
+            check_delay(queue, entry.delay_ms)
         if entry.deliver_at_ms is not None:
-            check_deliver_at(entry)
+            if entry.delay_ms is not None:
+                raise InvalidValue("a message has delay_ms or deliver_at_ms, not both", field="deliver_at_ms", given=entry.deliver_at_ms)
+            check_deliver_at(queue, entry.deliver_at_ms)
         if entry.lease_ms is not None:
             check_asked("lease_ms", entry.lease_ms)
         if entry.priority is not None:

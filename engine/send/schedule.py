@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from engine.errors import MessageDue, MessageNotFound, NotAllowedOnQueue, Rebuilding
 from engine.log import Log
 from engine.rules.fifo import group_digest
-from engine.rules.limits import MAX_DELAY_MS, check_range
+from engine.rules.limits import check_deliver_at
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from engine.window.delays import Delays
@@ -60,15 +60,16 @@ class Schedule:
         await self._judge(queue, partition, text, word, seq)
 
     async def reschedule(self, queue: Queue, text: str, deliver_at_ms: int) -> None:
-        """Gives a delayed message another due time, up to 30 days from now; one that is past means
-        now.
+        """Gives a delayed message another due time, as far from now as the queue lets a message be
+        delayed; one that is past means now.
 
-        Raises as `cancel` does, and NotAllowedOnQueue for a FIFO queue, TooManyDelayed.
+        Raises as `cancel` does, and NotAllowedOnQueue for a FIFO queue, DelayTooLong,
+        TooManyDelayed.
         """
         if queue.record.fifo:
             raise NotAllowedOnQueue("a message in a FIFO queue has the delay of its queue", field="queue", given=queue.name)
         now = now_ms()
-        check_range("deliver_at_ms", deliver_at_ms, 0, now + MAX_DELAY_MS)
+        check_deliver_at(queue.record, deliver_at_ms)
         partition, offset, sent_at_ms, message = await self._read(queue, text)
         if deliver_at_ms > now:
             await self._delays.check(queue, 1)

@@ -103,7 +103,7 @@ class Sender:
         Overloaded (nothing was stored), LogUnavailable (the outcome is unknown).
         """
         record = queue.record
-        size = check_send(entries, record.max_message_bytes)
+        size = check_send(entries, record)
         entries = check_entries(record, entries)
         if record.priority and len({entry.priority or DEFAULT_PRIORITY for entry in entries}) > 1:
             return await self._send_by_priority(queue, sender, entries)

@@ -68,7 +68,7 @@ class Transactions:
         check_name("producer_group", producer_group)
         check_asked("check_immunity_ms", immunity_ms)
         _check_kind(queue, entries)
-        check_send(entries, queue.record.max_message_bytes)
+        check_send(entries, queue.record)
         entries = check_entries(queue.record, entries)
         self._check_room(queue)
         record = TransactionRecord(

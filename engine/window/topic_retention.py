@@ -50,12 +50,14 @@ def kept_for_ms(record: QueueRecord) -> int:
     return FOR_EVER if record.keep_unacked else keep_ms(record.retention_ms, record.delay_ms)
 
 
-def rounded(delay_ms: int) -> int:
-    """The delay to keep messages for when one of `delay_ms` comes."""
+def rounded(delay_ms: int, max_delay_ms: int) -> int:
+    """The delay to keep messages for when one of `delay_ms` comes, of a queue whose messages ask
+    for `max_delay_ms` at most.
+    """
     most = LEAST_DELAY_MS
     while most < delay_ms:
         most *= 2
-    return max(delay_ms, min(most, MAX_DELAY_MS))
+    return max(delay_ms, min(most, max_delay_ms))
 
 
 def _delay_kept(queue: Queue, kept_ms: int) -> int:
@@ -98,7 +100,7 @@ class TopicRetention:
         kept_ms = await self.kept_ms(now.topic)
         kept = _delay_kept(now, kept_ms)
         if kept < delay_ms:
-            kept = rounded(delay_ms)
+            kept = rounded(delay_ms, now.record.max_delay_ms)
             # One that was delayed may be rescheduled: that is longer than any delay, and less than
             # for ever.
             if kept_ms != FOR_EVER:
@@ -142,7 +144,8 @@ class TopicRetention:
         """At most `at`: the offset below which nothing is deferred, nor open since it was brought.
 
         What is deferred is known by the hour in which it is due: it was sent 30 days before that at
-        the earliest. It is asked for first: what is brought meanwhile is found in the window.
+        the earliest, whatever the queue's max_delay_ms is by now. It is asked for first: what is
+        brought meanwhile is found in the window.
         """
         unit, generation, part = queue.units[partition], self._catalog.generation, (queue.topic, partition)
         seen = await self._store.deferred(unit, generation, queue.tag_ids, ahead_ms=0)

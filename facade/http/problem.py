@@ -59,6 +59,7 @@ STATUSES: dict[type[errors.EngineError], int] = {
     errors.Refused: 400,
     errors.InvalidValue: 400,
     errors.MessageTooLarge: 413,
+    errors.DelayTooLong: 400,
     errors.InvalidHandle: 400,
     errors.NotAllowedOnQueue: 409,
     errors.Denied: 403,

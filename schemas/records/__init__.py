@@ -166,6 +166,7 @@ class QueueRecord(Struct, frozen=True):
     read_qps: int = 0
     write_qps: int = 0
     keep_unacked: bool = False
+    max_delay_ms: int = 2_592_000_000  # 30 days, as before there was the setting
 
 
 class KeyRecord(Struct, frozen=True):

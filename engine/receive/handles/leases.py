@@ -20,7 +20,7 @@ from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, InvalidHandle, InvalidValue, NotAllowedOnQueue, QueueRenewed
 from engine.receive.handles.acks import Acks
 from engine.rules.ids import Ids
-from engine.rules.limits import check_asked
+from engine.rules.limits import check_asked, check_delay
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from engine.runtime.meters import NO_TAG, Meters
@@ -268,10 +268,12 @@ class Leases:
         return msgspec.structs.replace(handle, until_ms=delivery.next_visible_at_ms).text(self._ids.secret)
 
     async def release(self, queue: Queue, texts: Sequence[str], delay_ms: int, *, all_or_none: bool = False) -> list[EntryResult]:
-        """Gives messages back, receivable after `delay_ms`; their counts stay."""
+        """Gives messages back, receivable after `delay_ms`; their counts stay. Raises DelayTooLong,
+        which changes nothing.
+        """
         began_ns = monotonic_ns()
         queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
-        check_asked("delay_ms", delay_ms)
+        check_delay(queue.record, delay_ms)
         store = self._store
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[tuple[str, int]]:

@@ -86,6 +86,7 @@ ERRORS: Final[Mapping[type[errors.EngineError], ErrorCode]] = {
     errors.Refused: ErrorCode.BAD_REQUEST,
     errors.InvalidValue: ErrorCode.INVALID_ATTRIBUTE,
     errors.MessageTooLarge: ErrorCode.REQUEST_LENGTH_EXCEEDED,
+    errors.DelayTooLong: ErrorCode.INVALID_ATTRIBUTE,
     errors.InvalidHandle: ErrorCode.INVALID_RECEIPT_HANDLE,
     errors.NotAllowedOnQueue: ErrorCode.INVALID_ACTION,
     errors.Denied: ErrorCode.PERMISSION_DENIED,

@@ -77,6 +77,7 @@ ERRORS: Final[Mapping[type[errors.EngineError], Code]] = {
     errors.Refused: INVALID_ARGUMENT,
     errors.InvalidValue: INVALID_ARGUMENT,
     errors.MessageTooLarge: INVALID_ARGUMENT,
+    errors.DelayTooLong: INVALID_ARGUMENT,
     errors.InvalidHandle: HANDLE_ERROR,
     errors.NotAllowedOnQueue: INVALID_ARGUMENT,
     errors.Denied: ACCESS_DENIED,

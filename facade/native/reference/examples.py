@@ -38,6 +38,7 @@ _QUEUE = {
     "modified_at_ms": _AT,
     "partitions": 4,
     "delay_seconds": 0,
+    "max_delay_seconds": 2592000,
     "lease_seconds": 30,
     "retention_seconds": 345600,
     "max_message_bytes": 262144,

@@ -64,6 +64,7 @@ def queue_reply(queue: QueueInfo) -> QueueReply:
         modified_at_ms=queue.modified_at_ms,
         partitions=queue.partitions,
         delay_seconds=to_seconds(queue.delay_ms),
+        max_delay_seconds=to_seconds(queue.max_delay_ms),
         lease_seconds=to_seconds(queue.lease_ms),
         retention_seconds=to_seconds(queue.retention_ms),
         max_message_bytes=queue.max_message_bytes,

@@ -89,6 +89,7 @@ class QueueReply(Reply, frozen=True, kw_only=True):
     modified_at_ms: Changed
     partitions: Annotated[Count, about("Partitions of its topic.")]
     delay_seconds: Annotated[Span, about("Seconds from send to the first receive.")]
+    max_delay_seconds: Annotated[Span, about("The longest delay, in seconds, that a message may ask for.")]
     lease_seconds: Annotated[Span, about("Seconds for which a delivery is leased.")]
     retention_seconds: Annotated[Span, about("Seconds after which a message that nobody acked is dropped.")]
     max_message_bytes: Annotated[Count, about("Bytes that a message may have: body and attributes.")]

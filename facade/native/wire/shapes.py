@@ -49,6 +49,7 @@ class RedrivePolicyBody(Body, frozen=True, kw_only=True):
 UserAttributes = Annotated[dict[str, str], Meta(description="Free texts of the owner's; the service does not read them.")]
 Policy = Annotated[RedrivePolicyBody, Meta(description="Where messages go that die, and when. Without one none does.")]
 Delay = Annotated[Seconds, setting("delay_ms", "Seconds from send to the first receive.")]
+MaxDelay = Annotated[Seconds, setting("max_delay_ms", "The longest delay, in seconds, that a message may ask for.")]
 Lease = Annotated[Seconds, setting("lease_ms", "Seconds for which a delivery is leased.")]
 Retention = Annotated[Seconds, setting("retention_ms", "Seconds after which a message that nobody acked is dropped.")]
 MessageBytes = Annotated[Whole, setting("max_message_bytes", "Bytes that a message may have: body and attributes.")]
@@ -66,7 +67,7 @@ KeepUnacked = Annotated[bool, Meta(description="What is beyond its retention sta
 DefaultTag = Annotated[Name, Meta(description="Another name of the default tag.")]
 Priority = Annotated[bool, Meta(description="Messages with a lower priority number are received first; 16 partitions. Default: false.")]
 TagName = Annotated[Name, Meta(description="A tag of the queue. Default: the default tag.")]
-DeliverAt = Annotated[Whole, within("deliver_at_ms", "When it is due (ms since 1970), up to 30 days from now; past = now.")]
+DeliverAt = Annotated[Whole, within("deliver_at_ms", "When it is due (ms since 1970), up to max_delay_seconds from now; past = now.")]
 OwnDelay = Annotated[Seconds, within("delay_ms", "Seconds until the first receive. Default: the queue's.")]
 
 
@@ -76,6 +77,7 @@ class CreateQueueBody(Body, frozen=True, kw_only=True):
     name: Annotated[QueueName, Meta(description="The name of the new queue.")]
     partitions: Partitions | None = None
     delay_seconds: Delay | None = None
+    max_delay_seconds: MaxDelay | None = None
     lease_seconds: Lease | None = None
     retention_seconds: Retention | None = None
     max_message_bytes: MessageBytes | None = None
@@ -102,6 +104,7 @@ class SetQueueBody(Body, frozen=True, kw_only=True):
     """
 
     delay_seconds: Delay | UnsetType = UNSET
+    max_delay_seconds: MaxDelay | UnsetType = UNSET
     lease_seconds: Lease | UnsetType = UNSET
     retention_seconds: Retention | UnsetType = UNSET
     max_message_bytes: MessageBytes | UnsetType = UNSET

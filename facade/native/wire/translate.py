@@ -40,6 +40,7 @@ def settings_of(body: CreateQueueBody | SetQueueBody) -> QueueSettings:
     return QueueSettings(
         partitions=body.partitions if isinstance(body, CreateQueueBody) else None,
         delay_ms=to_ms(_given(body.delay_seconds)),
+        max_delay_ms=to_ms(_given(body.max_delay_seconds)),
         lease_ms=to_ms(_given(body.lease_seconds)),
         retention_ms=to_ms(_given(body.retention_seconds)),
         max_message_bytes=_given(body.max_message_bytes),

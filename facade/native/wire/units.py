@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from engine.errors import EngineError, InvalidValue
+from engine.errors import DelayTooLong, EngineError, InvalidValue
 from engine.rules.limits import ASKED, DEFAULTS, MAX_NAME, MAX_QUEUE_NAME, RANGES
 from facade.http.operation import PathRule
 
@@ -89,7 +89,7 @@ def one_of(words: Iterable[str], about: str) -> Meta:
 
 
 # What the engine calls by milliseconds, the dialect calls by seconds.
-_MS_FIELD = re.compile(r"\b(delay|lease|retention|receive_wait|wait|check_immunity|interval)_ms\b")
+_MS_FIELD = re.compile(r"\b(max_delay|delay|lease|retention|receive_wait|wait|check_immunity|interval)_ms\b")
 _PARAMETERS = {"from_ms": "from", "to_ms": "to"}
 
 
@@ -123,6 +123,11 @@ def native_error(error: EngineError) -> EngineError:
     if not isinstance(error, InvalidValue) or field is None:
         return error
     name = _PARAMETERS.get(field, _MS_FIELD.sub(r"\1_seconds", field))
+    if isinstance(error, DelayTooLong):
+        most, asked = to_seconds(error.most_ms), to_seconds(error.delay_ms)
+        about = f"A message of queue {error.queue!r} may be delayed for {most} s at most, its max_delay_seconds, given {asked} s."
+        limit, given = (error.limit, error.given) if name == field else (_in_seconds(error.limit), _in_seconds(error.given))
+        return InvalidValue(about, field=name, limit=limit, given=given)
     if name == field:
         return error
     if name in _PARAMETERS.values():

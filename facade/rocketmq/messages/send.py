@@ -86,7 +86,7 @@ def _delay_ms(call: Call, properties: pb.SystemProperties) -> int:
     at_ms = time_ms(properties.delivery_timestamp, Code.ILLEGAL_DELIVERY_TIME, "delivery time")
     delay_ms = max(0, at_ms - time.time_ns() // 1_000_000)
     if delay_ms > most_ms:
-        about = f"the delivery time is at most {most_ms // 1000} s from now"
+        about = f"the delivery time is at most {most_ms // 1000} s from now (LEASEWAY_ROCKETMQ_MAX_DELAY_S)"
         raise RocketError(Code.ILLEGAL_DELIVERY_TIME, f"{about}, given {delay_ms // 1000} s")
     return delay_ms
 

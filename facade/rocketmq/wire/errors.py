@@ -43,6 +43,7 @@ ERRORS: Final[Mapping[type[errors.EngineError], Code]] = {
     errors.Refused: Code.BAD_REQUEST,
     errors.InvalidValue: Code.BAD_REQUEST,
     errors.MessageTooLarge: Code.MESSAGE_BODY_TOO_LARGE,
+    errors.DelayTooLong: Code.ILLEGAL_DELIVERY_TIME,
     errors.InvalidHandle: Code.INVALID_RECEIPT_HANDLE,
     errors.NotAllowedOnQueue: Code.FORBIDDEN,
     errors.Denied: Code.FORBIDDEN,

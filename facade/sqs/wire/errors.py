@@ -97,6 +97,7 @@ ERRORS: Final[dict[type[errors.EngineError], Shape]] = {
     errors.Refused: INVALID_PARAMETER,
     errors.InvalidValue: INVALID_PARAMETER,
     errors.MessageTooLarge: INVALID_PARAMETER,
+    errors.DelayTooLong: INVALID_PARAMETER,
     errors.InvalidHandle: INVALID_HANDLE,
     errors.NotAllowedOnQueue: UNSUPPORTED_OPERATION,
     errors.Denied: ACCESS_DENIED,

@@ -125,6 +125,8 @@ def _reason(error: errors.EngineError, parameter: str, factor: int) -> str:
         return f"Total VisibilityTimeout for the message is beyond the limit [{limit} seconds]"
     if isinstance(limit, list) and len(limit) == 2 and all(isinstance(part, int) for part in limit):
         low, high = (_in_units(part, factor) for part in limit)
+        if isinstance(error, errors.DelayTooLong):
+            return f"{parameter} must be >= {low} and <= {high}, which is the max_delay_seconds of the queue."
         return f"{parameter} must be >= {low} and <= {high}." if field == "delay_ms" else range_text(low, high)
     return ""
 

@@ -289,3 +289,12 @@ def test_requests_are_counted_by_method_and_code(rocketmq_up: Up, raw: Raw, topi
             if 'leaseway_requests_total{status="20000",verb="rocketmq.Heartbeat"}' in reply.read().decode():
                 return
     raise AssertionError("no worker counts heartbeats")
+
+
+def test_a_timed_message_is_due_when_its_topic_allows(raw: Raw, topic: str, native: Native) -> None:
+    native("PATCH", f"/v1/queues/{topic}", {"max_delay_seconds": 3600})
+    now = int(time.time())
+    assert raw.ask("SendMessage", sending(topic, b"m", delivery_timestamp={"seconds": now + 3000})).status.code == Code.OK
+    for after_s, says in ((4000, "max_delay_ms"), (4 * 86_400, "LEASEWAY_ROCKETMQ_MAX_DELAY_S")):
+        answer = raw.ask("SendMessage", sending(topic, b"m", delivery_timestamp={"seconds": now + after_s}))
+        assert (answer.status.code, says in answer.status.message) == (Code.ILLEGAL_DELIVERY_TIME, True)

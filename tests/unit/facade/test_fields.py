@@ -26,6 +26,7 @@ from schemas.vocabulary import DecisionReason, MessageState, Reason, TaskStatus,
 SETTINGS = {
     "partitions": "partitions",
     "delay_seconds": "delay_ms",
+    "max_delay_seconds": "max_delay_ms",
     "lease_seconds": "lease_ms",
     "retention_seconds": "retention_ms",
     "max_message_bytes": "max_message_bytes",

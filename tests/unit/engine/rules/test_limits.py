@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from engine.errors import InvalidValue, MessageTooLarge
+from engine.errors import DelayTooLong, InvalidValue, MessageTooLarge
 from engine.rules.limits import (
     ASKED,
+    DAY_MS,
     MAX_BATCH_BYTES,
+    MAX_DELAY_MS,
     MAX_NAME,
     MAX_QUEUE_NAME,
     RANGES,
@@ -16,13 +19,20 @@ from engine.rules.limits import (
     check_attributes,
     check_filter,
     check_name,
+    check_own_delay,
     check_send,
     check_settings,
     message_bytes,
 )
+from engine.rules.new_queue import new_record
+from engine.runtime.clock import now_ms
 from engine.shapes import QueueSettings, SendEntry
 from schemas.filters import Condition, Filter
-from schemas.records import Attribute, RedrivePolicy
+from schemas.records import Attribute, QueueRecord, RedrivePolicy
+
+
+def queue_with(**more: int) -> QueueRecord:
+    return msgspec.structs.replace(new_record("q", "me", QueueSettings(), 1, (), 0), **more)
 
 
 @pytest.mark.parametrize(("field", "bounds"), ASKED.items())
@@ -81,18 +91,40 @@ def test_names_of_queues_may_be_longer_than_others() -> None:
 def test_a_size_is_that_of_the_encoded_bytes_of_body_and_attributes() -> None:
     assert message_bytes(SendEntry(b"abc", {"é": Attribute("string", "ü".encode())})) == 3 + 2 + 6 + 2
     entries = [SendEntry(b"x" * 100)] * 100
-    assert check_send(entries, 100) == 10_000
+    assert check_send(entries, queue_with(max_message_bytes=100)) == 10_000
     with pytest.raises(MessageTooLarge) as refused:
-        check_send([*entries[1:], SendEntry(b"x" * 99, {"a": Attribute("string", b"")})], 100)
+        check_send([*entries[1:], SendEntry(b"x" * 99, {"a": Attribute("string", b"")})], queue_with(max_message_bytes=100))
     assert (refused.value.limit, refused.value.given) == (100, 106)
 
 
 def test_a_batch_has_a_size_of_its_own() -> None:
     half = SendEntry(b"x" * (MAX_BATCH_BYTES // 4))
-    assert check_send([half] * 4, MAX_BATCH_BYTES) == MAX_BATCH_BYTES
+    assert check_send([half] * 4, queue_with(max_message_bytes=MAX_BATCH_BYTES)) == MAX_BATCH_BYTES
     with pytest.raises(MessageTooLarge) as refused:
-        check_send([half] * 5, MAX_BATCH_BYTES)
+        check_send([half] * 5, queue_with(max_message_bytes=MAX_BATCH_BYTES))
     assert refused.value.field == "messages"
+
+
+@pytest.mark.parametrize("most_ms", [0, 60_000, MAX_DELAY_MS])
+def test_no_message_asks_for_a_longer_delay_than_its_queue_allows(most_ms: int) -> None:
+    queue, at = queue_with(max_delay_ms=most_ms), now_ms()
+    check_send([SendEntry(b"a", delay_ms=most_ms), SendEntry(b"b", deliver_at_ms=at + most_ms), SendEntry(b"c", deliver_at_ms=0)], queue)
+    for entry, field, given in (
+        (SendEntry(b"x", delay_ms=most_ms + 1), "delay_ms", most_ms + 1),
+        (SendEntry(b"x", deliver_at_ms=at + most_ms + DAY_MS), "deliver_at_ms", at + most_ms + DAY_MS),
+    ):
+        with pytest.raises(InvalidValue) as refused:
+            check_send([SendEntry(b"good"), entry], queue)
+        assert (refused.value.field, refused.value.given) == (field, given)
+        if most_ms < MAX_DELAY_MS or field == "deliver_at_ms":
+            assert isinstance(refused.value, DelayTooLong)
+            assert f"{most_ms} ms at most, which is its max_delay_ms" in refused.value.detail
+
+
+def test_a_queue_has_no_longer_delay_than_its_messages_may_ask_for() -> None:
+    check_own_delay(queue_with(delay_ms=1000, max_delay_ms=1000))
+    with pytest.raises(DelayTooLong, match="1000 ms at most, which is its max_delay_ms, given 1001 ms"):
+        check_own_delay(queue_with(delay_ms=1001, max_delay_ms=1000))
 
 
 @pytest.mark.parametrize(
