@@ -64,6 +64,7 @@ class Engine(Watching, Transacting, Redriving):
         self._browse = parts.messages.browse
         self._schedule = parts.messages.schedule
         self._tasks = parts.administration.tasks
+        self._parking = parts.messages.parking
         self._meters = parts.base.meters
 
     async def start(self) -> None:

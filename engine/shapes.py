@@ -36,6 +36,8 @@ class QueueSettings(Struct, frozen=True):
     content_dedup: bool | None = None  # FIFO only
     dedup_scope: str | None = None  # FIFO only: queue (default) or group
     priority: bool | None = None  # default False; 16 partitions; can't be set later
+    on_exhausted: str | None = None  # FIFO only: block, dead_letter or park; default: as the redrive policy says
+    max_receive_count: int | None = None  # FIFO that parks, where no redrive policy has one: 1-1000
     one_per_group: bool | None = None  # FIFO only: one message of a group is in flight at most; default False
     dead_letter: bool | None = None  # default False; such a queue has no redrive policy; can't be set later
     read_qps: int | None = None  # receives a second, 0-100000, 0 = no bound, default 0
@@ -68,8 +70,8 @@ class SharedQueue(Struct, frozen=True):
 
 
 class TagInfo(Struct, frozen=True):
-    """A tag and its counts. `backlog` counts stored + ready + delayed + leased (an upper bound
-    where a filter is set).
+    """A tag and its counts. `backlog` counts stored + ready + delayed + leased + parked (an upper
+    bound where a filter is set).
     """
 
     name: str
@@ -84,6 +86,7 @@ class TagInfo(Struct, frozen=True):
     stored: int
     read_qps: int = 0
     redrive_policy: RedrivePolicy | None = None  # None = that of the queue
+    parked: int = 0  # each is the first of its group
 
 
 class QueueInfo(Struct, frozen=True):
@@ -120,6 +123,8 @@ class QueueInfo(Struct, frozen=True):
     write_qps: int = 0
     keep_unacked: bool = False
     max_delay_ms: int = 0
+    on_exhausted: str = ""
+    max_receive_count: int = 0
 
 
 class SendEntry(Struct, frozen=True, gc=False):
@@ -213,6 +218,28 @@ class Peeked(Struct, frozen=True):
     partition: int
     offset: int
     sequence_number: str = ""  # FIFO only
+
+
+class ParkedGroup(Struct, frozen=True):
+    """A group that is held back under a tag, with the message that has parked it; `held` counts
+    those behind it in the window. `group` None = the message has none, or Kafka has it no more.
+    """
+
+    group: str | None
+    message_id: str
+    partition: int
+    offset: int
+    receive_count: int
+    first_received_at_ms: int
+    expires_at_ms: int | None  # when its retention ends; None = never
+    held: int
+
+
+class ParkedPage(Struct, frozen=True):
+    """A page of parked groups; `next` continues it, None = the end."""
+
+    groups: list[ParkedGroup]
+    next: str | None
 
 
 class Page(Struct, frozen=True):

@@ -30,6 +30,7 @@ from engine.meters.reporter import Reporter
 from engine.meters.series import Metrics
 from engine.meters.statistics import Statistics
 from engine.move.mover import Mover
+from engine.move.parking import Parking
 from engine.move.progress import Progress
 from engine.move.redrive import Tasks
 from engine.queues.alarms import AlarmMonitor
@@ -203,6 +204,7 @@ class Messages:
     attempts: Attempts
     browse: Browse
     schedule: Schedule
+    parking: Parking
 
 
 def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messages:
@@ -240,6 +242,7 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
         leases=leases,
         attempts=Attempts(log, store, window, leases),
         browse=browse,
+        parking=Parking(log, store, window, ids, mover, counters, leases.check_policy, owner.note_use, owner.journaled.wait),
         schedule=Schedule(log, store, window, delays, units.topic_retention, browse.address, owner.note_use, owner.journaled.wait),
     )
 

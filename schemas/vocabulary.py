@@ -27,6 +27,8 @@ OUTBOX_LIMIT: Final = 20_000  # Journal entries that a unit may have which Kafka
 FAR_DELAY_MS: Final = 300_000  # A message with a delay of so much or more is deferred, not kept in the window (docs/decisions/0021).
 SLOT_MS: Final = 3_600_000  # A slot of the wheel has the pointers of what is due within so long.
 POINTERS_LIMIT: Final = 20_000  # Pointers of a unit that the wheel does not have yet: then nothing more is deferred.
+PARKED_MS: Final = 4_000_000_000_000_000  # What is parked has as its time in Redis when its retention ends, and so much more.
+LAST_MS: Final = 253_402_300_799_000  # The last second of the year 9999: what comes later is no time for whoever reads a journal.
 PRIORITIES: Final = 16  # Levels of a queue with priority, 1 is received first; each has a partition of its own (docs/decisions/0018).
 DEFAULT_PRIORITY: Final = 8  # Of a message that names none.
 MINUTE_MS: Final = 60_000
@@ -69,6 +71,8 @@ WORDS: Final[Mapping[str, str]] = MappingProxyType({
     "entry in the same step.",
     "drain": "To append the entries of an outbox to the journal, and to drop them from the outbox once Kafka has them.",
     "snapshot": "The journal of a unit, folded up to one entry, so that a rebuild need not read all of it.",
+    "park": "To hold back a group of a FIFO queue: its first message was received too often. Nobody receives the message, nor those "
+    "behind it, until somebody unparks the group or settles the message; other groups go on.",
     "half message": "A message that is stored and that no consumer sees, until its transaction is committed.",
     "transaction": "One to a hundred messages for one queue that are sent together when their producer commits, or never.",
     "producer group": "The producers that can say what became of each other's transactions.",
@@ -84,6 +88,7 @@ class MessageState(StrEnum):
     DELAYED = "delayed"  # Not receivable before its time. Entered by a send or a release with a delay; left when the time comes.
     READY = "ready"  # Receivable now. Entered by a send, a release, a lapse or a due delay; left by a receive.
     LEASED = "leased"  # With one consumer until its deadline. Entered by a receive; left by ack, release, kill, lapse or return.
+    PARKED = "parked"  # First of a group that is held back, for it was received too often. Left when somebody unparks or settles it.
     SETTLED = "settled"  # Acked, dead, expired, purged, deleted or moved: never received again. The journal tells which.
     STORED = "stored"  # In Kafka beyond the window of the tag: will be ready when the window gets there.
 
@@ -111,6 +116,8 @@ class EventKind(StrEnum):
     BROUGHT = "brought"  # Due soon: it was deferred, the window has it now; times = when it is due, reason = the mark, `ms:offset`.
     CANCELLED = "cancelled"  # Settled before it was due, by the one who sent it; times = when it was due, if it was deferred.
     RESCHEDULED = "rescheduled"  # Due at another time; times = that. Was it deferred until now, reason = when it was due.
+    PARKED = "parked"  # Received as often as its FIFO queue allows: its group is held back; times = when its retention ends.
+    UNPARKED = "unparked"  # Parked no longer, and as if it had never been received; times = when receivable again.
 
 
 # What each kind does to a message, for whoever reads the journal; every kind is in one of these at
@@ -123,7 +130,7 @@ LEASES: Final = frozenset((EventKind.LEASED,))  # Begins a delivery.
 PROLONGS: Final = frozenset((EventKind.EXTENDED,))  # Moves the deadline of the delivery.
 ENDS: Final = frozenset((
     EventKind.RELEASED, EventKind.LAPSED, EventKind.ACKED, EventKind.DYING, EventKind.DEAD, EventKind.EXPIRED, EventKind.DELETED,
-    EventKind.CLAIMED, EventKind.MOVED,
+    EventKind.CLAIMED, EventKind.MOVED, EventKind.PARKED, EventKind.UNPARKED,
 ))  # Ends the delivery, or notices that it has ended.  # fmt: skip
 UNDOES: Final = frozenset((EventKind.RETURNED,))  # Given back by the worker, since no answer carried it: the delivery was none.
 NOTES: Final = frozenset(
@@ -224,6 +231,7 @@ class Verb(StrEnum):
     DELETE_MESSAGE = "delete_message"
     CANCEL = "cancel"
     RESCHEDULE = "reschedule"
+    UNPARK = "unpark"
     REDRIVE = "redrive"
     LIST_GRANTS = "list_grants"
     GRANT = "grant"

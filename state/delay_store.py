@@ -1,9 +1,10 @@
-"""Deferred messages: those with a far due time, which the window has passed.
+"""Deferred messages: those with a far due time, which the window has passed. And what is done to
+messages by their ids, or to parked groups.
 
 Every method raises StateUnavailable and, where it says so, StateLost, Fenced or OutboxFull. Each
 call is one atomic script on one unit. `now_ms` 0 = Redis' clock (others: tests). Neighbours:
 `loading` files and brings what a unit has deferred, `recovery` restores it, `browse` ends it or
-changes it by its id. include/far.lua has the rules.
+changes it by its id. include/far.lua has the rules. Longer than 250 lines: a method per script.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from msgspec import Struct
 
 from state.keys import Unit, UnitKeys, wake_channel, wake_up
 from state.redis.connection import Argument
+from state.replies import Dying, Parked
 from state.upkeep_store import UpkeepStore
 
 
@@ -154,6 +156,16 @@ class DelayStore(UpkeepStore):
             names += keys.tag(tag).all()
         return names
 
+    async def purge(self, unit: Unit, generation: int, tags: Sequence[int], below: int, *, now_ms: int = 0) -> int:
+        """Settles all below offset `below` under `tags`; returns how many were open in the window.
+        Raises StateLost.
+        """
+        keys = self._unit(unit)
+        names = self._message(keys, tags)
+        names[4:4] = (keys.dedup, keys.pending)
+        reply = await self._run("purge", names, (generation, now_ms, below, *tags))
+        return int(reply[1])
+
     async def delete(
         self,
         unit: Unit,
@@ -215,6 +227,34 @@ class DelayStore(UpkeepStore):
             arguments += pair
         word, seq = await self._run("reschedule", self._message(keys, tags), arguments)
         return word.decode().lower(), seq
+
+    async def parked(self, unit: Unit, generation: int, tag: int, *, max: int, after: tuple[int, int] | None = None) -> list[Parked]:
+        """The parked groups of a tag, by when the retention of their first messages ends, behind
+        the one whose (until ms, offset) is `after`. Changes nothing. Raises StateLost.
+        """
+        keys = self._unit(unit)
+        t = keys.tag(tag)
+        after_ms, after_offset = after or (-1, -1)
+        names = (keys.meta, t.visible, t.delivery, t.order, t.groups)
+        _, out = await self._run("parked", names, (generation, tag, max, after_ms, after_offset))
+        return [Parked(*out[i : i + 5]) for i in range(0, len(out), 5)]
+
+    async def unpark(
+        self, unit: Unit, generation: int, tag: int, group: bytes, *, move_ms: int = 0, now_ms: int = 0
+    ) -> tuple[int, Dying] | None:
+        """Resumes a parked group: (seq of the journal entry, its first message). None = it is not
+        parked. With `move_ms` the message is dying, and the caller moves it. Raises StateLost,
+        OutboxFull.
+        """
+        keys = self._unit(unit)
+        t = keys.tag(tag)
+        names = (keys.meta, t.visible, t.delivery, keys.body, keys.outbox, t.order, t.groups)
+        channel = wake_channel(self._prefix, unit.incarnation)
+        word, seq, found = await self._run("unpark", names, (generation, now_ms, tag, channel, unit.partition, group, move_ms))
+        if word == b"NONE":
+            return None
+        offset, count, first, nonce, body = found
+        return seq, Dying(offset, count, first, nonce, 0, "killed", body)
 
 
 def _tag_deferred(mark: bytes, bound: int, total: int, slots: list[Any]) -> TagDeferred:

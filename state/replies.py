@@ -6,6 +6,9 @@ Neighbours: `store.py` makes them, `engine` reads them. Must not know how they t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
 from msgspec import Struct
 
 from schemas.records import OpenDelivery
@@ -24,6 +27,18 @@ class Window(Struct, frozen=True):
     bytes: int
     max_open: int = MAX_OPEN
     near_ms: int = 60_000
+
+
+class InOrder(NamedTuple):
+    """How a FIFO unit leases: of a group `per_group` messages at once (0 = all), and a group whose
+    first message was received `park_count` times is parked (0 = never).
+    """
+
+    per_group: int
+    park_count: int
+
+
+AS_THEY_ARE: Final = InOrder(0, 0)
 
 
 class LoadEntry(Struct, frozen=True):
@@ -91,6 +106,7 @@ class Received(Struct, frozen=True):
 
     `in_flight`: how many of `open` are; of a few it is not counted (include/leased.lua). `hungry`:
     nothing more is free now, so the window takes more than bodies for, if the log has more.
+    `parked`: messages that have parked their groups now.
     """
 
     now_ms: int
@@ -103,6 +119,7 @@ class Received(Struct, frozen=True):
     hungry: bool
     leased: list[Leased]
     dying: list[Dying]
+    parked: Sequence[int] = ()
 
 
 class Probed(Struct, frozen=True):
@@ -159,6 +176,18 @@ class Killed(Struct, frozen=True):
     dying: Dying
 
 
+class Parked(Struct, frozen=True):
+    """The first message of a parked group, when its retention ends, and how many of the group are
+    held back behind it in the window.
+    """
+
+    offset: int
+    count: int
+    first_received_at_ms: int
+    until_ms: int
+    held: int
+
+
 class Claimed(Struct, frozen=True):
     """Nonce of a claim; per offset a word (ok, busy, held, settled) and until when a lost claim
     before held it (ms, 0 = none).
@@ -187,6 +216,7 @@ class TagCounts(Struct, frozen=True):
     ready: int
     delayed: int
     leased: int
+    parked: int
     cursor: int
     floor: int
     ahead: int

@@ -20,10 +20,12 @@ from state.keys import Unit, wake_channel, wake_up
 from state.packed import first_due
 from state.redis.connection import Argument, Connection
 from state.replies import (
+    AS_THEY_ARE,
     Acked,
     Claimed,
     Dying,
     Extended,
+    InOrder,
     Killed,
     Leased,
     Loaded,
@@ -42,7 +44,7 @@ _ALL_STANDARD: Mapping[int, bytes] = MappingProxyType({})
 _KIND_CHANGES = 4
 
 
-def _received(reply: list[Any]) -> Received:
+def _received(reply: list[Any], parked: Sequence[int] = ()) -> Received:
     _, now, nonce, head_ms, cursor, open_count, leased_count, hungry, rows, dying, *first = reply
     leased = [Leased(*rows[i : i + 5]) for i in range(0, len(rows), 5)] if rows else []
     if first and first[1]:
@@ -61,6 +63,7 @@ def _received(reply: list[Any]) -> Received:
         hungry=bool(hungry),
         leased=leased,
         dying=[_dying(dying[i : i + 7]) for i in range(0, len(dying), 7)] if dying else [],
+        parked=parked,
     )
 
 
@@ -126,11 +129,11 @@ class Store(DelayStore):
         retention_ms: int,
         move_ms: int,
         until_ms: int = 0,
-        per_group: int = 0,
+        in_order: InOrder = AS_THEY_ARE,
         now_ms: int = 0,
     ) -> Received:
         """Leases up to `max` due messages, of a unit without groups those visible at `until_ms`
-        already (0 = now), of a group of a FIFO unit `per_group` (0 = all); see receive.lua.
+        already (0 = now), of a FIFO unit as `in_order` says; see receive.lua.
 
         Raises StateLost.
         """
@@ -144,11 +147,11 @@ class Store(DelayStore):
             if kind is None:
                 reply = await self._run("receive", names, (*arguments, until_ms))
             elif kind == _FIFO:
-                reply = await self._run("receive_fifo", (*names, t.order, t.groups), (*arguments, per_group))
+                reply = await self._run("receive_fifo", (*names, t.order, t.groups), (*arguments, *in_order))
             else:
                 reply = await self._run("receive_fair", (*names, t.order, t.groups), arguments)
             if reply[0] == b"OK":
-                return _received(reply)
+                return _received(reply[:10], reply[10]) if kind == _FIFO else _received(reply)
             # Only Redis knows of which kind a unit is: one becomes fair with its first group.
             self._note_kind(unit, tag, reply[0])
         raise StateLost("receive: the unit changes its kind at each look")
@@ -366,16 +369,6 @@ class Store(DelayStore):
             arguments += message
         _, nonce, words = await self._run("claim", names, arguments)
         return Claimed(nonce, [(words[i].decode().lower(), words[i + 1]) for i in range(0, len(words), 2)])
-
-    async def purge(self, unit: Unit, generation: int, tags: Sequence[int], below: int, *, now_ms: int = 0) -> int:
-        """Settles all below offset `below` under `tags`; returns how many were open in the window.
-        Raises StateLost.
-        """
-        keys = self._unit(unit)
-        names = self._message(keys, tags)
-        names[4:4] = (keys.dedup, keys.pending)
-        reply = await self._run("purge", names, (generation, now_ms, below, *tags))
-        return int(reply[1])
 
     async def states(
         self,

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from schemas.records import OpenDelivery
+from schemas.vocabulary import PARKED_MS
 from state.keys import Unit, UnitKeys, wake_channel, wake_up
 from state.redis.connection import Argument, Connection
 from state.redis.script_caller import ScriptCaller
@@ -79,7 +80,7 @@ class UpkeepStore(ScriptCaller):
         for tag in tags:
             names += (keys.tag(tag).visible, keys.tag(tag).delayed, keys.tag(tag).delivery)
         _, out = await self._run("info", names, (generation, now_ms, *tags))
-        return [TagCounts(*out[i : i + 7]) for i in range(0, len(out), 7)]
+        return [TagCounts(*out[i : i + 8]) for i in range(0, len(out), 8)]
 
     async def dump(self, unit: Unit, generation: int, tags: Sequence[int]) -> Dump:
         """One moment of a unit under `tags`. Holds Redis up for about 2 us per open message. Raises
@@ -220,6 +221,11 @@ class UpkeepStore(ScriptCaller):
         names = [self._unit(unit).tag(tag).delayed for tag in tags]
         return max(map(int, await asyncio.gather(*(self._ask("ZCOUNT", name, f"({now_ms}", "+inf") for name in names))))
 
+    async def parked_most(self, unit: Unit, tags: Sequence[int]) -> int:
+        """How many groups of the tag with the most are parked. Raises StateUnavailable."""
+        names = [self._unit(unit).tag(tag).visible for tag in tags]
+        return max(map(int, await asyncio.gather(*(self._ask("ZCOUNT", name, PARKED_MS, "+inf") for name in names))))
+
     async def open_most(self, unit: Unit, tags: Sequence[int]) -> int:
         """How many messages of the tag with the most are open. Raises StateUnavailable."""
         names = [self._unit(unit).tag(tag).visible for tag in tags]
@@ -280,12 +286,17 @@ def _tag_dump(row: list[Any], slots: dict[int, int], excepted: set[tuple[int, in
     cursor, floor, visible, deliveries, ahead, mark = row
     scores = _WORDS.decode(visible)
     # A negative time: the message is set back (lua/include/fair.lua).
-    open_at = {int(scores[i]): abs(int(float(scores[i + 1]))) for i in range(0, len(scores), 2)}
+    open_at = {int(scores[i]): _time(abs(int(float(scores[i + 1])))) for i in range(0, len(scores), 2)}
     leased = {}
     for i in range(0, len(deliveries), 2):
         # Behind it is the message's group. What has a group has an entry before it is leased, too:
         # that is none of a delivery.
         delivery = OpenDelivery(int(deliveries[i]), *_DELIVERY.unpack_from(deliveries[i + 1]))
         if delivery.nonce or delivery.count or delivery.flag:
-            leased[delivery.offset] = delivery
+            leased[delivery.offset] = msgspec.structs.replace(delivery, time_ms=_time(delivery.time_ms))
     return TagDump(cursor, floor, open_at, leased, set(map(int, _WORDS.decode(ahead))), mark.decode(), slots, excepted)
+
+
+def _time(ms: int) -> int:
+    """The time that the journal has of a message; Redis has another one of what is parked."""
+    return ms - PARKED_MS if ms >= PARKED_MS else ms

@@ -81,7 +81,7 @@ class TagState:
 
 def _next(old: OpenDelivery | None, offset: int, entry: JournalEntry, time: int) -> OpenDelivery:
     """The delivery of a message after an entry of kind leased, returned, extended, released, dying,
-    claimed, brought or rescheduled.
+    claimed, parked, unparked, brought or rescheduled.
     """
     before = old or OpenDelivery(offset, 0, 0, 0, 0, 0)
     if entry.kind == EventKind.RETURNED:
@@ -91,12 +91,16 @@ def _next(old: OpenDelivery | None, offset: int, entry: JournalEntry, time: int)
         return OpenDelivery(offset, entry.seq, before.count + 1, before.first_received_at_ms or entry.at_ms, 0, time)
     if entry.kind in (EventKind.BROUGHT, EventKind.RESCHEDULED):
         return OpenDelivery(offset, 0, before.count, before.first_received_at_ms, 0, time)
+    if entry.kind == EventKind.UNPARKED:
+        return OpenDelivery(offset, 0, 0, before.first_received_at_ms, 0, time)
     nonce = {EventKind.EXTENDED: before.nonce, EventKind.RELEASED: 0}.get(EventKind(entry.kind), entry.seq)
     flag = before.flag
     if entry.kind == EventKind.DYING:
         flag = _FLAGS.get(entry.reason, 2)
     elif entry.kind == EventKind.CLAIMED:
         flag = 3
+    elif entry.kind == EventKind.PARKED:
+        flag = 4
     elif entry.kind == EventKind.RELEASED:
         flag = 0
     return OpenDelivery(offset, nonce, before.count, before.first_received_at_ms, flag, time)

@@ -247,7 +247,7 @@ class Snapshots:
             return decode(record.value) if record.value else None
         except UndecodableRecord as error:
             self._counters.count("undecodable_records_total")
-            logger.error("action=park topic=%s partition=%d offset=%d error=%s", record.topic, record.partition, record.offset, error)
+            logger.error("action=skip topic=%s partition=%d offset=%d error=%s", record.topic, record.partition, record.offset, error)
             return None
 
     async def _write(self, partition: int, held: _Held) -> None:

@@ -159,7 +159,7 @@ class Wheel:
                     value = decode(record.value) if record.value else None
                 except UndecodableRecord as error:
                     self._counters.count("undecodable_records_total")
-                    logger.error("action=park topic=%s partition=%d offset=%d error=%s", *part, record.offset, error)
+                    logger.error("action=skip topic=%s partition=%d offset=%d error=%s", *part, record.offset, error)
                     continue
                 if isinstance(value, DelayRecord) and value.slot == slot:
                     found.add(value)

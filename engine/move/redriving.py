@@ -1,4 +1,5 @@
-"""The verbs of redrive tasks: dead letters go back to where they came from, or elsewhere.
+"""The verbs of redrive tasks: dead letters go back to where they came from, or elsewhere; and those
+of parked groups.
 
 Each method passes the authoriser before anything else. Neighbours: `engine.py` has the other verbs.
 """
@@ -7,18 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.move.parking import Parking
 from engine.move.redrive import Tasks
 from engine.queues.callers.callers import Callers
 from engine.rules.limits import check_name
-from engine.shapes import Principal, TaskInfo, task_info
+from engine.shapes import ParkedPage, Principal, TaskInfo, task_info
 from schemas.filters import Filter
 from schemas.vocabulary import Verb
 
 
 class Redriving(Callers):
-    """The part of an engine that knows redrive tasks; the engine gives it `_tasks`."""
+    """The part of an engine that knows redrive tasks and parked groups; the engine gives it
+    `_tasks` and `_parking`.
+    """
 
     _tasks: Tasks
+    _parking: Parking
 
     async def redrive(
         self,
@@ -56,3 +61,17 @@ class Redriving(Callers):
     async def cancel_task(self, by: Principal, id: str) -> TaskInfo:
         await self.get_task(by, id)
         return task_info(await self._tasks.cancel(id))
+
+    async def parked_groups(self, by: Principal, queue: str, tag: str | None, limit: int, next: str | None) -> ParkedPage:
+        """A page of the groups of a FIFO queue that are held back under a tag. Raises
+        NotAllowedOnQueue, InvalidValue.
+        """
+        found = await self._queue(by, Verb.QUERY, queue)
+        return await self._parking.groups(found, found.tag(tag), limit, next)
+
+    async def unpark(self, by: Principal, queue: str, tag: str | None, group: str, *, kill: bool = False) -> bool:
+        """Resumes a parked group under a tag; False = it is not parked. Its first message is
+        received again, as if it never had been; with `kill` it goes to the dead-letter queue.
+        """
+        found = await self._queue(by, Verb.UNPARK, queue)
+        return await self._parking.unpark(found, found.tag(tag), group, kill=kill)

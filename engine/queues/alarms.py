@@ -10,6 +10,7 @@ of queues, and of tags.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
@@ -53,6 +54,8 @@ KINDS = {
     "topic_missing": "partitions of the queue that Kafka does not have",
     "load_stopped": "partitions of which nothing was loaded for a minute though Kafka has more",
     "delayed_near": "delayed messages of the partition and tag with the most, over 80% of what may be: more are refused at 150,000",
+    "groups_parked": "groups of a FIFO queue that are parked, of the partition and tag with the most",
+    "parked_full": "messages, at most, that nobody gets until groups are unparked: what they hold back fills the window",
     "delayed_full": "messages, at most, that nobody gets until some that are delayed before them are due: they fill the window",
 }
 
@@ -156,11 +159,11 @@ class AlarmMonitor:
         parts = [(queue.topic, p) for queue in queues for p in range(len(queue.units))]
         starts, ends = await log.start_offsets(parts), await log.end_offsets(parts)
         olds = await log.offsets_at(list(starts), old_ms)
-        crowded = await self._crowded(queues)
+        crowded, parked = await self._crowded(queues), await self._parked(queues)
         for queue in queues:
             mine = [(queue.topic, p) for p in range(len(queue.units))]
             missing = sum(part not in starts or part not in ends for part in mine)
-            alarms: dict[str, float] = {"topic_missing": missing, "load_stopped": self._stalled(queue)}
+            alarms: dict[str, float] = {"topic_missing": missing, "load_stopped": self._stalled(queue), "groups_parked": parked[queue.name]}
             try:
                 if missing:
                     self._suspect(queue)
@@ -170,9 +173,10 @@ class AlarmMonitor:
                         found = await self._unit(queue, partition, starts[part], olds.get(part, 0), ends[part])
                         alarms = {kind: alarms.get(kind, 0) + found.get(kind, 0) for kind in KINDS}
                     if part in ends and queue.units[partition] in crowded:
-                        near, full = await self._delayed(queue, partition, ends[part])
+                        near, full, held = await self._full(queue, partition, ends[part])
                         alarms["delayed_near"] = max(alarms.get("delayed_near", 0), near)
                         alarms["delayed_full"] = alarms.get("delayed_full", 0) + full
+                        alarms["parked_full"] = alarms.get("parked_full", 0) + held
             except (EngineError, StateError) as error:
                 logger.debug("action=watch queue=%s error=%s", queue.name, error)
             if queue.incarnation in self._catalog.by_incarnation:
@@ -203,15 +207,27 @@ class AlarmMonitor:
             return set()
         return {unit for (unit, _), count in zip(units, most, strict=True) if count > NEARLY * MAX_DELAYED}
 
-    async def _delayed(self, queue: Queue, partition: int, high: int) -> tuple[int, int]:
+    async def _parked(self, queues: Sequence[Queue]) -> dict[str, int]:
+        """How many groups are parked of the partition and tag with the most, by queue."""
+        found = {queue.name: 0 for queue in queues}
+        for queue in queues:
+            if queue.record.fifo:
+                with contextlib.suppress(StateError):
+                    most = await asyncio.gather(*(self._store.parked_most(unit, queue.tag_ids) for unit in queue.units))
+                    found[queue.name] = max(most)
+        return found
+
+    async def _full(self, queue: Queue, partition: int, high: int) -> tuple[int, int, int]:
         """(delayed messages of the tag with the most, if they are near the bound; messages behind
-        windows that delayed ones fill).
+        windows that delayed ones fill; the same of what parked groups fill).
         """
         unit = queue.units[partition]
         tags = await self._window.call(queue, lambda g: self._store.info(unit, g, queue.tag_ids))
         most = max(tag.delayed for tag in tags)
-        full = [tag for tag in tags if tag.delayed > NEARLY * MAX_DELAYED and tag.ready + tag.delayed >= MAX_OPEN]
-        return most if most > NEARLY * MAX_DELAYED else 0, max((max(0, high - tag.cursor) for tag in full), default=0)
+        full = [tag for tag in tags if tag.ready + tag.delayed + tag.parked >= MAX_OPEN]
+        delayed = [max(0, high - tag.cursor) for tag in full if tag.delayed > NEARLY * MAX_DELAYED]
+        parked = [max(0, high - tag.cursor) for tag in full if tag.parked]
+        return most if most > NEARLY * MAX_DELAYED else 0, max(delayed, default=0), max(parked, default=0)
 
     def _set(self, queue: Queue, alarms: dict[str, float]) -> None:
         for kind, about in KINDS.items():
@@ -221,7 +237,9 @@ class AlarmMonitor:
 
 
 def _waiting(tags: Iterable[TagCounts], below: int) -> int:
-    """Messages below an offset that are ready, leased or not loaded, at most; delayed ones are not
-    yet due.
+    """Messages below an offset that are ready, leased, parked or not loaded, at most; delayed ones
+    are not yet due.
     """
-    return max((min(max(below - tag.floor, 0), tag.ready + tag.leased + max(below - tag.cursor, 0)) for tag in tags), default=0)
+    return max(
+        (min(max(below - tag.floor, 0), tag.ready + tag.leased + tag.parked + max(below - tag.cursor, 0)) for tag in tags), default=0
+    )

@@ -49,6 +49,7 @@ class Info:
         for index, tag in enumerate(tags):
             rows = [unit[index] for unit in units]
             ready, delayed, leased = sum(r.ready for r in rows), sum(r.delayed + r.deferred for r in rows), sum(r.leased for r in rows)
+            parked = sum(r.parked for r in rows)
             stored = sum(max(0, ends.get(part, 0) - row.cursor - row.ahead) for part, row in zip(parts, rows, strict=True))
             infos.append(
                 TagInfo(
@@ -57,10 +58,11 @@ class Info:
                     start_at_ms=tag.start_at_ms,
                     filter=tag.filter,
                     user_attributes=tag.user_attributes,
-                    backlog=ready + delayed + leased + stored,
+                    backlog=ready + delayed + leased + parked + stored,
                     ready=ready,
                     delayed=delayed,
                     leased=leased,
+                    parked=parked,
                     stored=stored,
                     read_qps=tag.read_qps,
                     redrive_policy=tag.redrive_policy,
@@ -102,6 +104,8 @@ class Info:
             dead_letter=r.dead_letter,
             keep_unacked=r.keep_unacked,
             max_delay_ms=r.max_delay_ms,
+            on_exhausted=r.on_exhausted,
+            max_receive_count=r.max_receive_count,
             default_tag_name=r.default_tag_name,
             content_dedup=r.content_dedup,
             dedup_scope=r.dedup_scope,

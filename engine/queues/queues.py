@@ -22,7 +22,7 @@ from engine.errors import EngineError, NotAllowedOnQueue, QueueExists, QueueNotF
 from engine.log import Log
 from engine.queues.info import Info
 from engine.queues.topics import QueueTopics
-from engine.rules.fifo import KINDS, check_fifo_settings
+from engine.rules.fifo import KINDS, check_fifo_settings, with_exhausted
 from engine.rules.limits import (
     DEFAULTS,
     check_name,
@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 _KIND_FIELDS = (
     "fifo", "content_dedup", "dedup_scope", "priority", "one_per_group", "read_qps", "write_qps", "dead_letter", "default_tag_name",
-    "keep_unacked",
+    "keep_unacked", "on_exhausted", "max_receive_count",
 )  # fmt: skip
 _COMPARED = ("partitions", "durable_acks", "user_attributes", "redrive_policy", "policy", "allowed_sources")
 
@@ -104,6 +104,7 @@ class Queues:
             self._check_number(owner)
             record = new_record(name, owner, settings, self._settings.default_partitions, tags, now_ms())
             check_own_delay(record)
+            record = with_exhausted(record, settings)
             return await self._make(record, change), True
 
     def _same(self, queue: Queue, settings: QueueSettings) -> Queue:
@@ -185,6 +186,7 @@ class Queues:
                 changes["grants"] = with_policy(old.grants, changes["grants"])
             record = msgspec.structs.replace(old, **changes)
             check_own_delay(record)
+            record = with_exhausted(record, settings)
             change.check()
             await self._topic_retention.change(queue, record)
             return await self.write(record, change)
@@ -276,7 +278,8 @@ class Queues:
         async with self._catalog.change(name) as change:
             record = self.known(name).record
             self.check_policy(name, policy, fifo=record.fifo, dead_letter=record.dead_letter)
-            queue = await self.write(msgspec.structs.replace(record, redrive_policy=policy), change)
+            record = with_exhausted(msgspec.structs.replace(record, redrive_policy=policy), QueueSettings())
+            queue = await self.write(record, change)
             return queue.record.redrive_policy
 
     async def delete(self, name: str) -> None:

@@ -107,7 +107,9 @@ class Browse:
     async def _next(self, queue: Queue, tag: TagRecord, max: int) -> list[tuple[int, Next]]:
         """Partition and place of the first messages: of the first priorities, else by age."""
         record, policy = queue.record, queue.policies[tag.id]
-        most = policy.max_receive_count if policy is not None and policy.dead_letter_queue in self._catalog.queues else 0
+        bounds = queue.bounds[tag.id]
+        dead_letters = policy is not None and policy.dead_letter_queue in self._catalog.queues
+        most = bounds.park or (bounds.dead_letter if dead_letters else 0)
 
         async def ask(unit: Unit) -> list[Next]:
             self._note_use(queue, unit.partition)

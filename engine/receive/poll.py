@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -23,8 +24,10 @@ from engine.rules.queue import Queue
 from engine.runtime.counters import Counters
 from engine.window.window import MOVER_LEASE_MS, Window
 from schemas.records import TagRecord
-from state.replies import Dying, Probed, Received
+from state.replies import Dying, InOrder, Probed, Received
 from state.store import Store
+
+logger = logging.getLogger(__name__)
 
 # What a partition is asked for at least, when several are asked at once: a call that leases five
 # costs little more than one that leases one. Much more, and a quiet partition would wait for its
@@ -266,7 +269,7 @@ class Poller:
         the poll, and says how many that is.
         """
         queue, tag, line, record = poll.queue, poll.tag, poll.line, poll.queue.record
-        policy = queue.policies[poll.tag.id]
+        policy, bounds = queue.policies[poll.tag.id], queue.bounds[poll.tag.id]
         dead_letters = policy is not None and policy.dead_letter_queue in self._catalog.queues
         wakes = line.wakes[partition]
         try:
@@ -279,11 +282,11 @@ class Poller:
                     max=min(max, MAX_PER_CALL),
                     lease_ms=poll.lease_ms,
                     queue_lease_ms=record.lease_ms,
-                    max_receive_count=policy.max_receive_count if policy is not None and dead_letters else 0,
+                    max_receive_count=bounds.dead_letter if dead_letters else 0,
                     retention_ms=queue.expires_ms,
                     move_ms=MOVER_LEASE_MS,
                     until_ms=until_ms,
-                    per_group=int(record.one_per_group),
+                    in_order=InOrder(int(record.one_per_group), bounds.park),
                 ),
             )
         except BaseException:
@@ -299,6 +302,12 @@ class Poller:
         poll.line.learn(partition, wakes, received, asyncio.get_running_loop().time())
         if received.dying:
             self._move(poll.queue, poll.tag, partition, received.dying)
+        if received.parked:
+            self._counters.count("groups_parked_total", len(received.parked))
+            logger.warning(
+                "action=park queue=%s tag=%s partition=%d groups=%d first=%d",
+                poll.queue.name, poll.tag.name, partition, len(received.parked), received.parked[0],
+            )  # fmt: skip
         if received.leased:
             poll.leases.append((partition, received))
         return len(received.leased)

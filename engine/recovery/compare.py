@@ -23,7 +23,7 @@ from state.replies import TagDump
 
 NOT_OPEN = "taken and not open: nobody will receive it"
 NOT_SETTLED = "a message that nothing settled"
-_FLAGS = ("", ", killed", ", exhausted", ", claimed")
+_FLAGS = ("", ", killed", ", exhausted", ", claimed", ", parked")
 
 
 class Difference(Struct, frozen=True):
@@ -146,5 +146,6 @@ def describe(delivery: OpenDelivery | None) -> str:
     """A delivery in words."""
     if delivery is None:
         return "never delivered"
+    flag = _FLAGS[delivery.flag] if delivery.flag < len(_FLAGS) else ""
     holder = f"nonce {delivery.nonce}" if delivery.nonce else "given back"
-    return f"{holder}, count {delivery.count}, first {delivery.first_received_at_ms}, until {delivery.time_ms}{_FLAGS[delivery.flag & 3]}"
+    return f"{holder}, count {delivery.count}, first {delivery.first_received_at_ms}, until {delivery.time_ms}{flag}"

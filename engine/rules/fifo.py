@@ -17,10 +17,12 @@ from collections.abc import Sequence
 import msgspec
 
 from engine.errors import InvalidValue
+from engine.rules.queue import BLOCK, DEAD_LETTER, PARK
 from engine.shapes import QueueSettings, SendEntry
 from schemas.records import Message, QueueRecord
 
 SCOPES = ("queue", "group")
+CHOICES = (BLOCK, DEAD_LETTER, PARK)
 KINDS = ("standard", "FIFO")  # by whether a queue is FIFO
 FIRST_SEQUENCE_NUMBER = 10**19
 
@@ -55,19 +57,41 @@ def sequence_number(offset: int) -> str:
 
 
 def check_fifo_settings(settings: QueueSettings, fifo: bool) -> None:
-    """Raises InvalidValue for a scope that is none, or a FIFO setting of a queue that is not
+    """Raises InvalidValue for a word that is none, or a FIFO setting of a queue that is not
     FIFO.
     """
-    for field in ("content_dedup", "dedup_scope", "one_per_group"):
+    for field in ("content_dedup", "dedup_scope", "one_per_group", "on_exhausted", "max_receive_count"):
         if getattr(settings, field) is not None and not fifo:
             raise InvalidValue(f"{field} is for FIFO queues only", field=field, limit="a FIFO queue", given=getattr(settings, field))
-    if settings.dedup_scope not in (None, *SCOPES):
+    for field, words in (("dedup_scope", SCOPES), ("on_exhausted", CHOICES)):
+        given = getattr(settings, field)
+        if given not in (None, *words):
+            raise InvalidValue(f"{field} must be {' or '.join(words)}, given {given!r}", field=field, limit=list(words), given=given)
+
+
+def with_exhausted(record: QueueRecord, settings: QueueSettings) -> QueueRecord:
+    """A record that has these settings by now, without a count that means nothing any more.
+
+    Raises InvalidValue for a choice that lacks what it needs: dead_letter a redrive policy, park
+    that or a count.
+    """
+    has_policy = record.redrive_policy is not None
+    if record.on_exhausted == DEAD_LETTER and not (has_policy or any(tag.redrive_policy for tag in record.tags)):
+        raise _lacks("dead_letter needs a redrive policy", "block, or a redrive policy", DEAD_LETTER)
+    if record.on_exhausted == PARK:
+        if not (has_policy or record.max_receive_count):
+            raise _lacks("park needs a max_receive_count or a redrive policy", "block, or a max_receive_count", PARK)
+        return record
+    if settings.max_receive_count is not None:
         raise InvalidValue(
-            f"dedup_scope must be queue or group, given {settings.dedup_scope!r}",
-            field="dedup_scope",
-            limit=list(SCOPES),
-            given=settings.dedup_scope,
-        )
+            "max_receive_count of a queue is for one that parks; a redrive policy has its own",
+            field="max_receive_count", limit="on_exhausted park", given=settings.max_receive_count,
+        )  # fmt: skip
+    return msgspec.structs.replace(record, max_receive_count=0)
+
+
+def _lacks(why: str, limit: str, given: str) -> InvalidValue:
+    return InvalidValue(f"on_exhausted {why}", field="on_exhausted", limit=limit, given=given)
 
 
 def check_entries(record: QueueRecord, entries: Sequence[SendEntry]) -> Sequence[SendEntry]:
@@ -102,6 +126,12 @@ def _fifo_entry(record: QueueRecord, entry: SendEntry) -> SendEntry:
             "a message to a FIFO queue needs a dedup_id, or the queue content_dedup", field="dedup_id", limit="1 to 128 characters"
         )
     return msgspec.structs.replace(entry, dedup_id=hashlib.sha256(entry.body).hexdigest())
+
+
+def check_group(group: str) -> None:
+    """Raises InvalidValue for what names no group; "" names those who have none."""
+    if group:
+        _check_id("group", group)
 
 
 def _check_id(field: str, given: str | None) -> None:

@@ -57,6 +57,7 @@ RANGES: dict[str, tuple[int, int]] = {
     "max_message_bytes": (1, 1_048_576),
     "receive_wait_ms": (0, MAX_WAIT_MS),
     "max_receive_messages": (1, 100),
+    "max_receive_count": (1, MAX_RECEIVE_COUNT),
     "read_qps": (0, MAX_QPS),
     "write_qps": (0, MAX_QPS),
 }

@@ -65,6 +65,8 @@ def new_record(name: str, owner: str, settings: QueueSettings, default_partition
         dedup_scope=settings.dedup_scope or "queue",
         priority=bool(settings.priority),
         one_per_group=bool(settings.one_per_group),
+        on_exhausted=settings.on_exhausted or "",
+        max_receive_count=settings.max_receive_count or 0,
         read_qps=settings.read_qps or 0,
         write_qps=settings.write_qps or 0,
         dead_letter=bool(settings.dead_letter),

@@ -6,22 +6,38 @@ Neighbours: `catalog.py` makes it, all verbs read it. Immutable.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from engine.errors import TagNotFound
-from schemas.records import QueueRecord, TagRecord
+from schemas.records import QueueRecord, RedrivePolicy, TagRecord
 from schemas.topics import queue_topic
 from schemas.vocabulary import DEFAULT_TAG
 from state.keys import Unit
 
 # Longer than any time of this clock, and exact in Lua's numbers.
 NEVER_MS: Final = 2**52
+# More often than any message is received: a redrive policy is there, and nothing dies by its count.
+NEVER_COUNT: Final = 2**32
+# What may become of a message of a FIFO queue that was received too often.
+BLOCK: Final = "block"
+DEAD_LETTER: Final = "dead_letter"
+PARK: Final = "park"
+
+
+class Bounds(NamedTuple):
+    """How often a message may be received under a tag: so often, then it dies, or parks its group.
+    0 = however often; `dead_letter` 0 = nothing dies, for there is no redrive policy.
+    """
+
+    dead_letter: int
+    park: int
 
 
 class Queue:
     """One life of a queue: record, topic, units, tags."""
 
     __slots__ = (
+        "bounds",
         "by_name",
         "dead_letter_queues",
         "expires_ms",
@@ -55,6 +71,7 @@ class Queue:
         self.is_limited = bool(record.read_qps or record.write_qps or any(tag.read_qps for tag in record.tags))
         # When messages die under a tag, and where they go: the tag's own policy, else the queue's.
         self.policies = {tag.id: tag.redrive_policy or record.redrive_policy for tag in record.tags}
+        self.bounds = {tag: _bounds(record, policy) for tag, policy in self.policies.items()}
         all_policies = (record.redrive_policy, *self.policies.values())
         self.dead_letter_queues = frozenset(policy.dead_letter_queue for policy in all_policies if policy is not None)
         # Of every message; None = it depends on the message, for a tag has a filter.
@@ -66,3 +83,11 @@ class Queue:
         if tag is None:
             raise TagNotFound(f"queue {self.name!r} has no tag {name!r}", field="tag", given=name)
         return tag
+
+
+def _bounds(record: QueueRecord, policy: RedrivePolicy | None) -> Bounds:
+    if record.on_exhausted == PARK:
+        return Bounds(NEVER_COUNT if policy else 0, policy.max_receive_count if policy else record.max_receive_count)
+    if policy is None:
+        return Bounds(0, 0)
+    return Bounds(NEVER_COUNT if record.on_exhausted == BLOCK else policy.max_receive_count, 0)

@@ -21,7 +21,7 @@ _RECEIVE: Final = frozenset((Verb.RECEIVE,))
 _HANDLE: Final = _RECEIVE | {Verb.ACK, Verb.EXTEND, Verb.RELEASE, Verb.KILL}
 _GET_INFO: Final = frozenset((Verb.GET_QUEUE, Verb.GET_REDRIVE_POLICY))
 _PEEK: Final = frozenset((Verb.PEEK, Verb.QUERY))
-_DELETE_PEEK: Final = frozenset((Verb.DELETE_MESSAGE, Verb.CANCEL, Verb.RESCHEDULE))
+_DELETE_PEEK: Final = frozenset((Verb.DELETE_MESSAGE, Verb.CANCEL, Verb.RESCHEDULE, Verb.UNPARK))
 # What is no right on a queue: anybody may ask for these, or administrators only.
 _OF_NO_QUEUE: Final = frozenset((Verb.CREATE_QUEUE, Verb.LIST_QUEUES, Verb.MANAGE_KEYS, Verb.MANAGE_USERS, Verb.SET_PRODUCER_GROUP))
 _FULL: Final = frozenset(Verb) - _OF_NO_QUEUE

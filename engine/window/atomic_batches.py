@@ -1,4 +1,4 @@
-"""What a chunk of a queue's topic means for the window: decoding, parking what can't be read,
+"""What a chunk of a queue's topic means for the window: decoding, passing over what can't be read,
 holding back unfinished batches.
 
 Rule of atomic batches (docs/decisions/0002): the records of a batch are shown only when all of them
@@ -194,7 +194,7 @@ def _decode(counters: Counters, queue: Queue, record: Record) -> Message | None:
         return decode_message(record.value, record.headers)
     except UndecodableRecord as error:
         counters.count("undecodable_records_total")
-        logger.error("action=park queue=%s partition=%d offset=%d error=%s", queue.name, record.partition, record.offset, error)
+        logger.error("action=skip queue=%s partition=%d offset=%d error=%s", queue.name, record.partition, record.offset, error)
         return None
 
 

@@ -1,4 +1,4 @@
-"""Operations on redrive tasks.
+"""Operations on what could not be processed: redrive tasks, and parked groups.
 
 Each reads its parameters, asks the engine, and renders. Neighbours: `translate`, `render`,
 `examples`; `routes` lists them. This module must not know HTTP beyond statuses and Location.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from facade.http.operation import Answer, Call, Operation
 from facade.native.reference import examples
-from facade.native.wire.render import task_reply
-from facade.native.wire.replies import TaskReply
-from facade.native.wire.shapes import RedriveBody
+from facade.native.wire.render import parked_reply, task_reply
+from facade.native.wire.replies import ParkedReply, TaskReply, UnparkReply
+from facade.native.wire.shapes import ParkedQuery, RedriveBody, UnparkBody
 from facade.native.wire.translate import filter_of
 from facade.native.wire.units import QUEUE_RULE, TASK_RULE
 
@@ -37,7 +39,46 @@ async def cancel_task(engine: Engine, call: Call) -> Answer:
     return Answer(task_reply(await engine.cancel_task(call.by, call.path["task"])))
 
 
+async def list_parked(engine: Engine, call: Call) -> Answer:
+    """The parked groups of a queue."""
+    asked: ParkedQuery = call.query
+    tag, after = (None if value is UNSET else value for value in (asked.tag, asked.next))
+    return Answer(parked_reply(await engine.parked_groups(call.by, call.path["queue"], tag, asked.limit, after)))
+
+
+async def unpark(engine: Engine, call: Call) -> Answer:
+    """Go on with a parked group."""
+    body: UnparkBody = call.body
+    return Answer(UnparkReply(unparked=await engine.unpark(call.by, call.path["queue"], body.tag, body.group, kill=body.kill)))
+
+
 OPERATIONS = (
+    Operation(
+        name="list_parked",
+        method="GET",
+        path="/v1/queues/{queue}/parked",
+        group="Tasks",
+        summary="The parked groups of a FIFO queue, with the messages that have parked them",
+        run=list_parked,
+        replies={200: ParkedReply},
+        example=examples.TASKS["list_parked"],
+        rules={"queue": QUEUE_RULE},
+        query=ParkedQuery,
+        codes=("queue_not_found", "tag_not_found", "not_allowed_on_queue"),
+    ),
+    Operation(
+        name="unpark",
+        method="POST",
+        path="/v1/queues/{queue}/unpark",
+        group="Tasks",
+        summary="Go on with a parked group of a FIFO queue; may be repeated",
+        run=unpark,
+        replies={200: UnparkReply},
+        example=examples.TASKS["unpark"],
+        rules={"queue": QUEUE_RULE},
+        body=UnparkBody,
+        codes=("queue_not_found", "tag_not_found", "not_allowed_on_queue"),
+    ),
     Operation(
         name="redrive",
         method="POST",

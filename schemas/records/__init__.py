@@ -167,6 +167,8 @@ class QueueRecord(Struct, frozen=True):
     write_qps: int = 0
     keep_unacked: bool = False
     max_delay_ms: int = 2_592_000_000  # 30 days, as before there was the setting
+    on_exhausted: str = ""
+    max_receive_count: int = 0
 
 
 class KeyRecord(Struct, frozen=True):

@@ -67,7 +67,9 @@ def _ended(rows: DataFrame, journal: DataFrame, as_of: Column | None) -> DataFra
     joined = rows.join(F.broadcast(purges(journal)), on=["incarnation", "partition", "tag_id"], how="left")
     hit = joined.withColumn("purge", F.when(F.col("end").isNull(), purge_after(F.col("nonce"))))
     kind, killed = F.col("end.kind"), F.col("end.reason") == "killed"
-    word = F.when((kind == "dying") & killed | (kind == "dead"), "killed").when(~kind.isin("dying", "lapsed", "claimed"), kind)
+    word = F.when((kind == "dying") & killed | (kind == "dead"), "killed").when(
+        ~kind.isin("dying", "lapsed", "claimed", "parked", "unparked"), kind
+    )
     told = hit.withColumn("word", F.coalesce(word, F.when(F.col("purge").isNotNull(), "purged")))
     at = F.coalesce("end.at", "purge.at")
     # A lapse is noticed late, or not yet: the lease was over at its deadline.

@@ -18,9 +18,9 @@
 -- OUT 2 nonce: of what is claimed, 0 = nothing is
 -- OUT 3 words: {status word, until when a lost claim before held it (ms, 0 = none), per message}
 -- STATUS OK BUSY HELD SETTLED STORED FULL LOST
--- INV a leased or dying message is never claimed
+-- INV a leased or dying message is never claimed; a parked one may be
 -- COST O(offsets log open)
--- VERSION 3
+-- VERSION 4
 -- INCLUDE clock journal delivery guard groups fair origins
 local meta, visible, delivery, ahead, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
@@ -36,7 +36,7 @@ for a = 6, #ARGV, 3 do
   local word, again = 'OK', 0
   if open then
     if d.flag == 3 then again = d.time end
-    if d.nonce ~= 0 and d.time > now then word = d.flag == 3 and 'HELD' or 'BUSY' end
+    if d.nonce ~= 0 and d.time > now and d.flag ~= 4 then word = d.flag == 3 and 'HELD' or 'BUSY' end
   elseif off < unit.cursor or redis.call('SISMEMBER', ahead, off) == 1 then
     word = 'SETTLED'
   elseif ARGV[5] == '0' and ARGV[a + 2] == '' then

@@ -18,7 +18,7 @@
 -- STATUS OK BUSY RECEIVED SETTLED LOST
 -- INV all tags or none
 -- COST O(tags)
--- VERSION 5
+-- VERSION 6
 -- INCLUDE clock journal delivery guard groups fair settle far remove
 local meta, body, refs, outbox, far, except, pointers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local now, off = clock(ARGV[2]), tonumber(ARGV[5])
@@ -31,7 +31,7 @@ for i = 7, #ARGV, 2 do
   local it, refused = standing(meta, except, ARGV[1], ARGV[i], keys, off, tonumber(ARGV[i + 1]))
   if refused then return refused end
   local d = it and it.d
-  if d and d.nonce ~= 0 and d.time > now then return {'BUSY'} end
+  if d and d.nonce ~= 0 and d.time > now and d.flag ~= 4 then return {'BUSY'} end
   received = received or d and d.count > 0 or not it and string.sub(wanted, place + 1, place + 1) == '1'
   found[#found + 1] = it
 end

@@ -6,11 +6,11 @@
 -- ARGV 2 now: ms, 0 = Redis' clock
 -- ARGV + tag ids
 -- OUT 1 status
--- OUT 2 tags: {ready, delayed, leased, cursor, floor, how many are taken ahead of the cursor, how many are deferred, per tag}
+-- OUT 2 tags: {ready, delayed, leased, parked, cursor, floor, how many are taken ahead of the cursor, how many are deferred, per tag}
 -- STATUS OK LOST
 -- INV floor <= every open offset of its tag, but for what was brought; <= all that is deferred and not in the wheel; it never falls
 -- COST O(tags x min(open, 2000 + steps of the floor))
--- VERSION 4
+-- VERSION 5
 -- INCLUDE clock journal guard
 local meta, outbox = KEYS[1], KEYS[2]
 local now = clock(ARGV[2])
@@ -48,10 +48,10 @@ for i = 3, #ARGV do
   if redis.call('ZREMRANGEBYSCORE', delayed, '-inf', now) > 0 then seal_delayed(meta, ARGV[i], delayed) end
   local open = redis.call('ZCARD', visible)
   local ready = redis.call('ZCOUNT', visible, '-inf', now)
-  local waiting = redis.call('ZCARD', delayed)
+  local waiting, parked = redis.call('ZCARD', delayed), redis.call('ZCOUNT', visible, PARKED, '+inf')
   local deferred = tonumber(redis.call('HGET', meta, 't:' .. ARGV[i]) or '0')
   local floor = floor_of(ARGV[i], visible, cursor, open)
   local ahead = tonumber(unit.ahead or '0')
-  for _, v in ipairs({ready, waiting, open - ready - waiting, cursor, floor, ahead, deferred}) do out[#out + 1] = v end
+  for _, v in ipairs({ready, waiting, open - ready - waiting - parked, parked, cursor, floor, ahead, deferred}) do out[#out + 1] = v end
 end
 return {'OK', out}

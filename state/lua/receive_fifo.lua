@@ -20,6 +20,7 @@
 -- ARGV 10 window_bytes: above half of it a leased message gives up its body
 -- ARGV 11 window_messages: above half of as many bodies too
 -- ARGV 12 per_group: messages of a group that may be leased at once, 0 = as many as there are
+-- ARGV 13 park_count: a message that was received so often is not leased, and parks its group when it is the first; 0 = never
 -- OUT 1 status: STANDARD = nothing is done; the unit is not FIFO
 -- OUT 2 now: ms
 -- OUT 3 nonce: of all that is leased
@@ -30,10 +31,11 @@
 -- OUT 8 hungry: 1 = nothing more is free now, so the window takes more than bodies for; else 0
 -- OUT 9 leased: {offset, count, first ms, deadline ms, body ...}
 -- OUT 10 dying: {offset, count, first ms, nonce, again ms or 0, reason, body ...}; the caller moves them
+-- OUT 11 parked: offsets
 -- STATUS OK STANDARD FULL LOST
--- INV as of receive; a group leases nothing behind a message that is leased
+-- INV as of receive; a group leases nothing behind a message that is leased; a parked message is the first of its group
 -- COST O(max log open)
--- VERSION 2
+-- VERSION 3
 -- INCLUDE clock journal delivery guard groups head leased settle lease
 local meta, visible, delivery, body, order, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)
@@ -45,25 +47,50 @@ local r = begin_receive({
   max_receive_count = tonumber(ARGV[7]), retention_ms = tonumber(ARGV[8]), move_ms = tonumber(ARGV[9]),
   window_bytes = tonumber(ARGV[10]), window_messages = tonumber(ARGV[11]),
 })
-local now, max, leased, touched = r.now, tonumber(ARGV[4]), r.leased, {}
-local per_group = ARGV[12] == '0' and max or tonumber(ARGV[12])
+local now, max, leased, touched, parked = r.now, tonumber(ARGV[4]), r.leased, {}, {}
+local per_group, park_count = ARGV[12] == '0' and max or tonumber(ARGV[12]), tonumber(ARGV[13])
+-- LAST: ms, as vocabulary.LAST_MS.
+local LAST = 253402300799000
+local function park(off, d, packed)
+  local until_ms = math.min(due_of(visible, off, d, packed, r.aged) + r.retention_ms, LAST)
+  d.flag, d.time = 4, PARKED + until_ms
+  d.nonce = journal(meta, KEYS[6], now, 'parked', r.tag, {off}, {until_ms})
+  delivery_write(delivery, off, d)
+  redis.call('ZADD', visible, d.time, off)
+  parked[#parked + 1] = off
+end
+local function is_spent(d) return d.flag == 4 or park_count > 0 and d.count >= park_count and d.flag ~= 1 and d.flag ~= 2 end
 -- As many of a group as the caller takes, in order: to the first that is not due (leased, say), or dies.
 local function first_of(group)
   local low, high = group_range(group)
   touched[group] = true
   local most = math.min(max, #leased + per_group)
+  local first = true
   for _, member in ipairs(redis.call('ZRANGEBYLEX', order, low, high, 'LIMIT', 0, max - #leased + 10)) do
     local off = struct.unpack('>I8', member, 9)
     local d = delivery_read(delivery, off)
-    if not d or d.time > now or #leased >= most then return end
-    local became = consider(r, off, d, redis.call('HGET', body, off))
-    if became == 'expired' then settle_ordered(order, off, d.group, touched) end
-    if became == 'dying' then return end
+    if not d or (d.flag == 4 and d.time - PARKED or d.time) > now or #leased >= most and d.flag ~= 4 then return end
+    -- What is before a spent message may be settled yet, so only the first one parks its group.
+    local spent = is_spent(d)
+    if spent and not first then return end
+    local packed = redis.call('HGET', body, off)
+    local became = consider(r, off, d, packed, spent)
+    if became == 'expired' then settle_ordered(order, off, d.group, touched) else first = false end
+    if became == 'spent' then park(off, d, packed) end
+    if became == 'dying' or became == 'spent' then return end
   end
 end
-for _, group in ipairs(redis.call('ZRANGEBYSCORE', groups, '-inf', '(' .. now + 1, 'LIMIT', 0, max)) do
-  if #leased < max then first_of(group) end
-end
+-- More than `max` groups only where some of the first die, expire, or are parked now.
+local seen, MOST_SEEN = 0, 100
+repeat
+  local some = redis.call('ZRANGEBYSCORE', groups, '-inf', '(' .. now + 1, 'LIMIT', seen, max)
+  for _, group in ipairs(some) do
+    if #leased < max then first_of(group) end
+  end
+  seen = seen + #some
+until #leased >= max or #some < max or seen >= MOST_SEEN
+-- What is parked expires as anything else does.
+for _, group in ipairs(redis.call('ZRANGEBYSCORE', groups, PARKED, PARKED + now, 'LIMIT', 0, 10)) do first_of(group) end
 local nonce, out = write_receive(r, 0)
 hide(visible, leased, 0)
 regroup_all(order, groups, delivery, touched, now)
@@ -71,4 +98,4 @@ seal_groups(meta, ARGV[3], order, groups)
 local open = redis.call('ZCARD', visible)
 local leased_count = leased_of(visible, KEYS[7], open, now)
 local head, hungry = head_of(unit, visible, groups, now)
-return {'OK', now, nonce, head, unit.cursor, open, leased_count, hungry and 1 or 0, out, r.dying}
+return {'OK', now, nonce, head, unit.cursor, open, leased_count, hungry and 1 or 0, out, r.dying, parked}

@@ -11,12 +11,12 @@
 -- ARGV 3 tag
 -- ARGV 4 cursor
 -- ARGV 5 settled_count
--- ARGV + settled offsets, then per delivery: offset, nonce, count, first ms, flag, time ms, group (8 bytes, FIFO only)
+-- ARGV + settled offsets, then per delivery: offset, nonce, count, first ms, flag, time ms (as in the journal), group (8 bytes, FIFO only)
 -- OUT 1 status
 -- STATUS OK FENCED
 -- INV only the owner's epoch may restore; an open delivery is taken (in ahead, or below the cursor), without its body
 -- COST O(slice)
--- VERSION 2
+-- VERSION 3
 -- INCLUDE clock delivery guard groups
 local meta, ahead, delivery, visible, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 if redis.call('HGET', meta, 'epoch') ~= ARGV[1] then return {'FENCED'} end
@@ -28,6 +28,7 @@ for a = 6 + n, #ARGV, 7 do
   local off, time, group = ARGV[a], tonumber(ARGV[a + 5]), ARGV[a + 6]
   local d = {nonce = tonumber(ARGV[a + 1]), count = tonumber(ARGV[a + 2]), first = tonumber(ARGV[a + 3]), time = time, group = group}
   d.flag = tonumber(ARGV[a + 4])
+  if d.flag == 4 then time = time + PARKED d.time = time end
   delivery_write(delivery, off, d)
   -- What is open below the cursor was deferred, and then brought.
   if tonumber(off) >= tonumber(ARGV[4]) then redis.call('SADD', ahead, off) end

@@ -9,11 +9,11 @@
 -- ARGV 3 tag
 -- ARGV + per message: offset, due ms if it is far and the tag wants it, else 0
 -- OUT 1 status
--- OUT 2 messages: {state word, count, first ms, next visible ms, per offset}
+-- OUT 2 messages: {state word, count, first ms, next visible ms (0 = not known), per offset}
 -- STATUS OK LOST
 -- INV reads only, but for a unit that has lost something: that stops serving
 -- COST O(offsets)
--- VERSION 3
+-- VERSION 4
 -- INCLUDE clock journal delivery guard far
 local meta, visible, delivery, ahead, except = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery)
@@ -27,11 +27,13 @@ for a = 4, #ARGV, 2 do
   local found = redis.call('ZSCORE', visible, off)
   -- Negative: set back.
   local score = math.abs(tonumber(found or '0'))
-  local d = delivery_read(delivery, off) or {nonce = 0, count = 0, first = 0}
+  local d = delivery_read(delivery, off) or {nonce = 0, count = 0, first = 0, flag = 0}
   local state = 'ready'
   if not found then
     state = (off < unit.cursor or redis.call('SISMEMBER', ahead, off) == 1) and 'settled' or 'stored'
     if state == 'settled' and due > 0 and is_deferred(mark, except, ARGV[3], due, off) then state, score = 'delayed', due end
+  elseif d.flag == 4 then
+    state, score = 'parked', 0
   elseif score > now then
     state = d.nonce ~= 0 and 'leased' or 'delayed'
   end

@@ -55,6 +55,8 @@ MEANINGS = {
     "leaseway_receives_over_limit_total": ("counter", "Receives that met the limit of messages in flight."),
     "leaseway_messages_dead_total": ("counter", "Messages moved to a dead-letter queue."),
     "leaseway_messages_moved_total": ("counter", "Messages moved by redrive tasks."),
+    "leaseway_groups_parked_total": ("counter", "Groups of FIFO queues that were parked."),
+    "leaseway_groups_unparked_total": ("counter", "Groups that somebody has unparked."),
     "leaseway_transactions_open": ("gauge", "Transactions that nobody has decided."),
     "leaseway_transactions_prepared_total": ("counter", "Transactions prepared."),
     "leaseway_transactions_committed_total": ("counter", "Transactions whose messages were sent."),

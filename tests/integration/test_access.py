@@ -77,6 +77,8 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "delete_message": ("hers", sent.id),
         "cancel": ("hers", later.id),
         "reschedule": ("hers", later.id, 0),
+        "parked_groups": ("hers", None, 1, None),
+        "unpark": ("hers", None, "group"),
         "redrive": ("hers", None, None, 1),
         "list_tasks": ("hers",),
         "get_task": (task.id,),

@@ -147,6 +147,7 @@ ASKED: dict[Verb, Callable[[Engine, Principal], Coroutine[Any, Any, Any]]] = {
     Verb.GRANT: lambda e, by: e.grant(by, "q", "dan", "send"),
     Verb.CANCEL: lambda e, by: e.cancel(by, "q", "id"),
     Verb.RESCHEDULE: lambda e, by: e.reschedule(by, "q", "id", 0),
+    Verb.UNPARK: lambda e, by: e.unpark(by, "q", None, "group"),
     Verb.ADD_ALERT: lambda e, by: e.add_alert(by, "q", None, "send_request", "count", 1),
     Verb.DELETE_ALERT: lambda e, by: e.delete_alert(by, "q", "id"),
     Verb.LIST_ALERTS: lambda e, by: e.list_alerts(by, "q"),

@@ -128,7 +128,7 @@ async def test_what_senders_load_is_not_read_from_kafka_again_and_native_records
     assert len(got) == sum(task.result() for task in senders) + 1
 
 
-async def test_odd_native_records_are_messages_and_unreadable_ones_are_parked(engine: Engine, queue: str, stack: Any) -> None:
+async def test_odd_native_records_are_messages_and_unreadable_ones_are_skipped(engine: Engine, queue: str, stack: Any) -> None:
     await engine.create_queue(BY, queue, QueueSettings(partitions=1))
     unreadable = engine.counts().get("undecodable_records_total", 0)
     odd = [b"", None, b"\x00", b"\x00\x00\x00\xff\xffother id", bytes(range(256))]

@@ -106,6 +106,8 @@ def test_deliveries_tell_when_each_lease_began_and_how_it_ended(spark_session: S
         (12, 1000, "leased", 4, 2000), (13, 2500, "dying", 4, 9999, "exhausted"), (14, 2500, "lapsed", 4), (15, 2600, "dead", 4),
         (16, 9000, "leased", 8, 9900), (17, 9100, "purged", 8), (18, 9200, "purged", 9),
         (19, 9300, "acked", 7), (20, 9300, "leased", 8, 9900),
+        (21, 1000, "leased", 6, 2000), (22, 2500, "parked", 6, 99_999), (23, 2500, "lapsed", 6), (24, 2600, "unparked", 6, 2600),
+        (25, 3000, "leased", 6, 9000), (26, 3500, "acked", 6),
     )  # fmt: skip
     messages = frame(spark_session, MESSAGES, _message(1, 0, 600), _message(2, 0), _message(3, 0), _message(8, 9500))
 
@@ -120,6 +122,8 @@ def test_deliveries_tell_when_each_lease_began_and_how_it_ended(spark_session: S
         (3, 7, 1, at(0), at(0), at(1000), at(8000), 0, at(3000), at(7000), "released", 1000, 2000),
         (3, 9, 2, at(0), at(7000), at(8000), at(9000), 0, at(8500), None, "killed", 1000, 500),
         (4, 12, 1, None, None, at(1000), at(2000), 0, at(2000), None, "lapsed", None, 1000),
+        (6, 21, 1, None, None, at(1000), at(2000), 0, at(2000), None, "lapsed", None, 1000),
+        (6, 25, 2, None, at(2000), at(3000), at(9000), 0, at(3500), None, "acked", 1000, 500),
         (8, 16, 1, at(9500), at(9500), at(9000), at(9900), 0, at(9200), None, "purged", 0, 200),
         (8, 20, 2, at(9500), at(9200), at(9300), at(9900), 0, None, None, "open", 100, None),
     ]

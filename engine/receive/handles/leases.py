@@ -296,7 +296,7 @@ class Leases:
         queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
         asked = {handle.tag for handle in handles}
         for tag in [tag for tag in queue.tags if tag.id in asked] or queue.tags[:1]:
-            self._check_policy(queue, tag)
+            self.check_policy(queue, tag)
         store = self._store
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[str]:
@@ -311,7 +311,7 @@ class Leases:
         words = await self._each(queue, handles, call, EntryStatus.STALE.value)
         return _answers(texts, [EntryResult(text, word) for text, word in zip(good, words, strict=True)], refused)
 
-    def _check_policy(self, queue: Queue, tag: TagRecord) -> None:
+    def check_policy(self, queue: Queue, tag: TagRecord) -> None:
         """Raises NotAllowedOnQueue when there is nowhere to send what is killed under a tag."""
         policy = queue.policies[tag.id]
         if policy is None:

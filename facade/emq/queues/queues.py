@@ -136,7 +136,7 @@ def state_of(created_at_ms: int, modified_at_ms: int, tag: TagInfo) -> wire.Queu
         last_modified_timestamp=modified_at_ms,
         approximate_message_number=tag.backlog,
         approximate_available_message_number=tag.ready,
-        approximate_invisibility_message_number=tag.leased,
+        approximate_invisibility_message_number=tag.leased + tag.parked,
     )
 
 

@@ -113,7 +113,7 @@ def shown(queue: QueueInfo, name: str, tag: TagInfo) -> Items:
         ("LastModifyTime", queue.modified_at_ms // 1000),
         *((element, setting(element)) for element in _NUMBERS),
         ("ActiveMessages", tag.ready + tag.stored),
-        ("InactiveMessages", tag.leased),
+        ("InactiveMessages", tag.leased + tag.parked),
         ("DelayMessages", tag.delayed),
         (LOGGING, str(is_logging(queue))),
     )

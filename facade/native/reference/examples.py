@@ -27,6 +27,7 @@ _TAG = {
     "ready": 9,
     "delayed": 1,
     "leased": 2,
+    "parked": 0,
     "stored": 0,
     "read_qps": 0,
     "redrive_policy": None,
@@ -54,6 +55,8 @@ _QUEUE = {
     "keep_unacked": False,
     "default_tag_name": "",
     "one_per_group": False,
+    "on_exhausted": None,
+    "max_receive_count": None,
     "priority": False,
     "user_attributes": {"team": "shop"},
     "redrive_policy": _POLICY,
@@ -185,7 +188,19 @@ TRANSACTIONS = {
     "get_webhook": Example(reply=_WEBHOOK),
     "delete_webhook": Example(),
 }
+_PARKED = {
+    "group": "user-17",
+    "message_id": _ID,
+    "partition": 0,
+    "offset": 298,
+    "receive_count": 5,
+    "first_received_at_ms": _AT + 5,
+    "expires_at_ms": _AT + 345_600_000,
+    "held": 12,
+}
 TASKS = {
+    "list_parked": Example(reply={"groups": [_PARKED], "next": None}),
+    "unpark": Example({"group": "user-17", "tag": "billing"}, {"unparked": True}),
     "redrive": Example({"filter": _FILTER, "rate": 100}, _TASK),
     "get_task": Example(reply=_TASK),
     "cancel_task": Example(reply={**_TASK, "status": "cancelled"}),

@@ -15,6 +15,7 @@ from engine.shapes import (
     Check,
     Delivery,
     EntryResult,
+    ParkedPage,
     Peeked,
     QueueInfo,
     Sent,
@@ -31,6 +32,8 @@ from facade.native.wire.replies import (
     DeliveryReply,
     FilterReply,
     OriginReply,
+    ParkedGroupReply,
+    ParkedReply,
     PeekedReply,
     QueueReply,
     RedrivePolicyReply,
@@ -80,6 +83,8 @@ def queue_reply(queue: QueueInfo) -> QueueReply:
         keep_unacked=queue.keep_unacked,
         default_tag_name=queue.default_tag_name,
         one_per_group=queue.one_per_group,
+        on_exhausted=queue.on_exhausted or None,
+        max_receive_count=queue.max_receive_count or None,
         priority=queue.priority,
         user_attributes=queue.user_attributes,
         redrive_policy=None if queue.redrive_policy is None else policy_reply(queue.redrive_policy),
@@ -97,6 +102,11 @@ def tag_reply(tag: TagInfo) -> TagReply:
     """A tag; only the filter and the redrive policy are written another way."""
     policy = None if tag.redrive_policy is None else policy_reply(tag.redrive_policy)
     return TagReply(**{**structs.asdict(tag), "filter": filter_reply(tag.filter), "redrive_policy": policy})
+
+
+def parked_reply(page: ParkedPage) -> ParkedReply:
+    """A page of parked groups."""
+    return ParkedReply(groups=[ParkedGroupReply(**structs.asdict(group)) for group in page.groups], next=page.next)
 
 
 def task_reply(task: TaskInfo) -> TaskReply:

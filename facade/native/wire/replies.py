@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from engine.rules.fifo import SCOPES
+from engine.rules.fifo import CHOICES, SCOPES
 from facade.native.wire.units import Moment, one_of
 from schemas.vocabulary import Level, MessageState, Reason, TaskStatus
 
@@ -62,8 +62,8 @@ Notes = Annotated[dict[str, str], about("Free texts of the owner's.")]
 
 
 class TagReply(Reply, frozen=True, kw_only=True):
-    """A tag. `backlog` = stored + ready + delayed + leased; an upper bound where there is a
-    filter.
+    """A tag. `backlog` = stored + ready + delayed + leased + parked; an upper bound where there is
+    a filter.
     """
 
     name: Annotated[str, about("The tag's name.")]
@@ -75,6 +75,7 @@ class TagReply(Reply, frozen=True, kw_only=True):
     ready: Annotated[Count, about("Receivable now.")]
     delayed: Annotated[Count, about("Receivable later.")]
     leased: Annotated[Count, about("With consumers.")]
+    parked: Annotated[Count, about("FIFO: received too often, each the first of a group that waits for somebody to unpark it.")]
     stored: Annotated[Count, about("In Kafka, beyond what is in hand: will be ready.")]
     read_qps: Annotated[Count, about("Receives a second under it; 0 = no bound.")]
     redrive_policy: Annotated[RedrivePolicyReply | None, about("Where messages go that die under it; null = as in the queue.")]
@@ -105,6 +106,13 @@ class QueueReply(Reply, frozen=True, kw_only=True):
     keep_unacked: Annotated[bool, about("Whether what is beyond its retention stays until every tag has acked it.")]
     default_tag_name: Annotated[str, about("Another name of the default tag; empty = none.")]
     one_per_group: Annotated[bool, about("FIFO: whether one message of a group is in flight at most.")]
+    on_exhausted: (
+        Annotated[str, one_of(CHOICES, "FIFO: what becomes of a message that was received too often; null = as the redrive policy says.")]
+        | None
+    )
+    max_receive_count: Annotated[
+        Count | None, about("FIFO that parks: deliveries before that, where no redrive policy says it; null = none.")
+    ]
     priority: Annotated[bool, about("Whether messages with a lower priority number are received first.")]
     user_attributes: Notes
     redrive_policy: Annotated[RedrivePolicyReply | None, about("Where messages go that die, and when; null = none does.")]
@@ -255,6 +263,32 @@ class PeekedReply(Reply, frozen=True, kw_only=True):
     priority: Priority | UnsetType = UNSET
     sender: Sender | UnsetType = UNSET
     origin: Moved | UnsetType = UNSET
+
+
+class ParkedGroupReply(Reply, frozen=True, kw_only=True):
+    """A group that is held back under the tag asked for, and the message that has parked it."""
+
+    group: Annotated[str | None, about("The group; null = the message has none, or Kafka has it no more.")]
+    message_id: MessageId
+    partition: Partition
+    offset: Offset
+    receive_count: Received
+    first_received_at_ms: Annotated[Moment, about("When it was received first (epoch ms).")]
+    expires_at_ms: Annotated[Moment | None, about("When its retention ends (epoch ms), and the group goes on; null = never.")]
+    held: Annotated[Count, about("Messages of the group behind it, of those in hand.")]
+
+
+class ParkedReply(Reply, frozen=True, kw_only=True):
+    """A page of parked groups; `next` continues it, null = the end."""
+
+    groups: Annotated[list[ParkedGroupReply], about("Groups, by partition, the first to expire first.")]
+    next: Annotated[str | None, about("The `next` of the next page; null at the end.")]
+
+
+class UnparkReply(Reply, frozen=True, kw_only=True):
+    """Whether the group was parked until now."""
+
+    unparked: Annotated[bool, about("false = it was not parked; nothing was changed.")]
 
 
 class PageReply(Reply, frozen=True, kw_only=True):

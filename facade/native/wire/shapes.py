@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from engine.rules.fifo import SCOPES
+from engine.rules.fifo import CHOICES, SCOPES
 from engine.rules.limits import MAX_CONTACT, MAX_QUEUE_NAME, MAX_URL
 from facade.native.wire.units import (
     ATTRIBUTE_NAME_PATTERN,
@@ -59,6 +59,13 @@ Partitions = Annotated[Whole, setting("partitions", "Partitions of the topic; ca
 Scope = Annotated[str, one_of(SCOPES, "FIFO: within what a dedup_id is unique for five minutes. Default: queue.")]
 DurableAcks = Annotated[bool, Meta(description="Answer an ack only when Kafka has it. Default: false.")]
 ContentDedup = Annotated[bool, Meta(description="FIFO: a message without a dedup_id has the SHA-256 of its body as one. Default: false.")]
+Exhausted = Annotated[
+    str,
+    one_of(CHOICES, "FIFO: what becomes of a message that was received too often. Default: as the redrive policy says."),
+]
+ReceiveCount = Annotated[
+    Whole, setting("max_receive_count", "FIFO that parks: deliveries of a message before that, where no redrive policy says it.")
+]
 OnePerGroup = Annotated[bool, Meta(description="FIFO: one message of a group is in flight at most. Default: false.")]
 ReadQps = Annotated[Whole, setting("read_qps", "Receives a second; 0 = no bound. Default: 0.")]
 WriteQps = Annotated[Whole, setting("write_qps", "Sends a second; 0 = no bound. Default: 0.")]
@@ -88,6 +95,8 @@ class CreateQueueBody(Body, frozen=True, kw_only=True):
     content_dedup: ContentDedup | None = None
     dedup_scope: Scope | None = None
     one_per_group: OnePerGroup | None = None
+    on_exhausted: Exhausted | None = None
+    max_receive_count: ReceiveCount | None = None
     priority: Priority | None = None
     read_qps: ReadQps | None = None
     write_qps: WriteQps | None = None
@@ -114,6 +123,8 @@ class SetQueueBody(Body, frozen=True, kw_only=True):
     content_dedup: ContentDedup | UnsetType = UNSET
     dedup_scope: Annotated[str, one_of(SCOPES, "FIFO; can be changed only while the queue is empty.")] | UnsetType = UNSET
     one_per_group: OnePerGroup | UnsetType = UNSET
+    on_exhausted: Exhausted | UnsetType = UNSET
+    max_receive_count: ReceiveCount | UnsetType = UNSET
     read_qps: ReadQps | UnsetType = UNSET
     write_qps: WriteQps | UnsetType = UNSET
     user_attributes: UserAttributes | UnsetType = UNSET
@@ -338,6 +349,22 @@ class ListQueuesQuery(Body, frozen=True, kw_only=True):
     prefix: Annotated[str, Meta(max_length=MAX_QUEUE_NAME, description="Only names that begin so.")] = ""
     limit: Annotated[Whole, within("limit", "Names of a page.")] = 100
     after: Annotated[str, Meta(max_length=MAX_QUEUE_NAME, description="Only names behind this one.")] | UnsetType = UNSET
+
+
+class ParkedQuery(Body, frozen=True, kw_only=True):
+    """Which parked groups: those under `tag`, `limit` a page."""
+
+    tag: TagName | UnsetType = UNSET
+    limit: Annotated[Whole, within("limit", "Groups of a page.")] = 50
+    next: Annotated[str, Meta(min_length=1, max_length=1024, description="From the page before.")] | UnsetType = UNSET
+
+
+class UnparkBody(Body, frozen=True, kw_only=True):
+    """A parked group to go on with, under `tag`."""
+
+    group: Annotated[str, Meta(max_length=128, description="The group; empty = the messages that have none.")]
+    tag: TagName | None = None
+    kill: Annotated[bool, Meta(description="Send its first message to the dead-letter queue. Default: it is received again.")] = False
 
 
 class PeekQuery(Body, frozen=True, kw_only=True):

@@ -51,6 +51,8 @@ def settings_of(body: CreateQueueBody | SetQueueBody) -> QueueSettings:
         content_dedup=_given(body.content_dedup),
         dedup_scope=_given(body.dedup_scope),
         one_per_group=_given(body.one_per_group),
+        on_exhausted=_given(body.on_exhausted),
+        max_receive_count=_given(body.max_receive_count),
         read_qps=_given(body.read_qps),
         write_qps=_given(body.write_qps),
         dead_letter=body.dead_letter if isinstance(body, CreateQueueBody) else None,

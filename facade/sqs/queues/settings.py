@@ -197,7 +197,7 @@ _SHOWN: Final[dict[str, _Show]] = {
     "CreatedTimestamp": lambda queue, at, place: str(queue.created_at_ms // 1000),
     "LastModifiedTimestamp": lambda queue, at, place: str(queue.modified_at_ms // 1000),
     "ApproximateNumberOfMessages": _counts(lambda tag: tag.ready + tag.stored),
-    "ApproximateNumberOfMessagesNotVisible": _counts(lambda tag: tag.leased),
+    "ApproximateNumberOfMessagesNotVisible": _counts(lambda tag: tag.leased + tag.parked),
     "ApproximateNumberOfMessagesDelayed": _counts(lambda tag: tag.delayed),
 }
 

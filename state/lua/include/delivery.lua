@@ -1,5 +1,6 @@
 -- A delivery is nonce, receive count, first receive (ms), flag, deadline or next visible time (ms), and in FIFO units the message's group
--- (8 bytes). nonce 0 = not leased. flag: 0 none, 1 killed, 2 exhausted (both: to be moved to the dead-letter queue), 3 claimed by a task.
+-- (8 bytes). nonce 0 = not leased. flag: 0 none, 1 killed, 2 exhausted (both: to be moved to the dead-letter queue), 3 claimed by a task,
+-- 4 parked.
 local DELIVERY = '>I8I4I8I1I8'
 local function delivery_of(v)
   if not v then return nil end

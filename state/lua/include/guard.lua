@@ -1,3 +1,6 @@
+-- A parked message (flag 4) is visible when its retention ends, and so much (ms) later: behind all that is not parked.
+-- PARKED: ms, as vocabulary.PARKED_MS.
+local PARKED = 4000000000000000
 -- Stops a unit that has lost something from serving (its generation goes), so that it is rebuilt before any wrong answer.
 local function broken(meta)
   redis.call('HDEL', meta, 'generation')

@@ -24,13 +24,13 @@ local function lease(r, off, d, packed)
   if packed then local _, _, ms = struct.unpack('>I8I8i8', packed) own = ms end
   local ms = r.lease_ms
   if ms < 0 then ms = own >= 0 and own or r.queue_lease_ms end
-  if d.count == 0 then d.first = r.now end
+  if d.first == 0 then d.first = r.now end
   -- One call leases a message once, also with a lease of 0.
   d.count, d.flag, d.time = d.count + 1, 0, r.now + math.max(ms, 1)
   r.leased[#r.leased + 1] = {off, d, packed}
 end
--- What becomes of a due message: it has expired, is dying, or is leased.
-local function consider(r, off, d, packed)
+-- What becomes of a due message: it has expired, is dying, or is leased; one that is `spent` is left to the caller, if it has not expired.
+local function consider(r, off, d, packed, spent)
   d = d or {nonce = 0, count = 0, first = 0, flag = 0, time = 0}
   if d.nonce ~= 0 and d.flag == 0 then r.lapsed[#r.lapsed + 1] = off end
   if d.flag ~= 1 and d.flag ~= 2 and due_of(r.visible, off, d, packed, r.aged) + r.retention_ms <= r.now then
@@ -38,6 +38,7 @@ local function consider(r, off, d, packed)
     r.expired[#r.expired + 1] = off
     return 'expired'
   end
+  if spent then return 'spent' end
   if r.max_receive_count > 0 and (d.flag == 1 or d.flag == 2 or d.count >= r.max_receive_count) then
     die(r, off, d, packed)
     return 'dying'

@@ -57,6 +57,17 @@ class NativeClient:
     def set_lease(self, queue: str, lease_s: int) -> None:
         self._ask("PATCH", f"/queues/{queue}", {"lease_seconds": lease_s})
 
+    def set_parks(self, queue: str, count: int) -> None:
+        """A FIFO queue that another dialect has made parks groups; no other dialect can say so."""
+        self._ask("PATCH", f"/queues/{queue}", {"on_exhausted": "park", "max_receive_count": count})
+
+    def parked(self, queue: str) -> list[tuple[str, int]]:
+        """The parked groups, and how many messages each holds back."""
+        return [(one["group"], one["held"]) for one in self._ask("GET", f"/queues/{queue}/parked")["groups"]]
+
+    def unpark(self, queue: str, group: str) -> bool:
+        return bool(self._ask("POST", f"/queues/{queue}/unpark", {"group": group})["unparked"])
+
     def delete(self, queue: str) -> None:
         self._ask("DELETE", f"/queues/{queue}")
 
@@ -69,7 +80,7 @@ class NativeClient:
     def counts(self, queue: str, tag: str | None = None) -> Counts:
         tags = self._ask("GET", f"/queues/{queue}/tags")["tags"]
         found = next(one for one in tags if one["name"] == (tag or "default"))
-        return Counts(found["ready"] + found["stored"], found["leased"], found["delayed"])
+        return Counts(found["ready"] + found["stored"], found["leased"] + found["parked"], found["delayed"])
 
     def create_tag(self, queue: str, tag: str, kinds: tuple[str, ...] = ()) -> None:
         conditions = [{"name": "kind", "value": kind} for kind in kinds]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.cases.client import QueueClient, QueueSpec, Refused
+from tests.conformance.cases.client import Counts, QueueClient, QueueSpec, Refused
 from tests.conformance.cases.conftest import bodies, receive_all
+from tests.conformance.cases.native import NativeClient
 
 
 @pytest.fixture
@@ -94,6 +95,32 @@ def test_a_message_without_a_group_is_refused(client: QueueClient, fifo: str) ->
     with pytest.raises(Refused, match="invalid"):
         client.send(fifo, "x")
     assert client.counts(fifo).ready == 0
+
+
+def test_a_parked_group_is_held_back_whoever_asks(client: QueueClient, clients: dict[str, QueueClient], fifo: str) -> None:
+    native = clients["native"]
+    assert isinstance(native, NativeClient)
+    native.set_parks(fifo, 2)
+    client.send(fifo, "a1", group="a")
+    for _ in range(2):
+        (got,) = client.receive(fifo, 1, wait_s=2)
+        client.release(fifo, got.handle)
+    assert client.receive(fifo, wait_s=1) == []
+    client.send(fifo, "a2", group="a")
+    client.send(fifo, "b1", group="b")
+    (other,) = client.receive(fifo, wait_s=2)
+    assert other.body == "b1"
+    client.ack(fifo, other.handle)
+    assert client.receive(fifo, wait_s=1) == []
+    assert client.counts(fifo) == Counts(1, 1, 0)  # what is parked is not visible
+    assert native.parked(fifo) == [("a", 1)]
+
+    assert [native.unpark(fifo, "a"), native.unpark(fifo, "a")] == [True, False]
+    found: list[str] = []
+    while got_now := client.receive(fifo, wait_s=2):
+        found += bodies(got_now)
+        client.ack(fifo, *(message.handle for message in got_now))
+    assert found == ["a1", "a2"]
 
 
 def test_a_queue_does_not_change_its_kind(client: QueueClient, fifo: str) -> None:

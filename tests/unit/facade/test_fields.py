@@ -14,7 +14,7 @@ import pytest
 
 from engine.errors import InvalidValue
 from engine.rules import limits
-from engine.rules.fifo import SCOPES
+from engine.rules.fifo import CHOICES, SCOPES
 from engine.rules.limits import ASKED, RANGES, check_asked, check_settings
 from engine.shapes import QueueSettings
 from facade.native.reference.fields import about_of, rows_of
@@ -32,6 +32,7 @@ SETTINGS = {
     "max_message_bytes": "max_message_bytes",
     "receive_wait_seconds": "receive_wait_ms",
     "max_receive_messages": "max_receive_messages",
+    "max_receive_count": "max_receive_count",
     "read_qps": "read_qps",
     "write_qps": "write_qps",
 }
@@ -58,6 +59,7 @@ ASKINGS = {
 WORDS: dict[str, list[str]] = {
     "state": [str(word) for word in MessageState],
     "dedup_scope": list(SCOPES),
+    "on_exhausted": list(CHOICES),
     "reason": [*map(str, Reason), ""],
 }
 
@@ -189,7 +191,7 @@ async def test_people_see_the_fields_of_every_request_and_answer(document: dict[
                 for row in rows_of(media["schema"], schemas):
                     assert f"<code>{row.name}</code>" in section, (operation["operationId"], row)
     assert "<code>messages[].attributes.*.value_base64</code>" in page
-    assert "integer 1 to 64" in page and "string: delayed, ready, leased, settled, stored" in page
+    assert "integer 1 to 64" in page and "string: delayed, ready, leased, parked, settled, stored" in page
 
 
 def test_the_page_can_hold_what_refers_to_itself() -> None:

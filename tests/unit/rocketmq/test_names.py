@@ -142,3 +142,10 @@ def test_other_message_groups_are_refused(group: str) -> None:
     with pytest.raises(RocketError) as refused:
         ordering.stored(group)
     assert refused.value.code == Code.ILLEGAL_MESSAGE_GROUP
+
+
+def test_no_field_of_the_protocol_asks_for_broadcasting() -> None:
+    """SOFAStack forbids it for ordered messages: were there a field, it would be refused."""
+    fields = [field.full_name for message in pb.DESCRIPTOR.message_types_by_name.values() for field in message.fields]
+    assert len(fields) > 100
+    assert [name for name in fields if "broadcast" in name.lower() or "model" in name.lower()] == []

@@ -121,3 +121,19 @@ def test_what_is_deferred_is_named_above_the_floor_and_counted_below_until_it_is
     assert (known.excepted, dict(known.slots), known.waiting()) == ({(9, 8)}, {}, {3: 7 * hour})
     state.apply(JournalRecord("q", "0123456789ab", 0, [entry(7, EventKind.PURGED, [10], [])]))
     assert (known.bound, known.waiting(), known.excepted, tag.deliveries) == (10, {}, set(), {})
+
+
+def test_a_parked_message_stays_so_until_it_is_unparked_and_then_has_never_been_received() -> None:
+    def entry(seq: int, kind: EventKind, offsets: list[int], times: list[int]) -> JournalEntry:
+        return JournalEntry(seq, 1_000 + seq, kind.value, 0, offsets, times, "")
+
+    rows = [
+        entry(1, EventKind.LEASED, [0, 1], [2_000, 2_000]),
+        entry(2, EventKind.PARKED, [0], [9_000]),
+        entry(3, EventKind.LAPSED, [0], []),
+    ]
+    state = folded(rows, [3])
+    assert state.tag(0).deliveries[0] == OpenDelivery(0, 2, 1, 1_001, 4, 9_000)
+    again = UnitState.from_snapshot(state.snapshot("0123456789ab", 0, 7))
+    again.apply(JournalRecord("q", "0123456789ab", 0, [entry(4, EventKind.UNPARKED, [0, 1], [3_000, 3_000])]))
+    assert [again.tag(0).deliveries[n] for n in (0, 1)] == [OpenDelivery(n, 0, 0, 1_001, 0, 3_000) for n in (0, 1)]

@@ -67,6 +67,9 @@ def test_sequence_numbers_have_20_digits_and_grow() -> None:
         (QueueSettings(content_dedup=True), False, "content_dedup"),
         (QueueSettings(dedup_scope="group"), False, "dedup_scope"),
         (QueueSettings(dedup_scope="topic"), True, "dedup_scope"),
+        (QueueSettings(on_exhausted="park"), False, "on_exhausted"),
+        (QueueSettings(max_receive_count=3), False, "max_receive_count"),
+        (QueueSettings(on_exhausted="stop"), True, "on_exhausted"),
         (QueueSettings(dedup_scope="group", content_dedup=False), True, None),
     ],
 )

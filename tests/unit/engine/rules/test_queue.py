@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from engine.errors import TagNotFound
 from engine.rules.ids import Ids
-from engine.rules.queue import Queue
+from engine.rules.queue import NEVER_COUNT, Queue
 from schemas.filters import Condition, Filter
 from schemas.identity import MessageId
-from schemas.records import QueueRecord, TagRecord
+from schemas.records import QueueRecord, RedrivePolicy, TagRecord
 from schemas.topics import group_name, queue_topic
 
 DEFAULT = TagRecord(0, "default", 1, 0, [0, 0])
@@ -40,3 +40,23 @@ def test_an_id_is_read_with_the_secret_it_was_made_with() -> None:
     text = Ids("secret").message_id(queue, 1, 7)
     assert MessageId.parse(text, b"secret") == MessageId("0123456789ab", 1, 7)
     assert Ids("other").message_id(queue, 1, 7) != text
+
+
+FIFO = replace(RECORD, fifo=True, tags=[DEFAULT, replace(RED, redrive_policy=RedrivePolicy("red-dead", 3))])
+
+
+@pytest.mark.parametrize(
+    ("record", "default", "red"),
+    [
+        (RECORD, (0, 0), (0, 0)),
+        (replace(RECORD, redrive_policy=RedrivePolicy("dead", 5)), (5, 0), (5, 0)),
+        (FIFO, (0, 0), (3, 0)),
+        (replace(FIFO, on_exhausted="dead_letter", redrive_policy=RedrivePolicy("dead", 5)), (5, 0), (3, 0)),
+        (replace(FIFO, on_exhausted="block", redrive_policy=RedrivePolicy("dead", 5)), (NEVER_COUNT, 0), (NEVER_COUNT, 0)),
+        (replace(FIFO, on_exhausted="block"), (0, 0), (NEVER_COUNT, 0)),
+        (replace(FIFO, on_exhausted="park", max_receive_count=7), (0, 7), (NEVER_COUNT, 3)),
+        (replace(FIFO, on_exhausted="park", redrive_policy=RedrivePolicy("dead", 5)), (NEVER_COUNT, 5), (NEVER_COUNT, 3)),
+    ],
+)
+def test_a_message_dies_or_parks_by_the_policy_of_its_tag(record: QueueRecord, default: tuple[int, int], red: tuple[int, int]) -> None:
+    assert Queue(record, "lw").bounds == {0: default, 3: red}

@@ -1,0 +1,175 @@
+"""Parked groups of FIFO queues: which there are, and how they go on.
+
+A receive parks a group (state/lua/receive_fifo.lua): its first message was received as often as the
+queue allows. That message has a mark in Redis and an entry in the journal, and those behind it are
+held back by the order alone, so nothing more has to be kept, rebuilt or forgotten
+(docs/decisions/0028). Neighbours: scripts parked and unpark; `mover.py` moves what is killed. Must
+not know how a group is parked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from engine.errors import InvalidValue, NotAllowedOnQueue
+from engine.log import Log, Record
+from engine.move.mover import Mover
+from engine.rules.fifo import check_group, group_digest, partition_of_group
+from engine.rules.ids import Ids
+from engine.rules.limits import check_asked
+from engine.rules.queue import Queue
+from engine.runtime.counters import Counters
+from engine.shapes import ParkedGroup, ParkedPage
+from engine.window.window import MOVER_LEASE_MS, Window
+from schemas.records import TagRecord
+from schemas.vocabulary import LAST_MS
+from schemas.wire import UndecodableRecord, decode_message
+from state.replies import Dying, Parked
+from state.store import Store
+
+logger = logging.getLogger(__name__)
+
+
+class Parking:
+    """Looks at parked groups and resumes them. Any number of tasks and workers may ask at once.
+
+    `check_policy(queue, tag)` raises NotAllowedOnQueue where nothing can be killed,
+    `note_use(queue, partition)` has a unit owned, `wait_journaled(queue, partition, seq)` waits.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        store: Store,
+        window: Window,
+        ids: Ids,
+        mover: Mover,
+        counters: Counters,
+        check_policy: Callable[[Queue, TagRecord], None],
+        note_use: Callable[[Queue, int], None],
+        wait_journaled: Callable[[Queue, int, int], Awaitable[None]],
+    ) -> None:
+        self._log = log
+        self._store = store
+        self._window = window
+        self._ids = ids
+        self._mover = mover
+        self._counters = counters
+        self._check_policy = check_policy
+        self._note_use = note_use
+        self._wait_journaled = wait_journaled
+
+    async def groups(self, queue: Queue, tag: TagRecord, limit: int, next: str | None) -> ParkedPage:
+        """Parked groups, partition by partition, by when the retention of their first messages
+        ends; a page at a time. One that is unparked meanwhile may be missing, or others come twice.
+
+        Raises InvalidValue for a bad limit or `next`, NotAllowedOnQueue, Unavailable.
+        """
+        _check_fifo(queue)
+        check_asked("limit", limit)
+        partition, after = _resume(next, len(queue.units)) if next else (0, None)
+        found: list[ParkedGroup] = []
+        while partition < len(queue.units):
+            some = await self._parked(queue, tag, partition, limit - len(found) + 1, after)
+            page = some[: limit - len(found)]
+            found += await self._shown(queue, partition, page)
+            if len(page) < len(some):
+                return ParkedPage(found, _token(partition, page[-1] if page else None))
+            partition, after = partition + 1, None
+        return ParkedPage(found, None)
+
+    async def _parked(self, queue: Queue, tag: TagRecord, partition: int, max: int, after: tuple[int, int] | None) -> list[Parked]:
+        self._note_use(queue, partition)
+        unit = queue.units[partition]
+        return await self._window.call(queue, lambda g: self._store.parked(unit, g, tag.id, max=max, after=after))
+
+    async def _shown(self, queue: Queue, partition: int, parked: Sequence[Parked]) -> list[ParkedGroup]:
+        """With the names of the groups, which only the records have."""
+        if not parked:
+            return []
+        records = await self._log.read_at(queue.topic, partition, [one.offset for one in parked])
+        return [
+            ParkedGroup(
+                group=_group(records.get(one.offset)),
+                message_id=self._ids.message_id(queue, partition, one.offset),
+                partition=partition,
+                offset=one.offset,
+                receive_count=one.count,
+                first_received_at_ms=one.first_received_at_ms,
+                expires_at_ms=None if one.until_ms >= LAST_MS else one.until_ms,
+                held=one.held,
+            )
+            for one in parked
+        ]
+
+    async def unpark(self, queue: Queue, tag: TagRecord, group: str, *, kill: bool) -> bool:
+        """Resumes a group: its first message may be received again as if it never had been, or with
+        `kill` goes to the dead-letter queue. "" = what has no group, of every partition.
+
+        False = the group is not parked. Returns when the journal has it. Raises InvalidValue,
+        NotAllowedOnQueue, LogUnavailable (the outcome is unknown; it may be repeated), Unavailable.
+        """
+        _check_fifo(queue)
+        check_group(group)
+        if kill:
+            self._check_policy(queue, tag)
+        partitions = [partition_of_group(queue.record, group)] if group else range(len(queue.units))
+        return any(await asyncio.gather(*(self._unpark(queue, tag, partition, group, kill=kill) for partition in partitions)))
+
+    async def _unpark(self, queue: Queue, tag: TagRecord, partition: int, group: str, *, kill: bool) -> bool:
+        self._note_use(queue, partition)
+        unit, digest, move_ms = queue.units[partition], group_digest(group), MOVER_LEASE_MS if kill else 0
+        found: tuple[int, Dying] | None = await self._window.call(
+            queue, lambda g: self._store.unpark(unit, g, tag.id, digest, move_ms=move_ms)
+        )
+        if found is None:
+            return False
+        seq, message = found
+        self._counters.count("groups_unparked_total")
+        logger.info(
+            "action=unpark queue=%s tag=%s partition=%d offset=%d group=%s kill=%s",
+            queue.name, tag.name, partition, message.offset, group, kill,
+        )  # fmt: skip
+        if kill:
+            await self._mover.move_dead(queue, tag, partition, [message])
+        # Not within the call: a loss of state while waiting must not do it again, which is done.
+        await self._wait_journaled(queue, partition, seq)
+        return True
+
+
+def _check_fifo(queue: Queue) -> None:
+    if not queue.record.fifo:
+        raise NotAllowedOnQueue(f"queue {queue.name!r} is a standard queue: no group of it waits", field="queue", given=queue.name)
+
+
+def _group(record: Record | None) -> str | None:
+    if record is None:
+        return None
+    try:
+        return decode_message(record.value, record.headers).group
+    except UndecodableRecord:
+        return None
+
+
+def _token(partition: int, last: Parked | None) -> str:
+    """The `next` of a page that ends with a message, None = before the first of the partition."""
+    place = (partition, last.until_ms, last.offset) if last else (partition, -1, -1)
+    return base64.urlsafe_b64encode(msgspec.msgpack.encode(place)).decode().rstrip("=")
+
+
+def _resume(token: str, partitions: int) -> tuple[int, tuple[int, int] | None]:
+    try:
+        partition, until_ms, offset = msgspec.msgpack.decode(
+            base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True), type=tuple[int, int, int]
+        )
+    except (binascii.Error, msgspec.MsgspecError, ValueError):
+        raise InvalidValue("next is not a token that a list of parked groups has given out", field="next", given=token[:100]) from None
+    if not 0 <= partition < partitions or not -1 <= until_ms <= LAST_MS or not -1 <= offset < 2**40:
+        raise InvalidValue("next is not a token of this queue", field="next", given=token[:100])
+    return partition, None if until_ms < 0 else (until_ms, offset)
