@@ -11,15 +11,17 @@ has the pointers. Must not know verbs.
 from __future__ import annotations
 
 import asyncio
+import bisect
 import heapq
 import itertools
 import logging
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 
 from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
 from engine.loading.loader import Loader
-from engine.loading.wheel import Pointer, Slot, Wheel
+from engine.loading.slot import Pointer, Slot
+from engine.loading.wheel import Wheel
 from engine.log import Chunk, Log, Record
 from engine.rules.queue import Queue
 from engine.runtime.counters import Counters
@@ -30,8 +32,8 @@ from engine.window.entry import load_entry
 from schemas.records import Message, TagRecord
 from schemas.vocabulary import FAR_DELAY_MS, SLOT_MS
 from schemas.wire import UndecodableRecord, decode_message
-from state.delay_store import Deferred, Mark, Pointed, TagDeferred
-from state.packed import delay_of_body, pack_body
+from state.delay_store import Brought, Deferred, Mark, Pointed, TagDeferred
+from state.packed import HEADER_BYTES, delay_of_body, pack_body
 from state.store import Store
 
 logger = logging.getLogger(__name__)
@@ -43,7 +45,14 @@ TURN_S, QUIET_TURN_S = 1.0, 5.0
 # Pointers go to the wheel when there are so many of a unit, or the first has waited for so long:
 # many small records would be read more slowly.
 FILE_COUNT, FILE_S = 2_000, 20.0
+# So many go to a script at a time.
 SLICE = 500
+# So many records are read at a time, a few at first: the first messages are not to wait for
+# others', and what lies near to each other in the log is read at once. Bodies of so many bytes are
+# kept until the window has them; what it then lacks, it reads as any other.
+READ_FIRST, READ_MOST, READ_BYTES = 250, 16_000, 8_000_000
+# Hours that are over are read together while they have so few pointers, as the queue was idle.
+HOURS_POINTERS = 100_000
 LAST_OFFSET = 2**53
 
 
@@ -66,20 +75,26 @@ class Deferrals:
         if loader.queue.record.fifo:
             return
         async with loader.turning:
-            loop, queue = asyncio.get_running_loop(), loader.queue
-            seen = await self._store.deferred(loader.unit, self._catalog.generation, queue.tag_ids, ahead_ms=AHEAD_MS)
-            if seen.pointers or any(tag.total for tag in seen.tags):
-                loader.turn_at = loop.time() + TURN_S
-            if not seen.pointers:
-                loader.unfiled_since = None
-            elif loader.unfiled_since is None:
-                loader.unfiled_since = loop.time()
-            for tag, state in zip(queue.tags, seen.tags, strict=True):
-                if state.slots:
-                    await self._bring(loader, queue, tag, state, seen)
-            since = loader.unfiled_since
-            if since is not None and (len(seen.pointers) >= FILE_COUNT or loop.time() - since >= FILE_S):
-                await self.file(loader, seen.pointers)
+            while await self._turn(loader):
+                pass
+
+    async def _turn(self, loader: Loader) -> bool:
+        """Whether more is due than was brought, and the window has room."""
+        loop, queue, more = asyncio.get_running_loop(), loader.queue, False
+        seen = await self._store.deferred(loader.unit, self._catalog.generation, queue.tag_ids, ahead_ms=AHEAD_MS)
+        if seen.pointers or any(tag.total for tag in seen.tags):
+            loader.turn_at = loop.time() + TURN_S
+        if not seen.pointers:
+            loader.unfiled_since = None
+        elif loader.unfiled_since is None:
+            loader.unfiled_since = loop.time()
+        for tag, state in zip(queue.tags, seen.tags, strict=True):
+            if state.slots:
+                more |= await self._bring(loader, queue, tag, state, seen)
+        since = loader.unfiled_since
+        if since is not None and (len(seen.pointers) >= FILE_COUNT or loop.time() - since >= FILE_S):
+            await self.file(loader, seen.pointers)
+        return more
 
     async def file(self, loader: Loader, pointers: Sequence[Pointer]) -> None:
         """Pointers go to the wheel. Raises Fenced, LogUnavailable."""
@@ -89,42 +104,65 @@ class Deferrals:
         await self._store.file(loader.unit, loader.epoch, [offset for _, offset in pointers])
         loader.unfiled_since = None
 
-    async def _bring(self, loader: Loader, queue: Queue, tag: TagRecord, state: TagDeferred, seen: Deferred) -> None:
-        """Brings what a tag has deferred and is due soon, until the window takes no more."""
+    async def _bring(self, loader: Loader, queue: Queue, tag: TagRecord, state: TagDeferred, seen: Deferred) -> bool:
+        """Brings what a tag has deferred and is due soon, of the first hours, until the window
+        takes no more. Whether there is more.
+        """
+        numbers, until = _first_hours(state.slots, seen.now_ms + AHEAD_MS)
         # The pointers that were in Redis are known by now: one that went to the wheel meanwhile is
         # in both.
-        slots = [await self._wheel.read(number) for number in sorted(state.slots)]
-        until = (seen.now_ms + AHEAD_MS, LAST_OFFSET)
-        found = state.mark
-        await self._check_slots(loader, queue, state, seen, dict(zip(sorted(state.slots), slots, strict=True)))
-        due = _merged(loader, slots, seen, found, until)
+        slots = await self._wheel.read(numbers)
+        pointers = sorted(seen.pointers)
+        await self._check_slots(loader, queue, state, pointers, dict(zip(numbers, slots, strict=True)))
+        found, most = state.mark, READ_FIRST
+        due = _merged(loader, slots, pointers, found, until)
         while True:
-            some = list(itertools.islice(due, SLICE))
-            to = some[-1] if len(some) == SLICE else until
+            some = list(itertools.islice(due, most))
+            is_last, most = len(some) < most, min(2 * most, READ_MOST)
             if not some and found.ms // SLOT_MS == until[0] // SLOT_MS:
-                return
+                return False
             messages = await self._messages(queue, tag, loader.partition, some)
             reached("bring.read")
-            brought = await self._store.bring(loader.unit, self._catalog.generation, loader.epoch, tag.id, found, Mark(*to), messages)
-            reached("bring.done")
-            if brought.count:
-                self._counters.count("brought_total", brought.count)
-                self._receivable(queue.incarnation, loader.partition, messages[0].due_ms)
-            found = brought.mark
-            if brought.stale or brought.full or found != Mark(*to) or len(some) < SLICE:
-                return
+            for at in range(0, max(len(some), 1), SLICE):
+                part = messages[at : at + SLICE]
+                to = Mark(*(until if is_last and at + SLICE >= len(some) else (part[-1].due_ms, part[-1].offset)))
+                brought = await self._bring_some(loader, tag, found, to, part)
+                if brought.stale or brought.full or brought.mark != to:
+                    return False
+                found = to
+            if is_last or len(some) == READ_MOST:  # pointers are to be filed in between
+                return not is_last or len(numbers) < len(state.slots)
+
+    async def _bring_some(self, loader: Loader, tag: TagRecord, found: Mark, to: Mark, messages: Sequence[Pointed]) -> Brought:
+        brought = await self._store.bring(loader.unit, self._catalog.generation, loader.epoch, tag.id, found, to, messages)
+        reached("bring.done")
+        if brought.count:
+            self._counters.count("brought_total", brought.count)
+            self._receivable(loader.unit.incarnation, loader.partition, messages[0].due_ms)
+        return brought
 
     async def _messages(self, queue: Queue, tag: TagRecord, partition: int, pointers: Sequence[Pointer]) -> list[Pointed]:
         """The messages as the window takes them. What Kafka no longer has is brought without its
         record, if the tag wants every message: who is to deliver it tells of the loss.
         """
-        if not pointers:
-            return []
-        records = await self._log.read_at(queue.topic, partition, [offset for _, offset in pointers])
-        place = queue.tag_ids.index(tag.id)
-        return [_pointed(queue, tag, place, pointer, records.get(pointer[1])) for pointer in pointers]
+        due = {offset: due_ms for due_ms, offset in pointers}
+        place, read, room = queue.tag_ids.index(tag.id), dict[int, Pointed](), READ_BYTES
 
-    async def _check_slots(self, loader: Loader, queue: Queue, state: TagDeferred, seen: Deferred, slots: dict[int, Slot]) -> None:
+        def keep(record: Record) -> None:
+            nonlocal room
+            one = _pointed(queue, place, due[record.offset], record)
+            room -= len(one.packed)
+            if room < 0:
+                one = Pointed(one.offset, one.due_ms, one.packed[:HEADER_BYTES], one.group)
+            read[record.offset] = one
+
+        if due:
+            await self._log.read_each(queue.topic, partition, due.keys(), keep)
+        return [read.get(offset) or _lost(tag, due_ms, offset) for due_ms, offset in pointers]
+
+    async def _check_slots(
+        self, loader: Loader, queue: Queue, state: TagDeferred, pointers: Sequence[Pointer], slots: dict[int, Slot]
+    ) -> None:
         """The wheel must have as many pointers of a slot as messages are deferred in it; has it
         lost some (an administrator deleted the topic), they are found again in the queue's.
         """
@@ -133,13 +171,12 @@ class Deferrals:
         for number, slot in slots.items():
             end = ((number + 1) * SLOT_MS - 1, LAST_OFFSET)
             begin = max(after, (number * SLOT_MS, -1))
-            if slot.count(loader.unit, begin, end, seen.pointers) < state.slots[number]:
+            if slot.count(loader.unit, begin, end, _between(pointers, begin, end)) < state.slots[number]:
                 lacking.append(number)
         if lacking and loader.repaired_at != (key := (state.mark, tuple(lacking))):
             loader.repaired_at = key
             await self._repair(loader, queue, state, lacking)
-            for number in lacking:
-                await self._wheel.read(number)
+            await self._wheel.read(lacking)
 
     async def _repair(self, loader: Loader, queue: Queue, state: TagDeferred, lacking: Sequence[int]) -> None:
         """Reads the queue's topic for messages that are due in these slots, and points to them."""
@@ -171,12 +208,27 @@ class Deferrals:
             at = next_offset
 
 
-def _merged(loader: Loader, slots: Sequence[Slot], seen: Deferred, found: Mark, until: Pointer) -> Iterator[Pointer]:
+def _first_hours(slots: Mapping[int, int], until_ms: int) -> tuple[list[int], Pointer]:
+    """The slots to bring from now, and up to when: as many as have few pointers, one at least."""
+    numbers, total = list[int](), 0
+    for number in sorted(slots):
+        total += slots[number]
+        if numbers and total > HOURS_POINTERS:
+            return numbers, (number * SLOT_MS, -1)  # all before this hour, so that the ones before are over
+        numbers.append(number)
+    return numbers, (until_ms, LAST_OFFSET)
+
+
+def _between(pointers: Sequence[Pointer], after: Pointer, until: Pointer) -> Sequence[Pointer]:
+    """Those of `pointers`, in order, that are after one and up to another."""
+    return pointers[bisect.bisect_right(pointers, after) : bisect.bisect_right(pointers, until)]
+
+
+def _merged(loader: Loader, slots: Sequence[Slot], pointers: Sequence[Pointer], found: Mark, until: Pointer) -> Iterator[Pointer]:
     """Pointers after the mark and up to a time, in order, each once."""
     after = (found.ms, found.offset)
-    here = [pointer for pointer in seen.pointers if after < pointer <= until]
-    rows = heapq.merge(sorted(here), *(slot.of(loader.unit, after, until) for slot in slots))
-    return (pointer for pointer, _ in itertools.groupby(rows))
+    here = itertools.chain.from_iterable(slot.between(loader.unit, after, until) for slot in slots)  # an hour after the other
+    return (pointer for pointer, _ in itertools.groupby(heapq.merge(_between(pointers, after, until), here)))
 
 
 def _decoded(record: Record) -> Message | None:
@@ -186,12 +238,13 @@ def _decoded(record: Record) -> Message | None:
         return None
 
 
-def _pointed(queue: Queue, tag: TagRecord, place: int, pointer: Pointer, record: Record | None) -> Pointed:
-    due_ms, offset = pointer
-    if record is None:
-        return Pointed(offset, due_ms, pack_body(due_ms, due_ms, None, b"") if tag.filter is None else b"")
+def _pointed(queue: Queue, place: int, due_ms: int, record: Record) -> Pointed:
     message = _decoded(record)
     if message is None:
-        return Pointed(offset, due_ms, b"")
-    entry = load_entry(queue, offset, record.timestamp_ms, message, record.value or b"")
-    return Pointed(offset, due_ms, entry.packed if entry.mask[place] == "1" else b"", entry.group)
+        return Pointed(record.offset, due_ms, b"")
+    entry = load_entry(queue, record.offset, record.timestamp_ms, message, record.value or b"")
+    return Pointed(record.offset, due_ms, entry.packed if entry.mask[place] == "1" else b"", entry.group)
+
+
+def _lost(tag: TagRecord, due_ms: int, offset: int) -> Pointed:
+    return Pointed(offset, due_ms, pack_body(due_ms, due_ms, None, b"") if tag.filter is None else b"")

@@ -3,20 +3,20 @@
 An hour is a slot; it has its records in the partition of its number, modulo SLOTS. A pointer says
 where a message is and when it is due, and nothing else: whether the message is still deferred only
 Redis says (include/far.lua). So a pointer may be there twice, or too often, and harms nobody; only
-one that is missing would. Slots that are read stay in memory for as long as somebody asks for them,
-some 100 bytes a pointer. The topic is made when something is deferred for the first time.
-Neighbours: `deferrals.py` asks. Must not know what a unit has deferred.
+one that is missing would. Slots that are read stay in memory (`slot.py`) for as long as somebody
+asks for them. The topic is made when something is deferred for the first time. Neighbours:
+`deferrals.py` asks. Must not know what a unit has deferred.
 """
 
 from __future__ import annotations
 
 import asyncio
-import bisect
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from engine.errors import LogUnavailable
-from engine.log import Log, TopicSpec
+from engine.loading.slot import Pointer, Slot
+from engine.log import Log, Record, TopicPartition, TopicSpec
 from engine.rules.limits import DAY_MS, MAX_DELAY_MS, MAX_RETENTION_MS
 from engine.runtime.counters import Counters
 from engine.settings import EngineSettings
@@ -36,49 +36,6 @@ IDLE_S = 120.0
 PIECE = 5_000
 _FETCH_RECORDS, _FETCH_BYTES = 2_000, 8_000_000
 
-# (due ms, offset)
-Pointer = tuple[int, int]
-
-
-class Slot:
-    """A slot as far as it was read: the pointers of each unit, sorted, each once."""
-
-    def __init__(self) -> None:
-        self.next_offset = -1
-        self.asked_at = 0.0
-        self.reading = asyncio.Lock()
-        self._sorted: dict[Unit, list[Pointer]] = {}
-        self._fresh: dict[Unit, list[Pointer]] = {}
-
-    def add(self, record: DelayRecord) -> None:
-        unit = Unit(record.incarnation, record.partition)
-        self._fresh.setdefault(unit, []).extend(zip(record.due_ms, record.offsets, strict=True))
-
-    def _rows(self, unit: Unit) -> list[Pointer]:
-        rows, fresh = self._sorted.setdefault(unit, []), self._fresh.pop(unit, None)
-        if fresh:
-            rows += sorted(pointer for pointer in set(fresh) if not _has(rows, pointer))
-            rows.sort()  # two sorted parts: little more than one look at each
-        return rows
-
-    def of(self, unit: Unit, after: Pointer, until: Pointer) -> Sequence[Pointer]:
-        """What is due after one place and up to another."""
-        rows = self._rows(unit)
-        return rows[bisect.bisect_right(rows, after) : bisect.bisect_right(rows, until)]
-
-    def count(self, unit: Unit, after: Pointer, until: Pointer, others: Iterable[Pointer]) -> int:
-        """How many are due after one place and up to another, with those of `others` that are not
-        here. It copies nothing, for it is asked every second.
-        """
-        rows = self._rows(unit)
-        here = bisect.bisect_right(rows, until) - bisect.bisect_right(rows, after)
-        return here + sum(after < pointer <= until and not _has(rows, pointer) for pointer in others)
-
-
-def _has(rows: Sequence[Pointer], pointer: Pointer) -> bool:
-    at = bisect.bisect_left(rows, pointer)
-    return at < len(rows) and rows[at] == pointer
-
 
 class Wheel:
     """The wheel of all queues. Any number of tasks and workers may append and read."""
@@ -91,6 +48,7 @@ class Wheel:
         self._making = asyncio.Lock()
         self._is_made = False
         self._slots: dict[int, Slot] = {}
+        self._reading = [asyncio.Lock() for _ in range(SLOTS)]
 
     async def _make(self) -> None:
         async with self._making:
@@ -126,46 +84,62 @@ class Wheel:
             raise
         self._counters.count("delay_pointers_total", len(pointers))
 
-    async def read(self, slot: int) -> Slot:
-        """A slot, with all that Kafka had when this was called. Raises LogUnavailable."""
-        now = asyncio.get_running_loop().time()
-        found = self._slots.setdefault(slot, Slot())
-        found.asked_at = now
-        for other in [number for number, one in self._slots.items() if now - one.asked_at > IDLE_S]:
-            del self._slots[other]
-        async with found.reading:
-            try:
-                await self._read(slot, found)
-            except LogUnavailable:
-                self._is_made = False  # somebody may have deleted it
-                raise
-        return found
+    async def read(self, numbers: Iterable[int]) -> list[Slot]:
+        """These slots, with all that Kafka had when this was called. Raises LogUnavailable.
 
-    async def _read(self, slot: int, found: Slot) -> None:
-        await self._make()
-        part = (self._topic, slot % SLOTS)
+        Each partition is read once for all slots in it that are new.
+        """
+        slots = {number: self._slots.setdefault(number, Slot()) for number in numbers}
+        self._forget_idle(slots)
+        places: dict[int, dict[int, Slot]] = {}
+        for number, slot in slots.items():
+            places.setdefault(number % SLOTS, {})[number] = slot
+        try:
+            await self._make()
+            for place, some in places.items():
+                async with self._reading[place]:
+                    await self._read((self._topic, place), some)
+        except LogUnavailable:
+            self._is_made = False  # somebody may have deleted it
+            raise
+        return list(slots.values())
+
+    def _forget_idle(self, asked: Mapping[int, Slot]) -> None:
+        now = asyncio.get_running_loop().time()
+        for slot in asked.values():
+            slot.asked_at = now
+        self._slots = {number: slot for number, slot in self._slots.items() if now - slot.asked_at <= IDLE_S}
+
+    async def _read(self, part: TopicPartition, slots: Mapping[int, Slot]) -> None:
         end = (await self._log.end_offsets([part])).get(part)
         if end is None:
             raise LogUnavailable(f"the end of {self._topic} can't be read")
-        if found.next_offset > end:  # another topic of that name
-            found.next_offset = -1
-        if found.next_offset < 0:
-            since_ms = slot * SLOT_MS - MAX_DELAY_MS - DAY_MS
-            found.next_offset = (await self._log.offsets_at([part], since_ms)).get(part, 0)
-        while found.next_offset < end:
-            chunk = await self._log.fetch(*part, found.next_offset, _FETCH_RECORDS, _FETCH_BYTES)
+        fresh = [number for number, slot in slots.items() if not 0 <= slot.next_offset <= end]
+        if fresh:  # or of another topic of that name
+            since_ms = min(fresh) * SLOT_MS - MAX_DELAY_MS - DAY_MS
+            since = (await self._log.offsets_at([part], since_ms)).get(part, 0)
+            for number in fresh:
+                slots[number].next_offset = since
+        at = min(slot.next_offset for slot in slots.values())
+        while at < end:
+            chunk = await self._log.fetch(*part, at, _FETCH_RECORDS, _FETCH_BYTES)
             for record in chunk.records:
-                try:
-                    value = decode(record.value) if record.value else None
-                except UndecodableRecord as error:
-                    self._counters.count("undecodable_records_total")
-                    logger.error("action=skip topic=%s partition=%d offset=%d error=%s", *part, record.offset, error)
-                    continue
-                if isinstance(value, DelayRecord) and value.slot == slot:
-                    found.add(value)
+                self._take(record, slots)
                 # A record may have 5,000 pointers, which takes milliseconds, and a chunk hundreds
                 # of records: others have their turn in between.
                 await asyncio.sleep(0)
-            if chunk.next_offset <= found.next_offset:
-                raise LogUnavailable(f"{self._topic} can't be read beyond offset {found.next_offset}")
-            found.next_offset = chunk.next_offset
+            if chunk.next_offset <= at:
+                raise LogUnavailable(f"{self._topic} can't be read beyond offset {at}")
+            at = chunk.next_offset
+            for slot in slots.values():
+                slot.next_offset = max(slot.next_offset, at)
+
+    def _take(self, record: Record, slots: Mapping[int, Slot]) -> None:
+        try:
+            value = decode(record.value) if record.value else None
+        except UndecodableRecord as error:
+            self._counters.count("undecodable_records_total")
+            logger.error("action=skip topic=%s partition=%d offset=%d error=%s", record.topic, record.partition, record.offset, error)
+            return
+        if isinstance(value, DelayRecord) and (slot := slots.get(value.slot)) is not None and record.offset >= slot.next_offset:
+            slot.add(value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -29,6 +29,12 @@ _ADMIN_THREADS = 8
 # Records that lie so close together are read by one fetch, with what lies between them.
 NEAR_OFFSETS = 200
 READ_AT_BYTES = 64_000_000
+# Of many records that lie far apart, each is one fetch, which brings a batch of the broker's and
+# must bring little more: with the read-ahead of other readers, a record of 100 bytes cost a
+# megabyte. So many fetches are under way at a time; a stretch that is longer is read as any other.
+SCATTERED_READERS = 4
+_SCATTERED_CONFIG = {"fetch.message.max.bytes": 16 * 1024, "queued.max.messages.kbytes": 16}
+_STRETCH_RECORDS, _STRETCH_BYTES = 2_000, 4_000_000
 
 
 def _client_config(bootstrap: str, client_id: str) -> dict[str, Any]:
@@ -62,6 +68,7 @@ class Log:
         self._appender = Appender(config, send_timeout_ms, self._threads)
         self._readers = Readers(config, self._offsets.end_of)
         self._tails = Readers({**config, "fetch.wait.max.ms": TAIL_WAIT_MS}, self._offsets.end_of)
+        self._scattered = Readers({**config, **_SCATTERED_CONFIG}, self._offsets.end_of, SCATTERED_READERS)
         self._stopped = False
 
     async def start(self) -> None:
@@ -73,6 +80,7 @@ class Log:
         self._appender.start()
         self._readers.start()
         self._tails.start()
+        self._scattered.start()
 
     async def stop(self) -> None:
         """Delivers what was appended (within the send time-out; the rest fails), lets fetches end,
@@ -81,7 +89,7 @@ class Log:
         if self._stopped:
             return
         self._stopped = True
-        await asyncio.gather(self._readers.stop(), self._tails.stop())
+        await asyncio.gather(self._readers.stop(), self._tails.stop(), self._scattered.stop())
         await self._appender.stop()
         self._admin.stop()
         self._offsets.stop()
@@ -138,6 +146,35 @@ class Log:
             done = bisect.bisect_left(wanted, chunk.next_offset)
             at = max(at + 1, min(done, last + 1))
         return found
+
+    async def read_each(self, topic: str, partition: int, offsets: Collection[int], use: Callable[[Record], None]) -> None:
+        """Hands the records at these offsets to `use`, in no order; one that Kafka no longer has is
+        left out. For any number of them, near or far apart: some MB are in memory at a time.
+
+        Raises LogUnavailable: `use` may have had some.
+        """
+        stretches = iter(_stretches(sorted(set(offsets))))
+
+        async def read() -> None:
+            for wanted in stretches:
+                await self._read_stretch((topic, partition), wanted, use)
+
+        reads = await asyncio.gather(*(read() for _ in range(SCATTERED_READERS)), return_exceptions=True)
+        for failed in reads:
+            if failed is not None:
+                raise failed
+
+    async def _read_stretch(self, part: TopicPartition, wanted: Sequence[int], use: Callable[[Record], None]) -> None:
+        at, end, asked = wanted[0], wanted[-1] + 1, set(wanted)
+        readers = self._scattered if end - at <= NEAR_OFFSETS else self._readers
+        while at < end:
+            chunk = await readers.fetch(part, at, min(end - at, _STRETCH_RECORDS), _STRETCH_BYTES, 0)
+            for record in chunk.records:
+                if record.offset in asked:
+                    use(record)
+            if chunk.next_offset <= at:
+                return  # the log ends before
+            at = chunk.next_offset
 
     async def end_offsets(self, parts: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset after the last record of each of `parts` (topic, partition); a missing
@@ -215,3 +252,12 @@ class Log:
     async def alive(self) -> bool:
         """Whether a broker answers within 2 s. Never raises."""
         return await self._offsets.alive()
+
+
+def _stretches(offsets: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Ascending offsets in pieces, each of offsets that lie near to each other."""
+    first = 0
+    for at in range(1, len(offsets) + 1):
+        if at == len(offsets) or offsets[at] - offsets[at - 1] >= NEAR_OFFSETS:
+            yield offsets[first:at]
+            first = at

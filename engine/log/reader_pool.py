@@ -33,17 +33,18 @@ _REST_AFTER_S = 1.0  # An idle reader at the end of its partition would go on po
 
 
 class Readers:
-    """A pool of readers. Belongs to one event loop; fetches of several tasks run side by side, up
-    to READERS.
+    """A pool of `most` readers. Belongs to one event loop; fetches of several tasks run side by
+    side, one for each reader.
 
     `end_of` is handed on to each `Reader`.
     """
 
-    def __init__(self, config: dict[str, Any], end_of: Callable[[TopicPartition], int | None]) -> None:
+    def __init__(self, config: dict[str, Any], end_of: Callable[[TopicPartition], int | None], most: int = READERS) -> None:
         self._config = config
         self._end_of = end_of
-        self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="lw-log-read")
-        self._free = asyncio.Semaphore(READERS)
+        self._most = most
+        self._threads = ThreadPoolExecutor(most, thread_name_prefix="lw-log-read")
+        self._free = asyncio.Semaphore(most)
         self._all: list[Reader] = []
         self._idle: list[Reader] = []  # least recently used first
         self._doubted_at = 0.0
@@ -104,7 +105,7 @@ class Readers:
             resting = next((reader for reader in self._idle if reader.unit is None), None)
             if resting is not None:
                 reader = resting
-            elif len(self._all) < READERS:
+            elif len(self._all) < self._most:
                 reader = Reader(self._config, self._end_of)
                 self._all.append(reader)
                 return reader

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 
 import pytest
 
 from engine.engine import Engine
 from engine.errors import EngineError, MessageNotFound
 from engine.loading import deferrals
+from engine.loading.wheel import SLOTS
+from engine.log import Chunk
 from engine.rules.limits import DAY_MS
 from engine.runtime.clock import now_ms
 from engine.runtime.failpoints import FailpointReached, arm
@@ -251,6 +254,46 @@ async def test_ties_and_many_at_once(far: Engine, clock: ScriptClock, monkeypatc
     clock.pass_s(3601)
     got = await take(far, 100)
     assert sorted(map(int, got)) == list(range(100))
+
+
+async def test_hours_of_overdue_messages_are_read_together(far: Engine, clock: ScriptClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A queue that was idle for days: each partition of the wheel is read once, not for each of its
+    hours.
+    """
+    hours = 90
+    await far.send(BY, "q", [SendEntry(b"%d" % n, delay_ms=(n + 1) * HOUR_MS) for n in range(hours)])
+    await filed(far)
+    topic, fetch, places = delay_topic(far.settings.topic_prefix), far.log.fetch, list[int]()
+
+    async def counted(of: str, partition: int, *more: int, **others: int) -> Chunk:
+        if of == topic:
+            places.append(partition)
+        return await fetch(of, partition, *more, **others)
+
+    monkeypatch.setattr(far.log, "fetch", counted)
+    clock.pass_s(hours * 3600 + 1)
+    assert await take(far, hours) == [str(n) for n in range(hours)]
+    assert sorted(places) == list(range(SLOTS))
+
+
+async def test_what_is_overdue_comes_once_and_in_order_in_whatever_pieces(
+    far: Engine, clock: ScriptClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, number in {"SLICE": 5, "READ_FIRST": 3, "READ_MOST": 12, "HOURS_POINTERS": 20}.items():
+        monkeypatch.setattr(deferrals, name, number)
+    draw, sent = random.Random(5), dict[int, str]()
+    delays = draw.sample(range(HOUR_MS, 60 * HOUR_MS, 60_000), 200)
+    for start in range(0, 200, 50):
+        some = delays[start : start + 50]
+        made = await far.send(BY, "q", [SendEntry(b"%d" % delay, delay_ms=delay) for delay in some])
+        sent.update((one.sent_at_ms + delay, str(delay)) for one, delay in zip(made, some, strict=True))
+    await filed(far)
+    clock.pass_s(60 * 3600 + 1)
+    assert await take(far, 200) == [body for _, body in sorted(sent.items())]
+    assert await take(far, 0) == []
+    assert await delayed(far) == 0
+    await drained(far)
+    assert clean(await verify(far))
 
 
 async def test_a_receive_with_a_filter_finds_what_was_deferred(far: Engine, clock: ScriptClock) -> None:

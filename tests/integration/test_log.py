@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import re
 import secrets
 import socket
@@ -19,6 +20,7 @@ from confluent_kafka import Consumer
 
 from engine.errors import LogUnavailable, MessageTooLarge, Overloaded
 from engine.log import Appended, Chunk, Log, TopicSpec, reader_pool
+from engine.log import log as log_module
 from engine.log.delivery_events import ReportEvents
 from engine.log.kafka_errors import client_logger, note
 from engine.log.polled_producer import PolledProducer
@@ -135,6 +137,25 @@ async def test_every_record_is_fetched_once_whatever_the_size_of_the_chunks(log:
     for max_records in (7, 500, 10_000):
         assert await read_all(log, topic, 0, 0, max_records) == list(range(3000))
     assert await read_all(log, topic, 0, 2990) == list(range(2990, 3000))
+
+
+async def test_records_are_read_wherever_they_are(log: Log, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "NEAR_OFFSETS", 20)
+    monkeypatch.setattr(log_module, "_STRETCH_RECORDS", 30)
+    for start in range(0, 2_000, 500):
+        await log.append_many(topic, 0, [b"%d" % n for n in range(start, start + 500)])
+    draw = random.Random(2)
+    near, far = range(300, 500, 3), draw.sample(range(600, 2_000), 40)
+    for wanted in (near, far, [*far, *near, 1_999, 0, 0], [5_000], [1_990, 2_000, 2_001], []):
+        got: list[tuple[int, bytes | None]] = []
+        await log.read_each(topic, 0, wanted, lambda record, got=got: got.append((record.offset, record.value)))  # type: ignore[misc]
+        assert sorted(got) == [(offset, b"%d" % offset) for offset in sorted({n for n in wanted if n < 2_000})]
+    await log.delete_records({(topic, 0): 1_000})
+    got = []
+    await log.read_each(topic, 0, [3, 999, 1_000, 1_500], lambda record: got.append((record.offset, record.value)))
+    assert sorted(got) == [(1_000, b"1000"), (1_500, b"1500")]
+    with pytest.raises(LogUnavailable):
+        await log.read_each(topic, 99, [1], got.append)  # type: ignore[arg-type]
 
 
 async def test_a_chunk_keeps_to_its_bounds_but_has_at_least_one_record(log: Log, topic: str) -> None:
