@@ -1,0 +1,1 @@
+"""Far delays at scale: see `__main__`."""
