@@ -79,7 +79,7 @@ class Deferrals:
                 pass
 
     async def _turn(self, loader: Loader) -> bool:
-        """Whether more is due than was brought, and the window has room."""
+        """Whether another turn is due at once: to bring more if there is room, or to file."""
         loop, queue, more = asyncio.get_running_loop(), loader.queue, False
         seen = await self._store.deferred(loader.unit, self._catalog.generation, queue.tag_ids, ahead_ms=AHEAD_MS)
         if seen.pointers or any(tag.total for tag in seen.tags):
@@ -91,10 +91,11 @@ class Deferrals:
         for tag, state in zip(queue.tags, seen.tags, strict=True):
             if state.slots:
                 more |= await self._bring(loader, queue, tag, state, seen)
-        since = loader.unfiled_since
-        if since is not None and (len(seen.pointers) >= FILE_COUNT or loop.time() - since >= FILE_S):
+        since, many = loader.unfiled_since, len(seen.pointers) >= FILE_COUNT
+        if since is not None and (many or loop.time() - since >= FILE_S):
             await self.file(loader, seen.pointers)
-        return more
+        # Where there were many, there will be: a unit may have 20,000, and the window stands still.
+        return more or many
 
     async def file(self, loader: Loader, pointers: Sequence[Pointer]) -> None:
         """Pointers go to the wheel. Raises Fenced, LogUnavailable."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+from typing import Any
 
 import pytest
 
@@ -215,6 +216,28 @@ async def test_the_wheel_is_repaired_when_its_topic_is_lost(far: Engine, clock: 
     await far.log.delete_topics([delay_topic(far.settings.topic_prefix)])
     clock.pass_s(3601)
     assert sorted(await take(far, 2)) == ["a", "b"]
+
+
+async def test_pointers_are_filed_as_fast_as_they_come(far: Engine, clock: ScriptClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is loaded behind 20,000 of them: a filing a second held up what was sent behind."""
+    assert await receive(far, "q") == []  # so that it is owned
+    loader = far.parts.units.owner.owned[far.catalog.queues["q"].units[0]]
+    wheel = far.parts.units.owner.turns.deferrals._wheel
+    append, entries, left = wheel.append, [SendEntry(b"m", delay_ms=HOUR_MS)] * 100, [1, 2, 3, 4]
+
+    async def meanwhile(*given: Any) -> None:
+        await append(*given)
+        if left:
+            left.pop()
+            await far.send(BY, "q", entries)
+
+    monkeypatch.setattr(deferrals, "FILE_COUNT", 80)
+    monkeypatch.setattr(wheel, "append", meanwhile)
+    async with loader.turning:  # its own turns wait
+        await far.send(BY, "q", entries)
+    await far.parts.units.owner.turns.deferrals.turn(loader)
+    seen = await far.store.deferred(loader.unit, far.catalog.generation, [0], ahead_ms=0)
+    assert (left, seen.pointers, seen.tags[0].total) == ([], [], 500)
 
 
 async def test_another_worker_brings_what_the_first_has_deferred(make_engine: MakeEngine, far: Engine, clock: ScriptClock) -> None:
