@@ -68,6 +68,18 @@ class Slot:
         self.asked_at = 0.0
         self._rows: dict[Unit, _Rows] = {}
 
+    def note_asked(self, now: float) -> None:
+        """Somebody needs it, at that time of the loop."""
+        self.asked_at = now
+
+    def begin_at(self, offset: int) -> None:
+        """It is read anew, from there on."""
+        self.next_offset = offset
+
+    def note_read(self, next_offset: int) -> None:
+        """It was read up to there."""
+        self.next_offset = max(self.next_offset, next_offset)
+
     def add(self, record: DelayRecord) -> None:
         rows = self._rows.setdefault(Unit(record.incarnation, record.partition), _Rows())
         rows.add(map(_number, zip(record.due_ms, record.offsets, strict=True)))

@@ -107,7 +107,7 @@ class Wheel:
     def _forget_idle(self, asked: Mapping[int, Slot]) -> None:
         now = asyncio.get_running_loop().time()
         for slot in asked.values():
-            slot.asked_at = now
+            slot.note_asked(now)
         self._slots = {number: slot for number, slot in self._slots.items() if now - slot.asked_at <= IDLE_S}
 
     async def _read(self, part: TopicPartition, slots: Mapping[int, Slot]) -> None:
@@ -119,7 +119,7 @@ class Wheel:
             since_ms = min(fresh) * SLOT_MS - MAX_DELAY_MS - DAY_MS
             since = (await self._log.offsets_at([part], since_ms)).get(part, 0)
             for number in fresh:
-                slots[number].next_offset = since
+                slots[number].begin_at(since)
         at = min(slot.next_offset for slot in slots.values())
         while at < end:
             chunk = await self._log.fetch(*part, at, _FETCH_RECORDS, _FETCH_BYTES)
@@ -132,7 +132,7 @@ class Wheel:
                 raise LogUnavailable(f"{self._topic} can't be read beyond offset {at}")
             at = chunk.next_offset
             for slot in slots.values():
-                slot.next_offset = max(slot.next_offset, at)
+                slot.note_read(at)
 
     def _take(self, record: Record, slots: Mapping[int, Slot]) -> None:
         try:
