@@ -62,6 +62,8 @@ VERBS: dict[str, Verb] = {
     "delete_message": lambda e, at: e.delete_message(BY, "q", at["id"]),
     "cancel": lambda e, at: e.cancel(BY, "q", at["to cancel"]),
     "reschedule": lambda e, at: e.reschedule(BY, "q", at["to move"], 0),
+    "parked_groups": lambda e, at: e.parked_groups(BY, "line", None, 10, None),
+    "unpark": lambda e, at: e.unpark(BY, "line", None, "a"),
     "redrive": lambda e, at: e.redrive(BY, "dlq", None, None, 0),
     "list_tasks": lambda e, at: e.list_tasks(BY, "dlq"),
     "get_task": lambda e, at: e.get_task(BY, at["task"]),
@@ -106,6 +108,7 @@ async def a_service(engine: Engine) -> dict[str, str]:
     for name in ("dlq", "gone"):
         await engine.create_queue(BY, name, QueueSettings(partitions=1))
     await engine.create_queue(BY, "q", QueueSettings(partitions=1, redrive_policy=RedrivePolicy("dlq", 3)))
+    await engine.create_queue(BY, "line", QueueSettings(partitions=1, fifo=True, on_exhausted="park", max_receive_count=1))
     await engine.create_tag(BY, "q", "t", 0, None, {})
     await engine.create_key(BY, "old", "somebody", False)
     sent = await send(engine, "q", "a", "b")
