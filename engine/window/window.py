@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
 from engine.catalog.catalog import Catalog
-from engine.errors import Overloaded, Rebuilding, StoreUnavailable
+from engine.errors import Overloaded, QueueRenewed, Rebuilding, StoreUnavailable
 from engine.rules.queue import Queue
 from state.errors import OutboxFull, StateError, StateLost
 
@@ -37,8 +37,9 @@ class Window:
         self._catalog = catalog
         self._recovery = recovery
 
-    async def call(self, queue: Queue, call: Callable[[int], Awaitable[T]]) -> T:
+    async def call(self, queue: Queue, call: Callable[[int], Awaitable[T]], renewed: T | None = None) -> T:
         """Runs `call(generation)`; state found lost is rebuilt first, then the call is made again.
+        `renewed` is the answer for a queue that began a new life meanwhile, None = QueueRenewed.
 
         Raises StoreUnavailable (outcome unknown), Rebuilding (it takes longer than the caller
         should wait), Overloaded (the journal is far behind; nothing was changed).
@@ -47,7 +48,12 @@ class Window:
             try:
                 return await call(self._catalog.generation)
             except StateLost:
-                await self._recovery.recover(queue)
+                try:
+                    await self._recovery.recover(queue)
+                except QueueRenewed:
+                    if renewed is None:
+                        raise
+                    return renewed
             except OutboxFull:
                 raise Overloaded(f"the journal of queue {queue.name!r} is behind: is Kafka taking writes?") from None
             except StateError as error:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 
 from engine.catalog.catalog import Catalog
-from engine.errors import EngineError, InvalidHandle, InvalidValue, NotAllowedOnQueue, QueueRenewed
+from engine.errors import EngineError, InvalidHandle, InvalidValue, NotAllowedOnQueue
 from engine.receive.handles.acks import Acks
 from engine.rules.ids import Ids
 from engine.rules.limits import check_asked, check_delay
@@ -151,16 +151,8 @@ class Leases:
             return None
         unit = queue.units[partition]
         self._note_use(queue, partition)
-        return self._in_this_life(queue, self._window.call(queue, lambda g: call(unit, g, tag, indexes)), [missing] * len(indexes))
-
-    async def _in_this_life(self, queue: Queue, asked: Coroutine[Any, Any, list[T]], missing: list[T]) -> list[T]:
-        """What was asked, or `missing` when another worker renewed the queue and this one hears of
-        it only now: what was held in the life before is held no more.
-        """
-        try:
-            return await asked
-        except QueueRenewed:
-            return missing
+        # What was held in a life before is held no more.
+        return self._window.call(queue, lambda g: call(unit, g, tag, indexes), [missing] * len(indexes))
 
     async def ack(self, queue: Queue, texts: Sequence[str], *, late: Late = Late.ALWAYS, all_or_none: bool = False) -> list[EntryResult]:
         """Settles messages. With `durable_acks` the answer waits until the journal in Kafka has it.
