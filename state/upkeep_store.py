@@ -218,18 +218,19 @@ class UpkeepStore(ScriptCaller):
         """How many messages of the tag with the most are delayed beyond a time. Raises
         StateUnavailable.
         """
-        names = [self._unit(unit).tag(tag).delayed for tag in tags]
-        return max(map(int, await asyncio.gather(*(self._ask("ZCOUNT", name, f"({now_ms}", "+inf") for name in names))))
+        return await self._most("ZCOUNT", [self._unit(unit).tag(tag).delayed for tag in tags], f"({now_ms}", "+inf")
 
     async def parked_most(self, unit: Unit, tags: Sequence[int]) -> int:
         """How many groups of the tag with the most are parked. Raises StateUnavailable."""
-        names = [self._unit(unit).tag(tag).visible for tag in tags]
-        return max(map(int, await asyncio.gather(*(self._ask("ZCOUNT", name, PARKED_MS, "+inf") for name in names))))
+        return await self._most("ZCOUNT", [self._unit(unit).tag(tag).visible for tag in tags], PARKED_MS, "+inf")
 
     async def open_most(self, unit: Unit, tags: Sequence[int]) -> int:
         """How many messages of the tag with the most are open. Raises StateUnavailable."""
-        names = [self._unit(unit).tag(tag).visible for tag in tags]
-        return max(map(int, await asyncio.gather(*(self._ask("ZCARD", name) for name in names))))
+        return await self._most("ZCARD", [self._unit(unit).tag(tag).visible for tag in tags])
+
+    async def _most(self, command: str, names: Sequence[str], *bounds: Argument) -> int:
+        """The greatest of what a command counts in each key."""
+        return max(map(int, await asyncio.gather(*(self._ask(command, name, *bounds) for name in names))))
 
     async def dedup_firsts(self, unit: Unit, ids: Sequence[bytes]) -> tuple[int, list[int | None]]:
         """FIFO: (next offset in order or -1, offset of the message that has each id now). Raises

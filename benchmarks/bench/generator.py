@@ -42,8 +42,8 @@ class Sample:
     @property
     def cpu_by_process(self) -> dict[str, float]:
         """CPU seconds of the service's processes for 1,000 messages."""
-        total, each = float(self.phase["server_cpu_s"]), float(self.phase["server_cpu_s_per_1000"])
-        return {name: spent * each / total for name, spent in self.phase["server_cpu_s_by_process"].items()}
+        messages: int = self.phase["messages"]
+        return {name: spent * 1000 / max(1, messages) for name, spent in self.phase["server_cpu_s_by_process"].items()}
 
 
 @dataclass

@@ -68,9 +68,7 @@ def _latencies(outcome: Outcome) -> list[str]:
 
 
 def _cost(sample: Sample, name: str) -> float:
-    seconds: float = sample.phase["server_cpu_s_by_process"].get(name, 0.0)
-    messages: int = sample.phase["messages"]
-    return seconds * 1000 / max(1, messages)
+    return sample.cpu_by_process.get(name, 0.0)
 
 
 def _costs(outcome: Outcome) -> list[str]:

@@ -19,7 +19,6 @@ import pytest
 
 from engine.journal.fold import UnitState
 from engine.rules.fifo import group_digest
-from schemas.records import JournalEntry, JournalRecord
 from schemas.vocabulary import FAR_DELAY_MS, SLOT_MS
 from state.delay_store import Mark, Pointed
 from state.keys import Unit
@@ -27,6 +26,7 @@ from state.packed import pack_body
 from state.redis.connection import Connection
 from state.replies import LoadEntry, Window
 from state.store import Store
+from tests.property.draining import drain_into
 
 RUNS = int(os.environ.get("LEASEWAY_PROPERTY_RUNS", "60"))
 SEED = int(os.environ.get("LEASEWAY_PROPERTY_SEED", "20261124"))
@@ -201,11 +201,7 @@ class Run:
             self.undrained.update((tag, m.offset) for tag in m.wanted)
 
     async def drain(self) -> None:
-        entries = await self.store.drain(self.unit, self.epoch, done_seq=0, max=100_000)
-        if entries:
-            rows = [JournalEntry(e.seq, e.at_ms, e.kind, e.tag, e.offsets, e.times, e.reason) for e in entries]
-            self.history.apply(JournalRecord("q", self.unit.incarnation, 0, rows))
-            await self.store.drain(self.unit, self.epoch, done_seq=entries[-1].seq, max=1)
+        await drain_into(self.history, self.store, self.unit, self.epoch)
         self.undrained.clear()
 
     async def lose(self) -> None:

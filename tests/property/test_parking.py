@@ -13,10 +13,10 @@ from collections import Counter
 from engine.journal.fold import UnitState
 from engine.recovery.compare import compare
 from engine.rules.fifo import group_digest
-from schemas.records import JournalEntry, JournalRecord
 from schemas.vocabulary import MessageState
 from state.replies import InOrder
 from state.store import Store
+from tests.property.draining import drain_into
 from tests.property.test_fifo import RETENTION, RUNS, SEED, STEPS, TAGS, Lease, Run, stores
 
 __all__ = ["stores"]
@@ -129,11 +129,7 @@ class ParkingRun(Run):
             self.parked[tag] = {group: o for group, o in self.parked[tag].items() if o != offset}
 
     async def drain(self) -> None:
-        entries = await self.store.drain(self.unit, self.epoch, done_seq=0, max=100_000)
-        if entries:
-            rows = [JournalEntry(e.seq, e.at_ms, e.kind, e.tag, e.offsets, e.times, e.reason) for e in entries]
-            self.history.apply(JournalRecord("q", self.unit.incarnation, 0, rows))
-            await self.store.drain(self.unit, self.epoch, done_seq=entries[-1].seq, max=1)
+        await drain_into(self.history, self.store, self.unit, self.epoch)
 
     async def lose(self) -> None:
         """Redis loses the unit; it is rebuilt as `recovery` does it."""

@@ -27,7 +27,7 @@ def test_a_setting_may_have_an_equals_sign_in_its_value() -> None:
 
 def sample(rate: float, seconds: float, worker: float) -> Sample:
     by = {"kafka": (seconds - worker) / 2, "redis": (seconds - worker) / 2, "worker": worker}
-    phase = {"msgs_per_s": rate, "server_cpu_s": seconds, "server_cpu_s_per_1000": seconds / 2, "server_cpu_s_by_process": by}
+    phase = {"msgs_per_s": rate, "messages": 2_000, "server_cpu_s_by_process": by}
     return Sample("here", Cell("pipeline", 10, 8), phase, {}, "")
 
 
