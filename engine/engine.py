@@ -48,7 +48,7 @@ class Engine(Watching, Transacting, Redriving):
         self.settings = settings
         self.parts = parts = wire(settings)
         asked, transacted = parts.administration, parts.transactions
-        callers = asked.access, asked.grants, asked.quotas, asked.users
+        callers = parts.base.access, asked.grants, asked.quotas, asked.users
         super().__init__(parts.base.catalog, *callers, transacted.transactions, transacted.checks, transacted.webhooks)
         self._watch(parts.watching.watches, parts.watching.statistics, parts.watching.metrics, parts.base.alarms)
         self.log = parts.base.log
@@ -109,11 +109,6 @@ class Engine(Watching, Transacting, Redriving):
         await base.connection.stop()
         await base.log.stop()
 
-    async def _may_send_to(self, by: Principal, policy: RedrivePolicy | None) -> None:
-        """A policy sends messages to its dead-letter queue, so who sets it must be allowed to."""
-        if policy is not None and policy.dead_letter_queue in self.catalog.queues:
-            await self._queue(by, Verb.SEND, policy.dead_letter_queue)
-
     # Queues
 
     async def create_queue(
@@ -127,11 +122,10 @@ class Engine(Watching, Transacting, Redriving):
         if owner not in (None, by.id):
             self._access.authorise(by, Verb.MANAGE_USERS)
         self._access.authorise(by, Verb.CREATE_QUEUE)
-        await self._may_send_to(by, settings.redrive_policy)
         if (existing := self.catalog.queues.get(name)) is not None:
-            self._access.authorise(by, Verb.GET_QUEUE, existing)
-        queue, made = await self._queues.create(name, owner or by.id, settings, tags)
-        self._access.authorise(by, Verb.GET_QUEUE, queue)
+            self._access.check_taken(by, existing)
+        queue, made = await self._queues.create(by, name, owner or by.id, settings, tags)
+        self._access.check_taken(by, queue)
         return await self._info.queue(queue), made
 
     async def list_queues(self, by: Principal, prefix: str, limit: int, after: str | None) -> tuple[list[str], str | None]:
@@ -166,8 +160,7 @@ class Engine(Watching, Transacting, Redriving):
         meanwhile; not the redrive policy.
         """
         await self._queue(by, Verb.SET_QUEUE, name)
-        await self._may_send_to(by, settings.redrive_policy)
-        return await self._info.queue(await self._queues.set(name, settings, edit))
+        return await self._info.queue(await self._queues.set(by, name, settings, edit))
 
     async def delete_queue(self, by: Principal, name: str) -> None:
         await self._queue(by, Verb.DELETE_QUEUE, name)
@@ -188,14 +181,14 @@ class Engine(Watching, Transacting, Redriving):
         self._access.authorise(by, Verb.CREATE_QUEUE)
         return await self._info.queue(await self._queues.copy(name, by.id, target))
 
-    async def get_redrive_policy(self, by: Principal, name: str) -> RedrivePolicy | None:
-        return (await self._queue(by, Verb.GET_REDRIVE_POLICY, name)).record.redrive_policy
+    async def get_redrive_policy(self, by: Principal, name: str) -> tuple[RedrivePolicy | None, str]:
+        """The policy, and why it moves nothing: a PolicyFault word, empty = it does."""
+        return self._info.policy(await self._queue(by, Verb.GET_REDRIVE_POLICY, name))
 
     async def set_redrive_policy(self, by: Principal, name: str, policy: RedrivePolicy | None) -> RedrivePolicy | None:
         """Sets the policy; None removes it."""
         await self._queue(by, Verb.SET_REDRIVE_POLICY, name)
-        await self._may_send_to(by, policy)
-        return await self._queues.set_policy(name, policy)
+        return await self._queues.set_policy(by, name, policy)
 
     # Tags
 
@@ -216,8 +209,7 @@ class Engine(Watching, Transacting, Redriving):
         `redrive_policy`: where messages go that die under this tag; None = as in the queue.
         """
         await self._queue(by, Verb.CREATE_TAG, queue)
-        await self._may_send_to(by, redrive_policy)
-        found, tag, made = await self._tags.create(queue, name, start_at_ms, filter, user_attributes, read_qps, redrive_policy)
+        found, tag, made = await self._tags.create(by, queue, name, start_at_ms, filter, user_attributes, read_qps, redrive_policy)
         return (await self._info.tags(found, [tag]))[0], made
 
     async def list_tags(self, by: Principal, queue: str) -> list[TagInfo]:

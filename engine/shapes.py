@@ -87,6 +87,7 @@ class TagInfo(Struct, frozen=True):
     read_qps: int = 0
     redrive_policy: RedrivePolicy | None = None  # None = that of the queue
     parked: int = 0  # each is the first of its group
+    redrive_fault: str = ""  # why the policy moves nothing: a PolicyFault word
 
 
 class QueueInfo(Struct, frozen=True):
@@ -125,6 +126,7 @@ class QueueInfo(Struct, frozen=True):
     max_delay_ms: int = 0
     on_exhausted: str = ""
     max_receive_count: int = 0
+    redrive_fault: str = ""  # why the policy moves nothing: a PolicyFault word
 
 
 class SendEntry(Struct, frozen=True, gc=False):

@@ -17,6 +17,7 @@ from engine.alerts.messenger import Messenger
 from engine.alerts.watches import Watches
 from engine.alerts.webhook import Webhook
 from engine.catalog.catalog import Catalog
+from engine.catalog.targets import Targets
 from engine.journal.outbox import Journal
 from engine.journal.snapshots import Snapshots
 from engine.loading.deferrals import Deferrals
@@ -29,6 +30,7 @@ from engine.meters.history import History
 from engine.meters.reporter import Reporter
 from engine.meters.series import Metrics
 from engine.meters.statistics import Statistics
+from engine.move.destinations import Destinations
 from engine.move.mover import Mover
 from engine.move.parking import Parking
 from engine.move.progress import Progress
@@ -66,7 +68,6 @@ from engine.runtime.signals import Signal
 from engine.send.schedule import Schedule
 from engine.send.sender import Sender
 from engine.settings import EngineSettings
-from engine.shapes import Principal
 from engine.transactions.book import Book, Transaction
 from engine.transactions.checks import Checks
 from engine.transactions.finisher import Finisher
@@ -102,6 +103,8 @@ class Base:
     connection: Connection
     store: Store
     catalog: Catalog
+    access: Access
+    targets: Targets
     counters: Counters
     alarms: Alarms
     meters: Meters
@@ -122,11 +125,14 @@ def wire_base(settings: EngineSettings) -> Base:
     store = Store(connection, settings.topic_prefix, Bounds(settings.window_messages, settings.window_bytes))
     counters, alarms = Counters(), Alarms()
     catalog = Catalog(settings, log, connection, queue_gone)
+    access = Access(settings, catalog)
+    targets = Targets(catalog, access)
     journal = Journal(log, store, catalog, counters)
     snapshots = Snapshots(settings.topic_prefix, log, connection, catalog, counters, alarms)
     rebuilder = Rebuilder(worker, log, connection, store, catalog, journal, snapshots, counters, rebuilt)
     return Base(
-        worker, log, connection, store, catalog, counters, alarms, Meters(), journal, snapshots, rebuilder, queue_gone, rebuilt
+        worker, log, connection, store, catalog, access, targets, counters, alarms, Meters(), journal, snapshots, rebuilder, queue_gone,
+        rebuilt,
     )  # fmt: skip
 
 
@@ -213,7 +219,7 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
     receivable, activity, wait_lists = units.receivable, units.activity, units.wait_lists
     delays = Delays(store)
     sender = Sender(log, catalog, ids, bodies, units.write_through, delays, units.topic_retention, activity, units.suspect)
-    mover = Mover(log, store, catalog, window, ids, units.body_source, units.write_through, counters)
+    mover = Mover(log, store, catalog, base.targets, window, ids, units.body_source, units.write_through, counters)
     receiving = Background()
 
     def move_beside(queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]) -> None:
@@ -221,13 +227,15 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
 
     returns = Returns(store, window, ids, receivable, counters, lambda work: receiving.start(work, "give back"))
     deliveries = Deliveries(store, window, ids, units.body_source, returns, lambda work: receiving.start(work, "return"))
-    poller = Poller(store, catalog, window, counters, owner.note_receive, owner.load_soon, move_beside)
+    poller = Poller(store, base.targets, window, counters, owner.note_receive, owner.load_soon, move_beside)
     pump = Pump(catalog, wait_lists, poller, deliveries, returns, activity, receiving, owner.refresh)
     wake = Wake(settings.redis_url, settings.topic_prefix, store.name, pump.woken)
-    browse = Browse(log, store, catalog, window, ids, owner.note_use, owner.refresh)
-    filtered = FilteredReceives(store, catalog, window, browse, poller, deliveries, pump, owner.refresh)
+    browse = Browse(log, store, base.targets, window, ids, owner.note_use, owner.refresh)
+    filtered = FilteredReceives(store, base.targets, window, browse, poller, deliveries, pump, owner.refresh)
     receiver = Receiver(catalog, ids, wait_lists, poller, deliveries, returns, pump, activity, receiving, wake, owner.refresh, filtered)
-    leases = Leases(store, catalog, window, ids, bodies, owner.note_use, owner.journaled.wait, mover.move_dead, receivable, base.meters)
+    leases = Leases(
+        store, catalog, base.targets, window, ids, bodies, owner.note_use, owner.journaled.wait, mover.move_dead, receivable, base.meters
+    )
     receivable.connect(pump.woken)
     base.rebuilt.connect(returns.tell_again)
     base.queue_gone.connect(delays.forget_queue)
@@ -251,7 +259,6 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
 class Administration:
     """What the verbs of queues, tags, keys and tasks are made of."""
 
-    access: Access
     grants: Grants
     quotas: Quotas
     users: Users
@@ -266,30 +273,24 @@ class Administration:
 def _wire_administration(settings: EngineSettings, base: Base, units: Units, mover: Mover) -> Administration:
     log, store, catalog, window, owner = base.log, base.store, base.catalog, units.window, units.owner
     prefix = settings.topic_prefix
-    info = Info(log, store, catalog, window, owner.note_use)
+    info = Info(log, store, base.targets, window, owner.note_use)
     topics = QueueTopics(settings, log, units.topic_retention)
-    queues = Queues(settings, log, store, catalog, window, info, topics, units.topic_retention, owner.note_use)
+    queues = Queues(settings, log, store, catalog, base.access, base.targets, window, info, topics, units.topic_retention, owner.note_use)
     topic_guard = TopicGuard(log, store, catalog, window, queues, base.counters)
+    destinations = Destinations(catalog, base.access, base.targets)
     progress = Progress(log, store, catalog, window, base.journal, owner.journaled.wait)
-    alarm_monitor = AlarmMonitor(
-        log,
-        store,
-        catalog,
-        window,
-        units.retention,
-        units.topic_retention,
-        base.alarms,
-        queues.finish_deletions,
-        owner.stalled_partitions,
-        owner.note_use,
-        units.suspect,
+    tasks = Tasks(
+        prefix, log, base.connection, store, catalog, window, units.ids, info.backlog, destinations, mover, progress, owner.note_use
     )
+    alarm_monitor = AlarmMonitor(
+        log, store, catalog, base.targets, window, units.retention, units.topic_retention, base.alarms, queues.finish_deletions,
+        owner.stalled_partitions, owner.note_use, units.suspect,
+    )  # fmt: skip
     units.suspect.connect(topic_guard.suspect)
     base.queue_gone.connect(alarm_monitor.forget_queue)
     quotas = Quotas(Allotments(base.connection, prefix), catalog)
     base.queue_gone.connect(quotas.forget_queue)
     return Administration(
-        access=Access(settings, catalog),
         grants=Grants(catalog, queues),
         quotas=quotas,
         users=Users(catalog, settings.secret),
@@ -298,7 +299,7 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
         tags=Tags(prefix, log, store, catalog, window, queues),
         topic_guard=topic_guard,
         alarm_monitor=alarm_monitor,
-        tasks=Tasks(prefix, log, base.connection, store, catalog, window, units.ids, info.backlog, mover, progress, owner.note_use),
+        tasks=tasks,
     )
 
 
@@ -319,7 +320,7 @@ class Transacted:
 HALF_BYTES = 32_000_000
 
 
-def _wire_transactions(settings: EngineSettings, base: Base, units: Units, access: Access) -> Transacted:
+def _wire_transactions(settings: EngineSettings, base: Base, units: Units) -> Transacted:
     log, catalog, counters = base.log, base.catalog, base.counters
     checks = Checks(settings, base.connection)
     book = Book(HALF_BYTES, checks.offer)
@@ -329,7 +330,7 @@ def _wire_transactions(settings: EngineSettings, base: Base, units: Units, acces
 
     def may_send(principal: str, one: Transaction) -> bool:
         queue = catalog.by_incarnation.get(one.incarnation)
-        return queue is not None and access.may(Principal(principal, access.is_admin(principal)), Verb.SEND, queue)
+        return queue is not None and base.access.still_may(principal, Verb.SEND, queue)
 
     webhooks = Webhooks(settings, catalog, checks, transactions, transactions.shown, may_send, counters)
     keeper = Keeper(settings, base.connection, catalog, book, half_log, transactions, finisher, checks, webhooks.ask, counters)
@@ -390,5 +391,5 @@ def wire(settings: EngineSettings) -> Parts:
     units = _wire_units(settings, base)
     messages = _wire_messages(settings, base, units)
     administration = _wire_administration(settings, base, units, messages.mover)
-    transacted = _wire_transactions(settings, base, units, administration.access)
+    transacted = _wire_transactions(settings, base, units)
     return Parts(base, units, messages, administration, transacted, _wire_watching(settings, base, administration.info))

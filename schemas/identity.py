@@ -163,6 +163,13 @@ class MessageId(Struct, frozen=True, gc=False):
         return found
 
 
+def incarnation_in(id: str) -> str:
+    """The incarnation that a message id of a record of ours names, whatever secret it was made
+    with; empty = it is no such id.
+    """
+    return id[:8] + id[9:13] if len(id) == 36 and id[8] == id[13] == "-" else ""
+
+
 class Handle(Struct, frozen=True, gc=False):
     """One delivery: the address, the number of the `tag` (16 bits) and the `nonce` of the lease (64
     bits); offset below 2**48.

@@ -13,6 +13,7 @@ from typing import Final
 
 NATIVE_SENDER: Final = "native"  # Who sent a record that a Kafka-native producer wrote: the record itself names nobody.
 SOURCE_QUEUE_ATTRIBUTE: Final = "DLQ.sourceQueue"  # The engine gives it to each dead letter: the queue where it died.
+NO_INCARNATION: Final = "none"  # In place of an incarnation: that of no queue.
 DEFAULT_TAG: Final = "default"  # The name of tag 0: every queue has it, and it wants every message.
 
 # Numbers that more than one package or language counts with; the contract test of the scripts
@@ -175,6 +176,14 @@ class TaskStatus(StrEnum):
     CANCELLED = "cancelled"
     COMPLETED = "completed"
     FAILED = "failed"
+
+
+class PolicyFault(StrEnum):
+    """Why a redrive policy moves nothing: what would die is received on until it is set again."""
+
+    MISSING = "missing"  # There is no queue of the name of its dead-letter queue.
+    ANOTHER = "another"  # A queue of that name was created after the one that the policy means.
+    FORBIDDEN = "forbidden"  # Neither who set it nor the owner of the queue may send to the dead-letter queue.
 
 
 class TransactionStep(StrEnum):

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from engine.catalog.catalog import Catalog
+from engine.catalog.targets import Targets
 from engine.errors import EngineError, LogUnavailable, Unavailable
 from engine.log import Log
 from engine.rules.ids import Ids
@@ -79,6 +80,7 @@ class Mover:
         log: Log,
         store: Store,
         catalog: Catalog,
+        targets: Targets,
         window: Window,
         ids: Ids,
         bodies: BodySource,
@@ -88,6 +90,7 @@ class Mover:
         self._log = log
         self._store = store
         self._catalog = catalog
+        self._targets = targets
         self._window = window
         self._ids = ids
         self._bodies = bodies
@@ -112,8 +115,7 @@ class Mover:
         end_at = loop.time() + MOVER_LEASE_MS / 1000
         while left and loop.time() < end_at:
             await asyncio.sleep(AGAIN_S)
-            now = self._catalog.by_incarnation.get(queue.incarnation)
-            left = [] if now is None else await self._try(now, tag, partition, left)
+            left = await self._try(queue, tag, partition, left)
         if left:
             logger.warning("action=move queue=%s partition=%d left=%d outcome=given up", queue.name, partition, len(left))
 
@@ -121,12 +123,11 @@ class Mover:
         """Moves what can be moved now; returns what is to be tried again. In a FIFO target what
         follows a failure waits for it.
         """
-        policy = queue.policies[tag.id]
-        target = self._catalog.queues.get(policy.dead_letter_queue) if policy is not None else None
-        if target is None:
-            return []
         until_ms = now_ms() + MOVER_LEASE_MS
         try:
+            target = await self._target(queue, tag)
+            if target is None:
+                return []
             held, left = await self._hold(queue, tag, partition, dying)
             there = await self._there(queue, tag, partition, target, [item for _, item in held])
         except EngineError as error:
@@ -145,6 +146,17 @@ class Mover:
             elif isinstance(outcome, BaseException):
                 raise outcome
         return left
+
+    async def _target(self, queue: Queue, tag: TagRecord) -> Queue | None:
+        """Where dead letters of a tag may go, by all records that were written before the call;
+        None = nowhere. Raises LogUnavailable.
+
+        This worker may not have heard yet that the dead-letter queue was deleted, and created anew
+        by somebody else, or that the right to send there was withdrawn.
+        """
+        await self._catalog.sync()
+        now = self._catalog.by_incarnation.get(queue.incarnation)
+        return self._targets.of(now, tag.id) if now is not None and tag.id in now.policies else None
 
     async def _hold(
         self, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]

@@ -21,6 +21,7 @@ import msgspec
 from engine.catalog.catalog import Catalog, Change
 from engine.errors import EngineError, NotAllowedOnQueue, TaskEnded, TaskNotFound
 from engine.log import Log
+from engine.move.destinations import Destinations
 from engine.move.mover import Held, Mover, Outcome
 from engine.move.progress import Moved, Progress
 from engine.move.selection import Offsets, beyond_key, chosen_offsets, left_of, next_chosen
@@ -63,6 +64,7 @@ class Tasks:
         window: Window,
         ids: Ids,
         backlog: Callable[[Queue], Awaitable[int]],
+        destinations: Destinations,
         mover: Mover,
         progress: Progress,
         note_use: Callable[[Queue, int], None],
@@ -75,6 +77,7 @@ class Tasks:
         self._window = window
         self._ids = ids
         self._backlog = backlog
+        self._destinations = destinations
         self._mover = mover
         self._progress = progress
         self._note_use = note_use
@@ -120,7 +123,7 @@ class Tasks:
         async with catalog.change(f"redrive/{queue.name}") as change:
             if not alone:
                 return await self._begin(queue, principal, destination, filter, rate, chosen, change)
-            if not catalog.sources.get(queue.name):
+            if not self._destinations.is_dead_letter_queue(queue):
                 raise NotAllowedOnQueue(
                     f"{queue.name!r} is the dead-letter queue of no queue", field="source", limit=A_DEAD_LETTER_QUEUE, given=queue.name
                 )
@@ -159,6 +162,7 @@ class Tasks:
             principal=principal,
             expected=backlog if chosen is None else sum(map(len, chosen)),
             chosen=chosen,
+            destination_incarnation=destination.incarnation if destination is not None else "",
         )
         await change.write(f"task/{task.id}", task)
         self._kick.set()
@@ -252,11 +256,12 @@ class Tasks:
         began, before = loop.time(), task
         self._reread.discard(task.id)
         while loop.time() - began < SAVE_S and not self._cancelled(task.id):
+            await self._catalog.sync()
             queue = self._catalog.queues.get(task.source)
             if queue is None or queue.incarnation != task.source_incarnation:
                 return await self._save(before, task, moved, TaskStatus.FAILED, f"queue {task.source!r} was deleted")
-            if task.destination and task.destination not in self._catalog.queues:
-                return await self._save(before, task, moved, TaskStatus.FAILED, f"queue {task.destination!r} was deleted")
+            if fault := self._destinations.fault(task):
+                return await self._save(before, task, moved, TaskStatus.FAILED, fault)
             moved = await self._progress.moved_beyond(queue, task) if moved is None else moved
             budget = STEP if not task.rate else min(STEP, int(task.rate * (loop.time() - began + 0.05)) - (task.moved - before.moved))
             if budget <= 0:
@@ -342,7 +347,7 @@ class Tasks:
         """
         store, tag, unit = self._store, queue.tag(None), queue.units[partition]
         self._note_use(queue, partition)
-        targets = {offset: self._target(task, message) for offset, (message, _) in dead_letters.items()}
+        targets = {offset: self._destinations.of(task, message) for offset, (message, _) in dead_letters.items()}
         ready = [offset for offset, target in targets.items() if target is not None]
         failed, waits = set(targets) - set(ready), set[int]()
         settled = set[int]()
@@ -390,8 +395,3 @@ class Tasks:
             else:
                 outcomes[offset] = await move
         return outcomes
-
-    def _target(self, task: TaskRecord, message: Message) -> Queue | None:
-        if task.destination:
-            return self._catalog.queues.get(task.destination)
-        return self._catalog.queues.get(message.origin.original_queue) if message.origin is not None else None

@@ -36,7 +36,7 @@ class Redriving(Callers):
         ids: Sequence[str] | None = None,
     ) -> TaskInfo:
         """Starts a task that sends the dead letters of `queue` to `destination`, None = each to
-        where it came from.
+        where it came from: to that life of the queue, if `by` may send there at that time.
 
         `alone`: raises NotAllowedOnQueue unless `queue` is somebody's dead-letter queue and no
         other task is emptying it. `ids`: only these, 1 to 10,000 message ids or addresses
@@ -46,7 +46,7 @@ class Redriving(Callers):
         target = None
         if destination is not None:
             check_name("destination", destination)
-            target = await self._queue(by, Verb.REDRIVE, destination)
+            target = await self._queue(by, Verb.SEND, destination)
         return task_info(await self._tasks.redrive(found, by.id, target, filter, rate, alone=alone, ids=ids))
 
     async def list_tasks(self, by: Principal, queue: str) -> list[TaskInfo]:
@@ -55,7 +55,7 @@ class Redriving(Callers):
 
     async def get_task(self, by: Principal, id: str) -> TaskInfo:
         task = await self._tasks.get(id)
-        self._access.authorise(by, Verb.REDRIVE, self.catalog.queues.get(task.source))
+        self._access.authorise(by, Verb.REDRIVE, self.catalog.by_incarnation.get(task.source_incarnation))
         return task_info(task)
 
     async def cancel_task(self, by: Principal, id: str) -> TaskInfo:

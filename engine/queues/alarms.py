@@ -15,6 +15,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from engine.catalog.catalog import Catalog
+from engine.catalog.targets import Targets
 from engine.errors import EngineError
 from engine.log import Log
 from engine.rules.limits import MAX_DELAYED
@@ -51,6 +52,7 @@ KINDS = {
     "unacked_kept": "messages, at most, that are older than 90% of their queue's retention and stay until every tag has acked them",
     "alert_firing": "alert policies of the queue that fire",
     "retention_passed": "open messages, at most, that Kafka no longer has: only the window does",
+    "redrive_stopped": "redrive policies of the queue and its tags that move nothing: their dead-letter queue is gone or refuses",
     "topic_missing": "partitions of the queue that Kafka does not have",
     "load_stopped": "partitions of which nothing was loaded for a minute though Kafka has more",
     "delayed_near": "delayed messages of the partition and tag with the most, over 80% of what may be: more are refused at 150,000",
@@ -72,6 +74,7 @@ class AlarmMonitor:
         log: Log,
         store: Store,
         catalog: Catalog,
+        targets: Targets,
         window: Window,
         retention: Retention,
         topic_retention: TopicRetention,
@@ -84,6 +87,7 @@ class AlarmMonitor:
         self._log = log
         self._store = store
         self._catalog = catalog
+        self._targets = targets
         self._window = window
         self._retention = retention
         self._topic_retention = topic_retention
@@ -164,6 +168,7 @@ class AlarmMonitor:
             mine = [(queue.topic, p) for p in range(len(queue.units))]
             missing = sum(part not in starts or part not in ends for part in mine)
             alarms: dict[str, float] = {"topic_missing": missing, "load_stopped": self._stalled(queue), "groups_parked": parked[queue.name]}
+            alarms["redrive_stopped"] = self._targets.stopped(queue)
             try:
                 if missing:
                     self._suspect(queue)

@@ -9,23 +9,23 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 
-from engine.catalog.catalog import Catalog
+from engine.catalog.targets import Targets, as_asked
 from engine.errors import LogUnavailable
 from engine.log import Log
 from engine.rules.queue import Queue
 from engine.shapes import QueueInfo, SharedQueue, TagInfo
 from engine.window.window import Window
-from schemas.records import TagRecord
+from schemas.records import RedrivePolicy, TagRecord
 from state.store import Store
 
 
 class Info:
     """Looks at queues and tags. `note_use(queue, partition)` has a partition loaded that lags."""
 
-    def __init__(self, log: Log, store: Store, catalog: Catalog, window: Window, note_use: Callable[[Queue, int], None]) -> None:
+    def __init__(self, log: Log, store: Store, targets: Targets, window: Window, note_use: Callable[[Queue, int], None]) -> None:
         self._log = log
         self._store = store
-        self._catalog = catalog
+        self._targets = targets
         self._window = window
         self._note_use = note_use
 
@@ -65,10 +65,20 @@ class Info:
                     parked=parked,
                     stored=stored,
                     read_qps=tag.read_qps,
-                    redrive_policy=tag.redrive_policy,
+                    redrive_policy=as_asked(tag.redrive_policy),
+                    redrive_fault=self._fault(queue, tag.redrive_policy),
                 )
             )
         return infos
+
+    def policy(self, queue: Queue) -> tuple[RedrivePolicy | None, str]:
+        """The redrive policy of a queue, and why it moves nothing: a PolicyFault word, empty = it
+        does.
+        """
+        return as_asked(queue.record.redrive_policy), self._fault(queue, queue.record.redrive_policy)
+
+    def _fault(self, queue: Queue, policy: RedrivePolicy | None) -> str:
+        return "" if policy is None else self._targets.fault(queue.record, policy)
 
     async def backlog(self, queue: Queue) -> int:
         """Messages of the default tag that are not settled. Raises Unavailable."""
@@ -110,8 +120,9 @@ class Info:
             content_dedup=r.content_dedup,
             dedup_scope=r.dedup_scope,
             user_attributes=r.user_attributes,
-            redrive_policy=r.redrive_policy,
-            source_queues=sorted(self._catalog.sources.get(r.name, ())),
+            redrive_policy=as_asked(r.redrive_policy),
+            redrive_fault=self._fault(queue, r.redrive_policy),
+            source_queues=self._targets.sources(queue),
             tags=await self.tags(queue, queue.tags),
             labels=r.labels,
             policy=r.policy,

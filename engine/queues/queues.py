@@ -18,6 +18,8 @@ from typing import Any
 import msgspec
 
 from engine.catalog.catalog import Catalog, Change
+from engine.catalog.rights import Rights
+from engine.catalog.targets import Targets, as_asked
 from engine.errors import EngineError, NotAllowedOnQueue, QueueExists, QueueNotFound, QuotaExceeded
 from engine.log import Log
 from engine.queues.info import Info
@@ -36,11 +38,12 @@ from engine.rules.rights import with_policy
 from engine.runtime.clock import now_ms
 from engine.runtime.failpoints import reached
 from engine.settings import EngineSettings
-from engine.shapes import ANY, Edit, NewTag, QueueSettings
+from engine.shapes import ANY, Edit, NewTag, Principal, QueueSettings
 from engine.window.topic_retention import TopicRetention
 from engine.window.window import Window
 from schemas.records import QueueRecord, RedrivePolicy
 from schemas.topics import QUEUE_KEY, group_name
+from schemas.vocabulary import Verb
 from state.errors import StateError
 from state.store import Store
 
@@ -64,6 +67,8 @@ class Queues:
         log: Log,
         store: Store,
         catalog: Catalog,
+        rights: Rights,
+        targets: Targets,
         window: Window,
         info: Info,
         topics: QueueTopics,
@@ -74,15 +79,19 @@ class Queues:
         self._log = log
         self._store = store
         self._catalog = catalog
+        self._rights = rights
+        self._targets = targets
         self._window = window
         self._info = info
         self._topics = topics
         self._topic_retention = topic_retention
         self._note_use = note_use
 
-    async def create(self, name: str, owner: str, settings: QueueSettings, tags: Sequence[NewTag] = ()) -> tuple[Queue, bool]:
+    async def create(
+        self, by: Principal, name: str, owner: str, settings: QueueSettings, tags: Sequence[NewTag] = ()
+    ) -> tuple[Queue, bool]:
         """Makes a queue with its tags; an equal one that exists is fine (False), whatever tags it
-        has. Raises InvalidValue, QueueExists, NotAllowedOnQueue.
+        has. Raises InvalidValue, QueueExists, NotAllowedOnQueue, NotAuthorised.
         """
         check_name("name", name)
         check_new_tags(tags)
@@ -100,8 +109,11 @@ class Queues:
             if (half := catalog.unfinished.get(name)) is not None:
                 await self._finish_delete(half, change)
             self._check_alike(name)
-            self.check_policy(name, settings.redrive_policy, fifo=bool(settings.fifo), dead_letter=bool(settings.dead_letter))
+            policy = self.checked_policy(
+                by, name, settings.redrive_policy, fifo=bool(settings.fifo), dead_letter=bool(settings.dead_letter)
+            )
             self._check_number(owner)
+            settings = msgspec.structs.replace(settings, redrive_policy=policy)
             record = new_record(name, owner, settings, self._settings.default_partitions, tags, now_ms())
             check_own_delay(record)
             record = with_exhausted(record, settings)
@@ -112,13 +124,12 @@ class Queues:
         record = queue.record
         for field in (*DEFAULTS, *_COMPARED, *_KIND_FIELDS):
             given = getattr(settings, field)
-            if given is not None and given != getattr(record, field):
+            known = as_asked(record.redrive_policy) if field == "redrive_policy" else getattr(record, field)
+            if given is not None and given != known:
                 raise QueueExists(
-                    f"queue {queue.name!r} exists with {field} {_plain(getattr(record, field))}, given {_plain(given)}",
-                    field=field,
-                    limit=_plain(getattr(record, field)),
-                    given=_plain(given),
-                )
+                    f"queue {queue.name!r} exists with {field} {_plain(known)}, given {_plain(given)}",
+                    field=field, limit=_plain(known), given=_plain(given),
+                )  # fmt: skip
         return queue
 
     async def _make(self, record: QueueRecord, change: Change) -> Queue:
@@ -150,7 +161,7 @@ class Queues:
 
     async def write(self, record: QueueRecord, change: Change) -> Queue:
         """Writes a changed record."""
-        record = msgspec.structs.replace(record, modified_at_ms=now_ms())
+        record = msgspec.structs.replace(self._targets.noted(record), modified_at_ms=now_ms())
         await change.write(f"{QUEUE_KEY}{record.name}", record)
         return self._catalog.queues[record.name]
 
@@ -161,7 +172,7 @@ class Queues:
             raise QueueNotFound(f"there is no queue {name!r}", field="queue", given=name)
         return queue
 
-    async def set(self, name: str, settings: QueueSettings, edit: Edit | None = None) -> Queue:
+    async def set(self, by: Principal, name: str, settings: QueueSettings, edit: Edit | None = None) -> Queue:
         """Changes what is named, for messages received from now on (delay: sent from now on).
         Raises InvalidValue.
 
@@ -180,7 +191,8 @@ class Queues:
             if settings.dedup_scope not in (None, old.dedup_scope):
                 await self._check_empty(queue)
             if settings.redrive_policy is not None:
-                self.check_policy(name, settings.redrive_policy, fifo=old.fifo, dead_letter=old.dead_letter)
+                policy = self.checked_policy(by, name, settings.redrive_policy, fifo=old.fifo, dead_letter=old.dead_letter)
+                settings = msgspec.structs.replace(settings, redrive_policy=policy)
             changes = {f: v for f in settings.__struct_fields__ if (v := getattr(settings, f)) is not None}
             if "grants" in changes:
                 changes["grants"] = with_policy(old.grants, changes["grants"])
@@ -219,13 +231,18 @@ class Queues:
         if alike is not None:
             raise QueueExists(f"Kafka can't tell {name!r} from the existing queue {alike!r}", field="name", limit=alike, given=name)
 
-    def check_policy(self, name: str, policy: RedrivePolicy | None, *, fifo: bool, dead_letter: bool) -> None:
-        """Restrictions of design section 5 and reference/emq.md 3.5: no chains, and the dead-letter
-        queue exists.
+    def checked_policy(
+        self, by: Principal, name: str, policy: RedrivePolicy | None, *, fifo: bool, dead_letter: bool
+    ) -> RedrivePolicy | None:
+        """The policy with who sets it and the life that it means; to be called with the right to
+        change the queue, so that it is the one that was asked about.
+
+        Restrictions of design section 5 and reference/emq.md 3.5: no chains, and the dead-letter
+        queue exists. Who sets a policy sends by it, so they must be allowed to.
         """
         if policy is None:
-            return
-        self._check_target(name, policy.dead_letter_queue, fifo=fifo)
+            return None
+        target = self._checked_target(by, name, policy.dead_letter_queue, fifo=fifo)
         why = "was made as a dead-letter queue" if dead_letter else ""
         if not why and (sources := self.sources(name)):
             why = f"is the dead-letter queue of {', '.join(sources)}"
@@ -233,18 +250,20 @@ class Queues:
             raise NotAllowedOnQueue(
                 f"{name!r} {why}, so it can't have a redrive policy", field="queue", limit="one that is no dead-letter queue", given=name
             )
+        return RedrivePolicy(target.name, policy.max_receive_count, target.incarnation, by.id)
 
-    def _check_target(self, name: str, target: str, *, fifo: bool) -> None:
-        """Raises QueueNotFound, NotAllowedOnQueue unless `target` can have the dead letters of
-        `name`.
+    def _checked_target(self, by: Principal, name: str, target: str, *, fifo: bool) -> Queue:
+        """The queue `target`. Raises QueueNotFound, NotAuthorised, NotAllowedOnQueue unless it can
+        have the dead letters of `name`.
         """
         if target == name:
             raise NotAllowedOnQueue(
                 "a queue can't be its own dead-letter queue", field="dead_letter_queue", limit="another queue", given=target
             )
         queue = self._catalog.queues.get(target)
-        if queue is None:
+        if queue is None or not self._rights.knows(by, queue):
             raise QueueNotFound(f"the dead-letter queue {target!r} does not exist", field="dead_letter_queue", given=target)
+        self._rights.authorise(by, Verb.SEND, queue)
         if queue.record.fifo != fifo:
             raise NotAllowedOnQueue(
                 f"the dead-letter queue of a {_kind(fifo)} queue must be one too, {target!r} is a {_kind(queue.record.fifo)} queue",
@@ -266,21 +285,23 @@ class Queues:
                 limit="one that allows the queue as a source",
                 given=target,
             )
+        return queue
 
     def sources(self, name: str) -> list[str]:
-        """Queues whose policy names this one."""
-        return sorted(self._catalog.sources.get(name, ()))
+        """Queues whose policy means this one."""
+        queue = self._catalog.queues.get(name)
+        return [] if queue is None else self._targets.sources(queue)
 
-    async def set_policy(self, name: str, policy: RedrivePolicy | None) -> RedrivePolicy | None:
+    async def set_policy(self, by: Principal, name: str, policy: RedrivePolicy | None) -> RedrivePolicy | None:
         """Sets or removes the redrive policy."""
         if policy is not None:
             check_settings(QueueSettings(redrive_policy=policy))
         async with self._catalog.change(name) as change:
             record = self.known(name).record
-            self.check_policy(name, policy, fifo=record.fifo, dead_letter=record.dead_letter)
+            policy = self.checked_policy(by, name, policy, fifo=record.fifo, dead_letter=record.dead_letter)
             record = with_exhausted(msgspec.structs.replace(record, redrive_policy=policy), QueueSettings())
             queue = await self.write(record, change)
-            return queue.record.redrive_policy
+            return as_asked(queue.record.redrive_policy)
 
     async def delete(self, name: str) -> None:
         """Deletes queue, topic and state; nothing can be got back. Sources of a dead-letter queue
@@ -334,8 +355,8 @@ class Queues:
         await self._window.call(queue, lambda g: self._store.purge(unit, g, queue.tag_ids, below))
 
     async def copy(self, name: str, owner: str, target: str) -> Queue:
-        """Makes a queue with the settings, tags and policy of another; no messages are copied (EMQ
-        copyQueue).
+        """Makes a queue with the settings and tags of another; no messages are copied, and no
+        rights: neither grants nor redrive policies, which the new owner has to ask for.
         """
         source = (await self._catalog.queue(name)).record
         check_name("target", target)
@@ -346,12 +367,13 @@ class Queues:
                 await self._finish_delete(half, change)
             self._check_alike(target)
             at = now_ms()
-            tags = [msgspec.structs.replace(t, created_at_ms=at, start_offsets=[0] * source.partitions) for t in source.tags]
+            starts = [0] * source.partitions
+            tags = [msgspec.structs.replace(t, created_at_ms=at, start_offsets=starts, redrive_policy=None) for t in source.tags]
             record = msgspec.structs.replace(
-                source, name=target, incarnation=secrets.token_hex(6), owner=owner, created_at_ms=at, modified_at_ms=at, tags=tags
-            )
-            for policy in (record.redrive_policy, *(tag.redrive_policy for tag in tags)):
-                self.check_policy(target, policy, fifo=record.fifo, dead_letter=record.dead_letter)
+                source, name=target, incarnation=secrets.token_hex(6), owner=owner, created_at_ms=at, modified_at_ms=at, tags=tags,
+                former_incarnations=[], redrive_policy=None, grants=[], policy="",
+            )  # fmt: skip
+            self._check_number(owner)
             return await self._make(record, change)
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import msgspec
 
 from engine.catalog.catalog import Catalog
+from engine.catalog.targets import as_asked
 from engine.errors import NotAllowedOnQueue, TagExists, TagNotFound
 from engine.log import Log
 from engine.queues.queues import Queues
 from engine.rules.limits import MAX_TAGS, check_asked, check_filter, check_name, check_range, check_settings, check_user_attributes
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
-from engine.shapes import QueueSettings
+from engine.shapes import Principal, QueueSettings
 from engine.window.window import Window
 from schemas.filters import Filter
 from schemas.records import RedrivePolicy, TagRecord
@@ -38,6 +39,7 @@ class Tags:
 
     async def create(
         self,
+        by: Principal,
         name: str,
         tag: str,
         start_at_ms: int,
@@ -55,18 +57,22 @@ class Tags:
         check_user_attributes(user_attributes)
         check_asked("read_qps", read_qps)
         check_settings(QueueSettings(redrive_policy=redrive_policy))
-        asked = (filter, user_attributes, read_qps, redrive_policy)
+        asked = (filter, user_attributes, read_qps)
         async with self._catalog.change(name) as change:
             queue = self._queues.known(name)
             old = queue.by_name.get(tag)
             if old is not None:
-                if old.id == DEFAULT or (old.filter, old.user_attributes, old.read_qps, old.redrive_policy) != asked:
+                if old.id == DEFAULT or (old.filter, old.user_attributes, old.read_qps, as_asked(old.redrive_policy)) != (
+                    *asked,
+                    redrive_policy,
+                ):
                     raise TagExists(f"queue {name!r} has a tag {tag!r} with other settings", field="tag", given=tag)
                 return queue, old, False
             check_range("tags", len(queue.tags), 0, MAX_TAGS)
-            self._queues.check_policy(name, redrive_policy, fifo=queue.record.fifo, dead_letter=queue.record.dead_letter)
+            fifo, dead_letter = queue.record.fifo, queue.record.dead_letter
+            policy = self._queues.checked_policy(by, name, redrive_policy, fifo=fifo, dead_letter=dead_letter)
             starts = await self._starts(queue, start_at_ms)
-            record = TagRecord(queue.record.next_tag_id, tag, now_ms(), max(start_at_ms, 0), starts, *asked)
+            record = TagRecord(queue.record.next_tag_id, tag, now_ms(), max(start_at_ms, 0), starts, *asked, policy)
             if start_at_ms < 0:
                 record = msgspec.structs.replace(record, start_at_ms=record.created_at_ms)
             changed = msgspec.structs.replace(queue.record, tags=[*queue.tags, record], next_tag_id=record.id + 1)

@@ -35,6 +35,9 @@ LOOK_S = 0.25
 # and not seconds: while Kafka stands still one look may take half a minute.
 LOOKS = {"another": 3, "missing": 13, "short": 81}
 
+# Of a queue that is renewed again and again, so many lives are remembered.
+FORMER = 50
+
 
 class TopicGuard:
     """Checks of this worker, one at a time for each queue."""
@@ -118,7 +121,12 @@ class TopicGuard:
         partitions = queue.record.partitions if count is None else count
         tags = [msgspec.structs.replace(tag, start_offsets=[0] * partitions) for tag in queue.tags]
         record = msgspec.structs.replace(
-            queue.record, incarnation=secrets.token_hex(6), partitions=partitions, tags=tags, topic_id=topic_id or ""
+            queue.record,
+            incarnation=secrets.token_hex(6),
+            former_incarnations=[*queue.record.former_incarnations, queue.incarnation][-FORMER:],
+            partitions=partitions,
+            tags=tags,
+            topic_id=topic_id or "",
         )
         lost = await self._open(queue)
         logger.error(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from engine.catalog.catalog import Catalog
+from engine.catalog.targets import Targets
 from engine.errors import InvalidValue, MessageLeased, MessageNotFound
 from engine.log import Log, Record
 from engine.receive.pump import Refresh
@@ -44,11 +44,11 @@ class Browse:
     """Reads of single messages and of ranges."""
 
     def __init__(
-        self, log: Log, store: Store, catalog: Catalog, window: Window, ids: Ids, note_use: Callable[[Queue, int], None], refresh: Refresh
+        self, log: Log, store: Store, targets: Targets, window: Window, ids: Ids, note_use: Callable[[Queue, int], None], refresh: Refresh
     ) -> None:
         self._log = log
         self._store = store
-        self._catalog = catalog
+        self._targets = targets
         self._window = window
         self._ids = ids
         self._note_use = note_use
@@ -106,10 +106,8 @@ class Browse:
 
     async def _next(self, queue: Queue, tag: TagRecord, max: int) -> list[tuple[int, Next]]:
         """Partition and place of the first messages: of the first priorities, else by age."""
-        record, policy = queue.record, queue.policies[tag.id]
-        bounds = queue.bounds[tag.id]
-        dead_letters = policy is not None and policy.dead_letter_queue in self._catalog.queues
-        most = bounds.park or (bounds.dead_letter if dead_letters else 0)
+        record, bounds = queue.record, queue.bounds[tag.id]
+        most = bounds.park or (bounds.dead_letter if self._targets.most_receives(queue, tag.id) else 0)
 
         async def ask(unit: Unit) -> list[Next]:
             self._note_use(queue, unit.partition)

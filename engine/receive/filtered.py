@@ -13,7 +13,7 @@ import asyncio
 import heapq
 from collections.abc import Mapping, Sequence
 
-from engine.catalog.catalog import Catalog
+from engine.catalog.targets import Targets
 from engine.receive.browse import Browse, page_token
 from engine.receive.deliveries import Deliveries
 from engine.receive.poll import Leases, Poll, Poller
@@ -43,7 +43,7 @@ class FilteredReceives:
     def __init__(
         self,
         store: Store,
-        catalog: Catalog,
+        targets: Targets,
         window: Window,
         browse: Browse,
         poller: Poller,
@@ -52,7 +52,7 @@ class FilteredReceives:
         refresh: Refresh,
     ) -> None:
         self._store = store
-        self._catalog = catalog
+        self._targets = targets
         self._window = window
         self._browse = browse
         self._poller = poller
@@ -128,8 +128,6 @@ class FilteredReceives:
 
     async def _pick_one(self, poll: Poll, partition: int, offsets: Sequence[int]) -> int:
         unit, record, wakes = poll.queue.units[partition], poll.queue.record, poll.line.wakes[partition]
-        policy = poll.queue.policies[poll.tag.id]
-        dead_letters = policy is not None and policy.dead_letter_queue in self._catalog.queues
         try:
             received: Received = await self._window.call(
                 poll.queue,
@@ -140,7 +138,7 @@ class FilteredReceives:
                     offsets,
                     lease_ms=poll.lease_ms,
                     queue_lease_ms=record.lease_ms,
-                    max_receive_count=policy.max_receive_count if policy is not None and dead_letters else 0,
+                    max_receive_count=self._targets.most_receives(poll.queue, poll.tag.id),
                     retention_ms=poll.queue.expires_ms,
                     move_ms=MOVER_LEASE_MS,
                 ),

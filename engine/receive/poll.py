@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from engine.catalog.catalog import Catalog
+from engine.catalog.targets import Targets
 from engine.errors import LogUnavailable, TooManyInFlight
 from engine.receive.waiters import FOREVER, MAX_PER_CALL, WaitList
 from engine.rules.limits import MAX_IN_FLIGHT
@@ -64,7 +64,7 @@ class Poller:
     def __init__(
         self,
         store: Store,
-        catalog: Catalog,
+        targets: Targets,
         window: Window,
         counters: Counters,
         note_receive: Callable[[Queue, int, Received], None],
@@ -72,7 +72,7 @@ class Poller:
         move: Move,
     ) -> None:
         self._store = store
-        self._catalog = catalog
+        self._targets = targets
         self._window = window
         self._counters = counters
         self._note_receive = note_receive
@@ -269,8 +269,8 @@ class Poller:
         the poll, and says how many that is.
         """
         queue, tag, line, record = poll.queue, poll.tag, poll.line, poll.queue.record
-        policy, bounds = queue.policies[poll.tag.id], queue.bounds[poll.tag.id]
-        dead_letters = policy is not None and policy.dead_letter_queue in self._catalog.queues
+        bounds = queue.bounds[tag.id]
+        most = bounds.dead_letter if bounds.dead_letter and self._targets.most_receives(queue, tag.id) else 0
         wakes = line.wakes[partition]
         try:
             received: Received = await self._window.call(
@@ -282,7 +282,7 @@ class Poller:
                     max=min(max, MAX_PER_CALL),
                     lease_ms=poll.lease_ms,
                     queue_lease_ms=record.lease_ms,
-                    max_receive_count=bounds.dead_letter if dead_letters else 0,
+                    max_receive_count=most,
                     retention_ms=queue.expires_ms,
                     move_ms=MOVER_LEASE_MS,
                     until_ms=until_ms,

@@ -43,6 +43,7 @@ class Queue:
         "expires_ms",
         "incarnation",
         "is_limited",
+        "lives",
         "mask",
         "name",
         "policies",
@@ -57,6 +58,8 @@ class Queue:
         self.record = record
         self.name = record.name
         self.incarnation = record.incarnation
+        # A queue that was renewed is the same to all who were given a right, or have named it.
+        self.lives = frozenset((record.incarnation, *record.former_incarnations))
         self.topic = queue_topic(prefix, record.name)
         # How long after it was due a message that is open under a tag is received; NEVER_MS = for
         # ever.

@@ -72,17 +72,17 @@ async def copy_queue(engine: Engine, call: Call) -> Answer:
 
 async def get_redrive_policy(engine: Engine, call: Call) -> Answer:
     """The redrive policy; 404 if there is none."""
-    policy = await engine.get_redrive_policy(call.by, call.path["queue"])
+    policy, fault = await engine.get_redrive_policy(call.by, call.path["queue"])
     if policy is None:
         raise ProblemError("no_redrive_policy", given=call.path["queue"])
-    return Answer(policy_reply(policy))
+    return Answer(policy_reply(policy, fault))
 
 
 async def set_redrive_policy(engine: Engine, call: Call) -> Answer:
     """Set the redrive policy."""
     wanted = policy_of(call.body)
     policy = await engine.set_redrive_policy(call.by, call.path["queue"], wanted)
-    return Answer(policy_reply(policy or wanted))
+    return Answer(policy_reply(policy or wanted, ""))
 
 
 async def delete_redrive_policy(engine: Engine, call: Call) -> Answer:

@@ -92,10 +92,15 @@ class JournalRecord(Struct, frozen=True):
 class RedrivePolicy(Struct, frozen=True):
     """After `max_receive_count` deliveries without an ack a message goes to queue
     `dead_letter_queue`.
+
+    `dead_letter_incarnation` names the life of that queue that is meant, NO_INCARNATION = none that
+    is there; `set_by` is who set the policy. Both empty = not noted, as in what a caller asks for.
     """
 
     dead_letter_queue: str
     max_receive_count: int
+    dead_letter_incarnation: str = ""
+    set_by: str = ""
 
 
 class TagRecord(Struct, frozen=True):
@@ -129,7 +134,8 @@ class Grant(Struct, frozen=True):
 
 class QueueRecord(Struct, frozen=True):
     """The value of a control record with key `queue/<name>`: all that is known of a queue. Times in
-    ms, sizes in bytes.
+    ms, sizes in bytes. `former_incarnations`: what it was called before it was renewed, newest
+    last.
     """
 
     name: str
@@ -169,6 +175,7 @@ class QueueRecord(Struct, frozen=True):
     max_delay_ms: int = 2_592_000_000  # 30 days, as before there was the setting
     on_exhausted: str = ""
     max_receive_count: int = 0
+    former_incarnations: list[str] = []
 
 
 class KeyRecord(Struct, frozen=True):
@@ -202,6 +209,7 @@ class TaskRecord(Struct, frozen=True):
     second, 0 = no bound.
 
     `chosen`: the offsets that it may still move, by partition; None = all.
+    `destination_incarnation`: the life of the destination that is meant, empty = not noted.
     """
 
     id: str
@@ -222,6 +230,7 @@ class TaskRecord(Struct, frozen=True):
     failure: str = ""
     expected: int = 0
     chosen: list[list[int]] | None = None
+    destination_incarnation: str = ""
 
 
 class OpenDelivery(Struct, frozen=True, gc=False):

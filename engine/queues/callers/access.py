@@ -1,10 +1,7 @@
-"""Who asks, and what they may: access keys as control records, and the one authoriser that every
-verb passes.
+"""Who asks: access keys as control records.
 
 open: the claimed key id is the principal and may do everything (loopback only). required: key id
-and secret must fit; an administrator may do everything, an owner everything with their queues,
-anybody may create and list queues of their own, others what a queue's grants allow: at least one
-must, and none deny. Neighbours: `engine.py` asks.
+and secret must fit. Neighbours: `catalog.rights` says what they may, `engine.py` asks.
 """
 
 from __future__ import annotations
@@ -13,27 +10,18 @@ import hmac
 import secrets
 from collections.abc import Callable
 
-from engine.catalog.catalog import Catalog
-from engine.errors import InvalidValue, KeyNotFound, NotAuthenticated, NotAuthorised
+from engine.catalog.rights import Rights
+from engine.errors import InvalidValue, KeyNotFound, NotAuthenticated
 from engine.rules.limits import check_name
-from engine.rules.queue import Queue
-from engine.rules.rights import granted
 from engine.runtime.clock import now_ms
-from engine.settings import EngineSettings
 from engine.shapes import Principal
 from schemas.records import KeyRecord
-from schemas.vocabulary import Verb
 
 ANONYMOUS = "anonymous"
-_OF_NOBODY = (Verb.CREATE_QUEUE, Verb.LIST_QUEUES, Verb.SET_PRODUCER_GROUP)
 
 
-class Access:
-    """Keys and the authoriser."""
-
-    def __init__(self, settings: EngineSettings, catalog: Catalog) -> None:
-        self._settings = settings
-        self._catalog = catalog
+class Access(Rights):
+    """Keys, and the authoriser."""
 
     def authenticate(self, key_id: str | None, secret: str | None) -> Principal:
         """Who that is. Raises NotAuthenticated when auth is required and the pair does not fit
@@ -69,26 +57,6 @@ class Access:
             return settings.admin_key_secret, Principal(key_id, admin=True)
         record = self._catalog.keys.get(key_id)
         return None if record is None else (record.secret, Principal(record.principal, admin=record.admin))
-
-    def is_admin(self, principal: str) -> bool:
-        """Whether one of the keys of a principal may do everything; without keys everybody may."""
-        settings = self._settings
-        if settings.auth == "open" or (settings.admin_key_secret and principal == settings.admin_key_id):
-            return True
-        return any(key.admin and key.principal == principal for key in self._catalog.keys.values())
-
-    def may(self, by: Principal, verb: Verb, queue: Queue) -> bool:
-        """Whether `by` may do `verb` with `queue`."""
-        return by.admin or queue.record.owner == by.id or granted(queue.record.grants, by.id, verb)
-
-    def authorise(self, by: Principal, verb: Verb, queue: Queue | None = None) -> None:
-        """Raises NotAuthorised unless `by` may do `verb` (with `queue`)."""
-        if by.admin or (queue is None and verb in _OF_NOBODY):
-            return
-        if queue is not None and self.may(by, verb, queue):
-            return
-        of = f" queue {queue.name!r}" if queue is not None else ""
-        raise NotAuthorised(f"principal {by.id!r} may not {verb}{of}", field="principal", given=by.id)
 
     async def create_key(self, key_id: str, principal: str, admin: bool) -> tuple[str, str]:
         """Makes a key; returns its id and secret (shown once). Raises InvalidValue when the id is

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.catalog.catalog import Catalog
+from engine.catalog.rights import no_queue
 from engine.queues.callers.access import Access
 from engine.queues.callers.grants import Grants
 from engine.queues.callers.quotas import Quotas
@@ -31,17 +32,23 @@ class Callers:
         self._users = users
 
     async def _queue(self, by: Principal, verb: Verb, name: str) -> Queue:
+        """The queue, with which `by` may do `verb`. Raises QueueNotFound also for one with which
+        they may do nothing, after the same wait; NotAuthorised.
+        """
         queue = self._known(by, verb, name)
         if queue is None:
-            queue = await self.catalog.queue(name)
-            self._access.authorise(by, verb, queue)
+            await self.catalog.sync()
+            queue = self._known(by, verb, name)
+        if queue is None:
+            raise no_queue(name)
         return queue
 
     def _known(self, by: Principal, verb: Verb, name: str) -> Queue | None:
         """As `_queue`, without waiting; None = this worker may not have heard of it."""
         queue = self.catalog.queues.get(name)
-        if queue is not None:
-            self._access.authorise(by, verb, queue)
+        if queue is None or not (self._access.may(by, verb, queue) or self._access.knows(by, queue)):
+            return None
+        self._access.authorise(by, verb, queue)
         return queue
 
     def known(self, name: str) -> QueueRecord | None:
@@ -86,10 +93,10 @@ class Callers:
         return levels_of((await self._queue(by, Verb.LIST_GRANTS, queue)).record.grants)
 
     async def get_grant(self, by: Principal, queue: str, principal: str) -> Level:
-        """The level of a principal; everybody may ask for their own."""
-        found = await self.catalog.queue(queue)
-        if principal != by.id:
-            self._access.authorise(by, Verb.LIST_GRANTS, found)
+        """The level of a principal; everybody may ask for their own, unless they have none."""
+        found = await self._queue(by, Verb.LIST_GRANTS, queue) if principal != by.id else await self.catalog.queue(queue)
+        if not self._access.knows(by, found):
+            raise no_queue(queue)
         everything = found.record.owner == principal or (by.admin and by.id == principal)
         return Level.FULL_CONTROL if everything else level_of(found.record.grants, principal)
 

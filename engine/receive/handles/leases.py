@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 
 from engine.catalog.catalog import Catalog
+from engine.catalog.targets import Targets
 from engine.errors import EngineError, InvalidHandle, InvalidValue, NotAllowedOnQueue
 from engine.receive.handles.acks import Acks
 from engine.rules.ids import Ids
@@ -30,7 +31,7 @@ from engine.window.body_cache import BodyCache
 from engine.window.window import MOVER_LEASE_MS, Window
 from schemas.identity import BadIdentity, Handle
 from schemas.records import TagRecord
-from schemas.vocabulary import EntryStatus, MessageState, Operation
+from schemas.vocabulary import EntryStatus, MessageState, Operation, PolicyFault
 from state.keys import Unit
 from state.replies import Dying
 from state.store import Store
@@ -44,6 +45,13 @@ _NONE_REFUSED: Mapping[str, EngineError] = {}
 _Parsed: TypeAlias = tuple[Queue, Sequence[str], list[Handle], Mapping[str, EngineError]]
 MoveDead = Callable[[Queue, TagRecord, int, Sequence[Dying]], Coroutine[Any, Any, None]]
 
+# Why nothing can be killed in a queue that has a policy.
+_FAULTS = {
+    PolicyFault.MISSING: "the dead-letter queue {target} of {name} does not exist",
+    PolicyFault.ANOTHER: "the dead-letter queue {target} of {name} was deleted, and the one of that name is another: set the policy again",
+    PolicyFault.FORBIDDEN: "neither who set the policy of {name} nor its owner may send to the dead-letter queue {target}",
+}
+
 
 class Leases:
     """Verbs on handles. Any number of tasks and workers may use the same handle: one of them
@@ -54,6 +62,7 @@ class Leases:
         self,
         store: Store,
         catalog: Catalog,
+        targets: Targets,
         window: Window,
         ids: Ids,
         bodies: BodyCache,
@@ -65,6 +74,7 @@ class Leases:
     ) -> None:
         self._store = store
         self._catalog = catalog
+        self._targets = targets
         self._window = window
         self._ids = ids
         self._bodies = bodies
@@ -310,12 +320,10 @@ class Leases:
             raise NotAllowedOnQueue(
                 f"queue {queue.name!r} has no redrive policy, so nothing can be killed", field="queue", given=queue.name
             )
-        if policy.dead_letter_queue not in self._catalog.queues:
-            raise NotAllowedOnQueue(
-                f"the dead-letter queue {policy.dead_letter_queue!r} of {queue.name!r} does not exist",
-                field="queue",
-                given=queue.name,
-            )
+        if fault := self._targets.fault(queue.record, policy):
+            target = policy.dead_letter_queue
+            about = _FAULTS[PolicyFault(fault)].format(name=repr(queue.name), target=repr(target))
+            raise NotAllowedOnQueue(about, field="queue", given=queue.name)
 
 
 def _answers(texts: Sequence[str], results: list[EntryResult], refused: Mapping[str, EngineError]) -> list[EntryResult]:

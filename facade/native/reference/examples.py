@@ -17,6 +17,7 @@ _BODY = '{"order": 17}'
 _ATTRIBUTES = {"kind": {"type": "string", "value": "retail"}, "logo": {"type": "binary", "value_base64": "iVBORw=="}}
 _FILTER = {"operator": "AND", "conditions": [{"name": "kind", "type": "string", "value": "retail"}]}
 _POLICY = {"dead_letter_queue": "orders-dead", "max_receive_count": 5}
+_POLICY_SHOWN = {**_POLICY, "stopped": ""}
 _TAG = {
     "name": "billing",
     "created_at_ms": _AT,
@@ -59,7 +60,7 @@ _QUEUE = {
     "max_receive_count": None,
     "priority": False,
     "user_attributes": {"team": "shop"},
-    "redrive_policy": _POLICY,
+    "redrive_policy": _POLICY_SHOWN,
     "source_queues": [],
     "tags": [_TAG],
 }
@@ -136,8 +137,8 @@ QUEUES = {
     "delete_queue": Example(),
     "purge": Example(),
     "copy_queue": Example({"target": "orders-2"}, {**_QUEUE, "name": "orders-2"}),
-    "get_redrive_policy": Example(reply=_POLICY),
-    "set_redrive_policy": Example(_POLICY, _POLICY),
+    "get_redrive_policy": Example(reply=_POLICY_SHOWN),
+    "set_redrive_policy": Example(_POLICY, _POLICY_SHOWN),
     "delete_redrive_policy": Example(),
     "create_tag": Example({"name": "billing", "start_at_ms": 0, "filter": _FILTER}, _TAG),
     "list_tags": Example(reply={"tags": [_TAG]}),

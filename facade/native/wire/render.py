@@ -53,9 +53,9 @@ from schemas.records import Attribute, Origin, RedrivePolicy
 from schemas.vocabulary import DEFAULT_PRIORITY, NATIVE_SENDER, SOURCE_QUEUE_ATTRIBUTE
 
 
-def policy_reply(policy: RedrivePolicy) -> RedrivePolicyReply:
-    """A redrive policy."""
-    return RedrivePolicyReply(dead_letter_queue=policy.dead_letter_queue, max_receive_count=policy.max_receive_count)
+def policy_reply(policy: RedrivePolicy, fault: str) -> RedrivePolicyReply:
+    """A redrive policy, and why it moves nothing."""
+    return RedrivePolicyReply(dead_letter_queue=policy.dead_letter_queue, max_receive_count=policy.max_receive_count, stopped=fault)
 
 
 def queue_reply(queue: QueueInfo) -> QueueReply:
@@ -87,7 +87,7 @@ def queue_reply(queue: QueueInfo) -> QueueReply:
         max_receive_count=queue.max_receive_count or None,
         priority=queue.priority,
         user_attributes=queue.user_attributes,
-        redrive_policy=None if queue.redrive_policy is None else policy_reply(queue.redrive_policy),
+        redrive_policy=None if queue.redrive_policy is None else policy_reply(queue.redrive_policy, queue.redrive_fault),
         source_queues=queue.source_queues,
         tags=[tag_reply(tag) for tag in queue.tags],
     )
@@ -100,8 +100,10 @@ def user_reply(user: UserInfo, use: UserUse) -> UserReply:
 
 def tag_reply(tag: TagInfo) -> TagReply:
     """A tag; only the filter and the redrive policy are written another way."""
-    policy = None if tag.redrive_policy is None else policy_reply(tag.redrive_policy)
-    return TagReply(**{**structs.asdict(tag), "filter": filter_reply(tag.filter), "redrive_policy": policy})
+    policy = None if tag.redrive_policy is None else policy_reply(tag.redrive_policy, tag.redrive_fault)
+    values = {**structs.asdict(tag), "filter": filter_reply(tag.filter), "redrive_policy": policy}
+    del values["redrive_fault"]
+    return TagReply(**values)
 
 
 def parked_reply(page: ParkedPage) -> ParkedReply:

@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from engine.rules.fifo import CHOICES, SCOPES
 from facade.native.wire.units import Moment, one_of
-from schemas.vocabulary import Level, MessageState, Reason, TaskStatus
+from schemas.vocabulary import Level, MessageState, PolicyFault, Reason, TaskStatus
 
 Span = Annotated[float, Meta(ge=0, description="Seconds.")]
 Count = Annotated[int, Meta(ge=0)]
@@ -34,6 +34,7 @@ class RedrivePolicyReply(Reply, frozen=True, kw_only=True):
 
     dead_letter_queue: Annotated[str, about("The queue for what died.")]
     max_receive_count: Annotated[Count, about("Deliveries of a message before it goes there.")]
+    stopped: Annotated[str, one_of((*PolicyFault, ""), "Why nothing is moved until it is set again; empty = it is.")]
 
 
 ValueText = Annotated[str, about("The value, if it is text.")]

@@ -31,7 +31,7 @@ async def test_a_creator_is_told_whether_the_queue_was_made_now(
     shown = answer.json()
     assert (shown["delay_seconds"], shown["lease_seconds"], shown["receive_wait_seconds"]) == (0.25, 30, 1.5)
     assert b'"lease_seconds":30,' in answer.content  # whole seconds are whole numbers
-    assert (shown["redrive_policy"], shown["source_queues"]) == (POLICY, ["x"])
+    assert (shown["redrive_policy"], shown["source_queues"]) == ({**POLICY, "stopped": ""}, ["x"])
     assert shown["tags"][0]["filter"] == {
         "operator": "OR",
         "conditions": [{"name": "kind", "type": "string", "value": "retail"}, {"name": "vip", "type": "empty"}],
@@ -60,7 +60,7 @@ async def test_a_setter_is_not_left_to_believe_that_null_removes_a_policy(client
         ("DELETE", "/v1/queues/orders", None, ("delete_queue", BY, "orders"), None, 204),
         ("POST", "/v1/queues/orders/purge", None, ("purge", BY, "orders"), None, 204),
         ("POST", "/v1/queues/orders/copy", {"target": "new"}, ("copy_queue", BY, "orders", "new"), QUEUE, 201),
-        ("GET", "/v1/queues/orders/redrive-policy", None, ("get_redrive_policy", BY, "orders"), RedrivePolicy("dead", 5), 200),
+        ("GET", "/v1/queues/orders/redrive-policy", None, ("get_redrive_policy", BY, "orders"), (RedrivePolicy("dead", 5), "another"), 200),
         (
             "PUT",
             "/v1/queues/orders/redrive-policy",
@@ -100,6 +100,7 @@ async def test_a_manager_reaches_each_verb(
 
 
 async def test_a_queue_without_policy_has_none_to_get(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
+    engine.answers["get_redrive_policy"] = None, ""
     answer = await client.get("/v1/queues/orders/redrive-policy")
 
     assert (answer.status_code, answer.json()["code"]) == (404, "no_redrive_policy")
