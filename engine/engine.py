@@ -48,7 +48,7 @@ class Engine(Watching, Transacting, Redriving):
         self.settings = settings
         self.parts = parts = wire(settings)
         asked, transacted = parts.administration, parts.transactions
-        callers = parts.base.access, asked.grants, asked.quotas, asked.users
+        callers = parts.base.access, asked.keys, asked.grants, asked.quotas, asked.users
         super().__init__(parts.base.catalog, *callers, transacted.transactions, transacted.checks, transacted.webhooks)
         self._watch(parts.watching.watches, parts.watching.statistics, parts.watching.metrics, parts.base.alarms)
         self.log = parts.base.log
@@ -129,14 +129,14 @@ class Engine(Watching, Transacting, Redriving):
         return await self._info.queue(queue), made
 
     async def list_queues(self, by: Principal, prefix: str, limit: int, after: str | None) -> tuple[list[str], str | None]:
-        """Names in order, and the `after` of the next page. Not an administrator: own queues
+        """Names in order, and the `after` of the next page. Who is not told of all: own queues
         only.
         """
         self._access.authorise(by, Verb.LIST_QUEUES)
         check_asked("limit", limit)
         queues = self.catalog.queues
         names = [n for n in self.catalog.names if n.startswith(prefix) and (after is None or n > after)]
-        if not by.admin:
+        if not self._access.sees_all(by):
             names = [n for n in names if queues[n].record.owner == by.id]
         return names[:limit], names[limit - 1] if len(names) > limit else None
 

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from engine.errors import EngineError
 from schemas.filters import Filter
 from schemas.records import Attribute, Grant, Message, QueueRecord, RedrivePolicy, TaskRecord
+from schemas.vocabulary import Role
 
 ANY = "*"  # among principals, verbs or sources: each of them
 
@@ -252,10 +253,30 @@ class Page(Struct, frozen=True):
 
 
 class Principal(Struct, frozen=True, gc=False):
-    """Who asks. `id` is what grants name; an administrator may do everything."""
+    """Who asks. `id` is what grants name; an administrator may do everything. `role`: what the key
+    may on every queue. `key_id` empty = nobody asked for a key; `by_old_secret`: it was rotated.
+    """
 
     id: str
     admin: bool = False
+    role: Role = Role.MEMBER
+    key_id: str = ""
+    by_old_secret: bool = False
+
+
+class KeyInfo(Struct, frozen=True):
+    """An access key without its secrets. Times in epoch ms, 0 = never; `last_used_at_ms` is known
+    within two minutes, and forgotten with what Redis holds.
+    """
+
+    key_id: str
+    principal: str
+    role: Role
+    created_at_ms: int
+    expires_at_ms: int
+    disabled: bool
+    previous_until_ms: int
+    last_used_at_ms: int
 
 
 class UserInfo(Struct, frozen=True):

@@ -38,6 +38,7 @@ from engine.move.redrive import Tasks
 from engine.queues.alarms import AlarmMonitor
 from engine.queues.callers.access import Access
 from engine.queues.callers.grants import Grants
+from engine.queues.callers.keys import Keys, KeyUses
 from engine.queues.callers.quotas import Quotas
 from engine.queues.callers.users import Users
 from engine.queues.info import Info
@@ -84,7 +85,7 @@ from engine.window.window import Window
 from engine.window.write_through import WriteThrough
 from schemas.records import TagRecord
 from schemas.vocabulary import Verb
-from state.allotments import Allotments
+from state.allotments import Allotments, LastUses
 from state.background import Background
 from state.keys import Unit
 from state.redis.connection import Connection
@@ -104,6 +105,7 @@ class Base:
     store: Store
     catalog: Catalog
     access: Access
+    key_uses: KeyUses
     targets: Targets
     counters: Counters
     alarms: Alarms
@@ -125,14 +127,15 @@ def wire_base(settings: EngineSettings) -> Base:
     store = Store(connection, settings.topic_prefix, Bounds(settings.window_messages, settings.window_bytes))
     counters, alarms = Counters(), Alarms()
     catalog = Catalog(settings, log, connection, queue_gone)
-    access = Access(settings, catalog)
+    uses = KeyUses(LastUses(connection, settings.topic_prefix))
+    access = Access(settings, catalog, uses)
     targets = Targets(catalog, access)
     journal = Journal(log, store, catalog, counters)
     snapshots = Snapshots(settings.topic_prefix, log, connection, catalog, counters, alarms)
     rebuilder = Rebuilder(worker, log, connection, store, catalog, journal, snapshots, counters, rebuilt)
     return Base(
-        worker, log, connection, store, catalog, access, targets, counters, alarms, Meters(), journal, snapshots, rebuilder, queue_gone,
-        rebuilt,
+        worker, log, connection, store, catalog, access, uses, targets, counters, alarms, Meters(), journal, snapshots, rebuilder,
+        queue_gone, rebuilt,
     )  # fmt: skip
 
 
@@ -259,6 +262,7 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
 class Administration:
     """What the verbs of queues, tags, keys and tasks are made of."""
 
+    keys: Keys
     grants: Grants
     quotas: Quotas
     users: Users
@@ -291,6 +295,7 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
     quotas = Quotas(Allotments(base.connection, prefix), catalog)
     base.queue_gone.connect(quotas.forget_queue)
     return Administration(
+        keys=Keys(settings, catalog, base.key_uses),
         grants=Grants(catalog, queues),
         quotas=quotas,
         users=Users(catalog, settings.secret),

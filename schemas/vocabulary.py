@@ -274,6 +274,17 @@ class Level(StrEnum):
     FULL_CONTROL = "full_control"  # All that the owner may.
 
 
+class Role(StrEnum):
+    """What an access key may do on every queue, beside what its principal may;
+    `engine/rules/rights.py` has the verbs.
+    """
+
+    MEMBER = "member"  # Nothing more: its principal's own queues, and those with which it was given a right.
+    READER = "reader"  # Look at every queue, and at no message. It changes nothing, whatever its principal may.
+    OPERATOR = "operator"  # All that level `admin` allows, and metrics, on every queue.
+    ADMIN = "admin"  # Everything.
+
+
 class Operation(StrEnum):
     """What a request to a queue did, as the meters count it. A batch of one message is single."""
 

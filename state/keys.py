@@ -92,3 +92,8 @@ def lock_key(prefix: str, name: str) -> str:
 def quota_key(prefix: str, name: str) -> str:
     """What was used of a quota within this second: a hash with a time to live."""
     return f"{prefix}:quota:{name}"
+
+
+def last_uses_key(prefix: str) -> str:
+    """When each access key was used last: a hash of epoch ms by key id."""
+    return f"{prefix}:key-uses"

@@ -1,7 +1,8 @@
 """What a principal may, by the records of now: the one authoriser.
 
 An administrator may do everything, an owner everything with their queues, anybody may create and
-list queues of their own, others what a queue's grants allow: at least one must, and none deny. What
+list queues of their own, others what a queue's grants allow: at least one must, and none deny. The
+role of a key adds to that what it may on every queue; a reader may that alone. What
 somebody has asked for and the service does later (a redrive policy, a task, a transaction) is asked
 about again each time, by the name of who asked. Neighbours: `rules.rights` has the table,
 `callers.access` says who asks.
@@ -12,10 +13,12 @@ from __future__ import annotations
 from engine.catalog.catalog import Catalog
 from engine.errors import NotAuthorised, QueueNotFound
 from engine.rules.queue import Queue
-from engine.rules.rights import any_granted, granted
+from engine.rules.rights import ROLES, any_granted, granted
+from engine.runtime.clock import now_ms
 from engine.settings import EngineSettings
 from engine.shapes import Principal
-from schemas.vocabulary import Verb
+from schemas.records import KeyRecord
+from schemas.vocabulary import Role, Verb
 
 _OF_NOBODY = (Verb.CREATE_QUEUE, Verb.LIST_QUEUES, Verb.SET_PRODUCER_GROUP)
 
@@ -29,30 +32,41 @@ class Rights:
 
     def is_admin(self, principal: str) -> bool:
         """Whether one of the keys of a principal may do everything; without keys everybody may."""
+        return Role.ADMIN in self._roles(principal)
+
+    def _roles(self, principal: str) -> set[Role]:
+        """The roles of the keys of a principal that count now."""
         settings = self._settings
         if settings.auth == "open" or (settings.admin_key_secret and principal == settings.admin_key_id):
-            return True
-        return any(key.admin and key.principal == principal for key in self._catalog.keys.values())
+            return {Role.ADMIN}
+        at_ms = now_ms()
+        return {role_of(key) for key in self._catalog.keys.values() if key.principal == principal and counts(key, at_ms)}
 
     def may(self, by: Principal, verb: Verb, queue: Queue) -> bool:
         """Whether `by` may do `verb` with `queue`."""
-        return by.admin or queue.record.owner == by.id or granted(queue.record.grants, by.id, verb)
+        if by.role is Role.READER:
+            return verb in ROLES[Role.READER]
+        return by.admin or queue.record.owner == by.id or verb in ROLES[by.role] or granted(queue.record.grants, by.id, verb)
 
     def still_may(self, principal: str, verb: Verb, queue: Queue) -> bool:
         """The same of a principal that is not here: its keys say what else it may."""
-        return self.may(Principal(principal), verb, queue) or self.is_admin(principal)
+        return self.may(Principal(principal), verb, queue) or any(verb in ROLES[role] for role in self._roles(principal))
 
     def knows(self, by: Principal, queue: Queue) -> bool:
         """Whether `by` may do anything at all with `queue`; if not, it is not told that there is
         one.
         """
-        return by.admin or queue.record.owner == by.id or any_granted(queue.record.grants, by.id)
+        return self.sees_all(by) or queue.record.owner == by.id or any_granted(queue.record.grants, by.id)
+
+    def sees_all(self, by: Principal) -> bool:
+        """Whether `by` is told of every queue."""
+        return by.admin or by.role is not Role.MEMBER
 
     def authorise(self, by: Principal, verb: Verb, queue: Queue | None = None) -> None:
         """Raises NotAuthorised unless `by` may do `verb` (with `queue`), and for a queue with which
         they may do nothing QueueNotFound, as if there was none.
         """
-        if by.admin or (queue is None and verb in _OF_NOBODY):
+        if by.admin or (queue is None and verb in (_OF_NOBODY if by.role is not Role.READER else ROLES[Role.READER])):
             return
         if queue is not None:
             if self.may(by, verb, queue):
@@ -68,6 +82,16 @@ class Rights:
         """
         if not self.may(by, Verb.GET_QUEUE, queue):
             raise NotAuthorised(f"the name {queue.name!r} is taken", field="principal", given=by.id)
+
+
+def role_of(key: KeyRecord) -> Role:
+    """The role of a key, also of one that was written before there were roles."""
+    return Role(key.role) if key.role else Role.ADMIN if key.admin else Role.MEMBER
+
+
+def counts(key: KeyRecord, at_ms: int) -> bool:
+    """Whether a key opens anything at that time."""
+    return not key.disabled and (not key.expires_at_ms or at_ms < key.expires_at_ms)
 
 
 def no_queue(name: str) -> QueueNotFound:

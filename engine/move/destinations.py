@@ -10,6 +10,7 @@ from __future__ import annotations
 from engine.catalog.catalog import Catalog
 from engine.catalog.rights import Rights
 from engine.catalog.targets import Targets
+from engine.errors import TaskNotFound
 from engine.rules.queue import Queue
 from schemas.identity import incarnation_in
 from schemas.records import Message, TaskRecord
@@ -58,3 +59,10 @@ class Destinations:
 
     def _may_send(self, task: TaskRecord, queue: Queue) -> bool:
         return self._rights.still_may(task.principal, Verb.SEND, queue)
+
+
+def no_task(id: str) -> TaskNotFound:
+    """The same for a task that does not exist and for one of a queue that who asks is not told
+    of.
+    """
+    return TaskNotFound(f"there is no task {id!r}", field="id", given=id[:100])

@@ -19,9 +19,9 @@ from typing import Any
 import msgspec
 
 from engine.catalog.catalog import Catalog, Change
-from engine.errors import EngineError, NotAllowedOnQueue, TaskEnded, TaskNotFound
+from engine.errors import EngineError, NotAllowedOnQueue, TaskEnded
 from engine.log import Log
-from engine.move.destinations import Destinations
+from engine.move.destinations import Destinations, no_task
 from engine.move.mover import Held, Mover, Outcome
 from engine.move.progress import Moved, Progress
 from engine.move.selection import Offsets, beyond_key, chosen_offsets, left_of, next_chosen
@@ -182,7 +182,7 @@ class Tasks:
             await self._catalog.sync()
             task = self._catalog.tasks.get(id)
         if task is None:
-            raise TaskNotFound(f"there is no task {id!r}", field="id", given=id[:100])
+            raise no_task(id)
         return task
 
     async def cancel(self, id: str) -> TaskRecord:

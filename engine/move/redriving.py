@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.move.destinations import no_task
 from engine.move.parking import Parking
 from engine.move.redrive import Tasks
 from engine.queues.callers.callers import Callers
@@ -55,7 +56,10 @@ class Redriving(Callers):
 
     async def get_task(self, by: Principal, id: str) -> TaskInfo:
         task = await self._tasks.get(id)
-        self._access.authorise(by, Verb.REDRIVE, self.catalog.by_incarnation.get(task.source_incarnation))
+        queue = self.catalog.by_incarnation.get(task.source_incarnation)
+        if queue is not None and not self._access.knows(by, queue):
+            raise no_task(id)
+        self._access.authorise(by, Verb.REDRIVE, queue)
         return task_info(task)
 
     async def cancel_task(self, by: Principal, id: str) -> TaskInfo:

@@ -87,6 +87,8 @@ ASKED: dict[str, tuple[int, int]] = {
     "ids": (1, 10_000),  # of one task: its record is written once a second and read by every worker
     "filter.conditions": (1, 20),
     "user_attributes": (0, 50),
+    "grace_ms": (0, 7 * DAY_MS),
+    "expires_at_ms": (0, 2**53),
 }
 DEFAULTS: dict[str, int] = {
     "delay_ms": 0,

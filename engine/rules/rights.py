@@ -1,9 +1,10 @@
-"""What others may do with a queue: levels of permission, and grants of single verbs.
+"""What others may do with a queue: levels of permission, grants of single verbs, and roles of keys.
 
 A level is a set of verbs; levels are not ordered by their numbers (reference/emq.md 1.8 and 3.9: to
 peek is not in them from a number on). EMQ and the native API give levels, policies of SQS give
 grants of verbs; both are `Grant`s in the record of a queue, and `granted` decides by all of them.
-Owners and administrators need none. Neighbours: `access` asks; it knows who asks.
+Owners and administrators need none. A role is of a key, and holds for every queue. Neighbours:
+`catalog.rights` asks; it knows who asks.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 
 from engine.shapes import ANY
 from schemas.records import Grant
-from schemas.vocabulary import Level, Verb
+from schemas.vocabulary import Level, Role, Verb
 
 _SEND: Final = frozenset((Verb.SEND,))
 _RECEIVE: Final = frozenset((Verb.RECEIVE,))
@@ -39,6 +40,25 @@ RIGHTS: Final[Mapping[Level, frozenset[Verb]]] = MappingProxyType({
     Level.PEEK: _PEEK,
     Level.DELETE_PEEK: _DELETE_PEEK,
     Level.FULL_CONTROL: _FULL,
+})  # fmt: skip
+
+# What a key may do with every queue. Nothing of a reader's changes anything or shows a message.
+ROLES: Final[Mapping[Role, frozenset[Verb]]] = MappingProxyType({
+    Role.MEMBER: frozenset(),
+    Role.READER: _GET_INFO | {Verb.LIST_QUEUES, Verb.LIST_TAGS, Verb.LIST_ALERTS, Verb.GET_STATISTICS, Verb.QUERY_METRIC},
+    Role.OPERATOR: RIGHTS[Level.ADMIN] | {Verb.QUERY_METRIC, Verb.CREATE_QUEUE, Verb.LIST_QUEUES},
+    Role.ADMIN: frozenset(Verb),
+})  # fmt: skip
+# The actions of SQS that a policy may grant (AWS lets nobody grant the rest to another account).
+ACTIONS: Final[Mapping[str, frozenset[Verb]]] = MappingProxyType({
+    "ChangeMessageVisibility": frozenset((Verb.EXTEND, Verb.RELEASE)),
+    "DeleteMessage": frozenset((Verb.ACK,)),
+    "GetQueueAttributes": frozenset((Verb.GET_QUEUE,)),
+    "GetQueueUrl": frozenset((Verb.GET_QUEUE,)),
+    "ListDeadLetterSourceQueues": frozenset((Verb.GET_QUEUE,)),
+    "PurgeQueue": frozenset((Verb.PURGE,)),
+    "ReceiveMessage": _RECEIVE,
+    "SendMessage": _SEND,
 })  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from engine.errors import NotAuthorised
 from engine.queues.callers.access import Access
 from engine.queues.callers.callers import Callers
 from engine.queues.callers.grants import Grants
+from engine.queues.callers.keys import Keys
 from engine.queues.callers.quotas import Quotas
 from engine.queues.callers.users import Users
 from engine.rules.limits import check_asked, check_name
@@ -21,9 +22,9 @@ from engine.rules.queue import Queue
 from engine.shapes import Check, Principal, SendEntry, TransactionInfo, Webhook
 from engine.transactions.book import Transaction
 from engine.transactions.checks import Checks
-from engine.transactions.transactions import Transactions
+from engine.transactions.transactions import Transactions, no_transaction
 from engine.transactions.webhooks import Webhooks
-from schemas.vocabulary import TransactionStatus, Verb
+from schemas.vocabulary import Role, TransactionStatus, Verb
 from state.background import Background
 
 
@@ -34,6 +35,7 @@ class Transacting(Callers):
         self,
         catalog: Catalog,
         access: Access,
+        keys: Keys,
         grants: Grants,
         quotas: Quotas,
         users: Users,
@@ -41,7 +43,7 @@ class Transacting(Callers):
         checks: Checks,
         webhooks: Webhooks,
     ) -> None:
-        super().__init__(catalog, access, grants, quotas, users)
+        super().__init__(catalog, access, keys, grants, quotas, users)
         self._transactions = transactions
         self._checks = checks
         self._webhooks = webhooks
@@ -126,13 +128,15 @@ class Transacting(Callers):
         NotAuthorised.
         """
         one = await self._transactions.find(transaction)
-        if not (own and one.principal == by.id):
+        if not (own and one.principal == by.id and by.role is not Role.READER):
             queue = self._queue_of(one)
             if queue is None and not by.admin and one.principal != by.id:
                 raise NotAuthorised(
                     f"principal {by.id!r} may not send to the queue of transaction {transaction}", field="principal", given=by.id
                 )
             if queue is not None:
+                if not self._access.knows(by, queue):
+                    raise no_transaction(transaction)
                 self._access.authorise(by, Verb.SEND, queue)
         return one
 

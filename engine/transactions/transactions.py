@@ -116,7 +116,7 @@ class Transactions:
             await self._half_log.sync(self._half_log.shard_of(id))
             one = self._book.of.get(id)
         if one is None:
-            raise TransactionNotFound(f"there is no transaction {id[:100]!r}, or it ended long ago", field="transaction", given=id[:100])
+            raise no_transaction(id)
         return one
 
     async def decide(
@@ -244,3 +244,8 @@ def _gone(one: Transaction) -> TransactionGone:
         f"queue {one.queue!r} was deleted after transaction {one.id} was prepared; a queue of that name now is another one",
         field="transaction", given=one.id,
     )  # fmt: skip
+
+
+def no_transaction(id: str) -> TransactionNotFound:
+    """The same for one that does not exist and for one of a queue that who asks is not told of."""
+    return TransactionNotFound(f"there is no transaction {id[:100]!r}, or it ended long ago", field="transaction", given=id[:100])

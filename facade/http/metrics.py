@@ -49,10 +49,13 @@ class EngineCounts(Collector):
 
 
 class EngineAlarms(Collector):
-    """The engine's alarms as one gauge; a series is there while its alarm lasts."""
+    """The engine's alarms as one gauge; a series is there while its alarm lasts. While not `named`
+    the alarms of a kind are one series, of no queue.
+    """
 
     def __init__(self, alarms: Callable[[], Sequence[Alarm]]) -> None:
         self._alarms = alarms
+        self.named = True
 
     def describe(self) -> list[Metric]:
         """Nothing, as `EngineCounts`."""
@@ -61,8 +64,12 @@ class EngineAlarms(Collector):
     def collect(self) -> Iterator[Metric]:
         """One metric with a series per alarm."""
         family = GaugeMetricFamily("leaseway_alarm", "Needs attention: see docs/reference/metrics.md.", labels=["kind", "queue"])
+        numbers: dict[tuple[str, str], float] = {}
         for alarm in self._alarms():
-            family.add_metric([alarm.kind, alarm.queue], alarm.number)
+            about = alarm.kind, alarm.queue if self.named else ""
+            numbers[about] = numbers.get(about, 0) + alarm.number
+        for about, number in numbers.items():
+            family.add_metric(about, number)
         yield family
 
 
@@ -114,7 +121,8 @@ class Metrics:
     def __init__(self, counts: Callable[[], Mapping[str, float]], alarms: Callable[[], Sequence[Alarm]] = tuple) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
         self._requests = Requests()
-        for collector in (self._requests, EngineCounts(counts), EngineAlarms(alarms)):
+        self._engine_alarms = EngineAlarms(alarms)
+        for collector in (self._requests, EngineCounts(counts), self._engine_alarms):
             self._registry.register(collector)
 
     def observe(self, verb: str, status: int, seconds: float) -> None:
@@ -139,8 +147,9 @@ class Metrics:
         """A receive has ended."""
         self._requests.in_progress -= 1
 
-    def text(self) -> bytes:
-        """All metrics in Prometheus' text format."""
+    def text(self, *, named: bool = True) -> bytes:
+        """All metrics in Prometheus' text format; `named`: with the names of queues."""
+        self._engine_alarms.named = named
         return generate_latest(self._registry)
 
 
@@ -148,7 +157,7 @@ def operations(metrics: Metrics) -> tuple[Operation, ...]:
     """GET /metrics."""
 
     async def run(engine: Engine, call: Call) -> Answer:
-        return Answer(metrics.text(), media_type=MEDIA_TYPE)
+        return Answer(metrics.text(named=engine.sees_all(call.by)), media_type=MEDIA_TYPE)
 
     return (
         Operation(
@@ -156,11 +165,11 @@ def operations(metrics: Metrics) -> tuple[Operation, ...]:
             method="GET",
             path="/metrics",
             group="Operation",
-            summary="Metrics of this worker in Prometheus' text format",
+            summary="Metrics of this worker in Prometheus' text format; names of queues for who is told of all",
             run=run,
             replies={200: str},
             example=Example(reply='leaseway_requests_total{status="200",verb="send"} 42.0\n'),
-            anonymous=True,
+            or_anonymous=True,
             media_type="text/plain",
         ),
     )

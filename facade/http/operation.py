@@ -66,9 +66,9 @@ class Operation:
 
     `replies` maps each status of success to the struct of its body (None = no body). `codes` are
     the problem codes that it may answer besides those that any operation may. `anonymous` = no
-    credentials are asked for. `long_poll` = the call is cancelled when the client goes. `render`
-    makes another error body of a problem than problem+json; `reword` puts an engine error into the
-    words of the dialect.
+    credentials are asked for; `or_anonymous` = only those that are given are looked at. `long_poll`
+    = the call is cancelled when the client goes. `render` makes another error body of a problem
+    than problem+json; `reword` puts an engine error into the words of the dialect.
     """
 
     name: str
@@ -85,6 +85,7 @@ class Operation:
     query: type[Struct] | None = None
     codes: tuple[str, ...] = ()
     anonymous: bool = False
+    or_anonymous: bool = False
     long_poll: bool = False
     hot: bool = False
     media_type: str = JSON

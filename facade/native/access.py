@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET, structs
 
 from facade.http.operation import Answer, Call, Operation
+from facade.http.problem import ProblemError
 from facade.native.reference import examples
-from facade.native.wire.render import user_reply
+from facade.native.wire.render import key_reply, user_reply
 from facade.native.wire.replies import (
     GrantReply,
     GrantsReply,
@@ -23,9 +24,9 @@ from facade.native.wire.replies import (
     SharedQueuesReply,
     UserReply,
 )
-from facade.native.wire.shapes import ContactsBody, CreateKeyBody, GrantBody, ListQueuesQuery, UserQuotaBody
-from facade.native.wire.units import KEY_RULE, PRINCIPAL_RULE, QUEUE_RULE
-from schemas.vocabulary import Level
+from facade.native.wire.shapes import ContactsBody, CreateKeyBody, GrantBody, ListQueuesQuery, RotateKeyBody, SetKeyBody, UserQuotaBody
+from facade.native.wire.units import KEY_RULE, PRINCIPAL_RULE, QUEUE_RULE, to_ms
+from schemas.vocabulary import Level, Role
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _GRANTS: Final = "/v1/queues/{queue}/grants"
 _GRANT: Final = _GRANTS + "/{principal}"
 _USER: Final = "/v1/users/{user}"
+_KEY: Final = "/v1/keys/{key}"
 _WHO: Final = {"user": PRINCIPAL_RULE}
 _QUEUE: Final = {"queue": QUEUE_RULE}
 _PRINCIPAL: Final = {"queue": QUEUE_RULE, "principal": PRINCIPAL_RULE}
@@ -98,15 +100,30 @@ async def set_user_quota(engine: Engine, call: Call) -> Answer:
 async def create_key(engine: Engine, call: Call) -> Answer:
     """Create an access key."""
     body: CreateKeyBody = call.body
-    key_id, secret = await engine.create_key(call.by, body.key_id, body.principal, body.admin)
+    role = (Role.ADMIN if body.admin else Role.MEMBER) if body.role is UNSET else body.role
+    if body.admin and role != Role.ADMIN:
+        raise ProblemError("invalid_value", f"A key with admin has the role admin, given {role[:100]!r}.", field="role", given=role[:100])
+    key_id, secret = await engine.create_key(call.by, body.key_id, body.principal, role, body.expires_at_ms)
     return Answer(NewKeyReply(key_id=key_id, secret=secret), 201)
 
 
 async def list_keys(engine: Engine, call: Call) -> Answer:
     """All access keys, without secrets."""
-    keys = await engine.list_keys(call.by)
-    replies = [KeyReply(key_id=k.key_id, principal=k.principal, admin=k.admin, created_at_ms=k.created_at_ms) for k in keys]
-    return Answer(KeysReply(keys=replies))
+    return Answer(KeysReply(keys=[key_reply(key) for key in await engine.list_keys(call.by)]))
+
+
+async def set_key(engine: Engine, call: Call) -> Answer:
+    """Change an access key: its role, its end, whether it counts."""
+    body: SetKeyBody = call.body
+    role, expires_at_ms, disabled = (None if value is UNSET else value for value in structs.astuple(body))
+    return Answer(key_reply(await engine.set_key(call.by, call.path["key"], role, expires_at_ms, disabled)))
+
+
+async def rotate_key(engine: Engine, call: Call) -> Answer:
+    """Give an access key another secret; a key may do so for itself."""
+    grace_ms = to_ms(call.body.grace_seconds)
+    assert grace_ms is not None
+    return Answer(NewKeyReply(key_id=call.path["key"], secret=await engine.rotate_key(call.by, call.path["key"], grace_ms)))
 
 
 async def delete_key(engine: Engine, call: Call) -> Answer:
@@ -235,9 +252,36 @@ OPERATIONS = (
         example=examples.RIGHTS["list_keys"],
     ),
     Operation(
+        name="set_key",
+        method="PATCH",
+        path=_KEY,
+        group="Keys",
+        summary="Change the role, the end or the state of an access key",
+        run=set_key,
+        replies={200: KeyReply},
+        example=examples.RIGHTS["set_key"],
+        rules={"key": KEY_RULE},
+        body=SetKeyBody,
+        codes=("key_not_found", "queue_in_use"),
+    ),
+    Operation(
+        name="rotate_key",
+        method="POST",
+        path=_KEY + "/rotate",
+        group="Keys",
+        summary="Give an access key another secret, shown once; a key may do so for itself",
+        run=rotate_key,
+        replies={200: NewKeyReply},
+        example=examples.RIGHTS["rotate_key"],
+        rules={"key": KEY_RULE},
+        body=RotateKeyBody,
+        body_optional=True,
+        codes=("key_not_found", "queue_in_use"),
+    ),
+    Operation(
         name="delete_key",
         method="DELETE",
-        path="/v1/keys/{key}",
+        path=_KEY,
         group="Keys",
         summary="Delete an access key",
         run=delete_key,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from engine.errors import EngineError
+from engine.errors import EngineError, NotAuthenticated
 from engine.shapes import Principal
 from facade.dialect import Carried, Response
 from facade.http.asgi import check_media_type, credentials
@@ -67,13 +67,22 @@ class OperationExchange(Struct, gc=False):
     def principal(self, body: bytes) -> Principal:
         """See `Exchange`; the path and the query are read too."""
         operation, path = self.bound.operation, self.path
-        by = _NOBODY if operation.anonymous else self.bound.engine.authenticate(*credentials(self.headers))
+        by = _NOBODY if operation.anonymous else self._caller()
         for name, rule in operation.rules.items():
             if not rule.pattern.fullmatch(path[name]):
                 raise ProblemError("invalid_value", f"{name} must be {rule.about}.", field=name, limit=rule.about, given=path[name])
         if operation.query is not None:
             self.query = decode_query(operation.query, self.query_string)
         return by
+
+    def _caller(self) -> Principal:
+        given = credentials(self.headers)
+        try:
+            return self.bound.engine.authenticate(*given)
+        except NotAuthenticated:
+            if self.bound.operation.or_anonymous and given == (None, None):
+                return _NOBODY
+            raise
 
     def start(self, by: Principal, body: bytes) -> Coroutine[Any, Any, Answer | Carried]:
         """See `Exchange`."""

@@ -179,13 +179,21 @@ class QueueRecord(Struct, frozen=True):
 
 
 class KeyRecord(Struct, frozen=True):
-    """The value of a control record with key `key/<key id>`."""
+    """The value of a control record with key `key/<key id>`. `role` empty = written before there
+    were roles: `admin` says it. The previous secret counts until `previous_until_ms`; of
+    `expires_at_ms` 0 = never.
+    """
 
     key_id: str
     secret: str
     principal: str
     admin: bool
     created_at_ms: int
+    role: str = ""
+    expires_at_ms: int = 0
+    disabled: bool = False
+    previous_secret: str = ""
+    previous_until_ms: int = 0
 
 
 class UserRecord(Struct, frozen=True):

@@ -130,7 +130,7 @@ async def test_a_policy_ends_with_the_right_to_send(guarded: Engine) -> None:
 
 async def test_an_administrator_who_leaves_stops_no_dead_letters_of_the_owner(guarded: Engine) -> None:
     root = Principal("root", admin=True)
-    await guarded.create_key(root, "k", "root", True)
+    await guarded.create_key(root, "k", "root", "admin")
     await guarded.create_queue(BOB, "bobs", QueueSettings())
     await guarded.set_redrive_policy(root, "q", DEAD)
     await guarded.create_queue(ALICE, "q2", QueueSettings())

@@ -68,7 +68,7 @@ VERBS: dict[str, Verb] = {
     "list_tasks": lambda e, at: e.list_tasks(BY, "dlq"),
     "get_task": lambda e, at: e.get_task(BY, at["task"]),
     "cancel_task": lambda e, at: e.cancel_task(BY, at["task"]),
-    "create_key": lambda e, at: e.create_key(BY, "k", "somebody", False),
+    "create_key": lambda e, at: e.create_key(BY, "k", "somebody", "member"),
     "delete_key": lambda e, at: e.delete_key(BY, "old"),
     "list_keys": lambda e, at: e.list_keys(BY),
     "list_grants": lambda e, at: e.list_grants(BY, "q"),
@@ -110,7 +110,7 @@ async def a_service(engine: Engine) -> dict[str, str]:
     await engine.create_queue(BY, "q", QueueSettings(partitions=1, redrive_policy=RedrivePolicy("dlq", 3)))
     await engine.create_queue(BY, "line", QueueSettings(partitions=1, fifo=True, on_exhausted="park", max_receive_count=1))
     await engine.create_tag(BY, "q", "t", 0, None, {})
-    await engine.create_key(BY, "old", "somebody", False)
+    await engine.create_key(BY, "old", "somebody", "member")
     sent = await send(engine, "q", "a", "b")
     (got,) = await receive(engine, "q", max=1, lease_ms=LEASE_MS)
     delayed = await send(engine, "q", "c", "d", delay_ms=LEASE_MS)

@@ -12,21 +12,23 @@ from engine.catalog.catalog import Catalog
 from engine.catalog.rights import no_queue
 from engine.queues.callers.access import Access
 from engine.queues.callers.grants import Grants
+from engine.queues.callers.keys import Keys
 from engine.queues.callers.quotas import Quotas
 from engine.queues.callers.users import Users
 from engine.rules.queue import Queue
 from engine.rules.rights import level_of, levels_of
-from engine.shapes import Principal, UserInfo, UserUse
-from schemas.records import KeyRecord, QueueRecord
-from schemas.vocabulary import Level, Verb
+from engine.shapes import KeyInfo, Principal, UserInfo, UserUse
+from schemas.records import QueueRecord
+from schemas.vocabulary import Level, Role, Verb
 
 
 class Callers:
     """The part of an engine that knows callers."""
 
-    def __init__(self, catalog: Catalog, access: Access, grants: Grants, quotas: Quotas, users: Users) -> None:
+    def __init__(self, catalog: Catalog, access: Access, keys: Keys, grants: Grants, quotas: Quotas, users: Users) -> None:
         self.catalog = catalog
         self._access = access
+        self._keys = keys
         self._grants = grants
         self._quotas = quotas
         self._users = users
@@ -74,17 +76,36 @@ class Callers:
         """
         return self._access.authenticate_signed(key_id, fits)
 
-    async def create_key(self, by: Principal, key_id: str, principal: str, admin: bool) -> tuple[str, str]:
+    async def create_key(self, by: Principal, key_id: str, principal: str, role: str, expires_at_ms: int = 0) -> tuple[str, str]:
+        """A key for a principal; its id and secret. `role` is a word of Role, `expires_at_ms` 0 =
+        never.
+        """
         self._access.authorise(by, Verb.MANAGE_KEYS)
-        return await self._access.create_key(key_id, principal, admin)
+        return await self._keys.create(key_id, principal, role, expires_at_ms)
+
+    async def set_key(
+        self, by: Principal, key_id: str, role: str | None = None, expires_at_ms: int | None = None, disabled: bool | None = None
+    ) -> KeyInfo:
+        """Changes what is named of a key."""
+        self._access.authorise(by, Verb.MANAGE_KEYS)
+        return await self._keys.set(key_id, role, expires_at_ms, disabled)
+
+    async def rotate_key(self, by: Principal, key_id: str, grace_ms: int) -> str:
+        """Gives a key another secret, and returns it; the one before counts for `grace_ms` more. A
+        key may do that for itself, by its newest secret: who has found an old one may not lock its
+        owner out.
+        """
+        if by.key_id != key_id or by.by_old_secret:
+            self._access.authorise(by, Verb.MANAGE_KEYS)
+        return await self._keys.rotate(key_id, grace_ms)
 
     async def delete_key(self, by: Principal, key_id: str) -> None:
         self._access.authorise(by, Verb.MANAGE_KEYS)
-        await self._access.delete_key(key_id)
+        await self._keys.delete(key_id)
 
-    async def list_keys(self, by: Principal) -> list[KeyRecord]:
+    async def list_keys(self, by: Principal) -> list[KeyInfo]:
         self._access.authorise(by, Verb.MANAGE_KEYS)
-        return self._access.list_keys()
+        return await self._keys.list()
 
     async def list_grants(self, by: Principal, queue: str) -> dict[str, Level]:
         """The level of each principal that was given one; owner and administrators have every
@@ -122,6 +143,8 @@ class Callers:
         as it is.
         """
         self._check_self(by, name)
+        if by.role is Role.READER:
+            self._access.authorise(by, Verb.MANAGE_USERS)
         also = {} if webhook is None else {"webhook": webhook}
         return await self._users.set(name, display_name=display_name, email=email, phone=phone, **also)
 
@@ -129,6 +152,10 @@ class Callers:
         """Bounds what a user may use; 0 = no bound."""
         self._access.authorise(by, Verb.MANAGE_USERS)
         return await self._users.set(name, read_qps=read_qps, write_qps=write_qps, queues=queues)
+
+    def sees_all(self, by: Principal) -> bool:
+        """Whether a caller is told of every queue."""
+        return self._access.sees_all(by)
 
     def is_admin(self, by: Principal, name: str) -> bool:
         """Whether a principal may do everything; everybody may ask about themselves."""

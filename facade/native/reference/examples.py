@@ -206,6 +206,17 @@ TASKS = {
     "get_task": Example(reply=_TASK),
     "cancel_task": Example(reply={**_TASK, "status": "cancelled"}),
 }
+_KEY = {
+    "key_id": "billing-service",
+    "principal": "billing",
+    "admin": False,
+    "role": "member",
+    "created_at_ms": _AT,
+    "expires_at_ms": 0,
+    "disabled": False,
+    "previous_until_ms": 0,
+    "last_used_at_ms": _AT,
+}
 RIGHTS = {
     "list_shared": Example(reply={"queues": [{"name": "orders", "owner": "shop", "backlog": 3, "ready": 2, "leased": 1}], "next": None}),
     "list_grants": Example(reply={"grants": [_GRANT]}),
@@ -218,10 +229,12 @@ RIGHTS = {
     ),
     "set_user_quota": Example({"read_qps": 1000, "write_qps": 1000, "queues": 20}, _USER),
     "create_key": Example(
-        {"key_id": "billing-service", "principal": "billing", "admin": False},
+        {"key_id": "billing-service", "principal": "billing", "role": "member", "expires_at_ms": 0},
         {"key_id": "billing-service", "secret": "kept-by-you"},
     ),
-    "list_keys": Example(reply={"keys": [{"key_id": "billing-service", "principal": "billing", "admin": False, "created_at_ms": _AT}]}),
+    "list_keys": Example(reply={"keys": [_KEY]}),
+    "set_key": Example({"disabled": True}, {**_KEY, "disabled": True}),
+    "rotate_key": Example({"grace_seconds": 3600}, {"key_id": "billing-service", "secret": "kept-by-you"}),
     "delete_key": Example(),
 }
 _WATCHED = {"tag": "billing", "subject": "receive_request", "measurement": "latency_p999", "threshold": 500}

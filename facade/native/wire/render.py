@@ -15,6 +15,7 @@ from engine.shapes import (
     Check,
     Delivery,
     EntryResult,
+    KeyInfo,
     ParkedPage,
     Peeked,
     QueueInfo,
@@ -31,6 +32,7 @@ from facade.native.wire.replies import (
     ConditionReply,
     DeliveryReply,
     FilterReply,
+    KeyReply,
     OriginReply,
     ParkedGroupReply,
     ParkedReply,
@@ -50,7 +52,7 @@ from facade.native.wire.transaction_replies import CheckReply, ChecksReply, Half
 from facade.native.wire.units import to_seconds
 from schemas.filters import Filter
 from schemas.records import Attribute, Origin, RedrivePolicy
-from schemas.vocabulary import DEFAULT_PRIORITY, NATIVE_SENDER, SOURCE_QUEUE_ATTRIBUTE
+from schemas.vocabulary import DEFAULT_PRIORITY, NATIVE_SENDER, SOURCE_QUEUE_ATTRIBUTE, Role
 
 
 def policy_reply(policy: RedrivePolicy, fault: str) -> RedrivePolicyReply:
@@ -96,6 +98,11 @@ def queue_reply(queue: QueueInfo) -> QueueReply:
 def user_reply(user: UserInfo, use: UserUse) -> UserReply:
     """A user with what they have."""
     return UserReply(**structs.asdict(user), used=UseReply(**structs.asdict(use)))
+
+
+def key_reply(key: KeyInfo) -> KeyReply:
+    """An access key."""
+    return KeyReply(admin=key.role is Role.ADMIN, **structs.asdict(key))
 
 
 def tag_reply(tag: TagInfo) -> TagReply:

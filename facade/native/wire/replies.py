@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from engine.rules.fifo import CHOICES, SCOPES
 from facade.native.wire.units import Moment, one_of
-from schemas.vocabulary import Level, MessageState, PolicyFault, Reason, TaskStatus
+from schemas.vocabulary import Level, MessageState, PolicyFault, Reason, Role, TaskStatus
 
 Span = Annotated[float, Meta(ge=0, description="Seconds.")]
 Count = Annotated[int, Meta(ge=0)]
@@ -382,7 +382,12 @@ class KeyReply(Reply, frozen=True, kw_only=True):
     key_id: KeyId
     principal: Annotated[str, about("Who has it.")]
     admin: Annotated[bool, about("Whether it may do everything.")]
+    role: Annotated[str, one_of(Role, "What it may on every queue.")]
     created_at_ms: Made
+    expires_at_ms: Annotated[Moment, about("From when on it counts no more (epoch ms); 0 = never.")]
+    disabled: Annotated[bool, about("Whether it does not count for now.")]
+    previous_until_ms: Annotated[Moment, about("Until when the secret before the last rotation counts too (epoch ms); 0 = it does not.")]
+    last_used_at_ms: Annotated[Moment, about("When it was used last (epoch ms), within two minutes; 0 = not known.")]
 
 
 class KeysReply(Reply, frozen=True, kw_only=True):

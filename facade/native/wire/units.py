@@ -89,7 +89,7 @@ def one_of(words: Iterable[str], about: str) -> Meta:
 
 
 # What the engine calls by milliseconds, the dialect calls by seconds.
-_MS_FIELD = re.compile(r"\b(max_delay|delay|lease|retention|receive_wait|wait|check_immunity|interval)_ms\b")
+_MS_FIELD = re.compile(r"\b(max_delay|delay|lease|retention|receive_wait|wait|check_immunity|interval|grace)_ms\b")
 _PARAMETERS = {"from_ms": "from", "to_ms": "to"}
 
 

@@ -11,6 +11,7 @@ queue exists.
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from urllib.parse import quote, unquote
 
@@ -81,6 +82,19 @@ class Place(Struct, frozen=True):
         """The ARN of a queue of the engine."""
         account, region, name = self._split(queue)
         return f"arn:aws:sqs:{region}:{account}:{name}"
+
+    def concerns(self, queue: str, resource: str) -> bool:
+        """Whether the ARN in `resource`, which may have `*` and `?`, is that of a queue of the
+        engine. Account and region count where they tell queues apart.
+        """
+        parts = resource.replace("[", "[[]").split(":", 5)
+        if resource == "*":
+            return True
+        if len(parts) != 6 or parts[0] != "arn" or not fnmatchcase("sqs", parts[2]):
+            return False
+        account, region, name = self._split(queue)
+        wanted = ((name, parts[5], True), (region, parts[3], self.by_region), (account, parts[4], self.by_account))
+        return all(fnmatchcase(value, pattern) for value, pattern, counts in wanted if counts)
 
     def address(self, name: str, account: str | None = None, region: str | None = None) -> Address:
         """The address that a queue name spells. `orders@` is no tag, but a name that no queue

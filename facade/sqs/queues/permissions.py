@@ -5,6 +5,7 @@ Neighbours: `policies` knows what is written. This module must not know HTTP.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from engine.shapes import QueueSettings
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from schemas.records import QueueRecord
 
 
-def _policy(text: str) -> QueueSettings:
-    return QueueSettings(policy=text, grants=policies.grants_of(text))
+def _policy(call: Call, queue: str, text: str) -> QueueSettings:
+    return QueueSettings(policy=text, grants=policies.grants_of(text, partial(call.place.concerns, queue)))
 
 
 async def add_permission(engine: Engine, call: Call) -> Output:
@@ -34,7 +35,8 @@ async def add_permission(engine: Engine, call: Call) -> Output:
         raise missing("Actions")
 
     def edit(record: QueueRecord) -> QueueSettings:
-        return _policy(policies.with_permission(record.policy, call.place.arn(name), given.label, given.account_ids, given.actions))
+        text = policies.with_permission(record.policy, call.place.arn(name), given.label, given.account_ids, given.actions)
+        return _policy(call, name, text)
 
     await engine.set_queue(call.by, name, QueueSettings(), edit)
     return DONE
@@ -46,6 +48,6 @@ async def remove_permission(engine: Engine, call: Call) -> Output:
     if not call.body.label:
         raise missing("Label")
     await engine.set_queue(
-        call.by, name, QueueSettings(), lambda record: _policy(policies.without_permission(record.policy, call.body.label))
+        call.by, name, QueueSettings(), lambda record: _policy(call, name, policies.without_permission(record.policy, call.body.label))
     )
     return DONE

@@ -9,34 +9,24 @@ opens a door: an Allow with a Condition grants nothing, a Deny with one denies a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
 import msgspec
 
+from engine.rules.rights import ACTIONS
 from engine.shapes import ANY
 from facade.sqs.queues.redrive import json_object
 from facade.sqs.wire.errors import INVALID_ATTRIBUTE_VALUE, OVER_LIMIT, SqsError, invalid
 from facade.sqs.wire.limits import PERMISSION_ACTIONS, POLICY_BYTES, POLICY_CONDITIONS, POLICY_PRINCIPALS, POLICY_STATEMENTS
 from schemas.records import Grant
-from schemas.vocabulary import Verb
 
-# The actions that others may be granted (AWS lets nobody grant the rest to another account), and
-# what each is here.
-GRANTABLE: Final[dict[str, tuple[Verb, ...]]] = {
-    "ChangeMessageVisibility": (Verb.EXTEND, Verb.RELEASE),
-    "DeleteMessage": (Verb.ACK,),
-    "GetQueueAttributes": (Verb.GET_QUEUE,),
-    "GetQueueUrl": (Verb.GET_QUEUE,),
-    "ListDeadLetterSourceQueues": (Verb.GET_QUEUE,),
-    "PurgeQueue": (Verb.PURGE,),
-    "ReceiveMessage": (Verb.RECEIVE,),
-    "SendMessage": (Verb.SEND,),
-}
 _LABEL: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ACCOUNT: Final = re.compile(r"[A-Za-z0-9_.-]{1,80}")
-_PRINCIPAL: Final = re.compile(r"arn:[a-z0-9-]+:(?:iam|sts)::([^:/]+):(?:root|(?:user|role|assumed-role)/(?:[^:]*/)?([^:/]+))")
+# The name of a session (sts, assumed-role) is chosen by who assumes the role: it names nobody.
+_PRINCIPAL: Final = re.compile(r"arn:[a-z0-9-]+:iam::([^:/]+):(?:root|(?:user|role)/(?:[^:]*/)?([^:/]+))")
+_ELEMENTS: Final = frozenset(("Sid", "Effect", "Principal", "Action", "Resource", "Condition"))
 
 
 def _bad(reason: str) -> SqsError:
@@ -50,9 +40,12 @@ def _strings(value: Any) -> list[str]:
     return found
 
 
-def grants_of(text: str) -> list[Grant]:
+def grants_of(text: str, concerns: Callable[[str], bool]) -> list[Grant]:
     """What a policy means; an empty text grants nothing. Raises SqsError for what is no policy, or
     too much of one.
+
+    `concerns` says whether a Resource is the queue that the policy is set for: a statement about
+    others only says nothing.
     """
     if not text:
         return []
@@ -66,7 +59,8 @@ def grants_of(text: str) -> list[Grant]:
         raise SqsError(OVER_LIMIT, f"A policy may have {POLICY_PRINCIPALS} principals.")
     if sum(_conditions(statement) for statement in statements) > POLICY_CONDITIONS:
         raise SqsError(OVER_LIMIT, f"A policy may have {POLICY_CONDITIONS} conditions.")
-    return [grant for grant in found if grant.principals and grant.verbs]
+    ours = [any(map(concerns, _strings(statement.get("Resource", ANY)))) for statement in statements]
+    return [grant for grant, is_ours in zip(found, ours, strict=True) if is_ours and grant.principals and grant.verbs]
 
 
 def _parsed(text: str) -> dict[str, Any]:
@@ -95,8 +89,10 @@ def _grant(statement: dict[str, Any]) -> Grant:
     effect = statement.get("Effect")
     if effect not in ("Allow", "Deny"):
         raise _bad("Effect must be Allow or Deny.")
+    if others := statement.keys() - _ELEMENTS:
+        raise _bad(f"a statement may have {', '.join(sorted(_ELEMENTS))}; {', '.join(sorted(others))[:100]} is not supported.")
     if "Principal" not in statement or "Action" not in statement:
-        raise _bad("a statement needs Principal and Action; NotPrincipal and NotAction are not supported.")
+        raise _bad("a statement needs Principal and Action.")
     principals, verbs = _principals(statement["Principal"]), _verbs(_strings(statement["Action"]))
     if effect == "Allow" and _conditions(statement):
         return Grant(True, principals, [])
@@ -130,7 +126,7 @@ def _verbs(actions: Iterable[str]) -> list[str]:
         if action != ANY and (not colon or service != "sqs"):
             raise _bad(f"{action[:100]} is no action of SQS.")
         pattern = pattern if colon else ANY
-        found.update(str(verb) for name, verbs in GRANTABLE.items() if fnmatchcase(name.lower(), pattern) for verb in verbs)
+        found.update(str(verb) for name, verbs in ACTIONS.items() if fnmatchcase(name.lower(), pattern) for verb in verbs)
     return sorted(found)
 
 
@@ -146,7 +142,7 @@ def with_permission(text: str, arn: str, label: str, accounts: Sequence[str], ac
         if not _ACCOUNT.fullmatch(account):
             raise invalid("PrincipalId", account, "Unable to verify.")
     for action in actions:
-        if action != ANY and action not in GRANTABLE:
+        if action != ANY and action not in ACTIONS:
             raise invalid("ActionName", f"SQS:{action}", "Only the queue owner is allowed to invoke this action.")
     policy = _parsed(text) if text else {"Version": "2008-10-17", "Id": f"{arn}/SQSDefaultPolicy", "Statement": []}
     kept = _statements(policy) if policy["Statement"] else []

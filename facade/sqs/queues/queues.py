@@ -47,7 +47,7 @@ async def create_queue(engine: Engine, call: Call) -> UrlReply:
     if at.tag is not None:
         await _create_tag(engine, call, at, at.tag, attributes)
         return UrlReply(queue_url=call.place.url(at.name))
-    wanted = settings.changes(attributes, call.limits, call.place)
+    wanted = settings.changes(at.queue, attributes, call.limits, call.place)
     fifo.check(wanted.of_fifo, fifo=fifo.asked_for(attributes))
     labels = tags.checked(given.tags or {})
     try:
@@ -178,7 +178,7 @@ async def set_queue_attributes(engine: Engine, call: Call) -> Output:
     name = call.place.whole(call.body.queue_url, "SetQueueAttributes")
     if not call.body.attributes:
         raise missing("Attributes")
-    wanted = settings.changes(call.body.attributes, call.limits, call.place)
+    wanted = settings.changes(name, call.body.attributes, call.limits, call.place)
 
     def store(record: QueueRecord) -> QueueSettings:
         settings.check_fifo(record, wanted)

@@ -9,6 +9,7 @@ verbs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
@@ -54,8 +55,9 @@ class Changes(Struct, frozen=True):
     of_fifo: dict[str, str] = {}
 
 
-def changes(given: Mapping[str, str], limits: Limits, place: Place) -> Changes:
-    """What the attributes of a request ask for. Raises SqsError for an unknown name or a value out
+def changes(queue: str, given: Mapping[str, str], limits: Limits, place: Place) -> Changes:
+    """What the attributes of a request for a queue ask for. Raises SqsError for an unknown name, or
+    a value out
     of its range.
     """
     values: dict[str, Any] = {}
@@ -71,7 +73,7 @@ def changes(given: Mapping[str, str], limits: Limits, place: Place) -> Changes:
             # The engine does not know "all, and somebody said so" from "all".
             stored[name] = ALLOW_ALL if value and ANY in values["allowed_sources"] else ""
         elif name == POLICY:
-            values |= {"policy": value, "grants": grants_of(value)}
+            values |= {"policy": value, "grants": grants_of(value, partial(place.concerns, queue))}
         elif name in _STORED:
             stored[name] = _stored_value(name, value, limits)
         elif name in fifo.SETTINGS:

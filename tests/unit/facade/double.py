@@ -65,6 +65,7 @@ class RecordingEngine:
         self.error: BaseException | None = None
         self.credentials: list[tuple[str | None, str | None]] = []
         self.secret = "secret"
+        self.sees = True
         self.refuse: EngineError | None = None
         self.hold: asyncio.Event | None = None
         self.cancelled = asyncio.Event()
@@ -83,6 +84,9 @@ class RecordingEngine:
         if not fits(self.secret):
             raise NotAuthenticated("no", field="signature")
         return Principal(key_id)
+
+    def sees_all(self, by: Principal) -> bool:
+        return self.sees
 
     def counts(self) -> dict[str, float]:
         return {"window.loads_total": 3.0, "loaders": 2.0}

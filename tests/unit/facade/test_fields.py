@@ -55,6 +55,8 @@ ASKINGS = {
     "threshold": "threshold",
     "interval_seconds": "interval_ms",
     "deliver_at_ms": "deliver_at_ms",
+    "grace_seconds": "grace_ms",
+    "expires_at_ms": "expires_at_ms",
 }
 WORDS: dict[str, list[str]] = {
     "state": [str(word) for word in MessageState],
@@ -162,7 +164,7 @@ async def test_every_word_of_the_engine_is_an_enum(document: dict[str, Any]) -> 
 async def test_no_range_is_that_of_the_decoder(document: dict[str, Any]) -> None:
     for struct, field, schema in requests(document):
         found = number(schema)
-        if found is not None and field not in ("from", "to", "start_at_ms", "deliver_at_ms"):
+        if found is not None and field not in ("from", "to", "start_at_ms", "deliver_at_ms", "expires_at_ms"):
             assert abs(found["maximum"]) < 2**53 and found["maximum"] != 1e9, f"{struct}.{field}"
 
 

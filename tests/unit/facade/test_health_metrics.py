@@ -102,3 +102,12 @@ async def test_alarms_are_counted_by_health_and_named_by_metrics(client: httpx.A
     assert (answer.status_code, answer.json()) == (200, {"status": "alarm", "alarms": {"retention_near": 1}})
     lines = (await client.get("/metrics")).text.splitlines()
     assert 'leaseway_alarm{kind="retention_near",queue="orders"} 7.0' in lines
+
+
+async def test_metrics_name_no_queue_to_who_is_not_told_of_all(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
+    engine.sees = False
+    lines = (await client.get("/metrics")).text.splitlines()
+    assert [line for line in lines if line.startswith("leaseway_alarm{")] == ['leaseway_alarm{kind="retention_near",queue=""} 7.0']
+    engine.refuse = NotAuthenticated()
+    assert (await client.get("/metrics")).status_code == 200, "nobody in particular is let in"
+    assert (await client.get("/metrics", auth=("k", "wrong"))).status_code == 401, "who claims to be somebody has to be"

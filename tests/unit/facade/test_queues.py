@@ -7,9 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
-from engine.shapes import Principal, QueueSettings
+from engine.shapes import KeyInfo, Principal, QueueSettings
 from schemas.filters import Condition, Filter
-from schemas.records import KeyRecord, RedrivePolicy
+from schemas.records import RedrivePolicy
+from schemas.vocabulary import Role
 from tests.unit.facade.double import AT, QUEUE, TAG, TASK, RecordingEngine
 
 BY = Principal("anonymous")
@@ -76,8 +77,34 @@ async def test_a_setter_is_not_left_to_believe_that_null_removes_a_policy(client
         ("DELETE", "/v1/tasks/t1", None, ("cancel_task", BY, "t1"), TASK, 200),
         ("POST", "/v1/queues/dead/redrive", None, ("redrive", BY, "dead", None, None, 0, None), TASK, 202),
         ("POST", "/v1/queues/dead/redrive", {"ids": ["a", "b"]}, ("redrive", BY, "dead", None, None, 0, ["a", "b"]), TASK, 202),
-        ("POST", "/v1/keys", {"key_id": "k", "principal": "p"}, ("create_key", BY, "k", "p", False), ("k", "s"), 201),
-        ("GET", "/v1/keys", None, ("list_keys", BY), [KeyRecord("k", "", "p", True, AT)], 200),
+        ("POST", "/v1/keys", {"key_id": "k", "principal": "p"}, ("create_key", BY, "k", "p", "member", 0), ("k", "s"), 201),
+        (
+            "PATCH",
+            "/v1/keys/k",
+            {"disabled": True},
+            ("set_key", BY, "k", None, None, True),
+            KeyInfo("k", "p", Role.MEMBER, AT, 0, True, 0, 0),
+            200,
+        ),
+        (
+            "PATCH",
+            "/v1/keys/k",
+            {"expires_at_ms": 5, "role": "reader"},
+            ("set_key", BY, "k", "reader", 5, None),
+            KeyInfo("k", "p", Role.READER, AT, 5, False, 0, 0),
+            200,
+        ),
+        (
+            "POST",
+            "/v1/keys",
+            {"key_id": "k", "principal": "p", "role": "operator"},
+            ("create_key", BY, "k", "p", "operator", 0),
+            ("k", "s"),
+            201,
+        ),
+        ("POST", "/v1/keys/k/rotate", {"grace_seconds": 0.5}, ("rotate_key", BY, "k", 500), "s", 200),
+        ("POST", "/v1/keys/k/rotate", None, ("rotate_key", BY, "k", 86_400_000), "s", 200),
+        ("GET", "/v1/keys", None, ("list_keys", BY), [KeyInfo("k", "p", Role.ADMIN, AT, 0, False, 0, 0)], 200),
         ("DELETE", "/v1/keys/k", None, ("delete_key", BY, "k"), None, 204),
     ],
 )

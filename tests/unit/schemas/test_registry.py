@@ -80,6 +80,7 @@ def test_an_id_never_changes_and_names_one_schema() -> None:
         21: "queue.4",
         22: "queue.5",
         23: "task.2",
+        24: "key.2",
     }
 
     assert {number: schema_name(number) for number in schema_ids()} == names

@@ -5,17 +5,28 @@ suite.
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 
+from engine.rules.rights import ACTIONS
+from facade.sqs.queues import policies
 from facade.sqs.queues.filters import filter_of
-from facade.sqs.queues.policies import GRANTABLE, grants_of
+from facade.sqs.queues.names import Place
+from facade.sqs.wire.errors import SqsError
 from schemas.filters import Condition, Filter
 from schemas.records import Grant
 
-EVERY_VERB = sorted({str(verb) for verbs in GRANTABLE.values() for verb in verbs})
+EVERY_VERB = sorted({str(verb) for verbs in ACTIONS.values() for verb in verbs})
 CONDITION = {"Bool": {"aws:SecureTransport": "false"}}
+
+
+PLACE = Place("http://here", "000000000000", "us-east-1")
+
+
+def grants_of(text: str, place: Place = PLACE, queue: str = "orders") -> list[Grant]:
+    return policies.grants_of(text, partial(place.concerns, queue))
 
 
 def policy(**statement: Any) -> str:
@@ -53,6 +64,51 @@ def test_what_only_an_owner_may_do_can_not_be_granted(action: str) -> None:
 )
 def test_principals_are_names(principal: Any, names: list[str]) -> None:
     assert grants_of(policy(Principal=principal))[0].principals == names
+
+
+@pytest.mark.parametrize("element", ["NotAction", "NotPrincipal", "NotResource", "Nonsense"])
+@pytest.mark.parametrize("effect", ["Allow", "Deny"])
+def test_an_element_that_is_not_understood_is_refused_beside_those_that_are(element: str, effect: str) -> None:
+    with pytest.raises(SqsError, match=element):
+        grants_of(policy(Effect=effect, **{element: "arn:aws:sqs:us-east-1:1:orders"}))
+
+
+@pytest.mark.parametrize("principal", ["arn:aws:sts::1:assumed-role/role/alice", "arn:aws:sts::1:federated-user/alice"])
+def test_the_name_of_a_session_names_nobody(principal: str) -> None:
+    with pytest.raises(SqsError, match="is no principal"):
+        grants_of(policy(Principal={"AWS": principal}))
+
+
+@pytest.mark.parametrize(
+    ("resource", "holds"),
+    [
+        ("*", True),
+        ("arn:aws:sqs:us-east-1:000000000000:orders", True),
+        ("arn:aws:sqs:eu-west-1:123456789012:orders", True),
+        ("arn:aws:sqs:*:*:ord*", True),
+        (["arn:aws:sqs:us-east-1:000000000000:other", "arn:aws:sqs:us-east-1:000000000000:orders"], True),
+        ("arn:aws:sqs:us-east-1:000000000000:other", False),
+        ("arn:aws:sqs:us-east-1:000000000000:order", False),
+        ("arn:aws:sqs:us-east-1:000000000000:[o]rders", False),
+        ("arn:aws:sns:us-east-1:000000000000:orders", False),
+        ("orders", False),
+    ],
+)
+def test_a_statement_about_other_queues_says_nothing_of_this_one(resource: Any, holds: bool) -> None:
+    assert bool(grants_of(policy(Resource=resource))) == holds
+    assert bool(grants_of(policy(Effect="Deny", Resource=resource))) == holds
+
+
+def test_account_and_region_of_a_resource_count_where_they_tell_queues_apart() -> None:
+    place = Place("http://here", "000000000000", "us-east-1", by_account=True, by_region=True)
+    queue = place.queue("orders")
+    for resource, holds in (
+        ("arn:aws:sqs:us-east-1:000000000000:orders", True),
+        ("arn:aws:sqs:*:000000000000:orders", True),
+        ("arn:aws:sqs:us-east-1:123456789012:orders", False),
+        ("arn:aws:sqs:eu-west-1:000000000000:orders", False),
+    ):
+        assert bool(grants_of(policy(Resource=resource), place, queue)) == holds, resource
 
 
 def test_a_condition_opens_nothing_and_does_not_weaken_a_denial() -> None:

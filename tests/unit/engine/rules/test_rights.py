@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from engine.rules.rights import RIGHTS, granted, level_of, levels_of, with_level, with_policy
+from engine.rules.rights import ACTIONS, RIGHTS, ROLES, granted, level_of, levels_of, with_level, with_policy
 from schemas.records import Grant
-from schemas.vocabulary import Level, Verb
+from schemas.vocabulary import Level, Role, Verb
 
 SEND, RECEIVE, HANDLE, INFO = "send", "receive", "ack extend release kill", "get_queue get_redrive_policy"
 PEEK, DELETE_PEEK = "peek query", "delete_message cancel reschedule unpark"
@@ -42,6 +42,24 @@ def test_a_level_allows_its_verbs_and_no_other(level: Level) -> None:
     assert {str(verb) for verb in Verb if granted(grants, "bob", verb)} == set(TABLE[level].split())
     assert not [verb for verb in Verb if granted(grants, "carol", verb)]
     assert RIGHTS[level] == set(map(Verb, TABLE[level].split()))
+
+
+LOOK = "list_tags list_alerts get_statistics query_metric list_queues"
+ROLE_TABLE = {
+    "member": "",
+    "reader": f"{INFO} {LOOK}",
+    "operator": f"{TABLE['admin']} query_metric create_queue list_queues",
+    "admin": " ".join(Verb),
+}
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_a_role_allows_its_verbs_and_no_other(role: Role) -> None:
+    assert ROLES[role] == set(map(Verb, ROLE_TABLE[role].split()))
+
+
+def test_a_policy_of_sqs_grants_nothing_that_no_level_has() -> None:
+    assert frozenset[Verb]().union(*ACTIONS.values()) <= RIGHTS[Level.FULL_CONTROL]
 
 
 def test_a_principal_has_one_level_and_the_last_one_counts() -> None:
