@@ -13,6 +13,7 @@ from time import monotonic_ns
 from engine.move.redriving import Redriving
 from engine.rules.limits import check_asked
 from engine.rules.rights import any_granted
+from engine.runtime.asked import note
 from engine.runtime.meters import NO_TAG
 from engine.settings import EngineSettings
 from engine.shapes import (
@@ -66,6 +67,7 @@ class Engine(Watching, Transacting, Redriving):
         self._tasks = parts.administration.tasks
         self._parking = parts.messages.parking
         self._meters = parts.base.meters
+        self.audit = asked.audit
 
     async def start(self) -> None:
         """Connects, reads the control topic, starts services in order. Raises LogUnavailable when
@@ -86,10 +88,12 @@ class Engine(Watching, Transacting, Redriving):
         await parts.transactions.keeper.start()
         await parts.administration.alarm_monitor.start()
         await parts.watching.start()
+        await self.audit.start()
 
     async def stop(self) -> None:
         """Ends waits, finishes sends, drains outboxes, closes: backwards."""
         parts, base = self.parts, self.parts.base
+        await self.audit.stop()
         await parts.watching.stop()
         await parts.administration.alarm_monitor.stop()
         await parts.administration.topic_guard.stop()
@@ -119,6 +123,7 @@ class Engine(Watching, Transacting, Redriving):
 
         `owner` None = who asks; only administrators make queues for others.
         """
+        note(by.id, by.key_id, Verb.CREATE_QUEUE, name)
         if owner not in (None, by.id):
             self._access.authorise(by, Verb.MANAGE_USERS)
         self._access.authorise(by, Verb.CREATE_QUEUE)
@@ -177,6 +182,7 @@ class Engine(Watching, Transacting, Redriving):
         await self._queues.purge(name)
 
     async def copy_queue(self, by: Principal, name: str, target: str) -> QueueInfo:
+        note(by.id, by.key_id, Verb.COPY_QUEUE, name, subject=target)
         await self._queue(by, Verb.COPY_QUEUE, name)
         self._access.authorise(by, Verb.CREATE_QUEUE)
         return await self._info.queue(await self._queues.copy(name, by.id, target))
@@ -208,6 +214,7 @@ class Engine(Watching, Transacting, Redriving):
 
         `redrive_policy`: where messages go that die under this tag; None = as in the queue.
         """
+        note(by.id, by.key_id, Verb.CREATE_TAG, queue, name)
         await self._queue(by, Verb.CREATE_TAG, queue)
         found, tag, made = await self._tags.create(by, queue, name, start_at_ms, filter, user_attributes, read_qps, redrive_policy)
         return (await self._info.tags(found, [tag]))[0], made
@@ -217,6 +224,7 @@ class Engine(Watching, Transacting, Redriving):
         return await self._info.tags(found, found.tags)
 
     async def delete_tag(self, by: Principal, queue: str, name: str) -> None:
+        note(by.id, by.key_id, Verb.DELETE_TAG, queue, name)
         await self._queue(by, Verb.DELETE_TAG, queue)
         await self._tags.delete(queue, name)
 

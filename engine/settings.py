@@ -162,6 +162,11 @@ class EngineSettings(Section):
     meter_minute_s: int = setting(
         60, "For tests only: length of a minute of meters and alerts, {within} s; the same for all.", within=(1, 60)
     )
+    audit: str = setting(
+        "management", "What the audit has besides refusals: management (what changes queues, rights and keys) or all (each request).",
+        words=("management", "all"),
+    )  # fmt: skip
+    audit_days: int = setting(365, "How long the audit is kept, {within} days.", within=(1, 3650))
     failpoints: str = setting("", "For tests only: where to fail on purpose, see engine/runtime/failpoints.py.")
 
     def __post_init__(self) -> None:

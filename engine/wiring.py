@@ -37,6 +37,7 @@ from engine.move.progress import Progress
 from engine.move.redrive import Tasks
 from engine.queues.alarms import AlarmMonitor
 from engine.queues.callers.access import Access
+from engine.queues.callers.audit import Audit
 from engine.queues.callers.grants import Grants
 from engine.queues.callers.keys import Keys, KeyUses
 from engine.queues.callers.quotas import Quotas
@@ -262,6 +263,7 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
 class Administration:
     """What the verbs of queues, tags, keys and tasks are made of."""
 
+    audit: Audit
     keys: Keys
     grants: Grants
     quotas: Quotas
@@ -295,6 +297,7 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
     quotas = Quotas(Allotments(base.connection, prefix), catalog)
     base.queue_gone.connect(quotas.forget_queue)
     return Administration(
+        audit=Audit(settings, base.worker, log, base.counters),
         keys=Keys(settings, catalog, base.key_uses),
         grants=Grants(catalog, queues),
         quotas=quotas,

@@ -88,4 +88,4 @@ def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
         return fastapi_app(verbs, (*described, *documents(document)), serve, document, lifespan)
 
     hosts = Hosts(settings.hosts) if settings.auth == "open" else None
-    return Front([make(verbs, settings) for make in DIALECTS], Intake(), counts, rest, hosts)
+    return Front([make(verbs, settings) for make in DIALECTS], Intake(), counts, rest, hosts, verbs.audit)

@@ -117,3 +117,15 @@ class Dialect(Protocol):
 
     def claims(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Exchange | None:
         """The request in this dialect, None = it is in another. Looks at the head alone."""
+
+
+class Audit(Protocol):
+    """What hears of each request that is served; `engine.queues.callers.audit` has the rules."""
+
+    quiet: frozenset[str]
+
+    def begin(self, peer: str) -> Any:
+        """A request begins in this task; what comes of it is an `Asked`."""
+
+    async def end(self, asked: Any, operation: str, status: int, error: BaseException | None, request_id: str = "") -> None:
+        """It is answered. To be called when it failed, or its verb is not `quiet`."""

@@ -55,6 +55,11 @@ def delay_topic(prefix: str) -> str:
     return f"{prefix}.delay"
 
 
+def audit_topic(prefix: str) -> str:
+    """Topic of who has asked for what, and what came of it."""
+    return f"{prefix}.audit"
+
+
 def rates_topic(prefix: str) -> str:
     """Topic of the rates that `leaseway live` writes, unless it is told another."""
     return f"{prefix}.rates"

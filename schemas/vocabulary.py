@@ -255,6 +255,22 @@ class Verb(StrEnum):
     SET_PRODUCER_GROUP = "set_producer_group"
 
 
+# Verbs that change what is managed: the audit has each that was asked for.
+CHANGES: Final = frozenset((
+    Verb.CREATE_QUEUE, Verb.SET_QUEUE, Verb.DELETE_QUEUE, Verb.PURGE, Verb.COPY_QUEUE, Verb.SET_REDRIVE_POLICY, Verb.CREATE_TAG,
+    Verb.DELETE_TAG, Verb.REDRIVE, Verb.GRANT, Verb.ADD_ALERT, Verb.DELETE_ALERT, Verb.SET_DAILY_STATISTICS, Verb.MANAGE_KEYS,
+    Verb.MANAGE_USERS, Verb.SET_PRODUCER_GROUP,
+))  # fmt: skip
+
+
+class Outcome(StrEnum):
+    """What came of a request, as the audit tells."""
+
+    DONE = "done"
+    REFUSED = "refused"  # For who asked, or for from where.
+    FAILED = "failed"  # For another reason.
+
+
 class Level(StrEnum):
     """What a principal that does not own a queue may do with it; `engine/rules/rights.py` has the
     verbs.

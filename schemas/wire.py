@@ -34,7 +34,7 @@ from schemas.records import (
     TransactionRecord,
     UserRecord,
 )
-from schemas.records.watching import MeterRecord, WatchRecord
+from schemas.records.watching import AuditRecord, MeterRecord, WatchRecord
 from schemas.registry import schema_id, schema_ids, schema_name, schema_text
 from schemas.unpack import unpack
 from schemas.vocabulary import HEADER_NAME_CHARS
@@ -54,6 +54,7 @@ AnyRecord: TypeAlias = (
     | MeterRecord
     | WatchRecord
     | DelayRecord
+    | AuditRecord
 )
 
 _HEAD_BYTES = 5
@@ -72,6 +73,7 @@ _TYPES: dict[str, type[AnyRecord]] = {
     "meter": MeterRecord,
     "watch": WatchRecord,
     "delay": DelayRecord,
+    "audit": AuditRecord,
 }
 
 

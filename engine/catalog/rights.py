@@ -14,6 +14,7 @@ from engine.catalog.catalog import Catalog
 from engine.errors import NotAuthorised, QueueNotFound
 from engine.rules.queue import Queue
 from engine.rules.rights import ROLES, any_granted, granted
+from engine.runtime.asked import note
 from engine.runtime.clock import now_ms
 from engine.settings import EngineSettings
 from engine.shapes import Principal
@@ -66,6 +67,7 @@ class Rights:
         """Raises NotAuthorised unless `by` may do `verb` (with `queue`), and for a queue with which
         they may do nothing QueueNotFound, as if there was none.
         """
+        note(by.id, by.key_id, verb, "" if queue is None else queue.name)
         if by.admin or (queue is None and verb in (_OF_NOBODY if by.role is not Role.READER else ROLES[Role.READER])):
             return
         if queue is not None:

@@ -13,6 +13,7 @@ from engine.move.parking import Parking
 from engine.move.redrive import Tasks
 from engine.queues.callers.callers import Callers
 from engine.rules.limits import check_name
+from engine.runtime.asked import note
 from engine.shapes import ParkedPage, Principal, TaskInfo, task_info
 from schemas.filters import Filter
 from schemas.vocabulary import Verb
@@ -43,6 +44,7 @@ class Redriving(Callers):
         other task is emptying it. `ids`: only these, 1 to 10,000 message ids or addresses
         `incarnation/partition/offset`.
         """
+        note(by.id, by.key_id, Verb.REDRIVE, queue, subject=destination or "")
         found = await self._queue(by, Verb.REDRIVE, queue)
         target = None
         if destination is not None:

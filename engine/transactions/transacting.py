@@ -19,6 +19,7 @@ from engine.queues.callers.quotas import Quotas
 from engine.queues.callers.users import Users
 from engine.rules.limits import check_asked, check_name
 from engine.rules.queue import Queue
+from engine.runtime.asked import note
 from engine.shapes import Check, Principal, SendEntry, TransactionInfo, Webhook
 from engine.transactions.book import Transaction
 from engine.transactions.checks import Checks
@@ -110,6 +111,7 @@ class Transacting(Callers):
         """Registers where a producer group is asked; returns the secret that signs the requests.
         Raises InvalidValue, NotAuthorised (it is somebody else's).
         """
+        note(by.id, by.key_id, Verb.SET_PRODUCER_GROUP, subject=producer_group)
         self._access.authorise(by, Verb.SET_PRODUCER_GROUP)
         return await self._webhooks.register(by, producer_group, url, secret)
 
@@ -120,6 +122,7 @@ class Transacting(Callers):
 
     async def delete_webhook(self, by: Principal, producer_group: str) -> None:
         """Raises ProducerGroupNotFound, NotAuthorised."""
+        note(by.id, by.key_id, Verb.SET_PRODUCER_GROUP, subject=producer_group)
         self._access.authorise(by, Verb.SET_PRODUCER_GROUP)
         await self._webhooks.remove(by, producer_group)
 

@@ -16,7 +16,7 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine.errors import EngineError
-from facade.dialect import Carried, Dialect, Exchange, Refusal, Response
+from facade.dialect import Audit, Carried, Dialect, Exchange, Refusal, Response
 from facade.http.asgi import ClientGone, Intake, direct_of, reply, unless_gone
 from facade.http.metrics import Metrics
 from facade.http.problem import ProblemError, refusal
@@ -30,6 +30,7 @@ MISDIRECTED = "misdirected"  # the verb of a request to another host's name, in 
 _WRONG_HOST = refusal("misdirected")
 # Answers that are remembered: clients name few hosts, and each request asks.
 REMEMBERED = 64
+_REQUEST_IDS = frozenset((b"x-amzn-requestid", b"x-mns-request-id"))
 # What a browser says of a page that is not another site's.
 _OWN_PAGES = (None, b"same-origin", b"none")
 
@@ -75,7 +76,7 @@ def _name_of(host: str) -> str:
 class Front:
     """ASGI app. The first of `dialects` that claims a request answers it; what none claims is for
     the app that `rest` makes, which may serve requests by this front too. `hosts`: by which names
-    it may be reached, None = by any.
+    it may be reached, None = by any. `audit`: hears of each request, None = nobody does.
     """
 
     def __init__(
@@ -85,8 +86,10 @@ class Front:
         metrics: Metrics,
         rest: Callable[[Serve], ASGIApp],
         hosts: Hosts | None = None,
+        audit: Audit | None = None,
     ) -> None:
         self._hosts = hosts
+        self._audit = audit
         self._claims = tuple(dialect.claims for dialect in dialects)
         self._intake = intake
         self._metrics = metrics
@@ -100,6 +103,8 @@ class Front:
             await self._unclaimed(scope, receive, send)
             return
         started = perf_counter()
+        audit, failed = self._audit, None
+        asked = None if audit is None else audit.begin(_peer(scope))
         direct = direct_of(scope)
         unsent: Callable[[], None] | None = None
         try:
@@ -124,7 +129,10 @@ class Front:
             if unsent is not None:
                 unsent()
                 unsent = None
+            failed = error
             response = _failed(exchange, error)
+        if audit is not None and asked is not None and (failed is not None or asked.verb not in audit.quiet):
+            await audit.end(asked, exchange.verb, response.status, failed, _request_id(exchange, response))
         self._metrics.observe(exchange.verb, response.status, perf_counter() - started)
         if direct is None:
             await reply(send, response, unsent)
@@ -156,6 +164,18 @@ class Front:
             return await unless_gone(call, receive)
         finally:
             self._metrics.receive_ends()
+
+
+def _peer(scope: Scope) -> str:
+    """The address that the request came from: that of a proxy, behind one."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def _request_id(exchange: Exchange, response: Response) -> str:
+    """What the client knows the request by: our answer names it, or the client has."""
+    found = next((value for name, value in response.headers if name in _REQUEST_IDS), None)
+    return (found or exchange.headers.get(b"x-request-id", b"")).decode("latin-1")
 
 
 def _refuse_pages(exchange: Exchange) -> None:

@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError
 
 from engine.errors import EngineError, NotAuthenticated
 from engine.shapes import Check, Principal
+from facade.dialect import Audit
 from facade.http.metrics import Metrics
 from facade.rocketmq import signature
 from facade.rocketmq.actions import ACTIONS, RECEIVE, TELEMETRY, Action
@@ -51,6 +52,7 @@ class Exchange:
 
     def __init__(self, common: Common, metrics: Metrics) -> None:
         self._common = common
+        self._audit: Audit = common.engine.audit
         self._metrics = metrics
         self.clients = Clients(Renewals(common.engine), Producers(common.engine))
         self._is_open = common.engine.settings.auth == "open"
@@ -66,21 +68,23 @@ class Exchange:
 
     async def unary(self, name: str, action: Action, body: bytes, context: Context) -> bytes:
         """The answer to a request of one answer, encoded."""
-        started = perf_counter()
+        started, asked, failed = perf_counter(), self._audit.begin(_peer(context)), None
         try:
             answer = await action.run(self._call(action.request, body, context), self.clients)
         except asyncio.CancelledError:
             self._observe(name, GONE, started)
             raise
         except Exception as error:
+            failed = error
             answer = action.response(status=self._failed(name, error))
+        await self._audited(asked, name, answer.status.code, failed)
         self._observe(name, answer.status.code, started)
         encoded: bytes = answer.SerializeToString()
         return encoded
 
     async def receive(self, body: bytes, context: Context) -> None:
         """Writes the answer of ReceiveMessage. What it has leased and can't say is given back."""
-        started = perf_counter()
+        started, asked = perf_counter(), self._audit.begin(_peer(context))
         self._metrics.receive_begins()
         try:
             try:
@@ -88,10 +92,12 @@ class Exchange:
                 received = await self._until_stop(receive_message(call, self.clients), partial(self._give_back, call))
             except Exception as error:
                 status = self._failed(RECEIVE, error)
+                await self._audited(asked, RECEIVE, status.code, error)
                 self._observe(RECEIVE, status.code, started)
                 await context.write(pb.ReceiveMessageResponse(status=status).SerializeToString())
                 return
             received = received or Received([], "", fifo=False, lease_ms=0)
+            await self._audited(asked, RECEIVE, Code.OK, None)
             self._observe(RECEIVE, Code.OK if received.deliveries else Code.MESSAGE_NOT_FOUND, started)
             await self._say(received, call, context)
         except asyncio.CancelledError:
@@ -123,10 +129,11 @@ class Exchange:
         """
         if self._streams >= MOST_STREAMS:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"a worker has {MOST_STREAMS} telemetry streams at most")
+        asked = self._audit.begin(_peer(context))
         try:
             by, client_id = self._caller(_metadata(context))
         except (EngineError, RocketError) as error:
-            await self._refuse(error, context, perf_counter())
+            await self._refuse(error, context, perf_counter(), asked)
             return
         writing = asyncio.Lock()  # gRPC takes one message at a time
 
@@ -150,19 +157,21 @@ class Exchange:
             await self.clients.producers.closed(by, client_id, stream)
 
     async def _told(self, body: bytes, context: Context, say: Callable[[pb.TelemetryCommand], Awaitable[None]]) -> None:
-        started = perf_counter()
+        started, asked = perf_counter(), self._audit.begin(_peer(context))
         try:
             answer = await telemetry.answered(self._call(pb.TelemetryCommand, body, context), self.clients)
         except Exception as error:
-            await self._refuse(error, context, started)
+            await self._refuse(error, context, started, asked)
             return
+        await self._audited(asked, TELEMETRY, Code.OK, None)
         self._observe(TELEMETRY, answer.status.code if answer is not None else Code.OK, started)
         if answer is not None:
             await say(answer)
 
-    async def _refuse(self, error: Exception, context: Context, started: float) -> None:
+    async def _refuse(self, error: Exception, context: Context, started: float, asked: Any) -> None:
         """Ends a telemetry stream."""
         status = self._failed(TELEMETRY, error)
+        await self._audited(asked, TELEMETRY, status.code, error)
         self._observe(TELEMETRY, status.code, started)
         code = grpc.StatusCode.UNAUTHENTICATED if status.code == Code.UNAUTHORIZED else grpc.StatusCode.INVALID_ARGUMENT
         await context.abort(code, status.message)
@@ -227,8 +236,18 @@ class Exchange:
             log.error("%s failed", name, exc_info=error)
         return status_of(error)
 
+    async def _audited(self, asked: Any, name: str, code: int, error: Exception | None) -> None:
+        """Has the audit hear of a request; `asked` is what `begin` has made."""
+        if error is not None or asked.verb not in self._audit.quiet:
+            await self._audit.end(asked, _VERBS[name], code, error)
+
     def _observe(self, name: str, code: int, started: float) -> None:
         self._metrics.observe(_VERBS[name], code, perf_counter() - started)
+
+
+def _peer(context: Context) -> str:
+    """The address that the request came from, as gRPC names it: ipv4:127.0.0.1:50000."""
+    return str(context.peer() or "")
 
 
 def _metadata(context: Context) -> dict[str, str]:

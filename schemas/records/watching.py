@@ -1,4 +1,4 @@
-"""Records of what requests a queue has seen, and of who is told of it.
+"""Records of what requests a queue has seen, of who is told of it, and of who has asked for what.
 
 Neighbours: `schemas.wire` packs them as it does all records.
 """
@@ -92,3 +92,28 @@ class WatchRecord(Struct, frozen=True):
     events: list[AlertEvent] = []
     daily_statistics: bool = False
     mailed_day: str = ""
+
+
+class AuditRecord(Struct, frozen=True):
+    """The value of a record of the audit topic: a request, and what came of it.
+
+    `number` counts the records of a worker: one that a reader has seen is a repeat. `suppressed`
+    failures before this one were not written down. Empty = not known, or there is none.
+    """
+
+    at_ms: int
+    worker: str
+    number: int
+    principal: str
+    key_id: str
+    peer: str
+    operation: str
+    verb: str
+    queue: str
+    tag: str
+    subject: str
+    outcome: str
+    status: int
+    error: str
+    request_id: str
+    suppressed: int

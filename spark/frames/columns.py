@@ -205,6 +205,25 @@ METERS = row(
     counts=ArrayType(LONG),  # Requests of each place.
 )
 
+AUDIT = row(
+    at=TIME,  # When it was answered, by the worker's clock.
+    worker=TEXT,
+    number=LONG,  # Of the records of that worker.
+    principal=TEXT,  # '' = nobody who is known.
+    key_id=TEXT,  # By which key; of a refusal: which was claimed.
+    peer=TEXT,
+    operation=TEXT,  # What it is called in its dialect.
+    verb=TEXT,  # A word of Verb; '' = it was refused before the engine was asked.
+    queue=TEXT,
+    tag=TEXT,
+    subject=TEXT,  # A key, a user, a copy, a destination, a producer group.
+    outcome=TEXT,  # done | refused | failed.
+    status=INT,
+    error=TEXT,
+    request_id=TEXT,
+    suppressed=LONG,  # Failures before it that were not written down.
+)
+
 # Additive: rows of one key may be split over files and batches, and are summed. Key: minute, queue,
 # tag, principal, measure.
 COUNTS = row(
@@ -250,5 +269,6 @@ FRAMES = {
     "dead_letters": DEAD_LETTERS,
     "queues": QUEUES,
     "meters": METERS,
+    "audit": AUDIT,
     "unread": UNREAD,
 }

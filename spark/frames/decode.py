@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
+from schemas.records.watching import AuditRecord
 from schemas.registry import schema_id, schema_text, version_id, versions
 from schemas.vocabulary import HEADER_NAME_CHARS, NATIVE_SENDER
 
@@ -151,6 +152,16 @@ def meters_of(records: DataFrame) -> DataFrame:
     rows = once.select(F.timestamp_millis("minute_ms").alias("minute"), "worker", "queue", "incarnation", F.explode("rows").alias("r"))
     fields = ("tag", "operation", "requests", "messages", "sum_us", "max_us", "bounds", "counts")
     return rows.select("minute", "worker", "queue", "incarnation", *(f"r.{name}" for name in fields))
+
+
+def audit_of(records: DataFrame) -> DataFrame:
+    """AUDIT from records of the audit topic; a record that a worker has written twice counts once.
+
+    Reads value.
+    """
+    headed = records.withColumn("schema_id", head_id()).withColumn("a", avro_fields("audit")).where(F.col("a.worker").isNotNull())
+    once = headed.select("a.*").dropDuplicates(["worker", "number"])
+    return once.select(F.timestamp_millis("at_ms").alias("at"), *AuditRecord.__struct_fields__[1:])
 
 
 def unread_of(records: DataFrame, subject: str) -> DataFrame:

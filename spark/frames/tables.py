@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from schemas.topics import QUEUE_KEY, control_topic, journal_topic, meter_topic, queue_topic, queue_topics, snapshot_topic
+from schemas.topics import QUEUE_KEY, audit_topic, control_topic, journal_topic, meter_topic, queue_topic, queue_topics, snapshot_topic
 from schemas.vocabulary import BATCH_SPAN_MS, LATE_MS
 from spark.frames.columns import FRAMES, MESSAGES
-from spark.frames.decode import avro_fields, entries_of, head_id, messages_of, meters_of, plus_ms, time_of, unread_of
+from spark.frames.decode import audit_of, avro_fields, entries_of, head_id, messages_of, meters_of, plus_ms, time_of, unread_of
 from spark.frames.log import Log
 from spark.frames.source import ALL, Span, all_queues, one_topic, parts, read, stream
 from spark.rules.atomic_batches import judged, judged_stream
@@ -125,6 +125,11 @@ class Tables:
         """
         records = read(self.spark_session, self.log, one_topic(meter_topic(self.log.prefix)), self.span.padded(0, LATE_MS))
         return self.within(meters_of(records), "minute")
+
+    def audit(self) -> DataFrame:
+        """AUDIT: who has asked for what in the span."""
+        records = read(self.spark_session, self.log, one_topic(audit_topic(self.log.prefix)), self.span.padded(0, LATE_MS))
+        return self.within(audit_of(records), "at")
 
     def snapshots(self) -> DataFrame:
         """The newest snapshot of each unit, as of now whatever the span: records of Kafka."""

@@ -24,6 +24,7 @@ _PARTS = (
     ("leases", "Slow consumers"),
     ("dead_letters", "Dead letters"),
     ("use", "Usage"),
+    ("audit", "Audit"),
     ("unread", "Unread records"),
 )
 
@@ -38,6 +39,7 @@ def page_of(summary: Row, shown: sections.Figures) -> str:
         sections.leases(shown),
         dead_letters(shown),
         sections.use(shown),
+        sections.audit(summary),
         _unread(summary),
     ]
     style = (files("spark.page") / "style.css").read_text(encoding="utf-8")

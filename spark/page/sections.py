@@ -209,6 +209,23 @@ def use(shown: Figures) -> str:
     return section("use", "Use by principal and day", about, metering, "<h4>Daily statistics</h4>" + table(shown["daily"], daily, 30))
 
 
+def audit(summary: Row) -> str:
+    """Who changed what, and who was refused."""
+    cells = [text_column(head, name) for head, name in (("Day", "date"), ("Principal", "principal"), ("Verb", "verb"))]
+    cells += [text_column("Queue", "queue"), text_column("Outcome", "outcome"), column("Requests", "requests", count, summed=True)]
+    cells += [
+        column("Not written down", "suppressed", count, summed=True),
+        column("Last", "last_at", moment),
+        text_column("Why", "last_error"),
+    ]
+    about = (
+        "What changed queues, rights and keys, and what was refused; with LEASEWAY_AUDIT=all every request. "
+        "Not written down: failures of a flood, of which each worker writes ten a second. A refusal without a principal is one of nobody "
+        "who is known."
+    )
+    return section("audit", "Audit", about, table(summary.get("audit", []), cells, 50, "Nobody changed anything, and nobody was refused."))
+
+
 def steps(shown: Figures) -> range:
     """The beginnings of all steps of the charts, epoch ms."""
     return range(shown["begin_ms"], shown["end_ms"], shown["step_ms"])

@@ -1,4 +1,6 @@
-"""Who used how much, by day. Every function is a pure DataFrame -> DataFrame."""
+"""Who used how much, and who changed what, by day. Every function is a pure DataFrame ->
+DataFrame.
+"""
 
 from __future__ import annotations
 
@@ -27,3 +29,19 @@ def metering(counts: DataFrame, deliveries: DataFrame, queues: DataFrame) -> Dat
     rows = senders.withColumn("role", F.lit("sender")).unionByName(owned.withColumn("role", F.lit("owner")))
     filled = rows.fillna({"principal": "", "messages": 0, "bytes": 0}).withColumnRenamed("queue", "queueName")
     return filled.select("date", "principal", "role", "queueName", "requests", "messages", "bytes")
+
+
+def audited(audit: DataFrame) -> DataFrame:
+    """One row per UTC day, principal, verb, queue and outcome: requests, failures that were not
+    written down (`suppressed`), and the last of them (`last_at`, `last_error`). Reads AUDIT.
+
+    What was refused before the engine was asked has its dialect's name for a verb.
+    """
+    verb = F.when(F.col("verb") == "", F.col("operation")).otherwise(F.col("verb")).alias("verb")
+    grouped = audit.groupBy(F.to_date("at").alias("date"), "principal", verb, "queue", "outcome")
+    return grouped.agg(
+        F.count("*").alias("requests"),
+        F.sum("suppressed").alias("suppressed"),
+        F.max("at").alias("last_at"),
+        F.max_by("error", "at").alias("last_error"),
+    )

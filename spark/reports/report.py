@@ -39,7 +39,7 @@ from spark.reports.counts import added, daily_of, events, sends
 from spark.reports.daily_statistics import daily_statistics
 from spark.reports.days import whole_days, write_days
 from spark.reports.latency import latency, lease_histogram, slow_leases
-from spark.reports.metering import metering
+from spark.reports.metering import audited, metering
 from spark.reports.redelivery import poison, redelivery
 from spark.reports.staging import Staging, kept, write_staging
 from spark.reports.unread import unread_messages
@@ -149,8 +149,9 @@ def report(
         counts = write("tallies", added(counts_of(staging, begin, end)))
         for name, frame in reports_of(staging, counts, begin, end).items():
             write(name, frame)
-        meters = Tables(spark_session, log, Span(epoch_ms(begin), epoch_ms(end))).meters()
-        write_days(write("daily_statistics", daily_statistics(meters)), whole_days(begin, end, datetime.now(UTC)), out)
+        own = Tables(spark_session, log, Span(epoch_ms(begin), epoch_ms(end)))
+        write("audit", audited(own.audit()))
+        write_days(write("daily_statistics", daily_statistics(own.meters())), whole_days(begin, end, datetime.now(UTC)), out)
         stages.begin("bodies", "reading bodies of dead letters")
         dead_letters = kept(
             dead_letters_with_bodies(tables, staging, between(staging.messages, "sent_at", begin, end)), f"{folder}/letters"
@@ -192,6 +193,7 @@ def summary_of(frames: Mapping[str, DataFrame], begin: datetime, end: datetime) 
         "queues": _rows(frames["tallies"].groupBy("queue", "tag", "measure").agg(*sums).orderBy("queue", "tag", "measure")),
         "latency": _rows(frames["latency_total"].drop("date").orderBy("queue", "tag", "measure")),
         "redelivery": _rows(frames["redelivery"].drop("date").orderBy("queue", "tag")),
+        "audit": _rows(frames["audit"].orderBy("date", "principal", "verb", "queue", "outcome")),
         "open": _rows(lag.agg(F.sum("open").alias("open"), F.max("oldest_ms").alias("oldest_ms")).orderBy("queue", "tag")),
     }
 

@@ -70,6 +70,8 @@ MEANINGS = {
     "leaseway_lost_to_retention_total": ("counter", "Messages that Kafka deleted before they were settled."),
     "leaseway_topics_lost_total": ("counter", "Topics of queues that were gone, and were made again."),
     "leaseway_meter_records_dropped_total": ("counter", "Counts of requests that were dropped after Kafka took nothing for an hour."),
+    "leaseway_audit_records_dropped_total": ("counter", "Records of the audit that were dropped: Kafka took none, and 10,000 waited."),
+    "leaseway_audit_suppressed_total": ("counter", "Failed requests that the audit has as a number only: a worker writes 10 a second."),
     "leaseway_alerts_told_total": ("counter", "Messages about alerts or daily statistics that a webhook or a mail server has taken."),
     "leaseway_alerts_not_told_total": ("counter", "Messages that nothing has taken, after three tries."),
     "leaseway_lost_with_topic_total": ("counter", "Messages that were lost with them."),

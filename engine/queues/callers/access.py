@@ -14,6 +14,7 @@ from engine.catalog.catalog import Catalog
 from engine.catalog.rights import Rights, counts, role_of
 from engine.errors import NotAuthenticated
 from engine.queues.callers.keys import KeyUses
+from engine.runtime.asked import note_claim
 from engine.runtime.clock import now_ms
 from engine.settings import EngineSettings
 from engine.shapes import Principal
@@ -38,6 +39,7 @@ class Access(Rights):
             return Principal(key_id or ANONYMOUS, admin=True, key_id=key_id or "")
         if not key_id:
             raise NotAuthenticated("this service needs credentials: HTTP Basic with key id and secret")
+        note_claim(key_id)
         given = (secret or "").encode()
         found = self._key(key_id)
         if found is None:
@@ -55,6 +57,7 @@ class Access(Rights):
         Raises NotAuthenticated: its field is `key_id` for a key that is not there or does not count
         now, `signature` when the secret does not fit.
         """
+        note_claim(key_id)
         found = self._key(key_id)
         if found is None:
             raise NotAuthenticated(f"there is no key {key_id!r}", field="key_id", given=key_id)

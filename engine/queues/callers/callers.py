@@ -17,6 +17,7 @@ from engine.queues.callers.quotas import Quotas
 from engine.queues.callers.users import Users
 from engine.rules.queue import Queue
 from engine.rules.rights import level_of, levels_of
+from engine.runtime.asked import note, note_hidden
 from engine.shapes import KeyInfo, Principal, UserInfo, UserUse
 from schemas.records import QueueRecord
 from schemas.vocabulary import Level, Role, Verb
@@ -42,6 +43,9 @@ class Callers:
             await self.catalog.sync()
             queue = self._known(by, verb, name)
         if queue is None:
+            note(by.id, by.key_id, verb, name)
+            if name in self.catalog.queues:
+                note_hidden()
             raise no_queue(name)
         return queue
 
@@ -80,6 +84,7 @@ class Callers:
         """A key for a principal; its id and secret. `role` is a word of Role, `expires_at_ms` 0 =
         never.
         """
+        note(by.id, by.key_id, Verb.MANAGE_KEYS, subject=key_id)
         self._access.authorise(by, Verb.MANAGE_KEYS)
         return await self._keys.create(key_id, principal, role, expires_at_ms)
 
@@ -87,6 +92,7 @@ class Callers:
         self, by: Principal, key_id: str, role: str | None = None, expires_at_ms: int | None = None, disabled: bool | None = None
     ) -> KeyInfo:
         """Changes what is named of a key."""
+        note(by.id, by.key_id, Verb.MANAGE_KEYS, subject=key_id)
         self._access.authorise(by, Verb.MANAGE_KEYS)
         return await self._keys.set(key_id, role, expires_at_ms, disabled)
 
@@ -95,11 +101,13 @@ class Callers:
         key may do that for itself, by its newest secret: who has found an old one may not lock its
         owner out.
         """
+        note(by.id, by.key_id, Verb.MANAGE_KEYS, subject=key_id)
         if by.key_id != key_id or by.by_old_secret:
             self._access.authorise(by, Verb.MANAGE_KEYS)
         return await self._keys.rotate(key_id, grace_ms)
 
     async def delete_key(self, by: Principal, key_id: str) -> None:
+        note(by.id, by.key_id, Verb.MANAGE_KEYS, subject=key_id)
         self._access.authorise(by, Verb.MANAGE_KEYS)
         await self._keys.delete(key_id)
 
@@ -123,6 +131,7 @@ class Callers:
 
     async def grant(self, by: Principal, queue: str, principal: str, level: str) -> None:
         """Gives a principal a level in place of the one it had; NONE takes it away."""
+        note(by.id, by.key_id, Verb.GRANT, queue, subject=principal)
         await self._queue(by, Verb.GRANT, queue)
         await self._grants.set(queue, principal, level)
 
@@ -142,6 +151,7 @@ class Callers:
         """Notes how to reach a user; everybody may do so for themselves. A webhook of None stays
         as it is.
         """
+        note(by.id, by.key_id, Verb.MANAGE_USERS, subject=name)
         self._check_self(by, name)
         if by.role is Role.READER:
             self._access.authorise(by, Verb.MANAGE_USERS)
@@ -150,6 +160,7 @@ class Callers:
 
     async def set_user_quota(self, by: Principal, name: str, read_qps: int, write_qps: int, queues: int) -> UserInfo:
         """Bounds what a user may use; 0 = no bound."""
+        note(by.id, by.key_id, Verb.MANAGE_USERS, subject=name)
         self._access.authorise(by, Verb.MANAGE_USERS)
         return await self._users.set(name, read_qps=read_qps, write_qps=write_qps, queues=queues)
 

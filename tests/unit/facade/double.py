@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from engine.errors import EngineError, NotAuthenticated
+from engine.runtime.asked import Asked
 from engine.shapes import Alarm, Delivery, Peeked, Principal, QueueInfo, TagInfo, TaskInfo
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute, Message, Origin, QueueRecord, RedrivePolicy
@@ -54,6 +55,21 @@ def peeked(message: Message = TEXT) -> Peeked:
     return Peeked("id1", message, AT, "leased", 1, AT + 1, None, 0, 298)
 
 
+class RecordingAudit:
+    """Hears of every request."""
+
+    quiet: frozenset[str] = frozenset()
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str, int, str, str]] = []
+
+    def begin(self, peer: str) -> Asked:
+        return Asked(peer)
+
+    async def end(self, asked: Asked, operation: str, status: int, error: BaseException | None, request_id: str = "") -> None:
+        self.heard.append((asked.peer, operation, status, type(error).__name__ if error else "", request_id))
+
+
 class RecordingEngine:
     """Every async method records its arguments, then raises `error` or returns `answers[its
     name]`.
@@ -64,6 +80,7 @@ class RecordingEngine:
         self.answers: dict[str, Any] = {}
         self.error: BaseException | None = None
         self.credentials: list[tuple[str | None, str | None]] = []
+        self.audit = RecordingAudit()
         self.secret = "secret"
         self.sees = True
         self.refuse: EngineError | None = None

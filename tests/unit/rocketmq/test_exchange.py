@@ -20,6 +20,7 @@ from facade.rocketmq.queues.call import Call, Common
 from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.rocketmq_pb2 import Code
 from schemas.records import Message
+from tests.unit.facade.double import RecordingAudit
 
 DELIVERIES = [Delivery(f"id{n}", f"handle{n}", Message(b"body"), 1, 1, 1, 1, 0, n) for n in range(3)]
 METADATA = (("x-mq-client-id", "c"),)
@@ -31,6 +32,7 @@ class Undelivering:
     settings = EngineSettings()
 
     def __init__(self) -> None:
+        self.audit = RecordingAudit()
         self.undone: list[str] = []
 
     def authenticate(self, key_id: str | None, secret: str | None) -> Principal:
@@ -49,6 +51,9 @@ class Context:
 
     def invocation_metadata(self) -> Any:
         return METADATA
+
+    def peer(self) -> str:
+        return "ipv4:127.0.0.1:50000"
 
     def time_remaining(self) -> None:
         return None

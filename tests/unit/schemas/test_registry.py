@@ -26,9 +26,9 @@ from schemas.records import (
     TransactionRecord,
     UserRecord,
 )
-from schemas.records.watching import MeterRecord, WatchRecord
+from schemas.records.watching import AuditRecord, MeterRecord, WatchRecord
 from schemas.registry import schema_id, schema_ids, schema_name, schema_text, subjects, version_id, versions
-from schemas.vocabulary import EventKind, TaskStatus, TransactionStep
+from schemas.vocabulary import EventKind, Outcome, TaskStatus, TransactionStep
 
 TYPES: dict[str, type[Struct]] = {
     "message": Message,
@@ -45,11 +45,13 @@ TYPES: dict[str, type[Struct]] = {
     "meter": MeterRecord,
     "watch": WatchRecord,
     "delay": DelayRecord,
+    "audit": AuditRecord,
 }
 WORDS = {
     "EventKind": [str(k) for k in EventKind],
     "TaskStatus": [str(s) for s in TaskStatus],
     "TransactionStep": [str(s) for s in TransactionStep],
+    "Outcome": [str(o) for o in Outcome],
     "FilterOperator": ["AND", "OR"],
 }
 
@@ -81,6 +83,7 @@ def test_an_id_never_changes_and_names_one_schema() -> None:
         22: "queue.5",
         23: "task.2",
         24: "key.2",
+        25: "audit.1",
     }
 
     assert {number: schema_name(number) for number in schema_ids()} == names

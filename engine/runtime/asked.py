@@ -1,0 +1,51 @@
+"""What the request under way asks: who, which verb, of what. For the audit alone; it decides
+nothing.
+
+Who serves a request sets `current`; the authoriser and the verbs note here what they are asked.
+Neighbours: `callers.audit` writes it down. Must not know what a verb does.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+
+class Asked:
+    """A request. The first verb that is noted is the one that was asked for; what it asks for in
+    turn is not.
+    """
+
+    principal: str = ""
+    key_id: str = ""
+    verb: str = ""
+    queue: str = ""
+    tag: str = ""
+    subject: str = ""
+    hidden: bool = False  # the queue was there, and the caller was told that it was not
+
+    def __init__(self, peer: str) -> None:
+        self.peer = peer
+
+
+current: ContextVar[Asked | None] = ContextVar("asked", default=None)
+
+
+def note(principal: str, key_id: str, verb: str, queue: str = "", tag: str = "", subject: str = "") -> None:
+    """Somebody asks for a verb: of a queue, of a tag of it, of something else (`subject`)."""
+    asked = current.get()
+    if asked is None or asked.verb:
+        return
+    asked.principal, asked.key_id, asked.verb = principal, key_id, verb
+    asked.queue, asked.tag, asked.subject = queue, tag, subject
+
+
+def note_claim(key_id: str) -> None:
+    """Somebody claims to have a key."""
+    if (asked := current.get()) is not None:
+        asked.key_id = key_id[:128]
+
+
+def note_hidden() -> None:
+    """Somebody is told that a queue is not there which is."""
+    if (asked := current.get()) is not None:
+        asked.hidden = True

@@ -1,0 +1,153 @@
+"""The audit has what was changed and who was refused, loses nothing while Kafka is away, and bounds
+a flood of refusals.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+from engine.engine import Engine
+from engine.errors import EngineError, NotAuthenticated
+from engine.queues.callers.audit import FAILURES_A_SECOND
+from engine.shapes import Principal, QueueSettings, SendEntry
+from schemas.records.watching import AuditRecord
+from schemas.topics import audit_topic
+from schemas.vocabulary import CHANGES, Verb
+from schemas.wire import decode
+from tests.integration.conftest import MakeEngine
+from tests.integration.drive import BY, eventually
+from tests.integration.test_grants import ASKED
+from tests.services import Services
+
+ALICE, BOB = Principal("alice", key_id="a1"), Principal("bob", key_id="b1")
+
+
+@pytest.fixture
+async def guarded(make_engine: MakeEngine) -> Engine:
+    return await make_engine(auth="required", admin_key_secret="admin's secret", default_partitions=1)
+
+
+async def records(engine: Engine) -> list[AuditRecord]:
+    chunk = await engine.log.fetch(audit_topic(engine.settings.topic_prefix), 0, 0, 10_000, 8_000_000)
+    found = [decode(record.value) for record in chunk.records if record.value]
+    assert all(isinstance(one, AuditRecord) for one in found)
+    return [one for one in found if isinstance(one, AuditRecord)]
+
+
+async def serve(engine: Engine, call: Awaitable[Any], operation: str = "op", request_id: str = "") -> None:
+    """Does what a server of requests does around each."""
+    asked = engine.audit.begin("10.0.0.1")
+    failed: EngineError | None = None
+    try:
+        await call
+    except EngineError as error:
+        failed = error
+    if failed is not None or asked.verb not in engine.audit.quiet:
+        await engine.audit.end(asked, operation, 400 if failed else 200, failed, request_id)
+
+
+async def written(engine: Engine, number: int) -> list[AuditRecord]:
+    async def there() -> bool:
+        return len(await records(engine)) >= number
+
+    await eventually(there)
+    return await records(engine)
+
+
+async def test_a_change_is_written_down_before_it_is_answered(guarded: Engine) -> None:
+    await serve(guarded, guarded.create_queue(ALICE, "q", QueueSettings()), "sqs.CreateQueue", "id-1")
+    (one,) = await records(guarded)
+    assert (one.principal, one.key_id, one.peer, one.operation, one.verb, one.queue) == (
+        "alice", "a1", "10.0.0.1", "sqs.CreateQueue", "create_queue", "q",
+    )  # fmt: skip
+    assert (one.outcome, one.status, one.error, one.request_id, one.number) == ("done", 200, "", "id-1", 1)
+    assert abs(one.at_ms - time.time() * 1000) < 60_000
+    await serve(guarded, guarded.create_tag(ALICE, "q", "t", 0, None, {}))
+    await serve(guarded, guarded.grant(ALICE, "q", "bob", "send"))
+    await serve(guarded, guarded.create_key(BY, "k", "carol", "reader"))
+    _, *rest = await records(guarded)
+    assert [(one.verb, one.queue, one.tag, one.subject) for one in rest] == [
+        ("create_tag", "q", "t", ""), ("grant", "q", "", "bob"), ("manage_keys", "", "", "k"),
+    ]  # fmt: skip
+
+
+async def test_every_verb_that_changes_something_is_written_down_and_no_other(guarded: Engine) -> None:
+    await guarded.create_queue(ALICE, "q", QueueSettings())
+    for verb in sorted(ASKED, key=lambda verb: verb == Verb.DELETE_QUEUE):
+        await serve(guarded, ASKED[verb](guarded, ALICE))
+    found = await written(guarded, len(CHANGES & set(ASKED)))
+    assert {one.verb for one in found} == CHANGES & set(ASKED)
+    assert len(found) == len(CHANGES & set(ASKED))
+
+
+async def test_refusals_are_written_down_also_where_the_queue_was_hidden(guarded: Engine) -> None:
+    await guarded.create_queue(ALICE, "q", QueueSettings())
+    await serve(guarded, guarded.send(BOB, "q", [SendEntry(b"x")]))
+    await serve(guarded, guarded.send(BOB, "none", [SendEntry(b"x")]))
+    await guarded.grant(ALICE, "q", "bob", "receive")
+    await serve(guarded, guarded.send(BOB, "q", [SendEntry(b"x")]))
+
+    async def claim() -> None:
+        guarded.authenticate("somebody", "wrong")
+
+    await serve(guarded, claim())
+    found = await written(guarded, 3)
+    assert [(one.principal, one.key_id, one.verb, one.queue, one.outcome, one.error) for one in found] == [
+        ("bob", "b1", "send", "q", "refused", "queue_not_found"),
+        ("bob", "b1", "send", "q", "refused", "not_authorised"),
+        ("", "somebody", "", "", "refused", "not_authenticated"),
+    ]
+
+
+async def test_with_all_everything_is_written_down(make_engine: MakeEngine) -> None:
+    engine = await make_engine(audit="all", default_partitions=1)
+    await engine.create_queue(BY, "q", QueueSettings())
+    await serve(engine, engine.send(BY, "q", [SendEntry(b"x")]))
+    await serve(engine, engine.receive(BY, "q", "none", 1, 0, None))
+    found = await written(engine, 2)
+    assert [(one.verb, one.outcome, one.error) for one in found] == [("send", "done", ""), ("receive", "failed", "tag_not_found")]
+
+
+async def test_a_flood_of_refusals_is_counted(guarded: Engine) -> None:
+    for _ in range(200):
+        asked = guarded.audit.begin("10.0.0.1")
+        await guarded.audit.end(asked, "send", 401, NotAuthenticated())
+
+    async def all_told() -> bool:
+        found = await records(guarded)
+        return sum(one.suppressed for one in found) + sum(one.error != "suppressed" for one in found) == 200
+
+    await eventually(all_told)
+    assert len(await records(guarded)) <= 3 * FAILURES_A_SECOND
+
+
+@pytest.mark.long
+async def test_what_kafka_does_not_take_is_written_later_and_holds_up_nobody(guarded: Engine, stack: Services) -> None:
+    await guarded.create_queue(ALICE, "q", QueueSettings())
+    os.kill(stack.kafka_pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        for _ in range(5):
+            asked = guarded.audit.begin("10.0.0.1")
+            await guarded.audit.end(asked, "send", 401, NotAuthenticated())
+        assert time.monotonic() - began < 0.5
+        asked = guarded.audit.begin("10.0.0.1")
+        asked.verb = Verb.SET_QUEUE
+        await guarded.audit.end(asked, "set", 200, None)
+        assert time.monotonic() - began < 3
+        await asyncio.sleep(12)
+    finally:
+        os.kill(stack.kafka_pid, signal.SIGCONT)
+
+    async def once_each() -> bool:
+        found = {(one.worker, one.number) for one in await records(guarded)}
+        return len(found) == 6
+
+    await eventually(once_each, within_s=30)
