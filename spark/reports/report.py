@@ -149,8 +149,7 @@ def report(
         counts = write("tallies", added(counts_of(staging, begin, end)))
         for name, frame in reports_of(staging, counts, begin, end).items():
             write(name, frame)
-        own = Tables(spark_session, log, Span(epoch_ms(begin), epoch_ms(end)))
-        write("audit", audited(own.audit()))
+        write("audit", audited((own := Tables(spark_session, log, Span(epoch_ms(begin), epoch_ms(end)))).audit()))
         write_days(write("daily_statistics", daily_statistics(own.meters())), whole_days(begin, end, datetime.now(UTC)), out)
         stages.begin("bodies", "reading bodies of dead letters")
         dead_letters = kept(

@@ -40,11 +40,11 @@ async def test_a_grant_opens_its_verbs_to_its_principals_and_a_denial_closes_the
     with pytest.raises(NotAuthorised):
         await engine.receive(BOB, "q", None, 1, 0, None)
     for call in (engine.send(CAROL, "q", [SendEntry(b"x")]), engine.get_queue(CAROL, "q")):
-        with pytest.raises(NotAuthorised):
+        with pytest.raises(QueueNotFound):
             await call
     await engine.set_queue(ALICE, "q", QueueSettings(grants=[Grant(False, ["*"], ["*"])]))
     assert len(await engine.receive(ALICE, "q", None, 1, 0, None)) == 1
-    with pytest.raises(NotAuthorised):
+    with pytest.raises(QueueNotFound):
         await engine.send(BOB, "q", [SendEntry(b"x")])
 
 

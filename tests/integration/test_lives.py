@@ -77,7 +77,7 @@ async def test_a_dead_letter_queue_that_a_stranger_made_anew_gets_nothing(guarde
     await remade(guarded, "dead")
 
     assert await die(guarded, "second") == 4, "it is received on"
-    (got,) = await guarded.receive(ALICE, "q", None, 1, 0, 30_000)
+    (got,) = await guarded.receive(ALICE, "q", None, 1, 1_000, 30_000)
     with pytest.raises(NotAllowedOnQueue, match="is another: set the policy again"):
         await guarded.kill(ALICE, "q", [got.handle])
     await guarded.release(ALICE, "q", [got.handle])
@@ -95,7 +95,7 @@ async def test_a_dead_letter_queue_that_a_stranger_made_anew_gets_nothing(guarde
     await guarded.create_queue(ALICE, "dead", QueueSettings())
     assert await guarded.get_redrive_policy(ALICE, "q") == (DEAD, "another"), "until she sets it again"
     await guarded.set_redrive_policy(ALICE, "q", DEAD)
-    assert await guarded.receive(ALICE, "q", None, 1, 0, 0) == []
+    assert await guarded.receive(ALICE, "q", None, 1, 100, 0) == []
     await has(guarded, ALICE, "dead", "second")
     await guarded.parts.administration.alarm_monitor.run_once()
     assert guarded.alarms() == []
@@ -124,7 +124,7 @@ async def test_a_policy_ends_with_the_right_to_send(guarded: Engine) -> None:
     assert await guarded.get_redrive_policy(ALICE, "q") == (bobs, "forbidden")
     assert await texts(guarded, BOB, "bobs") == ["first"]
     await guarded.grant(BOB, "bobs", "alice", "use")
-    assert await guarded.receive(ALICE, "q", None, 1, 0, 0) == []
+    assert await guarded.receive(ALICE, "q", None, 1, 100, 0) == []
     await has(guarded, BOB, "bobs", "first", "second")
 
 
