@@ -113,6 +113,7 @@ lock: setup ## pin the requirements of pyproject.toml again, with hashes and wit
 	@$(call compile,--extra spark -c requirements/test.lock pyproject.toml,spark)
 	@$(call compile,-c requirements/test.lock pyproject.toml,run)
 	@echo vega-datasets | $(call compile,--no-deps -,demo)
+	@$(BIN)/python -c "from facade.stack.processes.jars import pin; pin(print)"
 
 spark-zip: $(RUN_STAMP) ## write spark/ and schemas/ as dist/leaseway-spark.zip, for --py-files of your own Spark
 	@mkdir -p dist && $(BIN)/leaseway spark-zip dist/leaseway-spark.zip

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import signal
 import struct
@@ -19,8 +20,9 @@ from pathlib import Path
 import pytest
 
 from facade.stack.processes.errors import StackError
-from facade.stack.processes.jars import fetch
+from facade.stack.processes.jars import SETS, check, fetch, pinned_sums
 from facade.stack.processes.ports import free_port
+from facade.stack.processes.programs import jars_folder
 from tests.services import Services
 
 
@@ -223,8 +225,8 @@ def test_jars_are_fetched_once_even_when_the_first_try_fails(fails: int, tmp_pat
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("LW_JARS", str(tmp_path / "cache" / "jars"))
 
-    fetch(lambda text: None)
-    fetch(lambda text: None)
+    fetch(lambda text: None, sums={})
+    fetch(lambda text: None, sums={})
 
     assert len(runs.read_text().splitlines()) == fails + 1
 
@@ -238,3 +240,35 @@ def test_jars_that_can_not_be_fetched_are_an_error_that_names_the_log(tmp_path: 
         fetch(lambda text: None)
 
     assert len(runs.read_text().splitlines()) == 2
+
+
+def test_a_jar_that_is_not_what_it_was_is_refused_and_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever Ivy has said: here it says that all is well."""
+    fake_java(tmp_path, fails=0)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("LW_JARS", str(tmp_path / "cache" / "jars"))
+    broker = tmp_path / "cache" / "jars" / "broker"
+    broker.mkdir(parents=True)
+    good, bad = broker / "good.jar", broker / "bad.jar"
+    good.write_bytes(b"good")
+    bad.write_bytes(b"another")
+    sums = {f"broker/{jar.name}": hashlib.sha256(text).hexdigest() for jar, text in ((good, b"good"), (bad, b"bad"))}
+
+    with pytest.raises(StackError, match=r"broker/bad\.jar is not what it was"):
+        fetch(lambda text: None, sums=sums)
+    assert (good.exists(), bad.exists()) == (True, False)
+    with pytest.raises(StackError, match=r"these jars were not fetched: broker/bad\.jar"):
+        fetch(lambda text: None, sums=sums)
+    bad.write_bytes(b"bad")
+    (broker / "more.jar").write_bytes(b"more")
+    with pytest.raises(StackError, match=r"broker/more\.jar is not what it was: .* expected no such jar"):
+        fetch(lambda text: None, sums=sums)
+    fetch(lambda text: None, sums=sums)
+
+
+def test_the_jars_of_this_machine_are_those_that_are_pinned() -> None:
+    sums = pinned_sums()
+    assert {place.partition("/")[0] for place in sums} == set(SETS)
+    for name in SETS:
+        if (jars_folder() / name).is_dir():
+            check(jars_folder(), name, sums)

@@ -48,7 +48,8 @@ async def record_of(engine: Engine, text: str) -> QueueRecord:
     owner, name = split(text)
     record = engine.known(name) or await engine.record(name)
     if owner and record.owner != owner:
-        raise QueueNotFound(f"there is no queue {text[:200]!r}", field="queue", given=text[:200])
+        # As the engine says it: the owner of a queue of that name is nobody's to find out.
+        raise QueueNotFound(f"there is no queue {name[:200]!r}", field="queue", given=name[:200])
     return record
 
 

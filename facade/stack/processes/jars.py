@@ -4,6 +4,9 @@ Neighbours: `ivy.xml` beside it pins the versions; `programs` says where they go
 what the jars are for, and names no registry: Ivy's own public resolver is used, or the settings
 file in LW_IVY_SETTINGS (for a mirror). Ivy is PySpark's where that is installed. Else jgo fetches
 it from Maven's public repository: PySpark is 460 MB, and Ivy is all of it that `up` needs.
+
+What was fetched must have the checksums of `jars.sha256`: a repository, a mirror or somebody on the
+way can't give us other code.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import hashlib
 import importlib.util
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,6 +23,7 @@ from facade.stack.processes.errors import StackError
 from facade.stack.processes.programs import find_java, jars_folder
 
 IVY_FILE = Path(__file__).with_name("ivy.xml")
+SUMS_FILE = Path(__file__).with_name("jars.sha256")
 IVY_VERSION = "2.5.3"
 IVY_SHA256 = "9502aa5aabf0b1484924a13ef4b5d24f121f7f91aab6768f11cc9d0906c0803b"
 # What can be asked for: the configurations of ivy.xml.
@@ -28,18 +32,21 @@ PATTERN = "[artifact]-[revision](-[classifier]).[ext]"
 TRIES = 2
 
 
-def fetch(say: Callable[[str], None], sets: Sequence[str] = ("broker",)) -> Path:
+def fetch(say: Callable[[str], None], sets: Sequence[str] = ("broker",), sums: Mapping[str, str] | None = None) -> Path:
     """Make the jars folder hold exactly the jars that ivy.xml has for these sets; nothing to do
-    when it does already.
+    when it does already. `sums`: SHA-256 by `set/file`, None = those of SUMS_FILE.
 
-    Idempotent; not safe for two processes at once. Raises StackError when Ivy fails twice.
+    Idempotent; not safe for two processes at once. Raises StackError when Ivy fails twice, or a jar
+    is not what it was.
     """
     folder = jars_folder()
+    known = pinned_sums() if sums is None else sums
     for name in sets:
         stamp = folder / f".stamp-{name}-{hashlib.sha256(IVY_FILE.read_bytes()).hexdigest()[:16]}"
         if not stamp.is_file():
             (folder / name).mkdir(parents=True, exist_ok=True)
             _fetch(say, folder, name)
+            check(folder, name, known)
             stamp.touch()
     return folder
 
@@ -55,6 +62,36 @@ def _fetch(say: Callable[[str], None], folder: Path, name: str) -> None:
             return
         say(f"try {attempt} of {TRIES} ended with status {status}")
     raise StackError(f"the jars could not be fetched; Ivy's words are in {log}")
+
+
+def pin(say: Callable[[str], None]) -> None:
+    """Fetches what ivy.xml has, unchecked, and writes its sums to SUMS_FILE; for `make lock`."""
+    folder, lines = jars_folder(), []
+    for name in SETS:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        _fetch(say, folder, name)
+        for jar in sorted((folder / name).glob("*.jar")):
+            lines.append(f"{hashlib.sha256(jar.read_bytes()).hexdigest()}  {name}/{jar.name}\n")
+    SUMS_FILE.write_text("".join(lines))
+
+
+def pinned_sums() -> dict[str, str]:
+    """SHA-256 of each jar by `set/file`, as `sha256sum` prints them."""
+    return {name: digest for digest, name in (line.split() for line in SUMS_FILE.read_text().splitlines())}
+
+
+def check(folder: Path, name: str, sums: Mapping[str, str]) -> None:
+    """Raises StackError unless the jars of a set are those of `sums`, no more and no fewer. A jar
+    that is another one is deleted, so that nothing runs it.
+    """
+    jars = {f"{name}/{jar.name}": jar for jar in sorted((folder / name).glob("*.jar"))}
+    for place, jar in jars.items():
+        digest = hashlib.sha256(jar.read_bytes()).hexdigest()
+        if digest != sums.get(place):
+            jar.unlink()
+            raise StackError(f"{place} is not what it was: its SHA-256 is {digest}, expected {sums.get(place, 'no such jar')}")
+    if missing := [place for place in sums if place.startswith(f"{name}/") and place not in jars]:
+        raise StackError(f"these jars were not fetched: {', '.join(missing)}")
 
 
 def pinned_version(module: str) -> str:

@@ -57,11 +57,13 @@ class Cast(NamedTuple):
         """A signed request."""
         return self.raw.ask(method, target, body, signed(who, self.secrets[who], method, target, {}))
 
-    def denied(self, who: str, queue: str, operation: str) -> bool:
-        """Whether an operation is refused for want of a right; anything else may be wrong."""
+    def denied(self, who: str, queue: str, operation: str, *, hidden: bool = False) -> bool:
+        """Whether an operation is refused for want of a right; anything else may be wrong.
+        `hidden`: who has no right at all is told that there is no queue.
+        """
         _, method, rest, body = OPERATIONS[operation]
         reply = self.ask(who, method, f"/queues/{queue}{rest}", body)
-        return reply.status == 403 and reply.code == "AccessDenied"
+        return (reply.status, reply.code) == ((404, "QueueNotExist") if hidden else (403, "AccessDenied"))
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +86,7 @@ def test_a_grantee_may_do_what_the_level_says_and_nothing_else(cast: Cast, level
         url = f"{cast.service.endpoint}/v1/queues/{queue}/grants/grantee"
         httpx.put(url, json={"level": level}, auth=("shop", cast.secrets["shop"])).raise_for_status()
     allowed = set(LEVELS[level].split())
-    found = {operation: not cast.denied("grantee", queue, operation) for operation in OPERATIONS}
+    found = {operation: not cast.denied("grantee", queue, operation, hidden=level == Level.NONE) for operation in OPERATIONS}
 
     assert found == {operation: set(rights.split()) <= allowed for operation, (rights, *_) in OPERATIONS.items()}
 
@@ -94,7 +96,7 @@ def test_an_owner_and_an_administrator_may_do_everything_and_a_stranger_nothing(
     queue = new_queue(cast, f"of-{who}")
     cast.ask("shop", "POST", f"/queues/{queue}/messages", OPERATIONS["SendMessage"][3])
 
-    assert [operation for operation in OPERATIONS if not cast.denied("stranger", queue, operation)] == []
+    assert [operation for operation in OPERATIONS if not cast.denied("stranger", queue, operation, hidden=True)] == []
     assert cast.ask("shop", "GET", f"/queues/{queue}").text("ActiveMessages") == "1", "a refusal has changed something"
     assert [operation for operation in OPERATIONS if cast.denied(who, queue, operation)] == []
 

@@ -116,7 +116,18 @@ def shops(shop: Any, name: str) -> str:
     return str(shop.create_queue(QueueName=name)["QueueUrl"])
 
 
-def test_who_has_no_right_is_denied(partner: Any, name: str, shops: str, refused: Refused) -> None:
+def test_who_has_no_right_is_told_that_there_is_no_queue(partner: Any, name: str, shops: str, refused: Refused) -> None:
+    """Word for word as of a queue that there is not."""
+    for queue, url in ((name, shops), (f"{name}-none", f"{shops}-none")):
+        assert refused(partner.send_message, QueueUrl=url, MessageBody="x") == ABSENT
+        assert refused(partner.get_queue_url, QueueName=queue) == ABSENT
+        assert refused(partner.delete_queue, QueueUrl=url) == ABSENT
+        assert refused(partner.add_permission, QueueUrl=url, Label="a", AWSAccountIds=["partner"], Actions=["*"]) == ABSENT
+        assert refused(partner.receive_message, QueueUrl=url) == ABSENT
+
+
+def test_who_has_another_right_is_denied(shop: Any, partner: Any, name: str, shops: str, refused: Refused) -> None:
+    shop.add_permission(QueueUrl=shops, Label="purge", AWSAccountIds=["partner"], Actions=["PurgeQueue"])
     assert refused(partner.send_message, QueueUrl=shops, MessageBody="x") == DENIED
     assert refused(partner.get_queue_url, QueueName=name) == DENIED
     assert refused(partner.delete_queue, QueueUrl=shops) == DENIED
@@ -131,7 +142,7 @@ def test_a_permission_lets_its_account_do_what_it_names(shop: Any, partner: Any,
     assert refused(partner.receive_message, QueueUrl=shops) == DENIED
     assert len(shop.receive_message(QueueUrl=shops, MaxNumberOfMessages=10, AttributeNames=["All"])["Messages"]) >= 1
     shop.remove_permission(QueueUrl=shops, Label="send")
-    assert refused(partner.send_message, QueueUrl=shops, MessageBody="x") == DENIED
+    assert refused(partner.send_message, QueueUrl=shops, MessageBody="x") == ABSENT
 
 
 @pytest.mark.parametrize(
@@ -147,7 +158,7 @@ def test_a_policy_names_principals_in_several_ways(shop: Any, partner: Any, shop
 def test_who_is_not_named_is_not_let_in(shop: Any, partner: Any, shops: str, refused: Refused, principal: Any) -> None:
     shop.set_queue_attributes(QueueUrl=shops, Attributes={"Policy": statement("Allow", principal, "*")})
 
-    assert refused(partner.send_message, QueueUrl=shops, MessageBody="x") == DENIED
+    assert refused(partner.send_message, QueueUrl=shops, MessageBody="x") == ABSENT
 
 
 def test_a_denial_wins_and_a_condition_opens_nothing(shop: Any, partner: Any, shops: str, refused: Refused) -> None:
@@ -155,5 +166,5 @@ def test_a_denial_wins_and_a_condition_opens_nothing(shop: Any, partner: Any, sh
     condition = statement("Allow", "*", "sqs:SendMessage", Condition={"Bool": {"aws:SecureTransport": "true"}})
     for policy in (json.dumps(both), condition):
         shop.set_queue_attributes(QueueUrl=shops, Attributes={"Policy": policy})
-        assert refused(partner.send_message, QueueUrl=shops, MessageBody="x") == DENIED
+        assert refused(partner.send_message, QueueUrl=shops, MessageBody="x") == ABSENT
         shop.send_message(QueueUrl=shops, MessageBody="the owner may")
