@@ -66,12 +66,13 @@ def _fetch(say: Callable[[str], None], folder: Path, name: str) -> None:
 
 def pin(say: Callable[[str], None]) -> None:
     """Fetches what ivy.xml has, unchecked, and writes its sums to SUMS_FILE; for `make lock`."""
-    folder, lines = jars_folder(), []
+    folder = jars_folder()
+    lines: list[str] = []
     for name in SETS:
         (folder / name).mkdir(parents=True, exist_ok=True)
         _fetch(say, folder, name)
-        for jar in sorted((folder / name).glob("*.jar")):
-            lines.append(f"{hashlib.sha256(jar.read_bytes()).hexdigest()}  {name}/{jar.name}\n")
+        jars = sorted((folder / name).glob("*.jar"))
+        lines += [f"{hashlib.sha256(jar.read_bytes()).hexdigest()}  {name}/{jar.name}\n" for jar in jars]
     SUMS_FILE.write_text("".join(lines))
 
 
