@@ -57,18 +57,28 @@ class Callers:
         self._access.authorise(by, verb, queue)
         return queue
 
-    def known(self, name: str) -> QueueRecord | None:
+    def known(self, name: str, by: Principal | None = None) -> QueueRecord | None:
         """As `record`, without waiting; None = this worker may not have heard of it."""
         queue = self.catalog.queues.get(name)
-        return None if queue is None else queue.record
+        return None if queue is None or (by is not None and not self._access.knows(by, queue)) else queue.record
 
-    async def record(self, name: str) -> QueueRecord:
+    async def record(self, name: str, by: Principal | None = None) -> QueueRecord:
         """What this worker knows of a queue; Redis is not asked. For dialects in which a verb means
         something else in a FIFO queue.
 
-        Nobody is authorised by it: the verb that follows does that. Raises QueueNotFound.
+        Nobody is authorised by it: the verb that follows does that. Raises QueueNotFound, also for
+        a queue with which `by` may do nothing; None = whoever asks.
         """
-        return self.known(name) or (await self.catalog.queue(name)).record
+        record = self.known(name, by)
+        if record is None:
+            await self.catalog.sync()
+            record = self.known(name, by)
+        if record is None:
+            if by is not None and name in self.catalog.queues:
+                note(by.id, by.key_id, "", name)
+                note_hidden()
+            raise no_queue(name)
+        return record
 
     def authenticate(self, key_id: str | None, secret: str | None) -> Principal:
         """Raises NotAuthenticated."""

@@ -46,13 +46,15 @@ def _lease_ms(seconds: int) -> int:
 async def delete_message(engine: Engine, call: Call) -> None:
     """Settle a message under the tag of its handle."""
     given: wire.DeleteMessageRequest = call.body
-    _raise_wrong(await engine.ack(call.by, (await record_of(engine, given.queue_name)).name, [given.receipt_handle], late=Late.BY_QUEUE))
+    _raise_wrong(
+        await engine.ack(call.by, (await record_of(engine, given.queue_name, call.by)).name, [given.receipt_handle], late=Late.BY_QUEUE)
+    )
 
 
 async def delete_message_batch(engine: Engine, call: Call) -> wire.DeleteMessageBatchResponse:
     """Settle some messages."""
     given: wire.DeleteMessageBatchRequest = call.body
-    record = await record_of(engine, given.queue_name)
+    record = await record_of(engine, given.queue_name, call.by)
     handles = [entry.receipt_handle for entry in given.delete_message_batch_request_entry_list]
     check_ids("receiptHandle", handles)
     return _answer(wire.DeleteMessageBatchResponse, await engine.ack(call.by, record.name, handles, late=Late.BY_QUEUE))
@@ -62,13 +64,13 @@ async def change_visibility(engine: Engine, call: Call) -> None:
     """Give a lease a new length from now; 0 = receivable at once."""
     given: wire.ChangeMessageVisibilityRequest = call.body
     entry = ExtendEntry(given.receipt_handle, _lease_ms(given.invisibility_seconds))
-    _raise_wrong(await engine.extend(call.by, (await record_of(engine, given.queue_name)).name, [entry], late=Late.BY_QUEUE))
+    _raise_wrong(await engine.extend(call.by, (await record_of(engine, given.queue_name, call.by)).name, [entry], late=Late.BY_QUEUE))
 
 
 async def change_visibility_batch(engine: Engine, call: Call) -> wire.ChangeMessageVisibilityBatchResponse:
     """Give some leases new lengths. A length that is out of range fails its entry alone."""
     given: wire.ChangeMessageVisibilityBatchRequest = call.body
-    record = await record_of(engine, given.queue_name)
+    record = await record_of(engine, given.queue_name, call.by)
     asked = given.change_message_visibility_request_entry_list
     check_ids("receiptHandle", [entry.receipt_handle for entry in asked])
     entries: list[ExtendEntry] = []
@@ -86,13 +88,13 @@ async def change_visibility_batch(engine: Engine, call: Call) -> wire.ChangeMess
 async def dead_message(engine: Engine, call: Call) -> None:
     """Send a message to the dead-letter queue now."""
     given: wire.DeadMessageRequest = call.body
-    _raise_wrong(await engine.kill(call.by, (await record_of(engine, given.queue_name)).name, [given.receipt_handle]))
+    _raise_wrong(await engine.kill(call.by, (await record_of(engine, given.queue_name, call.by)).name, [given.receipt_handle]))
 
 
 async def dead_message_batch(engine: Engine, call: Call) -> wire.DeadMessageBatchResponse:
     """Send some messages to the dead-letter queue now."""
     given: wire.DeadMessageBatchRequest = call.body
-    record = await record_of(engine, given.queue_name)
+    record = await record_of(engine, given.queue_name, call.by)
     handles = [entry.receipt_handle for entry in given.dead_message_batch_request_entry_list]
     check_ids("receiptHandle", handles)
     return _answer(wire.DeadMessageBatchResponse, await engine.kill(call.by, record.name, handles))

@@ -70,7 +70,7 @@ def _group(record: QueueRecord, topic: str | None) -> str | None:
 async def send_message(engine: Engine, call: Call) -> wire.SendMessageResponse:
     """Send one message."""
     given: wire.SendMessageRequest = call.body
-    record = await record_of(engine, given.queue_name)
+    record = await record_of(engine, given.queue_name, call.by)
     entry = _entry(given, _group(record, given.topic))
     (sent,) = await engine.send(call.by, record.name, [entry])
     return wire.SendMessageResponse(message_id=sent.id, body_length=len(entry.body), body_md5=sent.body_md5, send_timestamp=sent.sent_at_ms)
@@ -79,7 +79,7 @@ async def send_message(engine: Engine, call: Call) -> wire.SendMessageResponse:
 async def send_message_batch(engine: Engine, call: Call) -> wire.SendMessageBatchResponse:
     """Send some messages, all or none: when one is wrong, all are told of as failed."""
     given: wire.SendMessageBatchRequest = call.body
-    record = await record_of(engine, given.queue_name)
+    record = await record_of(engine, given.queue_name, call.by)
     asked = given.send_message_batch_request_entry_list
     check_ids("entryId", [entry.entry_id for entry in asked])
     group = _group(record, given.topic)
@@ -119,7 +119,7 @@ def check_ids(name: str, ids: Sequence[str]) -> None:
 async def receive_message(engine: Engine, call: Call) -> Carried | list[wire.ReceiveMessageResponse]:
     """Receive messages under a tag, waiting for them if asked to."""
     given: wire.ReceiveMessageRequest = call.body
-    record = await record_of(engine, given.queue_name)
+    record = await record_of(engine, given.queue_name, call.by)
     conditions = filters.single(given.attribute_name, given.attribute_value)
     wanted = Filter(conditions) if conditions else None
     most = checked("maxReceiveMessageNumber", given.max_receive_message_number, *_MOST)

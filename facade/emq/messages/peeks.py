@@ -29,7 +29,7 @@ async def peek_message(engine: Engine, call: Call) -> list[wire.PeekMessageRespo
     of time.
     """
     given: wire.PeekMessageRequest = call.body
-    record = await record_of(engine, given.queue_name)
+    record = await record_of(engine, given.queue_name, call.by)
     arg = given.peek_message_arg
     named = [one for one in (arg.receipt_handle, arg.receipt_handle_list, arg.partition_time_interval_and_max_num) if one is not None]
     if len(named) != 1:
@@ -66,13 +66,13 @@ async def _of_partition(
 async def delete_peek_message(engine: Engine, call: Call) -> None:
     """Delete a message that was never received, by its id, under all tags."""
     given: wire.DeletePeekMessageRequest = call.body
-    await engine.delete_message(call.by, (await record_of(engine, given.queue_name)).name, given.receipt_handle, unreceived=True)
+    await engine.delete_message(call.by, (await record_of(engine, given.queue_name, call.by)).name, given.receipt_handle, unreceived=True)
 
 
 async def delete_peek_message_batch(engine: Engine, call: Call) -> wire.DeletePeekMessageBatchResponse:
     """Delete some messages by their ids."""
     given: wire.DeletePeekMessageBatchRequest = call.body
-    record = await record_of(engine, given.queue_name)
+    record = await record_of(engine, given.queue_name, call.by)
     ids = [entry.receipt_handle for entry in given.delete_peek_message_batch_entry_list]
     check_ids("receiptHandle", ids)
     done: list[str] = []

@@ -58,19 +58,19 @@ async def _delete(engine: Engine, call: Call, record: QueueRecord, tag: str | No
 async def add_queue_alert_policy(engine: Engine, call: Call) -> None:
     """Watch a queue as a whole; an equal policy that is there is fine."""
     given: wire.AddQueueAlertPolicyRequest = call.body
-    record = await record_of(engine, given.queue_name)
+    record = await record_of(engine, given.queue_name, call.by)
     await engine.add_alert(call.by, record.name, None, *_words(given.alert_policy))
 
 
 async def delete_queue_alert_policy(engine: Engine, call: Call) -> None:
     """Take a policy of a queue away."""
     given: wire.DeleteQueueAlertPolicyRequest = call.body
-    await _delete(engine, call, await record_of(engine, given.queue_name), None, given.alert_policy)
+    await _delete(engine, call, await record_of(engine, given.queue_name, call.by), None, given.alert_policy)
 
 
 async def list_queue_alert_policies(engine: Engine, call: Call) -> wire.ListQueueAlertPoliciesResponse:
     """The policies of a queue as a whole."""
-    record = await record_of(engine, call.body.queue_name)
+    record = await record_of(engine, call.body.queue_name, call.by)
     policies = [_reply(policy) for policy, _ in await engine.list_alerts(call.by, record.name) if not policy.tag]
     return wire.ListQueueAlertPoliciesResponse(queue_name=full_name(record.owner, record.name), alert_policies=policies)
 
@@ -78,20 +78,20 @@ async def list_queue_alert_policies(engine: Engine, call: Call) -> wire.ListQueu
 async def add_tag_alert_policy(engine: Engine, call: Call) -> None:
     """Watch what a tag receives; an equal policy that is there is fine."""
     given: wire.AddTagAlertPolicyRequest = call.body
-    record = await record_of(engine, given.queue_name)
+    record = await record_of(engine, given.queue_name, call.by)
     await engine.add_alert(call.by, record.name, given.tag_name or DEFAULT_TAG, *_words(given.alert_policy))
 
 
 async def delete_tag_alert_policy(engine: Engine, call: Call) -> None:
     """Take a policy of a tag away."""
     given: wire.DeleteTagAlertPolicyRequest = call.body
-    await _delete(engine, call, await record_of(engine, given.queue_name), given.tag_name or DEFAULT_TAG, given.alert_policy)
+    await _delete(engine, call, await record_of(engine, given.queue_name, call.by), given.tag_name or DEFAULT_TAG, given.alert_policy)
 
 
 async def list_tag_alert_policies(engine: Engine, call: Call) -> wire.ListTagAlertPoliciesResponse:
     """The policies of a tag."""
     given: wire.ListTagAlertPoliciesRequest = call.body
-    record = await record_of(engine, given.queue_name)
+    record = await record_of(engine, given.queue_name, call.by)
     policies = [_reply(policy) for policy, _ in await engine.list_alerts(call.by, record.name, given.tag_name or DEFAULT_TAG)]
     return wire.ListTagAlertPoliciesResponse(
         queue_name=full_name(record.owner, record.name), tag_name=given.tag_name, alert_policies=policies
@@ -101,12 +101,12 @@ async def list_tag_alert_policies(engine: Engine, call: Call) -> wire.ListTagAle
 async def set_queue_daily_statistics_state(engine: Engine, call: Call) -> None:
     """Have each day's numbers mailed, or no longer."""
     given: wire.SetQueueDailyStatisticsStateRequest = call.body
-    await engine.set_daily_statistics(call.by, (await record_of(engine, given.queue_name)).name, given.enabled)
+    await engine.set_daily_statistics(call.by, (await record_of(engine, given.queue_name, call.by)).name, given.enabled)
 
 
 async def get_queue_daily_statistics_state(engine: Engine, call: Call) -> wire.GetQueueDailyStatisticsStateResponse:
     """Whether each day's numbers are mailed."""
-    record = await record_of(engine, call.body.queue_name)
+    record = await record_of(engine, call.body.queue_name, call.by)
     enabled = await engine.get_daily_statistics(call.by, record.name)
     return wire.GetQueueDailyStatisticsStateResponse(queue_name=full_name(record.owner, record.name), enabled=enabled)
 
@@ -116,7 +116,7 @@ async def query_metric(engine: Engine, call: Call) -> access.TimeSeriesData:
     given: access.QueryMetricRequest = call.body
     if given.tags:
         raise EmqError(ErrorCode.INVALID_ATTRIBUTE, "`tags` select nothing here: the name of the metric does, and tagName")
-    record = await record_of(engine, given.queue_name or "")
+    record = await record_of(engine, given.queue_name or "", call.by)
     unit = (given.downsample_time_unit or "ms").lower()
     if unit not in _UNITS_MS:
         raise EmqError(ErrorCode.INVALID_ATTRIBUTE, f"downsampleTimeUnit must be one of {', '.join(_UNITS_MS)}, given {unit[:40]!r}")

@@ -34,7 +34,7 @@ _SEVERAL = "several"
 
 async def get_queue_meta(engine: Engine, call: Call) -> wire.GetQueueMetaResponse:
     """All that makes a queue but its messages."""
-    record = await record_of(engine, call.body)
+    record = await record_of(engine, call.body, call.by)
     info = await engine.get_queue(call.by, record.name)
     levels = await engine.list_grants(call.by, record.name)
     meta = wire.QueueMeta(
@@ -82,7 +82,7 @@ async def copy_queue(engine: Engine, call: Call) -> None:
     topics = True if meta.topic_queue else None
     wanted = structs.replace(
         settings.settings_of(meta.queue_attribute),
-        redrive_policy=await policy_of(engine, meta.redrive_policy),
+        redrive_policy=await policy_of(engine, meta.redrive_policy, call.by),
         fifo=topics,
         dedup_scope="group" if topics else None,
         one_per_group=topics,

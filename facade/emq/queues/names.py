@@ -14,6 +14,7 @@ from facade.emq.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from engine.engine import Engine
+    from engine.shapes import Principal
     from schemas.records import QueueRecord
 
 
@@ -41,12 +42,12 @@ def split(text: str) -> tuple[str, str]:
     return owner, name
 
 
-async def record_of(engine: Engine, text: str) -> QueueRecord:
+async def record_of(engine: Engine, text: str, by: Principal) -> QueueRecord:
     """The queue that a client calls so; the short name alone will do. Raises EmqError,
-    QueueNotFound.
+    QueueNotFound: also when `by` may do nothing with it.
     """
     owner, name = split(text)
-    record = engine.known(name) or await engine.record(name)
+    record = engine.known(name, by) or await engine.record(name, by)
     if owner and record.owner != owner:
         # As the engine says it: the owner of a queue of that name is nobody's to find out.
         raise QueueNotFound(f"there is no queue {name[:200]!r}", field="queue", given=name[:200])

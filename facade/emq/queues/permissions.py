@@ -58,19 +58,19 @@ def number_of(level: Level, *, old: bool) -> int:
 async def set_permission(engine: Engine, call: Call) -> None:
     """Give a developer a permission, in place of the one it had."""
     given: wire.SetPermissionRequest = call.body
-    record = await record_of(engine, given.queue_name)
+    record = await record_of(engine, given.queue_name, call.by)
     await engine.grant(call.by, record.name, given.developer_id, level_of(given.permission, old=call.old_permissions))
 
 
 async def revoke_permission(engine: Engine, call: Call) -> None:
     """Take a developer's permission away."""
     given: wire.RevokePermissionRequest = call.body
-    await engine.grant(call.by, (await record_of(engine, given.queue_name)).name, given.developer_id, Level.NONE)
+    await engine.grant(call.by, (await record_of(engine, given.queue_name, call.by)).name, given.developer_id, Level.NONE)
 
 
 async def query_permission(engine: Engine, call: Call) -> wire.QueryPermissionResponse:
     """The permission of who asks."""
-    record = await record_of(engine, call.body.queue_name)
+    record = await record_of(engine, call.body.queue_name, call.by)
     level = await engine.get_grant(call.by, record.name, call.by.id)
     return wire.QueryPermissionResponse(permission=number_of(level, old=call.old_permissions))
 
@@ -78,13 +78,13 @@ async def query_permission(engine: Engine, call: Call) -> wire.QueryPermissionRe
 async def query_permission_for_id(engine: Engine, call: Call) -> wire.QueryPermissionForIdResponse:
     """The permission of a developer."""
     given: wire.QueryPermissionForIdRequest = call.body
-    record = await record_of(engine, given.queue_name)
+    record = await record_of(engine, given.queue_name, call.by)
     level = await engine.get_grant(call.by, record.name, given.developer_id)
     return wire.QueryPermissionForIdResponse(permission=number_of(level, old=call.old_permissions))
 
 
 async def list_permissions(engine: Engine, call: Call) -> wire.ListPermissionsResponse:
     """Who has which permission, the owner among them."""
-    record = await record_of(engine, call.body.queue_name)
+    record = await record_of(engine, call.body.queue_name, call.by)
     levels = {record.owner: Level.FULL_CONTROL, **await engine.list_grants(call.by, record.name)}
     return wire.ListPermissionsResponse(permission_list={who: number_of(level, old=call.old_permissions) for who, level in levels.items()})

@@ -20,6 +20,7 @@ from schemas.records import RedrivePolicy
 
 if TYPE_CHECKING:
     from engine.engine import Engine
+    from engine.shapes import Principal
 
 RECEIVE_TIMES: Final = (1, 100)
 _PAGE: Final = 1000
@@ -35,7 +36,7 @@ async def create_queue(engine: Engine, call: Call) -> wire.CreateQueueResponse:
     topics = True if given.topic_queue else None
     wanted = structs.replace(
         settings.settings_of(given.queue_attribute),
-        redrive_policy=await policy_of(engine, given.redrive_policy),
+        redrive_policy=await policy_of(engine, given.redrive_policy, call.by),
         fifo=topics,
         dedup_scope="group" if topics else None,
         one_per_group=topics,
@@ -65,12 +66,12 @@ async def create_queue(engine: Engine, call: Call) -> wire.CreateQueueResponse:
     )
 
 
-async def policy_of(engine: Engine, given: wire.RedrivePolicy | None) -> RedrivePolicy | None:
+async def policy_of(engine: Engine, given: wire.RedrivePolicy | None, by: Principal) -> RedrivePolicy | None:
     """The engine's policy. Raises EmqError, QueueNotFound."""
     if given is None:
         return None
     checked("maxReceiveTime", given.max_receive_time, *RECEIVE_TIMES)
-    target = await record_of(engine, given.dlq_name)
+    target = await record_of(engine, given.dlq_name, by)
     if target.priority or target.fifo:
         raise EmqError(ErrorCode.INVALID_ACTION, f"queue {given.dlq_name!r} has topics or priority, so it is no dead-letter queue")
     return RedrivePolicy(target.name, given.max_receive_time)
@@ -85,18 +86,18 @@ def policy_reply(engine: Engine, policy: RedrivePolicy | None) -> wire.RedrivePo
 
 async def delete_queue(engine: Engine, call: Call) -> None:
     """Delete a queue and its messages."""
-    await engine.delete_queue(call.by, (await record_of(engine, call.body.queue_name)).name)
+    await engine.delete_queue(call.by, (await record_of(engine, call.body.queue_name, call.by)).name)
 
 
 async def purge_queue(engine: Engine, call: Call) -> None:
     """Settle all messages sent so far, under all tags."""
-    await engine.purge(call.by, (await record_of(engine, call.body.queue_name)).name)
+    await engine.purge(call.by, (await record_of(engine, call.body.queue_name, call.by)).name)
 
 
 async def set_queue_attribute(engine: Engine, call: Call) -> wire.SetQueueAttributesResponse:
     """Change the attributes that are named."""
     given: wire.SetQueueAttributesRequest = call.body
-    record = await record_of(engine, given.queue_name)
+    record = await record_of(engine, given.queue_name, call.by)
     info = await engine.set_queue(call.by, record.name, settings.settings_of(given.queue_attribute))
     return wire.SetQueueAttributesResponse(queue_name=full_name(info.owner, info.name), queue_attribute=settings.attribute_of(info))
 
@@ -104,7 +105,7 @@ async def set_queue_attribute(engine: Engine, call: Call) -> wire.SetQueueAttrib
 async def set_queue_quota(engine: Engine, call: Call) -> wire.SetQueueQuotaResponse:
     """Bound the requests of a second; 0 = no bound."""
     given: wire.SetQueueQuotaRequest = call.body
-    record = await record_of(engine, given.queue_name)
+    record = await record_of(engine, given.queue_name, call.by)
     info = await engine.set_queue(call.by, record.name, QueueSettings(**settings.quota_of(given.queue_quota)))  # type: ignore[arg-type]
     quota = settings.quota_reply(info.read_qps, info.write_qps)
     return wire.SetQueueQuotaResponse(queue_name=full_name(info.owner, info.name), queue_quota=quota)
@@ -112,7 +113,7 @@ async def set_queue_quota(engine: Engine, call: Call) -> wire.SetQueueQuotaRespo
 
 async def get_queue_info(engine: Engine, call: Call) -> wire.GetQueueInfoResponse:
     """A queue: attributes, counts under the default tag, what it is."""
-    record = await record_of(engine, call.body.queue_name)
+    record = await record_of(engine, call.body.queue_name, call.by)
     info = await engine.get_queue(call.by, record.name)
     return wire.GetQueueInfoResponse(
         queue_name=full_name(info.owner, info.name),
@@ -182,22 +183,22 @@ def _short(prefix: str) -> str:
 async def set_queue_redrive_policy(engine: Engine, call: Call) -> wire.SetQueueRedrivePolicyResponse:
     """Set the redrive policy, in place of the one there is."""
     given: wire.SetQueueRedrivePolicyRequest = call.body
-    record = await record_of(engine, given.queue_name)
+    record = await record_of(engine, given.queue_name, call.by)
     if record.priority or record.fifo:
         raise EmqError(ErrorCode.INVALID_ACTION, _NO_POLICY)
-    policy = await engine.set_redrive_policy(call.by, record.name, await policy_of(engine, given.redrive_policy))
+    policy = await engine.set_redrive_policy(call.by, record.name, await policy_of(engine, given.redrive_policy, call.by))
     answer = policy_reply(engine, policy) or given.redrive_policy
     return wire.SetQueueRedrivePolicyResponse(queue_name=full_name(record.owner, record.name), redrive_policy=answer)
 
 
 async def remove_queue_redrive_policy(engine: Engine, call: Call) -> None:
     """Remove the redrive policy."""
-    await engine.set_redrive_policy(call.by, (await record_of(engine, call.body.queue_name)).name, None)
+    await engine.set_redrive_policy(call.by, (await record_of(engine, call.body.queue_name, call.by)).name, None)
 
 
 async def list_dead_letter_source_queues(engine: Engine, call: Call) -> wire.ListDeadLetterSourceQueuesResponse:
     """The queues whose policies name this one; for clients before 2016-06."""
-    record = await record_of(engine, call.body.dlq_name)
+    record = await record_of(engine, call.body.dlq_name, call.by)
     info = await engine.get_queue(call.by, record.name)
     sources = [name_of(engine, source) for source in info.source_queues]
     return wire.ListDeadLetterSourceQueuesResponse(dlq_name=full_name(info.owner, info.name), source_queues=sources)

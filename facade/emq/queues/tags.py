@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 async def create_tag(engine: Engine, call: Call) -> wire.CreateTagResponse:
     """Make a tag. One of that name is refused, also when it is equal: a tag can't be changed."""
     given: wire.CreateTagRequest = call.body
-    record = await record_of(engine, given.queue_name)
+    record = await record_of(engine, given.queue_name, call.by)
     if not given.tag_name:
         raise EmqError(ErrorCode.INVALID_ATTRIBUTE, "the request names no tag")
     start = -1 if given.start_timestamp is None else given.start_timestamp
@@ -50,13 +50,13 @@ def start_of(queue_created_at_ms: int, tag: TagInfo | TagRecord) -> int:
 async def delete_tag(engine: Engine, call: Call) -> None:
     """Delete a tag."""
     given: wire.DeleteTagRequest = call.body
-    await engine.delete_tag(call.by, (await record_of(engine, given.queue_name)).name, given.tag_name)
+    await engine.delete_tag(call.by, (await record_of(engine, given.queue_name, call.by)).name, given.tag_name)
 
 
 async def get_tag_info(engine: Engine, call: Call) -> wire.GetTagInfoResponse:
     """A tag: its start, filter and counts."""
     given: wire.GetTagInfoRequest = call.body
-    record = await record_of(engine, given.queue_name)
+    record = await record_of(engine, given.queue_name, call.by)
     tag = _named(await engine.list_tags(call.by, record.name), given.tag_name or record.default_tag_name, record.default_tag_name)
     name, value, several = filters.parts_of(engine, tag.filter)
     return wire.GetTagInfoResponse(
@@ -84,7 +84,7 @@ def _named(tags: list[TagInfo], name: str, default_name: str) -> TagInfo:
 
 async def list_tag(engine: Engine, call: Call) -> wire.ListTagResponse:
     """The names of all tags but the default one, which need not have a name."""
-    record = await record_of(engine, call.body.queue_name)
+    record = await record_of(engine, call.body.queue_name, call.by)
     tags = await engine.list_tags(call.by, record.name)
     own = [record.default_tag_name] if record.default_tag_name else []
     return wire.ListTagResponse(queue_name=full_name(record.owner, record.name), tag_name=[*own, *(tag.name for tag in tags[1:])])

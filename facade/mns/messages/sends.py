@@ -70,7 +70,7 @@ async def send_message(engine: Engine, call: Call) -> Answer:
     """Send one message. To a tag: the queue gets it, so every tag that wants it does."""
     assert call.body is not None  # what is sent chose this operation
     name = address(call.name).queue
-    entry = _entry(call.body, engine.known(name) or await engine.record(name))
+    entry = _entry(call.body, engine.known(name, call.by) or await engine.record(name, call.by))
     (sent,) = await engine.send(call.by, name, [entry])
     return Answer(201, "Message", (*_sent(entry, sent), ("MessageGroupId", entry.group)))
 
@@ -79,7 +79,7 @@ async def batch_send_message(engine: Engine, call: Call) -> Answer:
     """Send up to 16 messages."""
     assert call.body is not None
     name, given = address(call.name).queue, call.body.children
-    record = engine.known(name) or await engine.record(name)
+    record = engine.known(name, call.by) or await engine.record(name, call.by)
     if not 1 <= len(given) <= BATCH:
         raise MnsError(INVALID_ARGUMENT, f"The number of messages should between 1 and {BATCH}, given {len(given)}")
     entries: dict[int, SendEntry] = {}

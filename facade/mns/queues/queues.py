@@ -39,7 +39,7 @@ async def create_queue(engine: Engine, call: Call) -> Answer:
 
 
 async def _create(engine: Engine, call: Call, name: str, wanted: settings.Changes) -> bool:
-    if engine.known(name) is not None:
+    if engine.known(name, call.by) is not None:
         return await _same(engine, call, name, wanted)
     check_new(name)
     try:

@@ -63,7 +63,7 @@ async def _published(call: Call, publishing: pb.Publishing) -> dict[str, str]:
     for resource in publishing.topics[:MOST_TOPICS]:
         with contextlib.suppress(EngineError, RocketError):
             topic = topic_of(resource)
-            record = await record_of(call.engine, topic)
+            record = await record_of(call.engine, call.by, topic)
             if MessageType.TRANSACTION in types_of(record):
                 found[record.name] = topic
     return found
@@ -88,7 +88,7 @@ async def _tell_consumer(call: Call, settings: pb.Settings) -> None:
     records: list[QueueRecord] = []
     for entry in subscription.subscriptions:
         try:
-            record = await record_of(call.engine, topic_of(entry.topic))
+            record = await record_of(call.engine, call.by, topic_of(entry.topic))
         except NotFound:
             continue  # the route of the topic says so
         await subscribed(call, record, group, entry.expression)

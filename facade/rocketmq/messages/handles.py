@@ -29,7 +29,7 @@ async def ack_message(call: Call, clients: Clients) -> pb.AckMessageResponse:
     topic, _ = topic_of(given.topic), group_of(given.group)
     if not given.entries:
         raise RocketError(Code.BAD_REQUEST, "the request has no entry")
-    record = await record_of(call.engine, topic)
+    record = await record_of(call.engine, call.by, topic)
     handles = [entry.receipt_handle for entry in given.entries]
     results = await call.engine.ack(call.by, record.name, handles, late=Late.NEVER)
     clients.renewals.forget(call.by, call.client_id, handles)
@@ -57,7 +57,7 @@ async def change_invisible_duration(call: Call, clients: Clients) -> pb.ChangeIn
     if not 0 <= lease_ms <= _MOST_LEASE_MS:
         about = f"the invisible duration is 0 to {_MOST_LEASE_MS // 1000} s"
         raise RocketError(Code.ILLEGAL_INVISIBLE_TIME, f"{about}, given {lease_ms / 1000:g} s")
-    record = await record_of(call.engine, topic)
+    record = await record_of(call.engine, call.by, topic)
     await clients.renewals.take(call.by, call.client_id, given.receipt_handle)
     (result,) = await call.engine.extend(call.by, record.name, [ExtendEntry(given.receipt_handle, lease_ms)], late=Late.NEVER)
     _check_held(result)
@@ -68,7 +68,7 @@ async def forward_to_dead_letter_queue(call: Call, clients: Clients) -> pb.Forwa
     """Sends a message to the dead-letter queue now."""
     given: pb.ForwardMessageToDeadLetterQueueRequest = call.body
     topic, _ = topic_of(given.topic), group_of(given.group)
-    record = await record_of(call.engine, topic)
+    record = await record_of(call.engine, call.by, topic)
     (result,) = await call.engine.kill(call.by, record.name, [given.receipt_handle])
     clients.renewals.forget(call.by, call.client_id, [given.receipt_handle])
     _check_held(result)

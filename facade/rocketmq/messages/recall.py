@@ -61,7 +61,7 @@ async def recall_message(call: Call, clients: Clients) -> pb.RecallMessageRespon
     topic, handle = topic_of(given.topic), RecallHandle.parse(given.recall_handle)
     if handle.topic != topic:
         raise RocketError(Code.BAD_REQUEST, f"the recall handle is not of topic {topic!r}")
-    record = await record_of(call.engine, topic)
+    record = await record_of(call.engine, call.by, topic)
     try:
         await call.engine.cancel(call.by, record.name, handle.id)
     except MessageNotFound:

@@ -66,7 +66,7 @@ async def receive_message(call: Call, clients: Clients) -> Received:
     lease_ms = RENEWED_MS if given.auto_renew else _lease_ms(given)
     if len(given.attempt_id) > _ATTEMPT_CHARACTERS:
         raise RocketError(Code.BAD_REQUEST, f"an attempt id has {_ATTEMPT_CHARACTERS} characters at most")
-    record = await record_of(call.engine, topic)
+    record = await record_of(call.engine, call.by, topic)
     await subscribed(call, record, group, given.filter_expression)
     if given.auto_renew:
         clients.renewals.check_room()

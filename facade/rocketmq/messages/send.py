@@ -38,7 +38,7 @@ async def send_message(call: Call, clients: Clients) -> pb.SendMessageResponse:
     topic = topic_of(given.messages[0].topic)
     if any(message.topic.name != topic for message in given.messages):
         raise RocketError(Code.MESSAGE_CORRUPTED, "the messages of a request are of one topic")
-    record = await record_of(call.engine, topic)
+    record = await record_of(call.engine, call.by, topic)
     entries = [_entry(call, record, topic, message) for message in given.messages]
     if any(message.system_properties.message_type == MessageType.TRANSACTION for message in given.messages):
         if len(given.messages) > 1:

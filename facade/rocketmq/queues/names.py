@@ -17,6 +17,7 @@ from facade.rocketmq.wire.rocketmq_pb2 import Code
 
 if TYPE_CHECKING:
     from engine.engine import Engine
+    from engine.shapes import Principal
     from schemas.records import QueueRecord
 
 DEAD_LETTERS: Final = "%DLQ%"
@@ -57,16 +58,18 @@ def dead_letter_queue_of(group: str, *, fifo: bool) -> str:
     return f"{_DEAD_LETTER_QUEUE}{group}{_FIFO if fifo else ''}"
 
 
-async def record_of(engine: Engine, topic: str) -> QueueRecord:
-    """The queue behind a topic. Raises QueueNotFound, which names the topic."""
+async def record_of(engine: Engine, by: Principal, topic: str) -> QueueRecord:
+    """The queue behind a topic, with which `by` may do something. Raises QueueNotFound, which names
+    the topic.
+    """
     name = _DEAD_LETTER_QUEUE + topic.removeprefix(DEAD_LETTERS) if topic.startswith(DEAD_LETTERS) else topic
-    record = engine.known(name) or engine.known(name + _FIFO)
+    record = engine.known(name, by) or engine.known(name + _FIFO, by)
     if record is not None:
         return record
     try:
-        return await engine.record(name)
+        return await engine.record(name, by)
     except QueueNotFound:
-        record = engine.known(name + _FIFO)  # all records were read just now
+        record = engine.known(name + _FIFO, by)  # all records were read just now
         if record is None:
             raise QueueNotFound(f"there is no topic {topic!r}", field="topic", given=topic) from None
         return record

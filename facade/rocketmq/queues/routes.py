@@ -28,7 +28,7 @@ async def query_route(call: Call) -> pb.QueryRouteResponse:
     """The one queue of a topic."""
     given: pb.QueryRouteRequest = call.body
     topic = topic_of(given.topic)
-    record = await record_of(call.engine, topic)
+    record = await record_of(call.engine, call.by, topic)
     return pb.QueryRouteResponse(status=ok(), message_queues=[_queue(call, topic, record, given.endpoints)])
 
 
@@ -37,7 +37,7 @@ async def query_assignment(call: Call) -> pb.QueryAssignmentResponse:
     given: pb.QueryAssignmentRequest = call.body
     topic = topic_of(given.topic)
     group_of(given.group)
-    record = await record_of(call.engine, topic)
+    record = await record_of(call.engine, call.by, topic)
     assignment = pb.Assignment(message_queue=_queue(call, topic, record, given.endpoints))
     return pb.QueryAssignmentResponse(status=ok(), assignments=[assignment])
 

@@ -81,7 +81,7 @@ def _reply(entry: SendEntry, sent: Sent, id: str | None = None) -> SentReply:
 async def send_message(engine: Engine, call: Call) -> SentReply:
     """Send one message. To a tag: the queue gets it, so every tag that wants it does."""
     queue = call.place.of_url(call.body.queue_url).queue
-    entry = _entry(call.body, call, engine.known(queue) or await engine.record(queue))
+    entry = _entry(call.body, call, engine.known(queue, call.by) or await engine.record(queue, call.by))
     (sent,) = await engine.send(call.by, queue, [entry])
     return _reply(entry, sent)
 
@@ -95,7 +95,7 @@ async def send_message_batch(engine: Engine, call: Call) -> SentBatchReply:
     at = call.place.of_url(call.body.queue_url)
     entries: Mapping[str, Outgoing] = by_id("SendMessageBatch", call.body.entries, call.limits.batch)
     # That there is no such queue is an error of the request, whatever the entries are.
-    record = engine.known(at.queue) or await engine.record(at.queue)
+    record = engine.known(at.queue, call.by) or await engine.record(at.queue, call.by)
     fifo.check_batch(record, entries)
     ready, bad, size = _sorted(entries, call, record)
     if size > call.limits.batch_bytes:

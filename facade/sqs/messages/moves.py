@@ -90,7 +90,7 @@ async def cancel_message_move_task(engine: Engine, call: Call) -> MovedReply:
         raise missing("TaskHandle")
     task_id, source = _named(call.place, call.body.task_handle)
     try:
-        await engine.record(source)
+        await engine.record(source, call.by)
     except QueueNotFound as error:
         raise _no_queue("SourceArn") from error
     task = await engine.cancel_task(call.by, task_id)

@@ -114,11 +114,11 @@ class RecordingEngine:
     def undelivered(self, leased: Sequence[Delivery]) -> None:
         self.undelivered_.append(leased)
 
-    def known(self, name: str) -> QueueRecord | None:
+    def known(self, name: str, by: Principal | None = None) -> QueueRecord | None:
         """What a worker that has just started knows."""
         return None
 
-    async def record(self, name: str) -> QueueRecord:
+    async def record(self, name: str, by: Principal | None = None) -> QueueRecord:
         """Not a call: what a worker knows by itself."""
         return RECORD
 

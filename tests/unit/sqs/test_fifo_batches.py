@@ -30,7 +30,7 @@ class Groups(RecordingEngine):
         self.failing = failing
         self.scope = scope
 
-    async def record(self, name: str) -> QueueRecord:
+    async def record(self, name: str, by: Principal | None = None) -> QueueRecord:
         return structs.replace(RECORD, fifo=True, dedup_scope=self.scope)
 
     async def send(self, by: Principal, queue: str, entries: list[SendEntry]) -> list[Sent]:
