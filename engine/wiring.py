@@ -17,7 +17,6 @@ from engine.alerts.messenger import Messenger
 from engine.alerts.watches import Watches
 from engine.alerts.webhook import Webhook
 from engine.catalog.catalog import Catalog
-from engine.catalog.targets import Targets
 from engine.journal.outbox import Journal
 from engine.journal.snapshots import Snapshots
 from engine.loading.deferrals import Deferrals
@@ -63,6 +62,7 @@ from engine.recovery.verify import Verifier
 from engine.rules.contention import Activity
 from engine.rules.ids import Ids
 from engine.rules.queue import Queue
+from engine.rules.rights import Targets
 from engine.runtime.counters import Alarms, Counters
 from engine.runtime.failpoints import arm
 from engine.runtime.meters import Meters

@@ -121,6 +121,7 @@ class Catalog:
         self.journal_partitions = settings.journal_partitions
         self.generation = 0
         self.redis_run_id = ""
+        self.changes = 0  # how many records were applied
         self._queue_gone = queue_gone
         self._applied = 0
         self._precedence = Precedence()
@@ -230,6 +231,7 @@ class Catalog:
             logger.warning("action=refuse part=control offset=%d key=%s seen=%d", record.offset, key, seen)
             self._refused.set()
             return
+        self.changes += 1
         kind, _, name = key.partition("/")
         try:
             value = decode(record.value) if record.value else None

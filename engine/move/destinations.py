@@ -8,10 +8,9 @@ allowed to send there, and is asked about again at each move. Neighbours: `redri
 from __future__ import annotations
 
 from engine.catalog.catalog import Catalog
-from engine.catalog.rights import Rights
-from engine.catalog.targets import Targets
 from engine.errors import TaskNotFound
 from engine.rules.queue import Queue
+from engine.rules.rights import Rights, Targets
 from schemas.identity import incarnation_in
 from schemas.records import Message, TaskRecord
 from schemas.vocabulary import Verb

@@ -19,13 +19,13 @@ from typing import Any
 import msgspec
 
 from engine.catalog.catalog import Catalog
-from engine.catalog.targets import Targets
 from engine.errors import EngineError, LogUnavailable, Unavailable
 from engine.log import Log
 from engine.rules.ids import Ids
 from engine.rules.limits import RESERVED_ATTRIBUTE
 from engine.rules.placement import moved_partition
 from engine.rules.queue import Queue
+from engine.rules.rights import Targets
 from engine.runtime.clock import now_ms
 from engine.runtime.counters import Counters
 from engine.runtime.failpoints import reached

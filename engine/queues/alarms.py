@@ -15,11 +15,11 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from engine.catalog.catalog import Catalog
-from engine.catalog.targets import Targets
 from engine.errors import EngineError
 from engine.log import Log
 from engine.rules.limits import MAX_DELAYED
 from engine.rules.queue import Queue
+from engine.rules.rights import Targets
 from engine.runtime.clock import now_ms
 from engine.runtime.counters import Alarms
 from engine.runtime.service import Periodic
@@ -116,6 +116,7 @@ class AlarmMonitor:
         LogUnavailable.
         """
         await self._finish()
+        self._targets.known.clear()  # keys may have expired
         by_retention: dict[int, list[Queue]] = {}
         for queue in self._catalog.queues.values():
             by_retention.setdefault(queue.record.retention_ms, []).append(queue)

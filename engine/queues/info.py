@@ -9,10 +9,10 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 
-from engine.catalog.targets import Targets, as_asked
 from engine.errors import LogUnavailable
 from engine.log import Log
 from engine.rules.queue import Queue
+from engine.rules.rights import Targets, as_asked
 from engine.shapes import QueueInfo, SharedQueue, TagInfo
 from engine.window.window import Window
 from schemas.records import RedrivePolicy, TagRecord

@@ -18,8 +18,6 @@ from typing import Any
 import msgspec
 
 from engine.catalog.catalog import Catalog, Change
-from engine.catalog.rights import Rights
-from engine.catalog.targets import Targets, as_asked
 from engine.errors import EngineError, NotAllowedOnQueue, QueueExists, QueueNotFound, QuotaExceeded
 from engine.log import Log
 from engine.queues.info import Info
@@ -34,7 +32,7 @@ from engine.rules.limits import (
 )
 from engine.rules.new_queue import check_priority_settings, new_record
 from engine.rules.queue import Queue
-from engine.rules.rights import with_policy
+from engine.rules.rights import Rights, Targets, as_asked, with_policy
 from engine.runtime.clock import now_ms
 from engine.runtime.failpoints import reached
 from engine.settings import EngineSettings

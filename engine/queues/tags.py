@@ -9,12 +9,12 @@ from __future__ import annotations
 import msgspec
 
 from engine.catalog.catalog import Catalog
-from engine.catalog.targets import as_asked
 from engine.errors import NotAllowedOnQueue, TagExists, TagNotFound
 from engine.log import Log
 from engine.queues.queues import Queues
 from engine.rules.limits import MAX_TAGS, check_asked, check_filter, check_name, check_range, check_settings, check_user_attributes
 from engine.rules.queue import Queue
+from engine.rules.rights import as_asked
 from engine.runtime.clock import now_ms
 from engine.shapes import Principal, QueueSettings
 from engine.window.window import Window

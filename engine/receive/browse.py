@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from engine.catalog.targets import Targets
 from engine.errors import InvalidValue, MessageLeased, MessageNotFound
 from engine.log import Log, Record
 from engine.receive.pump import Refresh
@@ -22,6 +21,7 @@ from engine.rules.ids import Ids
 from engine.rules.limits import check_asked, check_filter, check_range
 from engine.rules.placement import with_priority
 from engine.rules.queue import Queue
+from engine.rules.rights import Targets
 from engine.shapes import Page, Peeked
 from engine.window.entry import far_due_ms, far_dues
 from engine.window.window import Window

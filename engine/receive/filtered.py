@@ -13,7 +13,6 @@ import asyncio
 import heapq
 from collections.abc import Mapping, Sequence
 
-from engine.catalog.targets import Targets
 from engine.receive.browse import Browse, page_token
 from engine.receive.deliveries import Deliveries
 from engine.receive.poll import Leases, Poll, Poller
@@ -21,6 +20,7 @@ from engine.receive.pump import Pump, Refresh
 from engine.receive.waiters import WaitList
 from engine.rules.limits import MAX_IN_FLIGHT
 from engine.rules.queue import Queue
+from engine.rules.rights import Targets
 from engine.shapes import Delivery, Peeked
 from engine.window.window import MOVER_LEASE_MS, Window
 from schemas.filters import Filter

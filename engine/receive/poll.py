@@ -16,11 +16,11 @@ from typing import TypeAlias
 
 import msgspec
 
-from engine.catalog.targets import Targets
 from engine.errors import LogUnavailable, TooManyInFlight
 from engine.receive.waiters import FOREVER, MAX_PER_CALL, WaitList
 from engine.rules.limits import MAX_IN_FLIGHT
 from engine.rules.queue import Queue
+from engine.rules.rights import Targets
 from engine.runtime.counters import Counters
 from engine.window.window import MOVER_LEASE_MS, Window
 from schemas.records import TagRecord
@@ -269,8 +269,10 @@ class Poller:
         the poll, and says how many that is.
         """
         queue, tag, line, record = poll.queue, poll.tag, poll.line, poll.queue.record
-        bounds = queue.bounds[tag.id]
-        most = bounds.dead_letter if bounds.dead_letter and self._targets.most_receives(queue, tag.id) else 0
+        targets, bounds, most = self._targets, queue.bounds[tag.id], 0
+        if bounds.dead_letter:
+            known = targets.known.get((queue.incarnation, tag.id, targets.catalog.changes))
+            most = bounds.dead_letter if (targets.most_receives(queue, tag.id) if known is None else known) else 0
         wakes = line.wakes[partition]
         try:
             received: Received = await self._window.call(

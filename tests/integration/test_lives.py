@@ -11,9 +11,9 @@ import secrets
 import msgspec
 import pytest
 
-from engine.catalog.targets import as_asked
 from engine.engine import Engine
 from engine.errors import EngineError, NotAllowedOnQueue, NotAuthorised, QueueNotFound
+from engine.rules.rights import as_asked
 from engine.shapes import Principal, QueueSettings, SendEntry, TaskInfo
 from schemas.records import RedrivePolicy
 from schemas.topics import QUEUE_KEY

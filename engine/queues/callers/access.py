@@ -1,7 +1,7 @@
 """Who asks: access keys as control records.
 
 open: the claimed key id is the principal and may do everything (loopback only). required: key id
-and secret must fit. Neighbours: `catalog.rights` says what they may, `engine.py` asks.
+and secret must fit. Neighbours: `rules.rights` says what they may, `engine.py` asks.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import secrets
 from collections.abc import Callable
 
 from engine.catalog.catalog import Catalog
-from engine.catalog.rights import Rights, counts, role_of
 from engine.errors import NotAuthenticated
 from engine.queues.callers.keys import KeyUses
+from engine.rules.rights import Rights, counts, role_of
 from engine.runtime.asked import note_claim
 from engine.runtime.clock import now_ms
 from engine.settings import EngineSettings

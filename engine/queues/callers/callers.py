@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.catalog.catalog import Catalog
-from engine.catalog.rights import no_queue
 from engine.queues.callers.access import Access
 from engine.queues.callers.grants import Grants
 from engine.queues.callers.keys import Keys
 from engine.queues.callers.quotas import Quotas
 from engine.queues.callers.users import Users
 from engine.rules.queue import Queue
-from engine.rules.rights import level_of, levels_of
+from engine.rules.rights import level_of, levels_of, no_queue
 from engine.runtime.asked import note, note_hidden
 from engine.shapes import KeyInfo, Principal, UserInfo, UserUse
 from schemas.records import QueueRecord

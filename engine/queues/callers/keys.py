@@ -14,9 +14,9 @@ from time import monotonic
 import msgspec
 
 from engine.catalog.catalog import Catalog
-from engine.catalog.rights import role_of
 from engine.errors import InvalidValue, KeyNotFound
 from engine.rules.limits import check_asked, check_name
+from engine.rules.rights import role_of
 from engine.runtime.clock import now_ms
 from engine.settings import EngineSettings
 from engine.shapes import KeyInfo

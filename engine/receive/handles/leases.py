@@ -17,12 +17,12 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 
 from engine.catalog.catalog import Catalog
-from engine.catalog.targets import Targets
 from engine.errors import EngineError, InvalidHandle, InvalidValue, NotAllowedOnQueue
 from engine.receive.handles.acks import Acks
 from engine.rules.ids import Ids
 from engine.rules.limits import check_asked, check_delay
 from engine.rules.queue import Queue
+from engine.rules.rights import Targets
 from engine.runtime.clock import now_ms
 from engine.runtime.meters import NO_TAG, Meters
 from engine.runtime.signals import Signal

@@ -19,6 +19,7 @@ from botocore.session import get_session
 
 from facade.native.operations import OPERATIONS
 from facade.rocketmq.actions import ACTIONS
+from facade.rocketmq.messages.recall import RecallHandle
 from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.rocketmq_pb2 import Code
 from tests.conformance.emq.galaxy import Failed, Refused
@@ -200,13 +201,13 @@ class Mns:
             del headers["Authorization"]
         reply = self._raw.ask(method, target, body, headers)
         assert reply.status < 500, reply.body
-        if reply.status < 400:
-            return Outcome.LET_IN
-        if reply.status == 403:
-            return Outcome.DENIED if reply.code == "AccessDenied" else Outcome.UNKNOWN
-        if reply.code == "MissingAuthorizationHeader":
-            return Outcome.UNKNOWN
-        return Outcome.HIDDEN if reply.code == "QueueNotExist" else Outcome.LET_IN
+        codes = {
+            b"<Code>AccessDenied<": Outcome.DENIED,
+            b"<Code>QueueNotExist<": Outcome.HIDDEN,
+            **dict.fromkeys((b"<Code>InvalidAccessKeyId<", b"<Code>SignatureDoesNotMatch<"), Outcome.UNKNOWN),
+            b"<Code>MissingAuthorizationHeader<": Outcome.UNKNOWN,
+        }
+        return next((outcome for code, outcome in codes.items() if code in reply.body), Outcome.LET_IN)
 
 
 class Rocketmq:
@@ -242,6 +243,6 @@ def _request(name: str, queue: str) -> Any:
         "AckMessage": pb.AckMessageRequest(topic=topic, group=group, entries=[pb.AckMessageEntry(message_id="i", receipt_handle=_HANDLE)]),
         "ChangeInvisibleDuration": pb.ChangeInvisibleDurationRequest(topic=topic, group=group, receipt_handle=_HANDLE),
         "ForwardMessageToDeadLetterQueue": pb.ForwardMessageToDeadLetterQueueRequest(topic=topic, group=group, receipt_handle=_HANDLE),
-        "RecallMessage": pb.RecallMessageRequest(topic=topic, recall_handle=_ID),
+        "RecallMessage": pb.RecallMessageRequest(topic=topic, recall_handle=RecallHandle(queue, 2**42, _ID, "m").text()),
     }
     return more.get(name) or ACTIONS[name].request()

@@ -142,6 +142,6 @@ ROCKETMQ: Needs = {
     "AckMessage": (Verb.ACK,),
     "ChangeInvisibleDuration": (Verb.EXTEND,),
     "ForwardMessageToDeadLetterQueue": (Verb.KILL,),
-    "RecallMessage": (Verb.CANCEL,),
+    "RecallMessage": (Verb.CANCEL, Verb.PEEK),  # of a message that is not there: it looks why
     **dict.fromkeys(("Heartbeat", "EndTransaction", "NotifyClientTermination")),
 }

@@ -116,6 +116,8 @@ def test_the_table_has_every_operation(dialect: str) -> None:
     assert set(needs) == operations
 
 
+@pytest.mark.long
+@pytest.mark.timeout(1_500)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_everybody_may_do_what_the_table_says_and_nothing_else(stage: Stage, dialect: str) -> None:
     needs, _ = DIALECTS[dialect]
