@@ -116,12 +116,16 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "query_metric": ("hers", MetricQuery("send_request.count", 0, 60_000, 60_000)),
     }
     verbs = {n for n, f in inspect.getmembers(Engine, inspect.iscoroutinefunction) if "by" in inspect.signature(f).parameters}
-    assert {v for v in verbs if not v.startswith("_")} == {*arguments, "list_queues", "list_shared", "check"}, "a verb is not tried here"
+    others = {"list_queues", "list_shared", "check", "record"}
+    assert {v for v in verbs if not v.startswith("_")} == {*arguments, *others}, "a verb is not tried here"
     for verb, given in arguments.items():
         # Nobody tells him that there is such a queue, but for one that is to be made by that name.
         hides = (given[:1] == ("hers",) and verb != "create_queue") or verb in OF_ONE_QUEUE
         with pytest.raises(NotFound if hides else NotAuthorised):
             await getattr(guarded, verb)(BOB, *given)
+    with pytest.raises(QueueNotFound):
+        await guarded.record("hers", BOB)
+    assert guarded.known("hers", BOB) is None and guarded.known("hers", ALICE) is not None
     assert await guarded.check(BOB, "group", 10, 3_000) == []
     assert await guarded.list_queues(BOB, "", 10, None) == ([], None)
     assert await guarded.list_shared(BOB, "", 10, None) == ([], None)

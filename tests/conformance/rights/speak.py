@@ -195,7 +195,7 @@ class Mns:
 
     def ask(self, by: Credentials, name: str, queue: str) -> Outcome:
         _, method, rest, body = mns.OPERATIONS[name]
-        target = f"/queues/{queue}{rest.replace('@none', '@gone')}"
+        target = f"/queues/{queue}{rest.replace('@none', '@gone').replace('@more', f'@more{next(_new)}')}"
         headers = signed(by.key_id, by.secret, method, target, {})
         if by.anonymous:
             del headers["Authorization"]
