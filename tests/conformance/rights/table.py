@@ -68,6 +68,7 @@ _OTHERS: Needs = {
     "set_redrive_policy": (Verb.SET_REDRIVE_POLICY,),
     "prepare": (Verb.SEND,),
     "list_transactions": (Verb.SEND,),
+    "list_parked": (Verb.QUERY,),
     "list_alert_events": (Verb.LIST_ALERTS,),
     "get_daily_statistics": (Verb.GET_STATISTICS,),
     "statistics": (Verb.GET_STATISTICS,),
