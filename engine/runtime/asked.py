@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
+from msgspec import Struct
 
-class Asked:
+
+class Asked(Struct):
     """A request. The first verb that is noted is the one that was asked for; what it asks for in
     turn is not.
     """
 
+    peer: str
     principal: str = ""
     key_id: str = ""
     verb: str = ""
@@ -22,9 +25,6 @@ class Asked:
     tag: str = ""
     subject: str = ""
     hidden: bool = False  # the queue was there, and the caller was told that it was not
-
-    def __init__(self, peer: str) -> None:
-        self.peer = peer
 
 
 current: ContextVar[Asked | None] = ContextVar("asked", default=None)

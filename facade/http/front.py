@@ -30,6 +30,7 @@ MISDIRECTED = "misdirected"  # the verb of a request to another host's name, in 
 _WRONG_HOST = refusal("misdirected")
 # Answers that are remembered: clients name few hosts, and each request asks.
 REMEMBERED = 64
+_NO_PEER = ("",)  # behind a proxy, the peer is the proxy
 _REQUEST_IDS = frozenset((b"x-amzn-requestid", b"x-mns-request-id"))
 # What a browser says of a page that is not another site's.
 _OWN_PAGES = (None, b"same-origin", b"none")
@@ -104,7 +105,7 @@ class Front:
             return
         started = perf_counter()
         audit, failed = self._audit, None
-        asked = None if audit is None else audit.begin(_peer(scope))
+        asked = None if audit is None else audit.begin((scope.get("client") or _NO_PEER)[0])
         direct = direct_of(scope)
         unsent: Callable[[], None] | None = None
         try:
@@ -164,12 +165,6 @@ class Front:
             return await unless_gone(call, receive)
         finally:
             self._metrics.receive_ends()
-
-
-def _peer(scope: Scope) -> str:
-    """The address that the request came from: that of a proxy, behind one."""
-    client = scope.get("client")
-    return str(client[0]) if client else ""
 
 
 def _request_id(exchange: Exchange, response: Response) -> str:

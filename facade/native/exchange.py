@@ -67,7 +67,10 @@ class OperationExchange(Struct, gc=False):
     def principal(self, body: bytes) -> Principal:
         """See `Exchange`; the path and the query are read too."""
         operation, path = self.bound.operation, self.path
-        by = _NOBODY if operation.anonymous else self._caller()
+        if operation.anonymous or operation.or_anonymous:
+            by = _NOBODY if operation.anonymous else self._perhaps()
+        else:
+            by = self.bound.engine.authenticate(*credentials(self.headers))
         for name, rule in operation.rules.items():
             if not rule.pattern.fullmatch(path[name]):
                 raise ProblemError("invalid_value", f"{name} must be {rule.about}.", field=name, limit=rule.about, given=path[name])
@@ -75,12 +78,13 @@ class OperationExchange(Struct, gc=False):
             self.query = decode_query(operation.query, self.query_string)
         return by
 
-    def _caller(self) -> Principal:
+    def _perhaps(self) -> Principal:
+        """Who asks, or nobody, when they do not say."""
         given = credentials(self.headers)
         try:
             return self.bound.engine.authenticate(*given)
         except NotAuthenticated:
-            if self.bound.operation.or_anonymous and given == (None, None):
+            if given == (None, None):
                 return _NOBODY
             raise
 
