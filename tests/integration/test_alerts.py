@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from engine.alerts import judge
 from engine.alerts.watches import MAX_EVENTS
 from engine.engine import Engine
-from engine.errors import AlertNotFound, InvalidValue, NotAuthorised, TagNotFound
+from engine.errors import AlertNotFound, InvalidValue, QueueNotFound, TagNotFound
 from engine.meters.statistics import day_of
 from engine.rules.alerts import MAX_POLICIES
 from engine.shapes import Principal, QueueSettings
@@ -356,7 +356,7 @@ async def test_only_who_may_watches(engine: Engine, queue: str) -> None:
         engine.get_daily_statistics(stranger, queue),
         engine.statistics(stranger, queue, "2026-01-01"),
     ):
-        with pytest.raises(NotAuthorised):
+        with pytest.raises(QueueNotFound):  # who has no right is not told that it is there
             await call
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from engine.engine import Engine
-from engine.errors import InvalidValue, NotAllowedOnQueue, NotAuthorised
+from engine.errors import InvalidValue, NotAllowedOnQueue, QueueNotFound
 from engine.rules import limits
 from engine.shapes import ParkedGroup, Principal, QueueSettings, SendEntry
 from schemas.records import RedrivePolicy
@@ -288,7 +288,7 @@ async def test_what_cannot_be_unparked_is_refused(engine: Engine, queue: str) ->
     for group in ("with space", "x" * 129):
         with pytest.raises(InvalidValue, match="group must be"):
             await engine.unpark(BY, queue, None, group)
-    with pytest.raises(NotAuthorised):
+    with pytest.raises(QueueNotFound):
         await engine.unpark(Principal("stranger"), queue, None, "a")
     assert await engine.unpark(BY, queue, None, "nobody") is False
     assert await engine.unpark(BY, queue, None, "") is False

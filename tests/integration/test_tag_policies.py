@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.engine import Engine
-from engine.errors import InvalidValue, NotAllowedOnQueue, NotAuthorised, QueueNotFound, TagExists
+from engine.errors import InvalidValue, NotAllowedOnQueue, QueueNotFound, TagExists
 from engine.shapes import Delivery, Principal, QueueSettings, SendEntry
 from schemas.records import RedrivePolicy
 from tests.integration.conftest import MakeEngine
@@ -123,7 +123,7 @@ async def test_who_sets_a_policy_must_be_allowed_to_send_to_its_queue(make_engin
     await queues(engine)
     bob = Principal("bob")
     await engine.create_queue(bob, "own", QueueSettings(partitions=1))
-    with pytest.raises(NotAuthorised):
+    with pytest.raises(QueueNotFound):
         await engine.create_tag(bob, "own", "t", 0, None, {}, redrive_policy=RedrivePolicy("two-dead", 1))
     await engine.grant(BY, "two-dead", "bob", "send")
     await engine.create_tag(bob, "own", "t", 0, None, {}, redrive_policy=RedrivePolicy("two-dead", 1))

@@ -14,7 +14,7 @@ from engine.errors import (
     InvalidValue,
     MessageTooLarge,
     NotAllowedOnQueue,
-    NotAuthorised,
+    QueueNotFound,
     TooManyTransactions,
     TransactionDecided,
     TransactionGone,
@@ -181,18 +181,18 @@ async def test_who_may_not_send_may_not_prepare_decide_or_look(make_engine: Make
     owner, friend, stranger = Principal("owner"), Principal("friend"), Principal("stranger")
     await engine.create_queue(owner, "q", QueueSettings())
     await engine.grant(owner, "q", "friend", "send")
-    with pytest.raises(NotAuthorised):
+    with pytest.raises(QueueNotFound):
         await prepare(engine, "q", "a", by=stranger)
     half, other = await prepare(engine, "q", "a", by=friend), await prepare(engine, "q", "b", by=friend)
     for verb in (engine.commit, engine.rollback, engine.unknown, engine.get_transaction):
-        with pytest.raises(NotAuthorised):
+        with pytest.raises(TransactionNotFound):
             await verb(stranger, half.id)
-    with pytest.raises(NotAuthorised):
+    with pytest.raises(QueueNotFound):
         await engine.list_transactions(stranger, "q", None, 10)
     assert await engine.check(stranger, GROUP, 10, 2_500) == []
     assert {check.transaction.id for check in await engine.check(friend, GROUP, 10, 5_000)} <= {half.id, other.id}
     await engine.grant(owner, "q", "friend", "none")
-    with pytest.raises(NotAuthorised):
+    with pytest.raises(TransactionNotFound):
         await engine.commit(friend, half.id)
     assert (await engine.rollback(friend, half.id)).status == "rolled_back"
     assert (await engine.commit(owner, other.id)).status == "committed"
