@@ -63,7 +63,8 @@ class Cast(NamedTuple):
         """
         _, method, rest, body = OPERATIONS[operation]
         reply = self.ask(who, method, f"/queues/{queue}{rest}", body)
-        return (reply.status, reply.code) == ((404, "QueueNotExist") if hidden else (403, "AccessDenied"))
+        status, code = (404, "QueueNotExist") if hidden else (403, "AccessDenied")
+        return reply.status == status and reply.code == code
 
 
 @pytest.fixture(scope="module")

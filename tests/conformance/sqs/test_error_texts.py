@@ -115,6 +115,7 @@ def test_a_name_that_is_not_free_yet_says_so(admin: Any, name: str) -> None:
 
 def test_who_has_no_right_is_told_to_what(admin: Any, partner: Any, name: str) -> None:
     url = admin.create_queue(QueueName=name)["QueueUrl"]
+    admin.add_permission(QueueUrl=url, Label="l", AWSAccountIds=["partner"], Actions=["ReceiveMessage"])  # else there is no queue for it
     with pytest.raises(ClientError) as caught:
         partner.send_message(QueueUrl=url, MessageBody="x")
 
