@@ -120,8 +120,7 @@ class Base:
 
 def wire_base(settings: EngineSettings) -> Base:
     """Clients of Kafka and Redis that are not connected yet, and what stands on them alone."""
-    queue_gone: Signal[[Queue]] = Signal()
-    rebuilt: Signal[[Unit]] = Signal()
+    queue_gone, rebuilt = Signal[[Queue]](), Signal[[Unit]]()
     worker = f"{os.getpid()}-{secrets.token_hex(4)}"
     log = Log(settings.kafka_bootstrap, settings.send_timeout_ms)
     connection = Connection(settings.redis_url)
@@ -130,13 +129,12 @@ def wire_base(settings: EngineSettings) -> Base:
     catalog = Catalog(settings, log, connection, queue_gone)
     uses = KeyUses(LastUses(connection, settings.topic_prefix))
     access = Access(settings, catalog, uses)
-    targets = Targets(catalog, access)
     journal = Journal(log, store, catalog, counters)
     snapshots = Snapshots(settings.topic_prefix, log, connection, catalog, counters, alarms)
     rebuilder = Rebuilder(worker, log, connection, store, catalog, journal, snapshots, counters, rebuilt)
     return Base(
-        worker, log, connection, store, catalog, access, uses, targets, counters, alarms, Meters(), journal, snapshots, rebuilder,
-        queue_gone, rebuilt,
+        worker, log, connection, store, catalog, access, uses, Targets(catalog, access), counters, alarms, Meters(), journal, snapshots,
+        rebuilder, queue_gone, rebuilt,
     )  # fmt: skip
 
 
@@ -171,8 +169,7 @@ class Units:
 
 def _wire_units(settings: EngineSettings, base: Base) -> Units:
     log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
-    receivable: Signal[[str, int, int]] = Signal()
-    suspect: Signal[[Queue]] = Signal()
+    receivable, suspect = Signal[[str, int, int]](), Signal[[Queue]]()
     activity, wait_lists = Activity(), WaitLists()
     bodies = BodyCache(settings.kept_bytes)
     window = Window(catalog, base.rebuilder)
@@ -283,11 +280,11 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
     topics = QueueTopics(settings, log, units.topic_retention)
     queues = Queues(settings, log, store, catalog, base.access, base.targets, window, info, topics, units.topic_retention, owner.note_use)
     topic_guard = TopicGuard(log, store, catalog, window, queues, base.counters)
-    destinations = Destinations(catalog, base.access, base.targets)
     progress = Progress(log, store, catalog, window, base.journal, owner.journaled.wait)
     tasks = Tasks(
-        prefix, log, base.connection, store, catalog, window, units.ids, info.backlog, destinations, mover, progress, owner.note_use
-    )
+        prefix, log, base.connection, store, catalog, window, units.ids, info.backlog,
+        Destinations(catalog, base.access, base.targets), mover, progress, owner.note_use,
+    )  # fmt: skip
     alarm_monitor = AlarmMonitor(
         log, store, catalog, base.targets, window, units.retention, units.topic_retention, base.alarms, queues.finish_deletions,
         owner.stalled_partitions, owner.note_use, units.suspect,

@@ -24,7 +24,8 @@ from facade.native.wire.replies import (
     SharedQueuesReply,
     UserReply,
 )
-from facade.native.wire.shapes import ContactsBody, CreateKeyBody, GrantBody, ListQueuesQuery, RotateKeyBody, SetKeyBody, UserQuotaBody
+from facade.native.wire.shapes import ContactsBody, GrantBody, ListQueuesQuery, UserQuotaBody
+from facade.native.wire.shapes_keys import CreateKeyBody, RotateKeyBody, SetKeyBody
 from facade.native.wire.units import KEY_RULE, PRINCIPAL_RULE, QUEUE_RULE, to_ms
 from schemas.vocabulary import Level, Role
 
