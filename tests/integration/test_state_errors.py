@@ -69,6 +69,8 @@ VERBS: dict[str, Verb] = {
     "get_task": lambda e, at: e.get_task(BY, at["task"]),
     "cancel_task": lambda e, at: e.cancel_task(BY, at["task"]),
     "create_key": lambda e, at: e.create_key(BY, "k", "somebody", "member"),
+    "set_key": lambda e, at: e.set_key(BY, "old", role="reader"),
+    "rotate_key": lambda e, at: e.rotate_key(BY, "old", 1_000),
     "delete_key": lambda e, at: e.delete_key(BY, "old"),
     "list_keys": lambda e, at: e.list_keys(BY),
     "list_grants": lambda e, at: e.list_grants(BY, "q"),

@@ -158,6 +158,9 @@ def test_each_report_agrees_with_the_client(story: Story, reports: tuple[dict[st
     assert summary["unread"] == []
     dead_letters = {row["reason"]: (row["dead_letters"], row["at_rest"]) for row in frames["dead_letter_sources"].collect()}
     assert dead_letters == {"exhausted": (3, 0), "killed": (4, 0)}
+    audited = {(row["verb"], row["queue"]): row["requests"] for row in frames["audit"].where("principal = 'olga'").collect()}
+    created = {("create_queue", DEAD): 1, ("create_queue", QUEUE): 1, ("create_tag", QUEUE): 1, ("redrive", DEAD): 1}
+    assert created.items() <= audited.items()
 
 
 def test_the_page_says_what_the_client_counted(story: Story, folder: Path, chromium: Page) -> None:
