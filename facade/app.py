@@ -18,7 +18,9 @@ from facade.config import Settings
 from facade.dialect import Dialect
 from facade.emq.dialect import EmqDialect
 from facade.http import health, metrics
-from facade.http.asgi import Intake
+from facade.http.bounds.bounds import BOUNDS, Bounds
+from facade.http.bounds.connections import Connections, most_connections
+from facade.http.bounds.intake import Intake
 from facade.http.front import Front, Hosts, Serve
 from facade.http.metrics import Metrics
 from facade.http.schema_registry import Registry
@@ -66,21 +68,23 @@ def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
     `settings` if not given.
     """
     verbs = engine if engine is not None else _engine(settings)
-    counts = Metrics(verbs.counts, verbs.alarms)
+    bounds = Bounds(connections=Connections(most_connections(settings.max_connections)))
+    intake = Intake(shares=bounds.shares)
+    counts = Metrics(lambda: {**verbs.counts(), **bounds.counts()}, verbs.alarms)
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Bounds]]:
         await verbs.start()
         try:
             async with _rocketmq(settings, verbs, counts):
-                yield
+                yield {BOUNDS: bounds}
         finally:
             await verbs.stop()
 
     def rest(serve: Serve) -> ASGIApp:
         described = (
             *native.OPERATIONS,
-            *health.OPERATIONS,
+            *health.operations(lambda: intake.state),
             *metrics.operations(counts),
             *Registry(settings.topic_prefix).operations(),
         )
@@ -88,4 +92,5 @@ def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
         return fastapi_app(verbs, (*described, *documents(document)), serve, document, lifespan)
 
     hosts = Hosts(settings.hosts) if settings.auth == "open" else None
-    return Front([make(verbs, settings) for make in DIALECTS], Intake(), counts, rest, hosts, verbs.audit)
+    dialects = [make(verbs, settings) for make in DIALECTS]
+    return Front(dialects, intake, counts, rest, hosts, verbs.audit, trusts_proxy=settings.trust_proxy == "yes")

@@ -21,13 +21,16 @@ class ServerSettings(Section):
     port: int = setting(9400, "Port the facade listens on, {within}.", within=(1, 65535))
     trust_proxy: str = setting(
         "no",
-        "yes: believe X-Forwarded-Proto, -Host and -Port, which a proxy before us must set or remove.",
+        "yes: believe X-Forwarded-Proto, -Host, -Port and the last of -For, which a proxy before us must set or remove.",
         words=("no", "yes"),
     )
     hosts: str = setting(
         "",
         "Further names under which clients reach the service in open mode (Host), with commas; those of this machine are known.",
         form=(r"[A-Za-z0-9.,_ -]*", "names with commas in between"),
+    )
+    max_connections: int = setting(
+        20_000, "HTTP connections of a worker at once, {within}; fewer where it may not open so many descriptors.", within=(16, 1_000_000)
     )
     start_wait_s: int = setting(
         0,

@@ -47,8 +47,8 @@ class Refusal(Exception):
 
 
 class Exchange(Protocol):
-    """One request and its reply in a dialect. The methods are called in the order they stand here;
-    `error` may follow any of them.
+    """One request and its reply in a dialect. The methods are called in the order they stand here,
+    `check_head` only if it `signs_body`; `error` may follow any of them.
     """
 
     @property
@@ -71,7 +71,7 @@ class Exchange(Protocol):
 
     @property
     def signs_body(self) -> bool:
-        """Who asks can be told only when the body has been read."""
+        """Who asks can be told only when the body has been read. Read before `principal`."""
 
     @property
     def most_bytes(self) -> int | None:
@@ -82,6 +82,11 @@ class Exchange(Protocol):
     @property
     def long_poll(self) -> bool:
         """The call is cancelled when its client goes. Read after `start`."""
+
+    def check_head(self) -> None:
+        """Raises for all that the head alone makes wrong, as a claim of nobody or by a key that
+        is not there: such a body is not read.
+        """
 
     def principal(self, body: bytes) -> Principal:
         """Who asks; `body` is empty unless the exchange `signs_body`. Raises for all that the head

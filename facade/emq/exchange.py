@@ -17,7 +17,7 @@ from urllib.parse import parse_qs
 from msgspec import Struct, structs
 from starlette.types import Scope
 
-from engine.errors import EngineError, NotAuthenticated
+from engine.errors import EngineError, NotAuthenticated, Unavailable
 from engine.shapes import Principal
 from facade.dialect import Response
 from facade.emq import signature
@@ -58,10 +58,14 @@ class EmqExchange(Struct, gc=False):
     call: protocols.ThriftCall | None = None
     verb: str = OTHER
     long_poll: bool = False
+    claim: signature.Claim | None = None
     changes = True
     simple = False
-    signs_body = True
+    signs_body = False  # but its digest, if the head has one
     most_bytes = BODY_BYTES
+
+    def check_head(self) -> None:
+        """Never called."""
 
     def principal(self, body: bytes) -> Principal:
         """Open mode believes the key id, required mode the signature. Raises NotAuthenticated,
@@ -71,14 +75,16 @@ class EmqExchange(Struct, gc=False):
         if common.is_open:
             return common.engine.authenticate(signature.claimed_key_id(self.headers.get(b"authorization", b"")), None)
         path = scope.get("raw_path") or scope["path"].encode("latin-1")
-        claim = signature.claim_of(scope["method"], path, scope["query_string"], scope["headers"])
+        claim = self.claim = signature.claim_of(scope["method"], path, scope["query_string"], scope["headers"])
         if claim is None:
             raise NotAuthenticated("the request is not signed")
         claim.check_time(datetime.now(UTC))
-        return common.engine.authenticate_signed(claim.key_id, lambda secret: claim.fits(secret, body))
+        return common.engine.authenticate_signed(claim.key_id, claim.fits)
 
     def start(self, by: Principal, body: bytes) -> Coroutine[Any, Any, Any]:
-        """Raises BadThrift, EmqError."""
+        """Raises BadThrift, EmqError, SignatureError."""
+        if self.claim is not None:
+            self.claim.check_body(body)
         call = self.call = protocols.decode_call(self._type, body, self.service)
         name = call.method.name
         action = ACTIONS.get(name)
@@ -131,6 +137,8 @@ def _before(error: Exception) -> Response:
         return _plain(412, str(error), (b"x-xiaomi-timestamp", b"%d" % time.time()))
     if isinstance(error, signature.SignatureError | NotAuthenticated):
         return _plain(401, str(error))
+    if isinstance(error, Unavailable):
+        return _plain(503, str(error), (b"retry-after", b"%d" % error.retry_after_s))
     if isinstance(error, ProblemError):
         return _plain(CODES[error.code].status, str(error))
     return _plain(400, error.message) if isinstance(error, protocols.BadThrift) else _plain(500, _INTERNAL)

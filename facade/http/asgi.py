@@ -1,5 +1,4 @@
-"""ASGI by hand: bodies read within bounds, credentials of HTTP Basic, replies, clients that go
-away.
+"""ASGI by hand: credentials of HTTP Basic, media types, replies, clients that go away.
 
 Neighbours: `front` reads and replies by it, dialects check what clients say. This module must not
 know operations or the engine's verbs.
@@ -15,14 +14,11 @@ from typing import Any, Protocol, TypeVar
 
 from starlette.types import Receive, Scope, Send
 
-from engine.errors import NotAuthenticated, Overloaded
+from engine.errors import NotAuthenticated
 from facade.dialect import Response
 from facade.http.problem import ProblemError
 from state.background import Background
 
-BODY_BYTES = 16 * 1024 * 1024  # of one request: 100 messages x 1 MiB x base64 would be 140 MB; who sends large ones sends fewer
-HELD_BYTES = 256 * 1024 * 1024  # of all requests in hand, so that many large ones are refused before memory ends
-HELD_REQUESTS = 25_000  # in hand at once, long polls too; each costs some KiB whatever its body
 KEY_ID_CHARACTERS = 128
 WATCH_AFTER_S = 0.02  # a receive that finds messages at once pays for no watcher
 # The scope's extension by which our own server gives a `DirectBody`.
@@ -60,76 +56,6 @@ def direct_of(scope: Scope) -> DirectBody | None:
     """Our server, if it is that; to be asked before the client could go."""
     direct: DirectBody | None = scope.get("extensions", _NO_EXTENSIONS).get(DIRECT)
     return direct
-
-
-class Intake:
-    """Reads bodies and counts the bytes in hand. Each `read` is paired with a `release` of what it
-    returned.
-    """
-
-    def __init__(self, body_bytes: int = BODY_BYTES, held_bytes: int = HELD_BYTES, held_requests: int = HELD_REQUESTS) -> None:
-        self._body_bytes = body_bytes
-        self._held_bytes = held_bytes
-        self._held_requests = held_requests
-        self.held = 0
-        self.requests = 0
-
-    async def read(self, headers: Mapping[bytes, bytes], receive: Receive, most: int | None = None) -> bytes:
-        """The whole body, of up to `most` bytes (None = BODY_BYTES). Raises ProblemError
-        `body_too_large`, Overloaded, or ClientGone; then nothing stays counted.
-        """
-        most = most or self._body_bytes
-        stated = headers.get(b"content-length", b"")
-        if stated.isdigit() and (len(stated) > 18 or int(stated) > most):
-            raise _too_large(most)
-        if self.requests >= self._held_requests:
-            raise Overloaded("Too many requests are in hand.")
-        self.requests += 1
-        body, size, more = b"", 0, True
-        chunks: list[bytes] = []
-        try:
-            while more:
-                event = await receive()
-                if event["type"] == "http.disconnect":
-                    raise ClientGone
-                body, more = event.get("body", b""), event.get("more_body", False)
-                size += len(body)
-                self.held += len(body)
-                if size > most:
-                    raise _too_large(most)
-                if self.held > self._held_bytes:
-                    raise Overloaded("Too many bytes of requests are being read.")
-                if more or chunks:
-                    chunks.append(body)
-            return b"".join(chunks) if chunks else body
-        except BaseException:
-            self.held -= size
-            self.requests -= 1
-            raise
-
-    def take_buffered(self, direct: DirectBody | None, most: int | None = None) -> bytes | None:
-        """The whole body, if it is there already and small enough to be counted without more
-        questions; else `read` it. `most` and what is raised as there.
-        """
-        if direct is None or self.requests >= self._held_requests or self.held > self._held_bytes // 2:
-            return None
-        body = direct.whole_body()
-        if body is not None:
-            most = most or self._body_bytes
-            if len(body) > most:
-                raise _too_large(most)
-            self.requests += 1
-            self.held += len(body)
-        return body
-
-    def release(self, body: bytes) -> None:
-        """The request of `body` is done with."""
-        self.held -= len(body)
-        self.requests -= 1
-
-
-def _too_large(most: int) -> ProblemError:
-    return ProblemError("body_too_large", f"A request may have {most} bytes.", field="body", limit=most)
 
 
 def check_media_type(headers: Mapping[bytes, bytes]) -> None:

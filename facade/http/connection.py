@@ -17,8 +17,15 @@ from typing import TYPE_CHECKING, Any
 import httptools
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 
+from engine.errors import Overloaded
 from facade.http.asgi import DIRECT
-from facade.http.cycle import HOST, Cycle, NotHttp, has_left, header_lines, log, names_again, split_url, status_line
+from facade.http.bounds.bounds import BOUNDS, Bounds
+from facade.http.bounds.connections import TOO_MANY
+from facade.http.bounds.pace import HEAD_S, SPAN_S
+from facade.http.bounds.peers import UNKNOWN, counted_as
+from facade.http.bounds.shares import GAVE_WAY
+from facade.http.bounds.unfinished import TooMuch, Unfinished
+from facade.http.cycle import CLOSE, HOST, Cycle, NotHttp, Replies, has_left, log, names_again, split_url
 from state.background import Background
 
 if TYPE_CHECKING:
@@ -27,18 +34,13 @@ if TYPE_CHECKING:
 
 # Of a body that the app has not asked for; then the client has to wait.
 HELD_BYTES = 64 * 1024
-# Of a head that comes in several reads; and of what comes within a body and is none of it:
-# trailers, extensions of chunks.
-HEAD_BYTES = 64 * 1024
-# A request is to come whole within this time, and a second more for so many bytes of it.
-REQUEST_S = 30.0
-LEAST_BYTES_A_SECOND = 16 * 1024
+# Each costs ten times what it has, so many small ones are bounded by their number.
+HEADERS = 128
 # What a client still sends is read for so long after the last reply. A connection that is closed
 # with bytes unread is reset, and the reset may reach the client before it has read the reply
 # (RFC 9112, 9.6).
 LAST_S = 2.0
-_CLOSE = (b"connection", b"close")
-_ASGI = {"version": "3.0", "spec_version": "2.3"}
+_RETRY = ((b"retry-after", b"1"),)
 _background = Background()
 
 
@@ -53,43 +55,49 @@ class Protocol(asyncio.Protocol):
         self._app = config.loaded_app
         self._patience_s = config.timeout_keep_alive
         self._server = server_state
-        self._app_state = app_state
-        self._extensions = {DIRECT: self}
+        self.message = Replies(server_state).message
+        self.app_state = app_state
+        self.extensions = {DIRECT: self}
         self._parser: Any = httptools.HttpRequestParser(self)
         # A client that says "close" and pipelines more is answered what it asked first.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._transport: asyncio.Transport = None  # type: ignore[assignment]
-        self._here: tuple[str, int | None] | None = None
-        self._there: tuple[str, int] | None = None
+        self.scheme = "http"
+        self.here: tuple[str, int | None] | None = None
+        self.there: tuple[str, int] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0  # when it looks
         self._idle_since = self.loop.time()
-        self._begun = 0.0  # when a request that is not whole began to come; what we did not read is not counted against it
-        self._came = 0  # bytes of it
-        self._beside = 0  # bytes since the last one of its body; -1 = that one came just now
+        self._bounds: Bounds = app_state.get(BOUNDS) or Bounds()
+        self._unfinished = Unfinished(self._bounds.shares, lambda: self.peer, lambda: self._refuse_for(GAVE_WAY))
         self._paused_at = 0.0
         self._url = b""
         self._parts: tuple[bytes, str, bytes, bytes] = (b"", "", b"", b"")  # of the last URL: itself, path, raw path, query
         self._headers: list[tuple[bytes, bytes]] | None = None  # while a head is being read
-        self._head_bytes = 0
         self._hosts = 0
         self._continues = False
-        self._refusal: tuple[int, bytes] | None = None  # of a request that can't be understood: the last reply, in its turn
+        # The last reply, in its turn, to a request that can't be understood; with its headers.
+        self._refusal: tuple[int, bytes, tuple[tuple[bytes, bytes], ...]] | None = None
         self._is_over = False  # the last reply was sent: what still comes is dropped
         self._reading: Cycle | None = None  # its body comes, or has come
         self._running: Cycle | None = None  # the app answers it
         self._behind: collections.deque[Cycle] = collections.deque()  # asked before those before them were answered
         self.paused = False
         self._drain: asyncio.Future[None] | None = None  # while the client reads too slowly
-        self._dated: tuple[list[tuple[bytes, bytes]], bytes] = ([], b"")
 
     # What the transport calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
-        self._here, self._there = get_local_addr(self._transport), get_remote_addr(self._transport)
-        self._server.connections.add(self)  # type: ignore[arg-type]
-        self._check_in(self._patience_s)
+        self.here, self.there = get_local_addr(self._transport), get_remote_addr(self._transport)
+        connections: set[Protocol] = self._server.connections  # type: ignore[assignment]
+        connections.add(self)
+        if self._bounds.connections.enter(connections, self.loop.time()):
+            self._check_in(self._patience_s)
+        else:
+            self._refuse_for(TOO_MANY)
+            if self._bounds.connections.is_crowded(connections):
+                self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._server.connections.discard(self)
@@ -99,8 +107,9 @@ class Protocol(asyncio.Protocol):
             self._running.gone = True
             self._running.wake()
         self._behind.clear()
+        self._unfinished.end()
         self.resume_writing()
-        self._extensions.clear()
+        self.extensions.clear()
         self._parser = None
 
     def data_received(self, data: bytes) -> None:
@@ -117,10 +126,10 @@ class Protocol(asyncio.Protocol):
         except httptools.HttpParserError as error:
             why = error.__context__  # what our callback has raised, if it was not the parser
             log.info("a request that cannot be read: %s", why or error)
-            self._refuse(400, str(why).encode() if isinstance(why, NotHttp) else b"The request is not HTTP/1.1.")
+            self._refuse_for(why)
         else:
             if self._headers is not None or (self._reading is not None and self._reading.more_body):
-                self._unfinished(len(data), within)
+                self._note_part(len(data), within)
 
     def pause_writing(self) -> None:
         self._drain = self._drain or self.loop.create_future()
@@ -136,10 +145,8 @@ class Protocol(asyncio.Protocol):
     def on_message_begin(self) -> None:
         self._url = b""
         self._headers = []
-        self._head_bytes = 0
-        self._hosts = 0
-        self._continues = False
-        self._begun = 0.0
+        self._hosts, self._continues = 0, False
+        self._unfinished.head_begins()
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -158,6 +165,8 @@ class Protocol(asyncio.Protocol):
         elif name == b"expect":
             self._continues = value.lower() == b"100-continue"
         headers.append((name, value))
+        if len(headers) > HEADERS:
+            raise TooMuch(f"A request may have {HEADERS} headers.")
 
     def on_headers_complete(self) -> None:
         parser = self._parser
@@ -169,40 +178,29 @@ class Protocol(asyncio.Protocol):
                 raise NotHttp(f"A request of HTTP/1.1 has one header Host, this one has {self._hosts}.")
         elif version != "1.0":
             raise NotHttp(f"The request is not HTTP/1.1, but {version}.")
-        _, path, raw_path, query = self._parts
-        scope = {
-            "type": "http",
-            "asgi": _ASGI,
-            "http_version": version,
-            "method": parser.get_method().decode("ascii"),
-            "scheme": "http",
-            "path": path,
-            "raw_path": raw_path,
-            "query_string": query,
-            "root_path": "",
-            "headers": self._headers,
-            "server": self._here,
-            "client": self._there,
-            "state": self._app_state.copy(),
-            "extensions": self._extensions,
-        }
+        headers = self._headers
+        assert headers is not None
         self._headers = None
-        self._beside = -1
+        self._unfinished.head_ends()
         keep_alive = version != "1.0" and parser.should_keep_alive()
-        self._reading = cycle = Cycle(self, scope, keep_alive=keep_alive, continues=self._continues)
+        method = parser.get_method().decode("ascii")
+        self._reading = cycle = Cycle(self, method, version, self._parts, headers, keep_alive=keep_alive, continues=self._continues)
         if self._running is None and not self._behind and self._drain is None:
             self._run(cycle)
         else:
             self._behind.append(cycle)
+            self._unfinished.wait()
             self.pace()
 
     def on_body(self, body: bytes) -> None:
-        self._beside = -1
+        self._unfinished.body_came()
         cycle = self._reading
         if cycle is None or cycle.ended:  # answered already: the rest is let go
             return
         cycle.chunks.append(body)
         cycle.held = held = cycle.held + len(body)
+        if self._behind:
+            self._unfinished.keep(len(body))
         if cycle.waiters:
             cycle.wake()
         if held > HELD_BYTES:
@@ -215,7 +213,19 @@ class Protocol(asyncio.Protocol):
             if cycle.waiters:
                 cycle.wake()
 
-    # What cycles, the app and uvicorn's server call.
+    # What cycles, the app, uvicorn's server and the bound of connections call.
+
+    @property
+    def peer(self) -> str:
+        """The address under which this client is counted."""
+        return counted_as(self.there[0]) if self.there else UNKNOWN
+
+    @property
+    def idle_since(self) -> float | None:
+        """See `facade.http.bounds.connections.Idle`."""
+        comes = self._headers is not None or (self._reading is not None and self._reading.more_body)
+        is_used = comes or self._running is not None or self._refusal is not None or self._transport.is_closing()
+        return None if is_used else self._idle_since
 
     def whole_body(self) -> bytes | None:
         """See `facade.http.asgi.DirectBody`."""
@@ -232,25 +242,10 @@ class Protocol(asyncio.Protocol):
             cycle.gone = True
             return False
         shown = b"" if cycle.scope["method"] == "HEAD" else body
-        self._transport.write(self.message(status, [*headers, *self.own_headers(cycle)], shown))
+        self._transport.write(self.message(status, [*headers, *cycle.own_headers()], shown))
         cycle.started = True
         self.end(cycle)
         return True
-
-    def message(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes:
-        """A reply as it is sent. Raises ValueError for a header of more than one line."""
-        given = self._server.default_headers  # the date; uvicorn's server renews it once a second
-        if given is not self._dated[0]:
-            self._dated = (given, header_lines(given))
-        return b"".join((status_line(status), header_lines(headers), self._dated[1], b"\r\n", body))
-
-    def own_headers(self, cycle: Cycle) -> list[tuple[bytes, bytes]]:
-        """What a connection adds to a reply. A client that still waits for "100 Continue" may send
-        its body or not: nobody can tell.
-        """
-        if cycle.continues and cycle.more_body:
-            cycle.keep_alive = False
-        return [] if cycle.keep_alive else [_CLOSE]
 
     def write(self, data: bytes) -> None:
         if data:
@@ -259,6 +254,7 @@ class Protocol(asyncio.Protocol):
     def end(self, cycle: Cycle) -> None:
         """The reply is whole: the next request's turn."""
         cycle.ended = True
+        cycle.chunks.clear()
         if cycle.waiters:
             cycle.wake()
         self._server.total_requests += 1
@@ -282,8 +278,7 @@ class Protocol(asyncio.Protocol):
                 self._paused_at = self.loop.time()
                 self._transport.pause_reading()
             else:
-                if self._begun:
-                    self._begun += self.loop.time() - self._paused_at
+                self._unfinished.pace.passed_over(self.loop.time() - self._paused_at)
                 self._transport.resume_reading()
 
     async def drained(self) -> None:
@@ -304,7 +299,8 @@ class Protocol(asyncio.Protocol):
         if self.paused:
             self.paused = False
             self._transport.resume_reading()
-        self._transport.write_eof()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self.loop.call_later(LAST_S, self.close)
@@ -324,36 +320,31 @@ class Protocol(asyncio.Protocol):
     def _next(self) -> None:
         if self._running is None and self._drain is None and not self._is_over and not self._transport.is_closing():
             if self._behind:
-                self._run(self._behind.popleft())
+                cycle = self._behind.popleft()
+                if not self._behind:
+                    self._unfinished.end()
+                self._run(cycle)
             elif self._refusal is not None:
-                status, text = self._refusal
-                headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(text)), _CLOSE]
+                status, text, more = self._refusal
+                headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(text)), *more, CLOSE]
                 self.write(self.message(status, headers, text))
                 self._finish()
         self.pace()
 
-    def _unfinished(self, size: int, within: bool) -> None:
+    def _note_part(self, size: int, within: bool) -> None:
         """What has come is not a whole request. Bounds what is kept of it besides its body, and for
         how long it is waited for.
         """
-        if self._headers is not None:
-            self._head_bytes += size if within else 0
-            beside, what = self._head_bytes, b"The head of a request"
+        now = self.loop.time()
+        try:
+            first = self._unfinished.came(size, now, in_head=self._headers is not None, first=not within)
+        except (TooMuch, Overloaded) as error:
+            self._refuse_for(error)
         else:
-            self._beside = self._beside + size if self._beside >= 0 else 0
-            beside, what = self._beside, b"What comes beside a request's body"
-        if beside > HEAD_BYTES:
-            self._refuse(431, b"%b may have %d bytes." % (what, HEAD_BYTES))
-            return
-        if not self._begun:
-            self._begun, self._came = self.loop.time(), 0
-            if self._due > self._begun + REQUEST_S:
-                self._check_in(REQUEST_S)
-        self._came += size
+            if first and self._due > now + HEAD_S:
+                self._check_in(HEAD_S)
 
     def _check_in(self, seconds: float) -> None:
-        if self._is_over:
-            return
         if self._timer is not None:
             self._timer.cancel()
         self._due = self.loop.time() + seconds
@@ -365,24 +356,36 @@ class Protocol(asyncio.Protocol):
         """
         now = self.loop.time()
         if self._headers is not None or (self._reading is not None and self._reading.more_body):
-            left_s = REQUEST_S if self.paused else self._begun + REQUEST_S + self._came / LEAST_BYTES_A_SECOND - now
+            left_s = SPAN_S if self.paused else self._unfinished.pace.left_s(now)
             if left_s <= 0:
-                self._refuse(408, b"The request did not come whole in %d s." % (now - self._begun))
+                self._refuse(408, b"The request came too slowly: it was not whole after %d s." % (now - self._unfinished.pace.since))
                 left_s = self._patience_s
         else:
             left_s = self._patience_s if self._running is not None else self._idle_since + self._patience_s - now
             if left_s <= 0:
                 self.close()
                 return
-        self._check_in(left_s)
+        if not self._is_over:
+            self._check_in(left_s)
 
-    def _refuse(self, status: int, text: bytes) -> None:
+    def _refuse_for(self, error: BaseException | None) -> None:
+        """Refuses what can't be understood, is too large, or has no room."""
+        if isinstance(error, Overloaded):
+            self._refuse(503, str(error).encode(), _RETRY)
+        elif isinstance(error, NotHttp | TooMuch):
+            self._refuse(431 if isinstance(error, TooMuch) else 400, str(error).encode())
+        else:
+            self._refuse(400, b"The request is not HTTP/1.1.")
+
+    def _refuse(self, status: int, text: bytes, more: tuple[tuple[bytes, bytes], ...] = ()) -> None:
         """Says what is wrong with the request that is coming, after the replies to those before it,
         and closes.
         """
         if self._refusal is not None:
             return
-        self._refusal = (status, text)
+        self._refusal = (status, text, more)
+        self._headers = None
+        self._unfinished.end()
         wrong = self._reading
         if wrong is not None and wrong.more_body:
             if wrong.started:  # a second reply to it would be taken for the next one's

@@ -18,6 +18,8 @@ from urllib.parse import unquote
 import httptools
 
 if TYPE_CHECKING:
+    from uvicorn.server import ServerState
+
     from facade.http.connection import Protocol
 
 log = logging.getLogger("leaseway.http")
@@ -31,6 +33,10 @@ _STATUS = {status.value: b"HTTP/1.1 %d %s\r\n" % (status.value, status.phrase.en
 _LINE = b"%b: %b\r\n"
 _FAILED = ([(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"21")], b"Internal Server Error")
 _NO_BODY = frozenset((204, 304))
+_ASGI = {"version": "3.0", "spec_version": "2.3"}
+CLOSE = (b"connection", b"close")
+# Of a body that nobody wants any more; with more than that, its connection ends.
+LET_GO_BYTES = 8 * 1024 * 1024
 
 
 class NotHttp(Exception):
@@ -79,6 +85,23 @@ def header_lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     return text
 
 
+class Replies:
+    """Replies of one connection as bytes, with the headers that uvicorn's server has for all."""
+
+    __slots__ = ("_dated", "_server")
+
+    def __init__(self, server: ServerState) -> None:
+        self._server = server
+        self._dated: tuple[list[tuple[bytes, bytes]], bytes] = ([], b"")
+
+    def message(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes:
+        """A reply as it is sent. Raises ValueError for a header of more than one line."""
+        given = self._server.default_headers  # the date; uvicorn's server renews it once a second
+        if given is not self._dated[0]:
+            self._dated = (given, header_lines(given))
+        return b"".join((status_line(status), header_lines(headers), self._dated[1], b"\r\n", body))
+
+
 class Cycle:
     """Belongs to its connection's event loop."""
 
@@ -94,9 +117,34 @@ class Cycle:
     left: int | None = None  # bytes of its body that its head has promised; None = it has promised none
     task: asyncio.Task[None] | None = None
 
-    def __init__(self, connection: Protocol, scope: dict[str, Any], *, keep_alive: bool, continues: bool) -> None:
+    def __init__(
+        self,
+        connection: Protocol,
+        method: str,
+        version: str,
+        url: tuple[bytes, str, bytes, bytes],
+        headers: list[tuple[bytes, bytes]],
+        *,
+        keep_alive: bool,
+        continues: bool,
+    ) -> None:
         self.connection = connection
-        self.scope = scope
+        self.scope: dict[str, Any] = {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": version,
+            "method": method,
+            "scheme": connection.scheme,
+            "path": url[1],
+            "raw_path": url[2],
+            "query_string": url[3],
+            "root_path": "",
+            "headers": headers,
+            "server": connection.here,
+            "client": connection.there,
+            "state": connection.app_state.copy(),
+            "extensions": connection.extensions,
+        }
         self.keep_alive = keep_alive
         self.continues = continues  # the client waits for "100 Continue" before it sends the body
         self.chunks: list[bytes] = []  # of the body, not yet taken
@@ -108,6 +156,19 @@ class Cycle:
             if not waiter.done():
                 waiter.set_result(None)
         self.waiters.clear()
+
+    def own_headers(self) -> list[tuple[bytes, bytes]]:
+        """What a connection adds to a reply. A client that still waits for "100 Continue" may send
+        its body or not: nobody can tell. Of a large body no more is wanted.
+        """
+        if self.more_body and (self.continues or not self._is_let_go()):
+            self.keep_alive = False
+        return [] if self.keep_alive else [CLOSE]
+
+    def _is_let_go(self) -> bool:
+        """Whether what still comes of the body is read, and dropped."""
+        stated = next((value for name, value in self.scope["headers"] if name == b"content-length"), b"")
+        return stated.isdigit() and len(stated) < 18 and int(stated) <= LET_GO_BYTES
 
     async def run(self, app: Any) -> None:
         """Has the app answer. An app that fails, or that says too little, is answered for, or its
@@ -184,7 +245,7 @@ class Cycle:
         if b"close" in (token.strip().lower() for token in named.get(b"connection", b"").split(b",")):
             self.keep_alive = False
         else:
-            headers += self.connection.own_headers(self)
+            headers += self.own_headers()
         if bare:
             self.left = 0
         elif b"content-length" in named:

@@ -16,8 +16,11 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine.errors import EngineError
+from engine.shapes import Principal
 from facade.dialect import Audit, Carried, Dialect, Exchange, Refusal, Response
-from facade.http.asgi import ClientGone, Intake, direct_of, reply, unless_gone
+from facade.http.asgi import ClientGone, direct_of, reply, unless_gone
+from facade.http.bounds.intake import Intake
+from facade.http.bounds.peers import peer_of
 from facade.http.metrics import Metrics
 from facade.http.problem import ProblemError, refusal
 
@@ -77,7 +80,8 @@ def _name_of(host: str) -> str:
 class Front:
     """ASGI app. The first of `dialects` that claims a request answers it; what none claims is for
     the app that `rest` makes, which may serve requests by this front too. `hosts`: by which names
-    it may be reached, None = by any. `audit`: hears of each request, None = nobody does.
+    it may be reached, None = by any; then callers have proved who they are. `audit`: hears of each
+    request, None = nobody does. `trusts_proxy`: a proxy before us says who they are.
     """
 
     def __init__(
@@ -88,9 +92,13 @@ class Front:
         rest: Callable[[Serve], ASGIApp],
         hosts: Hosts | None = None,
         audit: Audit | None = None,
+        *,
+        trusts_proxy: bool = False,
     ) -> None:
         self._hosts = hosts
         self._audit = audit
+        self._proves = hosts is None
+        self._trusts_proxy = trusts_proxy
         self._claims = tuple(dialect.claims for dialect in dialects)
         self._intake = intake
         self._metrics = metrics
@@ -111,10 +119,15 @@ class Front:
         try:
             if exchange.changes and (exchange.simple or b"sec-fetch-site" in exchange.headers):
                 _refuse_pages(exchange)
-            by = None if exchange.signs_body else exchange.principal(b"")
-            body = self._intake.take_buffered(direct, exchange.most_bytes)
+            by = None
+            if exchange.signs_body:
+                exchange.check_head()
+            else:
+                by = exchange.principal(b"")
+            most = exchange.most_bytes
+            body = self._intake.take_buffered(direct, most)
             if body is None:
-                body = await self._intake.read(exchange.headers, receive, exchange.most_bytes)
+                body = await self._intake.read(exchange.headers, receive, most, self._holder(scope, exchange, by))
             try:
                 call = exchange.start(exchange.principal(body) if by is None else by, body)
                 content = await (self._poll(call, receive) if exchange.long_poll else call)
@@ -139,6 +152,14 @@ class Front:
             await reply(send, response, unsent)
         elif not direct.reply(response.status, response.headers, response.body, look=unsent is not None) and unsent is not None:
             unsent()
+
+    def _holder(self, scope: Scope, exchange: Exchange, by: Principal | None) -> str:
+        """Whose room a body takes that is not there yet: that of a principal who has proved to be
+        it, else of an address. What a name alone claims anybody may claim.
+        """
+        if by is not None and self._proves:
+            return f"principal {by.id}"
+        return peer_of(scope, exchange.headers, trusted=self._trusts_proxy)
 
     def _claimed(self, scope: Scope) -> Exchange | None:
         """None: no dialect has it, or it is for a name that is not ours."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
@@ -47,8 +48,7 @@ async def live(engine: Engine, call: Call) -> Answer:
     return Answer(Live("ok"))
 
 
-async def ready(engine: Engine, call: Call) -> Answer:
-    """200 if every part is `ok`, else 503."""
+async def _ready(engine: Engine, intake: Callable[[], str]) -> Answer:
     try:
         parts = await asyncio.wait_for(engine.ready(), READY_WITHIN_S)
     except TimeoutError:
@@ -56,6 +56,7 @@ async def ready(engine: Engine, call: Call) -> Answer:
     except Exception:
         log.exception("readiness could not be told")
         parts = {"engine": "readiness could not be told; the log has the reason"}
+    parts = {**parts, "requests": intake()}
     if all(state == "ok" for state in parts.values()):
         return Answer(Ready("ok", parts))
     return Answer(Ready("unavailable", parts), 503, (("retry-after", "1"),))
@@ -71,38 +72,45 @@ async def health(engine: Engine, call: Call) -> Answer:
     return Answer(Health("alarm" if kinds else "ok", kinds))
 
 
-OPERATIONS = (
-    Operation(
-        name="health",
-        method="GET",
-        path="/health",
-        group="Operation",
-        summary="Whether a queue needs attention: messages near the end of retention, or lost",
-        run=health,
-        replies={200: Health},
-        example=Example(reply={"status": "alarm", "alarms": {"retention_near": 1}}),
-        anonymous=True,
-    ),
-    Operation(
-        name="live",
-        method="GET",
-        path="/live",
-        group="Operation",
-        summary="Whether the process answers",
-        run=live,
-        replies={200: Live},
-        example=Example(reply={"status": "ok"}),
-        anonymous=True,
-    ),
-    Operation(
-        name="ready",
-        method="GET",
-        path="/ready",
-        group="Operation",
-        summary="Whether the worker and its parts can serve",
-        run=ready,
-        replies={200: Ready, 503: Ready},
-        example=Example(reply={"status": "ok", "parts": {"kafka": "ok", "redis": "ok"}}),
-        anonymous=True,
-    ),
-)
+def operations(intake: Callable[[], str]) -> tuple[Operation, ...]:
+    """GET /health, /live and /ready. `intake` says `ok`, or why small requests are refused now."""
+
+    async def ready(engine: Engine, call: Call) -> Answer:
+        """200 if every part is `ok`, else 503."""
+        return await _ready(engine, intake)
+
+    return (
+        Operation(
+            name="health",
+            method="GET",
+            path="/health",
+            group="Operation",
+            summary="Whether a queue needs attention: messages near the end of retention, or lost",
+            run=health,
+            replies={200: Health},
+            example=Example(reply={"status": "alarm", "alarms": {"retention_near": 1}}),
+            anonymous=True,
+        ),
+        Operation(
+            name="live",
+            method="GET",
+            path="/live",
+            group="Operation",
+            summary="Whether the process answers",
+            run=live,
+            replies={200: Live},
+            example=Example(reply={"status": "ok"}),
+            anonymous=True,
+        ),
+        Operation(
+            name="ready",
+            method="GET",
+            path="/ready",
+            group="Operation",
+            summary="Whether the worker and its parts can serve",
+            run=ready,
+            replies={200: Ready, 503: Ready},
+            example=Example(reply={"status": "ok", "parts": {"kafka": "ok", "redis": "ok", "requests": "ok"}}),
+            anonymous=True,
+        ),
+    )

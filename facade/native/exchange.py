@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _NOBODY = Principal("anonymous")
 _JSON_HEADER = (b"content-type", JSON.encode())
+NO_BODY_BYTES = 1024  # of a request without a body: room for an empty JSON object
 _encode = msgspec.json.Encoder().encode
 
 
@@ -46,7 +47,11 @@ class Bound(Struct, frozen=True):
     def exchange(self, scope: Scope, headers: Mapping[bytes, bytes], path: Mapping[str, str]) -> OperationExchange:
         """A request; `path` holds the parts that the path template names."""
         operation = self.operation
-        return OperationExchange(self, headers, operation.name, operation.long_poll, operation.changes, path, scope["query_string"])
+        # Where no body is wanted, as in what anybody may ask, none is read.
+        most = NO_BODY_BYTES if self.decoder is None else None
+        return OperationExchange(
+            self, headers, operation.name, operation.long_poll, operation.changes, path, scope["query_string"], most_bytes=most
+        )
 
 
 class OperationExchange(Struct, gc=False):
@@ -60,9 +65,12 @@ class OperationExchange(Struct, gc=False):
     path: Mapping[str, str]
     query_string: bytes
     query: Any = None
+    most_bytes: int | None = None
     simple = False  # `check_media_type` refuses those that are
     signs_body = False
-    most_bytes = None
+
+    def check_head(self) -> None:
+        """Never called."""
 
     def principal(self, body: bytes) -> Principal:
         """See `Exchange`; the path and the query are read too."""
@@ -125,7 +133,10 @@ class NoOperation(Struct, gc=False):
     refusal: ProblemError
     verb = "none"
     long_poll = changes = simple = signs_body = False
-    most_bytes = None
+    most_bytes = NO_BODY_BYTES
+
+    def check_head(self) -> None:
+        """Never called."""
 
     def principal(self, body: bytes) -> Principal:
         """See `Exchange`."""

@@ -55,7 +55,7 @@ def fastapi_app(
     operations: Sequence[Operation],
     serve: Serve,
     document: dict[str, Any],
-    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]],
+    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[Any]],
 ) -> FastAPI:
     """The app; `document` is what its `openapi()` returns."""
     app = FastAPI(title="Leaseway", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan)

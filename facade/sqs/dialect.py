@@ -13,7 +13,7 @@ from starlette.types import Scope
 
 from facade.config import Settings
 from facade.sqs.actions import ACTIONS
-from facade.sqs.exchange import OTHER, JsonExchange, QueryExchange, Service
+from facade.sqs.exchange import OTHER, GetExchange, JsonExchange, QueryExchange, Service
 from facade.sqs.paths import is_own, of_queue
 from facade.sqs.places import Places
 from facade.sqs.queues.call import Action
@@ -59,6 +59,7 @@ class SqsDialect:
         elif method == "GET":
             path, query = scope["path"], scope["query_string"]
             mine = of_queue(path) or (b"Action=" in query and (is_own(path) or _SIGNED in query))
+            return GetExchange(self._service, scope, headers) if mine else None
         else:
             return None
         return QueryExchange(self._service, scope, headers) if mine else None

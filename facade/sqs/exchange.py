@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from itertools import count
 from random import getrandbits
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 from msgspec import Struct, structs
@@ -86,10 +86,21 @@ class SqsExchange(Struct, gc=False):
     verb: str = OTHER
     action: Action | None = None
     long_poll: bool = False
+    claim: signature.Claim | None = None
     changes = True
-    signs_body = True
-    most_bytes = None
+    most_bytes: ClassVar[int | None] = None
     unknown = UNKNOWN_OPERATION  # what is answered to an action that is not there
+
+    @property
+    def signs_body(self) -> bool:
+        """See `Exchange`. The hash of the body that is signed may stand in the head, and mostly
+        does not.
+        """
+        return not self.service.is_open
+
+    def check_head(self) -> None:
+        """See `Exchange`. Raises SqsError, NotAuthenticated."""
+        self.service.engine.check_key(self._claimed().key_id)
 
     def principal(self, body: bytes) -> Principal:
         """See `Exchange`. Open mode believes the key id, required mode the signature. Raises
@@ -102,16 +113,22 @@ class SqsExchange(Struct, gc=False):
             signature.claimed_key_id(self.headers.get(b"authorization", b""), scope.get("query_string", b"")), None
         )
 
+    def _claimed(self) -> signature.Claim:
+        """What the head claims. Raises SqsError."""
+        if self.claim is None:
+            scope = self.scope
+            path = scope.get("raw_path") or scope["path"].encode("latin-1")
+            called = self.service.places.called(scope, self.headers)
+            self.claim = signature.claim_of(signature.Asked(scope["method"], path, scope["query_string"], called))
+            if self.claim is None:
+                raise SqsError(MISSING_TOKEN, "Request is missing Authentication Token")
+            self.claim.check_time(datetime.now(UTC))
+        return self.claim
+
     def _signer(self, body: bytes) -> Principal:
-        scope, service = self.scope, self.service
-        path = scope.get("raw_path") or scope["path"].encode("latin-1")
-        called = service.places.called(scope, self.headers)
-        claim = signature.claim_of(signature.Asked(scope["method"], path, scope["query_string"], called))
-        if claim is None:
-            raise SqsError(MISSING_TOKEN, "Request is missing Authentication Token")
-        claim.check_time(datetime.now(UTC))
+        claim = self._claimed()
         try:
-            return service.engine.authenticate_signed(claim.key_id, lambda secret: claim.fits(secret, body))
+            return self.service.engine.authenticate_signed(claim.key_id, lambda secret: claim.fits(secret, body))
         except NotAuthenticated as error:
             if error.field != "signature":
                 raise
@@ -232,6 +249,12 @@ class QueryExchange(SqsExchange, gc=False):
         shape: Shape = error.shape
         message = _NO_QUEUE if shape is QUEUE_DOES_NOT_EXIST else error.message
         return _xml(shape.status, lambda number: xml.error(_fault(error), shape.code, message, number))
+
+
+class GetExchange(QueryExchange, gc=False):
+    """The query protocol by GET, which has no body."""
+
+    most_bytes: ClassVar[int | None] = 1024
 
 
 def _xml(status: int, text: Callable[[str], bytes]) -> Response:

@@ -17,6 +17,7 @@ from typing import Any
 import uvicorn
 
 from facade.config import Settings
+from facade.http.bounds.connections import raise_descriptors
 from facade.http.connection import Protocol
 from facade.stack.processes.ports import reuse_port_socket
 from facade.stack.safety import refuse_unsafe
@@ -76,6 +77,7 @@ def run(settings: Settings, ready_file: Path | None) -> int:
     refuse_unsafe(settings)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn.error").addFilter(_reason_alone)
+    raise_descriptors()
     bound = reuse_port_socket(settings.host, settings.port)
     config = uvicorn.Config(
         _app(settings),

@@ -25,7 +25,7 @@ from engine.send import sender
 from engine.shapes import QueueSettings, SendEntry
 from facade.app import create_app
 from facade.config import Settings
-from facade.http.asgi import Intake
+from facade.http.bounds.intake import Intake
 from tests.acceptance.test_bad_days import make_queue, wait_for
 from tests.acceptance.traffic import Client
 from tests.integration.conftest import MakeEngine, make_engine
@@ -212,4 +212,4 @@ async def test_an_intake_takes_so_many_requests_at_once() -> None:
         await intake.read({}, body)
     intake.release(first)
     await intake.read({}, body)
-    assert (intake.requests, intake.held) == (2, 4)
+    assert (intake.requests, intake.shares.held) == (2, 4)

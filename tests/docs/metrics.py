@@ -34,6 +34,12 @@ MEANINGS = {
         "Time from the head of the request to its reply, by `verb`. Long polls count with their wait.",
     ),
     "leaseway_receives_in_progress": ("gauge", "Receives being served; nearly all of them are waiting."),
+    "leaseway_request_bytes_held": ("gauge", "Bytes of requests in hand, those that are still coming too."),
+    "leaseway_requests_coming": ("gauge", "Requests that are not whole yet."),
+    "leaseway_requests_gave_way_total": ("counter", "Requests that came slowly, and were refused when others needed their room."),
+    "leaseway_requests_without_room_total": ("counter", "Requests, or parts of one, for which there was no room."),
+    "leaseway_connections_refused_total": ("counter", "Connections beyond the bound, while none was idle."),
+    "leaseway_connections_idle_closed_total": ("counter", "Idle connections that were closed for new ones."),
     "leaseway_alarm": ("gauge", "What needs attention, by `kind` and `queue`; see below."),
     "leaseway_journal_lag_seconds": ("gauge", "Age of the oldest change that Kafka lacks, over the partitions that this worker owns."),
     "leaseway_long_polls_waiting": ("gauge", "Receives that wait for a message."),
@@ -120,6 +126,7 @@ def names() -> set[str]:
         found.update(_counted(tree))
         if file.name == "engine.py":
             found.update(_told(tree))
+    found.update(_told(ast.parse((ROOT / "facade" / "http" / "bounds" / "bounds.py").read_text())))
     tree = ast.parse((ROOT / "facade" / "http" / "metrics.py").read_text())
     for family in ("CounterMetricFamily", "GaugeMetricFamily", "HistogramMetricFamily"):
         for argument in _calls(tree, family):

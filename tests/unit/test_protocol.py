@@ -17,7 +17,12 @@ from uvicorn.server import ServerState
 from facade.dialect import Response
 from facade.http import connection
 from facade.http.asgi import direct_of
-from facade.http.connection import HEAD_BYTES, HELD_BYTES, Protocol
+from facade.http.bounds import pace
+from facade.http.bounds.bounds import BOUNDS, Bounds
+from facade.http.bounds.connections import Connections
+from facade.http.bounds.shares import Shares
+from facade.http.bounds.unfinished import HEAD_BYTES
+from facade.http.connection import HEADERS, HELD_BYTES, Protocol
 
 DATE = (b"date", b"Sun, 22 Nov 2026 12:00:00 GMT")
 
@@ -61,7 +66,7 @@ class Client:
 
 
 @contextlib.asynccontextmanager
-async def serving(app: Any, patience_s: int = 5) -> AsyncIterator[Client]:
+async def serving(app: Any, patience_s: int = 5, bounds: Bounds | None = None) -> AsyncIterator[Client]:
     config = uvicorn.Config(
         app,
         http=Protocol,
@@ -75,8 +80,9 @@ async def serving(app: Any, patience_s: int = 5) -> AsyncIterator[Client]:
     config.load()
     state = ServerState()
     state.default_headers = [DATE]
+    shared = {} if bounds is None else {BOUNDS: bounds}
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Protocol(config, state, {"of": "lifespan"}), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: Protocol(config, state, {"of": "lifespan", **shared}), "127.0.0.1", 0)
     reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
     try:
         yield Client(state, reader, writer)
@@ -560,6 +566,13 @@ async def test_a_host_may_be_any_name_and_port(host: str) -> None:
         assert (await client.hears())[0] == "HTTP/1.1 200 OK"
 
 
+def quick(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Requests have to come within `seconds`, bodies at their least rate."""
+    for module in (pace, connection):
+        for name in ("HEAD_S", "SPAN_S"):
+            monkeypatch.setattr(module, name, seconds)
+
+
 SLOW = [
     (b"GET / HTT", b""),
     (b"GET / HTTP/1.1\r\nHost: x\r\n", b"a: b\r\n"),
@@ -574,7 +587,7 @@ SLOW = [
 async def test_a_request_that_comes_too_slowly_gets_a_408_and_the_end(
     first: bytes, more: bytes, before: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "REQUEST_S", 0.5)
+    quick(monkeypatch, 0.5)
     async with serving(echo) as client:
         for _ in range(before):
             client.says("GET / HTTP/1.1")
@@ -621,7 +634,7 @@ async def test_a_client_that_never_stops_sending_is_closed_in_the_end(monkeypatc
 
 
 async def test_a_large_body_has_time_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "REQUEST_S", 0.3)
+    quick(monkeypatch, 0.3)
     async with serving(echo) as client:
         client.says("POST / HTTP/1.1", "Content-Length: 200000")
         for _ in range(10):
@@ -631,7 +644,7 @@ async def test_a_large_body_has_time_by_its_size(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_what_is_not_read_is_not_counted_as_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "REQUEST_S", 0.3)
+    quick(monkeypatch, 0.3)
     going = asyncio.Event()
     async with serving(held_up(going)) as client:
         client.says("POST /first HTTP/1.1", "Content-Length: 200000", body=b"x" * 190_000)  # more than is held
@@ -650,7 +663,7 @@ async def test_what_is_not_read_is_not_counted_as_slow(monkeypatch: pytest.Monke
 
 
 async def test_a_body_that_is_let_go_too_slowly_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "REQUEST_S", 0.3)
+    quick(monkeypatch, 0.3)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         reply(scope, Response(200, [(b"content-length", b"2")], b"no"))
@@ -658,4 +671,110 @@ async def test_a_body_that_is_let_go_too_slowly_ends_the_connection(monkeypatch:
     async with serving(app) as client:
         client.says("POST / HTTP/1.1", "Content-Length: 100", body=b"x")
         assert (await client.hears())[2] == b"no"
+        assert await client.ended()
+
+
+async def test_a_head_in_pieces_gives_way_when_others_need_the_room() -> None:
+    bounds = Bounds()
+    async with serving(echo, bounds=bounds) as client:
+        client.writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n")
+        async with asyncio.timeout(5):
+            while not bounds.shares.coming:
+                await asyncio.sleep(0.01)
+        (share,) = bounds.shares._coming
+        assert share.holder == "127.0.0.1"
+        bounds.shares._evict(share)
+        status, headers, _ = await client.hears()
+        assert (status, headers["retry-after"], headers["connection"]) == ("HTTP/1.1 503 Service Unavailable", "1", "close")
+        assert await client.ended()
+        assert (bounds.shares.held, bounds.shares.coming) == (0, 0)
+
+
+async def test_a_head_for_which_there_is_no_room_is_refused() -> None:
+    bounds = Bounds(shares=Shares(1000))
+    async with serving(echo, bounds=bounds) as client:
+        client.says("GET / HTTP/1.1", "a: " + "b" * 2000)  # whole
+        assert (await client.hears())[0] == "HTTP/1.1 200 OK"
+        client.writer.write(b"GET / HTTP/1.1\r\nHost: x\r\na: " + b"b" * 2000)
+        assert (await client.hears())[0] == "HTTP/1.1 503 Service Unavailable"
+        assert await client.ended()
+        assert (bounds.shares.held, bounds.shares.coming) == (0, 0)
+
+
+@pytest.mark.parametrize("ends", ["in turn", "early"])
+async def test_what_is_asked_before_its_turn_is_counted(ends: str) -> None:
+    bounds, going = Bounds(), asyncio.Event()
+    async with serving(held_up(going), bounds=bounds) as client:
+        for name in ("first", "second", "third"):
+            client.says(f"POST /{name} HTTP/1.1", "Content-Length: 30000", body=b"x" * 30_000)
+        async with asyncio.timeout(5):
+            while bounds.shares.held < 60_000:
+                await asyncio.sleep(0.01)
+        if ends == "early":
+            client.writer.close()
+            going.set()  # nobody reads, and sees that the client has gone, while it waits
+            async with asyncio.timeout(5):
+                while client.state.connections:
+                    await asyncio.sleep(0.01)
+        else:
+            going.set()
+            assert [(await client.hears())[0] for _ in range(3)] == ["HTTP/1.1 200 OK"] * 3
+        assert (bounds.shares.held, bounds.shares.coming) == (0, 0)
+
+
+async def test_what_is_asked_before_its_turn_and_has_no_room_comes_after_the_others_answers() -> None:
+    bounds, going = Bounds(shares=Shares(40_000)), asyncio.Event()
+    async with serving(held_up(going), bounds=bounds) as client:
+        for name in ("first", "second", "third"):
+            client.says(f"POST /{name} HTTP/1.1", "Content-Length: 30000", body=b"x" * 30_000)
+        await asyncio.sleep(0.1)
+        going.set()
+        heard = [(await client.hears())[0] for _ in range(3)]
+        assert heard == ["HTTP/1.1 200 OK"] * 2 + ["HTTP/1.1 503 Service Unavailable"]
+        assert await client.ended()
+        assert (bounds.shares.held, bounds.shares.coming) == (0, 0)
+
+
+async def test_a_head_of_many_small_headers_gets_a_431() -> None:
+    async with serving(echo) as client:
+        client.says("GET / HTTP/1.1", *(["a: b"] * (HEADERS - 1)))
+        assert (await client.hears())[0] == "HTTP/1.1 200 OK"
+        client.says("GET / HTTP/1.1", *(["a: b"] * HEADERS))
+        assert (await client.hears())[0] == "HTTP/1.1 431 Request Header Fields Too Large"
+        assert await client.ended()
+
+
+async def test_a_connection_too_many_is_told_so_and_an_idle_one_ends_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds, going = Bounds(connections=Connections(2)), asyncio.Event()
+    async with serving(held_up(going), bounds=bounds) as client:
+        port = client.writer.get_extra_info("peername")[1]
+        others = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        # Nobody was idle for long enough.
+        assert (await others[1][0].read()).startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+        client.says("GET /waits HTTP/1.1")
+        others[0][1].write(b"GET /waits")
+        await asyncio.sleep(0.1)
+        monkeypatch.setattr("facade.http.bounds.connections.IDLE_S", 0.05)
+        late = await asyncio.open_connection("127.0.0.1", port)
+        assert (await late[0].read()).startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+        going.set()
+        assert (await client.hears())[0] == "HTTP/1.1 200 OK"
+        await asyncio.sleep(0.1)
+        last = await asyncio.open_connection("127.0.0.1", port)
+        last[1].write(b"GET /last HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await last[0].readline()) == b"HTTP/1.1 200 OK\r\n"
+        assert await client.ended()
+        assert (bounds.connections.refused, bounds.connections.closed) == (2, 1)
+        for _, writer in (*others, late, last):
+            writer.close()
+
+
+async def test_a_large_body_that_nobody_wants_is_not_read() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        reply(scope, Response(401, [(b"content-length", b"2")], b"no"))
+
+    async with serving(app) as client:
+        client.says("POST / HTTP/1.1", "Content-Length: 100000000", body=b"x" * 1000)
+        status, headers, _ = await client.hears()
+        assert (status, headers["connection"]) == ("HTTP/1.1 401 Unauthorized", "close")
         assert await client.ended()

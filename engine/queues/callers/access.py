@@ -66,6 +66,11 @@ class Access(Rights):
             raise NotAuthenticated("the signature does not match that of the key's secret", field="signature")
         return principal
 
+    def check_key(self, key_id: str) -> None:
+        """Raises NotAuthenticated for a key that is not there; its field is `key_id`."""
+        if self._key(key_id) is None:
+            raise NotAuthenticated(f"there is no key {key_id!r}", field="key_id", given=key_id)
+
     def _key(self, key_id: str) -> KeyRecord | None:
         """The key, if it counts now. The first administrator's is in the settings until it is
         rotated.

@@ -89,6 +89,12 @@ class Callers:
         """
         return self._access.authenticate_signed(key_id, fits)
 
+    def check_key(self, key_id: str) -> None:
+        """Raises NotAuthenticated for a key that is not there. For signatures of bodies: who can't
+        have signed need not send theirs.
+        """
+        self._access.check_key(key_id)
+
     async def create_key(self, by: Principal, key_id: str, principal: str, role: str, expires_at_ms: int = 0) -> tuple[str, str]:
         """A key for a principal; its id and secret. `role` is a word of Role, `expires_at_ms` 0 =
         never.

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from facade.http.asgi import BODY_BYTES
+from facade.http.bounds.intake import BODY_BYTES
 from facade.http.operation import JSON, Operation
 from facade.http.problem import CODES, MEDIA_TYPE, Problem, problem
 from facade.native.wire.units import RANGE

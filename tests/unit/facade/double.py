@@ -95,6 +95,10 @@ class RecordingEngine:
             raise self.refuse
         return Principal(key_id or "anonymous")
 
+    def check_key(self, key_id: str) -> None:
+        if self.refuse is not None:
+            raise self.refuse
+
     def authenticate_signed(self, key_id: str, fits: Callable[[str], bool]) -> Principal:
         if self.refuse is not None:
             raise self.refuse

@@ -14,7 +14,9 @@ from engine.engine import Engine
 from engine.errors import NotAuthenticated, NotAuthorised, Overloaded
 from engine.shapes import Principal
 from facade.config import Settings
-from facade.http.asgi import ClientGone, Intake, unless_gone
+from facade.http.asgi import ClientGone, unless_gone
+from facade.http.bounds.intake import Intake
+from facade.http.bounds.shares import Shares
 from facade.http.front import Front
 from facade.http.metrics import Metrics
 from facade.http.problem import ProblemError
@@ -59,33 +61,33 @@ async def serve(app: ASGIApp, client: Client) -> None:
 
 
 async def test_an_intake_joins_chunks_and_counts_until_released() -> None:
-    intake = Intake(10, 100)
+    intake = Intake(10)
 
     body = await intake.read({}, Client(b"ab", b"", b"cd").receive)
 
-    assert (body, intake.held) == (b"abcd", 4)
+    assert (body, intake.shares.held) == (b"abcd", 4)
     intake.release(body)
-    assert intake.held == 0
+    assert intake.shares.held == 0
 
 
 @pytest.mark.parametrize("chunks", [(b"x" * 11,), (b"x" * 6, b"x" * 5)])
 async def test_an_intake_forgets_what_it_refused(chunks: tuple[bytes, ...]) -> None:
-    intake = Intake(10, 100)
+    intake = Intake(10)
 
     with pytest.raises(ProblemError, match="10 bytes"):
         await intake.read({}, Client(*chunks).receive)
 
-    assert intake.held == 0
+    assert intake.shares.held == 0
 
 
 async def test_an_intake_that_holds_too_much_refuses_for_now() -> None:
-    intake = Intake(10, 15)
+    intake = Intake(10, Shares(15))
     first = await intake.read({}, Client(b"x" * 10).receive)
 
     with pytest.raises(Overloaded):
         await intake.read({}, Client(b"x" * 6).receive)
 
-    assert intake.held == len(first)
+    assert intake.shares.held == len(first)
 
 
 async def test_an_intake_notices_a_client_that_goes_in_mid_body() -> None:
@@ -96,7 +98,7 @@ async def test_an_intake_notices_a_client_that_goes_in_mid_body() -> None:
     with pytest.raises(ClientGone):
         await intake.read({}, client.receive)
 
-    assert intake.held == 0
+    assert intake.shares.held == 0
 
 
 async def test_a_request_that_is_answered_holds_no_bytes(engine: RecordingEngine) -> None:
@@ -109,7 +111,7 @@ async def test_a_request_that_is_answered_holds_no_bytes(engine: RecordingEngine
     for client in (good, bad):
         await front(scope("/v1/queues/orders/ack"), client.receive, client.send)
 
-    assert (good.sent[0]["status"], bad.sent[0]["status"], intake.held, intake.requests) == (200, 400, 0, 0)
+    assert (good.sent[0]["status"], bad.sent[0]["status"], intake.shares.held, intake.requests) == (200, 400, 0, 0)
 
 
 async def test_a_receive_is_cancelled_and_not_answered_when_its_client_goes(app: ASGIApp, engine: RecordingEngine) -> None:

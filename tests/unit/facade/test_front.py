@@ -17,7 +17,7 @@ from engine.shapes import Principal
 from facade.app import DIALECTS, create_app
 from facade.config import Settings
 from facade.dialect import Carried, Refusal, Response
-from facade.http.asgi import Intake
+from facade.http.bounds.intake import Intake
 from facade.http.front import Front, Serve
 from facade.http.metrics import Metrics
 from facade.http.problem import ProblemError
@@ -37,6 +37,10 @@ class ToyExchange(Struct):
     most_bytes: int | None = None
     verb: str = "toy.unknown"
     seen: list[bytes] = []
+
+    def check_head(self) -> None:
+        if b"x-nobody" in self.headers:
+            raise NotAuthenticated
 
     def principal(self, body: bytes) -> Principal:
         self.seen.append(body)
@@ -96,7 +100,7 @@ class Fronts:
         given = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
         scope = {"type": "http", "method": "POST", "path": path, "headers": given, "query_string": b""}
         await Front(toys, self.intake, self.metrics, self.rest)(scope, client.receive, client.send)
-        assert (self.intake.held, self.intake.requests) == (0, 0)
+        assert (self.intake.shares.held, self.intake.requests) == (0, 0)
         return client
 
     def counted(self, verb: str, status: int) -> bool:
@@ -134,6 +138,14 @@ async def test_who_asks_is_told_before_the_body_is_read_unless_it_is_signed(fron
     assert toy.exchange.seen == [b"hello" if signs_body else b""]
     assert len(client._events) == (0 if signs_body else 1)
     assert fronts.counted("toy.unknown", 200)
+
+
+async def test_a_signed_body_is_not_read_when_its_head_is_wrong(fronts: Fronts) -> None:
+    toy, client = Toy(signs_body=True), Client(b"hello")
+
+    assert body_of(await fronts.ask(toy, client=client, x_nobody="yes")) == b"error NotAuthenticated not_authenticated"
+    assert toy.exchange is not None
+    assert (toy.exchange.seen, len(client._events)) == ([], 1)
 
 
 CROSS, SAME = {"sec_fetch_site": "cross-site"}, {"sec_fetch_site": "same-origin"}

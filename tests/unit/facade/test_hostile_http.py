@@ -8,7 +8,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Message
 
-from facade.http.asgi import BODY_BYTES
+from facade.http.bounds.intake import BODY_BYTES
 from tests.unit.facade.double import RecordingEngine
 from tests.unit.facade.problems import problem_in
 

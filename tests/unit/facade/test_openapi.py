@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 
-from facade.http.health import OPERATIONS as HEALTH
+from facade.http import health
 from facade.http.operation import Operation
 from facade.http.problem import CODES
 from facade.http.schema_registry import Registry
@@ -18,7 +18,7 @@ from facade.native.operations import OPERATIONS as NATIVE
 from facade.native.wire.shapes import Body
 from tests.unit.facade.double import RecordingEngine
 
-TABLE = (*NATIVE, *HEALTH, *Registry("lw").operations())
+TABLE = (*NATIVE, *health.operations(lambda: "ok"), *Registry("lw").operations())
 PROMISED = """
 POST /v1/queues, GET /v1/queues, GET /v1/queues/{q}, PATCH /v1/queues/{q}, DELETE /v1/queues/{q}, POST /v1/queues/{q}/purge,
 POST /v1/queues/{q}/copy, GET /v1/queues/{q}/redrive-policy, PUT /v1/queues/{q}/redrive-policy,
