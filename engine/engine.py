@@ -8,6 +8,7 @@ number of tasks may call at once; several workers may serve the same Kafka and R
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from time import monotonic_ns
 
 from engine.move.redriving import Redriving
@@ -275,7 +276,8 @@ class Engine(Watching, Transacting, Redriving):
             if again:
                 self._meters.note(found.incarnation, at.id, operation, len(again), began_ns)
                 return again
-        deliveries = await self._receiver.receive(found, at, max, wait_ms, lease_ms, filter)
+        check = partial(self._access.check_still, by, Verb.RECEIVE, found.incarnation) if waits else None
+        deliveries = await self._receiver.receive(found, at, max, wait_ms, lease_ms, filter, check)
         if attempt is not None and deliveries and found.record.fifo:
             self._attempts.keep(found, at, by.id, attempt, deliveries)
         self._meters.note(found.incarnation, at.id, operation, len(deliveries), began_ns)

@@ -123,6 +123,8 @@ class Catalog:
         self.redis_run_id = ""
         self.changes = 0  # how many records were applied
         self._queue_gone = queue_gone
+        # Somebody may have lost a right: with the queue of an incarnation, or "" with any.
+        self.rights_changed: Signal[[str]] = Signal()
         self._applied = 0
         self._precedence = Precedence()
         self._moved = asyncio.Condition()
@@ -243,7 +245,8 @@ class Catalog:
             if value is None or value.deleting:
                 self._remember_deleted(name, record.timestamp_ms)
         elif kind == "key" and (value is None or isinstance(value, KeyRecord)):
-            _put(self.keys, name, value)
+            if _put(self.keys, name, value):
+                self.rights_changed("")
         elif kind == "task" and (value is None or isinstance(value, TaskRecord)):
             _put(self.tasks, name, value)
         elif kind == "user" and (value is None or isinstance(value, UserRecord)):
@@ -274,6 +277,8 @@ class Catalog:
                 self.sources.setdefault(target, set()).add(name)
         if old is not None and (record is None or record.deleting or record.incarnation != old.incarnation):
             self._queue_gone(old)
+        elif old is not None and record is not None and (old.record.grants, old.record.owner) != (record.grants, record.owner):
+            self.rights_changed(record.incarnation)
 
     def _remember_deleted(self, name: str, at_ms: int) -> None:
         self.deleted.pop(name, None)
@@ -391,8 +396,11 @@ def _seen_of(record: Record) -> int | None:
     return int(found) if found.isdigit() and len(found) < 20 else 0
 
 
-def _put(table: dict[str, _T], name: str, value: _T | None) -> None:
+def _put(table: dict[str, _T], name: str, value: _T | None) -> bool:
+    """Whether there was one of that name before."""
+    known = name in table
     if value is None:
         table.pop(name, None)
     else:
         table[name] = value
+    return known

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from engine.catalog.catalog import Catalog
-from engine.errors import EngineError, NotAllowedOnQueue, Unavailable
+from engine.errors import EngineError, NotAllowedOnQueue, NotAuthorised, Unavailable
 from engine.receive.deliveries import Deliveries
 from engine.receive.filtered import FilteredReceives
 from engine.receive.poll import Poller, too_many
@@ -31,6 +31,8 @@ from state.redis.wake import Wake
 
 # How often a receive with a filter looks again at what Kafka has.
 LOOK_AGAIN_S = 0.25
+# After so long a wait rights are asked in any case: keys may have an end.
+LONG_S = 1.0
 
 
 class Receiver:
@@ -81,11 +83,19 @@ class Receiver:
             self._start(self._wake.forget(queue.incarnation))
 
     async def receive(
-        self, queue: Queue, tag: TagRecord, max: int | None, wait_ms: int | None, lease_ms: int | None, filter: Filter | None = None
+        self,
+        queue: Queue,
+        tag: TagRecord,
+        max: int | None,
+        wait_ms: int | None,
+        lease_ms: int | None,
+        filter: Filter | None = None,
+        check: Callable[[], None] | None = None,
     ) -> list[Delivery]:
         """Leases 1 to `max` due messages that fit `filter`, or none after `wait_ms`. None = the
         queue's setting; no filter.
 
+        `check` raises NotAuthorised when the caller may not receive any more: who waits is told so.
         A cancelled call has leased nothing: what it had is given back, uncounted. Raises
         InvalidValue, Unavailable, TooManyInFlight, Overloaded (too many wait), NotAllowedOnQueue (a
         filter on a FIFO queue).
@@ -98,13 +108,21 @@ class Receiver:
         wait_s = (record.receive_wait_ms if wait_ms is None else wait_ms) / 1000
         line = self._wait_lists.for_tag(queue, tag)
         if filter is not None:
-            return await self._receive_filtered(queue, tag, line, count, lease_ms, filter, wait_s)
+            return await self._receive_filtered(queue, tag, line, count, lease_ms, filter, wait_s, check)
         if wait_s <= 0:
             return await self._kept(queue, tag, self._now(queue, tag, line, count, lease_ms))
-        return await self._wait(queue, tag, line, Waiter(count, lease_ms, asyncio.get_running_loop().create_future()), wait_s)
+        return await self._wait(queue, tag, line, Waiter(count, lease_ms, asyncio.get_running_loop().create_future(), check), wait_s)
 
     async def _receive_filtered(
-        self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None, filter: Filter, wait_s: float
+        self,
+        queue: Queue,
+        tag: TagRecord,
+        line: WaitList,
+        count: int,
+        lease_ms: int | None,
+        filter: Filter,
+        wait_s: float,
+        check: Callable[[], None] | None,
     ) -> list[Delivery]:
         """Looks now and then until something fits or the time is over."""
         if queue.record.fifo:
@@ -118,6 +136,8 @@ class Receiver:
             while True:
                 deliveries = await self._kept(queue, tag, self._filtered.receive(queue, tag, line, count, lease_ms, filter))
                 left = end - loop.time()
+                if check is not None:
+                    self._check(queue, tag, check, deliveries)
                 if deliveries or left <= 0 or self._returns.stopping:
                     return deliveries
                 await asyncio.sleep(min(LOOK_AGAIN_S, left))
@@ -167,6 +187,7 @@ class Receiver:
     async def _wait(self, queue: Queue, tag: TagRecord, line: WaitList, waiter: Waiter, wait_s: float) -> list[Delivery]:
         self._wait_lists.enter()
         loop = asyncio.get_running_loop()
+        began, rights = loop.time(), self._wait_lists.rights_changes
         line.waiters.append(waiter)
         timer = loop.call_later(wait_s, waiter.give_up)
         try:
@@ -176,6 +197,8 @@ class Receiver:
             elif line.timer is None and not line.pumping:
                 self._pump.set_timer(queue.incarnation, line)
             deliveries = await waiter.served
+            if waiter.check is not None and (rights != self._wait_lists.rights_changes or loop.time() - began > LONG_S):
+                self._check(queue, tag, waiter.check, deliveries)
             if not deliveries and line.over:
                 raise too_many(queue, line.over, waited=True)
             return deliveries
@@ -189,6 +212,17 @@ class Receiver:
             waiter.served.cancel()
             if waiter in line.waiters:
                 line.waiters.remove(waiter)
+
+    def _check(self, queue: Queue, tag: TagRecord, check: Callable[[], None], deliveries: list[Delivery]) -> None:
+        """Who lost the right to receive while they waited gets nothing: it is given back,
+        uncounted. Raises NotAuthorised.
+        """
+        try:
+            check()
+        except NotAuthorised:
+            if deliveries:
+                self._start(self._returns.give_back(queue, tag.id, deliveries))
+            raise
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         return self._background.start(work, getattr(work, "__qualname__", "receive"))

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import collections
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from engine.errors import Overloaded
+from engine.errors import NotAuthorised, Overloaded
 from engine.rules.limits import MAX_IN_FLIGHT, MAX_LONG_POLLS
 from engine.rules.queue import Queue
 from engine.shapes import Delivery
@@ -34,12 +34,16 @@ class Waiter:
     still be told that nobody can.
 
     `busy`: something is being leased for it, or read: it waits for that, also when its time is over
-    (`late`). Else who waits for less time than that takes would never get anything.
+    (`late`). Else who waits for less time than that takes would never get anything. `check` raises
+    NotAuthorised when it may not receive any more.
     """
 
-    __slots__ = ("busy", "late", "lease_ms", "max", "new", "served")
+    __slots__ = ("busy", "check", "late", "lease_ms", "max", "new", "served")
 
-    def __init__(self, max: int, lease_ms: int | None, served: asyncio.Future[list[Delivery]]) -> None:
+    def __init__(
+        self, max: int, lease_ms: int | None, served: asyncio.Future[list[Delivery]], check: Callable[[], None] | None = None
+    ) -> None:
+        self.check = check
         self.max = max
         self.lease_ms = lease_ms
         self.served = served
@@ -53,6 +57,14 @@ class Waiter:
         self.late = True
         if not self.busy and not self.served.done():
             self.served.set_result([])
+
+    def ask_again(self) -> None:
+        """Rights have changed: it ends if it has lost its own."""
+        if self.check is not None and not self.served.done():
+            try:
+                self.check()
+            except NotAuthorised as error:
+                self.served.set_exception(error)
 
     def rest(self) -> None:
         """Nothing is under way for it any more."""
@@ -225,10 +237,12 @@ class WaitList:
 
 
 class WaitLists:
-    """All wait lists of this worker. `waiting` counts the receives that wait."""
+    """All wait lists of this worker. `waiting` counts the receives that wait, `rights_changes` how
+    often they were asked for their rights again.
+    """
 
     def __init__(self) -> None:
-        self.waiting = 0
+        self.waiting = self.rights_changes = 0
         self._lists: dict[str, dict[int, WaitList]] = {}
 
     def __iter__(self) -> Iterator[WaitList]:
@@ -261,6 +275,13 @@ class WaitLists:
     def waits(self, queue: Queue) -> bool:
         """Whether somebody waits for messages of this queue here."""
         return any(found.waiters for found in self.of_queue(queue.incarnation))
+
+    def ask_again(self, incarnation: str) -> None:
+        """Rights with a queue ("" = any) have changed: who waits and has lost theirs is told."""
+        self.rights_changes += 1
+        for found in list(self.of_queue(incarnation) if incarnation else self):
+            for waiter in list(found.waiters):
+                waiter.ask_again()
 
     def drop_queue(self, incarnation: str) -> None:
         """A queue is gone: who waits is told that there is nothing."""

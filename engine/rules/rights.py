@@ -125,6 +125,7 @@ class Records(Protocol):
     """The records of now, as the catalog has them; `changes` counts those that were applied."""
 
     queues: dict[str, Queue]
+    by_incarnation: dict[str, Queue]
     keys: dict[str, KeyRecord]
     sources: dict[str, set[str]]
     changes: int

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable
 
 from engine.catalog.catalog import Catalog
-from engine.errors import NotAuthenticated
+from engine.errors import NotAuthenticated, NotAuthorised
 from engine.queues.callers.keys import KeyUses
 from engine.rules.rights import Rights, counts, role_of
 from engine.runtime.asked import note_claim
@@ -19,7 +19,7 @@ from engine.runtime.clock import now_ms
 from engine.settings import EngineSettings
 from engine.shapes import Principal
 from schemas.records import KeyRecord
-from schemas.vocabulary import Role
+from schemas.vocabulary import Role, Verb
 
 ANONYMOUS = "anonymous"
 
@@ -93,3 +93,21 @@ class Access(Rights):
         self._uses.note(key.key_id)
         role = role_of(key)
         return Principal(key.principal, role is Role.ADMIN, role, key.key_id, by_old_secret)
+
+    def check_still(self, by: Principal, verb: Verb, incarnation: str) -> None:
+        """Raises NotAuthorised when `by`, who might do `verb` with a queue, may not any more, or
+        their key does not count as it did. For what waits meanwhile; a queue that is gone tells so
+        by itself.
+        """
+        queue = self._catalog.by_incarnation.get(incarnation)
+        if by.key_id and self._settings.auth != "open" and not self._is_as_it_was(by):
+            raise NotAuthorised(f"key {by.key_id!r} was revoked", field="key_id", given=by.key_id)
+        if queue is not None and not self.may(by, verb, queue):
+            raise NotAuthorised(f"principal {by.id!r} may not {verb} queue {queue.name!r} any more", field="principal", given=by.id)
+
+    def _is_as_it_was(self, by: Principal) -> bool:
+        """Whether the key of a caller still counts, is theirs and has that role."""
+        key = self._key(by.key_id)
+        if key is None or key.principal != by.id or role_of(key) is not by.role:
+            return False
+        return not by.by_old_secret or now_ms() < key.previous_until_ms

@@ -1,0 +1,151 @@
+"""A right or a key that is withdrawn while a receive waits ends the wait, and what was leased for
+it goes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from base64 import b64encode
+from typing import Any
+
+import httpx
+import pytest
+
+from engine.engine import Engine
+from engine.errors import NotAuthorised
+from engine.shapes import Principal, QueueSettings, SendEntry
+from schemas.filters import Condition, Filter
+from schemas.vocabulary import Level
+from tests.integration.conftest import MakeEngine
+from tests.integration.drive import BY, all_wait, drain, eventually, receive, send
+from tests.integration.served import served
+
+STRICT = {"auth": "required", "admin_key_id": "admin", "admin_key_secret": "secret"}
+OWNER = Principal("owner")
+SOON_S = 1.5
+FILTER = Filter([Condition("kind", "string", b"a")], "AND")
+
+
+@pytest.fixture
+async def strict(make_engine: MakeEngine) -> Engine:
+    engine = await make_engine(**STRICT)
+    await engine.create_queue(OWNER, "q", QueueSettings())
+    await engine.grant(OWNER, "q", "guest", Level.USE)
+    return engine
+
+
+async def guest(engine: Engine, key: str) -> Principal:
+    _, secret = await engine.create_key(BY, key, "guest", False)
+    return engine.authenticate(key, secret)
+
+
+def waits(engine: Engine, by: Principal, filter: Filter | None = None) -> asyncio.Task[Any]:
+    return asyncio.create_task(engine.receive(by, "q", None, 10, 20_000, None, None, filter))
+
+
+@pytest.mark.parametrize("filter", [None, FILTER])
+@pytest.mark.parametrize("what", ["key", "level"])
+async def test_a_receive_that_waits_ends_when_its_key_or_right_is_withdrawn(strict: Engine, what: str, filter: Filter | None) -> None:
+    by, other = await guest(strict, "k1"), await guest(strict, "k2")
+    mine, others, owners = waits(strict, by, filter), waits(strict, other, filter), waits(strict, OWNER, filter)
+
+    async def all_three() -> bool:
+        return strict.counts()["long_polls_waiting"] == 3
+
+    await eventually(all_three)
+    began = time.monotonic()
+    if what == "key":
+        await strict.delete_key(BY, "k1")
+    else:
+        await strict.grant(OWNER, "q", "guest", Level.NONE)
+    with pytest.raises(NotAuthorised):
+        await mine
+    assert time.monotonic() - began < SOON_S
+    if what == "level":
+        with pytest.raises(NotAuthorised):
+            await others
+    else:
+        others.cancel()
+    owners.cancel()
+    await asyncio.gather(others, owners, return_exceptions=True)
+
+
+async def test_another_worker_hears_of_it_too(make_engine: MakeEngine) -> None:
+    one, two = await make_engine(**STRICT), await make_engine(**STRICT)
+    await one.create_queue(OWNER, "q", QueueSettings())
+    await one.grant(OWNER, "q", "guest", Level.USE)
+    _, secret = await one.create_key(BY, "k", "guest", False)
+    await two.catalog.sync()
+    waiting = waits(two, two.authenticate("k", secret))
+    await all_wait(two)
+    began = time.monotonic()
+    await one.delete_key(BY, "k")
+    with pytest.raises(NotAuthorised, match="revoked"):
+        await waiting
+    assert time.monotonic() - began < SOON_S
+
+
+async def test_nothing_is_delivered_once_the_worker_knows(strict: Engine) -> None:
+    """A message and the revocation come together: whichever is first."""
+    delivered = refused = 0
+    for n in range(25):
+        by = await guest(strict, f"r{n}")
+        known: list[bool] = []
+        strict.catalog.rights_changed.connect(lambda _, known=known: known.append(True))  # type: ignore[misc]
+
+        async def wait(by: Principal = by, known: list[bool] = known) -> bool:
+            try:
+                got = await strict.receive(by, "q", None, 1, 20_000, None)
+            except NotAuthorised:
+                return False
+            assert not known, "delivered though the key was gone"
+            assert len(got) == 1
+            await strict.ack(OWNER, "q", [got[0].handle])
+            return True
+
+        waiting = asyncio.create_task(wait())
+        await all_wait(strict)
+        deleting = asyncio.create_task(strict.delete_key(BY, f"r{n}"))
+        await asyncio.sleep(0.001 * (n % 12))
+        await send(strict, "q", str(n))
+        if await waiting:
+            delivered += 1
+        else:
+            refused += 1
+            # It is there for others at once, as if nobody had had it.
+            (back,) = await receive(strict, "q", wait_ms=5_000)
+            assert (back.message.body, back.receive_count) == (str(n).encode(), 1)
+            await strict.ack(OWNER, "q", [back.handle])
+        await deleting
+    print(f"{delivered} delivered, {refused} refused")
+    assert refused > 0
+    assert await drain(strict, "q", patience_ms=200) == []
+
+
+async def test_a_change_that_takes_nothing_away_ends_no_wait(strict: Engine) -> None:
+    by = await guest(strict, "k")
+    waiting = waits(strict, by)
+    await all_wait(strict)
+    await strict.grant(OWNER, "q", "somebody", Level.USE)
+    await strict.create_key(BY, "another", "guest", False)
+    await strict.delete_key(BY, "another")
+    await strict.set_queue(OWNER, "q", QueueSettings(delay_ms=0))
+    await asyncio.sleep(0.3)
+    assert not waiting.done()
+    await strict.send(OWNER, "q", [SendEntry(b"x")])
+    assert [one.message.body for one in await waiting] == [b"x"]
+
+
+async def test_clients_hear_a_403(strict: Engine) -> None:
+    _, secret = await strict.create_key(BY, "k", "guest", False)
+    proof = {"authorization": "Basic " + b64encode(f"k:{secret}".encode()).decode()}
+    async with served(strict, **STRICT) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+        waiting = asyncio.create_task(client.post("/v1/queues/q/receive", json={"wait_seconds": 15}, headers=proof))
+        await all_wait(strict)
+        began = time.monotonic()
+        await strict.delete_key(BY, "k")
+        answer = await waiting
+        assert (answer.status_code, answer.json()["code"]) == (403, "not_authorised")
+        assert time.monotonic() - began < SOON_S
+        assert (await client.post("/v1/queues/q/receive", json={}, headers=proof)).status_code == 401
