@@ -9,7 +9,7 @@ EngineError
     Refused:  InvalidValue (MessageTooLarge, DelayTooLong), InvalidHandle, NotAllowedOnQueue
     Denied:   NotAuthenticated, NotAuthorised
     Unavailable: LogUnavailable, StoreUnavailable, Rebuilding (QueueRenewed), Overloaded,
-                 QuotaExceeded
+                 QuotaExceeded, TooManyAttempts
 
 Unavailable and its children may be repeated by the client after `retry_after_s`; no other error
 may.
@@ -227,7 +227,7 @@ class Unavailable(EngineError):
     """Not now; try again."""
 
     code = "unavailable"
-    retry_after_s: ClassVar[int] = 1
+    retry_after_s: int = 1
 
 
 class LogUnavailable(Unavailable):
@@ -262,3 +262,13 @@ class Overloaded(Unavailable):
     """Too many requests are waiting."""
 
     code = "overloaded"
+
+
+class TooManyAttempts(Unavailable):
+    """Too many wrong secrets came from there, or for that key."""
+
+    code = "too_many_attempts"
+
+    def __init__(self, detail: str = "", *, retry_after_s: int = 1, **about: Any) -> None:
+        super().__init__(detail, **about)
+        self.retry_after_s = retry_after_s

@@ -38,6 +38,7 @@ from engine.queues.alarms import AlarmMonitor
 from engine.queues.callers.access import Access
 from engine.queues.callers.audit import Audit
 from engine.queues.callers.grants import Grants
+from engine.queues.callers.guesses import Guesses
 from engine.queues.callers.keys import Keys, KeyUses
 from engine.queues.callers.quotas import Quotas
 from engine.queues.callers.users import Users
@@ -128,7 +129,7 @@ def wire_base(settings: EngineSettings) -> Base:
     counters, alarms = Counters(), Alarms()
     catalog = Catalog(settings, log, connection, queue_gone)
     uses = KeyUses(LastUses(connection, settings.topic_prefix))
-    access = Access(settings, catalog, uses)
+    access = Access(settings, catalog, uses, Guesses(counters))
     journal = Journal(log, store, catalog, counters)
     snapshots = Snapshots(settings.topic_prefix, log, connection, catalog, counters, alarms)
     rebuilder = Rebuilder(worker, log, connection, store, catalog, journal, snapshots, counters, rebuilt)

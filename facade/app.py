@@ -21,6 +21,7 @@ from facade.http import health, metrics
 from facade.http.bounds.bounds import BOUNDS, Bounds
 from facade.http.bounds.connections import Connections, most_connections
 from facade.http.bounds.intake import Intake
+from facade.http.bounds.peers import peers_of
 from facade.http.front import Front, Hosts, Serve
 from facade.http.metrics import Metrics
 from facade.http.schema_registry import Registry
@@ -89,7 +90,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
             *Registry(settings.topic_prefix).operations(),
         )
         document = document_of(described)
-        return fastapi_app(verbs, (*described, *documents(document)), serve, document, lifespan)
+        return fastapi_app(verbs, (*described, *documents(document)), serve, peers_of(settings), document, lifespan)
 
     hosts = Hosts(settings.hosts) if settings.auth == "open" else None
     dialects = [make(verbs, settings) for make in DIALECTS]

@@ -15,6 +15,7 @@ from facade.emq.exchange import Common, EmqExchange
 from facade.emq.wire.errors import ERRORS
 from facade.emq.wire.protocols import is_thrift
 from facade.emq.wire.services import SERVICES
+from facade.http.bounds.peers import peers_of
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -27,7 +28,7 @@ class EmqDialect:
     errors: Final = ERRORS
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
-        self._common = Common(engine, settings.auth == "open", settings.emq_permissions == "old")
+        self._common = Common(engine, settings.auth == "open", settings.emq_permissions == "old", peers_of(settings))
 
     def claims(self, scope: Scope, headers: Mapping[bytes, bytes]) -> EmqExchange | None:
         """See `Dialect`."""

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs
 from msgspec import Struct, structs
 from starlette.types import Scope
 
-from engine.errors import EngineError, NotAuthenticated, Unavailable
+from engine.errors import EngineError, NotAuthenticated, TooManyAttempts, Unavailable
 from engine.shapes import Principal
 from facade.dialect import Response
 from facade.emq import signature
@@ -27,6 +27,7 @@ from facade.emq.queues.call import Call, EmqError
 from facade.emq.wire import protocols
 from facade.emq.wire.errors import ErrorCode, code_of
 from facade.emq.wire.services import Service
+from facade.http.bounds.peers import Peers
 from facade.http.problem import CODES, ProblemError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Common(Struct, frozen=True):
     engine: Engine
     is_open: bool
     old_permissions: bool
+    peers: Peers
 
 
 class EmqExchange(Struct, gc=False):
@@ -79,7 +81,7 @@ class EmqExchange(Struct, gc=False):
         if claim is None:
             raise NotAuthenticated("the request is not signed")
         claim.check_time(datetime.now(UTC))
-        return common.engine.authenticate_signed(claim.key_id, claim.fits)
+        return common.engine.authenticate_signed(claim.key_id, claim.fits, common.peers.of(scope, self.headers))
 
     def start(self, by: Principal, body: bytes) -> Coroutine[Any, Any, Any]:
         """Raises BadThrift, EmqError, SignatureError."""
@@ -138,7 +140,7 @@ def _before(error: Exception) -> Response:
     if isinstance(error, signature.SignatureError | NotAuthenticated):
         return _plain(401, str(error))
     if isinstance(error, Unavailable):
-        return _plain(503, str(error), (b"retry-after", b"%d" % error.retry_after_s))
+        return _plain(429 if isinstance(error, TooManyAttempts) else 503, str(error), (b"retry-after", b"%d" % error.retry_after_s))
     if isinstance(error, ProblemError):
         return _plain(CODES[error.code].status, str(error))
     return _plain(400, error.message) if isinstance(error, protocols.BadThrift) else _plain(500, _INTERNAL)

@@ -72,6 +72,7 @@ STATUSES: dict[type[errors.EngineError], int] = {
     errors.QueueRenewed: 503,
     errors.Overloaded: 503,
     errors.QuotaExceeded: 429,
+    errors.TooManyAttempts: 429,
 }
 
 # Codes of the facade itself: what is wrong with a request before the engine sees it.

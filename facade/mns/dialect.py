@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.types import Scope
 
 from facade.config import Settings
+from facade.http.bounds.peers import peers_of
 from facade.mns.actions import is_own
 from facade.mns.exchange import Common, MnsExchange
 from facade.mns.queues.call import Options
@@ -29,7 +30,7 @@ class MnsDialect:
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         options = Options(settings.mns_priority == "yes", settings.mns_missing_deleted == "yes")
-        self._common = Common(engine, settings.auth == "open", settings.trust_proxy == "yes", options)
+        self._common = Common(engine, settings.auth == "open", settings.trust_proxy == "yes", options, peers_of(settings))
 
     def claims(self, scope: Scope, headers: Mapping[bytes, bytes]) -> MnsExchange | None:
         """See `Dialect`."""

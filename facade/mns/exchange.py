@@ -19,6 +19,7 @@ from engine.errors import EngineError, NotAuthenticated, Unavailable
 from engine.shapes import Principal
 from facade.called import base_of
 from facade.dialect import Response
+from facade.http.bounds.peers import Peers
 from facade.http.problem import ProblemError
 from facade.mns import signature
 from facade.mns.actions import chosen
@@ -57,6 +58,7 @@ class Common(Struct, frozen=True):
     is_open: bool
     trusted: bool
     options: Options
+    peers: Peers
 
 
 class MnsExchange(Struct, gc=False):
@@ -96,7 +98,7 @@ class MnsExchange(Struct, gc=False):
         claim = signature.claim_of(scope["method"], self._target(), scope["headers"])
         claim.check_time(datetime.now(UTC))
         try:
-            return common.engine.authenticate_signed(claim.key_id, claim.fits)
+            return common.engine.authenticate_signed(claim.key_id, claim.fits, common.peers.of(scope, headers))
         except NotAuthenticated as error:
             if error.field != "signature":
                 raise

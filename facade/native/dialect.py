@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.types import Scope
 
+from facade.config import Settings
+from facade.http.bounds.peers import peers_of
 from facade.http.problem import STATUSES
 from facade.native.exchange import Bound, OperationExchange
 from facade.native.operations import OPERATIONS
@@ -29,10 +31,12 @@ class NativeDialect:
     name: Final = "native"
     errors: Final = STATUSES
 
-    def __init__(self, engine: Engine, settings: object) -> None:  # it has no settings of its own
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self._peers = peers = peers_of(settings)
+        self._counted = settings.auth != "open"
         # A path ends in one word, which need not be the verb's name: send is POST .../messages.
         hot = [operation for operation in OPERATIONS if operation.hot]
-        self._hot = {operation.path.rpartition("/")[2]: Bound.to(engine, operation) for operation in hot}
+        self._hot = {operation.path.rpartition("/")[2]: Bound.to(engine, operation, peers) for operation in hot}
 
     def claims(self, scope: Scope, headers: Mapping[bytes, bytes]) -> OperationExchange | None:
         """See `Dialect`."""
@@ -46,4 +50,8 @@ class NativeDialect:
         if bound is None or not queue:
             return None
         operation = bound.operation
-        return OperationExchange(bound, headers, operation.name, operation.long_poll, True, {"queue": queue}, scope["query_string"])
+        peer = self._peers.of(scope, headers) if self._counted else ""
+        path_parts = {"queue": queue}
+        return OperationExchange(
+            bound, headers, operation.name, operation.long_poll, True, path_parts, scope["query_string"], None, None, peer
+        )

@@ -17,6 +17,7 @@ from engine.errors import EngineError, NotAuthenticated
 from engine.shapes import Principal
 from facade.dialect import Carried, Response
 from facade.http.asgi import check_media_type, credentials
+from facade.http.bounds.peers import Peers
 from facade.http.decode import decode_json, decode_query
 from facade.http.operation import JSON, Answer, Call, Operation
 from facade.http.problem import CODES, MEDIA_TYPE, Problem, ProblemError, headers_of, problem, problem_of
@@ -38,20 +39,20 @@ class Bound(Struct, frozen=True):
     operation: Operation
     engine: Engine
     decoder: msgspec.json.Decoder[Any] | None
+    peers: Peers
 
     @classmethod
-    def to(cls, engine: Engine, operation: Operation) -> Bound:
+    def to(cls, engine: Engine, operation: Operation, peers: Peers) -> Bound:
         """Binds an operation."""
-        return cls(operation, engine, msgspec.json.Decoder(operation.body) if operation.body else None)
+        return cls(operation, engine, msgspec.json.Decoder(operation.body) if operation.body else None, peers)
 
     def exchange(self, scope: Scope, headers: Mapping[bytes, bytes], path: Mapping[str, str]) -> OperationExchange:
         """A request; `path` holds the parts that the path template names."""
         operation = self.operation
         # Where no body is wanted, as in what anybody may ask, none is read.
-        most = NO_BODY_BYTES if self.decoder is None else None
-        return OperationExchange(
-            self, headers, operation.name, operation.long_poll, operation.changes, path, scope["query_string"], most_bytes=most
-        )
+        most, peer = NO_BODY_BYTES if self.decoder is None else None, self.peers.of(scope, headers)
+        query = scope["query_string"]
+        return OperationExchange(self, headers, operation.name, operation.long_poll, operation.changes, path, query, None, most, peer)
 
 
 class OperationExchange(Struct, gc=False):
@@ -66,6 +67,7 @@ class OperationExchange(Struct, gc=False):
     query_string: bytes
     query: Any = None
     most_bytes: int | None = None
+    peer: str = ""  # from where it comes, if that is counted
     simple = False  # `check_media_type` refuses those that are
     signs_body = False
 
@@ -78,7 +80,7 @@ class OperationExchange(Struct, gc=False):
         if operation.anonymous or operation.or_anonymous:
             by = _NOBODY if operation.anonymous else self._perhaps()
         else:
-            by = self.bound.engine.authenticate(*credentials(self.headers))
+            by = self.bound.engine.authenticate(*credentials(self.headers), self.peer)
         for name, rule in operation.rules.items():
             if not rule.pattern.fullmatch(path[name]):
                 raise ProblemError("invalid_value", f"{name} must be {rule.about}.", field=name, limit=rule.about, given=path[name])
@@ -90,7 +92,7 @@ class OperationExchange(Struct, gc=False):
         """Who asks, or nobody, when they do not say."""
         given = credentials(self.headers)
         try:
-            return self.bound.engine.authenticate(*given)
+            return self.bound.engine.authenticate(*given, self.peer)
         except NotAuthenticated:
             if given == (None, None):
                 return _NOBODY

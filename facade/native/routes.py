@@ -16,6 +16,7 @@ from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
 from facade.dialect import Exchange
+from facade.http.bounds.peers import Peers
 from facade.http.front import Serve
 from facade.http.operation import Operation
 from facade.http.problem import ProblemError
@@ -54,6 +55,7 @@ def fastapi_app(
     engine: Engine,
     operations: Sequence[Operation],
     serve: Serve,
+    peers: Peers,
     document: dict[str, Any],
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[Any]],
 ) -> FastAPI:
@@ -79,7 +81,7 @@ def fastapi_app(
     for operation in operations:
         app.add_api_route(
             operation.path,
-            _endpoint(Bound.to(engine, operation), serve),
+            _endpoint(Bound.to(engine, operation, peers), serve),
             methods=[operation.method],
             name=operation.name,
             summary=operation.summary,

@@ -14,12 +14,14 @@ from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
 from typing import Any, Final, TypeVar
+from urllib.parse import unquote
 
 import grpc
 from google.protobuf.message import DecodeError
 
 from engine.errors import EngineError, NotAuthenticated
 from engine.shapes import Check, Principal
+from facade.http.bounds.peers import counted_as
 from facade.dialect import Audit
 from facade.http.metrics import Metrics
 from facade.rocketmq import signature
@@ -68,7 +70,7 @@ class Exchange:
 
     async def unary(self, name: str, action: Action, body: bytes, context: Context) -> bytes:
         """The answer to a request of one answer, encoded."""
-        started, asked, failed = perf_counter(), self._audit.begin(_peer(context)), None
+        started, asked, failed = perf_counter(), self._audit.begin(_address(context)), None
         try:
             answer = await action.run(self._call(action.request, body, context), self.clients)
         except asyncio.CancelledError:
@@ -84,7 +86,7 @@ class Exchange:
 
     async def receive(self, body: bytes, context: Context) -> None:
         """Writes the answer of ReceiveMessage. What it has leased and can't say is given back."""
-        started, asked = perf_counter(), self._audit.begin(_peer(context))
+        started, asked = perf_counter(), self._audit.begin(_address(context))
         self._metrics.receive_begins()
         try:
             try:
@@ -129,9 +131,9 @@ class Exchange:
         """
         if self._streams >= MOST_STREAMS:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"a worker has {MOST_STREAMS} telemetry streams at most")
-        asked = self._audit.begin(_peer(context))
+        asked = self._audit.begin(_address(context))
         try:
-            by, client_id = self._caller(_metadata(context))
+            by, client_id = self._caller(_metadata(context), _address(context))
         except (EngineError, RocketError) as error:
             await self._refuse(error, context, perf_counter(), asked)
             return
@@ -157,7 +159,7 @@ class Exchange:
             await self.clients.producers.closed(by, client_id, stream)
 
     async def _told(self, body: bytes, context: Context, say: Callable[[pb.TelemetryCommand], Awaitable[None]]) -> None:
-        started, asked = perf_counter(), self._audit.begin(_peer(context))
+        started, asked = perf_counter(), self._audit.begin(_address(context))
         try:
             answer = await telemetry.answered(self._call(pb.TelemetryCommand, body, context), self.clients)
         except Exception as error:
@@ -199,7 +201,7 @@ class Exchange:
 
     def _call(self, request: Any, body: bytes, context: Context) -> Call:
         """Raises RocketError, NotAuthenticated."""
-        by, client_id = self._caller(_metadata(context))
+        by, client_id = self._caller(_metadata(context), _address(context))
         try:
             given = request.FromString(body)
         except DecodeError:
@@ -207,17 +209,17 @@ class Exchange:
         left_s = context.time_remaining()
         return Call(by, given, self._common, client_id, left_s if left_s is not None and left_s < _FAR_S else None)
 
-    def _caller(self, metadata: Mapping[str, str]) -> tuple[Principal, str]:
+    def _caller(self, metadata: Mapping[str, str], at: str) -> tuple[Principal, str]:
         """Who asks, and the name that the client has given itself. Raises RocketError,
         NotAuthenticated.
         """
-        by = self._principal(metadata)
+        by = self._principal(metadata, at)
         client_id = metadata.get(CLIENT_ID, "")
         if not client_id or len(client_id) > _CLIENT_ID_CHARACTERS:
             raise RocketError(Code.CLIENT_ID_REQUIRED, f"{CLIENT_ID} of 1 to {_CLIENT_ID_CHARACTERS} characters is needed")
         return by, client_id
 
-    def _principal(self, metadata: Mapping[str, str]) -> Principal:
+    def _principal(self, metadata: Mapping[str, str], at: str) -> Principal:
         """Open mode believes the key id, required mode the signature. Raises NotAuthenticated,
         RocketError.
         """
@@ -228,7 +230,7 @@ class Exchange:
         if claim is None:
             raise NotAuthenticated("the request is not signed")
         claim.check_time(datetime.now(UTC))
-        return engine.authenticate_signed(claim.key_id, claim.fits)
+        return engine.authenticate_signed(claim.key_id, claim.fits, at)
 
     def _failed(self, name: str, error: Exception) -> pb.Status:
         """What the client hears; what nobody has expected is logged."""
@@ -245,9 +247,10 @@ class Exchange:
         self._metrics.observe(_VERBS[name], code, perf_counter() - started)
 
 
-def _peer(context: Context) -> str:
-    """The address that the request came from, as gRPC names it: ipv4:127.0.0.1:50000."""
-    return str(context.peer() or "")
+def _address(context: Context) -> str:
+    """Where a request comes from: gRPC writes ipv4:1.2.3.4:5, ipv6:%5B::1%5D:5, or unix:path."""
+    _, _, rest = context.peer().partition(":")
+    return counted_as(unquote(rest).rpartition(":")[0].strip("[]"))
 
 
 def _metadata(context: Context) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.types import Scope
 
 from facade.config import Settings
+from facade.http.bounds.peers import peers_of
 from facade.sqs.actions import ACTIONS
 from facade.sqs.exchange import OTHER, GetExchange, JsonExchange, QueryExchange, Service
 from facade.sqs.paths import is_own, of_queue
@@ -40,7 +41,7 @@ class SqsDialect:
     def __init__(self, engine: Engine, settings: Settings) -> None:
         places = Places(settings, trust_proxy=settings.trust_proxy == "yes")
         limits, cool_down_s = LIMITS[settings.sqs_limits], settings.sqs_cool_down_s
-        self._service = Service(engine, places, limits, cool_down_s, is_open=settings.auth == "open")
+        self._service = Service(engine, places, limits, cool_down_s, is_open=settings.auth == "open", peers=peers_of(settings))
 
     def claims(self, scope: Scope, headers: Mapping[bytes, bytes]) -> JsonExchange | QueryExchange | None:
         """See `Dialect`. A signed form is SQS's at any path."""

@@ -21,6 +21,7 @@ from starlette.types import Scope
 from engine.errors import EngineError, NotAuthenticated, Unavailable
 from engine.shapes import Principal
 from facade.dialect import Response
+from facade.http.bounds.peers import Peers
 from facade.http.problem import ProblemError
 from facade.sqs import signature
 from facade.sqs.actions import ACTIONS
@@ -74,6 +75,7 @@ class Service(Struct, frozen=True):
     limits: Limits
     cool_down_s: int
     is_open: bool
+    peers: Peers
 
 
 class SqsExchange(Struct, gc=False):
@@ -100,7 +102,7 @@ class SqsExchange(Struct, gc=False):
 
     def check_head(self) -> None:
         """See `Exchange`. Raises SqsError, NotAuthenticated."""
-        self.service.engine.check_key(self._claimed().key_id)
+        self.service.engine.check_key(self._claimed().key_id, self._peer())
 
     def principal(self, body: bytes) -> Principal:
         """See `Exchange`. Open mode believes the key id, required mode the signature. Raises
@@ -125,10 +127,13 @@ class SqsExchange(Struct, gc=False):
             self.claim.check_time(datetime.now(UTC))
         return self.claim
 
+    def _peer(self) -> str:
+        return self.service.peers.of(self.scope, self.headers)
+
     def _signer(self, body: bytes) -> Principal:
         claim = self._claimed()
         try:
-            return self.service.engine.authenticate_signed(claim.key_id, lambda secret: claim.fits(secret, body))
+            return self.service.engine.authenticate_signed(claim.key_id, lambda secret: claim.fits(secret, body), self._peer())
         except NotAuthenticated as error:
             if error.field != "signature":
                 raise

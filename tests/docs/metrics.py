@@ -69,6 +69,8 @@ MEANINGS = {
     "leaseway_transactions_ended_total": ("counter", "Transactions that the service decided: nobody knew, too old, or without a queue."),
     "leaseway_transaction_checks_total": ("counter", "Times that producers could be asked about a transaction."),
     "leaseway_webhooks_failed_total": ("counter", "Checks by webhook without an answer that can be used."),
+    "leaseway_wrong_secrets_total": ("counter", "Requests with a wrong secret or signature, or of a key that is not there."),
+    "leaseway_attempts_refused_total": ("counter", "Requests refused without a look at their secret, after too many wrong ones."),
     "leaseway_undecodable_records_total": ("counter", "Records that could not be read, and were skipped."),
     "leaseway_brought_total": ("counter", "Deferred messages that came back into the window, under each tag."),
     "leaseway_delay_pointers_total": ("counter", "Pointers to deferred messages that went to the wheel."),

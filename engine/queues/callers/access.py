@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from engine.catalog.catalog import Catalog
 from engine.errors import NotAuthenticated, NotAuthorised
+from engine.queues.callers.guesses import Guesses
 from engine.queues.callers.keys import KeyUses
 from engine.rules.rights import Rights, counts, role_of
 from engine.runtime.asked import note_claim
@@ -27,9 +28,10 @@ ANONYMOUS = "anonymous"
 class Access(Rights):
     """Keys, and the authoriser."""
 
-    def __init__(self, settings: EngineSettings, catalog: Catalog, uses: KeyUses) -> None:
+    def __init__(self, settings: EngineSettings, catalog: Catalog, uses: KeyUses, guesses: Guesses) -> None:
         super().__init__(settings, catalog)
         self._uses = uses
+        self.guesses = guesses
 
     def authenticate(self, key_id: str | None, secret: str | None) -> Principal:
         """Who that is. Raises NotAuthenticated when auth is required and the pair does not fit
@@ -66,10 +68,9 @@ class Access(Rights):
             raise NotAuthenticated("the signature does not match that of the key's secret", field="signature")
         return principal
 
-    def check_key(self, key_id: str) -> None:
-        """Raises NotAuthenticated for a key that is not there; its field is `key_id`."""
-        if self._key(key_id) is None:
-            raise NotAuthenticated(f"there is no key {key_id!r}", field="key_id", given=key_id)
+    def has_key(self, key_id: str) -> bool:
+        """Whether there is such a key."""
+        return self._key(key_id) is not None
 
     def _key(self, key_id: str) -> KeyRecord | None:
         """The key, if it counts now. The first administrator's is in the settings until it is

@@ -21,7 +21,7 @@ import contextlib
 import logging
 from time import monotonic
 
-from engine.errors import Denied, EngineError, LogUnavailable
+from engine.errors import Denied, EngineError, LogUnavailable, TooManyAttempts
 from engine.log import Log, TopicSpec
 from engine.runtime.asked import Asked, current
 from engine.runtime.clock import now_ms
@@ -114,7 +114,7 @@ class Audit:
         # What is refused before the engine is asked has no class of the engine; of its errors some
         # others are told by 403 too.
         by_status = error is not None and status in _DENIALS and not isinstance(error, EngineError)
-        refused = asked.hidden or isinstance(error, Denied) or by_status
+        refused = asked.hidden or isinstance(error, Denied | TooManyAttempts) or by_status
         if not (is_change or refused or self._settings.audit == "all"):
             return
         outcome = Outcome.DONE if error is None else Outcome.REFUSED if refused else Outcome.FAILED

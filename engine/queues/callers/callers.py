@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.catalog.catalog import Catalog
+from engine.errors import NotAuthenticated
 from engine.queues.callers.access import Access
 from engine.queues.callers.grants import Grants
 from engine.queues.callers.keys import Keys
@@ -16,7 +17,7 @@ from engine.queues.callers.quotas import Quotas
 from engine.queues.callers.users import Users
 from engine.rules.queue import Queue
 from engine.rules.rights import level_of, levels_of, no_queue
-from engine.runtime.asked import note, note_hidden
+from engine.runtime.asked import note, note_claim, note_hidden
 from engine.shapes import KeyInfo, Principal, UserInfo, UserUse
 from schemas.records import QueueRecord
 from schemas.vocabulary import Level, Role, Verb
@@ -79,21 +80,44 @@ class Callers:
             raise no_queue(name)
         return record
 
-    def authenticate(self, key_id: str | None, secret: str | None) -> Principal:
-        """Raises NotAuthenticated."""
-        return self._access.authenticate(key_id, secret)
+    # `at`: the address from which somebody asks, "" = it is not counted how often they are wrong.
 
-    def authenticate_signed(self, key_id: str, fits: Callable[[str], bool]) -> Principal:
-        """Raises NotAuthenticated; `fits` says whether a secret has made the signature of a
-        request.
-        """
-        return self._access.authenticate_signed(key_id, fits)
+    def authenticate(self, key_id: str | None, secret: str | None, at: str = "") -> Principal:
+        """Raises NotAuthenticated, TooManyAttempts."""
+        if not at or not key_id:
+            return self._access.authenticate(key_id, secret)
+        return self._proved(at, key_id, lambda: self._access.authenticate(key_id, secret))
 
-    def check_key(self, key_id: str) -> None:
-        """Raises NotAuthenticated for a key that is not there. For signatures of bodies: who can't
-        have signed need not send theirs.
+    def authenticate_signed(self, key_id: str, fits: Callable[[str], bool], at: str = "") -> Principal:
+        """Raises NotAuthenticated, TooManyAttempts; `fits` says whether a secret has made the
+        signature of a request.
         """
-        self._access.check_key(key_id)
+        return self._proved(at, key_id, lambda: self._access.authenticate_signed(key_id, fits))
+
+    def check_key(self, key_id: str, at: str = "") -> None:
+        """Raises NotAuthenticated for a key that is not there, TooManyAttempts. For signatures of
+        bodies: who can't have signed need not send theirs.
+        """
+        note_claim(key_id)
+        if at:
+            self._access.guesses.check(at, key_id, self._access.has_key)
+        if not self._access.has_key(key_id):
+            if at:
+                self._access.guesses.failed(at, key_id, exists=False)
+            raise NotAuthenticated(f"there is no key {key_id!r}", field="key_id", given=key_id)
+
+    def _proved(self, at: str, key_id: str, look: Callable[[], Principal]) -> Principal:
+        if not at:
+            return look()
+        note_claim(key_id)
+        self._access.guesses.check(at, key_id, self._access.has_key)
+        try:
+            by = look()
+        except NotAuthenticated:
+            self._access.guesses.failed(at, key_id, exists=self._access.has_key(key_id))
+            raise
+        self._access.guesses.fitted(at, key_id)
+        return by
 
     async def create_key(self, by: Principal, key_id: str, principal: str, role: str, expires_at_ms: int = 0) -> tuple[str, str]:
         """A key for a principal; its id and secret. `role` is a word of Role, `expires_at_ms` 0 =

@@ -103,6 +103,7 @@ ERRORS: Final[Mapping[type[errors.EngineError], ErrorCode]] = {
     # A send that ends so was not stored.
     errors.Overloaded: ErrorCode.PARTITION_NOT_SERVING,
     errors.QuotaExceeded: ErrorCode.QUOTA_EXCEEDED,
+    errors.TooManyAttempts: ErrorCode.QUOTA_EXCEEDED,
 }
 
 

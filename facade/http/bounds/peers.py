@@ -14,6 +14,8 @@ from typing import Final
 
 from starlette.types import Scope
 
+from facade.config import Settings
+
 UNKNOWN: Final = "unknown"
 # A network of IPv6 is one client: it has more addresses than anybody could count.
 _NETWORK_BITS: Final = 64
@@ -39,6 +41,23 @@ def peer_of(scope: Scope, headers: Mapping[bytes, bytes], *, trusted: bool) -> s
         return counted_as(_without_port(forwarded.rpartition(b",")[2].strip().decode("latin-1")))
     client = scope.get("client")
     return counted_as(client[0]) if client else UNKNOWN
+
+
+class Peers:
+    """Where requests come from; "" for all where nobody is counted, as in open mode."""
+
+    def __init__(self, *, counted: bool, trusted: bool) -> None:
+        self._counted = counted
+        self._trusted = trusted
+
+    def of(self, scope: Scope, headers: Mapping[bytes, bytes]) -> str:
+        """The address of the client."""
+        return peer_of(scope, headers, trusted=self._trusted) if self._counted else ""
+
+
+def peers_of(settings: Settings) -> Peers:
+    """Those of a worker with these settings."""
+    return Peers(counted=settings.auth != "open", trusted=settings.trust_proxy == "yes")
 
 
 def _without_port(address: str) -> str:

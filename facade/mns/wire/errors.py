@@ -90,6 +90,7 @@ ERRORS: Final[Mapping[type[errors.EngineError], Code]] = {
     errors.QueueRenewed: NOT_NOW,
     errors.Overloaded: TOO_MANY,
     errors.QuotaExceeded: TOO_MANY,
+    errors.TooManyAttempts: TOO_MANY,
 }
 
 

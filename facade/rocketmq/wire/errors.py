@@ -56,6 +56,7 @@ ERRORS: Final[Mapping[type[errors.EngineError], Code]] = {
     errors.QueueRenewed: Code.HA_NOT_AVAILABLE,
     errors.Overloaded: Code.TOO_MANY_REQUESTS,
     errors.QuotaExceeded: Code.TOO_MANY_REQUESTS,
+    errors.TooManyAttempts: Code.TOO_MANY_REQUESTS,
 }
 
 INTERNAL: Final = "something went wrong in the service"

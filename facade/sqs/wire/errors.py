@@ -110,6 +110,7 @@ ERRORS: Final[dict[type[errors.EngineError], Shape]] = {
     errors.QueueRenewed: SERVICE_UNAVAILABLE,
     errors.Overloaded: REQUEST_THROTTLED,
     errors.QuotaExceeded: REQUEST_THROTTLED,
+    errors.TooManyAttempts: REQUEST_THROTTLED,
 }
 
 # What became of a handle -> shape, None = success. A delete with a stale handle is silence, a

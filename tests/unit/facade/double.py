@@ -89,17 +89,17 @@ class RecordingEngine:
         self.undelivered_: list[Sequence[Delivery]] = []
         self.parts: dict[str, str] = {"kafka": "ok", "redis": "ok"}
 
-    def authenticate(self, key_id: str | None, secret: str | None) -> Principal:
+    def authenticate(self, key_id: str | None, secret: str | None, at: str = "") -> Principal:
         self.credentials.append((key_id, secret))
         if self.refuse is not None:
             raise self.refuse
         return Principal(key_id or "anonymous")
 
-    def check_key(self, key_id: str) -> None:
+    def check_key(self, key_id: str, at: str = "") -> None:
         if self.refuse is not None:
             raise self.refuse
 
-    def authenticate_signed(self, key_id: str, fits: Callable[[str], bool]) -> Principal:
+    def authenticate_signed(self, key_id: str, fits: Callable[[str], bool], at: str = "") -> Principal:
         if self.refuse is not None:
             raise self.refuse
         if not fits(self.secret):

@@ -14,7 +14,7 @@ from engine.shapes import Delivery, Principal
 from facade.config import Settings
 from facade.http.metrics import Metrics
 from facade.rocketmq import exchange as module
-from facade.rocketmq.exchange import Exchange
+from facade.rocketmq.exchange import Exchange, _address
 from facade.rocketmq.messages.receive import Received
 from facade.rocketmq.queues.call import Call, Common
 from facade.rocketmq.wire import rocketmq_pb2 as pb
@@ -58,10 +58,25 @@ class Context:
     def time_remaining(self) -> None:
         return None
 
+    def peer(self) -> str:
+        return "ipv6:%5B::ffff:10.0.0.1%5D:4711"
+
     async def write(self, body: bytes) -> None:
         if len(self.said) == self._most:
             raise asyncio.CancelledError
         self.said.append(pb.ReceiveMessageResponse.FromString(body))
+
+
+@pytest.mark.parametrize(
+    ("said", "address"),
+    [("ipv4:10.0.0.1:4711", "10.0.0.1"), ("ipv6:%5B::ffff:10.0.0.1%5D:4711", "10.0.0.1"), ("ipv6:[2001:db8::1]:1", "2001:db8::/64")],
+)
+def test_a_client_is_counted_by_its_address(said: str, address: str) -> None:
+    class Peer(Context):
+        def peer(self) -> str:
+            return said
+
+    assert _address(Peer()) == address
 
 
 @pytest.fixture
