@@ -19,6 +19,10 @@ class ServerSettings(Section):
 
     host: str = setting("127.0.0.1", "Address the facade listens on.")
     port: int = setting(9400, "Port the facade listens on, {within}.", within=(1, 65535))
+    tls_cert: str = setting(
+        "", "File with the certificate for HTTPS and its chain, in PEM; it is read again when it changes. Empty = plain HTTP."
+    )
+    tls_key: str = setting("", "File with the key of that certificate, in PEM.")
     trust_proxy: str = setting(
         "no",
         "yes: believe X-Forwarded-Proto, -Host, -Port and the last of -For, which a proxy before us must set or remove.",

@@ -48,9 +48,9 @@ class Protocol(asyncio.Protocol):
     """A connection. Its loop calls it, and the cycles that it has begun."""
 
     def __init__(
-        self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: asyncio.AbstractEventLoop | None = None
+        self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: object = None, *, is_tls: bool = False
     ) -> None:
-        self.loop = _loop or asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self.tasks: set[asyncio.Task[None] | None] = server_state.tasks  # type: ignore[assignment]
         self._app = config.loaded_app
         self._patience_s = config.timeout_keep_alive
@@ -62,7 +62,7 @@ class Protocol(asyncio.Protocol):
         # A client that says "close" and pipelines more is answered what it asked first.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._transport: asyncio.Transport = None  # type: ignore[assignment]
-        self.scheme = "http"
+        self.scheme = "https" if is_tls else "http"
         self.here: tuple[str, int | None] | None = None
         self.there: tuple[str, int] | None = None
         self._timer: asyncio.TimerHandle | None = None

@@ -10,6 +10,7 @@ import dataclasses
 import ipaddress
 
 from facade.config import Settings
+from facade.stack.processes.certificate import certificate_of
 from facade.stack.processes.errors import StackError
 
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Settings)}
@@ -24,9 +25,12 @@ def is_loopback(host: str) -> bool:
 
 
 def refuse_unsafe(settings: Settings) -> None:
-    """Raises StackError when these settings would let strangers in."""
+    """Raises StackError when these settings would let strangers in, or name a certificate that
+    can't be used.
+    """
     if settings.auth == "required" and not settings.admin_key_secret:
         raise StackError("auth is required but LEASEWAY_ADMIN_KEY_SECRET is empty: nobody could make the first key")
+    certificate_of(settings.tls_cert, settings.tls_key)
     if is_loopback(settings.host):
         return
     if settings.auth == "open":

@@ -123,7 +123,8 @@ class Stack:
         end = time.monotonic() + READY_S
         status = 0
         while time.monotonic() < end:
-            status = await workers.http_status(connectable(self._settings.host), self._settings.port, "/ready")
+            at = connectable(self._settings.host), self._settings.port
+            status = await workers.http_status(*at, "/ready", tls=bool(self._settings.tls_cert))
             if status == 200:
                 return
             await asyncio.sleep(0.1)

@@ -20,7 +20,8 @@ def connectable(host: str) -> str:
 def endpoint_of(settings: Settings) -> str:
     """The URL at which a local client reaches the facade."""
     host = connectable(settings.host)
-    return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
+    scheme = "https" if settings.tls_cert else "http"
+    return f"{scheme}://[{host}]:{settings.port}" if ":" in host else f"{scheme}://{host}:{settings.port}"
 
 
 def ports_of(settings: Settings) -> dict[str, int]:

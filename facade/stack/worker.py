@@ -6,6 +6,7 @@ the ready file.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import importlib
 import logging
@@ -19,6 +20,7 @@ import uvicorn
 from facade.config import Settings
 from facade.http.bounds.connections import raise_descriptors
 from facade.http.connection import Protocol
+from facade.stack.processes.certificate import HANDSHAKE_S, Certificate, certificate_of
 from facade.stack.processes.ports import reuse_port_socket
 from facade.stack.safety import refuse_unsafe
 
@@ -36,13 +38,26 @@ log = logging.getLogger("leaseway.worker")
 class Server(uvicorn.Server):
     """A server that tells when it accepts connections, by writing its pid to `ready_file`."""
 
-    def __init__(self, config: uvicorn.Config, ready_file: Path | None) -> None:
+    def __init__(self, config: uvicorn.Config, ready_file: Path | None, certificate: Certificate | None) -> None:
         super().__init__(config)
         self._ready_file = ready_file
+        self._certificate = certificate
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's: start the app, then listen."""
-        await super().startup(sockets)
+        """As uvicorn's: start the app, then listen. uvicorn's own waits a minute for a handshake of
+        TLS.
+        """
+        await super().startup([])
+        loop, config, certificate = asyncio.get_running_loop(), self.config, self._certificate
+        for one in sockets or ():
+            server = await loop.create_server(
+                lambda: Protocol(config, self.server_state, self.lifespan.state, is_tls=certificate is not None),
+                sock=one,
+                ssl=certificate.context if certificate else None,
+                ssl_handshake_timeout=HANDSHAKE_S if certificate else None,
+                backlog=config.backlog,
+            )
+            self.servers.append(server)
         # What was imported and set up lives as long as the process: the collector need not look at
         # it again and again. Requests leave no cycles behind, so it need not look often either:
         # with Python's own 700 it took 5% of the CPU under load.
@@ -55,6 +70,8 @@ class Server(uvicorn.Server):
         """As uvicorn's, which calls it ten times a second."""
         if counter % TICKS_A_SECOND == 0:
             self._tell()
+            if self._certificate is not None:
+                self._certificate.renew()
         return await super().on_tick(counter)
 
     def _tell(self) -> None:
@@ -93,7 +110,7 @@ def run(settings: Settings, ready_file: Path | None) -> int:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )
-    server = Server(config, ready_file)
+    server = Server(config, ready_file, certificate_of(settings.tls_cert, settings.tls_key))
     with bound:
         server.run(sockets=[bound])
     return 0 if server.started else 3

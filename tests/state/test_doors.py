@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime
-import ipaddress
 import secrets
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -18,10 +16,6 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 import uvloop
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from facade.config import Settings
 from facade.stack.processes.errors import StackError
@@ -33,6 +27,7 @@ from state.redis.connection import Connection
 from state.redis.wake import Wake
 from state.replies import Window
 from state.store import Store
+from tests.certificates import Certificates
 from tests.services import Services, loop_in_thread
 
 PASSWORD = "s3cret/+"
@@ -72,48 +67,6 @@ async def test_a_wrong_password_is_no_connection_and_the_log_says_why(stack: Ser
         with pytest.raises(StateUnavailable, match="no connection"):
             connection.call("PING")
     assert "WRONGPASS" in caplog.text and "wrong" not in caplog.text.replace("WRONGPASS", "")
-
-
-class Certificates:
-    """An authority, and what it has signed: a server on 127.0.0.1 and a client; files below
-    `folder`.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority of a test")])
-        self.ca = self._write("ca", self._signed(self._name, self._key, ca=True), self._key)
-        self.server = self.issue("server")
-        self.client = self.issue("client")
-
-    def issue(self, name: str) -> Path:
-        """A certificate for 127.0.0.1 with its key in one file."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        return self._write(name, self._signed(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key, ca=False), key)
-
-    def _signed(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, *, ca: bool) -> x509.Certificate:
-        now = datetime.datetime.now(datetime.UTC)
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(self._name)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(hours=1))
-            .not_valid_after(now + datetime.timedelta(hours=1))
-            .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
-        )
-        if not ca:
-            place = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-            builder = builder.add_extension(x509.SubjectAlternativeName([place]), critical=False)
-        return builder.sign(self._key, hashes.SHA256())
-
-    def _write(self, name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Path:
-        encoding, form, plain = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        path = self._folder / f"{name}.pem"
-        path.write_bytes(certificate.public_bytes(encoding) + key.private_bytes(encoding, form, plain))
-        return path
 
 
 @pytest.fixture(scope="module")
