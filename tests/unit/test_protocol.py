@@ -681,9 +681,10 @@ async def test_a_head_in_pieces_gives_way_when_others_need_the_room() -> None:
         async with asyncio.timeout(5):
             while not bounds.shares.coming:
                 await asyncio.sleep(0.01)
-        (share,) = bounds.shares._coming
+        (share,) = bounds.shares.small_line.shares
         assert share.holder == "127.0.0.1"
-        bounds.shares._evict(share)
+        bounds.shares.end(share)
+        share.give_way()
         status, headers, _ = await client.hears()
         assert (status, headers["retry-after"], headers["connection"]) == ("HTTP/1.1 503 Service Unavailable", "1", "close")
         assert await client.ended()

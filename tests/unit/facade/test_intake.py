@@ -93,8 +93,9 @@ async def test_a_shutdown_of_what_gives_way_stays_one() -> None:
     intake = Intake(shares=Shares())
     task = asyncio.create_task(intake.read({}, Slow(b"x").receive))
     await asyncio.sleep(0)
-    (share,) = intake.shares._coming
-    intake.shares._evict(share)
+    (share,) = intake.shares.small_line.shares
+    intake.shares.end(share)
+    share.give_way()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -23,7 +23,7 @@ class Room:
 
     def counts(self) -> tuple[int, int, int, int]:
         shares = self.shares
-        return shares.held, shares.large, shares.coming_small, shares.coming
+        return shares.held, shares.large, shares.small_line.bytes, shares.coming
 
 
 def test_what_is_counted_is_given_back() -> None:
@@ -76,11 +76,10 @@ def test_what_is_whole_gives_way_to_nobody() -> None:
 
 def test_small_bodies_that_come_slowly_leave_room_for_those_that_come_whole() -> None:
     room = Room()
-    for n in range(COMING_PART // SMALL_BYTES):
+    for n in range(10_000):
         room.coming(str(n), SMALL_BYTES)
-    with pytest.raises(Overloaded):
-        room.coming("one more", SMALL_BYTES)
-    assert room.shares.coming_small <= COMING_PART
+    assert room.shares.small_line.bytes <= COMING_PART
+    assert room.gone == [str(n) for n in range(10_000 - COMING_PART // SMALL_BYTES)]
     room.shares.take(SMALL_BYTES)
     assert not room.shares.is_full
 
@@ -114,17 +113,27 @@ def test_whoever_has_the_most_gives_way_to_those_who_have_less() -> None:
 
 
 def test_requests_that_are_not_whole_are_bounded_by_their_number() -> None:
+    """What comes in two pieces is refused only if COMING others begin between them."""
     room = Room()
-    first = [room.coming(f"a{n}", 0, "a") for n in range(COMING)]
-    with pytest.raises(Overloaded):
-        room.coming("one more", 0, "a")
     other = room.coming("b", 0, "b")
-    assert room.gone == ["a0"] and other.is_coming and not first[0].is_coming
-    room.now += STALE_S
+    first = [room.coming(f"a{n}", 0, "a") for n in range(COMING - 1)]
+    assert room.gone == []
     room.coming("one more", 0, "a")
-    # All that are stale go at once only as far as there is need.
-    assert room.gone == ["a0", "a1"]
+    assert room.gone == ["a0"] and not first[0].is_coming
+    room.coming("another", 0, "b")
+    assert room.gone == ["a0", "a1"] and other.is_coming
     assert room.shares.coming == COMING
+
+
+def test_of_two_who_have_as_much_the_first_gives_way() -> None:
+    room = Room()
+    for n in range(3):
+        room.coming(f"a{n}", 16 * MIB, "a")
+        room.coming(f"b{n}", 16 * MIB, "b")
+    for holder in "ab":
+        with pytest.raises(Overloaded):
+            room.coming("more", 16 * MIB, holder)
+    assert room.gone == []
 
 
 def test_a_request_that_gave_way_has_nothing_more() -> None:
