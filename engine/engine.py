@@ -13,11 +13,14 @@ from time import monotonic_ns
 
 from engine.move.redriving import Redriving
 from engine.rules.limits import check_asked
+from engine.rules.queue import Queue
 from engine.rules.rights import any_granted
 from engine.runtime.asked import note
 from engine.runtime.meters import NO_TAG
 from engine.settings import EngineSettings
 from engine.shapes import (
+    NOBODY,
+    Asker,
     Delivery,
     Edit,
     EntryResult,
@@ -276,12 +279,16 @@ class Engine(Watching, Transacting, Redriving):
             if again:
                 self._meters.note(found.incarnation, at.id, operation, len(again), began_ns)
                 return again
-        check = partial(self._access.check_still, by, Verb.RECEIVE, found.incarnation) if waits else None
-        deliveries = await self._receiver.receive(found, at, max, wait_ms, lease_ms, filter, check)
+        asker = self._asker(by, found) if waits else NOBODY
+        deliveries = await self._receiver.receive(found, at, max, wait_ms, lease_ms, filter, asker)
         if attempt is not None and deliveries and found.record.fifo:
             self._attempts.keep(found, at, by.id, attempt, deliveries)
         self._meters.note(found.incarnation, at.id, operation, len(deliveries), began_ns)
         return deliveries
+
+    def _asker(self, by: Principal, queue: Queue) -> Asker:
+        counted = by.id if by.key_id else ""
+        return Asker(counted, partial(self._access.check_still, by, Verb.RECEIVE, queue.incarnation))
 
     def undelivered(self, deliveries: Sequence[Delivery]) -> None:
         """No answer carried what one receive has leased: it is given back as if it never was.
@@ -381,7 +388,9 @@ class Engine(Watching, Transacting, Redriving):
             "transactions_open": self.parts.transactions.book.open_count,
             "long_polls_waiting": self._wait_lists.waiting,
             "units_owned": len(self.parts.units.owner.owned),
+            "long_polls_waiting_of_one": self._wait_lists.most_waiting,
             "queues": len(self.catalog.queues),
+            "partitions": sum(queue.record.partitions for queue in self.catalog.queues.values()),
             "journal_lag_seconds": self.parts.units.owner.journaled.lag_s(),
             "background_failures_total": Background.failures,
         }

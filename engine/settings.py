@@ -113,6 +113,11 @@ class EngineSettings(Section):
     admin_key_secret: str = setting("", "Secret of the first administrator; needed when auth is required.", secret=True)
     replication_factor: int = setting(1, "Replication factor of topics, {within}.", within=(1, 5))
     flush_messages: int = setting(0, "flush.messages of topics: 1 = fsync before the answer, 0 = Kafka's default.", within=(0, 1_000_000))
+    max_queues: int = setting(20_000, "Queues of the service, about, {within}.", within=(1, 1_000_000))
+    max_partitions: int = setting(100_000, "Partitions of all queues together, about, {within}.", within=(1, 10_000_000))
+    max_waits: int = setting(
+        10_000, "Receives of one principal that wait at a worker, {within}; a worker has 20000 in all.", within=(1, 20_000)
+    )
     default_partitions: int = setting(4, "Partitions of a queue that names none, {within}.", within=(1, 64))
     journal_partitions: int = setting(4, "Partitions of the journal when it is first made, {within}.", within=(1, 64))
     window_messages: int = setting(8000, "Message bodies that Redis keeps for each partition and tag, {within}.", within=(10, 1_000_000))

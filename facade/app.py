@@ -90,7 +90,8 @@ def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
             *Registry(settings.topic_prefix).operations(),
         )
         document = document_of(described)
-        return fastapi_app(verbs, (*described, *documents(document)), serve, peers_of(settings), document, lifespan)
+        peers = peers_of(settings.auth, settings.trust_proxy)
+        return fastapi_app(verbs, (*described, *documents(document)), serve, peers, document, lifespan)
 
     hosts = Hosts(settings.hosts) if settings.auth == "open" else None
     dialects = [make(verbs, settings) for make in DIALECTS]

@@ -241,8 +241,9 @@ class Catalog:
             logger.error("action=apply part=control offset=%d key=%s error=%s", record.offset, key, error)
             return
         if kind == "queue" and (value is None or isinstance(value, QueueRecord)):
+            was_there = name in self.queues
             self._apply_queue(name, value)
-            if value is None or value.deleting:
+            if was_there and name not in self.queues:
                 self._remember_deleted(name, record.timestamp_ms)
         elif kind == "key" and (value is None or isinstance(value, KeyRecord)):
             if _put(self.keys, name, value):

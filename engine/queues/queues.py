@@ -1,10 +1,10 @@
 """Queues and tags: create, set, delete, purge, copy; redrive policies. Each change is one control
 record.
 
-Order of a creation: topic, control record, window; of a deletion: control record (deleting), topic,
-keys, tombstone. A crash in between leaves a creation that is made again, or a deletion that
-`alarms.py` has finished. Neighbours: `catalog.py` keeps the records. Longer than 250 lines: all
-that changes a queue's record, under one lock.
+Order of a creation: control record (deleting), topic, control record, window; of a deletion:
+control record (deleting), topic, keys, tombstone. Whatever ends in between leaves a deletion that
+`alarms.py` has finished, so a creation that failed leaves no topic. Neighbours: `catalog.py` keeps
+the records. Longer than 250 lines: all that changes a queue's record, under one lock.
 """
 
 from __future__ import annotations
@@ -115,6 +115,7 @@ class Queues:
             record = new_record(name, owner, settings, self._settings.default_partitions, tags, now_ms())
             check_own_delay(record)
             record = with_exhausted(record, settings)
+            self._check_room(record.partitions)
             return await self._make(record, change), True
 
     def _same(self, queue: Queue, settings: QueueSettings) -> Queue:
@@ -131,7 +132,11 @@ class Queues:
         return queue
 
     async def _make(self, record: QueueRecord, change: Change) -> Queue:
-        """Topic, control record, window."""
+        """What deletes the topic if this ends early; topic, control record, window."""
+        if await self._topics.is_missing(record):
+            change.check()
+            await change.write(f"{QUEUE_KEY}{record.name}", msgspec.structs.replace(record, deleting=True, topic_id=""))
+            reached("create.begun")
         record = await self._topics.make(record, change)
         reached("create.topic_made")
         await change.write(f"{QUEUE_KEY}{record.name}", record)
@@ -221,6 +226,20 @@ class Queues:
         number = sum(queue.record.owner == owner for queue in self._catalog.queues.values())
         if number >= user.queues:
             raise QuotaExceeded(f"user {owner!r} may have {user.queues} queues", field="queues", limit=user.queues, given=number)
+
+    def _check_room(self, partitions: int) -> None:
+        """Raises QuotaExceeded when the service has as many queues or partitions as it may, about:
+        creations of other names may come between.
+        """
+        settings, queues = self._settings, self._catalog.queues
+        if len(queues) >= settings.max_queues:
+            raise QuotaExceeded(f"the service may have {settings.max_queues} queues", field="queues", limit=settings.max_queues)
+        there = sum(queue.record.partitions for queue in queues.values())
+        if there + partitions > settings.max_partitions:
+            about = (
+                f"the service may have {settings.max_partitions} partitions of queues: {there} are there, {partitions} more are too many"
+            )
+            raise QuotaExceeded(about, field="partitions", limit=settings.max_partitions, given=there + partitions)
 
     def _check_alike(self, name: str) -> None:
         """Kafka refuses a topic whose name differs from another's in '.' and '_' only."""
@@ -313,8 +332,11 @@ class Queues:
 
     async def _finish_delete(self, record: QueueRecord, change: Change) -> None:
         queue = Queue(record, self._settings.topic_prefix)
-        change.check()
-        await self._log.delete_topics([queue.topic])
+        # A topic of which no id was noted may be that of a creation that ended early, or by now a
+        # native producer's own.
+        if record.topic_id or await self._topics.is_empty(record):
+            change.check()
+            await self._log.delete_topics([queue.topic])
         reached("delete.topic_deleted")
         await self._store.forget(queue.units, queue.tag_ids)
         await self._log.delete_groups([group_name(self._settings.topic_prefix, record.name, tag.name) for tag in record.tags])
@@ -372,6 +394,7 @@ class Queues:
                 former_incarnations=[], redrive_policy=None, grants=[], policy="",
             )  # fmt: skip
             self._check_number(owner)
+            self._check_room(record.partitions)
             return await self._make(record, change)
 
 

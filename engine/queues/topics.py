@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 
 from engine.catalog.catalog import Change
-from engine.errors import QueueExists
+from engine.errors import LogUnavailable, QueueExists
 from engine.log import Log, TopicSpec
 from engine.settings import EngineSettings
 from engine.window.topic_retention import FOR_EVER, TopicRetention, kept_for_ms
@@ -24,6 +24,21 @@ class QueueTopics:
         self._settings = settings
         self._log = log
         self._topic_retention = topic_retention
+
+    async def is_missing(self, record: QueueRecord) -> bool:
+        """Whether Kafka has no topic for the queue."""
+        return await self._log.partition_count(queue_topic(self._settings.topic_prefix, record.name)) is None
+
+    async def is_empty(self, record: QueueRecord) -> bool:
+        """Whether the topic of the queue never had a record, or is missing. Raises LogUnavailable
+        when Kafka does not tell.
+        """
+        topic = queue_topic(self._settings.topic_prefix, record.name)
+        parts = [(topic, p) for p in range(await self._log.partition_count(topic) or 0)]
+        ends = await self._log.end_offsets(parts)
+        if any(part not in ends for part in parts):
+            raise LogUnavailable(f"the ends of {topic} can't be read")
+        return not any(ends.values())
 
     async def make(self, record: QueueRecord, change: Change) -> QueueRecord:
         """Makes the topic; the record with its id and, of a topic that was there, its first

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from engine.catalog.catalog import Catalog
@@ -22,7 +22,7 @@ from engine.rules.contention import Activity
 from engine.rules.ids import Ids
 from engine.rules.limits import check_asked, check_filter
 from engine.rules.queue import Queue
-from engine.shapes import Delivery
+from engine.shapes import NOBODY, Asker, Delivery
 from schemas.filters import Filter
 from schemas.identity import Handle
 from schemas.records import TagRecord
@@ -90,12 +90,12 @@ class Receiver:
         wait_ms: int | None,
         lease_ms: int | None,
         filter: Filter | None = None,
-        check: Callable[[], None] | None = None,
+        asker: Asker = NOBODY,
     ) -> list[Delivery]:
         """Leases 1 to `max` due messages that fit `filter`, or none after `wait_ms`. None = the
         queue's setting; no filter.
 
-        `check` raises NotAuthorised when the caller may not receive any more: who waits is told so.
+        `asker`: who waits and may not receive any more is told so (NotAuthorised).
         A cancelled call has leased nothing: what it had is given back, uncounted. Raises
         InvalidValue, Unavailable, TooManyInFlight, Overloaded (too many wait), NotAllowedOnQueue (a
         filter on a FIFO queue).
@@ -108,10 +108,10 @@ class Receiver:
         wait_s = (record.receive_wait_ms if wait_ms is None else wait_ms) / 1000
         line = self._wait_lists.for_tag(queue, tag)
         if filter is not None:
-            return await self._receive_filtered(queue, tag, line, count, lease_ms, filter, wait_s, check)
+            return await self._receive_filtered(queue, tag, line, count, lease_ms, filter, wait_s, asker)
         if wait_s <= 0:
             return await self._kept(queue, tag, self._now(queue, tag, line, count, lease_ms))
-        return await self._wait(queue, tag, line, Waiter(count, lease_ms, asyncio.get_running_loop().create_future(), check), wait_s)
+        return await self._wait(queue, tag, line, Waiter(count, lease_ms, asyncio.get_running_loop().create_future(), asker), wait_s)
 
     async def _receive_filtered(
         self,
@@ -122,7 +122,7 @@ class Receiver:
         lease_ms: int | None,
         filter: Filter,
         wait_s: float,
-        check: Callable[[], None] | None,
+        asker: Asker,
     ) -> list[Delivery]:
         """Looks now and then until something fits or the time is over."""
         if queue.record.fifo:
@@ -131,19 +131,18 @@ class Receiver:
         loop = asyncio.get_running_loop()
         end = loop.time() + wait_s
         if wait_s > 0:
-            self._wait_lists.enter()
+            self._wait_lists.enter(asker.name)
         try:
             while True:
                 deliveries = await self._kept(queue, tag, self._filtered.receive(queue, tag, line, count, lease_ms, filter))
                 left = end - loop.time()
-                if check is not None:
-                    self._check(queue, tag, check, deliveries)
+                self._check(queue, tag, asker, deliveries)
                 if deliveries or left <= 0 or self._returns.stopping:
                     return deliveries
                 await asyncio.sleep(min(LOOK_AGAIN_S, left))
         finally:
             if wait_s > 0:
-                self._wait_lists.leave()
+                self._wait_lists.leave(asker.name)
 
     async def _now(self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None) -> list[Delivery]:
         """What is due: in the window, else in Kafka beyond it."""
@@ -185,7 +184,7 @@ class Receiver:
             await self._returns.give_back(queue, tag.id, await task)
 
     async def _wait(self, queue: Queue, tag: TagRecord, line: WaitList, waiter: Waiter, wait_s: float) -> list[Delivery]:
-        self._wait_lists.enter()
+        self._wait_lists.enter(waiter.asker.name)
         loop = asyncio.get_running_loop()
         began, rights = loop.time(), self._wait_lists.rights_changes
         line.waiters.append(waiter)
@@ -197,8 +196,8 @@ class Receiver:
             elif line.timer is None and not line.pumping:
                 self._pump.set_timer(queue.incarnation, line)
             deliveries = await waiter.served
-            if waiter.check is not None and (rights != self._wait_lists.rights_changes or loop.time() - began > LONG_S):
-                self._check(queue, tag, waiter.check, deliveries)
+            if rights != self._wait_lists.rights_changes or loop.time() - began > LONG_S:
+                self._check(queue, tag, waiter.asker, deliveries)
             if not deliveries and line.over:
                 raise too_many(queue, line.over, waited=True)
             return deliveries
@@ -208,17 +207,17 @@ class Receiver:
             raise
         finally:
             timer.cancel()
-            self._wait_lists.leave()
+            self._wait_lists.leave(waiter.asker.name)
             waiter.served.cancel()
             if waiter in line.waiters:
                 line.waiters.remove(waiter)
 
-    def _check(self, queue: Queue, tag: TagRecord, check: Callable[[], None], deliveries: list[Delivery]) -> None:
+    def _check(self, queue: Queue, tag: TagRecord, asker: Asker, deliveries: list[Delivery]) -> None:
         """Who lost the right to receive while they waited gets nothing: it is given back,
         uncounted. Raises NotAuthorised.
         """
         try:
-            check()
+            asker.check()
         except NotAuthorised:
             if deliveries:
                 self._start(self._returns.give_back(queue, tag.id, deliveries))

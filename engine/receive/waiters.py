@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import collections
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
-from engine.errors import NotAuthorised, Overloaded
+from engine.errors import NotAuthorised, Overloaded, QuotaExceeded
 from engine.rules.limits import MAX_IN_FLIGHT, MAX_LONG_POLLS
 from engine.rules.queue import Queue
-from engine.shapes import Delivery
+from engine.shapes import NOBODY, Asker, Delivery
 from schemas.records import TagRecord
 from state.replies import Probed, Received
 
@@ -34,16 +34,13 @@ class Waiter:
     still be told that nobody can.
 
     `busy`: something is being leased for it, or read: it waits for that, also when its time is over
-    (`late`). Else who waits for less time than that takes would never get anything. `check` raises
-    NotAuthorised when it may not receive any more.
+    (`late`). Else who waits for less time than that takes would never get anything.
     """
 
-    __slots__ = ("busy", "check", "late", "lease_ms", "max", "new", "served")
+    __slots__ = ("asker", "busy", "late", "lease_ms", "max", "new", "served")
 
-    def __init__(
-        self, max: int, lease_ms: int | None, served: asyncio.Future[list[Delivery]], check: Callable[[], None] | None = None
-    ) -> None:
-        self.check = check
+    def __init__(self, max: int, lease_ms: int | None, served: asyncio.Future[list[Delivery]], asker: Asker = NOBODY) -> None:
+        self.asker = asker
         self.max = max
         self.lease_ms = lease_ms
         self.served = served
@@ -60,9 +57,9 @@ class Waiter:
 
     def ask_again(self) -> None:
         """Rights have changed: it ends if it has lost its own."""
-        if self.check is not None and not self.served.done():
+        if not self.served.done():
             try:
-                self.check()
+                self.asker.check()
             except NotAuthorised as error:
                 self.served.set_exception(error)
 
@@ -238,27 +235,47 @@ class WaitList:
 
 class WaitLists:
     """All wait lists of this worker. `waiting` counts the receives that wait, `rights_changes` how
-    often they were asked for their rights again.
+    often they were asked for their rights again; `most_of_one` may wait for one principal.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_of_one: int = MAX_LONG_POLLS) -> None:
         self.waiting = self.rights_changes = 0
+        self._most_of_one = most_of_one
+        self._waiting_of: dict[str, int] = {}
         self._lists: dict[str, dict[int, WaitList]] = {}
 
     def __iter__(self) -> Iterator[WaitList]:
         for lists in self._lists.values():
             yield from lists.values()
 
-    def enter(self) -> None:
-        """A receive begins to wait; `leave` when it does no more. Raises Overloaded when
-        MAX_LONG_POLLS do already.
+    @property
+    def most_waiting(self) -> int:
+        """How many wait for the principal for whom the most do."""
+        return max(self._waiting_of.values(), default=0)
+
+    def enter(self, who: str = "") -> None:
+        """A receive of a principal ("" = of nobody who is counted) begins to wait; `leave` when it
+        does no more. Raises Overloaded when MAX_LONG_POLLS do already, QuotaExceeded when too many
+        of its do.
         """
         if self.waiting >= MAX_LONG_POLLS:
             raise Overloaded("too many receives are waiting here")
+        if who:
+            number = self._waiting_of.get(who, 0)
+            if number >= self._most_of_one:
+                about = f"{self._most_of_one} receives of principal {who!r} may wait at a worker"
+                raise QuotaExceeded(about, field="waits", limit=self._most_of_one)
+            self._waiting_of[who] = number + 1
         self.waiting += 1
 
-    def leave(self) -> None:
+    def leave(self, who: str = "") -> None:
         self.waiting -= 1
+        if who:
+            left = self._waiting_of[who] - 1
+            if left:
+                self._waiting_of[who] = left
+            else:
+                del self._waiting_of[who]
 
     def for_tag(self, queue: Queue, tag: TagRecord) -> WaitList:
         """The list of a tag, made when it is not there yet."""

@@ -59,6 +59,7 @@ POINTS: Final[dict[str, str]] = {
     "transaction.before_done": "all is carried out, the record that says so is not written",
     "transaction.done": "the transaction is done, its half is still there",
     "transaction.before_check": "a check is due, its record is not written",
+    "create.begun": "it is written that a queue is to be made, its topic is not there",
     "create.topic_made": "the topic of a new queue is there, its record is not",
     "create.record_written": "the record of a new queue is there, its window is not",
     "delete.record_written": "the record says that the queue is being deleted",
@@ -69,7 +70,7 @@ POINTS: Final[dict[str, str]] = {
 # have taken its place.
 BEFORE_APPEND: Final = frozenset(
     {
-        "change.before_write", "create.topic_made", "delete.record_written", "delete.topic_deleted",
+        "change.before_write", "create.begun", "create.topic_made", "delete.record_written", "delete.topic_deleted",
         "snapshot.before_append", "snapshot.before_position", "drain.before_append", "rebuild.before_append",
         "move.held", "redrive.claimed", "file.before_append",
         "transaction.before_prepare", "transaction.before_decide", "transaction.before_copy", "transaction.before_done",

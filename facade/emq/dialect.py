@@ -28,7 +28,9 @@ class EmqDialect:
     errors: Final = ERRORS
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
-        self._common = Common(engine, settings.auth == "open", settings.emq_permissions == "old", peers_of(settings))
+        self._common = Common(
+            engine, settings.auth == "open", settings.emq_permissions == "old", peers_of(settings.auth, settings.trust_proxy)
+        )
 
     def claims(self, scope: Scope, headers: Mapping[bytes, bytes]) -> EmqExchange | None:
         """See `Dialect`."""

@@ -30,7 +30,9 @@ class MnsDialect:
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         options = Options(settings.mns_priority == "yes", settings.mns_missing_deleted == "yes")
-        self._common = Common(engine, settings.auth == "open", settings.trust_proxy == "yes", options, peers_of(settings))
+        self._common = Common(
+            engine, settings.auth == "open", settings.trust_proxy == "yes", options, peers_of(settings.auth, settings.trust_proxy)
+        )
 
     def claims(self, scope: Scope, headers: Mapping[bytes, bytes]) -> MnsExchange | None:
         """See `Dialect`."""

@@ -32,7 +32,7 @@ class NativeDialect:
     errors: Final = STATUSES
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
-        self._peers = peers = peers_of(settings)
+        self._peers = peers = peers_of(settings.auth, settings.trust_proxy)
         self._counted = settings.auth != "open"
         # A path ends in one word, which need not be the verb's name: send is POST .../messages.
         hot = [operation for operation in OPERATIONS if operation.hot]

@@ -41,7 +41,9 @@ class SqsDialect:
     def __init__(self, engine: Engine, settings: Settings) -> None:
         places = Places(settings, trust_proxy=settings.trust_proxy == "yes")
         limits, cool_down_s = LIMITS[settings.sqs_limits], settings.sqs_cool_down_s
-        self._service = Service(engine, places, limits, cool_down_s, is_open=settings.auth == "open", peers=peers_of(settings))
+        self._service = Service(
+            engine, places, limits, cool_down_s, is_open=settings.auth == "open", peers=peers_of(settings.auth, settings.trust_proxy)
+        )
 
     def claims(self, scope: Scope, headers: Mapping[bytes, bytes]) -> JsonExchange | QueryExchange | None:
         """See `Dialect`. A signed form is SQS's at any path."""

@@ -165,9 +165,13 @@ async def _sets(other: Engine, delay_ms: int) -> bool:
     return True
 
 
-async def a_creation(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
+async def a_creation_before_its_topic(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
+    await a_creation(other, start, make_engine, stack, "create.begun")
+
+
+async def a_creation(other: Engine, start: Start, make_engine: MakeEngine, stack: Services, point: str = "create.topic_made") -> None:
     one = await start(other)
-    task = await one.stopped_at("create.topic_made", one.engine.create_queue(BY, "q", QueueSettings(lease_ms=5_000)))
+    task = await one.stopped_at(point, one.engine.create_queue(BY, "q", QueueSettings(lease_ms=5_000)))
     await other.create_queue(BY, "q", QueueSettings(lease_ms=9_000))
     await send(other, "q", *"abc")
     one.wake()
@@ -485,6 +489,7 @@ async def a_pointer(other: Engine, start: Start, make_engine: MakeEngine, stack:
 
 SCENARIOS: dict[str, list[Callable[..., Awaitable[None]]]] = {
     "change.before_write": [a_setting],
+    "create.begun": [a_creation_before_its_topic],
     "create.topic_made": [a_creation],
     "delete.topic_deleted": [a_deletion],
     "delete.record_written": [a_deletion_before_its_topic_is_gone],

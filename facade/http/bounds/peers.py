@@ -14,8 +14,6 @@ from typing import Final
 
 from starlette.types import Scope
 
-from facade.config import Settings
-
 UNKNOWN: Final = "unknown"
 # A network of IPv6 is one client: it has more addresses than anybody could count.
 _NETWORK_BITS: Final = 64
@@ -55,9 +53,9 @@ class Peers:
         return peer_of(scope, headers, trusted=self._trusted) if self._counted else ""
 
 
-def peers_of(settings: Settings) -> Peers:
+def peers_of(auth: str, trust_proxy: str) -> Peers:
     """Those of a worker with these settings."""
-    return Peers(counted=settings.auth != "open", trusted=settings.trust_proxy == "yes")
+    return Peers(counted=auth != "open", trusted=trust_proxy == "yes")
 
 
 def _without_port(address: str) -> str:

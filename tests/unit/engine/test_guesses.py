@@ -92,6 +92,13 @@ def test_one_key_from_many_addresses_runs_into_its_bound_and_who_is_known_does_n
     assert ("home", "k") not in door.guesses._known_before | door.guesses._known
 
 
+def test_who_is_known_and_often_wrong_waits_no_longer_than_others() -> None:
+    door = Door()
+    door.asks("a", "k", right=True)
+    assert door.looked_at(1000, "a", "k") == 1000
+    assert door.guesses._pairs.wait_s(("a", "k")) == 1 / LEAK
+
+
 def test_what_is_remembered_is_bounded() -> None:
     door = Door()
     for n in range(3 * BUCKETS):

@@ -134,6 +134,14 @@ def test_of_two_who_have_as_much_the_first_gives_way() -> None:
         with pytest.raises(Overloaded):
             room.coming("more", 16 * MIB, holder)
     assert room.gone == []
+    equal = Room()
+    for n in range(7):
+        equal.coming(f"a{n}", 8 * MIB, "a")
+    for size in (8, 8, 8, 8, 4, 4):
+        equal.coming("b", size * MIB, "b")
+    with pytest.raises(Overloaded):
+        equal.coming("b", 16 * MIB, "b")
+    assert equal.gone == []
 
 
 def test_a_request_that_gave_way_has_nothing_more() -> None:
