@@ -119,12 +119,9 @@ class Catalog:
         self.unfinished: dict[str, QueueRecord] = {}
         self.deleted: dict[str, int] = {}  # when (epoch ms), oldest first; at least those of the last minute
         self.journal_partitions = settings.journal_partitions
-        self.generation = 0
-        self.redis_run_id = ""
-        self.changes = 0  # how many records were applied
+        self.generation, self.redis_run_id, self.changes = 0, "", 0  # `changes`: how many records were applied
         self._queue_gone = queue_gone
-        # Somebody may have lost a right: with the queue of an incarnation, or "" with any.
-        self.rights_changed: Signal[[str]] = Signal()
+        self.rights_changed: Signal[[str]] = Signal()  # perhaps lost: with the queue of an incarnation, "" = with any
         self._applied = 0
         self._precedence = Precedence()
         self._moved = asyncio.Condition()
@@ -246,8 +243,8 @@ class Catalog:
             if was_there and name not in self.queues:
                 self._remember_deleted(name, record.timestamp_ms)
         elif kind == "key" and (value is None or isinstance(value, KeyRecord)):
-            if _put(self.keys, name, value):
-                self.rights_changed("")
+            _put(self.keys, name, value)
+            self.rights_changed("")
         elif kind == "task" and (value is None or isinstance(value, TaskRecord)):
             _put(self.tasks, name, value)
         elif kind == "user" and (value is None or isinstance(value, UserRecord)):
@@ -397,11 +394,8 @@ def _seen_of(record: Record) -> int | None:
     return int(found) if found.isdigit() and len(found) < 20 else 0
 
 
-def _put(table: dict[str, _T], name: str, value: _T | None) -> bool:
-    """Whether there was one of that name before."""
-    known = name in table
+def _put(table: dict[str, _T], name: str, value: _T | None) -> None:
     if value is None:
         table.pop(name, None)
     else:
         table[name] = value
-    return known
