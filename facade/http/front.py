@@ -20,7 +20,7 @@ from engine.shapes import Principal
 from facade.dialect import Audit, Carried, Dialect, Exchange, Refusal, Response
 from facade.http.asgi import ClientGone, direct_of, reply, unless_gone
 from facade.http.bounds.intake import Intake
-from facade.http.bounds.peers import peer_of
+from facade.http.bounds.peers import address_of, peer_of
 from facade.http.metrics import Metrics
 from facade.http.problem import ProblemError, refusal
 
@@ -33,7 +33,6 @@ MISDIRECTED = "misdirected"  # the verb of a request to another host's name, in 
 _WRONG_HOST = refusal("misdirected")
 # Answers that are remembered: clients name few hosts, and each request asks.
 REMEMBERED = 64
-_NO_PEER = ("",)  # behind a proxy, the peer is the proxy
 _REQUEST_IDS = frozenset((b"x-amzn-requestid", b"x-mns-request-id"))
 # What a browser says of a page that is not another site's.
 _OWN_PAGES = (None, b"same-origin", b"none")
@@ -113,17 +112,11 @@ class Front:
             return
         started = perf_counter()
         audit, failed = self._audit, None
-        asked = None if audit is None else audit.begin((scope.get("client") or _NO_PEER)[0])
+        asked = None if audit is None else audit.begin(address_of(scope, exchange.headers, trusted=self._trusts_proxy))
         direct = direct_of(scope)
         unsent: Callable[[], None] | None = None
         try:
-            if exchange.changes and (exchange.simple or b"sec-fetch-site" in exchange.headers):
-                _refuse_pages(exchange)
-            by = None
-            if exchange.signs_body:
-                exchange.check_head()
-            else:
-                by = exchange.principal(b"")
+            by = _by_head(exchange)
             most = exchange.most_bytes
             body = self._intake.take_buffered(direct, most)
             if body is None:
@@ -192,6 +185,18 @@ def _request_id(exchange: Exchange, response: Response) -> str:
     """What the client knows the request by: our answer names it, or the client has."""
     found = next((value for name, value in response.headers if name in _REQUEST_IDS), None)
     return (found or exchange.headers.get(b"x-request-id", b"")).decode("latin-1")
+
+
+def _by_head(exchange: Exchange) -> Principal | None:
+    """Who asks, as far as the head tells; None = the signature of the body will. Raises for whom
+    the head alone excludes.
+    """
+    if exchange.changes and (exchange.simple or b"sec-fetch-site" in exchange.headers):
+        _refuse_pages(exchange)
+    if exchange.signs_body:
+        exchange.check_head()
+        return None
+    return exchange.principal(b"")
 
 
 def _refuse_pages(exchange: Exchange) -> None:

@@ -21,8 +21,8 @@ from google.protobuf.message import DecodeError
 
 from engine.errors import EngineError, NotAuthenticated
 from engine.shapes import Check, Principal
-from facade.http.bounds.peers import counted_as
 from facade.dialect import Audit
+from facade.http.bounds.peers import counted_as
 from facade.http.metrics import Metrics
 from facade.rocketmq import signature
 from facade.rocketmq.actions import ACTIONS, RECEIVE, TELEMETRY, Action

@@ -12,7 +12,6 @@ from pyspark.sql.avro.functions import from_avro
 
 from schemas.registry import schema_id, schema_text, version_id, versions
 from schemas.vocabulary import HEADER_NAME_CHARS, NATIVE_SENDER
-from spark.frames.columns import AUDIT
 
 HEAD_BYTES = 5
 
@@ -161,7 +160,7 @@ def audit_of(records: DataFrame) -> DataFrame:
     """
     headed = records.withColumn("schema_id", head_id()).withColumn("a", avro_fields("audit")).where(F.col("a.worker").isNotNull())
     once = headed.select("a.*").dropDuplicates(["worker", "number"])
-    return once.select(F.timestamp_millis("at_ms").alias("at"), *AUDIT.fieldNames()[1:])
+    return once.select(F.timestamp_millis("at_ms").alias("at"), *(name for name in once.columns if name != "at_ms"))
 
 
 def unread_of(records: DataFrame, subject: str) -> DataFrame:

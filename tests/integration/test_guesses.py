@@ -33,7 +33,7 @@ MNS = "MNS guessed:62gq8Y7m7+u2KB0rS1f/jr5KehA="
 async def strict(make_engine: MakeEngine) -> Engine:
     engine = await make_engine(**STRICT)
     await engine.create_queue(BY, "q", QueueSettings())
-    await engine.create_key(BY, "guessed", "victim", False)
+    await engine.create_key(BY, "guessed", "victim", "member")
     return engine
 
 
@@ -71,7 +71,7 @@ class Asker:
 
 
 async def test_a_flood_is_refused_and_others_are_served(strict: Engine) -> None:
-    _, secret = await strict.create_key(BY, "mine", "shop", True)
+    _, secret = await strict.create_key(BY, "mine", "shop", "admin")
     async with served(strict, **STRICT) as port, Asker.at(port, "127.0.0.1") as bad, Asker.at(port, "127.0.0.1") as good:
         flood = await bad.guesses(300)
         assert flood[429] > 280 and flood[401] >= BURST and set(flood) == {401, 429}
@@ -85,7 +85,7 @@ async def test_a_flood_is_refused_and_others_are_served(strict: Engine) -> None:
 
 
 async def test_the_owner_of_the_key_is_served_at_another_address(strict: Engine) -> None:
-    _, secret = await strict.create_key(BY, "shared", "shop", True)
+    _, secret = await strict.create_key(BY, "shared", "shop", "admin")
     right = basic("shared", secret)
     async with served(strict, **STRICT) as port, Asker.at(port, "127.0.0.1") as bad, Asker.at(port, "127.0.0.2") as good:
         await bad.guesses(100, "shared")
@@ -95,7 +95,7 @@ async def test_the_owner_of_the_key_is_served_at_another_address(strict: Engine)
 
 @pytest.mark.parametrize("trust", ["yes", "no"])
 async def test_behind_a_proxy_its_clients_are_told_apart_if_it_is_trusted(strict: Engine, trust: str) -> None:
-    _, secret = await strict.create_key(BY, "shared", "shop", True)
+    _, secret = await strict.create_key(BY, "shared", "shop", "admin")
     async with served(strict, **STRICT, trust_proxy=trust) as port, Asker.at(port, "127.0.0.1") as proxy:
         await proxy.guesses(100, "shared", x_forwarded_for="10.0.0.6")
         right: dict[str, Any] = {"authorization": basic("shared", secret), "x_forwarded_for": "10.0.0.6, 10.0.0.7"}

@@ -69,7 +69,7 @@ async def test_a_principal_has_so_many_receives_that_wait(make_engine: MakeEngin
     await engine.create_queue(BY, "q", QueueSettings())
     proofs = {}
     for name in ("one", "other"):
-        _, secret = await engine.create_key(BY, name, name, True)
+        _, secret = await engine.create_key(BY, name, name, "admin")
         proofs[name] = {"authorization": "Basic " + b64encode(f"{name}:{secret}".encode()).decode()}
     async with served(engine, **STRICT) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
 

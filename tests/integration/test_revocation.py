@@ -36,7 +36,7 @@ async def strict(make_engine: MakeEngine) -> Engine:
 
 
 async def guest(engine: Engine, key: str) -> Principal:
-    _, secret = await engine.create_key(BY, key, "guest", False)
+    _, secret = await engine.create_key(BY, key, "guest", "member")
     return engine.authenticate(key, secret)
 
 
@@ -75,7 +75,7 @@ async def test_another_worker_hears_of_it_too(make_engine: MakeEngine) -> None:
     one, two = await make_engine(**STRICT), await make_engine(**STRICT)
     await one.create_queue(OWNER, "q", QueueSettings())
     await one.grant(OWNER, "q", "guest", Level.USE)
-    _, secret = await one.create_key(BY, "k", "guest", False)
+    _, secret = await one.create_key(BY, "k", "guest", "member")
     await two.catalog.sync()
     waiting = waits(two, two.authenticate("k", secret))
     await all_wait(two)
@@ -128,7 +128,7 @@ async def test_a_change_that_takes_nothing_away_ends_no_wait(strict: Engine) -> 
     waiting = waits(strict, by)
     await all_wait(strict)
     await strict.grant(OWNER, "q", "somebody", Level.USE)
-    await strict.create_key(BY, "another", "guest", False)
+    await strict.create_key(BY, "another", "guest", "member")
     await strict.delete_key(BY, "another")
     await strict.set_queue(OWNER, "q", QueueSettings(delay_ms=0))
     await asyncio.sleep(0.3)
@@ -138,7 +138,7 @@ async def test_a_change_that_takes_nothing_away_ends_no_wait(strict: Engine) -> 
 
 
 async def test_clients_hear_a_403(strict: Engine) -> None:
-    _, secret = await strict.create_key(BY, "k", "guest", False)
+    _, secret = await strict.create_key(BY, "k", "guest", "member")
     proof = {"authorization": "Basic " + b64encode(f"k:{secret}".encode()).decode()}
     async with served(strict, **STRICT) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
         waiting = asyncio.create_task(client.post("/v1/queues/q/receive", json={"wait_seconds": 15}, headers=proof))

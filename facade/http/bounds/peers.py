@@ -33,12 +33,19 @@ def counted_as(address: str) -> str:
     return str(found)
 
 
-def peer_of(scope: Scope, headers: Mapping[bytes, bytes], *, trusted: bool) -> str:
-    """The address of the client; `trusted` = a proxy before us says it."""
+def address_of(scope: Scope, headers: Mapping[bytes, bytes], *, trusted: bool) -> str:
+    """The address of the client as it was told, "" = unknown; `trusted` = a proxy before us tells
+    it.
+    """
     if trusted and (forwarded := headers.get(b"x-forwarded-for")):
-        return counted_as(_without_port(forwarded.rpartition(b",")[2].strip().decode("latin-1")))
+        return _without_port(forwarded.rpartition(b",")[2].strip().decode("latin-1"))
     client = scope.get("client")
-    return counted_as(client[0]) if client else UNKNOWN
+    return client[0] if client else ""
+
+
+def peer_of(scope: Scope, headers: Mapping[bytes, bytes], *, trusted: bool) -> str:
+    """The address under which the client is counted; `trusted` as for `address_of`."""
+    return counted_as(address_of(scope, headers, trusted=trusted))
 
 
 class Peers:

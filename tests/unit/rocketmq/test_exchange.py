@@ -52,9 +52,6 @@ class Context:
     def invocation_metadata(self) -> Any:
         return METADATA
 
-    def peer(self) -> str:
-        return "ipv4:127.0.0.1:50000"
-
     def time_remaining(self) -> None:
         return None
 
