@@ -110,8 +110,8 @@ fmt: setup ## format, and fix what ruff can fix
 # The largest first: the others are parts of it at the same versions. The demo reads one file of its package and imports none.
 lock: setup ## pin the requirements of pyproject.toml again, with hashes and without addresses
 	@$(call compile,--extra dev --extra spark --upgrade pyproject.toml,test)
-	@$(call compile,--extra spark -c requirements/test.lock pyproject.toml,spark)
-	@$(call compile,-c requirements/test.lock pyproject.toml,run)
+	@$(call compile,--extra build --extra spark -c requirements/test.lock pyproject.toml,spark)
+	@$(call compile,--extra build -c requirements/test.lock pyproject.toml,run)
 	@echo vega-datasets | $(call compile,--no-deps -,demo)
 	@$(BIN)/python -c "from facade.stack.processes.jars import pin; pin(print)"
 

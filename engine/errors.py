@@ -20,6 +20,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 
+class NotOurs(Exception):
+    """What Kafka has was written with another secret. At the start only, so no dialect knows it."""
+
+
 class EngineError(Exception):
     """Something went wrong in the engine."""
 

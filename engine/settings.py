@@ -107,8 +107,11 @@ class EngineSettings(Section):
     topic_prefix: str = setting(DEFAULT_PREFIX, "First part of every topic and Redis key.")
     auth: str = setting("open", "open (the claimed key id is the principal; loopback only) or required.", words=("open", "required"))
     secret: str = setting(
-        "leaseway-insecure-default", "Secret that signs receipt handles and message ids; the same for all workers.", secret=True
+        "leaseway-insecure-default",
+        "Secret that signs receipt handles and message ids, and seals keys and settings in Kafka; the same for all workers.",
+        secret=True,
     )
+    secret_old: str = setting("", "One more secret whose seals and signatures are accepted, while the secret is changed.", secret=True)
     admin_key_id: str = setting("admin", "Key id of the first administrator.")
     admin_key_secret: str = setting("", "Secret of the first administrator; needed when auth is required.", secret=True)
     replication_factor: int = setting(1, "Replication factor of topics, {within}.", within=(1, 5))

@@ -119,15 +119,17 @@ class Base:
     rebuilt: Signal[[Unit]]
 
 
-def wire_base(settings: EngineSettings) -> Base:
-    """Clients of Kafka and Redis that are not connected yet, and what stands on them alone."""
+def wire_base(settings: EngineSettings, *, adopt: bool = False) -> Base:
+    """Clients of Kafka and Redis that are not connected yet, and what stands on them alone. `adopt`
+    as in `Catalog`.
+    """
     queue_gone, rebuilt = Signal[[Queue]](), Signal[[Unit]]()
     worker = f"{os.getpid()}-{secrets.token_hex(4)}"
     log = Log(settings.kafka_bootstrap, settings.send_timeout_ms)
     connection = Connection(settings.redis_url)
     store = Store(connection, settings.topic_prefix, Bounds(settings.window_messages, settings.window_bytes))
     counters, alarms = Counters(), Alarms()
-    catalog = Catalog(settings, log, connection, queue_gone)
+    catalog = Catalog(settings, log, connection, queue_gone, counters, alarms, adopt=adopt)
     uses = KeyUses(LastUses(connection, settings.topic_prefix))
     access = Access(settings, catalog, uses, Guesses(counters))
     journal = Journal(log, store, catalog, counters)
@@ -139,9 +141,11 @@ def wire_base(settings: EngineSettings) -> Base:
     )  # fmt: skip
 
 
-def wire_maintenance(settings: EngineSettings) -> Maintenance:
-    """What `leaseway verify` and `leaseway rebuild` need, beside running workers."""
-    base = wire_base(settings)
+def wire_maintenance(settings: EngineSettings, *, adopt: bool = False) -> Maintenance:
+    """What `leaseway verify`, `rebuild` and `seal` need, beside running workers. `adopt` as in
+    `Catalog`.
+    """
+    base = wire_base(settings, adopt=adopt)
     log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
     verifier = Verifier(base.worker, log, store, catalog, base.journal, base.snapshots, counters)
     bootstrap = settings.kafka_bootstrap

@@ -3,7 +3,8 @@ has all of it in memory.
 
 A write returns when this worker has applied it; another worker applies it within milliseconds, or
 at once by `sync`. Changes of one name are made under a lock (`change`), so that they come one after
-the other; what a worker writes that has lost the lock meanwhile does not count (`precedence.py`).
+the other; what a worker writes that has lost the lock meanwhile does not count (`precedence.py`),
+nor does what no worker of this installation has sealed (`seal.py`).
 Longer than 250 lines: the records in memory and the right to change them are one thing to all who
 use it.
 """
@@ -11,21 +12,23 @@ use it.
 from __future__ import annotations
 
 import asyncio
-import bisect
 import contextlib
 import logging
 from collections.abc import AsyncIterator
-from typing import TypeVar
 
 from engine.catalog.precedence import Precedence
-from engine.errors import EngineError, LogUnavailable, QueueInUse, QueueNotFound, QueueRenewed, StoreUnavailable
+from engine.catalog.repairs import Repairs
+from engine.catalog.seal import Broken, Opened, Reason, Seal
+from engine.catalog.tables import ControlRecord, Tables, put
+from engine.errors import LogUnavailable, NotOurs, QueueInUse, QueueNotFound, StoreUnavailable
 from engine.log import MAX_RECORD_BYTES, Log, Record, TopicSpec
 from engine.rules.queue import Queue
+from engine.runtime.clock import now_ms
+from engine.runtime.counters import Alarms, Counters
 from engine.runtime.failpoints import reached
 from engine.runtime.signals import Signal
 from engine.settings import EngineSettings
-from schemas.records import GenerationRecord, KeyRecord, ProducerGroupRecord, QueueRecord, TaskRecord, UserRecord
-from schemas.records.watching import WatchRecord
+from schemas.records import GenerationRecord
 from schemas.topics import METER_DAYS, METER_PARTITIONS, QUEUE_KEY, control_topic, journal_topic, meter_topic, snapshot_topic
 from schemas.wire import UndecodableRecord, decode, encode
 from state.background import Background
@@ -40,7 +43,6 @@ logger = logging.getLogger(__name__)
 JOURNAL_KEEP_MS = str(30 * 86_400_000)
 METER_KEEP_MS = str(METER_DAYS * 86_400_000)
 
-REMEMBER_DELETED_MS = 60_000
 # A worker that stops is waited for so long before another may make the change that it was about to
 # make.
 HOLD_MS = 10_000
@@ -52,14 +54,8 @@ CONTROL_LAG_MS = 86_400_000
 SNAPSHOT_LAG_MS = 3_600_000
 # How long a start waits for the leader of a topic.
 LEADER_S = 20.0
-# How soon a repair that failed is tried again.
-REPAIR_S = 1.0
-# Of a control record: the offset up to which its writer had read the topic when it decided.
-SEEN = "lw-seen"
-
-_T = TypeVar("_T")
-
-ControlRecord = QueueRecord | KeyRecord | TaskRecord | UserRecord | ProducerGroupRecord | WatchRecord | GenerationRecord
+# Of the records that do not count so many get a line in the log each, then one in a thousand.
+LOGGED = 100
 
 
 class Change:
@@ -95,53 +91,64 @@ class Change:
         self._seen = max(self._seen, offset + 1)
 
 
-class Catalog:
+class Catalog(Tables):
     """All control records, and the way to change them. `queue_gone` tells of each queue whose life
     is over.
     """
 
-    def __init__(self, settings: EngineSettings, log: Log, connection: Connection, queue_gone: Signal[[Queue]]) -> None:
+    def __init__(
+        self,
+        settings: EngineSettings,
+        log: Log,
+        connection: Connection,
+        queue_gone: Signal[[Queue]],
+        counters: Counters,
+        alarms: Alarms,
+        *,
+        adopt: bool = False,
+    ) -> None:
+        """`adopt`: what has no seal that holds counts all the same, where it can be read, unless
+        its key has something that is sealed.
+        """
+        super().__init__(settings.topic_prefix, queue_gone)
         self._settings = settings
         self._log = log
         self._connection = connection
         self.topic = control_topic(settings.topic_prefix)
         self.journal_topic = journal_topic(settings.topic_prefix)
         self.snapshot_topic = snapshot_topic(settings.topic_prefix)
-        self.queues: dict[str, Queue] = {}
-        self.names: list[str] = []
-        self.by_incarnation: dict[str, Queue] = {}
-        self.keys: dict[str, KeyRecord] = {}
-        self.tasks: dict[str, TaskRecord] = {}
-        self.users: dict[str, UserRecord] = {}
-        self.producer_groups: dict[str, ProducerGroupRecord] = {}
-        self.watches: dict[str, WatchRecord] = {}  # by the name of the queue, which may have another life by now
-        self.sources: dict[str, set[str]] = {}
-        self.unfinished: dict[str, QueueRecord] = {}
-        self.deleted: dict[str, int] = {}  # when (epoch ms), oldest first; at least those of the last minute
         self.journal_partitions = settings.journal_partitions
-        self.generation, self.redis_run_id, self.changes = 0, "", 0  # `changes`: how many records were applied
-        self._queue_gone = queue_gone
-        self.rights_changed: Signal[[str]] = Signal()  # perhaps lost: with the queue of an incarnation, "" = with any
+        # By key: of the last record, why it does not count; or, of one that counts, what seal it
+        # should not have.
+        self.refused: dict[str, Reason] = {}
+        self.foreign: dict[str, Reason] = {}
+        self._counters = counters
+        self._alarms = alarms
+        self._adopt = adopt
+        self._seal = Seal(self.topic, settings.secret, settings.secret_old)
+        self._opened = False
         self._applied = 0
         self._precedence = Precedence()
         self._moved = asyncio.Condition()
         self._background = Background()
         self._tail: asyncio.Task[None] | None = None
-        self._repair: asyncio.Task[None] | None = None
-        self._refused = asyncio.Event()
+        self._repairs = Repairs(lambda: self._precedence.overwritten, self._write_again)
         self._syncing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Makes the topics, reads all records, and follows. Raises LogUnavailable."""
+        """Makes the topics, reads all records, and follows. Raises LogUnavailable, NotOurs."""
         await self._make_topics()
         # What the topic has counts, not what a setting says: entries of a unit must stay in one
         # partition.
         self.journal_partitions = await self._log.partition_count(self.journal_topic) or self._settings.journal_partitions
         await self._read_all()
+        self._check_ours()
         self._tail = self._background.keep(self._follow, "follow")
-        self._repair = self._background.keep(self._repair_all, "repair")
+        if not self._adopt:  # which writes what counts itself
+            self._repairs.start()
         if self.generation == 0:
             async with self.change("generation") as change:
+                self._check_ours()
                 if self.generation == 0:
                     await change.write("generation", GenerationRecord(1, self._connection.run_id, 0))
 
@@ -170,14 +177,27 @@ class Catalog:
         return found
 
     async def stop(self) -> None:
-        await cancel_all(self._tail, self._repair, self._syncing)
-        self._tail = self._repair = self._syncing = None
+        await self._repairs.stop()
+        await cancel_all(self._tail, self._syncing)
+        self._tail = self._syncing = None
+
+    def _check_ours(self) -> None:
+        """A worker with another secret than the others would take all that they write for forged.
+        Raises NotOurs.
+        """
+        if self.refused and not self._opened:
+            reasons = sorted(set(self.refused.values()))
+            raise NotOurs(
+                f"none of the {len(self.refused)} records of {self.topic} counts ({'; '.join(reason.about for reason in reasons)}): "
+                "start with the LEASEWAY_SECRET that they were written with, or let `leaseway seal` say what is there"
+            )
 
     async def _make_topics(self) -> None:
         s = self._settings
         replicas = {"min.insync.replicas": "2"} if s.replication_factor >= 3 else {}
         flush = {"flush.messages": str(s.flush_messages)} if s.flush_messages else {}
-        common = {"message.timestamp.type": "LogAppendTime", "retention.bytes": "-1", **replicas, **flush}
+        times = {"message.timestamp.type": "LogAppendTime"}
+        common = {**times, "retention.bytes": "-1", **replicas, **flush}
         lag = {self.topic: str(CONTROL_LAG_MS), self.snapshot_topic: str(SNAPSHOT_LAG_MS)}
         compact = {"cleanup.policy": "compact", "segment.ms": "3600000", **common}
         made = await self._log.create_topics(
@@ -202,7 +222,7 @@ class Catalog:
                 # Made by a version that did not ask for it, or by an administrator, who may not let
                 # us change it.
                 try:
-                    await self._log.set_topic_config(topic, {"min.compaction.lag.ms": lag_ms})
+                    await self._log.set_topic_config(topic, {"min.compaction.lag.ms": lag_ms, **times})
                 except LogUnavailable as error:
                     logger.warning("action=set_topic_config topic=%s error=%s", topic, error)
 
@@ -225,64 +245,52 @@ class Catalog:
 
     def _apply(self, record: Record) -> None:
         key = (record.key or b"").decode("utf-8", "replace")
-        seen = _seen_of(record)
-        if not self._precedence.offer(key, record.offset, seen, deletes=not record.value, at_ms=record.timestamp_ms):
-            logger.warning("action=refuse part=control offset=%d key=%s seen=%d", record.offset, key, seen)
-            self._refused.set()
+        try:
+            opened, foreign = self._open(key, record)
+        except Broken as broken:
+            self._precedence.refuse(key, record.offset)
+            self._refuse(record, key, broken.reason)
             return
-        self.changes += 1
+        known = self._seal.was_known(opened.nonce, record.timestamp_ms) if opened.nonce else False
+        if not self._precedence.offer(key, record.offset, opened.seen, deletes=opened.value is None, at_ms=record.timestamp_ms):
+            logger.warning("action=refuse part=control offset=%d key=%s seen=%s", record.offset, key, opened.seen)
+            if known:
+                self._refuse(record, key, Reason.REPLAYED)
+            self._repairs.ask()
+            return
+        self.refused.pop(key, None)
+        put(self.foreign, key, foreign)
         kind, _, name = key.partition("/")
         try:
-            value = decode(record.value) if record.value else None
+            value = decode(opened.value) if opened.value else None
         except UndecodableRecord as error:
             logger.error("action=apply part=control offset=%d key=%s error=%s", record.offset, key, error)
             return
-        if kind == "queue" and (value is None or isinstance(value, QueueRecord)):
-            was_there = name in self.queues
-            self._apply_queue(name, value)
-            if was_there and name not in self.queues:
-                self._remember_deleted(name, record.timestamp_ms)
-        elif kind == "key" and (value is None or isinstance(value, KeyRecord)):
-            _put(self.keys, name, value)
-            self.rights_changed("")
-        elif kind == "task" and (value is None or isinstance(value, TaskRecord)):
-            _put(self.tasks, name, value)
-        elif kind == "user" and (value is None or isinstance(value, UserRecord)):
-            _put(self.users, name, value)
-        elif kind == "producers" and (value is None or isinstance(value, ProducerGroupRecord)):
-            _put(self.producer_groups, name, value)
-        elif kind == "watch" and (value is None or isinstance(value, WatchRecord)):
-            _put(self.watches, name, value)
-        elif kind == "generation" and isinstance(value, GenerationRecord):
-            self.generation, self.redis_run_id = value.generation, value.redis_run_id
+        self.put(kind, name, value, record.timestamp_ms)
 
-    def _apply_queue(self, name: str, record: QueueRecord | None) -> None:
-        old = self.queues.pop(name, None)
-        if old is not None:
-            self.names.remove(name)
-            self.by_incarnation.pop(old.incarnation, None)
-            for target in old.dead_letter_queues:
-                self.sources.get(target, set()).discard(name)
-        self.unfinished.pop(name, None)
-        if record is not None and record.deleting:
-            self.unfinished[name] = record
-        elif record is not None:
-            queue = Queue(record, self._settings.topic_prefix)
-            self.queues[name] = queue
-            self.by_incarnation[record.incarnation] = queue
-            bisect.insort(self.names, name)
-            for target in queue.dead_letter_queues:
-                self.sources.setdefault(target, set()).add(name)
-        if old is not None and (record is None or record.deleting or record.incarnation != old.incarnation):
-            self._queue_gone(old)
-        elif old is not None and record is not None and (old.record.grants, old.record.owner) != (record.grants, record.owner):
-            self.rights_changed(record.incarnation)
+    def _open(self, key: str, record: Record) -> tuple[Opened, Reason | None]:
+        """What a record says, and what seal it should not have, if it counts all the same. Raises
+        Broken.
+        """
+        try:
+            opened = self._seal.open(key, record)
+        except Broken as broken:
+            is_better = self._precedence.counts(key) is not None and key not in self.foreign
+            if not self._adopt or broken.content is None or is_better:
+                raise
+            return broken.content, broken.reason
+        self._opened = True
+        return opened, None if opened.current else Reason.OLD
 
-    def _remember_deleted(self, name: str, at_ms: int) -> None:
-        self.deleted.pop(name, None)
-        self.deleted[name] = at_ms
-        while (oldest := next(iter(self.deleted))) != name and self.deleted[oldest] < at_ms - REMEMBER_DELETED_MS:
-            del self.deleted[oldest]
+    def _refuse(self, record: Record, key: str, reason: Reason) -> None:
+        """Tells of a record that does not count because of its seal."""
+        self.refused[key] = reason
+        self._counters.count("control_refused_total")
+        number = self._counters.get("control_refused_total")
+        if number <= LOGGED or number % 1000 == 0:
+            logger.error("action=alarm kind=control_refused offset=%d key=%r: %s", record.offset, key[:100], reason.about)
+        self._alarms.set("control_refused", reason, self._alarms.values.get(("control_refused", reason), 0) + 1)
+        self._repairs.ask()
 
     @contextlib.asynccontextmanager
     async def change(self, name: str) -> AsyncIterator[Change]:
@@ -302,39 +310,43 @@ class Catalog:
         """Appends a record decided on when the topic was read up to `seen`; returns its offset when
         it is applied here.
 
-        None: it does not count, for somebody else's came before it. Only `Change` calls it. Raises
-        LogUnavailable.
+        None: it does not count, for somebody else's came before it. `value` is what it says; it is
+        sealed here. Only `Change` and `write_again` call it. Raises LogUnavailable.
         """
-        appended = await self._log.append(self.topic, 0, value, key=key.encode(), headers=[(SEEN, str(seen).encode())])
+        content, headers = self._seal.close(key, value, seen, now_ms())
+        appended = await self._log.append(self.topic, 0, content, key=key.encode(), headers=headers)
         await self._reach(appended.offset + 1)
-        return None if self._precedence.was_refused(appended.offset) else appended.offset
-
-    async def _repair_all(self) -> None:
-        """Writes again what counts where the last record of a key does not, until Kafka has it:
-        compaction keeps the last one.
-        """
-        while True:
-            await self._refused.wait()
-            self._refused.clear()
-            for key in list(self._precedence.overwritten):
-                try:
-                    await self._write_again(key)
-                except (EngineError, StateError) as error:
-                    logger.warning("action=write_again part=control key=%s error=%s", key, error)
-                    self._refused.set()
-            if self._refused.is_set():
-                await asyncio.sleep(REPAIR_S)
+        if not self._precedence.was_refused(appended.offset):
+            return appended.offset
+        if self.refused.get(key) == Reason.STALE:
+            raise LogUnavailable("the clocks of this worker and of Kafka differ by more than an hour, so what it writes does not count")
+        return None
 
     async def _write_again(self, key: str) -> None:
+        """Of a key that nothing counts of, what does not count is left for people to look at."""
+        if self._precedence.overwritten.get(key, -1) >= 0:
+            await self.write_again(key)
+
+    async def write_again(self, key: str, *, drop: bool = False) -> None:
+        """Writes what counts of a key as its last record, sealed with the secret of now; `drop`:
+        deletes it if nothing counts. Raises QueueInUse, LogUnavailable, StoreUnavailable.
+        """
         async with self.change(key.removeprefix(QUEUE_KEY)):
-            offset = self._precedence.overwritten.get(key)
+            offset = self._precedence.counts(key)
             if offset is None:
+                if drop and key in self.refused:
+                    await self.append(key, None, self._applied)
                 return
             chunk = await self._log.fetch(self.topic, 0, offset, 1, 4_000_000)
             if not chunk.records or chunk.records[0].offset != offset:
                 logger.error("action=write_again part=control key=%s offset=%d reason=Kafka no longer has it", key, offset)
                 return
-            await self.append(key, chunk.records[0].value, self._applied)
+            try:
+                opened, _ = self._open(key, chunk.records[0])
+            except Broken as broken:
+                logger.error("action=write_again part=control key=%s offset=%d reason=%s", key, offset, broken)
+                return
+            await self.append(key, opened.value, self._applied)
 
     async def _reach(self, offset: int) -> None:
         async with self._moved:
@@ -374,28 +386,3 @@ class Catalog:
         if queue is None:
             raise QueueNotFound(f"there is no queue {name!r}", field="queue", given=name)
         return queue
-
-    def ended(self, queue: Queue) -> EngineError:
-        """Why a life of a queue is not in the catalog: QueueNotFound, or QueueRenewed when there is
-        a later one, which a verb that is repeated finds.
-        """
-        if queue.name in self.queues:
-            return QueueRenewed(f"queue {queue.name!r} began a new life meanwhile: ask again")
-        return QueueNotFound(f"queue {queue.name!r} was deleted", field="queue", given=queue.name)
-
-
-def _seen_of(record: Record) -> int | None:
-    """What the writer of a record had seen; None = it does not say. What can't be read is as if it
-    had seen nothing.
-    """
-    found = next((value for name, value in record.headers or () if name == SEEN), None)
-    if found is None:
-        return None
-    return int(found) if found.isdigit() and len(found) < 20 else 0
-
-
-def _put(table: dict[str, _T], name: str, value: _T | None) -> None:
-    if value is None:
-        table.pop(name, None)
-    else:
-        table[name] = value

@@ -48,6 +48,17 @@ class Precedence:
             self._forget(at_ms - REMEMBER_MS)
         return True
 
+    def refuse(self, key: str, offset: int) -> None:
+        """The record at `offset` does not count, for a reason of somebody else's; -1 in
+        `overwritten` = nothing of its key counts.
+        """
+        self._refused.append(offset)
+        self.overwritten[key] = self._counts.get(key, -1)
+
+    def counts(self, key: str) -> int | None:
+        """The offset of the record of `key` that counts."""
+        return self._counts.get(key)
+
     def was_refused(self, offset: int) -> bool:
         """Whether the record at `offset` did not count; of the newest 1,000 that did not."""
         return offset in self._refused

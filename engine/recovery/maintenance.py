@@ -1,5 +1,5 @@
-"""The engine without its services: what `leaseway verify` and `leaseway rebuild` need, beside
-running workers.
+"""The engine without its services: what `leaseway verify`, `rebuild` and `seal` need, beside running
+workers.
 
 It loads nothing, answers nobody, and keeps no unit.
 """
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.catalog.catalog import Catalog
+from engine.catalog.seal import Reason
 from engine.errors import LogUnavailable, QueueNotFound, QueueRenewed, Rebuilding
 from engine.log import Log
 from engine.recovery.rebuild import Rebuilder
@@ -40,6 +41,15 @@ class Rebuilt:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Unsealed:
+    """A control record that the secret has not sealed; `counts` = workers take it all the same."""
+
+    key: str
+    reason: str
+    counts: bool
+
+
 class Maintenance:
     """One per command. `start` first, `stop` last."""
 
@@ -67,7 +77,7 @@ class Maintenance:
 
     async def start(self) -> None:
         """Connects. Raises LogUnavailable, also for a Kafka that has no Leaseway: this command
-        makes no topics.
+        makes no topics. Raises NotOurs.
         """
         await self._log.start()
         if await self._log.partition_count(self._catalog.topic) is None:
@@ -89,6 +99,25 @@ class Maintenance:
             if name not in known:
                 raise QueueNotFound(f"there is no queue {name!r}", field="queue", given=name)
         return [known[name] for name in names or self._catalog.names]
+
+    def unsealed(self) -> list[Unsealed]:
+        """The control records that the secret has not sealed, by key."""
+        catalog = self._catalog
+        found = {**catalog.foreign, **catalog.refused}
+        return [Unsealed(key, why.about, why == Reason.OLD) for key, why in sorted(found.items())]
+
+    async def seal(self, *, drop: bool) -> tuple[int, int]:
+        """Seals what counts with the secret; with `drop` deletes what does not count and nothing
+        else of its key does. How many of each. Raises QueueInUse, LogUnavailable, StoreUnavailable.
+        """
+        catalog = self._catalog
+        sealed = list(catalog.foreign)
+        for key in sealed:
+            await catalog.write_again(key)
+        dropped = list(catalog.refused) if drop else []
+        for key in dropped:
+            await catalog.write_again(key, drop=True)
+        return len(sealed), len(dropped)
 
     async def verify(self, names: Sequence[str] = ()) -> Report:
         """Compares Redis with Kafka. Raises QueueNotFound, LogUnavailable, StateUnavailable."""

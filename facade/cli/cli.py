@@ -260,6 +260,20 @@ def _rebuild(given: argparse.Namespace) -> int:
     return 0
 
 
+def _seal_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--adopt", action="store_true", help="seal what can be read: from then on it counts")
+    parser.add_argument("--drop", action="store_true", help="delete what does not count, where nothing else of its key does")
+    spark_options.data_argument(parser)
+
+
+def _seal(given: argparse.Namespace) -> int:
+    from facade.cli import maintenance
+
+    status, lines = maintenance.seal(maintenance.settings_of(given.data), adopt=given.adopt, drop=given.drop)
+    print("\n".join(lines))
+    return status
+
+
 COMMANDS = (
     Command("up", "start Kafka, Redis and the facade from one folder; Ctrl-C stops all", _up_arguments, _up),
     Command("serve", "start facade workers against an existing Kafka and Redis", _listen_arguments, _serve),
@@ -292,6 +306,7 @@ COMMANDS = (
     Command("spark-zip", "write the jobs and schemas as one zip for --py-files of your own Spark", spark_options.zip_arguments, _zip),
     Command("verify", "compare the state in Redis with a rebuild from Kafka alone; 0 = no difference", _verify_arguments, _verify),
     Command("rebuild", "rebuild the state in Redis from Kafka, also while traffic runs", _rebuild_arguments, _rebuild),
+    Command("seal", "list the control records that LEASEWAY_SECRET has not sealed, and seal or delete them", _seal_arguments, _seal),
     Command("config", "print all settings, their values and where they came from", _config_arguments, _config),
     Command("jars", "fetch the pinned jars of Kafka, or of Spark's connectors", _jars_arguments, _jars),
     Command("worker", None, _worker_arguments, _worker),

@@ -1,4 +1,4 @@
-"""`leaseway verify` and `leaseway rebuild`: maintenance from the command line, and its findings as
+"""`leaseway verify`, `rebuild` and `seal`: maintenance from the command line, and its findings as
 text or JSON.
 
 Neighbours: `facade.cli.cli` prints what these return; `engine.recovery.maintenance` does the work.
@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import msgspec
 
-from engine.errors import EngineError
+from engine.errors import EngineError, NotOurs
 from engine.recovery.maintenance import Maintenance, Rebuilt
 from engine.recovery.verify import Report
 from engine.settings import EngineSettings
@@ -65,12 +65,29 @@ def rebuild(settings: EngineSettings, names: Sequence[str]) -> list[str]:
     ]
 
 
-async def _with_maintenance(settings: EngineSettings, work: Callable[[Maintenance], Awaitable[T]]) -> T:
-    maintenance = wire_maintenance(settings)
+def seal(settings: EngineSettings, *, adopt: bool, drop: bool) -> tuple[int, list[str]]:
+    """Exit status and lines: 0 all control records are sealed, 1 some are not. Raises StackError."""
+
+    async def work(maintenance: Maintenance) -> tuple[int, list[str]]:
+        found = maintenance.unsealed()
+        lines = [f"{one.key[:200]!r} {'counts' if one.counts else 'does not count'}: {one.reason}" for one in found]
+        if not adopt and not drop:
+            return (EXIT_DIFFERENT if found else EXIT_SAME), [*lines, f"{len(found) or 'no'} control record(s) without the seal of this secret"]
+        sealed, dropped = await maintenance.seal(drop=drop)
+        left = maintenance.unsealed()
+        return (EXIT_DIFFERENT if left else EXIT_SAME), [*lines, f"sealed {sealed}, dropped {dropped}, left {len(left)}"]
+
+    # What has no seal that holds would be told one by one, and the lines say it.
+    logging.getLogger("engine.catalog").setLevel(logging.CRITICAL)
+    return asyncio.run(_with_maintenance(settings, work, adopt=adopt or not drop))
+
+
+async def _with_maintenance(settings: EngineSettings, work: Callable[[Maintenance], Awaitable[T]], *, adopt: bool = False) -> T:
+    maintenance = wire_maintenance(settings, adopt=adopt)
     try:
         await maintenance.start()
         return await work(maintenance)
-    except (EngineError, StateError) as error:
+    except (EngineError, NotOurs, StateError) as error:
         raise StackError(str(error)) from error
     finally:
         await maintenance.stop()

@@ -16,7 +16,7 @@ HEAD = """# Command line
 
 Written by `make docs` from `leaseway --help` and the help of each subcommand; a test keeps it
 fresh. Exit status: 0 = done, 2 = refused, with one line that says why. `leaseway verify` exits with
-1 when it found differences.
+1 when it found differences, and `leaseway seal` when something is not sealed.
 
 """
 

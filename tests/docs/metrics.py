@@ -73,6 +73,7 @@ MEANINGS = {
     "leaseway_webhooks_failed_total": ("counter", "Checks by webhook without an answer that can be used."),
     "leaseway_wrong_secrets_total": ("counter", "Requests with a wrong secret or signature, or of a key that is not there."),
     "leaseway_attempts_refused_total": ("counter", "Requests refused without a look at their secret, after too many wrong ones."),
+    "leaseway_control_refused_total": ("counter", "Control records whose seal does not hold: forged, altered or played back."),
     "leaseway_undecodable_records_total": ("counter", "Records that could not be read, and were skipped."),
     "leaseway_brought_total": ("counter", "Deferred messages that came back into the window, under each tag."),
     "leaseway_delay_pointers_total": ("counter", "Pointers to deferred messages that went to the wheel."),
@@ -88,7 +89,9 @@ MEANINGS = {
 }
 ALARM = """`leaseway_alarm` is there while an alarm lasts. Every worker looks at all queues every 30 s, but only
 the owner of a partition knows `load_stopped`. `journal_gap` lasts until the worker ends; its `queue` is a
-partition of the journal. `GET /health` counts the queues with each kind."""
+partition of the journal. So does `control_refused`, whose `queue` is the reason: `unsealed`, `other_secret`,
+`altered`, `stale`, `replayed`. `GET /health` counts the queues with each kind."""
+_CONTROL_REFUSED = "control records that this worker has refused: somebody else wrote them, or they were played back"
 _JOURNAL_GAP = "records of the journal that Kafka deleted before they were folded: acks in them are forgotten if Redis is lost"
 
 
@@ -143,7 +146,7 @@ def page() -> str:
     """The page. Raises AssertionError when code and meanings differ."""
     assert names() == MEANINGS.keys(), f"without a meaning, or without code: {sorted(names() ^ MEANINGS.keys())}"
     rows = [(f"`{name}`", *MEANINGS[name]) for name in MEANINGS]
-    kinds = [(f"`{kind}`", about) for kind, about in {**KINDS, "journal_gap": _JOURNAL_GAP}.items()]
+    kinds = [(f"`{kind}`", about) for kind, about in {**KINDS, "journal_gap": _JOURNAL_GAP, "control_refused": _CONTROL_REFUSED}.items()]
     return (
         HEAD + table(("metric", "kind", "meaning"), rows) + "\n## Alarms\n\n" + wrapped(ALARM) + table(("kind", "the number counts"), kinds)
     )

@@ -1,0 +1,115 @@
+"""The records of the control topic that count, by name: what every worker has in memory.
+
+Neighbours: `catalog.py` reads the topic and says which records count. It must not know how they are
+written.
+"""
+
+from __future__ import annotations
+
+import bisect
+from typing import TypeVar
+
+from engine.errors import EngineError, QueueNotFound, QueueRenewed
+from engine.rules.queue import Queue
+from engine.runtime.signals import Signal
+from schemas.records import GenerationRecord, KeyRecord, ProducerGroupRecord, QueueRecord, TaskRecord, UserRecord
+from schemas.records.watching import WatchRecord
+from schemas.wire import AnyRecord
+
+REMEMBER_DELETED_MS = 60_000
+
+_T = TypeVar("_T")
+
+ControlRecord = QueueRecord | KeyRecord | TaskRecord | UserRecord | ProducerGroupRecord | WatchRecord | GenerationRecord
+
+
+class Tables:
+    """All control records that count. `queue_gone` tells of each queue whose life is over,
+    `rights_changed` of rights that somebody may have lost: with the queue of an incarnation, "" =
+    with any. `changes`: how many records were taken.
+    """
+
+    def __init__(self, prefix: str, queue_gone: Signal[[Queue]]) -> None:
+        self._prefix = prefix
+        self._queue_gone = queue_gone
+        self.rights_changed: Signal[[str]] = Signal()
+        self.queues: dict[str, Queue] = {}
+        self.names: list[str] = []
+        self.by_incarnation: dict[str, Queue] = {}
+        self.keys: dict[str, KeyRecord] = {}
+        self.tasks: dict[str, TaskRecord] = {}
+        self.users: dict[str, UserRecord] = {}
+        self.producer_groups: dict[str, ProducerGroupRecord] = {}
+        self.watches: dict[str, WatchRecord] = {}  # by the name of the queue, which may have another life by now
+        self.sources: dict[str, set[str]] = {}
+        self.unfinished: dict[str, QueueRecord] = {}
+        self.deleted: dict[str, int] = {}  # when (epoch ms), oldest first; at least those of the last minute
+        self.generation = 0
+        self.redis_run_id = ""
+        self.changes = 0
+
+    def put(self, kind: str, name: str, value: AnyRecord | None, at_ms: int) -> None:
+        """Takes a record, of which the log says `at_ms`; None = it is deleted."""
+        self.changes += 1
+        if kind == "queue" and (value is None or isinstance(value, QueueRecord)):
+            was_there = name in self.queues
+            self._apply_queue(name, value)
+            if was_there and name not in self.queues:
+                self._remember_deleted(name, at_ms)
+        elif kind == "key" and (value is None or isinstance(value, KeyRecord)):
+            put(self.keys, name, value)
+            self.rights_changed("")
+        elif kind == "task" and (value is None or isinstance(value, TaskRecord)):
+            put(self.tasks, name, value)
+        elif kind == "user" and (value is None or isinstance(value, UserRecord)):
+            put(self.users, name, value)
+        elif kind == "producers" and (value is None or isinstance(value, ProducerGroupRecord)):
+            put(self.producer_groups, name, value)
+        elif kind == "watch" and (value is None or isinstance(value, WatchRecord)):
+            put(self.watches, name, value)
+        elif kind == "generation" and isinstance(value, GenerationRecord):
+            self.generation, self.redis_run_id = value.generation, value.redis_run_id
+
+    def ended(self, queue: Queue) -> EngineError:
+        """Why a life of a queue is not in the catalog: QueueNotFound, or QueueRenewed when there is
+        a later one, which a verb that is repeated finds.
+        """
+        if queue.name in self.queues:
+            return QueueRenewed(f"queue {queue.name!r} began a new life meanwhile: ask again")
+        return QueueNotFound(f"queue {queue.name!r} was deleted", field="queue", given=queue.name)
+
+    def _apply_queue(self, name: str, record: QueueRecord | None) -> None:
+        old = self.queues.pop(name, None)
+        if old is not None:
+            self.names.remove(name)
+            self.by_incarnation.pop(old.incarnation, None)
+            for target in old.dead_letter_queues:
+                self.sources.get(target, set()).discard(name)
+        self.unfinished.pop(name, None)
+        if record is not None and record.deleting:
+            self.unfinished[name] = record
+        elif record is not None:
+            queue = Queue(record, self._prefix)
+            self.queues[name] = queue
+            self.by_incarnation[record.incarnation] = queue
+            bisect.insort(self.names, name)
+            for target in queue.dead_letter_queues:
+                self.sources.setdefault(target, set()).add(name)
+        if old is not None and (record is None or record.deleting or record.incarnation != old.incarnation):
+            self._queue_gone(old)
+        elif old is not None and record is not None and (old.record.grants, old.record.owner) != (record.grants, record.owner):
+            self.rights_changed(record.incarnation)
+
+    def _remember_deleted(self, name: str, at_ms: int) -> None:
+        self.deleted.pop(name, None)
+        self.deleted[name] = at_ms
+        while (oldest := next(iter(self.deleted))) != name and self.deleted[oldest] < at_ms - REMEMBER_DELETED_MS:
+            del self.deleted[oldest]
+
+
+def put(table: dict[str, _T], name: str, value: _T | None) -> None:
+    """Sets a row of a table; None = takes it away."""
+    if value is None:
+        table.pop(name, None)
+    else:
+        table[name] = value
