@@ -43,7 +43,7 @@ def planted(spark_session: SparkSession, folder: Path, queue: str, dead_letters:
         causes = spark_session.createDataFrame(list(plant(up.endpoint, queue, dead_letters).items()), "original_id string, cause string")
         # Outboxes are drained within 200 ms.
         time.sleep(1)
-        tables = Tables(spark_session, Log(up.run["kafka"]["bootstrap"]))
+        tables = Tables(spark_session, Log(up.run["kafka"]["service"], options=up.kafka_properties))
         dead = kept(tables.dead_letters().where(F.col("source_queue") == queue).join(causes, on="original_id"), f"{folder}/letters")
         good = succeeded_of(tables.messages(), tables.journal()).where(F.col("queue") == queue)
         return dead, kept(good, f"{folder}/good")

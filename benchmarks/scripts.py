@@ -20,7 +20,6 @@ from pathlib import Path
 
 from facade.stack import redis_server
 from facade.stack.processes.child import Child
-from facade.stack.processes.ports import free_port
 from state.keys import Unit
 from state.packed import pack_body
 from state.redis.connection import Connection
@@ -68,10 +67,10 @@ async def measure(rounds: int, messages: int) -> dict[int, tuple[list[float], li
     """Group -> costs with and without, one for each round."""
     found: dict[int, tuple[list[float], list[float]]] = {group: ([], []) for group in GROUPS}
     with tempfile.TemporaryDirectory(prefix="leaseway-scripts-") as folder:
-        port = free_port()
-        child = Child(redis_server.program(Path(folder), port, {}), lambda: None, lambda text: None)
+        socket = Path(folder) / "redis.sock"
+        child = Child(redis_server.program(Path(folder), socket, {}), lambda: None, lambda text: None)
         await child.start()
-        connection = Connection(f"redis://127.0.0.1:{port}/0")
+        connection = Connection(redis_server.url_of(socket))
         await connection.start()
         try:
             window = Window(8_000, 6_000_000)

@@ -12,9 +12,12 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 from engine.runtime.failpoints import BadFailpoint, parse
+from schemas.client_properties import for_librdkafka
+from schemas.client_properties import parse as parse_properties
 from schemas.topics import DEFAULT_PREFIX
 
 PREFIX = "LEASEWAY_"
@@ -32,14 +35,17 @@ def setting(
     words: tuple[str, ...] = (),
     form: tuple[str, str] | None = None,
     secret: bool = False,
+    hidden: bool = False,
 ) -> Any:
     """A field. Its value is a number `within`, or one of `words`, or of a `form`: a pattern and
     what it says.
 
-    `about` may name the bounds as {within} and what the form says as {form}.
+    `about` may name the bounds as {within} and what the form says as {form}. A `secret` is shown
+    nowhere; what is `hidden` may have one in it, and is in no text of the settings as a whole.
     """
     text = about.format(within="-".join(str(bound) for bound in within or ()), form=form[1] if form else "")
-    return dataclasses.field(default=default, metadata={"about": text, "within": within, "words": words, "form": form, "secret": secret})
+    rules = {"about": text, "within": within, "words": words, "form": form, "secret": secret}
+    return dataclasses.field(default=default, repr=not (secret or hidden), metadata=rules)
 
 
 def variable_of(name: str) -> str:
@@ -100,9 +106,14 @@ class EngineSettings(Section):
     """Kafka, Redis, what is kept in each, and who may do what."""
 
     kafka_bootstrap: str = setting("127.0.0.1:9092", "Kafka's bootstrap servers, host:port[,host:port].")
+    kafka_config: str = setting(
+        "",
+        "Properties file of Kafka's Java client (security.protocol, sasl.*, ssl.*), which Spark's jobs take too; empty = plaintext.",
+    )
     redis_url: str = setting(
         "redis://127.0.0.1:6379/0",
         "Redis: redis:// or (TLS) rediss://[user:password@]host:port/db, or unix:///path?db=n; options as in redis-py.",
+        hidden=True,
     )
     topic_prefix: str = setting(DEFAULT_PREFIX, "First part of every topic and Redis key.")
     auth: str = setting("open", "open (the claimed key id is the principal; loopback only) or required.", words=("open", "required"))
@@ -114,6 +125,7 @@ class EngineSettings(Section):
     secret_old: str = setting("", "One more secret whose seals and signatures are accepted, while the secret is changed.", secret=True)
     admin_key_id: str = setting("admin", "Key id of the first administrator.")
     admin_key_secret: str = setting("", "Secret of the first administrator; needed when auth is required.", secret=True)
+    admin_key_secret_old: str = setting("", "One more secret of the first administrator, while it is changed.", secret=True)
     replication_factor: int = setting(1, "Replication factor of topics, {within}.", within=(1, 5))
     flush_messages: int = setting(0, "flush.messages of topics: 1 = fsync before the answer, 0 = Kafka's default.", within=(0, 1_000_000))
     max_queues: int = setting(20_000, "Queues of the service, about, {within}.", within=(1, 1_000_000))
@@ -183,6 +195,7 @@ class EngineSettings(Section):
             parse(self.failpoints)
         except BadFailpoint as error:
             raise BadSetting(f"{variable_of('failpoints')}: {error}") from None
+        self.kafka_client()
         # Here: redis-py takes 0.1 s to import, which `leaseway --help` need not wait for.
         from state.redis.address import BadAddress, redis_address
 
@@ -190,6 +203,16 @@ class EngineSettings(Section):
             redis_address(self.redis_url)
         except BadAddress as error:
             raise BadSetting(f"{variable_of('redis_url')}: {error}") from None
+
+    def kafka_client(self) -> dict[str, str]:
+        """What `kafka_config` says, for Kafka's client, read now. Raises BadSetting."""
+        if not self.kafka_config:
+            return {}
+        try:
+            return for_librdkafka(parse_properties(Path(self.kafka_config).read_text(encoding="utf-8").splitlines()))
+        except (OSError, ValueError) as error:
+            why = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) else str(error)
+            raise BadSetting(f"{variable_of('kafka_config')}: {why}") from None
 
 
 # What the rest of the engine still imports.

@@ -125,7 +125,7 @@ def wire_base(settings: EngineSettings, *, adopt: bool = False) -> Base:
     """
     queue_gone, rebuilt = Signal[[Queue]](), Signal[[Unit]]()
     worker = f"{os.getpid()}-{secrets.token_hex(4)}"
-    log = Log(settings.kafka_bootstrap, settings.send_timeout_ms)
+    log = Log(settings.kafka_bootstrap, settings.send_timeout_ms, settings.kafka_client())
     connection = Connection(settings.redis_url)
     store = Store(connection, settings.topic_prefix, Bounds(settings.window_messages, settings.window_bytes))
     counters, alarms = Counters(), Alarms()

@@ -28,12 +28,16 @@ from facade.stack.data.folder import DataFolder
 from facade.stack.data.leftovers import MARK, end_leftovers
 from facade.stack.processes.child import Child
 from facade.stack.processes.ports import free_port
+from schemas.client_properties import for_librdkafka, parse
+
+# Who comes to Kafka without a password.
+ANYBODY = "ANONYMOUS"
 
 
 @dataclasses.dataclass(frozen=True)
 class Services:
-    """A running Kafka and Redis without a facade. Pids change when a part is killed: it is started
-    again.
+    """A running Kafka and Redis without a facade, open to everybody of this machine. Pids change
+    when a part is killed: it is started again.
     """
 
     folder: Path
@@ -41,6 +45,7 @@ class Services:
     redis_url: str
     kafka: Child
     redis: Child
+    service_port: int  # of Kafka's listener that asks for a password
 
     @property
     def kafka_pid(self) -> int:
@@ -58,10 +63,12 @@ def running_services(path: Path) -> Iterator[Services]:
     """
     folder = DataFolder.open(path)
     environment = {**os.environ, MARK: str(folder.path)}
-    identity = folder.identity
+    port = free_port()
+    socket = redis_server.socket_path(folder.path)
+    assert socket is not None
     programs = [
-        broker.program(folder.path, identity, environment),
-        redis_server.program(folder.path, identity.redis_port, environment),
+        broker.program(folder, environment, more_super_users=(ANYBODY,)),
+        redis_server.program(folder.path, socket, environment, port),
     ]
     # A loop of its own: the fixture lives for the session, each test's loop for one test.
     with loop_in_thread() as run:
@@ -75,8 +82,8 @@ def running_services(path: Path) -> Iterator[Services]:
 
         try:
             run(start())
-            bootstrap, url = f"127.0.0.1:{identity.kafka_port}", f"redis://127.0.0.1:{identity.redis_port}/0"
-            yield Services(folder.path, bootstrap, url, kafka, redis)
+            bootstrap, url = f"127.0.0.1:{folder.identity.kafka_port}", f"redis://127.0.0.1:{port}/0"
+            yield Services(folder.path, bootstrap, url, kafka, redis, folder.identity.service_port)
         finally:
             run(stop())
             folder.close()
@@ -134,6 +141,16 @@ class Up:
         """What run.json says now."""
         found: dict[str, Any] = json.loads((self.data / "run.json").read_text())
         return found
+
+    @property
+    def kafka_properties(self) -> dict[str, str]:
+        """What Kafka's Java clients of the folder's owner get in by, at `run["kafka"]["service"]`."""
+        return parse(Path(self.run["kafka"]["config"]).read_text().splitlines())
+
+    @property
+    def kafka_client(self) -> dict[str, Any]:
+        """The options of a client that may do everything."""
+        return {"bootstrap.servers": self.run["kafka"]["service"], **for_librdkafka(self.kafka_properties)}
 
     @property
     def text(self) -> str:

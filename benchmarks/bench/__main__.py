@@ -30,6 +30,7 @@ from benchmarks.bench.plan import MODES, cells
 from benchmarks.bench.results import page
 from benchmarks.bench.servers import PEERS, Peer, Server
 from facade.stack.processes.errors import StackError
+from schemas.client_properties import for_librdkafka, parse
 
 HERE = Path(__file__).parent.parent
 
@@ -95,7 +96,9 @@ def _below(running: list[tuple[Peer, Server]]) -> list[dict[str, float]]:
     for _, server in running:
         if server.data is not None:
             run = json.loads((server.data / "run.json").read_text())
-            return [{**substrate.kafka(run["kafka"]["bootstrap"]), **substrate.redis(run["redis"]["url"])}]
+            properties = parse(Path(run["kafka"]["config"]).read_text().splitlines())
+            options = {"bootstrap.servers": run["kafka"]["service"], **for_librdkafka(properties)}
+            return [{**substrate.kafka(options), **substrate.redis(run["redis"]["url"])}]
     return []
 
 

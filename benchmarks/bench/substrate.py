@@ -12,11 +12,11 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from state.redis.address import redis_address
 from state.redis.connection import Connection
 
 BODY = b"x" * 1024
@@ -32,15 +32,15 @@ def _per_s(count: int, work: Callable[[], None]) -> float:
     return count / (time.perf_counter() - began)
 
 
-def kafka(bootstrap: str) -> dict[str, float]:
+def kafka(options: dict[str, str]) -> dict[str, float]:
     """Records of 1 KiB a second: produced one by one (each acknowledged first), all at once, and
     consumed.
     """
     topic = f"bench-raw-{secrets.token_hex(4)}"
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({**options})
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
     try:
-        settings = {"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True, "linger.ms": 0}
+        settings = {**options, "acks": "all", "enable.idempotence": True, "linger.ms": 0}
         producer = Producer(settings)
         failed: list[KafkaError] = []
 
@@ -67,14 +67,14 @@ def kafka(bootstrap: str) -> dict[str, float]:
         return {
             "Kafka produce 1 KiB, one in flight": alone,
             "Kafka produce 1 KiB, many": many,
-            "Kafka consume 1 KiB": _consume(bootstrap, topic),
+            "Kafka consume 1 KiB": _consume(options, topic),
         }
     finally:
         admin.delete_topics([topic])[topic].result(30)
 
 
-def _consume(bootstrap: str, topic: str) -> float:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": topic, "enable.auto.commit": False})
+def _consume(options: dict[str, str], topic: str) -> float:
+    consumer = Consumer({**options, "group.id": topic, "enable.auto.commit": False})
     try:
         consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
         got = len(consumer.consume(1, 30))
@@ -96,13 +96,10 @@ def redis(url: str) -> dict[str, float]:
     found = asyncio.run(_pings(url))
     program = shutil.which("redis-benchmark")
     if program:
-        parts = urlsplit(url)
+        address = redis_address(url)
         command = [
             program,
-            "-h",
-            str(parts.hostname),
-            "-p",
-            str(parts.port),
+            *(("-s", address.socket) if address.socket else ("-h", address.host, "-p", str(address.port))),
             "-t",
             "set",
             "-d",

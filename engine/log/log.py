@@ -11,6 +11,7 @@ import asyncio
 import bisect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 from typing import Any
 
 from engine.log.admin import Admin
@@ -37,8 +38,9 @@ _SCATTERED_CONFIG = {"fetch.message.max.bytes": 16 * 1024, "queued.max.messages.
 _STRETCH_RECORDS, _STRETCH_BYTES = 2_000, 4_000_000
 
 
-def _client_config(bootstrap: str, client_id: str) -> dict[str, Any]:
+def _client_config(bootstrap: str, client_id: str, options: Mapping[str, str]) -> dict[str, Any]:
     return {
+        **options,
         "bootstrap.servers": bootstrap,
         "client.id": client_id,
         # After a broker's restart the first try that can succeed comes within this time.
@@ -56,12 +58,14 @@ def _client_config(bootstrap: str, client_id: str) -> dict[str, Any]:
 class Log:
     """The log. Belongs to one event loop; every method is safe for concurrent tasks of that loop.
 
-    `bootstrap` is host:port[,host:port]; `send_timeout_ms` bounds an append. Kafka may be away when
-    it starts, and may come and go.
+    `bootstrap` is host:port[,host:port]; `send_timeout_ms` bounds an append; `options` say how the
+    client gets in, in librdkafka's words. Kafka may be away when it starts, and may come and go.
     """
 
-    def __init__(self, bootstrap: str, send_timeout_ms: int, client_id: str = "leaseway") -> None:
-        config = _client_config(bootstrap, client_id)
+    def __init__(
+        self, bootstrap: str, send_timeout_ms: int, options: Mapping[str, str] = MappingProxyType({}), client_id: str = "leaseway"
+    ) -> None:
+        config = _client_config(bootstrap, client_id, options)
         self._threads = ThreadPoolExecutor(_ADMIN_THREADS, thread_name_prefix="lw-log-admin")
         self._offsets = Offsets(config, self._threads)
         self._admin = Admin(config, self._threads, self._offsets)

@@ -1,5 +1,5 @@
-"""The engine without its services: what `leaseway verify`, `rebuild` and `seal` need, beside running
-workers.
+"""The engine without its services: what `leaseway verify`, `rebuild` and `seal` need, beside
+running workers.
 
 It loads nothing, answers nobody, and keeps no unit.
 """
@@ -105,6 +105,10 @@ class Maintenance:
         catalog = self._catalog
         found = {**catalog.foreign, **catalog.refused}
         return [Unsealed(key, why.about, why == Reason.OLD) for key, why in sorted(found.items())]
+
+    def administrators(self) -> list[str]:
+        """The ids of all keys of administrators."""
+        return sorted(key_id for key_id, key in self._catalog.keys.items() if key.admin)
 
     async def seal(self, *, drop: bool) -> tuple[int, int]:
         """Seals what counts with the secret; with `drop` deletes what does not count and nothing

@@ -153,12 +153,36 @@ def _serve(given: argparse.Namespace) -> int:
 
 def _worker_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ready-file", type=Path)
+    _stdin_argument(parser)
+
+
+def _stdin_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--settings-on-stdin", action="store_true")
+
+
+def _settings(given: argparse.Namespace) -> Settings:
+    from facade.stack.workers import read_settings
+
+    return read_settings(sys.stdin.buffer.read()) if given.settings_on_stdin else Settings.read()
 
 
 def _worker(given: argparse.Namespace) -> int:
     from facade.stack.worker import run
 
-    return run(Settings.read(), given.ready_file)
+    return run(_settings(given), given.ready_file)
+
+
+def _prepare_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--of-before", action="store_true")
+    _stdin_argument(parser)
+
+
+def _prepare(given: argparse.Namespace) -> int:
+    from facade.cli import prepare
+
+    for line in prepare.run(_settings(given), of_before=given.of_before):
+        print(line)
+    return 0
 
 
 def _config_arguments(parser: argparse.ArgumentParser) -> None:
@@ -310,4 +334,5 @@ COMMANDS = (
     Command("config", "print all settings, their values and where they came from", _config_arguments, _config),
     Command("jars", "fetch the pinned jars of Kafka, or of Spark's connectors", _jars_arguments, _jars),
     Command("worker", None, _worker_arguments, _worker),
+    Command("prepare", None, _prepare_arguments, _prepare),
 )

@@ -7,7 +7,6 @@ the stack. It must not know how a setting is used.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,10 +15,11 @@ from engine.settings import variable_of
 from engine.window.topic_retention import LEAST_DELAY_MS, MARGIN_MS, keep_ms
 from facade.config import Settings
 from facade.stack.processes.settings import BROKER_PROPERTIES, REDIS_OPTIONS, replication
+from state.redis.address import without_password
 
 MASK = "********"
-# In a URL: scheme://user:password@host.
-_PASSWORD = re.compile(r"(://[^/@:]*:).*@")
+# The settings without which compose starts nothing.
+NEEDED = ("secret", "admin_key_secret")
 
 STACK_VARIABLES = {
     "LW_JARS": "Folder of the jars (`broker/`, `spark/`). Default: `.cache/jars` of the checkout, else the user's cache folder.",
@@ -71,7 +71,8 @@ def example() -> str:
     lines = ["# Written by `leaseway config --example`; copy it to .env. docker compose reads it."]
     for field in dataclasses.fields(Settings):
         lines += ["", f"# {field.metadata['about']}"]
-        if field.metadata["secret"]:
+        if field.name in NEEDED:
+            # The service refuses this one.
             lines.append(f"{_variable(field)}=change-me")
         else:
             lines.append(f"#{_variable(field)}={_default(field)}")
@@ -118,7 +119,7 @@ def _default(field: dataclasses.Field[Any]) -> str:
 def _shown(field: dataclasses.Field[Any], value: object) -> str:
     if field.metadata["secret"] and value:
         return MASK
-    return _PASSWORD.sub(rf"\1{MASK}@", str(value)) or "(empty)"
+    return without_password(str(value), MASK) or "(empty)"
 
 
 def _code(text: str) -> str:

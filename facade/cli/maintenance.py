@@ -8,6 +8,7 @@ It must not know how state is compared.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -32,16 +33,25 @@ MOST_LINES = 100
 
 
 def settings_of(data: Path | None) -> Settings:
-    """Settings from LEASEWAY_*; with `data`, Kafka and Redis of the `leaseway up` that runs in that
-    folder. Raises StackError.
+    """Settings from LEASEWAY_*; with `data`, Kafka, Redis and the secret of the `leaseway up` that
+    runs in that folder. Raises StackError, BadSetting.
     """
+    given = Settings.read()
     if data is None:
-        return Settings.read()
+        return given
     try:
         running = json.loads((data / "run.json").read_text())
-        return Settings.read(kafka_bootstrap=running["kafka"]["bootstrap"], redis_url=running["redis"]["url"])
+        kafka, url = running["kafka"], running["redis"]["url"]
+        there = {"kafka_bootstrap": kafka["service"], "kafka_config": kafka["config"], "redis_url": url}
     except (OSError, ValueError, KeyError):
         raise StackError(f"no `leaseway up` runs in {data} (it has no run.json)") from None
+    # As `leaseway up`: a secret of the environment goes before that of the folder.
+    if given.secret == Settings().secret:
+        try:
+            there["secret"] = (data / "secret").read_text().strip()
+        except OSError as error:
+            raise StackError(f"the secret of {data} can't be read: {error.strerror}") from None
+    return dataclasses.replace(given, **there)
 
 
 def verify(settings: EngineSettings, names: Sequence[str], *, as_json: bool) -> tuple[int, list[str]]:
@@ -66,13 +76,18 @@ def rebuild(settings: EngineSettings, names: Sequence[str]) -> list[str]:
 
 
 def seal(settings: EngineSettings, *, adopt: bool, drop: bool) -> tuple[int, list[str]]:
-    """Exit status and lines: 0 all control records are sealed, 1 some are not. Raises StackError."""
+    """Exit status and lines: 0 all control records are sealed, 1 some are not. Raises
+    StackError.
+    """
 
     async def work(maintenance: Maintenance) -> tuple[int, list[str]]:
         found = maintenance.unsealed()
         lines = [f"{one.key[:200]!r} {'counts' if one.counts else 'does not count'}: {one.reason}" for one in found]
         if not adopt and not drop:
-            return (EXIT_DIFFERENT if found else EXIT_SAME), [*lines, f"{len(found) or 'no'} control record(s) without the seal of this secret"]
+            return (EXIT_DIFFERENT if found else EXIT_SAME), [
+                *lines,
+                f"{len(found) or 'no'} control record(s) without the seal of this secret",
+            ]
         sealed, dropped = await maintenance.seal(drop=drop)
         left = maintenance.unsealed()
         return (EXIT_DIFFERENT if left else EXIT_SAME), [*lines, f"sealed {sealed}, dropped {dropped}, left {len(left)}"]
@@ -80,6 +95,19 @@ def seal(settings: EngineSettings, *, adopt: bool, drop: bool) -> tuple[int, lis
     # What has no seal that holds would be told one by one, and the lines say it.
     logging.getLogger("engine.catalog").setLevel(logging.CRITICAL)
     return asyncio.run(_with_maintenance(settings, work, adopt=adopt or not drop))
+
+
+def adopt(settings: EngineSettings) -> list[str]:
+    """Seals what a version of before has written, and says what it was. Raises StackError."""
+    logging.getLogger("engine.catalog").setLevel(logging.CRITICAL)
+
+    async def work(maintenance: Maintenance) -> list[str]:
+        keys = [one.key for one in maintenance.unsealed()]
+        sealed, _ = await maintenance.seal(drop=False)
+        admins = ", ".join(maintenance.administrators()) or "none"
+        return [f"{sealed} control records of a version before are sealed now; keys of administrators among them: {admins}"] if keys else []
+
+    return asyncio.run(_with_maintenance(settings, work, adopt=True))
 
 
 async def _with_maintenance(settings: EngineSettings, work: Callable[[Maintenance], Awaitable[T]], *, adopt: bool = False) -> T:

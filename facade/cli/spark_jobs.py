@@ -12,6 +12,7 @@ import os
 import shlex
 import sys
 from importlib.resources import files
+from pathlib import Path
 
 from facade.cli.maintenance import settings_of
 from facade.stack.processes.spark_submit import connectors, spark_home
@@ -33,7 +34,9 @@ def run(job: str, given: argparse.Namespace) -> int:
     os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join([*options, "pyspark-shell"])
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = settings_of(given.data)
-    bootstrap, prefix = given.bootstrap or settings.kafka_bootstrap, given.prefix or settings.topic_prefix
+    named = {"bootstrap": given.bootstrap or settings.kafka_bootstrap, "prefix": given.prefix or settings.topic_prefix}
+    if given.bootstrap is None and given.kafka_config is None and settings.kafka_config:
+        named["kafka_config"] = Path(settings.kafka_config)
     from spark.__main__ import run as run_job
 
-    return run_job(job, argparse.Namespace(**{**vars(given), "bootstrap": bootstrap, "prefix": prefix}))
+    return run_job(job, argparse.Namespace(**{**vars(given), **named}))

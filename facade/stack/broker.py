@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from facade.stack.data.broken import FORMATTED, kafka_gone
-from facade.stack.data.folder import Identity, full_disk
+from facade.stack.data.credentials import CONTROLLER, SERVICE, Credentials
+from facade.stack.data.folder import DataFolder, Identity, full_disk, replace
 from facade.stack.processes.child import Program
 from facade.stack.processes.errors import StackError
 from facade.stack.processes.programs import broker_class_path, find_java, jars_folder
@@ -24,16 +26,26 @@ FORMAT_S = 60.0
 LOG_SETTINGS = Path(__file__).with_name("log4j2.xml")
 
 
-def properties(folder: Path, identity: Identity) -> dict[str, str]:
-    """All properties of the embedded broker: the shared table and what depends on this folder."""
-    broker, controller = f"127.0.0.1:{identity.kafka_port}", f"127.0.0.1:{identity.controller_port}"
+def properties(folder: Path, identity: Identity, credentials: Credentials, more_super_users: Sequence[str] = ()) -> dict[str, str]:
+    """All properties of the embedded broker: the shared table and what depends on this folder.
+
+    It has a listener for the service, which knows a password, and one for tools of this machine,
+    which may what `engine.log.client.local_rights` gives them.
+    """
+    at = {"SERVICE": identity.service_port, "LOCAL": identity.kafka_port, "CONTROLLER": identity.controller_port}
+    listeners = {name: f"{name}://127.0.0.1:{port}" for name, port in at.items()}
+    controller = f"127.0.0.1:{identity.controller_port}"
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
-        "listeners": f"PLAINTEXT://{broker},CONTROLLER://{controller}",
-        "advertised.listeners": f"PLAINTEXT://{broker}",
+        "listeners": ",".join(listeners.values()),
+        "advertised.listeners": f"{listeners['SERVICE']},{listeners['LOCAL']}",
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "SERVICE",
+        "listener.security.protocol.map": "SERVICE:SASL_PLAINTEXT,LOCAL:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+        **credentials.of_broker(plain=identity.is_old),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": ";".join(f"User:{name}" for name in (SERVICE, CONTROLLER, *more_super_users)),
         # The fixed voters, not a voter set kept in the log: so the ports may change between starts.
         "controller.quorum.voters": f"1@{controller}",
         "log.dirs": str(folder / "kafka"),
@@ -42,13 +54,14 @@ def properties(folder: Path, identity: Identity) -> dict[str, str]:
     }
 
 
-def program(folder: Path, identity: Identity, environment: dict[str, str]) -> Program:
+def program(data: DataFolder, environment: dict[str, str], more_super_users: Sequence[str] = ()) -> Program:
     """Write the broker's files, format its storage when that was never finished, and say how to run
-    it.
+    it. `more_super_users` are for tests.
 
     Raises StackError when Java or the jars are missing, the storage can't be formatted, or was and
     is gone.
     """
+    folder, identity, credentials = data.path, data.identity, Credentials.of(data)
     if gone := kafka_gone(folder):
         raise StackError(gone)
     java = [find_java(), *JVM_FLAGS]
@@ -57,15 +70,16 @@ def program(folder: Path, identity: Identity, environment: dict[str, str]) -> Pr
     java += [f"-Dleaseway.logs={folder / 'logs'}", f"-Dlog4j2.configurationFile={LOG_SETTINGS}"]
     java += ["-cp", broker_class_path()]
     file = folder / "kafka.properties"
-    lines = [f"{name}={_escaped(value)}" for name, value in properties(folder, identity).items()]
-    file.write_text("\n".join(["# Written at every start; changes are lost.", *lines, ""]))
-    _format(folder, (*java, "kafka.tools.StorageTool", "format", "-t", identity.cluster_id, "-c", str(file)), environment)
+    lines = [f"{name}={_escaped(value)}" for name, value in properties(folder, identity, credentials, more_super_users).items()]
+    replace(file, "\n".join(["# Written at every start; changes are lost.", *lines, ""]), mode=0o600)
+    words = ("format", "-t", identity.cluster_id, "-c", str(file), "--add-scram", credentials.scram, "--ignore-formatted")
+    _format(folder, tuple(java), words, environment)
     return Program(
         name="Kafka",
         command=(*java, "kafka.Kafka", str(file)),
         environment=environment,
         output=folder / "logs" / "kafka.out",
-        ready=lambda _pid: answers(identity.kafka_port),
+        ready=lambda _pid: answers(identity.service_port),
         start_s=START_S,
         stop_s=STOP_S,
         hindrance=lambda: full_disk(folder) or kafka_gone(folder),
@@ -86,21 +100,25 @@ async def answers(port: int) -> bool:
     return await kafka_at(("127.0.0.1", port)) is None
 
 
-def _format(folder: Path, command: tuple[str, ...], environment: dict[str, str]) -> None:
+def _format(folder: Path, java: tuple[str, ...], words: tuple[str, ...], environment: dict[str, str]) -> None:
     """The mark is written last, so a kill in the middle means formatting again; formatted folders
     are left as they are.
     """
-    mark = folder / FORMATTED
+    mark, file = folder / FORMATTED, folder / "kafka.format"
     if mark.exists():
         return
-    command += ("--ignore-formatted",)
+    # The words of a command are seen by everybody on the machine, so they are in a file.
+    quoted = (word.replace("\\", "\\\\").replace('"', '\\"') for word in ("kafka.tools.StorageTool", *words))
+    replace(file, "".join(f'"{word}"\n' for word in quoted), mode=0o600)
+    command = (*java, f"@{file}")
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=FORMAT_S, check=False)
     except subprocess.TimeoutExpired:
         raise StackError(f"Kafka's storage in {folder} is not formatted after {FORMAT_S:.0f} s") from None
     if done.returncode != 0:
-        words = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[0]
-        raise StackError(f"Kafka's storage in {folder} can't be formatted; Kafka says {words[:200]!r}")
+        said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[0]
+        raise StackError(f"Kafka's storage in {folder} can't be formatted; Kafka says {said[:200]!r}")
+    file.unlink()
     mark.touch()
 
 

@@ -50,14 +50,14 @@ def _start_and_stop(path: Path, archive: Path) -> None:
     path.mkdir()
     folder = DataFolder.open(path)
     try:
-        program = broker.program(folder.path, folder.identity, dict(os.environ))
+        program = broker.program(folder, dict(os.environ))
         java, *rest = program.command
         process = subprocess.Popen(
             [java, f"-XX:ArchiveClassesAtExit={archive}", *rest], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
             end = time.monotonic() + READY_S
-            while not asyncio.run(broker.answers(folder.identity.kafka_port)):
+            while not asyncio.run(broker.answers(folder.identity.service_port)):
                 if process.poll() is not None or time.monotonic() > end:
                     raise StackError("Kafka did not start")
                 time.sleep(0.1)

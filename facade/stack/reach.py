@@ -12,11 +12,10 @@ import ssl
 import struct
 import time
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from facade.config import Settings
 from facade.stack.processes.errors import StackError
-from state.redis.address import redis_address
+from state.redis.address import redis_address, without_password
 
 ANSWER_S = 2.0
 AGAIN_S = 0.5
@@ -26,8 +25,12 @@ _CORRELATION = 7
 Place = tuple[str, int] | str  # host and port, or a unix socket
 
 
-async def kafka_at(place: Place) -> str | None:
-    """Why no broker answers an ApiVersions request there; None = one does."""
+async def kafka_at(place: Place, *, tls: bool = False) -> str | None:
+    """Why no broker answers an ApiVersions request there; None = one does. Of one behind TLS only
+    whether anybody takes a connection: its certificate is for Kafka's client to judge.
+    """
+    if tls:
+        return (await _ask(place, b"", 0))[1]
     request = struct.pack(">hhih", _API_VERSIONS, 0, _CORRELATION, -1)
     head, why = await _ask(place, struct.pack(">i", len(request)) + request, 10)
     if why is not None:
@@ -63,14 +66,15 @@ async def wait_for_services(settings: Settings, say: Callable[[str], None]) -> N
 
 
 async def _missing(settings: Settings) -> str | None:
-    kafka, redis = await asyncio.gather(_kafka_missing(settings.kafka_bootstrap), _redis_missing(settings.redis_url))
+    kafka, redis = await asyncio.gather(_kafka_missing(settings), _redis_missing(settings.redis_url))
     return "; ".join(line for line in (kafka, redis) if line) or None
 
 
-async def _kafka_missing(bootstrap: str) -> str | None:
-    why = "it is no host:port"
+async def _kafka_missing(settings: Settings) -> str | None:
+    bootstrap, why = settings.kafka_bootstrap, "it is no host:port"
+    tls = settings.kafka_client().get("security.protocol", "").endswith("SSL")
     places = [place for place in map(_host_and_port, bootstrap.split(",")) if place]
-    for answer in await asyncio.gather(*map(kafka_at, places)):
+    for answer in await asyncio.gather(*(kafka_at(place, tls=tls) for place in places)):
         if answer is None:
             return None
         why = answer
@@ -78,10 +82,8 @@ async def _kafka_missing(bootstrap: str) -> str | None:
 
 
 async def _redis_missing(url: str) -> str | None:
-    shown, why = url, None
+    shown, why = without_password(url), None
     try:
-        netloc = urlsplit(url).netloc
-        shown = url.replace(netloc, netloc.rpartition("@")[2], 1) if netloc else url  # without a password
         address = redis_address(url)
         why = await redis_at(address.socket or (address.host, address.port), address.tls)
     except ValueError as error:

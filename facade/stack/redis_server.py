@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from urllib.parse import quote
 
 from facade.stack.data.broken import redis_refuses
 from facade.stack.data.folder import full_disk
@@ -22,15 +23,18 @@ SOCKET_PATH_BYTES = 107
 STOP_S = 15.0
 
 
-def options(folder: Path, port: int) -> dict[str, str]:
+def options(folder: Path, socket: Path, port: int = 0) -> dict[str, str]:
     """All options of the embedded redis-server: the shared table and what depends on this
     folder.
+
+    Others of this machine can't reach a socket within a folder that only its owner may enter; a
+    port, for tests, they can.
     """
-    socket = socket_path(folder)
     return {
         "bind": "127.0.0.1",
         "port": str(port),
-        **({"unixsocket": str(socket), "unixsocketperm": "700"} if socket else {}),
+        "unixsocket": str(socket),
+        "unixsocketperm": "700",
         "dir": str(folder / "redis"),
         "daemonize": "no",
         "logfile": "",
@@ -43,26 +47,31 @@ def options(folder: Path, port: int) -> dict[str, str]:
 
 def socket_path(folder: Path) -> Path | None:
     """The unix socket of the embedded redis-server, a third of the system's work of TCP; None when
-    the folder's path is too long.
+    the folder's path is too long: then it is to be elsewhere.
     """
     path = folder.absolute() / "redis" / "redis.sock"
     return path if len(os.fsencode(path)) <= SOCKET_PATH_BYTES else None
 
 
-def program(folder: Path, port: int, environment: dict[str, str]) -> Program:
+def url_of(socket: Path) -> str:
+    """What a client takes."""
+    return f"unix://{quote(str(socket))}?db=0"
+
+
+def program(folder: Path, socket: Path, environment: dict[str, str], port: int = 0) -> Program:
     """Write the file of redis-server and say how to run it. Raises StackError when there is no
     redis-server.
     """
     (folder / "redis").mkdir(exist_ok=True)
     file = folder / "redis.conf"
-    lines = [f"{name} {_quoted(value)}" for name, value in options(folder, port).items()]
+    lines = [f"{name} {_quoted(value)}" for name, value in options(folder, socket, port).items()]
     file.write_text("\n".join(["# Written at every start; changes are lost.", *lines, ""]))
     return Program(
         name="Redis",
         command=(find_redis_server(), str(file)),
         environment=environment,
         output=folder / "logs" / "redis.log",
-        ready=lambda _pid: answers(port),
+        ready=lambda _pid: answers(socket),
         start_s=START_S,
         stop_s=STOP_S,
         hindrance=lambda: full_disk(folder),
@@ -70,9 +79,9 @@ def program(folder: Path, port: int, environment: dict[str, str]) -> Program:
     )
 
 
-async def answers(port: int) -> bool:
-    """Whether a redis-server on 127.0.0.1:`port` answers; while it loads its file it doesn't."""
-    return await redis_at(("127.0.0.1", port)) is None
+async def answers(socket: Path) -> bool:
+    """Whether a redis-server answers there; while it loads its file it doesn't."""
+    return await redis_at(str(socket)) is None
 
 
 def _quoted(value: str) -> str:

@@ -7,29 +7,36 @@ serves, beyond /ready.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import os
+import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
+from engine.settings import PREFIX
 from facade.config import Settings
 from facade.stack import broker, redis_server, workers
 from facade.stack.data.broken import set_aside
-from facade.stack.data.folder import DataFolder, Identity
+from facade.stack.data.credentials import Credentials, client_file, write_client_file
+from facade.stack.data.folder import FORMAT, DataFolder, Identity
 from facade.stack.data.leftovers import MARK, end_leftovers
 from facade.stack.processes.child import Child, Program
+from facade.stack.processes.environment import bare, without
 from facade.stack.processes.errors import StackError
 from facade.stack.processes.group import Group, start_together
+from facade.stack.processes.once import run_once
 from facade.stack.processes.ports import free_port, is_free, reserved
-from facade.stack.processes.programs import broker_class_path, find_java, find_redis_server
+from facade.stack.processes.programs import broker_class_path, find_java, find_redis_server, known_holes
 from facade.stack.safety import refuse_unsafe
 from facade.stack.welcome import connectable, endpoint_of, ports_of, rocketmq_of, welcome
 
 READY_S = 60.0
+PREPARE_S = 90.0
 WRITE_AGAIN_S = 1.0
 
 
@@ -52,7 +59,10 @@ def up(order: Order, say: Callable[[str], None]) -> None:
     left running.
     """
     settings = Settings.read(**order.given)
-    find_java(), find_redis_server(), broker_class_path()  # before anything is made
+    find_java(), broker_class_path()  # before anything is made
+    if warning := known_holes(find_redis_server()):
+        say(warning)
+    os.umask(0o077)
     folder = DataFolder.open(order.data)
     try:
         end_leftovers(folder.path, say)
@@ -60,13 +70,15 @@ def up(order: Order, say: Callable[[str], None]) -> None:
         settings = _with_secrets(settings, folder)
         refuse_unsafe(settings)
         _check_remembered_ports(folder, say)
-        settings = dataclasses.replace(
-            settings,
-            kafka_bootstrap=f"127.0.0.1:{folder.identity.kafka_port}",
-            redis_url=f"redis://127.0.0.1:{folder.identity.redis_port}/0",
-        )
-        with reserved(settings.host, ports_of(settings)):
-            asyncio.run(Stack(folder, settings, order.workers, say).run())
+        write_client_file(folder.path, Credentials.of(folder))
+        with reserved(settings.host, ports_of(settings)), _socket(folder.path) as socket:
+            settings = dataclasses.replace(
+                settings,
+                kafka_bootstrap=f"127.0.0.1:{folder.identity.service_port}",
+                kafka_config=str(client_file(folder.path)),
+                redis_url=redis_server.url_of(socket),
+            )
+            asyncio.run(Stack(folder, settings, socket, order.workers, say).run())
     except OSError as error:
         if error.filename is None:
             raise
@@ -78,9 +90,10 @@ def up(order: Order, say: Callable[[str], None]) -> None:
 class Stack:
     """The running stack of one folder. `run` may be called once."""
 
-    def __init__(self, folder: DataFolder, settings: Settings, worker_count: int, say: Callable[[str], None]) -> None:
+    def __init__(self, folder: DataFolder, settings: Settings, socket: Path, worker_count: int, say: Callable[[str], None]) -> None:
         self._folder = folder
         self._settings = settings
+        self._socket = socket
         self._worker_count = worker_count
         self._say = say
         self._environment = {**os.environ, MARK: str(folder.path)}
@@ -97,27 +110,46 @@ class Stack:
 
     async def _start(self, group: Group) -> None:
         began = time.monotonic()
-        path, identity = self._folder.path, self._folder.identity
-        redis = redis_server.program(path, identity.redis_port, self._environment)
+        environment = bare(self._environment)
+        redis = redis_server.program(self._folder.path, self._socket, environment)
         # Formatting takes a second or two the first time; Redis need not wait for it.
-        kafka = await asyncio.to_thread(broker.program, path, identity, self._environment)
+        kafka = await asyncio.to_thread(broker.program, self._folder, environment)
         # Two steps, because they end one after the other: the broker may still be read while Redis
         # is there.
         (redis_child,) = group.add([redis])
         (kafka_child,) = group.add([kafka])
         self._services = [kafka_child, redis_child]
-        self._say(f"starting Kafka ({self._settings.kafka_bootstrap}) and Redis ({self._settings.redis_url})")
+        self._say(f"starting Kafka ({self._settings.kafka_bootstrap}) and Redis ({self._socket})")
         await start_together(self._services)
-        self._facades = group.add(self._worker_programs())
-        await start_together(self._facades)
+        # What is of before must be brought to the format of now before a worker reads it.
+        preparing = asyncio.create_task(self._prepare())
+        try:
+            if self._folder.identity.is_old:
+                await preparing
+            self._facades = group.add(self._worker_programs())
+            await start_together(self._facades)
+            await preparing
+        finally:
+            preparing.cancel()
         await self._wait_ready()
         self._say(f"ready after {time.monotonic() - began:.1f} s")
         self._say(welcome(self._settings, self._folder.path))
 
+    async def _prepare(self) -> None:
+        """Has Kafka told what others may do, once for each folder and prefix. Raises StackError."""
+        identity, prefix = self._folder.identity, self._settings.topic_prefix
+        if not identity.is_old and self._folder.prepared == prefix:
+            return
+        words = ("-m", "facade", "prepare", "--settings-on-stdin", *(("--of-before",) if identity.is_old else ()))
+        said = await run_once((sys.executable, *words), without(self._environment, PREFIX), workers.written(self._settings), PREPARE_S)
+        for line in said.splitlines():
+            self._say(line)
+        self._folder.save(dataclasses.replace(identity, format=FORMAT))
+        self._folder.note_prepared(prefix)
+
     def _worker_programs(self) -> list[Program]:
-        socket = redis_server.socket_path(self._folder.path)
-        settings = dataclasses.replace(self._settings, redis_url=f"unix://{quote(str(socket))}?db=0") if socket else self._settings
-        return workers.programs(settings, self._worker_count, self._folder.logs, self._folder.logs, self._environment)
+        logs = self._folder.logs
+        return workers.programs(self._settings, self._worker_count, logs, logs, self._environment)
 
     async def _wait_ready(self) -> None:
         end = time.monotonic() + READY_S
@@ -142,7 +174,12 @@ class Stack:
         running = {
             "endpoint": endpoint_of(self._settings),
             **({"rocketmq": rocketmq_of(self._settings)} if self._settings.rocketmq_port else {}),
-            "kafka": {"pid": kafka.pid, "bootstrap": self._settings.kafka_bootstrap},
+            "kafka": {
+                "pid": kafka.pid,
+                "bootstrap": f"127.0.0.1:{self._folder.identity.kafka_port}",
+                "service": self._settings.kafka_bootstrap,
+                "config": self._settings.kafka_config,
+            },
             "redis": {"pid": redis.pid, "url": self._settings.redis_url},
             "facades": [{"pid": child.pid} for child in self._facades if child.pid],
         }
@@ -161,6 +198,18 @@ class Stack:
             self._later = None
 
 
+@contextlib.contextmanager
+def _socket(folder: Path) -> Iterator[Path]:
+    """Where Redis listens: in the data folder, or in a folder of its own when that path is too long
+    for a socket.
+    """
+    if (path := redis_server.socket_path(folder)) is not None:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="leaseway-") as made:
+        yield Path(made) / "redis.sock"
+
+
 def _with_secrets(settings: Settings, folder: DataFolder) -> Settings:
     """Fill in what nobody set: the MAC key, and the administrator's secret when keys are
     required.
@@ -176,9 +225,10 @@ def _with_secrets(settings: Settings, folder: DataFolder) -> Settings:
 def _check_remembered_ports(folder: DataFolder, say: Callable[[str], None]) -> None:
     """Ports are kept from start to start; one that somebody took meanwhile is replaced."""
     ports = dataclasses.asdict(folder.identity)
-    for name in ("kafka_port", "controller_port", "redis_port"):
+    names = ("kafka_port", "controller_port", "service_port")
+    for name in names:
         port = ports[name]
         if not is_free("127.0.0.1", port):
-            ports[name] = free_port(ports["kafka_port"], ports["controller_port"], ports["redis_port"])
+            ports[name] = free_port(*(ports[one] for one in names))
             say(f"{name.replace('_', ' ')} {port} was taken meanwhile; using {ports[name]}")
     folder.save(Identity(**ports))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import os
 import ssl
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 from engine.settings import PREFIX, variable_of
 from facade.config import Settings
 from facade.stack.processes.child import Program
+from facade.stack.processes.environment import without
 
 START_S = 60.0
 STOP_S = 10.0
@@ -28,15 +30,20 @@ def programs(settings: Settings, count: int, run_folder: Path, logs: Path | None
     """`count` workers that share one port.
 
     `run_folder` takes their ready files; `logs` (None: our own output) their output; `environment`
-    is what they get besides their settings.
+    is what they get besides their settings, which they read from stdin.
     """
-    base = MEMORY | {name: value for name, value in environment.items() if not name.startswith(PREFIX)} | settings_environment(settings)
-    return [_program(number, run_folder, logs, base) for number in range(count)]
+    base = MEMORY | without(environment, PREFIX)
+    return [_program(number, run_folder, logs, base, written(settings)) for number in range(count)]
 
 
-def settings_environment(settings: Settings) -> dict[str, str]:
-    """The LEASEWAY_ variables that make `Settings.read` give these settings again."""
-    return {variable_of(field.name): str(getattr(settings, field.name)) for field in dataclasses.fields(settings)}
+def written(settings: Settings) -> bytes:
+    """Settings for a process that is told `--settings-on-stdin`."""
+    return json.dumps({variable_of(field.name): str(getattr(settings, field.name)) for field in dataclasses.fields(settings)}).encode()
+
+
+def read_settings(text: bytes) -> Settings:
+    """What was written. Raises BadSetting."""
+    return Settings.read(json.loads(text))
 
 
 async def http_status(host: str, port: int, path: str, *, tls: bool = False) -> int:
@@ -60,7 +67,7 @@ async def http_status(host: str, port: int, path: str, *, tls: bool = False) -> 
     return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
 
 
-def _program(number: int, run_folder: Path, logs: Path | None, environment: dict[str, str]) -> Program:
+def _program(number: int, run_folder: Path, logs: Path | None, environment: dict[str, str], settings: bytes) -> Program:
     ready_file = run_folder / f"facade-{number}.ready"
 
     async def ready(pid: int) -> bool:
@@ -69,10 +76,11 @@ def _program(number: int, run_folder: Path, logs: Path | None, environment: dict
 
     return Program(
         name=f"facade worker {number}",
-        command=(sys.executable, "-m", "facade", "worker", "--ready-file", os.fspath(ready_file)),
+        command=(sys.executable, "-m", "facade", "worker", "--settings-on-stdin", "--ready-file", os.fspath(ready_file)),
         environment=environment,
         output=logs / f"facade-{number}.log" if logs else None,
         ready=ready,
         start_s=START_S,
         stop_s=STOP_S,
+        input=settings,
     )

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from schemas.client_properties import BadProperty, parse
 from schemas.topics import DEFAULT_PREFIX
 
 _CONNECT_S = 3.0
@@ -87,22 +88,14 @@ def log_of(given: Namespace) -> Log:
 
 
 def properties(lines: list[str]) -> dict[str, str]:
-    """`name=value` lines as a mapping; empty lines and those that begin with # say nothing. Raises
-    BadOption.
-    """
-    found = {}
-    for line in lines:
-        text = line.strip()
-        if not text or text.startswith("#"):
-            continue
-        name, mark, value = text.partition("=")
-        name = name.strip()
-        # The value may be a password: the text of the error must not have it.
-        if not mark or not name:
-            raise BadOption(f"{name[:40]!r} is not NAME=VALUE")
+    """`name=value` lines as a mapping, as `schemas.client_properties.parse`. Raises BadOption."""
+    try:
+        found = parse(lines)
+    except BadProperty as error:
+        raise BadOption(str(error)) from None
+    for name in found:
         if name == "bootstrap.servers" or name.startswith("kafka."):
             raise BadOption(f"{name}: name brokers by --bootstrap, and properties without `kafka.`")
-        found[name] = value.strip()
     return found
 
 

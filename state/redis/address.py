@@ -7,6 +7,7 @@ must not open anything.
 
 from __future__ import annotations
 
+import re
 import ssl
 from dataclasses import dataclass
 
@@ -15,6 +16,9 @@ from redis.exceptions import RedisError
 
 # Of a URL that names none. Not redis-py's "localhost": that may be ::1 first, where the embedded
 # redis-server does not listen.
+# In a URL: scheme://user:password@host, and ?password=..., ?ssl_password=...
+_USER_PASSWORD = re.compile(r"(://([^/@:]*):).*@")
+_OPTION_PASSWORD = re.compile(r"([?&]\w*password=)[^&]*", re.IGNORECASE)
 _HOST, _PORT = "127.0.0.1", 6379
 
 
@@ -49,6 +53,12 @@ class RedisAddress:
         return (self.username, self.password) if self.username else (self.password,)
 
 
+def without_password(url: str, mask: str = "") -> str:
+    """A URL to show: `mask` in place of each password in it."""
+    masked = _USER_PASSWORD.sub(rf"\1{mask}@" if mask else r"\2@", url)
+    return _OPTION_PASSWORD.sub(rf"\1{mask}", masked)
+
+
 def redis_address(url: str) -> RedisAddress:
     """Reads redis://, rediss:// or unix:// with the options of redis-py. Raises BadAddress, also
     when a file of TLS is missing.
@@ -58,7 +68,9 @@ def redis_address(url: str) -> RedisAddress:
         made: AbstractConnection = pool.make_connection()  # type: ignore[no-untyped-call]
         tls = made.ssl_context.get() if isinstance(made, SSLConnection) else None
     except (ValueError, TypeError, RedisError, OSError) as error:
-        raise BadAddress(f"{type(error).__name__}: {error}" if isinstance(error, OSError) else str(error)) from error
+        # What urllib takes for the port may be a part of the password.
+        why = "its port is none; in a password write / as %2F and # as %23" if "Port" in str(error) else str(error)
+        raise BadAddress(f"{type(error).__name__}: {error}" if isinstance(error, OSError) else why) from error
     given = pool.connection_kwargs
     host, port = given.get("host", _HOST), int(given.get("port", _PORT))
     return RedisAddress(given.get("path"), host, port, tls, made.username, made.password, int(made.db))

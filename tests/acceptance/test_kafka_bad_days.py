@@ -39,7 +39,7 @@ def up(leaseway_up_module: StartUp) -> Up:
 
 @pytest.fixture
 def admin(up: Up) -> AdminClient:
-    return AdminClient({"bootstrap.servers": up.run["kafka"]["bootstrap"]})
+    return AdminClient(up.kafka_client)
 
 
 def kafka_pid(up: Up) -> int:

@@ -26,7 +26,8 @@ def beside(up: Up | Running, prefix: str, settings: dict[str, str], tmp_path_fac
     assert isinstance(up, Up)
     port, parts = free_port(), up.run
     variables = {
-        "KAFKA_BOOTSTRAP": parts["kafka"]["bootstrap"],
+        "KAFKA_BOOTSTRAP": parts["kafka"]["service"],
+        "KAFKA_CONFIG": parts["kafka"]["config"],
         "REDIS_URL": parts["redis"]["url"],
         "TOPIC_PREFIX": prefix,
         "SECRET": "a secret of the tests",

@@ -27,6 +27,7 @@ from facade.stack.data.leftovers import MARK, end_leftovers
 from facade.stack.processes.child import Child, Program
 from facade.stack.processes.ports import free_port
 from tests.faults.proxy import Proxy
+from tests.services import ANYBODY
 
 T = TypeVar("T")
 BACK_S = 90.0
@@ -46,14 +47,14 @@ class Stack:
         self._thread = threading.Thread(target=self._loop.run_forever, name="stack")
         self._thread.start()
         identity = self._folder.identity
-        taken = [identity.kafka_port, identity.controller_port, identity.redis_port]
+        taken = [identity.kafka_port, identity.controller_port, identity.service_port]
         ports = [free_port(*taken)]
         ports.append(free_port(*taken, *ports))
         self.port = free_port(*taken, *ports)
-        self.redis_port = identity.redis_port
+        self.redis_port = free_port(*taken, *ports, self.port)
         self.redis_proxy, self.kafka_proxy = self.run(self._proxies(ports))
         self.kafka = self._child(self._kafka(ports[1]))
-        self.redis = self._child(redis_server.program(self.path, identity.redis_port, self._environment))
+        self.redis = self._child(redis_server.program(self.path, self.path / "redis" / "redis.sock", self._environment, self.redis_port))
         settings = dataclasses.replace(
             Settings(),
             kafka_bootstrap=f"127.0.0.1:{ports[1]}",
@@ -66,14 +67,15 @@ class Stack:
 
     async def _proxies(self, ports: list[int]) -> tuple[Proxy, Proxy]:
         identity = self._folder.identity
-        proxies = Proxy(ports[0], identity.redis_port), Proxy(ports[1], identity.kafka_port)
+        proxies = Proxy(ports[0], self.redis_port), Proxy(ports[1], identity.kafka_port)
         await asyncio.gather(*(proxy.start() for proxy in proxies))
         return proxies
 
     def _kafka(self, port: int) -> Program:
         """The broker of `leaseway up`, but clients are sent to the proxy."""
-        program = broker.program(self.path, self._folder.identity, self._environment)
-        override = ("--override", f"advertised.listeners=PLAINTEXT://127.0.0.1:{port}")
+        program = broker.program(self._folder, self._environment, more_super_users=(ANYBODY,))
+        service = f"SERVICE://127.0.0.1:{self._folder.identity.service_port}"
+        override = ("--override", f"advertised.listeners={service},LOCAL://127.0.0.1:{port}")
         return dataclasses.replace(program, command=(*program.command, *override))
 
     def _child(self, program: Program) -> Child:
@@ -165,7 +167,7 @@ class Stack:
         for old in folder.glob("redis/**/*.aof"):
             old.unlink()
         port = free_port(self.redis_port, self.port)
-        child = self._child(redis_server.program(folder, port, self._environment))
+        child = self._child(redis_server.program(folder, folder / "redis.sock", self._environment, port))
         self.run(child.start())
         return child, port
 

@@ -85,7 +85,7 @@ class Hands:
 
     def topic_gone(self, queue: str, within_s: float) -> None:
         """Return as soon as Kafka does not have the topic of a queue."""
-        admin, end = AdminClient({"bootstrap.servers": self.up.run["kafka"]["bootstrap"], "log_level": 0}), time.monotonic() + within_s
+        admin, end = AdminClient({**self.up.kafka_client, "log_level": 0}), time.monotonic() + within_s
         while time.monotonic() < end:
             with contextlib.suppress(KafkaException):
                 if f"lw.q.{queue}" not in admin.list_topics(timeout=1).topics:
@@ -115,7 +115,7 @@ class Hands:
         others.
         """
         group = {"group.id": "outside-snapshots", "auto.offset.reset": "latest", "fetch.wait.max.ms": 5, "log_level": 0}
-        consumer = Consumer({"bootstrap.servers": self.up.run["kafka"]["bootstrap"], **group})
+        consumer = Consumer({**self.up.kafka_client, **group})
         try:
             topic = consumer.list_topics("lw.snapshot", timeout=10).topics["lw.snapshot"]
             parts = [TopicPartition("lw.snapshot", number) for number in topic.partitions]

@@ -64,7 +64,7 @@ def service(leaseway_up_module: StartUp) -> Service:
     causes = {queue: plant(up.endpoint, queue, dead_letters) for queue, dead_letters in PLANTED.items()}
     # Outboxes are drained within 200 ms.
     time.sleep(1)
-    return Service(Log(up.run["kafka"]["bootstrap"]), causes)
+    return Service(Log(up.run["kafka"]["service"], options=up.kafka_properties), causes)
 
 
 @contextmanager

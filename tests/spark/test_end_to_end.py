@@ -68,7 +68,9 @@ def story(leaseway_up_module: StartUp, tmp_path_factory: pytest.TempPathFactory)
             out = tmp_path_factory.mktemp("days")
             two_days = report_two_days(jobs, out)
             kill_live_job_in_mid_work(jobs, folder)
-            yield Story(books, said, Log(up.run["kafka"]["bootstrap"]), begin, datetime.now(UTC), folder, two_days, out)
+            yield Story(
+                books, said, Log(up.run["kafka"]["service"], options=up.kafka_properties), begin, datetime.now(UTC), folder, two_days, out
+            )
     finally:
         jobs.kill()
 

@@ -80,7 +80,7 @@ def test_messages_whose_acks_the_journal_has_forgotten_are_no_backlog(
     """As after 30 days: the journal's records are deleted, snapshots and messages are there."""
     up = leaseway_up("--workers", "1")
     up.wait_ready(120)
-    log = Log(up.run["kafka"]["bootstrap"])
+    log = Log(up.run["kafka"]["service"], options=up.kafka_properties)
     with contextlib.closing(Person(up.endpoint, "olga")) as olga:
         olga.call("POST", "/v1/queues", {"name": QUEUE, "partitions": 1, "lease_seconds": 600})
         for first in range(0, SENT, BATCH):
@@ -112,8 +112,7 @@ def _open(lifecycles: DataFrame) -> tuple[int, int]:
 
 def _forget_the_journal(up: Up, settled: int) -> None:
     """Deletes all records of the journal once a snapshot has what they say of one queue."""
-    bootstrap = up.run["kafka"]["bootstrap"]
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "forget", "enable.auto.commit": False})
+    consumer = Consumer({**up.kafka_client, "group.id": "forget", "enable.auto.commit": False})
     try:
         consumer.assign([TopicPartition("lw.snapshot", number, 0) for number in _partitions(consumer, "lw.snapshot")])
         end = time.monotonic() + 60
@@ -123,7 +122,7 @@ def _forget_the_journal(up: Up, settled: int) -> None:
         ends = [TopicPartition("lw.journal", part.partition, consumer.get_watermark_offsets(part, 10)[1]) for part in journal]
     finally:
         consumer.close()
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient(up.kafka_client)
     for done in admin.delete_records([part for part in ends if part.offset]).values():
         done.result(30)
 

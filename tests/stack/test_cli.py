@@ -56,6 +56,20 @@ def test_config_masks_a_password_within_a_url(url: str) -> None:
     assert shown == url.replace("pass" if "bob" in url else "p@ss/word", config.MASK)
 
 
+@pytest.mark.parametrize(
+    "url", ["unix://bob:hunter2@/run/r.sock?db=1", "redis://h/0?password=hunter2&db=1", "rediss://h/0?ssl_password=hunter2"]
+)
+def test_no_password_of_a_url_is_shown_wherever_it_stands(url: str) -> None:
+    settings = Settings(redis_url=url, secret="hunter2", smtp_password="hunter2", admin_key_secret="hunter2", secret_old="hunter2")
+    assert "hunter2" not in config.current(settings, {}) + repr(settings) + str(settings)
+
+
+def test_a_password_that_breaks_the_url_is_not_told() -> None:
+    with pytest.raises(BadSetting, match="%2F") as refused:
+        Settings(redis_url="redis://:hunter2/x@host:1/0")
+    assert "hunter2" not in str(refused.value)
+
+
 @pytest.mark.parametrize("url", ["http://x", "redis://h/0?colour=red", "rediss://h/0?ssl_ca_certs=/nope"])
 def test_a_redis_url_that_can_not_be_used_stops_the_start_in_one_line(url: str) -> None:
     with pytest.raises(BadSetting, match=r"^LEASEWAY_REDIS_URL: "):

@@ -16,8 +16,6 @@ import yaml
 
 from engine.settings import PREFIX
 from facade.config import Settings
-from facade.stack.broker import properties
-from facade.stack.data.folder import Identity
 from facade.stack.processes.jars import pinned_version
 from facade.stack.processes.settings import BROKER_PROPERTIES, REDIS_OPTIONS, replication
 from facade.stack.safety import refuse_unsafe
@@ -44,9 +42,13 @@ def broker_settings(service: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(("service", "brokers"), [(name, 1) for name in ONE] + [(name, 3) for name in THREE])
 def test_a_composed_broker_is_told_what_the_embedded_one_is(service: str, brokers: int) -> None:
-    roles = {"process.roles", "controller.listener.names", "listener.security.protocol.map"}
-    embedded = properties(Path("data"), Identity(1, "id", 1, 2, 3))
-    expected = {name: embedded[name] for name in roles} | BROKER_PROPERTIES | replication(brokers)
+    # Containers are reached over a network of their own, so their listeners are plain.
+    roles = {
+        "process.roles": "broker,controller",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    }
+    expected = roles | BROKER_PROPERTIES | replication(brokers)
 
     assert broker_settings(service) == {as_variable(name): value for name, value in expected.items()}
 
@@ -86,7 +88,7 @@ def test_a_composed_facade_is_given_settings_that_exist(service: str) -> None:
 def test_a_composed_facade_starts_with_the_secrets_of_the_env_file_and_uses_its_own_services(service: str, brokers: list[str]) -> None:
     # What compose would put in for ${NAME:-default} and ${NAME:?why}.
     given = {name: value for name, value in SERVICES[service]["environment"].items() if not str(value).startswith("${")}
-    filled = {"LEASEWAY_SECRET": "s", "LEASEWAY_ADMIN_KEY_SECRET": "k"}
+    filled = {"LEASEWAY_SECRET": "u8Xw-3kFq9_ZtR2mPb7L", "LEASEWAY_ADMIN_KEY_SECRET": "u8Xw-3kFq9_ZtR2mPb7L"}
 
     settings = Settings.read({**given, **filled})
 

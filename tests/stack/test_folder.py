@@ -37,8 +37,9 @@ def test_a_folder_forgets_the_run_file_of_a_killed_supervisor(tmp_path: Path) ->
     [
         ("{", "is broken: stack.json can't be read (JSONDecodeError"),
         ("[]", "is broken: stack.json can't be read (TypeError"),
-        ('{"format": 1}', "is broken: stack.json can't be read (TypeError"),
-        ('{"format": 99}', "has format 99; this version of Leaseway reads format 1"),
+        ('{"format": 1}', "is broken: stack.json can't be read (KeyError"),
+        ('{"format": 2}', "is broken: stack.json can't be read (TypeError"),
+        ('{"format": 99}', "has format 99; this version of Leaseway reads formats 1 and 2"),
     ],
 )
 def test_a_broken_folder_is_refused_by_what_is_wrong(tmp_path: Path, text: str, line: str) -> None:

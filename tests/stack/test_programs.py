@@ -12,10 +12,12 @@ from facade.config import Settings
 from facade.stack.data.leftovers import MARK, leftovers
 from facade.stack.processes.errors import StackError
 from facade.stack.processes.ports import LOWEST, free_port, is_free, reserve, reuse_port_socket
-from facade.stack.processes.programs import broker_class_path, find_java, find_redis_server
+from facade.stack.processes.programs import broker_class_path, find_java, find_redis_server, known_holes
 from facade.stack.safety import is_loopback, refuse_unsafe
 from facade.stack.welcome import endpoint_of, welcome
-from facade.stack.workers import programs, settings_environment
+from facade.stack.workers import programs, read_settings, written
+
+GOOD = "u8Xw-3kFq9_ZtR2mPb7L"
 
 
 def fake(folder: Path, name: str, answer: str) -> Path:
@@ -43,17 +45,48 @@ def test_java_home_wins_over_the_path(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_redis_of_the_path_wins_when_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = fake(tmp_path, "redis-server", "Redis server v=7.0.15 sha=0")
+    server = fake(tmp_path, "redis-server", "Redis server v=7.2.11 sha=0")
     monkeypatch.setenv("PATH", str(tmp_path))
 
     assert find_redis_server() == str(server)
 
 
-def test_an_old_redis_of_the_path_gives_way_to_the_packaged_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = fake(tmp_path, "redis-server", "Redis server v=5.0.1 sha=0")
+@pytest.mark.parametrize("version", ["5.0.1", "6.2.14", "6.2.19", "7.0.15", "7.2.10", "8.1.9"])
+def test_an_old_redis_of_the_path_gives_way_to_the_packaged_one(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = fake(tmp_path, "redis-server", f"Redis server v={version} sha=0")
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert find_redis_server() != str(old)
+    found = find_redis_server()
+    assert found != str(old) and known_holes(found) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "holes"),
+    [
+        ("redis-server", "Redis server v=6.2.14 sha=0", True),
+        ("redis-server", "Redis server v=6.2.20 sha=0", False),
+        ("redis-server", "Redis server v=7.0.15 sha=0", True),
+        ("redis-server", "Redis server v=7.4.6 sha=0", False),
+        ("redis-server", "Redis server v=8.2.1 sha=0", True),
+        ("redis-server", "Redis server v=8.4.0 sha=0", False),
+        ("valkey-server", "Valkey server v=8.0.5 sha=0", True),
+        ("valkey-server", "Valkey server v=8.1.4 sha=0", False),
+        ("valkey-server", "Valkey server v=9.0.0 sha=0", False),
+    ],
+)
+def test_a_server_with_holes_is_used_with_a_warning_when_there_is_no_other(
+    name: str, answer: str, holes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = fake(tmp_path, name, answer)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    assert find_redis_server() == str(server)
+    warning = known_holes(str(server))
+    assert (warning is not None) == holes
+    if warning is not None:
+        version = answer.split("v=")[1].split(maxsplit=1)[0]
+        assert warning.startswith(f"{server} is version {version}, in which scripts can take the server over (CVE-2025-49844")
 
 
 def test_missing_jars_name_the_folder_and_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,8 +128,17 @@ def test_loopback_is_what_only_this_machine_reaches(host: str, answer: bool) -> 
     ("given", "line"),
     [
         ({"host": "0.0.0.0"}, "auth is open and the address 0.0.0.0 is not loopback"),
-        ({"host": "0.0.0.0", "auth": "required", "admin_key_secret": "k"}, "LEASEWAY_SECRET is the public default"),
         ({"auth": "required"}, "LEASEWAY_ADMIN_KEY_SECRET is empty"),
+        ({"auth": "required", "admin_key_secret": GOOD}, "LEASEWAY_SECRET is one that everybody knows"),
+        ({"auth": "required", "admin_key_secret": GOOD, "secret": ""}, "LEASEWAY_SECRET has 0 characters, 16 are the least"),
+        ({"auth": "required", "admin_key_secret": GOOD, "secret": "change-me"}, "LEASEWAY_SECRET is one that everybody knows"),
+        ({"auth": "required", "admin_key_secret": "a", "secret": GOOD}, "LEASEWAY_ADMIN_KEY_SECRET has 1 characters"),
+        ({"auth": "required", "admin_key_secret": "a" * 40, "secret": GOOD}, "ADMIN_KEY_SECRET has 1 different characters, 8 are"),
+        (
+            {"auth": "required", "admin_key_secret": GOOD, "secret": GOOD, "secret_old": "leaseway-insecure-default"},
+            "LEASEWAY_SECRET_OLD is one that everybody knows",
+        ),
+        ({"auth": "required", "admin_key_secret": GOOD, "secret": GOOD, "admin_key_secret_old": "short"}, "ADMIN_KEY_SECRET_OLD has 5"),
     ],
 )
 def test_unsafe_settings_are_refused(given: dict[str, str], line: str) -> None:
@@ -106,13 +148,13 @@ def test_unsafe_settings_are_refused(given: dict[str, str], line: str) -> None:
 
 def test_safe_settings_are_accepted() -> None:
     refuse_unsafe(Settings())
-    refuse_unsafe(Settings(host="0.0.0.0", auth="required", secret="s", admin_key_secret="k"))
+    refuse_unsafe(Settings(host="0.0.0.0", auth="required", secret=GOOD, admin_key_secret=GOOD))
 
 
 def test_a_worker_reads_the_settings_that_the_supervisor_had() -> None:
     settings = Settings(port=1234, secret="x y", admin_key_secret="", flush_messages=1)
 
-    assert Settings.read(settings_environment(settings)) == settings
+    assert read_settings(written(settings)) == settings
 
 
 def test_the_curl_lines_carry_the_key_when_keys_are_required(tmp_path: Path) -> None:

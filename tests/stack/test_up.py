@@ -10,6 +10,7 @@ import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -28,9 +29,13 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
 
 
 def reachable(address: str) -> bool:
-    host, port = address.removeprefix("redis://").removesuffix("/0").split(":")
     try:
-        socket.create_connection((host, int(port)), 1).close()
+        if address.startswith("unix://"):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(unquote(address.removeprefix("unix://").partition("?")[0]))
+        else:
+            host, port = address.split(":")
+            socket.create_connection((host, int(port)), 1).close()
     except OSError:
         return False
     return True
@@ -49,11 +54,11 @@ def test_run_file_names_every_part_and_nothing_else(up: Up) -> None:
     run = up.run
 
     assert set(run) == {"endpoint", "kafka", "redis", "facades"}
-    assert set(run["kafka"]) == {"pid", "bootstrap"}
+    assert set(run["kafka"]) == {"pid", "bootstrap", "service", "config"}
     assert set(run["redis"]) == {"pid", "url"}
     assert [set(facade) for facade in run["facades"]] == [{"pid"}, {"pid"}]
     assert run["endpoint"] == up.endpoint
-    assert reachable(run["kafka"]["bootstrap"])
+    assert reachable(run["kafka"]["bootstrap"]) and reachable(run["kafka"]["service"])
     assert reachable(run["redis"]["url"])
 
 

@@ -23,6 +23,8 @@ from schemas.records import KeyRecord
 from schemas.vocabulary import Role, Verb
 
 ANONYMOUS = "anonymous"
+# Until when an old secret counts that the settings name.
+_WHILE_SET = 1 << 62
 
 
 class Access(Rights):
@@ -81,7 +83,10 @@ class Access(Rights):
             return record if counts(record, now_ms()) else None
         settings = self._settings
         if key_id == settings.admin_key_id and settings.admin_key_secret:
-            return KeyRecord(key_id, settings.admin_key_secret, key_id, True, 0)
+            old = settings.admin_key_secret_old
+            return KeyRecord(
+                key_id, settings.admin_key_secret, key_id, True, 0, previous_secret=old, previous_until_ms=_WHILE_SET if old else 0
+            )
         return None
 
     def _fitting(self, key: KeyRecord, fits: Callable[[str], bool]) -> Principal | None:

@@ -15,6 +15,8 @@ from pathlib import Path
 # Written when Kafka's storage is formatted, so that a folder without its data is known from a new
 # one.
 FORMATTED = "kafka.formatted"
+# Has the prefix of the topics of which Kafka was told what others may do.
+PREPARED = "kafka.prepared"
 # Redis' lines of a warning or worse that are about its file, and not that it has made do with it,
 # nor that it could not write, which a full disk does to a file that can be read.
 _REDIS_SAYS = re.compile(
@@ -70,4 +72,5 @@ def set_aside(folder: Path, names: tuple[str, ...], say: Callable[[str], None]) 
             (folder / name).rename(folder / f"{name}.{end}")
             say(f"{folder / name} is now {name}.{end}: delete it when you don't need it any more")
     if "kafka" in names:
-        (folder / FORMATTED).unlink(missing_ok=True)
+        for name in (FORMATTED, PREPARED):
+            (folder / name).unlink(missing_ok=True)

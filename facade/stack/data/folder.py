@@ -5,7 +5,9 @@ given.
 
     DIR/stack.json   format, cluster id, ports       DIR/kafka, DIR/redis   the data
     DIR/run.json     what runs now                   DIR/logs               output of every part
-    DIR/secret       key of the MACs (0600)          DIR/lock               held by the supervisor
+    DIR/secret       the service's secret (0600)     DIR/lock               held by the supervisor
+    DIR/*_secret     of the administrator, of Kafka's users (0600)
+    DIR/kafka.*      files for Kafka and its clients (those with passwords 0600)
     DIR/kafka.aside-TIME, DIR/redis.aside-TIME       data that `up` was told to start without
 """
 
@@ -23,10 +25,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from facade.stack.data.broken import PREPARED
 from facade.stack.processes.errors import StackError
 from facade.stack.processes.ports import free_port
 
-FORMAT = 1
+FORMAT = 2
+# Of before control records were sealed and Kafka asked who comes.
+OLD_FORMAT = 1
 LEAST_FREE_BYTES = 512 * 1024 * 1024
 # To be started again with: Kafka writes files at its start, and dies of it when it can't.
 LEAST_START_BYTES = 16 * 1024 * 1024
@@ -38,9 +43,14 @@ class Identity:
 
     format: int
     cluster_id: str
-    kafka_port: int
+    kafka_port: int  # for local tools; the service has its own
     controller_port: int
-    redis_port: int
+    service_port: int
+
+    @property
+    def is_old(self) -> bool:
+        """Whether what is in the folder has still to be brought to the format of now."""
+        return self.format == OLD_FORMAT
 
 
 class DataFolder:
@@ -72,6 +82,7 @@ class DataFolder:
                 raise StackError(f"data folder {path}: {free >> 20} MiB of disk are free, {LEAST_FREE_BYTES >> 20} MiB are the least")
             folder = cls(path.resolve(), lock, _read_identity(path))
             folder.save(folder.identity)
+            path.chmod(0o700)
             folder.logs.mkdir(exist_ok=True)
             # A supervisor that was killed left it; its pids mean nothing now.
             (folder.path / "run.json").unlink(missing_ok=True)
@@ -84,8 +95,10 @@ class DataFolder:
         return folder
 
     def save(self, identity: Identity) -> None:
-        """Remember `identity` for the next start."""
+        """Remember `identity` for the next start; one that is old stays as it was."""
         self.identity = identity
+        if identity.is_old:
+            return
         replace(self.path / "stack.json", json.dumps(asdict(identity), indent=2) + "\n")
 
     def secret(self, name: str) -> str:
@@ -98,6 +111,16 @@ class DataFolder:
         made = secrets.token_urlsafe(32)
         replace(file, made + "\n", mode=0o600)
         return made
+
+    @property
+    def prepared(self) -> str:
+        """The prefix of topics for which Kafka was told what others may do; "" = for none."""
+        file = self.path / PREPARED
+        return file.read_text().strip() if file.is_file() else ""
+
+    def note_prepared(self, prefix: str) -> None:
+        """Kafka was told so."""
+        replace(self.path / PREPARED, prefix + "\n")
 
     def write_run(self, running: dict[str, Any]) -> None:
         """Replace run.json in one step."""
@@ -138,7 +161,7 @@ def replace(file: Path, text: str, mode: int = 0o644) -> None:
 
 def _make_writable(path: Path) -> None:
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StackError(f"data folder {path} can't be made: {error.strerror}") from None
     foreign = [entry.name for entry in path.iterdir() if entry.name != "lock"]
@@ -168,11 +191,14 @@ def _read_identity(path: Path) -> Identity:
     try:
         kept = json.loads(file.read_text())
         version = kept["format"]
+        if version == OLD_FORMAT:
+            taken = kept["kafka_port"], kept["controller_port"], kept.pop("redis_port")
+            return Identity(**kept, service_port=free_port(*taken))
         if version == FORMAT:
             return Identity(**kept)
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise StackError(f"data folder {path} is broken: stack.json can't be read ({type(error).__name__}: {error})") from None
-    raise StackError(f"data folder {path} has format {version!r}; this version of Leaseway reads format {FORMAT}")
+    raise StackError(f"data folder {path} has format {version!r}; this version of Leaseway reads formats {OLD_FORMAT} and {FORMAT}")
 
 
 def _new_identity() -> Identity:

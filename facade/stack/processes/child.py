@@ -14,8 +14,8 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -30,6 +30,8 @@ HINDRANCE_EVERY_S = 0.2
 LARGEST_OUTPUT_BYTES = 10 * 1024 * 1024
 BOUND_EVERY_S = 30.0
 MOST_WORDS_BYTES = 64 * 1024
+# What a pipe takes that nobody reads yet.
+MOST_INPUT_BYTES = 60_000
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of linux/prctl.h
 _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
@@ -39,10 +41,11 @@ _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 class Program:
     """What to run and how to tell that it works.
 
-    `output` is the file for its stdout and stderr (None: ours). `ready` is asked with the pid every
-    50 ms for at most `start_s` seconds; `stop_s` is how long it may take to end after SIGTERM.
-    `hindrance` says why it would only die again if it were started now, if it would. `explained`
-    makes of what it said before it ended what became of its data and what to do, if it knows.
+    `output` is the file for its stdout and stderr (None: ours), `input` what it reads from its
+    stdin, at most MOST_INPUT_BYTES. `ready` is asked with the pid every 50 ms for at most `start_s`
+    seconds; `stop_s` is how long it may take to end after SIGTERM. `hindrance` says why it would
+    only die again if it were started now, if it would. `explained` makes of what it said before it
+    ended what became of its data and what to do, if it knows.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Program:
     stop_s: float
     hindrance: Callable[[], str | None] = lambda: None
     explained: Callable[[str], str | None] = lambda _words: None
+    input: bytes = field(default=b"", repr=False)
 
 
 class Backoff:
@@ -205,12 +209,12 @@ class Child:
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         parent = os.getpid()
-        with self._open_output() or contextlib.nullcontext() as output:
+        with self._open_output() or contextlib.nullcontext() as output, opened(self.program.input) as stdin:
             self._said_before = os.fstat(output.fileno()).st_size if output else 0
             self._process = await asyncio.create_subprocess_exec(
                 *self.program.command,
                 env=self.program.environment,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=output,
                 stderr=output,
                 # Ctrl-C goes to the whole group of the terminal; the children must end in our
@@ -265,6 +269,25 @@ class Child:
                 said.seek(max(self._said_before, self.program.output.stat().st_size - MOST_WORDS_BYTES))
                 return said.read().decode(errors="replace")
         return ""
+
+
+@contextlib.contextmanager
+def opened(text: bytes) -> Iterator[int]:
+    """A file descriptor for a child that reads `text` and its end; asyncio's word for none."""
+    if not text:
+        yield asyncio.subprocess.DEVNULL
+        return
+    if len(text) > MOST_INPUT_BYTES:
+        raise StackError(f"the settings have {len(text)} bytes, {MOST_INPUT_BYTES} are the most")
+    end, begin = os.pipe()
+    try:
+        os.write(begin, text)
+    finally:
+        os.close(begin)
+    try:
+        yield end
+    finally:
+        os.close(end)
 
 
 def _ending(status: int) -> str:

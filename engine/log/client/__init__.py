@@ -1,0 +1,1 @@
+"""What the embedded Kafka is told once, as an administrator; `facade.cli.prepare` calls it."""

@@ -1,0 +1,61 @@
+"""The records that count, by name, and what is told of queues that are gone."""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.catalog.tables import REMEMBER_DELETED_MS, Tables
+from engine.rules.queue import Queue
+from engine.runtime.signals import Signal
+from schemas.records import GenerationRecord, KeyRecord, QueueRecord, RedrivePolicy, TagRecord, UserRecord
+
+KEY = KeyRecord("k", "its secret", "alice", False, 1)
+
+
+def tables() -> tuple[Tables, list[str]]:
+    gone: list[str] = []
+    signal: Signal[[Queue]] = Signal()
+    signal.connect(lambda queue: gone.append(queue.incarnation))
+    return Tables("lw", signal), gone
+
+
+def record(name: str, incarnation: str) -> QueueRecord:
+    return QueueRecord(name, incarnation, "alice", 1, 2, 1, 0, 30_000, 7, 8, 9, 10, [TagRecord(0, "default", 1, 0, [0])], 1)
+
+
+def test_a_record_is_taken_under_its_kind_and_no_other() -> None:
+    known, _ = tables()
+    known.put("key", "k", KEY, 0)
+    known.put("user", "k", KEY, 0)
+    known.put("nothing", "k", KEY, 0)
+    assert (known.keys, known.users) == ({"k": KEY}, {})
+    known.put("user", "u", UserRecord("u", 1), 0)
+    known.put("key", "k", None, 0)
+    assert (known.keys, list(known.users)) == ({}, ["u"])
+    known.put("generation", "", GenerationRecord(3, "run", 0), 0)
+    known.put("generation", "", None, 0)
+    assert (known.generation, known.redis_run_id) == (3, "run")
+
+
+def test_a_queue_is_known_by_name_and_life_and_its_end_is_told_once() -> None:
+    known, gone = tables()
+    policy = RedrivePolicy("dead", 3)
+    known.put("queue", "b", msgspec.structs.replace(record("b", "0" * 12), redrive_policy=policy), 0)
+    known.put("queue", "a", record("a", "1" * 12), 0)
+    assert known.names == ["a", "b"]
+    assert known.sources["dead"] == {"b"}
+    known.put("queue", "b", record("b", "0" * 12), 0)
+    assert gone == [] and known.sources["dead"] == set()
+    known.put("queue", "b", record("b", "2" * 12), 0)
+    assert gone == ["0" * 12] and set(known.by_incarnation) == {"1" * 12, "2" * 12}
+    known.put("queue", "a", msgspec.structs.replace(record("a", "1" * 12), deleting=True), 5)
+    assert (known.names, list(known.unfinished), known.deleted) == (["b"], ["a"], {"a": 5})
+    known.put("queue", "a", None, 6)
+    assert gone == ["0" * 12, "1" * 12] and known.unfinished == {}
+
+
+def test_deleted_queues_are_remembered_for_a_minute() -> None:
+    known, _ = tables()
+    for name, at_ms in (("a", 0), ("b", 1), ("c", REMEMBER_DELETED_MS), ("d", REMEMBER_DELETED_MS + 1)):
+        known.put("queue", name, None, at_ms)
+    assert list(known.deleted) == ["b", "c", "d"]
