@@ -191,7 +191,7 @@ def _wire_units(settings: EngineSettings, base: Base) -> Units:
     return Units(
         receivable=receivable,
         suspect=suspect,
-        ids=Ids(settings.secret),
+        ids=Ids(settings.secret, settings.secret_old),
         activity=activity,
         bodies=bodies,
         wait_lists=wait_lists,

@@ -144,7 +144,7 @@ class Up:
 
     @property
     def kafka_properties(self) -> dict[str, str]:
-        """What Kafka's Java clients of the folder's owner get in by, at `run["kafka"]["service"]`."""
+        """What Java clients of the folder's owner get in by, at `run["kafka"]["service"]`."""
         return parse(Path(self.run["kafka"]["config"]).read_text().splitlines())
 
     @property

@@ -118,7 +118,7 @@ class Tasks:
             raise NotAllowedOnQueue(
                 f"{queue.name!r} and {destination.name!r} must both be FIFO queues or both not", field="destination", given=destination.name
             )
-        chosen = None if ids is None else chosen_offsets(queue, ids, self._ids.secret)
+        chosen = None if ids is None else chosen_offsets(queue, ids, self._ids)
         catalog = self._catalog
         async with catalog.change(f"redrive/{queue.name}") as change:
             if not alone:

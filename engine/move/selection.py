@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from engine.errors import InvalidValue
+from engine.rules.ids import Ids
 from engine.rules.limits import check_asked
 from engine.rules.queue import Queue
 from engine.window.entry import move_key_of
@@ -23,7 +24,7 @@ Offsets = list[list[int]]  # by partition, ascending
 _ADDRESS = re.compile(r"([0-9a-f]{12})/(\d{1,4})/(\d{1,13})", re.ASCII)
 
 
-def chosen_offsets(queue: Queue, ids: Sequence[str], secret: bytes) -> Offsets:
+def chosen_offsets(queue: Queue, ids: Sequence[str], known: Ids) -> Offsets:
     """The offsets of 1 to 10,000 message ids, or of addresses incarnation/partition/offset (Spark
     can't make ids: no secret).
 
@@ -32,7 +33,7 @@ def chosen_offsets(queue: Queue, ids: Sequence[str], secret: bytes) -> Offsets:
     check_asked("ids", len(ids))
     chosen: list[set[int]] = [set() for _ in queue.units]
     for text in ids:
-        address = _address(text, secret)
+        address = _address(text, known)
         if address is None or address.incarnation != queue.incarnation or address.partition >= len(chosen):
             raise InvalidValue(f"{text[:100]!r} is no id or address of a message in {queue.name!r}", field="ids", given=text[:100])
         chosen[address.partition].add(address.offset)
@@ -59,11 +60,11 @@ def left_of(chosen: Offsets | None, nexts: Sequence[int], *, ended: bool) -> Off
     return [[] if ended else offsets[bisect_left(offsets, at) :] for offsets, at in zip(chosen, nexts, strict=True)]
 
 
-def _address(text: str, secret: bytes) -> MessageId | None:
+def _address(text: str, known: Ids) -> MessageId | None:
     if match := _ADDRESS.fullmatch(text):
         return MessageId(match[1], int(match[2]), int(match[3]))
     try:
-        return MessageId.parse(text, secret)
+        return known.read_id(text)
     except BadIdentity:
         return None
 

@@ -59,10 +59,10 @@ class Browse:
         those of other queues.
         """
         try:
-            found: MessageId | Handle = MessageId.parse(text, self._ids.secret)
+            found: MessageId | Handle = self._ids.read_id(text)
         except BadIdentity:
             try:
-                found = Handle.parse(text, self._ids.secret)
+                found = self._ids.read_handle(text)
             except BadIdentity:
                 raise MessageNotFound(
                     f"{text[:100]!r} is neither a message id nor a receipt handle", field="id", given=text[:100]

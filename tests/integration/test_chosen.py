@@ -9,6 +9,7 @@ import pytest
 from engine.engine import Engine
 from engine.errors import InvalidValue
 from engine.move.selection import chosen_offsets, left_of, next_chosen
+from engine.rules.ids import Ids
 from engine.shapes import Delivery, QueueSettings, TaskInfo
 from schemas.identity import MessageId
 from schemas.records import RedrivePolicy, TaskRecord
@@ -85,7 +86,7 @@ async def test_offsets_are_sorted_once_and_walked_from_one_to_the_next(engine: E
     await engine.create_queue(BY, queue, QueueSettings(partitions=2))
     found = engine.catalog.queues[queue]
 
-    chosen = chosen_offsets(found, [f"{found.incarnation}/{place}" for place in ("1/9", "1/2", "1/9", "0/0")], b"secret")
+    chosen = chosen_offsets(found, [f"{found.incarnation}/{place}" for place in ("1/9", "1/2", "1/9", "0/0")], Ids("secret"))
 
     assert chosen == [[0], [2, 9]]
     assert [next_chosen(chosen, 1, offset, 100) for offset in (0, 2, 3, 9, 10)] == [2, 2, 9, 9, 100]

@@ -112,7 +112,7 @@ class Leases:
         catalog, good, refused = self._catalog, dict[str, Handle](), dict[str, EngineError]()
         for text in texts:
             try:
-                good[text] = Handle.parse(text, self._ids.secret)
+                good[text] = self._ids.read_handle(text)
             except BadIdentity as error:
                 refused[text] = InvalidHandle(f"not a receipt handle: {error}", field="handles", given=text)
         if any(handle.incarnation not in catalog.by_incarnation for handle in good.values()):

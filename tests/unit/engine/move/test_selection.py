@@ -18,20 +18,20 @@ IDS = Ids("secret")
 
 def test_ids_and_addresses_name_offsets_once_and_in_order() -> None:
     given = [IDS.message_id(QUEUE, 1, 9), "0123456789ab/0/5", "0123456789ab/1/2", "0123456789ab/1/9"]
-    assert chosen_offsets(QUEUE, given, IDS.secret) == [[5], [2, 9]]
+    assert chosen_offsets(QUEUE, given, IDS) == [[5], [2, 9]]
 
 
 @pytest.mark.parametrize("bad", ["", "x", "0123456789ab/2/1", "ffffffffffff/0/1", "0123456789ab/0/-1", "0123456789ab/0/٣"])
 def test_what_is_no_message_of_this_queue_is_refused(bad: str) -> None:
     with pytest.raises(InvalidValue) as refused:
-        chosen_offsets(QUEUE, ["0123456789ab/0/5", bad], IDS.secret)
+        chosen_offsets(QUEUE, ["0123456789ab/0/5", bad], IDS)
     assert refused.value.given == bad
 
 
 @pytest.mark.parametrize("count", [0, 10_001])
 def test_a_task_has_1_to_10000_ids(count: int) -> None:
     with pytest.raises(InvalidValue):
-        chosen_offsets(QUEUE, ["0123456789ab/0/5"] * count, IDS.secret)
+        chosen_offsets(QUEUE, ["0123456789ab/0/5"] * count, IDS)
 
 
 def test_a_task_goes_from_one_chosen_offset_to_the_next_and_ends_at_its_end() -> None:
