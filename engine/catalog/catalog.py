@@ -126,7 +126,7 @@ class Catalog(Tables):
         self._alarms = alarms
         self._adopt = adopt
         self._seal = Seal(self.topic, settings.secret, settings.secret_old)
-        self._opened = False
+        self._opened = self._has_read = False
         self._applied = 0
         self._precedence = Precedence()
         self._moved = asyncio.Condition()
@@ -143,6 +143,10 @@ class Catalog(Tables):
         self.journal_partitions = await self._log.partition_count(self.journal_topic) or self._settings.journal_partitions
         await self._read_all()
         self._check_ours()
+        self._has_read = True
+        for key, reason in self.refused.items():
+            self._tell(key, reason)
+        self._repairs.ask()
         self._tail = self._background.keep(self._follow, "follow")
         if not self._adopt:  # which writes what counts itself
             self._repairs.start()
@@ -249,13 +253,13 @@ class Catalog(Tables):
             opened, foreign = self._open(key, record)
         except Broken as broken:
             self._precedence.refuse(key, record.offset)
-            self._refuse(record, key, broken.reason)
+            self._refuse(key, broken.reason)
             return
         known = self._seal.was_known(opened.nonce, record.timestamp_ms) if opened.nonce else False
         if not self._precedence.offer(key, record.offset, opened.seen, deletes=opened.value is None, at_ms=record.timestamp_ms):
             logger.warning("action=refuse part=control offset=%d key=%s seen=%s", record.offset, key, opened.seen)
             if known:
-                self._refuse(record, key, Reason.REPLAYED)
+                self._refuse(key, Reason.REPLAYED)
             self._repairs.ask()
             return
         self.refused.pop(key, None)
@@ -282,15 +286,21 @@ class Catalog(Tables):
         self._opened = True
         return opened, None if opened.current else Reason.OLD
 
-    def _refuse(self, record: Record, key: str, reason: Reason) -> None:
-        """Tells of a record that does not count because of its seal."""
+    def _refuse(self, key: str, reason: Reason) -> None:
+        """Notes that the last record of a key does not count because of its seal. At the start it
+        is told when all is read: what was written over meanwhile is of the past.
+        """
         self.refused[key] = reason
+        if self._has_read:
+            self._tell(key, reason)
+            self._repairs.ask()
+
+    def _tell(self, key: str, reason: Reason) -> None:
         self._counters.count("control_refused_total")
         number = self._counters.get("control_refused_total")
         if number <= LOGGED or number % 1000 == 0:
-            logger.error("action=alarm kind=control_refused offset=%d key=%r: %s", record.offset, key[:100], reason.about)
+            logger.error("action=alarm kind=control_refused key=%r: %s", key[:100], reason.about)
         self._alarms.set("control_refused", reason, self._alarms.values.get(("control_refused", reason), 0) + 1)
-        self._repairs.ask()
 
     @contextlib.asynccontextmanager
     async def change(self, name: str) -> AsyncIterator[Change]:
@@ -327,26 +337,28 @@ class Catalog(Tables):
         if self._precedence.overwritten.get(key, -1) >= 0:
             await self.write_again(key)
 
-    async def write_again(self, key: str, *, drop: bool = False) -> None:
+    async def write_again(self, key: str, *, drop: bool = False) -> bool:
         """Writes what counts of a key as its last record, sealed with the secret of now; `drop`:
-        deletes it if nothing counts. Raises QueueInUse, LogUnavailable, StoreUnavailable.
+        deletes it if nothing counts; whether it did. Raises QueueInUse, LogUnavailable,
+        StoreUnavailable.
         """
         async with self.change(key.removeprefix(QUEUE_KEY)):
             offset = self._precedence.counts(key)
             if offset is None:
-                if drop and key in self.refused:
+                deletes = drop and key in self.refused
+                if deletes:
                     await self.append(key, None, self._applied)
-                return
+                return deletes
             chunk = await self._log.fetch(self.topic, 0, offset, 1, 4_000_000)
-            if not chunk.records or chunk.records[0].offset != offset:
-                logger.error("action=write_again part=control key=%s offset=%d reason=Kafka no longer has it", key, offset)
-                return
             try:
+                if not chunk.records or chunk.records[0].offset != offset:
+                    raise LookupError("Kafka no longer has it")
                 opened, _ = self._open(key, chunk.records[0])
-            except Broken as broken:
-                logger.error("action=write_again part=control key=%s offset=%d reason=%s", key, offset, broken)
-                return
-            await self.append(key, opened.value, self._applied)
+            except (LookupError, Broken) as error:
+                logger.error("action=write_again part=control key=%s offset=%d reason=%s", key, offset, error)
+            else:
+                await self.append(key, opened.value, self._applied)
+        return False
 
     async def _reach(self, offset: int) -> None:
         async with self._moved:

@@ -118,10 +118,8 @@ class Maintenance:
         sealed = list(catalog.foreign)
         for key in sealed:
             await catalog.write_again(key)
-        dropped = list(catalog.refused) if drop else []
-        for key in dropped:
-            await catalog.write_again(key, drop=True)
-        return len(sealed), len(dropped)
+        refused = list(catalog.refused) if drop else []
+        return len(sealed), sum([await catalog.write_again(key, drop=True) for key in refused])
 
     async def verify(self, names: Sequence[str] = ()) -> Report:
         """Compares Redis with Kafka. Raises QueueNotFound, LogUnavailable, StateUnavailable."""

@@ -64,7 +64,8 @@ async def own(make_engine: MakeEngine, stack: Services, tmp_path: Path) -> tuple
         set_password(admin, f"{user}-{prefix}", PASSWORD)
     acls = documented(prefix, f"-{prefix}")
     assert {acl.principal for acl in acls} == {f"User:{user}-{prefix}" for user in ("leaseway", "tools", "reports")}
-    for future in AdminClient(admin).create_acls(acls).values():
+    client = AdminClient(admin)  # kept in a name: else it is gone before its answer is there
+    for future in client.create_acls(acls).values():
         future.result(20)
     file = tmp_path / "kafka.properties"
     file.write_text(
