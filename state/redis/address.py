@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 # Of a URL that names none. Not redis-py's "localhost": that may be ::1 first, where the embedded
 # redis-server does not listen.
 # In a URL: scheme://user:password@host, and ?password=..., ?ssl_password=...
-_USER_PASSWORD = re.compile(r"(://([^/@:]*):).*@")
+_USER_PASSWORD = re.compile(r"(://[^/@:]*:).*@")
 _OPTION_PASSWORD = re.compile(r"([?&]\w*password=)[^&]*", re.IGNORECASE)
 _HOST, _PORT = "127.0.0.1", 6379
 
@@ -54,8 +54,8 @@ class RedisAddress:
 
 
 def without_password(url: str, mask: str = "") -> str:
-    """A URL to show: `mask` in place of each password in it."""
-    masked = _USER_PASSWORD.sub(rf"\1{mask}@" if mask else r"\2@", url)
+    """A URL to show: `mask` in place of each password in it; without one, also without a user."""
+    masked = _USER_PASSWORD.sub(rf"\1{mask}@" if mask else "://", url)
     return _OPTION_PASSWORD.sub(rf"\1{mask}", masked)
 
 

@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from state.redis.address import BadAddress, redis_address
+from state.redis.address import BadAddress, redis_address, without_password
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,16 @@ def test_rediss_asks_for_a_certificate_of_this_host_unless_it_is_told_not_to() -
 def test_a_url_that_is_none_of_redis_is_refused(url: str, fault: str) -> None:
     with pytest.raises(BadAddress, match=fault):
         redis_address(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown", "masked"),
+    [
+        ("redis://h:1/0", "redis://h:1/0", "redis://h:1/0"),
+        ("redis://:pass@h:1/0", "redis://h:1/0", "redis://:*@h:1/0"),
+        ("rediss://bob:p@ss/word@h/0", "rediss://h/0", "rediss://bob:*@h/0"),
+        ("unix:///run/r.sock?password=pass&db=1", "unix:///run/r.sock?password=&db=1", "unix:///run/r.sock?password=*&db=1"),
+    ],
+)
+def test_a_url_is_shown_without_its_password(url: str, shown: str, masked: str) -> None:
+    assert (without_password(url), without_password(url, "*")) == (shown, masked)
