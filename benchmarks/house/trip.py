@@ -32,6 +32,7 @@ NO_RULES = {
     "engine.log": "the client of Kafka",
     "engine.catalog.catalog": "the records in memory; a verb waits until those are read that were written before it",
     "engine.catalog.tables": "what was found to count, by its name",
+    "engine.catalog.seal": "who wrote a record: of what a verb writes that is known",
     "engine.receive.pump": "when a receive that waits looks again, and not what it gets",
     "engine.window.window": "that a script is called again when what it lacked was rebuilt",
     "engine.loading.owner": "when something is loaded; a verb only notes that a unit is used",
