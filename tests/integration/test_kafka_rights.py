@@ -100,7 +100,7 @@ async def test_the_rights_of_the_page_are_enough_for_all_that_the_service_does(o
     assert await engine.ready() == {"kafka": "ok", "redis": "ok"}
     await engine.create_queue(BY, "q", QueueSettings(partitions=2))
     await engine.set_queue(BY, "q", QueueSettings(retention_ms=3_600_000))
-    await engine.create_key(BY, "k", "alice", False)
+    await engine.create_key(BY, "k", "alice", "member")
     await engine.create_tag(BY, "q", "t", 0, None, {})
     await send(engine, "q", "a", "b")
     await ack(engine, "q", await receive(engine, "q", wait_ms=5_000))

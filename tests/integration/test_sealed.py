@@ -81,7 +81,7 @@ async def test_a_forged_key_opens_nothing(guarded: Engine, make_engine: MakeEngi
 
 
 async def test_a_key_whose_record_was_touched_goes_on_as_it_was(guarded: Engine, make_engine: MakeEngine, stack: Services) -> None:
-    _, secret = await guarded.create_key(BY, "k", "alice", False)
+    _, secret = await guarded.create_key(BY, "k", "alice", "member")
     (sealed,) = await records_of(guarded, "key/k")
     assert sealed.value is not None and secret.encode() not in sealed.value
     append(stack, guarded.catalog.topic, "key/k", sealed.value[:-1] + bytes([sealed.value[-1] ^ 1]), sealed.headers)
@@ -101,7 +101,7 @@ async def test_a_key_whose_record_was_touched_goes_on_as_it_was(guarded: Engine,
 async def test_a_record_of_a_key_that_is_played_back_does_not_bring_it_back(
     guarded: Engine, make_engine: MakeEngine, stack: Services
 ) -> None:
-    _, secret = await guarded.create_key(BY, "k", "alice", False)
+    _, secret = await guarded.create_key(BY, "k", "alice", "member")
     (sealed,) = await records_of(guarded, "key/k")
     await guarded.delete_key(BY, "k")
     append(stack, guarded.catalog.topic, "key/k", sealed.value, sealed.headers)
@@ -123,7 +123,7 @@ async def test_a_backup_of_a_key_does_not_count_when_kafka_has_forgotten_that_it
 async def test_a_sealed_record_can_not_be_moved_to_another_name_or_installation(
     guarded: Engine, make_engine: MakeEngine, stack: Services
 ) -> None:
-    await guarded.create_key(BY, "k", "alice", True)
+    await guarded.create_key(BY, "k", "alice", "admin")
     (sealed,) = await records_of(guarded, "key/k")
     append(stack, guarded.catalog.topic, "key/other", sealed.value, sealed.headers)
     await refused(guarded, Reason.ALTERED)
@@ -164,7 +164,7 @@ async def test_what_was_refused_is_written_over_before_compaction_could_keep_it(
 
 
 async def test_another_secret_opens_nothing(guarded: Engine, make_engine: MakeEngine) -> None:
-    await guarded.create_key(BY, "k", "alice", False)
+    await guarded.create_key(BY, "k", "alice", "member")
     with pytest.raises(NotOurs, match="LEASEWAY_SECRET"):
         await make_engine(secret=NEW)
 
@@ -175,12 +175,12 @@ async def test_a_secret_is_replaced_while_the_service_runs(make_engine: MakeEngi
     """
     ways = {"auth": "required", "admin_key_secret": ADMIN}
     old = await make_engine(**ways, secret=SECRET, secret_old=NEW)
-    _, secret = await old.create_key(BY, "k", "alice", False)
+    _, secret = await old.create_key(BY, "k", "alice", "member")
     await old.create_queue(BY, "q", QueueSettings())
     await send(old, "q", "a")
     (delivery,) = await receive(old, "q", wait_ms=5_000)
     new = await make_engine(**ways, secret=NEW, secret_old=SECRET)
-    await new.create_key(BY, "l", "bob", False)
+    await new.create_key(BY, "l", "bob", "member")
     await old.catalog.sync()
     assert "l" in old.catalog.keys and new.authenticate("k", secret).id == "alice"
     await ack(new, "q", [delivery])

@@ -114,8 +114,8 @@ def folder(programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
             try:
                 await engine.create_queue(BY, "orders", QueueSettings())
                 await engine.send(BY, "orders", [SendEntry(b"of before")])
-                await engine.create_key(BY, "boss", "alice", True)
-                _, secret = await engine.create_key(BY, "shop", "shop", False)
+                await engine.create_key(BY, "boss", "alice", "admin")
+                _, secret = await engine.create_key(BY, "shop", "shop", "member")
                 return secret
             finally:
                 await engine.stop()
