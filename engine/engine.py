@@ -14,13 +14,11 @@ from time import monotonic_ns
 from engine.move.redriving import Redriving
 from engine.rules.limits import check_asked
 from engine.rules.queue import Queue
-from engine.rules.rights import any_granted
+from engine.rules.rights import NOBODY, Asker, any_granted
 from engine.runtime.asked import note
 from engine.runtime.meters import NO_TAG
 from engine.settings import EngineSettings
 from engine.shapes import (
-    NOBODY,
-    Asker,
     Delivery,
     Edit,
     EntryResult,

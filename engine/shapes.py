@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -278,18 +277,6 @@ class KeyInfo(Struct, frozen=True):
     disabled: bool
     previous_until_ms: int
     last_used_at_ms: int
-
-
-class Asker(NamedTuple):
-    """Who receives: `name` of a principal that is counted ("" = nobody is), and `check`, which
-    raises NotAuthorised when they may not receive any more.
-    """
-
-    name: str
-    check: Callable[[], None]
-
-
-NOBODY = Asker("", lambda: None)
 
 
 class UserInfo(Struct, frozen=True):

@@ -57,9 +57,7 @@ from engine.receive.pump import Pump
 from engine.receive.receiver import Receiver
 from engine.receive.returns import Returns
 from engine.receive.waiters import WaitLists
-from engine.recovery.maintenance import Maintenance
 from engine.recovery.rebuild import Rebuilder
-from engine.recovery.verify import Verifier
 from engine.rules.contention import Activity
 from engine.rules.ids import Ids
 from engine.rules.queue import Queue
@@ -139,17 +137,6 @@ def wire_base(settings: EngineSettings, *, adopt: bool = False) -> Base:
         worker, log, connection, store, catalog, access, uses, Targets(catalog, access), counters, alarms, Meters(), journal, snapshots,
         rebuilder, queue_gone, rebuilt,
     )  # fmt: skip
-
-
-def wire_maintenance(settings: EngineSettings, *, adopt: bool = False) -> Maintenance:
-    """What `leaseway verify`, `rebuild` and `seal` need, beside running workers. `adopt` as in
-    `Catalog`.
-    """
-    base = wire_base(settings, adopt=adopt)
-    log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
-    verifier = Verifier(base.worker, log, store, catalog, base.journal, base.snapshots, counters)
-    bootstrap = settings.kafka_bootstrap
-    return Maintenance(bootstrap, base.worker, log, base.connection, store, catalog, counters, base.rebuilder, verifier)
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ from typing import Any
 import msgspec
 
 from engine.catalog.catalog import Catalog, Change
-from engine.errors import EngineError, NotAllowedOnQueue, QueueExists, QueueNotFound, QuotaExceeded
+from engine.errors import EngineError, NotAllowedOnQueue, QueueExists, QueueNotFound
 from engine.log import Log
+from engine.queues.creations import check_creation
 from engine.queues.info import Info
 from engine.queues.topics import QueueTopics
 from engine.rules.fifo import KINDS, check_fifo_settings, with_exhausted
@@ -106,16 +107,14 @@ class Queues:
                 return self._same(existing, settings), False
             if (half := catalog.unfinished.get(name)) is not None:
                 await self._finish_delete(half, change)
-            self._check_alike(name)
             policy = self.checked_policy(
                 by, name, settings.redrive_policy, fifo=bool(settings.fifo), dead_letter=bool(settings.dead_letter)
             )
-            self._check_number(owner)
             settings = msgspec.structs.replace(settings, redrive_policy=policy)
             record = new_record(name, owner, settings, self._settings.default_partitions, tags, now_ms())
             check_own_delay(record)
             record = with_exhausted(record, settings)
-            self._check_room(record.partitions)
+            check_creation(self._settings, catalog, record)
             return await self._make(record, change), True
 
     def _same(self, queue: Queue, settings: QueueSettings) -> Queue:
@@ -217,36 +216,6 @@ class Queues:
                 field="dedup_scope",
                 limit=queue.record.dedup_scope,
             )
-
-    def _check_number(self, owner: str) -> None:
-        """Raises QuotaExceeded when a user has as many queues as they may have."""
-        user = self._catalog.users.get(owner)
-        if user is None or not user.queues:
-            return
-        number = sum(queue.record.owner == owner for queue in self._catalog.queues.values())
-        if number >= user.queues:
-            raise QuotaExceeded(f"user {owner!r} may have {user.queues} queues", field="queues", limit=user.queues, given=number)
-
-    def _check_room(self, partitions: int) -> None:
-        """Raises QuotaExceeded when the service has as many queues or partitions as it may, about:
-        creations of other names may come between.
-        """
-        settings, queues = self._settings, self._catalog.queues
-        if len(queues) >= settings.max_queues:
-            raise QuotaExceeded(f"the service may have {settings.max_queues} queues", field="queues", limit=settings.max_queues)
-        there = sum(queue.record.partitions for queue in queues.values())
-        if there + partitions > settings.max_partitions:
-            about = (
-                f"the service may have {settings.max_partitions} partitions of queues: {there} are there, {partitions} more are too many"
-            )
-            raise QuotaExceeded(about, field="partitions", limit=settings.max_partitions, given=there + partitions)
-
-    def _check_alike(self, name: str) -> None:
-        """Kafka refuses a topic whose name differs from another's in '.' and '_' only."""
-        flat = name.replace(".", "_")
-        alike = next((other for other in self._catalog.names if other.replace(".", "_") == flat), None)
-        if alike is not None:
-            raise QueueExists(f"Kafka can't tell {name!r} from the existing queue {alike!r}", field="name", limit=alike, given=name)
 
     def checked_policy(
         self, by: Principal, name: str, policy: RedrivePolicy | None, *, fifo: bool, dead_letter: bool
@@ -385,7 +354,6 @@ class Queues:
                 raise QueueExists(f"queue {target!r} exists", field="target", given=target)
             if (half := self._catalog.unfinished.get(target)) is not None:
                 await self._finish_delete(half, change)
-            self._check_alike(target)
             at = now_ms()
             starts = [0] * source.partitions
             tags = [msgspec.structs.replace(t, created_at_ms=at, start_offsets=starts, redrive_policy=None) for t in source.tags]
@@ -393,8 +361,7 @@ class Queues:
                 source, name=target, incarnation=secrets.token_hex(6), owner=owner, created_at_ms=at, modified_at_ms=at, tags=tags,
                 former_incarnations=[], redrive_policy=None, grants=[], policy="",
             )  # fmt: skip
-            self._check_number(owner)
-            self._check_room(record.partitions)
+            check_creation(self._settings, self._catalog, record)
             return await self._make(record, change)
 
 

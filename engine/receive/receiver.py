@@ -22,7 +22,8 @@ from engine.rules.contention import Activity
 from engine.rules.ids import Ids
 from engine.rules.limits import check_asked, check_filter
 from engine.rules.queue import Queue
-from engine.shapes import NOBODY, Asker, Delivery
+from engine.rules.rights import NOBODY, Asker
+from engine.shapes import Delivery
 from schemas.filters import Filter
 from schemas.identity import Handle
 from schemas.records import TagRecord

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from engine.errors import NotAuthorised, Overloaded, QuotaExceeded
 from engine.rules.limits import MAX_IN_FLIGHT, MAX_LONG_POLLS
 from engine.rules.queue import Queue
-from engine.shapes import NOBODY, Asker, Delivery
+from engine.rules.rights import NOBODY, Asker
+from engine.shapes import Delivery
 from schemas.records import TagRecord
 from state.replies import Probed, Received
 

@@ -19,9 +19,9 @@ whoever creates a queue of the name of a deleted one would get what was meant fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -210,6 +210,18 @@ def counts(key: KeyRecord, at_ms: int) -> bool:
 def no_queue(name: str) -> QueueNotFound:
     """The same for a queue that does not exist and for one that who asks is not told of."""
     return QueueNotFound(f"there is no queue {name!r}", field="queue", given=name)
+
+
+class Asker(NamedTuple):
+    """Who waits: `name` of a principal that is counted ("" = nobody is), and `check`, which raises
+    NotAuthorised when they may not receive any more.
+    """
+
+    name: str
+    check: Callable[[], None]
+
+
+NOBODY = Asker("", lambda: None)
 
 
 class Targets:

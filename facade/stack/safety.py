@@ -11,7 +11,7 @@ import ipaddress
 
 from engine.settings import variable_of
 from facade.config import Settings
-from facade.stack.processes.certificate import certificate_of
+from facade.stack.data.certificate import certificate_of
 from facade.stack.processes.errors import StackError
 
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Settings)}

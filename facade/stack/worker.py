@@ -20,7 +20,7 @@ import uvicorn
 from facade.config import Settings
 from facade.http.bounds.connections import raise_descriptors
 from facade.http.connection import Protocol
-from facade.stack.processes.certificate import HANDSHAKE_S, Certificate, certificate_of
+from facade.stack.data.certificate import HANDSHAKE_S, Certificate, certificate_of
 from facade.stack.processes.ports import reuse_port_socket
 from facade.stack.safety import refuse_unsafe
 

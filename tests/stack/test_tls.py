@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from facade.config import Settings
-from facade.stack.processes.certificate import Certificate, certificate_of
+from facade.stack.data.certificate import Certificate, certificate_of
 from facade.stack.processes.errors import StackError
 from facade.stack.safety import refuse_unsafe
 from tests.certificates import Certificates

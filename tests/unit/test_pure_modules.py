@@ -19,7 +19,7 @@ OUTSIDE = {
 }
 # Module -> the test that has it, where one of its own name would say less.
 TESTED_BY = {
-    "facade.stack.processes.certificate": "tests/stack/test_tls.py",
+    "facade.stack.data.certificate": "tests/stack/test_tls.py",
     "facade.http.bounds.bounds": "tests/unit/facade/test_lifespan.py",
     "facade.emq.wire.codec": "tests/unit/emq/test_structs.py",  # each struct by each codec, against the library
     "facade.emq.wire.kinds": "tests/unit/emq/test_structs.py",

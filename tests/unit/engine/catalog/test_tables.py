@@ -57,5 +57,26 @@ def test_a_queue_is_known_by_name_and_life_and_its_end_is_told_once() -> None:
 def test_deleted_queues_are_remembered_for_a_minute() -> None:
     known, _ = tables()
     for name, at_ms in (("a", 0), ("b", 1), ("c", REMEMBER_DELETED_MS), ("d", REMEMBER_DELETED_MS + 1)):
+        known.put("queue", name, record(name, f"{at_ms:012x}"), 0)
         known.put("queue", name, None, at_ms)
     assert list(known.deleted) == ["b", "c", "d"]
+
+
+def test_a_creation_that_ended_early_is_no_deletion() -> None:
+    known, _ = tables()
+    known.put("queue", "a", msgspec.structs.replace(record("a", "1" * 12), deleting=True), 5)
+    assert list(known.unfinished) == ["a"]
+    known.put("queue", "a", None, 6)
+    assert (known.unfinished, known.deleted) == ({}, {})
+
+
+def test_changes_of_rights_are_told() -> None:
+    known, _ = tables()
+    told: list[str] = []
+    known.rights_changed.connect(told.append)
+    known.put("key", "k", KEY, 0)
+    known.put("queue", "a", record("a", "1" * 12), 0)
+    known.put("queue", "a", msgspec.structs.replace(record("a", "1" * 12), lease_ms=5), 0)
+    assert told == [""]
+    known.put("queue", "a", msgspec.structs.replace(record("a", "1" * 12), owner="bob"), 0)
+    assert told == ["", "1" * 12] and known.changes == 4

@@ -1,0 +1,43 @@
+"""Whether there is room for one more queue, and for its name.
+
+Neighbours: `queues.py` asks, with the right to change the queue. Must not know how a queue is made.
+"""
+
+from __future__ import annotations
+
+from engine.catalog.catalog import Catalog
+from engine.errors import QueueExists, QuotaExceeded
+from engine.settings import EngineSettings
+from schemas.records import QueueRecord
+
+
+def check_creation(settings: EngineSettings, catalog: Catalog, record: QueueRecord) -> None:
+    """Raises QueueExists when Kafka refuses the name beside another's, QuotaExceeded when the owner
+    or the service has as much as they may: about, since creations of other names may come between.
+    """
+    _check_alike(catalog, record.name)
+    _check_owner(catalog, record.owner)
+    queues = catalog.queues
+    if len(queues) >= settings.max_queues:
+        raise QuotaExceeded(f"the service may have {settings.max_queues} queues", field="queues", limit=settings.max_queues)
+    there, most = sum(queue.record.partitions for queue in queues.values()), settings.max_partitions
+    if there + record.partitions > most:
+        about = f"the service may have {most} partitions of queues: {there} are there, {record.partitions} more are too many"
+        raise QuotaExceeded(about, field="partitions", limit=most, given=there + record.partitions)
+
+
+def _check_alike(catalog: Catalog, name: str) -> None:
+    """Kafka refuses a topic whose name differs from another's in '.' and '_' only."""
+    flat = name.replace(".", "_")
+    alike = next((other for other in catalog.names if other.replace(".", "_") == flat), None)
+    if alike is not None:
+        raise QueueExists(f"Kafka can't tell {name!r} from the existing queue {alike!r}", field="name", limit=alike, given=name)
+
+
+def _check_owner(catalog: Catalog, owner: str) -> None:
+    user = catalog.users.get(owner)
+    if user is None or not user.queues:
+        return
+    number = sum(queue.record.owner == owner for queue in catalog.queues.values())
+    if number >= user.queues:
+        raise QuotaExceeded(f"user {owner!r} may have {user.queues} queues", field="queues", limit=user.queues, given=number)
