@@ -38,11 +38,11 @@ from msgspec.structs import astuple
 
 from engine.engine import Engine
 from engine.errors import Unavailable
-from engine.maintaining import wire_maintenance
 from engine.recovery.verify import Report
 from engine.rules.queue import Queue
 from engine.settings import Settings
 from engine.shapes import Principal, QueueSettings
+from engine.wiring import wire_maintenance
 from schemas.records import Message
 from schemas.wire import encode
 from tests.services import Services, running_services

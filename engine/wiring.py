@@ -57,7 +57,9 @@ from engine.receive.pump import Pump
 from engine.receive.receiver import Receiver
 from engine.receive.returns import Returns
 from engine.receive.waiters import WaitLists
+from engine.recovery.maintenance import Maintenance
 from engine.recovery.rebuild import Rebuilder
+from engine.recovery.verify import Verifier
 from engine.rules.contention import Activity
 from engine.rules.ids import Ids
 from engine.rules.queue import Queue
@@ -69,7 +71,7 @@ from engine.runtime.signals import Signal
 from engine.send.schedule import Schedule
 from engine.send.sender import Sender
 from engine.settings import EngineSettings
-from engine.transactions.book import Book, Transaction
+from engine.transactions.book import HALF_BYTES, Book, Transaction
 from engine.transactions.checks import Checks
 from engine.transactions.finisher import Finisher
 from engine.transactions.half_log import HalfLog
@@ -137,6 +139,17 @@ def wire_base(settings: EngineSettings, *, adopt: bool = False) -> Base:
         worker, log, connection, store, catalog, access, uses, Targets(catalog, access), counters, alarms, Meters(), journal, snapshots,
         rebuilder, queue_gone, rebuilt,
     )  # fmt: skip
+
+
+def wire_maintenance(settings: EngineSettings, *, adopt: bool = False) -> Maintenance:
+    """What `leaseway verify`, `rebuild` and `seal` need, beside running workers. `adopt` as in
+    `Catalog`.
+    """
+    base = wire_base(settings, adopt=adopt)
+    log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
+    verifier = Verifier(base.worker, log, store, catalog, base.journal, base.snapshots, counters)
+    bootstrap = settings.kafka_bootstrap
+    return Maintenance(bootstrap, base.worker, log, base.connection, store, catalog, counters, base.rebuilder, verifier)
 
 
 @dataclass(frozen=True)
@@ -232,9 +245,8 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
     )
     receivable.connect(pump.woken)
     base.rebuilt.connect(returns.tell_again)
-    base.queue_gone.connect(delays.forget_queue)
-    base.queue_gone.connect(sender.forget_queue)
-    base.queue_gone.connect(receiver.forget_queue)
+    for part in (delays, sender, receiver):
+        base.queue_gone.connect(part.forget_queue)
     return Messages(
         sender=sender,
         mover=mover,
@@ -314,10 +326,6 @@ class Transacted:
     keeper: Keeper
 
 
-# Of open half messages a worker keeps so many bytes in memory.
-HALF_BYTES = 32_000_000
-
-
 def _wire_transactions(settings: EngineSettings, base: Base, units: Units) -> Transacted:
     log, catalog, counters = base.log, base.catalog, base.counters
     checks = Checks(settings, base.connection)
@@ -388,6 +396,5 @@ def wire(settings: EngineSettings) -> Parts:
     base = wire_base(settings)
     units = _wire_units(settings, base)
     messages = _wire_messages(settings, base, units)
-    administration = _wire_administration(settings, base, units, messages.mover)
-    transacted = _wire_transactions(settings, base, units)
-    return Parts(base, units, messages, administration, transacted, _wire_watching(settings, base, administration.info))
+    asked = _wire_administration(settings, base, units, messages.mover)
+    return Parts(base, units, messages, asked, _wire_transactions(settings, base, units), _wire_watching(settings, base, asked.info))

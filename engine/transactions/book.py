@@ -23,6 +23,9 @@ _OUTCOMES = {
     TransactionStep.ROLLBACK: TransactionStatus.ROLLED_BACK,
 }
 
+# Of open half messages a worker keeps so many bytes in memory.
+HALF_BYTES = 32_000_000
+
 
 class Transaction:
     """A transaction. Times are epoch ms; those of appends are the log's.

@@ -18,10 +18,10 @@ from typing import TypeVar
 import msgspec
 
 from engine.errors import EngineError, NotOurs
-from engine.maintaining import wire_maintenance
 from engine.recovery.maintenance import Maintenance, Rebuilt
 from engine.recovery.verify import Report
 from engine.settings import EngineSettings
+from engine.wiring import wire_maintenance
 from facade.config import Settings
 from facade.stack.processes.errors import StackError
 from state.errors import StateError

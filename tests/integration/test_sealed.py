@@ -15,11 +15,11 @@ from engine.catalog.seal import FRESH_MS, SEAL, SEEN, Reason, Seal
 from engine.engine import Engine
 from engine.errors import NotAuthenticated, NotOurs
 from engine.log import Headers, Record
-from engine.maintaining import wire_maintenance
 from engine.recovery.maintenance import Maintenance
 from engine.runtime.clock import now_ms
 from engine.settings import Settings
 from engine.shapes import QueueSettings
+from engine.wiring import wire_maintenance
 from schemas.records import GenerationRecord, KeyRecord, QueueRecord
 from schemas.wire import encode
 from tests.integration.conftest import MakeEngine

@@ -18,10 +18,10 @@ import redis
 from engine.engine import Engine
 from engine.errors import MessageLeased, MessageNotFound
 from engine.journal.snapshots import snapshot_key
-from engine.maintaining import wire_maintenance
 from engine.recovery.compare import Difference
 from engine.recovery.verify import Report
 from engine.shapes import QueueSettings, SendEntry
+from engine.wiring import wire_maintenance
 from facade.cli import maintenance
 from facade.stack.processes.errors import StackError
 from schemas.filters import Condition, Filter
