@@ -1,0 +1,230 @@
+//! One batch of news for Python, as MessagePack: an array of groups `[kind, lane, items]`.
+//!
+//! Requests of one verb of one lane are one group. A lane is a number that stands for all that
+//! requests have in common: host, path, signer and queue URL; it is told once, before its first use.
+
+use std::collections::HashMap;
+
+use crate::json::Scanner;
+use crate::pack::Packer;
+use crate::replies::digest;
+use crate::requests::{Request, Verb};
+
+/// Lanes that are remembered; of more all are forgotten, and told again.
+pub const LANES: usize = 4096;
+
+/// Kinds of groups beside the verbs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// `[[number, host, path, signer, url], ...]`
+    Lanes = 0,
+    /// `[[connection, bytes], ...]` for Python's protocol.
+    Data = 6,
+    /// `[connection, ...]` that are closed.
+    Gone = 7,
+    /// `[connection, ...]` whose output waits for the client to read.
+    Blocked = 8,
+    /// `[connection, ...]` whose output has left.
+    Drained = 9,
+}
+
+#[derive(Default)]
+struct Group {
+    lane: u64,
+    verb: u8,
+    items: usize,
+    packer: Packer,
+}
+
+#[derive(Default)]
+struct List {
+    items: usize,
+    packer: Packer,
+}
+
+/// Collects news until they are taken.
+#[derive(Default)]
+pub struct Batch {
+    lanes: HashMap<Vec<u8>, u64>,
+    next_lane: u64,
+    told: List,
+    groups: Vec<Group>,
+    places: HashMap<(u64, u8), usize>,
+    data: List,
+    gone: List,
+    blocked: List,
+    drained: List,
+    taken: Vec<u8>,
+}
+
+/// What a lane stands for, but the queue's URL.
+#[derive(Clone, Copy)]
+pub struct Whose<'a> {
+    pub host: &'a [u8],
+    pub path: &'a [u8],
+    pub signer: &'a [u8],
+}
+
+impl Batch {
+    fn lane(&mut self, whose: Whose, url: &[u8]) -> u64 {
+        let key = [whose.host, whose.path, whose.signer, url].join(&b'\n');
+        if let Some(lane) = self.lanes.get(&key) {
+            return *lane;
+        }
+        if self.lanes.len() >= LANES {
+            self.lanes.clear();
+        }
+        let lane = self.next_lane;
+        self.next_lane += 1;
+        self.lanes.insert(key, lane);
+        self.told.items += 1;
+        let packer = &mut self.told.packer;
+        packer.array(5);
+        packer.uint(lane);
+        for part in [whose.host, whose.path, whose.signer] {
+            packer.binary(part);
+        }
+        packer.text(url);
+        lane
+    }
+
+    /// Adds a plain request; returns what its reply repeats of its entries.
+    pub fn ask(
+        &mut self,
+        id: u64,
+        verb: Verb,
+        whose: Whose,
+        request: &Request,
+        scanner: &Scanner,
+    ) -> Vec<(Vec<u8>, [u8; 32])> {
+        let lane = self.lane(whose, scanner.text(request.url));
+        let place = *self.places.entry((lane, verb as u8)).or_insert_with(|| {
+            self.groups.push(Group { lane, verb: verb as u8, ..Group::default() });
+            self.groups.len() - 1
+        });
+        let group = &mut self.groups[place];
+        group.items += 1;
+        write_item(&mut group.packer, id, verb, request, scanner)
+    }
+
+    pub fn data(&mut self, id: u64, bytes: &[u8]) {
+        self.data.items += 1;
+        self.data.packer.array(2);
+        self.data.packer.uint(id);
+        self.data.packer.binary(bytes);
+    }
+
+    pub fn gone(&mut self, id: u64) {
+        self.gone.items += 1;
+        self.gone.packer.uint(id);
+    }
+
+    pub fn blocked(&mut self, id: u64) {
+        self.blocked.items += 1;
+        self.blocked.packer.uint(id);
+    }
+
+    pub fn drained(&mut self, id: u64) {
+        self.drained.items += 1;
+        self.drained.packer.uint(id);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+            && [&self.data, &self.gone, &self.blocked, &self.drained].iter().all(|list| list.items == 0)
+    }
+
+    /// All news since the last call; empty = there are none. Good until the next call.
+    pub fn take(&mut self) -> &[u8] {
+        let mut whole = Packer { bytes: std::mem::take(&mut self.taken) };
+        whole.bytes.clear();
+        whole.bytes.shrink_to(1 << 20);
+        if !self.is_empty() {
+            let lists = [
+                (Kind::Lanes, &mut self.told),
+                (Kind::Data, &mut self.data),
+                (Kind::Blocked, &mut self.blocked),
+                (Kind::Drained, &mut self.drained),
+                (Kind::Gone, &mut self.gone),
+            ];
+            whole.array(lists.iter().filter(|(_, list)| list.items > 0).count() + self.groups.len());
+            let [first, rest @ ..] = lists;
+            write_list(&mut whole, first);
+            for group in self.groups.drain(..) {
+                head(&mut whole, group.verb, group.lane, group.items);
+                whole.bytes.extend_from_slice(&group.packer.bytes);
+            }
+            self.places.clear();
+            for list in rest {
+                write_list(&mut whole, list);
+            }
+        }
+        self.taken = whole.bytes;
+        &self.taken
+    }
+}
+
+fn head(packer: &mut Packer, kind: u8, lane: u64, items: usize) {
+    packer.array(3);
+    packer.uint(u64::from(kind));
+    packer.uint(lane);
+    packer.array(items);
+}
+
+fn write_list(whole: &mut Packer, (kind, list): (Kind, &mut List)) {
+    if list.items > 0 {
+        head(whole, kind as u8, 0, list.items);
+        whole.bytes.append(&mut list.packer.bytes);
+        list.packer.bytes.shrink_to(1 << 20);
+        list.items = 0;
+    }
+}
+
+/// An item of a verb's group:
+/// Send and SendBatch `[connection, bodies, digests]`,
+/// Receive `[connection, most, wait s, lease s]` with -1 for what is not given,
+/// Delete and DeleteBatch `[connection, handles]`.
+fn write_item(
+    packer: &mut Packer,
+    id: u64,
+    verb: Verb,
+    request: &Request,
+    scanner: &Scanner,
+) -> Vec<(Vec<u8>, [u8; 32])> {
+    let mut kept = Vec::with_capacity(request.entries.len());
+    let entries = &request.entries;
+    match verb {
+        Verb::Receive => {
+            packer.array(4);
+            packer.uint(id);
+            for value in [request.most, request.wait_s, request.lease_s] {
+                packer.int(value.unwrap_or(-1));
+            }
+        }
+        Verb::Send | Verb::SendBatch => {
+            packer.array(3);
+            packer.uint(id);
+            packer.array(entries.len());
+            for entry in entries {
+                let body = scanner.text(entry.value);
+                packer.binary(body);
+                kept.push((scanner.text(entry.id).to_vec(), digest(body)));
+            }
+            packer.array(entries.len());
+            for (_, digest) in &kept {
+                packer.text(digest);
+            }
+        }
+        Verb::Delete | Verb::DeleteBatch => {
+            packer.array(2);
+            packer.uint(id);
+            packer.array(entries.len());
+            for entry in entries {
+                packer.text(scanner.text(entry.value));
+                kept.push((scanner.text(entry.id).to_vec(), [0; 32]));
+            }
+        }
+    }
+    kept
+}

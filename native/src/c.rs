@@ -1,0 +1,187 @@
+//! The C interface: the only module with unsafe code, all of it for what C can't promise.
+
+#![allow(unsafe_code)]
+
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::time::Duration;
+
+use crate::batch::{Batch, Whose};
+use crate::front::Front;
+use crate::head::{self, Found};
+use crate::json::Scanner;
+use crate::pack::Packer;
+use crate::requests;
+
+/// Raised when the functions or the batches change.
+const INTERFACE: u32 = 1;
+
+/// A front and what it has returned a pointer to.
+pub struct Owned {
+    front: Front,
+    unsent: Packer,
+}
+
+/// The number of this interface, which the loader compares with its own.
+#[no_mangle]
+pub extern "C" fn front_interface() -> u32 {
+    INTERFACE
+}
+
+/// A front that accepts on a socket that listens, which it owns from now on; null when the system
+/// refuses. `prefix`: what request ids begin with. `reads` 0 = every request is passed on.
+///
+/// # Safety
+/// `prefix` points to `prefix_bytes` bytes; nobody else owns `descriptor`.
+#[no_mangle]
+pub unsafe extern "C" fn front_new(descriptor: i32, prefix: *const u8, prefix_bytes: usize, reads: u32) -> *mut Owned {
+    // SAFETY: the caller gives the descriptor away.
+    let listener = unsafe { std::net::TcpListener::from_raw_fd(descriptor) };
+    // SAFETY: by this function's contract.
+    let prefix = unsafe { bytes(prefix, prefix_bytes) };
+    match Front::new(listener, prefix, reads != 0) {
+        Ok(front) => Box::into_raw(Box::new(Owned { front, unsent: Packer::default() })),
+        Err(_) => std::ptr::null_mut(),
+    }
+}
+
+/// Ends a front: all connections are closed.
+///
+/// # Safety
+/// `front` is one of `front_new`, and is used no more.
+#[no_mangle]
+pub unsafe extern "C" fn front_free(front: *mut Owned) {
+    // SAFETY: by this function's contract it is a box that nobody else has.
+    drop(unsafe { Box::from_raw(front) });
+}
+
+/// The descriptor that is readable when `front_look` has something to do.
+///
+/// # Safety
+/// `front` is one of `front_new`.
+#[no_mangle]
+pub unsafe extern "C" fn front_descriptor(front: *mut Owned) -> i32 {
+    // SAFETY: by this function's contract, and no other reference lives.
+    unsafe { &mut *front }.front.descriptor()
+}
+
+/// Reads what is ready, and returns all news as MessagePack, of `size` bytes; null = there are none.
+/// `flags`: 1 = call again at once.
+///
+/// # Safety
+/// `front` is one of `front_new`; `size` and `flags` point to a number each.
+#[no_mangle]
+pub unsafe extern "C" fn front_look(front: *mut Owned, size: *mut usize, flags: *mut u32) -> *const u8 {
+    // SAFETY: by this function's contract, and no other reference lives.
+    let (owned, size, flags) = unsafe { (&mut *front, &mut *size, &mut *flags) };
+    owned.front.look();
+    // What was told is no reason to call again.
+    let news = owned.front.batch.take();
+    *size = news.len();
+    let pointer = if news.is_empty() { std::ptr::null() } else { news.as_ptr() };
+    *flags = owned.front.flags();
+    pointer
+}
+
+/// Takes answers as MessagePack. Returns flags: 1 = call `front_look`, 2 = call `front_unsent`,
+/// 4 = the batch could not be read to its end.
+///
+/// # Safety
+/// `front` is one of `front_new`; `batch` points to `size` bytes.
+#[no_mangle]
+pub unsafe extern "C" fn front_answer(front: *mut Owned, batch: *const u8, size: usize) -> u32 {
+    // SAFETY: by this function's contract, and no other reference lives.
+    let (owned, batch) = unsafe { (&mut *front, bytes(batch, size)) };
+    owned.front.answer(batch)
+}
+
+/// The connections whose messages could not be given, as a MessagePack array, since the last call.
+///
+/// # Safety
+/// `front` is one of `front_new`; `size` points to a number.
+#[no_mangle]
+pub unsafe extern "C" fn front_unsent(front: *mut Owned, size: *mut usize) -> *const u8 {
+    // SAFETY: by this function's contract, and no other reference lives.
+    let (owned, size) = unsafe { (&mut *front, &mut *size) };
+    let unsent = std::mem::take(&mut owned.front.unsent);
+    owned.unsent.bytes.clear();
+    owned.unsent.array(unsent.len());
+    unsent.iter().for_each(|id| owned.unsent.uint(*id));
+    *size = owned.unsent.bytes.len();
+    owned.unsent.bytes.as_ptr()
+}
+
+/// To be called about twice a second; see `Front::tick`. Returns flags as `front_answer`.
+///
+/// # Safety
+/// `front` is one of `front_new`.
+#[no_mangle]
+pub unsafe extern "C" fn front_tick(front: *mut Owned, idle_ms: u64, part_ms: u64) -> u32 {
+    // SAFETY: by this function's contract, and no other reference lives.
+    let owned = unsafe { &mut *front };
+    owned.front.tick(Duration::from_millis(idle_ms), Duration::from_millis(part_ms))
+}
+
+/// Accepts nothing more, and ends each connection when what it has asked is answered. Returns flags.
+///
+/// # Safety
+/// `front` is one of `front_new`.
+#[no_mangle]
+pub unsafe extern "C" fn front_drain(front: *mut Owned) -> u32 {
+    // SAFETY: by this function's contract, and no other reference lives.
+    unsafe { &mut *front }.front.drain()
+}
+
+/// The socket of a connection, which stays the front's; -1 = it is no more.
+///
+/// # Safety
+/// `front` is one of `front_new`.
+#[no_mangle]
+pub unsafe extern "C" fn front_socket(front: *mut Owned, connection: u64) -> i32 {
+    // SAFETY: by this function's contract, and no other reference lives.
+    let slots = &mut unsafe { &mut *front }.front.slots;
+    slots.of(connection).and_then(|slot| slots.get(slot)).map_or(-1, |connection| connection.stream.as_raw_fd())
+}
+
+/// How many connections there are.
+///
+/// # Safety
+/// `front` is one of `front_new`.
+#[no_mangle]
+pub unsafe extern "C" fn front_connections(front: *mut Owned) -> u64 {
+    // SAFETY: by this function's contract, and no other reference lives.
+    unsafe { &mut *front }.front.slots.len() as u64
+}
+
+/// For tests: what the front would tell of one request that is whole, copied into `news` of
+/// `room` bytes. Returns the size; 0 = it is not plain, or there is no room.
+///
+/// # Safety
+/// `request` points to `size` bytes, `news` to `room` bytes.
+#[no_mangle]
+pub unsafe extern "C" fn front_read(request: *const u8, size: usize, news: *mut u8, room: usize) -> usize {
+    // SAFETY: by this function's contract.
+    let request = unsafe { bytes(request, size) };
+    let Found::Head(found) = head::read(request) else { return 0 };
+    let Some(body) = request.get(found.head_bytes..found.head_bytes + found.body_bytes) else { return 0 };
+    let (mut scratch, mut batch) = (Vec::new(), Batch::default());
+    let mut scanner = Scanner::new(body, &mut scratch);
+    let Ok(read) = requests::read(found.verb, &mut scanner) else { return 0 };
+    batch.ask(0, found.verb, Whose { host: found.host, path: found.path, signer: found.whose }, &read, &scanner);
+    let told = batch.take();
+    if told.len() > room {
+        return 0;
+    }
+    // SAFETY: by this function's contract there is room, and ours does not overlap it.
+    unsafe { std::ptr::copy_nonoverlapping(told.as_ptr(), news, told.len()) };
+    told.len()
+}
+
+/// # Safety
+/// `pointer` points to `size` bytes that do not change meanwhile; it may be null when there are none.
+unsafe fn bytes<'a>(pointer: *const u8, size: usize) -> &'a [u8] {
+    if size == 0 {
+        return &[];
+    }
+    // SAFETY: by this function's contract.
+    unsafe { std::slice::from_raw_parts(pointer, size) }
+}

@@ -1,0 +1,311 @@
+//! The loop's body: what is ready is read, plain requests are told to Python, its answers written.
+//!
+//! One thread calls it. Each call returns when nothing more can be done without waiting; `MORE` says
+//! that it should be called again though its descriptor may be silent.
+
+use std::io::ErrorKind;
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::{Duration, Instant};
+
+use mio::net::TcpListener;
+use mio::{Events, Interest, Poll, Token};
+
+use crate::batch::{Batch, Whose};
+use crate::connection::{Asked, Connection, State};
+use crate::head::{self, Found};
+use crate::json::Scanner;
+use crate::replies::Heads;
+use crate::requests;
+use crate::slots::Slots;
+
+/// There is more to take.
+pub const MORE: u32 = 1;
+/// Some answers could not be given.
+pub const UNSENT: u32 = 2;
+/// The batch of answers could not be read; what stood before that is done.
+pub const BAD: u32 = 4;
+
+const LISTENER: Token = Token(usize::MAX);
+const EVENTS: usize = 1024;
+/// New connections between two looks at those that are there.
+const ACCEPTS: usize = 256;
+const BUFFER_BYTES: usize = 64 * 1024;
+/// Of requests that are not whole, in all; beyond it they are Python's, which has bounds of its own.
+const PART_BYTES: usize = 64 * 1024 * 1024;
+
+pub struct Front {
+    poll: Poll,
+    events: Events,
+    listener: Option<TcpListener>,
+    /// Connections may wait to be accepted, and the system says so only once.
+    accepts: bool,
+    /// Whether requests are read here; if not, all are Python's.
+    reads: bool,
+    is_draining: bool,
+    pub slots: Slots,
+    pub batch: Batch,
+    pub heads: Heads,
+    pub unsent: Vec<u64>,
+    /// Slots to be looked at again in the next call.
+    turns: Vec<usize>,
+    buffer: Vec<u8>,
+    scratch: Vec<u8>,
+    part_bytes: usize,
+}
+
+impl Front {
+    pub fn new(listener: std::net::TcpListener, prefix: &[u8], reads: bool) -> std::io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let mut listener = TcpListener::from_std(listener);
+        let poll = Poll::new()?;
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        Ok(Self {
+            poll,
+            events: Events::with_capacity(EVENTS),
+            listener: Some(listener),
+            accepts: true,
+            reads,
+            is_draining: false,
+            slots: Slots::default(),
+            batch: Batch::default(),
+            // Python counts the replies that it makes from 0.
+            heads: Heads::new(prefix, 1 << 47),
+            unsent: Vec::new(),
+            turns: Vec::new(),
+            buffer: vec![0; BUFFER_BYTES],
+            scratch: Vec::new(),
+            part_bytes: 0,
+        })
+    }
+
+    /// What the owner's event loop watches for reading.
+    pub fn descriptor(&self) -> RawFd {
+        self.poll.as_raw_fd()
+    }
+
+    /// Reads what is ready into the batch. Returns MORE when it should be called again at once.
+    pub fn look(&mut self) -> u32 {
+        let now = Instant::now();
+        for slot in std::mem::take(&mut self.turns) {
+            self.turn(slot, now);
+        }
+        // An interrupted or failed poll is made again: the descriptor stays readable.
+        let _ = self.poll.poll(&mut self.events, Some(Duration::ZERO));
+        let ready: Vec<_> = self
+            .events
+            .iter()
+            .map(|event| {
+                (event.token(), event.is_readable(), event.is_read_closed() || event.is_error(), event.is_writable())
+            })
+            .collect();
+        for (token, is_readable, has_end, is_writable) in ready {
+            if token == LISTENER {
+                self.accepts = true;
+            } else if let Some(connection) = self.slots.at(token.0) {
+                connection.is_readable |= is_readable || has_end;
+                connection.hears_end |= has_end;
+                if is_writable && connection.unsent() > 0 {
+                    connection.write();
+                }
+                self.turn(token.0, now);
+            }
+        }
+        if self.accepts {
+            self.accept(now);
+        }
+        self.flags()
+    }
+
+    pub fn flags(&self) -> u32 {
+        let more = !self.turns.is_empty() || !self.batch.is_empty();
+        (if more { MORE } else { 0 }) | (if self.unsent.is_empty() { 0 } else { UNSENT })
+    }
+
+    fn accept(&mut self, now: Instant) {
+        for _ in 0..ACCEPTS {
+            let Some(listener) = &self.listener else { return };
+            match listener.accept() {
+                Ok((mut stream, _)) => {
+                    let _ = stream.set_nodelay(true);
+                    let slot = self.slots.next();
+                    let interest = Interest::READABLE | Interest::WRITABLE;
+                    // Without a place in the poll it would never be heard: it is closed.
+                    if self.poll.registry().register(&mut stream, Token(slot), interest).is_ok() {
+                        self.slots.add(|id| Connection::new(stream, id, now));
+                        self.turn(slot, now);
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    // Out of descriptors, say: the next tick tries again.
+                    self.accepts = error.kind() != ErrorKind::WouldBlock;
+                    return;
+                }
+            }
+        }
+        // More of them wait, and the poll will not say so again.
+        self.turns.push(usize::MAX);
+    }
+
+    /// Does what can be done for one connection now.
+    pub fn turn(&mut self, slot: usize, now: Instant) {
+        let Some(mut connection) = self.slots.lift(slot) else { return };
+        let before = connection.input.len();
+        connection.read(&mut self.buffer);
+        if connection.input.len() != before {
+            connection.idle_since = now;
+        }
+        self.serve(&mut connection, before, now);
+        self.settle(connection, slot);
+    }
+
+    /// Asks or passes on what has come; there were so many bytes `before`.
+    fn serve(&mut self, connection: &mut Connection, before: usize, now: Instant) {
+        if connection.is_closing && connection.asked.is_none() {
+            connection.input.clear();
+            return;
+        }
+        if connection.state == State::Ready && !connection.input.is_empty() && connection.unsent() == 0 {
+            match self.ask(connection) {
+                Outcome::Asked => connection.part_since = None,
+                Outcome::Part if self.part_bytes < PART_BYTES => {
+                    self.part_bytes += connection.input.len() - before;
+                    connection.part_since.get_or_insert(now);
+                }
+                _ => connection.state = State::Passed,
+            }
+        }
+        if connection.state == State::Passed && !connection.input.is_empty() {
+            self.pass(connection);
+        }
+    }
+
+    fn pass(&mut self, connection: &mut Connection) {
+        connection.part_since = None;
+        connection.is_known = true;
+        connection.passes = connection.passes.wrapping_add(1);
+        self.batch.data(connection.id, &connection.input);
+        connection.consume(connection.input.len());
+    }
+
+    fn ask(&mut self, connection: &mut Connection) -> Outcome {
+        if !self.reads {
+            return Outcome::Other;
+        }
+        let found = match head::read(&connection.input) {
+            Found::Head(found) => found,
+            Found::Part => return Outcome::Part,
+            Found::Other => return Outcome::Other,
+        };
+        let end = found.head_bytes + found.body_bytes;
+        let Some(body) = connection.input.get(found.head_bytes..end) else { return Outcome::Part };
+        let mut scanner = Scanner::new(body, &mut self.scratch);
+        let Ok(request) = requests::read(found.verb, &mut scanner) else { return Outcome::Other };
+        let whose = Whose { host: found.host, path: found.path, signer: found.whose };
+        let entries = self.batch.ask(connection.id, found.verb, whose, &request, &scanner);
+        connection.asked = Some(Asked { bytes: end, entries });
+        connection.state = State::Asked;
+        Outcome::Asked
+    }
+
+    /// Puts a connection back, or ends it.
+    fn settle(&mut self, mut connection: Connection, slot: usize) {
+        let answered = connection.is_closing && connection.asked.is_none();
+        let over = answered || connection.is_over();
+        if connection.is_over() && !connection.is_told && (connection.is_known || connection.asked.is_some()) {
+            connection.is_told = true;
+            self.batch.gone(connection.id);
+        }
+        if connection.is_broken || (over && connection.unsent() == 0) {
+            if connection.is_known && !connection.is_told {
+                self.batch.gone(connection.id);
+            }
+            // It may be closed all the same.
+            let _ = self.poll.registry().deregister(&mut connection.stream);
+            self.slots.free(slot);
+            return;
+        }
+        if connection.is_blocked != connection.is_block_told {
+            connection.is_block_told = connection.is_blocked;
+            self.batch.blocked(connection.id);
+        }
+        if connection.is_blocked && connection.unsent() == 0 {
+            connection.is_blocked = false;
+            connection.is_block_told = false;
+            self.batch.drained(connection.id);
+        }
+        if connection.wants_turn() {
+            self.turns.push(slot);
+        }
+        self.slots.put_back(slot, connection);
+    }
+
+    /// An answer was written, or Python has done something: sends, and goes on with what has come.
+    pub fn go_on(&mut self, slot: usize, now: Instant) {
+        if let Some(connection) = self.slots.at(slot) {
+            connection.write();
+            connection.idle_since = now;
+            self.turn(slot, now);
+        }
+    }
+
+    /// Once or more a second: connections that say nothing are closed, and of requests that do not
+    /// become whole Python's protocol is told, which knows how long to wait.
+    pub fn tick(&mut self, idle: Duration, part: Duration) -> u32 {
+        let now = Instant::now();
+        self.part_bytes = 0;
+        for slot in self.slots.taken() {
+            let Some(connection) = self.slots.at(slot) else { continue };
+            if connection.part_since.is_some() {
+                self.part_bytes += connection.input.len();
+            }
+            if connection.part_since.is_some_and(|since| now - since >= part) {
+                connection.state = State::Passed;
+                self.turn(slot, now);
+            } else if now - connection.idle_since >= idle && (connection.state == State::Ready || connection.is_closing)
+            {
+                connection.is_broken = true;
+                self.turn(slot, now);
+            }
+        }
+        self.accepts = self.listener.is_some();
+        self.accept(now);
+        self.flags()
+    }
+
+    /// Nothing new is accepted; a connection ends when what it has asked is answered.
+    pub fn drain(&mut self) -> u32 {
+        self.is_draining = true;
+        if let Some(mut listener) = self.listener.take() {
+            let _ = self.poll.registry().deregister(&mut listener);
+        }
+        let now = Instant::now();
+        for slot in self.slots.taken() {
+            if let Some(connection) = self.slots.at(slot) {
+                if connection.state != State::Passed {
+                    connection.is_closing = true;
+                    self.turn(slot, now);
+                }
+            }
+        }
+        self.flags()
+    }
+
+    /// Python's protocol has nothing under way; it had got bytes so often when it said so.
+    pub fn rest(&mut self, slot: usize, passes: &[u8]) {
+        let closes = self.is_draining;
+        if let Some(connection) = self.slots.at(slot) {
+            // What it has got since is a request that it is in the middle of.
+            if connection.state == State::Passed && passes == connection.passes.to_be_bytes() {
+                connection.state = State::Ready;
+                connection.is_closing |= closes;
+            }
+        }
+    }
+}
+
+enum Outcome {
+    Asked,
+    Part,
+    Other,
+}

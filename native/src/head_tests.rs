@@ -1,0 +1,103 @@
+//! Tests of `head`.
+
+use crate::head::{read, Found, BODY_BYTES, HEAD_BYTES};
+use crate::requests::Verb;
+
+const PLAIN: &str =
+    "POST / HTTP/1.1\r\nHost: localhost:9400\r\nX-Amz-Target: AmazonSQS.SendMessage\r\nContent-Length: 12\r\n\r\n";
+
+fn with(line: &str) -> String {
+    PLAIN.replace("\r\n\r\n", &format!("\r\n{line}\r\n\r\n"))
+}
+
+fn is_other(text: &str) -> bool {
+    read(text.as_bytes()) == Found::Other
+}
+
+#[test]
+fn a_plain_head() {
+    let text = with("Authorization: AWS4-HMAC-SHA256 Credential=key/20261124/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0");
+    let Found::Head(head) = read(text.as_bytes()) else { panic!("not plain") };
+    assert_eq!((head.verb, head.path, head.host), (Verb::Send, &b"/"[..], &b"localhost:9400"[..]));
+    assert_eq!((head.whose, head.body_bytes, head.head_bytes), (&b"key/20261124/us-east-1"[..], 12, text.len()));
+}
+
+#[test]
+fn lines_that_change_nothing() {
+    for line in
+        ["User-Agent: x", "connection: Keep-Alive", "X-Amz-Date:20261124T000000Z", "Accept-Encoding:\tgzip ", "Empty:"]
+    {
+        assert!(matches!(read(with(line).as_bytes()), Found::Head(_)), "{line}");
+    }
+}
+
+#[test]
+fn every_part_of_a_plain_head_may_become_one() {
+    for end in 0..PLAIN.len() {
+        assert_eq!(read(&PLAIN.as_bytes()[..end]), Found::Part, "{end}");
+    }
+}
+
+#[test]
+fn heads_that_are_left_to_python() {
+    for line in [
+        "Host: again",
+        "Content-Length: 12",
+        "X-Amz-Target: AmazonSQS.SendMessage",
+        "Connection: close",
+        "Expect: 100-continue",
+        "Transfer-Encoding: chunked",
+        "X-Amzn-Trace-Id: Root=1",
+        "Origin: http://a",
+        "Sec-Fetch-Site: none",
+        "Upgrade: h2c",
+        "Authorization: Basic eDp5",
+        "no colon",
+        "Bad Name: x",
+        "Name : x",
+        " folded",
+        "Control: \u{1}",
+        "Latin: \u{e9}",
+        ": x",
+    ] {
+        assert!(is_other(&with(line)), "{line}");
+    }
+    for (from, to) in [
+        ("POST", "GET"),
+        ("POST", "post"),
+        ("POST /", "POST *"),
+        ("/ ", "/?a=b "),
+        ("/ ", "/%41 "),
+        ("/ ", "/  "),
+        ("1.1", "1.0"),
+        ("SendMessage", "CreateQueue"),
+        ("AmazonSQS.", ""),
+        ("Host: localhost:9400\r\n", ""),
+        ("Content-Length: 12\r\n", ""),
+        (": 12", ": +12"),
+        (": 12", ": 0x12"),
+        (": 12", ": 1234567890"),
+        (": 12", ": "),
+        ("\r\nHost", "\nHost"),
+        ("localhost:9400", ""),
+    ] {
+        assert!(is_other(&PLAIN.replacen(from, to, 1)), "{from} {to}");
+    }
+    assert!(is_other(&PLAIN.replace(": 12", &format!(": {}", BODY_BYTES + 1))));
+    assert!(is_other(&with(&format!("Long: {}", "x".repeat(HEAD_BYTES)))));
+    assert!(is_other(&format!("POST / HTTP/1.1\r\nLong: {}", "x".repeat(HEAD_BYTES))), "that does not end");
+}
+
+#[test]
+fn credentials_in_other_forms_are_left_to_python() {
+    for value in [
+        "AWS4-HMAC-SHA256 SignedHeaders=host, Credential=key/20261124/us-east-1/sqs/aws4_request",
+        "AWS4-HMAC-SHA256 Credential=",
+        "AWS4-HMAC-SHA256 Credential=key",
+        "AWS4-HMAC-SHA256 Credential=key/1/us-east-1/sqs/aws4_request",
+        "AWS4-HMAC-SHA256 Credential=a/b/20261124/us-east-1/sqs/aws4_request",
+        "AWS4-HMAC-SHA256  Credential=key/20261124/us-east-1/sqs",
+    ] {
+        assert!(is_other(&with(&format!("Authorization: {value}"))), "{value}");
+    }
+}

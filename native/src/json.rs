@@ -1,0 +1,244 @@
+//! The part of JSON that hot requests use. Whatever else a body has is left to Python, which reads
+//! all of JSON; so `Refused` is no error of the client's.
+
+use crate::text::{is_allowed, long_character, plain_run};
+
+/// This is not in the plain form.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refused;
+
+pub type Scan<T> = Result<T, Refused>;
+
+/// A string's text: where it stands in the body, or unescaped in the scratch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Body(usize, usize),
+    Scratch(usize, usize),
+}
+
+/// Reads one body. Strings that need it are unescaped into a scratch of its own.
+pub struct Scanner<'a> {
+    body: &'a [u8],
+    at: usize,
+    scratch: &'a mut Vec<u8>,
+}
+
+impl<'a> Scanner<'a> {
+    /// `scratch` is emptied.
+    pub fn new(body: &'a [u8], scratch: &'a mut Vec<u8>) -> Self {
+        scratch.clear();
+        Self { body, at: 0, scratch }
+    }
+
+    pub fn text(&self, place: Place) -> &[u8] {
+        match place {
+            Place::Body(from, to) => &self.body[from..to],
+            Place::Scratch(from, to) => &self.scratch[from..to],
+        }
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.body.get(self.at), Some(b' ' | b'\n' | b'\t' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    /// Whether `byte` comes next; then it is behind us.
+    pub fn eat(&mut self, byte: u8) -> bool {
+        self.skip_space();
+        let found = self.body.get(self.at) == Some(&byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    pub fn expect(&mut self, byte: u8) -> Scan<()> {
+        if self.eat(byte) {
+            Ok(())
+        } else {
+            Err(Refused)
+        }
+    }
+
+    /// Nothing but space is left.
+    pub fn expect_end(&mut self) -> Scan<()> {
+        self.skip_space();
+        if self.at == self.body.len() {
+            Ok(())
+        } else {
+            Err(Refused)
+        }
+    }
+
+    /// A key and its colon.
+    pub fn key(&mut self) -> Scan<Place> {
+        let key = self.string()?;
+        self.expect(b':')?;
+        Ok(key)
+    }
+
+    /// A string of characters that SQS allows in a message.
+    pub fn string(&mut self) -> Scan<Place> {
+        self.expect(b'"')?;
+        let from = self.at;
+        self.at += plain_run(&self.body[from..]);
+        if self.body.get(self.at) == Some(&b'"') {
+            self.at += 1;
+            return Ok(Place::Body(from, self.at - 1));
+        }
+        let start = self.scratch.len();
+        self.scratch.extend_from_slice(&self.body[from..self.at]);
+        loop {
+            match *self.body.get(self.at).ok_or(Refused)? {
+                b'"' => {
+                    self.at += 1;
+                    return Ok(Place::Scratch(start, self.scratch.len()));
+                }
+                b'\\' => self.escape()?,
+                0x80.. => {
+                    let size = long_character(&self.body[self.at..]);
+                    self.copy(size)?;
+                }
+                _ => {
+                    // Control characters stand in JSON escaped only: a run of nothing.
+                    let size = plain_run(&self.body[self.at..]);
+                    self.copy(size)?;
+                }
+            }
+        }
+    }
+
+    fn copy(&mut self, size: usize) -> Scan<()> {
+        if size == 0 {
+            return Err(Refused);
+        }
+        self.scratch.extend_from_slice(&self.body[self.at..self.at + size]);
+        self.at += size;
+        Ok(())
+    }
+
+    fn escape(&mut self) -> Scan<()> {
+        let escaped = *self.body.get(self.at + 1).ok_or(Refused)?;
+        self.at += 2;
+        let byte = match escaped {
+            b'"' | b'\\' | b'/' => escaped,
+            b'n' => b'\n',
+            b't' => b'\t',
+            b'r' => b'\r',
+            b'u' => return self.unicode_escape(),
+            _ => return Err(Refused), // \b and \f are characters that SQS does not allow
+        };
+        self.scratch.push(byte);
+        Ok(())
+    }
+
+    fn unicode_escape(&mut self) -> Scan<()> {
+        let first = self.four_digits()?;
+        let code = match first {
+            0xd800..=0xdbff => {
+                if self.body.get(self.at..self.at + 2) != Some(b"\\u") {
+                    return Err(Refused);
+                }
+                self.at += 2;
+                match self.four_digits()? {
+                    second @ 0xdc00..=0xdfff => 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00),
+                    _ => return Err(Refused),
+                }
+            }
+            _ => first,
+        };
+        let character = char::from_u32(code).filter(|one| is_allowed(*one)).ok_or(Refused)?;
+        self.scratch.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        Ok(())
+    }
+
+    fn four_digits(&mut self) -> Scan<u32> {
+        let digits = self.body.get(self.at..self.at + 4).ok_or(Refused)?;
+        self.at += 4;
+        digits.iter().try_fold(0, |sum, digit| Ok(sum << 4 | char::from(*digit).to_digit(16).ok_or(Refused)?))
+    }
+
+    /// A whole number of up to nine digits, without a fraction or an exponent.
+    pub fn integer(&mut self) -> Scan<i64> {
+        self.skip_space();
+        let minus = self.body.get(self.at) == Some(&b'-');
+        self.at += usize::from(minus);
+        let digits = self.body[self.at..].iter().take(10).take_while(|byte| byte.is_ascii_digit()).count();
+        let text = &self.body[self.at..self.at + digits];
+        if digits == 0 || digits > 9 || (digits > 1 && text[0] == b'0') {
+            return Err(Refused);
+        }
+        self.at += digits;
+        if matches!(self.body.get(self.at), Some(b'.' | b'e' | b'E')) {
+            return Err(Refused);
+        }
+        let value = text.iter().fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
+        Ok(if minus { -value } else { value })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn string(body: &[u8]) -> Scan<Vec<u8>> {
+        let mut scratch = Vec::new();
+        let mut scanner = Scanner::new(body, &mut scratch);
+        let place = scanner.string()?;
+        scanner.expect_end()?;
+        Ok(scanner.text(place).to_vec())
+    }
+
+    fn integer(body: &[u8]) -> Scan<i64> {
+        let mut scratch = Vec::new();
+        let mut scanner = Scanner::new(body, &mut scratch);
+        let value = scanner.integer()?;
+        scanner.expect_end()?;
+        Ok(value)
+    }
+
+    #[test]
+    fn strings() {
+        for (body, text) in [
+            (r#""""#, ""),
+            (r#" "plain" "#, "plain"),
+            (r#""a\"b\\c\/d\n\t\r""#, "a\"b\\c/d\n\t\r"),
+            (r#""\u00e9\u20AC\ud83d\ude00""#, "é€😀"),
+            ("\"long enough to need no escape é\"", "long enough to need no escape é"),
+        ] {
+            assert_eq!(string(body.as_bytes()), Ok(text.as_bytes().to_vec()), "{body}");
+        }
+    }
+
+    #[test]
+    fn strings_that_are_left_to_python() {
+        for body in [
+            &b"\"open"[..],
+            b"\"\\",
+            b"\"\\u12",
+            b"\"\n\"",
+            b"\"\\b\"",
+            b"\"\\u0000\"",
+            b"\"\\uffff\"",
+            b"\"\\ud800\"",
+            b"\"\\ud800\\u0041\"",
+            b"\"\\udc00\"",
+            b"\"\xff\"",
+            b"\"\xef\xbf\xbf\"",
+            b"\"\\u+123\"",
+            b"x",
+            b"",
+        ] {
+            assert_eq!(string(body), Err(Refused), "{body:?}");
+        }
+    }
+
+    #[test]
+    fn integers() {
+        for (body, value) in [("0", 0), ("-0", 0), ("7", 7), ("-12", -12), ("999999999", 999_999_999)] {
+            assert_eq!(integer(body.as_bytes()), Ok(value));
+        }
+        for body in ["", "-", "01", "1.0", "1e3", "1E3", "1234567890", "+1", "\"1\"", "null"] {
+            assert_eq!(integer(body.as_bytes()), Err(Refused), "{body}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! MessagePack, as far as a batch needs it: what `msgspec.msgpack` reads and writes.
+//!
+//! `Packer` writes requests for Python, `Unpacker` reads its answers. Neither knows what they mean.
+
+/// Writes values one after the other; an array's items follow its head.
+#[derive(Default)]
+pub struct Packer {
+    pub bytes: Vec<u8>,
+}
+
+impl Packer {
+    fn head(&mut self, tag: u8, number: u64, bytes: usize) {
+        self.bytes.push(tag);
+        self.bytes.extend_from_slice(&number.to_be_bytes()[8 - bytes..]);
+    }
+
+    pub fn uint(&mut self, value: u64) {
+        match value {
+            0..=0x7f => self.bytes.push(value as u8),
+            0x80..=0xffff => self.head(0xcd, value, 2),
+            0x1_0000..=0xffff_ffff => self.head(0xce, value, 4),
+            _ => self.head(0xcf, value, 8),
+        }
+    }
+
+    pub fn int(&mut self, value: i64) {
+        match u64::try_from(value) {
+            Ok(value) => self.uint(value),
+            Err(_) => self.head(0xd3, value as u64, 8),
+        }
+    }
+
+    pub fn array(&mut self, items: usize) {
+        match items {
+            0..=15 => self.bytes.push(0x90 | items as u8),
+            16..=0xffff => self.head(0xdc, items as u64, 2),
+            _ => self.head(0xdd, items as u64, 4),
+        }
+    }
+
+    /// Text; the caller has seen that it is UTF-8.
+    pub fn text(&mut self, value: &[u8]) {
+        match value.len() {
+            0..=31 => self.bytes.push(0xa0 | value.len() as u8),
+            32..=255 => self.head(0xd9, value.len() as u64, 1),
+            256..=0xffff => self.head(0xda, value.len() as u64, 2),
+            _ => self.head(0xdb, value.len() as u64, 4),
+        }
+        self.bytes.extend_from_slice(value);
+    }
+
+    pub fn binary(&mut self, value: &[u8]) {
+        match value.len() {
+            0..=255 => self.head(0xc4, value.len() as u64, 1),
+            256..=0xffff => self.head(0xc5, value.len() as u64, 2),
+            _ => self.head(0xc6, value.len() as u64, 4),
+        }
+        self.bytes.extend_from_slice(value);
+    }
+}
+
+/// What was to be read is not there.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NotThere;
+
+pub type Read<T> = Result<T, NotThere>;
+
+/// Reads values in the order in which they stand.
+pub struct Unpacker<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Unpacker<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn take(&mut self, bytes: usize) -> Read<&'a [u8]> {
+        if bytes > self.rest.len() {
+            return Err(NotThere);
+        }
+        let (taken, rest) = self.rest.split_at(bytes);
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn number(&mut self, bytes: usize) -> Read<u64> {
+        Ok(self.take(bytes)?.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+    }
+
+    pub fn uint(&mut self) -> Read<u64> {
+        match self.number(1)? {
+            small @ 0..=0x7f => Ok(small),
+            0xcc => self.number(1),
+            0xcd => self.number(2),
+            0xce => self.number(4),
+            0xcf => self.number(8),
+            _ => Err(NotThere),
+        }
+    }
+
+    pub fn array(&mut self) -> Read<usize> {
+        match self.number(1)? {
+            head @ 0x90..=0x9f => Ok((head & 15) as usize),
+            0xdc => Ok(self.number(2)? as usize),
+            0xdd => Ok(self.number(4)? as usize),
+            _ => Err(NotThere),
+        }
+    }
+
+    /// Text or bytes.
+    pub fn bytes(&mut self) -> Read<&'a [u8]> {
+        let size = match self.number(1)? {
+            head @ 0xa0..=0xbf => head & 31,
+            0xd9 | 0xc4 => self.number(1)?,
+            0xda | 0xc5 => self.number(2)?,
+            0xdb | 0xc6 => self.number(4)?,
+            _ => return Err(NotThere),
+        };
+        self.take(size as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_packed_is_read() {
+        for size in [0, 1, 31, 32, 255, 256, 65_535, 65_536, 70_000] {
+            let value = vec![b'x'; size];
+            let mut packer = Packer::default();
+            packer.array(size);
+            packer.text(&value);
+            packer.binary(&value);
+            packer.uint(size as u64);
+            let mut unpacker = Unpacker::new(&packer.bytes);
+            assert_eq!(unpacker.array(), Ok(size));
+            assert_eq!(unpacker.bytes(), Ok(&value[..]));
+            assert_eq!(unpacker.bytes(), Ok(&value[..]));
+            assert_eq!(unpacker.uint(), Ok(size as u64));
+            assert!(unpacker.is_empty());
+        }
+    }
+
+    #[test]
+    fn numbers_of_all_sizes() {
+        for value in [0, 127, 128, 65_535, 65_536, u64::from(u32::MAX), u64::from(u32::MAX) + 1, u64::MAX] {
+            let mut packer = Packer::default();
+            packer.uint(value);
+            assert_eq!(Unpacker::new(&packer.bytes).uint(), Ok(value));
+        }
+        let mut packer = Packer::default();
+        packer.int(-1);
+        assert_eq!(packer.bytes, [0xd3, 255, 255, 255, 255, 255, 255, 255, 255]);
+    }
+
+    #[test]
+    fn what_is_cut_is_not_there() {
+        let mut packer = Packer::default();
+        packer.text(&[b'x'; 300]);
+        for end in 0..packer.bytes.len() {
+            assert_eq!(Unpacker::new(&packer.bytes[..end]).bytes(), Err(NotThere));
+        }
+        assert_eq!(Unpacker::new(&[0xc0]).uint(), Err(NotThere));
+        assert_eq!(Unpacker::new(&[0xa0]).array(), Err(NotThere));
+        assert_eq!(Unpacker::new(&[0x01]).bytes(), Err(NotThere));
+    }
+}

@@ -1,0 +1,254 @@
+//! The plain form of the hot requests of SQS over JSON: which fields, of which type, in which range.
+//!
+//! What is not in it may still be good, or have an error of its own: Python knows.
+
+use crate::json::{Place, Refused, Scan, Scanner};
+
+/// Entries of a batch.
+pub const MOST_ENTRIES: usize = 10;
+const ENTRY_ID_BYTES: usize = 80;
+const HANDLE_BYTES: usize = 1024;
+const URL_BYTES: usize = 2048;
+
+/// What is asked; its number is that of the group in which Python gets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Verb {
+    Send = 1,
+    SendBatch = 2,
+    Receive = 3,
+    Delete = 4,
+    DeleteBatch = 5,
+}
+
+impl Verb {
+    /// The verb of a value of X-Amz-Target.
+    pub fn of_target(target: &[u8]) -> Option<Self> {
+        match target.strip_prefix(b"AmazonSQS.")? {
+            b"SendMessage" => Some(Self::Send),
+            b"SendMessageBatch" => Some(Self::SendBatch),
+            b"ReceiveMessage" => Some(Self::Receive),
+            b"DeleteMessage" => Some(Self::Delete),
+            b"DeleteMessageBatch" => Some(Self::DeleteBatch),
+            _ => None,
+        }
+    }
+
+    fn value_key(self) -> &'static [u8] {
+        match self {
+            Self::Send | Self::SendBatch => b"MessageBody",
+            _ => b"ReceiptHandle",
+        }
+    }
+
+    fn most_value_bytes(self) -> usize {
+        match self {
+            Self::Send | Self::SendBatch => usize::MAX, // the queue says how much
+            _ => HANDLE_BYTES,
+        }
+    }
+}
+
+/// One entry of a batch; alone, it has no id.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    pub id: Place,
+    pub value: Place,
+}
+
+/// A request in the plain form. None = not given.
+#[derive(Debug)]
+pub struct Request {
+    pub url: Place,
+    pub entries: Vec<Entry>,
+    pub most: Option<i64>,
+    pub wait_s: Option<i64>,
+    pub lease_s: Option<i64>,
+}
+
+/// Reads the body of a request. Every field is there once at most.
+pub fn read(verb: Verb, scanner: &mut Scanner) -> Scan<Request> {
+    let mut url = None;
+    let mut found = Request { url: Place::Body(0, 0), entries: Vec::new(), most: None, wait_s: None, lease_s: None };
+    scanner.expect(b'{')?;
+    loop {
+        let key = scanner.key()?;
+        match (scanner.text(key), verb) {
+            (b"QueueUrl", _) if url.is_none() => url = Some(some_text(scanner, URL_BYTES)?),
+            (b"Entries", Verb::SendBatch | Verb::DeleteBatch) if found.entries.is_empty() => {
+                found.entries = entries(verb, scanner)?;
+            }
+            (b"MaxNumberOfMessages", Verb::Receive) if found.most.is_none() => {
+                found.most = Some(number(scanner, 1, 10)?)
+            }
+            (b"WaitTimeSeconds", Verb::Receive) if found.wait_s.is_none() => {
+                found.wait_s = Some(number(scanner, 0, 20)?)
+            }
+            (b"VisibilityTimeout", Verb::Receive) if found.lease_s.is_none() => {
+                found.lease_s = Some(number(scanner, 0, 43_200)?);
+            }
+            (name, Verb::Send | Verb::Delete) if name == verb.value_key() && found.entries.is_empty() => {
+                let value = some_text(scanner, verb.most_value_bytes())?;
+                found.entries.push(Entry { id: Place::Body(0, 0), value });
+            }
+            _ => return Err(Refused),
+        }
+        if !scanner.eat(b',') {
+            break;
+        }
+    }
+    scanner.expect(b'}')?;
+    scanner.expect_end()?;
+    found.url = url.ok_or(Refused)?;
+    if verb != Verb::Receive && found.entries.is_empty() {
+        return Err(Refused);
+    }
+    Ok(found)
+}
+
+fn entries(verb: Verb, scanner: &mut Scanner) -> Scan<Vec<Entry>> {
+    let mut found: Vec<Entry> = Vec::with_capacity(MOST_ENTRIES);
+    scanner.expect(b'[')?;
+    loop {
+        let one = entry(verb, scanner)?;
+        let again = found.iter().any(|other| {
+            scanner.text(other.id) == scanner.text(one.id)
+                // Two of one handle are one to the engine, and two answers.
+                || (verb == Verb::DeleteBatch && scanner.text(other.value) == scanner.text(one.value))
+        });
+        if again || found.len() == MOST_ENTRIES {
+            return Err(Refused);
+        }
+        found.push(one);
+        if !scanner.eat(b',') {
+            break;
+        }
+    }
+    scanner.expect(b']')?;
+    Ok(found)
+}
+
+fn entry(verb: Verb, scanner: &mut Scanner) -> Scan<Entry> {
+    let (mut id, mut value) = (None, None);
+    scanner.expect(b'{')?;
+    loop {
+        let key = scanner.key()?;
+        match scanner.text(key) {
+            b"Id" if id.is_none() => id = Some(entry_id(scanner)?),
+            name if name == verb.value_key() && value.is_none() => {
+                value = Some(some_text(scanner, verb.most_value_bytes())?);
+            }
+            _ => return Err(Refused),
+        }
+        if !scanner.eat(b',') {
+            break;
+        }
+    }
+    scanner.expect(b'}')?;
+    Ok(Entry { id: id.ok_or(Refused)?, value: value.ok_or(Refused)? })
+}
+
+fn entry_id(scanner: &mut Scanner) -> Scan<Place> {
+    let place = some_text(scanner, ENTRY_ID_BYTES)?;
+    let legal = scanner.text(place).iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    if legal {
+        Ok(place)
+    } else {
+        Err(Refused)
+    }
+}
+
+/// A string that is not empty.
+fn some_text(scanner: &mut Scanner, most: usize) -> Scan<Place> {
+    let place = scanner.string()?;
+    if (1..=most).contains(&scanner.text(place).len()) {
+        Ok(place)
+    } else {
+        Err(Refused)
+    }
+}
+
+fn number(scanner: &mut Scanner, least: i64, most: i64) -> Scan<i64> {
+    let value = scanner.integer()?;
+    if (least..=most).contains(&value) {
+        Ok(value)
+    } else {
+        Err(Refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_plain(verb: Verb, body: &str) -> bool {
+        let mut scratch = Vec::new();
+        read(verb, &mut Scanner::new(body.as_bytes(), &mut scratch)).is_ok()
+    }
+
+    #[test]
+    fn plain_requests() {
+        for (verb, body) in [
+            (Verb::Send, r#"{"QueueUrl":"u","MessageBody":"b"}"#),
+            (Verb::Send, r#" { "MessageBody" : "b" , "QueueUrl" : "u" } "#),
+            (
+                Verb::SendBatch,
+                r#"{"QueueUrl":"u","Entries":[{"Id":"0","MessageBody":"b"},{"MessageBody":"b","Id":"1-_x"}]}"#,
+            ),
+            (Verb::Receive, r#"{"QueueUrl":"u"}"#),
+            (
+                Verb::Receive,
+                r#"{"QueueUrl":"u","MaxNumberOfMessages":10,"WaitTimeSeconds":20,"VisibilityTimeout":43200}"#,
+            ),
+            (Verb::Delete, r#"{"QueueUrl":"u","ReceiptHandle":"h"}"#),
+            (Verb::DeleteBatch, r#"{"QueueUrl":"u","Entries":[{"Id":"0","ReceiptHandle":"h"}]}"#),
+        ] {
+            assert!(is_plain(verb, body), "{body}");
+        }
+    }
+
+    #[test]
+    fn requests_that_are_left_to_python() {
+        let eleven = (0..11).map(|n| format!(r#"{{"Id":"{n}","MessageBody":"b"}}"#)).collect::<Vec<_>>().join(",");
+        for (verb, body) in [
+            (Verb::Send, r#"{"QueueUrl":"u"}"#),
+            (Verb::Send, r#"{"MessageBody":"b"}"#),
+            (Verb::Send, r#"{"QueueUrl":"u","MessageBody":""}"#),
+            (Verb::Send, r#"{"QueueUrl":"","MessageBody":"b"}"#),
+            (Verb::Send, r#"{"QueueUrl":"u","MessageBody":"b","DelaySeconds":1}"#),
+            (Verb::Send, r#"{"QueueUrl":"u","MessageBody":"b","MessageBody":"c"}"#),
+            (Verb::Send, r#"{"QueueUrl":"u","QueueUrl":"v","MessageBody":"b"}"#),
+            (Verb::Send, r#"{"QueueUrl":"u","MessageBody":null}"#),
+            (Verb::Send, r#"{"QueueUrl":"u","MessageBody":"b",}"#),
+            (Verb::Send, r#"{"QueueUrl":"u","MessageBody":"b"} x"#),
+            (Verb::Send, r#"{}"#),
+            (Verb::SendBatch, r#"{"QueueUrl":"u","Entries":[]}"#),
+            (
+                Verb::SendBatch,
+                r#"{"QueueUrl":"u","Entries":[{"Id":"0","MessageBody":"b"},{"Id":"0","MessageBody":"b"}]}"#,
+            ),
+            (Verb::SendBatch, r#"{"QueueUrl":"u","Entries":[{"Id":"a b","MessageBody":"b"}]}"#),
+            (Verb::SendBatch, r#"{"QueueUrl":"u","Entries":[{"Id":"é","MessageBody":"b"}]}"#),
+            (Verb::SendBatch, r#"{"QueueUrl":"u","Entries":[{"MessageBody":"b"}]}"#),
+            (Verb::SendBatch, &format!(r#"{{"QueueUrl":"u","Entries":[{eleven}]}}"#)),
+            (Verb::Receive, r#"{"QueueUrl":"u","MaxNumberOfMessages":0}"#),
+            (Verb::Receive, r#"{"QueueUrl":"u","MaxNumberOfMessages":11}"#),
+            (Verb::Receive, r#"{"QueueUrl":"u","WaitTimeSeconds":21}"#),
+            (Verb::Receive, r#"{"QueueUrl":"u","VisibilityTimeout":-1}"#),
+            (Verb::Receive, r#"{"QueueUrl":"u","AttributeNames":["All"]}"#),
+            (
+                Verb::DeleteBatch,
+                r#"{"QueueUrl":"u","Entries":[{"Id":"0","ReceiptHandle":"h"},{"Id":"1","ReceiptHandle":"h"}]}"#,
+            ),
+        ] {
+            assert!(!is_plain(verb, body), "{body}");
+        }
+    }
+
+    #[test]
+    fn verbs_by_target() {
+        assert_eq!(Verb::of_target(b"AmazonSQS.SendMessage"), Some(Verb::Send));
+        assert_eq!(Verb::of_target(b"AmazonSQS.CreateQueue"), None);
+        assert_eq!(Verb::of_target(b"SendMessage"), None);
+    }
+}
