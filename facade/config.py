@@ -36,6 +36,11 @@ class ServerSettings(Section):
     max_connections: int = setting(
         20_000, "HTTP connections of a worker at once, {within}; fewer where it may not open so many descriptors.", within=(16, 1_000_000)
     )
+    front: str = setting(
+        "python",
+        "Who reads sockets: native (a library that `make setup` builds where cargo is), python, or auto: native where it can.",
+        words=("auto", "native", "python"),
+    )
     start_wait_s: int = setting(
         0,
         "How long `leaseway serve` waits at its start for a Kafka or Redis that does not answer, {within} s.",

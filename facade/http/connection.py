@@ -361,12 +361,15 @@ class Protocol(asyncio.Protocol):
                 self._refuse(408, b"The request came too slowly: it was not whole after %d s." % (now - self._unfinished.pace.since))
                 left_s = self._patience_s
         else:
-            left_s = self._patience_s if self._running is not None else self._idle_since + self._patience_s - now
+            left_s = self._patience_s if self._running is not None else self._idle_left_s(now)
             if left_s <= 0:
                 self.close()
                 return
         if not self._is_over:
             self._check_in(left_s)
+
+    def _idle_left_s(self, now: float) -> float:
+        return self._idle_since + self._patience_s - now
 
     def _refuse_for(self, error: BaseException | None) -> None:
         """Refuses what can't be understood, is too large, or has no room."""

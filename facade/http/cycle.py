@@ -66,8 +66,11 @@ def has_left(transport: asyncio.Transport) -> bool:
     """Whether the client has closed the connection; the loop may not have told us yet."""
     if transport.is_closing():
         return True
+    descriptor = transport.get_extra_info("socket").fileno()
+    if descriptor < 0:
+        return True
     asked = select.poll()
-    asked.register(transport.get_extra_info("socket").fileno(), _LEFT)
+    asked.register(descriptor, _LEFT)
     return bool(asked.poll(0))
 
 

@@ -12,6 +12,7 @@ import importlib
 import logging
 import os
 import socket
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,11 @@ import uvicorn
 from facade.config import Settings
 from facade.http.bounds.connections import raise_descriptors
 from facade.http.connection import Protocol
+from facade.http.sockets.library import NoLibraryError, chosen
+from facade.http.sockets.listener import Plain
+from facade.http.sockets.serve import listen
 from facade.stack.data.certificate import HANDSHAKE_S, Certificate, certificate_of
+from facade.stack.processes.errors import StackError
 from facade.stack.processes.ports import reuse_port_socket
 from facade.stack.safety import refuse_unsafe
 
@@ -36,20 +41,47 @@ log = logging.getLogger("leaseway.worker")
 
 
 class Server(uvicorn.Server):
-    """A server that tells when it accepts connections, by writing its pid to `ready_file`."""
+    """A server that tells when it accepts connections, by writing its pid to `ready_file`.
+    `native`: the native front accepts them, not uvicorn, and `plain` serves what it reads.
+    """
 
-    def __init__(self, config: uvicorn.Config, ready_file: Path | None, certificate: Certificate | None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        ready_file: Path | None,
+        certificate: Certificate | None,
+        *,
+        native: bool = False,
+        plain: Plain | None = None,
+    ) -> None:
         super().__init__(config)
         self._ready_file = ready_file
         self._certificate = certificate
+        self._native = native
+        self._plain = plain
+        self._ended: Callable[[], None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """As uvicorn's: start the app, then listen. uvicorn's own waits a minute for a handshake of
         TLS.
         """
         await super().startup([])
+        if self._native and self.started:
+            (bound,) = sockets or ()
+            self._ended = listen(bound, self.config, self.server_state, self.lifespan.state, self._plain)
+        elif self.started:
+            await self._accept(sockets or ())
+        # What was imported and set up lives as long as the process: the collector need not look at
+        # it again and again. Requests leave no cycles behind, so it need not look often either:
+        # with Python's own 700 it took 5% of the CPU under load.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(GARBAGE_AFTER)
+        self._tell()
+
+    async def _accept(self, sockets: Sequence[socket.socket]) -> None:
         loop, config, certificate = asyncio.get_running_loop(), self.config, self._certificate
-        for one in sockets or ():
+        for one in sockets:
             server = await loop.create_server(
                 lambda: Protocol(config, self.server_state, self.lifespan.state, is_tls=certificate is not None),
                 sock=one,
@@ -58,13 +90,12 @@ class Server(uvicorn.Server):
                 backlog=config.backlog,
             )
             self.servers.append(server)
-        # What was imported and set up lives as long as the process: the collector need not look at
-        # it again and again. Requests leave no cycles behind, so it need not look often either:
-        # with Python's own 700 it took 5% of the CPU under load.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(GARBAGE_AFTER)
-        self._tell()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's."""
+        await super().shutdown(sockets)
+        if self._ended is not None:
+            self._ended()
 
     async def on_tick(self, counter: int) -> bool:
         """As uvicorn's, which calls it ten times a second."""
@@ -95,9 +126,16 @@ def run(settings: Settings, ready_file: Path | None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn.error").addFilter(_reason_alone)
     raise_descriptors()
+    certificate = certificate_of(settings.tls_cert, settings.tls_key)
+    try:
+        native, why = chosen(settings.front, settings.auth, is_tls=certificate is not None)
+    except NoLibraryError as error:
+        raise StackError(f"LEASEWAY_FRONT=native, but {error}") from None
+    log.info("action=choose_front front=%s reason=%s", "native" if native else "python", why)
     bound = reuse_port_socket(settings.host, settings.port)
+    app = _app(settings)
     config = uvicorn.Config(
-        _app(settings),
+        app,
         loop="uvloop",
         http=Protocol,
         ws="none",
@@ -110,7 +148,8 @@ def run(settings: Settings, ready_file: Path | None) -> int:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )
-    server = Server(config, ready_file, certificate_of(settings.tls_cert, settings.tls_key))
+    plain = getattr(app, "plain", None) if settings.auth == "open" else None
+    server = Server(config, ready_file, certificate, native=native, plain=plain)
     with bound:
         server.run(sockets=[bound])
     return 0 if server.started else 3

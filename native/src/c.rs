@@ -142,6 +142,17 @@ pub unsafe extern "C" fn front_socket(front: *mut Owned, connection: u64) -> i32
     slots.of(connection).and_then(|slot| slots.get(slot)).map_or(-1, |connection| connection.stream.as_raw_fd())
 }
 
+/// How many bytes of a connection's output wait for its client to read.
+///
+/// # Safety
+/// `front` is one of `front_new`.
+#[no_mangle]
+pub unsafe extern "C" fn front_waiting(front: *mut Owned, connection: u64) -> usize {
+    // SAFETY: by this function's contract, and no other reference lives.
+    let slots = &mut unsafe { &mut *front }.front.slots;
+    slots.of(connection).and_then(|slot| slots.get(slot)).map_or(0, |connection| connection.unsent())
+}
+
 /// How many connections there are.
 ///
 /// # Safety

@@ -7,7 +7,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -23,6 +25,9 @@ from facade.http.bounds.connections import Connections
 from facade.http.bounds.shares import Shares
 from facade.http.bounds.unfinished import HEAD_BYTES
 from facade.http.connection import HEADERS, HELD_BYTES, Protocol
+from facade.http.sockets.library import NoLibraryError, loaded
+from facade.http.sockets.listener import Listener
+from facade.http.sockets.transport import Protocol as OnFront
 
 DATE = (b"date", b"Sun, 22 Nov 2026 12:00:00 GMT")
 
@@ -65,6 +70,54 @@ class Client:
             return await self.reader.read() == b""
 
 
+@pytest.fixture(params=["uvloop's", "native"], autouse=True)
+def front(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test is run with both kinds of transports: that of the event loop, and that of the
+    native front, to which no request of these tests is plain.
+    """
+    monkeypatch.setattr(sys.modules[__name__], "NATIVE", request.param == "native")
+    if request.param == "native":
+        try:
+            loaded()
+        except NoLibraryError as error:
+            pytest.skip(str(error))
+
+
+NATIVE = False
+
+
+class Nothing:
+    """Serves plain requests that never come."""
+
+    request_prefix = b"0"
+
+    def learn(self, lanes: Any) -> None:
+        raise AssertionError(lanes)
+
+    ask = unsent = learn
+
+    def gone(self, connection: int) -> None:
+        """Told of every connection."""
+
+    def given(self) -> None:
+        """Told of every answer."""
+
+
+async def started(config: uvicorn.Config, state: ServerState, shared: dict[str, Any]) -> tuple[Any, Callable[[], None]]:
+    """Where the server listens, and what ends it."""
+    if NATIVE:
+        bound = socket.create_server(("127.0.0.1", 0))
+        listener = Listener(bound, Nothing(), lambda: OnFront(config, state, shared), config.timeout_keep_alive)
+
+        def end() -> None:
+            listener.close()
+            bound.close()
+
+        return bound.getsockname(), end
+    server = await asyncio.get_running_loop().create_server(lambda: Protocol(config, state, shared), "127.0.0.1", 0)
+    return server.sockets[0].getsockname(), server.close
+
+
 @contextlib.asynccontextmanager
 async def serving(app: Any, patience_s: int = 5, bounds: Bounds | None = None) -> AsyncIterator[Client]:
     config = uvicorn.Config(
@@ -80,17 +133,16 @@ async def serving(app: Any, patience_s: int = 5, bounds: Bounds | None = None) -
     config.load()
     state = ServerState()
     state.default_headers = [DATE]
-    shared = {} if bounds is None else {BOUNDS: bounds}
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Protocol(config, state, {"of": "lifespan", **shared}), "127.0.0.1", 0)
-    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    shared: dict[str, Any] = {"of": "lifespan"} if bounds is None else {"of": "lifespan", BOUNDS: bounds}
+    address, end = await started(config, state, shared)
+    reader, writer = await asyncio.open_connection(*address)
     try:
         yield Client(state, reader, writer)
     finally:
         writer.close()
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
-        server.close()
+        end()
         for task in list(state.tasks):
             task.cancel()
         await asyncio.sleep(0)

@@ -1,0 +1,61 @@
+"""Answers that wait to be given to the native front, as native/src/answers.rs reads them.
+
+What is answered in one turn of the event loop goes together. Neighbours: `listener` takes them,
+whoever serves plain requests makes them. This module must not know the library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+SENT: Final = 1
+RECEIVED: Final = 2
+DELETED: Final = 3
+OTHER: Final = 4
+PASSED: Final = 5
+DONE: Final = 6
+
+# What Python's protocol does with a connection, in DONE.
+WRITE, REST, CLOSE, PAUSE, RESUME, END_OUTPUT, ABORT = range(7)
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Answers:
+    """Belongs to one event loop. `soon` is called when there is something to take."""
+
+    def __init__(self, soon: Callable[[], None]) -> None:
+        self._soon = soon
+        self._groups: tuple[list[Any], ...] = tuple([] for _ in range(DONE + 1))
+        # (connection, id of each message)
+        self.sent: list[tuple[int, list[str]]] = self._groups[SENT]
+        # (connection, (id, handle, digest or "", body) of each message)
+        self.received: list[tuple[int, list[tuple[str, str, str, bytes]]]] = self._groups[RECEIVED]
+        self.deleted: list[int] = self._groups[DELETED]
+        # (connection, status line and headers, body)
+        self.other: list[tuple[int, bytes, bytes]] = self._groups[OTHER]
+        # Whose request goes the long way
+        self.passed: list[int] = self._groups[PASSED]
+        # (deed, connection, bytes), in order
+        self.done: list[tuple[int, int, bytes]] = self._groups[DONE]
+        self._waits = False
+
+    def soon(self) -> None:
+        """Something was added: it will be taken in this turn of the loop."""
+        if not self._waits:
+            self._waits = True
+            self._soon()
+
+    def take(self) -> bytes:
+        """The batch; empty when there is nothing."""
+        self._waits = False
+        groups = [(kind, some) for kind, some in enumerate(self._groups) if some]
+        if not groups:
+            return b""
+        batch = _encode(groups)
+        for _, some in groups:
+            some.clear()
+        return batch

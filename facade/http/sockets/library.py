@@ -1,0 +1,161 @@
+"""The native library (native/, docs/decisions/0032): found, loaded by ctypes, checked; or why not.
+
+Neighbours: `listener` calls it. This module must not know what is in a batch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+NAME: Final = "libleaseway_front.so"
+# Of the functions and of what batches look like; native/src/c.rs has the same.
+INTERFACE: Final = 1
+# Where `make setup` builds it, and beside this module, where a package may have it.
+PLACES: Final = (Path(__file__).with_name(NAME), Path(__file__).parents[3] / "native" / "target" / "release" / NAME)
+
+MORE, UNSENT, BAD = 1, 2, 4
+
+_decode = msgspec.msgpack.Decoder().decode
+_Pointer = ctypes.c_void_p
+_Size = ctypes.c_size_t
+_FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
+    "front_interface": (ctypes.c_uint32, ()),
+    "front_new": (_Pointer, (ctypes.c_int, ctypes.c_char_p, _Size, ctypes.c_uint32)),
+    "front_free": (None, (_Pointer,)),
+    "front_descriptor": (ctypes.c_int, (_Pointer,)),
+    "front_look": (_Pointer, (_Pointer, _Pointer, _Pointer)),
+    "front_answer": (ctypes.c_uint32, (_Pointer, ctypes.c_char_p, _Size)),
+    "front_unsent": (_Pointer, (_Pointer, _Pointer)),
+    "front_tick": (ctypes.c_uint32, (_Pointer, ctypes.c_uint64, ctypes.c_uint64)),
+    "front_drain": (ctypes.c_uint32, (_Pointer,)),
+    "front_socket": (ctypes.c_int, (_Pointer, ctypes.c_uint64)),
+    "front_waiting": (_Size, (_Pointer, ctypes.c_uint64)),
+    "front_connections": (ctypes.c_uint64, (_Pointer,)),
+    "front_read": (_Size, (ctypes.c_char_p, _Size, ctypes.c_char_p, _Size)),
+}
+
+
+class NoLibraryError(Exception):
+    """The library is not there, or is not ours; the text says which, in one line."""
+
+
+@lru_cache(maxsize=1)
+def loaded() -> ctypes.PyDLL:
+    """The library. Raises NoLibraryError.
+
+    Its calls keep Python's lock: they take microseconds, and to give the lock away and wait for it
+    again would take longer. None of them waits or calls Python.
+    """
+    path = next((place for place in PLACES if place.exists()), None)
+    if path is None:
+        raise NoLibraryError(f"{NAME} is not built (`make setup` does it where cargo is)")
+    try:
+        library = ctypes.PyDLL(str(path))
+        for name, (result, arguments) in _FUNCTIONS.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError) as error:
+        raise NoLibraryError(f"{path} can't be loaded: {error}") from None
+    if library.front_interface() != INTERFACE:
+        raise NoLibraryError(f"{path} has interface {library.front_interface()}, not {INTERFACE}: build it again")
+    return library
+
+
+def chosen(front: str, auth: str, *, is_tls: bool) -> tuple[bool, str]:
+    """Whether a worker with these settings uses the library, and why in a few words. Raises
+    NoLibraryError when it must and can't.
+    """
+    if front == "python":
+        return False, "LEASEWAY_FRONT=python"
+    if is_tls:
+        if front == "native":
+            raise NoLibraryError("it speaks no TLS: let a proxy do that, or leave LEASEWAY_TLS_CERT empty")
+        return False, "LEASEWAY_TLS_CERT: TLS is spoken in Python"
+    if front == "auto" and auth == "required":
+        return False, "LEASEWAY_AUTH=required: signatures are checked in Python"
+    try:
+        loaded()
+    except NoLibraryError as error:
+        if front == "native":
+            raise
+        return False, str(error)
+    return True, f"LEASEWAY_FRONT={front}"
+
+
+class NativeFront:
+    """One front. For one thread; of no use after `free`."""
+
+    def __init__(self, descriptor: int, prefix: bytes, *, reads: bool) -> None:
+        """Accepts on `descriptor`, which is the front's from now on. `prefix` begins the ids of
+        replies; `reads` False = every request is passed on. Raises OSError.
+        """
+        library = loaded()
+        self._front = library.front_new(descriptor, prefix, len(prefix), int(reads))
+        if not self._front:
+            raise OSError("the native front could not be made")
+        self._look: Callable[..., int | None] = library.front_look
+        self._answer: Callable[..., int] = library.front_answer
+        self._library = library
+        self._size, self._flags = _Size(), ctypes.c_uint32()
+        self._size_at, self._flags_at = ctypes.byref(self._size), ctypes.byref(self._flags)
+
+    def free(self) -> None:
+        """Closes everything."""
+        self._library.front_free(self._front)
+
+    @property
+    def descriptor(self) -> int:
+        """What is readable when `look` has something to do."""
+        return int(self._library.front_descriptor(self._front))
+
+    def look(self) -> tuple[Any, bool]:
+        """News as native/src/batch.rs says, and whether to call again at once."""
+        pointer = self._look(self._front, self._size_at, self._flags_at)
+        news = _decode(ctypes.string_at(pointer, self._size.value)) if pointer else ()
+        return news, bool(self._flags.value & MORE)
+
+    def answer(self, batch: bytes) -> int:
+        """Takes answers as native/src/answers.rs says; flags."""
+        return self._answer(self._front, batch, len(batch))
+
+    def unsent(self) -> list[int]:
+        """The connections whose messages could not be given."""
+        pointer = self._library.front_unsent(self._front, self._size_at)
+        found: list[int] = _decode(ctypes.string_at(pointer, self._size.value))
+        return found
+
+    def tick(self, idle_s: float, part_s: float) -> int:
+        """Ends connections on which nothing was asked for so long, passes on what does not become
+        whole; flags.
+        """
+        return int(self._library.front_tick(self._front, int(idle_s * 1000), int(part_s * 1000)))
+
+    def drain(self) -> int:
+        """Accepts nothing more; flags."""
+        return int(self._library.front_drain(self._front))
+
+    def socket(self, connection: int) -> int:
+        """The descriptor of a connection, which is the front's; -1 = it is no more."""
+        return int(self._library.front_socket(self._front, connection))
+
+    def waiting(self, connection: int) -> int:
+        """How many bytes of its output wait for its client to read."""
+        return int(self._library.front_waiting(self._front, connection))
+
+    @property
+    def connections(self) -> int:
+        """How many there are."""
+        return int(self._library.front_connections(self._front))
+
+
+def read(request: bytes) -> Any:
+    """The news of one whole request; None = it is not plain. For tests."""
+    room = ctypes.create_string_buffer(len(request) * 2 + 4096)
+    size = loaded().front_read(request, len(request), room, len(room))
+    return _decode(room.raw[:size]) if size else None

@@ -1,0 +1,197 @@
+"""The native front in the event loop of a worker: one call when something is ready, one for all
+answers of a turn.
+
+What is not plain goes to `facade.http.connection` by a transport, on the same connection. Plain
+requests go to a `Plain`; with none, all requests go the long way. Neighbours: the worker makes one.
+This module must not know a dialect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from facade.http.sockets.answers import Answers
+from facade.http.sockets.library import BAD, MORE, UNSENT, NativeFront
+from facade.http.sockets.transport import Transport
+
+log = logging.getLogger("leaseway.http")
+
+BACKLOG: Final = 2048
+TICK_S: Final = 0.5
+# A request that could be plain is waited for so long; then the protocol is told, which knows how
+# long a client may take.
+PART_S: Final = 1.0
+# Groups of news beside those of plain requests; native/src/batch.rs has the same.
+LANES, DATA, BLOCKED, DRAINED, GONE = 0, 6, 8, 9, 7
+
+
+class Plain(Protocol):
+    """Serves plain requests. It answers each, or says that it is to go the long way."""
+
+    @property
+    def request_prefix(self) -> bytes:
+        """What the ids of its replies begin with."""
+
+    def learn(self, lanes: list[tuple[int, bytes, bytes, bytes, str]]) -> None:
+        """Lanes that requests will name: number, host, path, signer, URL of the queue."""
+
+    def ask(self, verb: int, lane: int, items: list[Any], answers: Answers) -> None:
+        """Begins requests of one verb; see native/src/batch.rs. Raises nothing."""
+
+    def gone(self, connection: int) -> None:
+        """Nobody is there to hear what the connection has asked, if it has."""
+
+    def unsent(self, connections: list[int]) -> None:
+        """The messages that these were to get have been given to nobody."""
+
+    def given(self) -> None:
+        """What was answered so far has left, or was named by `unsent`."""
+
+
+class Listener:
+    """Owns the front of a worker. `protocol` makes what serves a connection the long way."""
+
+    def __init__(
+        self,
+        bound: socket.socket,
+        plain: Plain | None,
+        protocol: Callable[[], Any],
+        patience_s: float,
+        on_empty: Callable[[Listener], None] = lambda listener: None,
+    ) -> None:
+        """Accepts on `bound`, which stays the caller's. Raises OSError."""
+        bound.listen(BACKLOG)
+        self._loop = asyncio.get_running_loop()
+        self._plain = plain
+        self._protocol = protocol
+        self._patience_s = patience_s
+        self._on_empty = on_empty
+        self._native = NativeFront(os.dup(bound.fileno()), plain.request_prefix if plain else b"", reads=plain is not None)
+        self._descriptor = self._native.descriptor
+        self._answers = Answers(self._flush_soon)
+        self._open: dict[int, tuple[Any, Transport]] = {}
+        self._ticks: asyncio.TimerHandle | None = None
+        self._looks = False
+        self._is_freed = self._drains = False
+        self._loop.add_reader(self._descriptor, self._look)
+        self._tick()
+
+    @property
+    def connections(self) -> int:
+        """How many there are."""
+        return 0 if self._is_freed else self._native.connections
+
+    def shutdown(self) -> None:
+        """As uvicorn's server asks its connections: accepts nothing more, and ends each when what it
+        has asked is answered. `on_empty` is called when all have ended.
+        """
+        self._drains = True
+        self._heed(self._native.drain())
+        self._check_empty()
+
+    def _check_empty(self) -> None:
+        if self._drains and not self.connections:
+            self._on_empty(self)
+
+    def close(self) -> None:
+        """Ends every connection."""
+        self._flush()
+        self._loop.remove_reader(self._descriptor)
+        if self._ticks is not None:
+            self._ticks.cancel()
+        for connection in list(self._open):
+            self._lost(connection)
+        self._is_freed = True
+        self._native.free()
+
+    def _tick(self) -> None:
+        self._heed(self._native.tick(self._patience_s, PART_S))
+        self._check_empty()
+        self._ticks = self._loop.call_later(TICK_S, self._tick)
+
+    def _heed(self, flags: int) -> None:
+        if flags & BAD:
+            log.error("the native front could not read a batch of answers")
+        if flags & MORE and not self._looks:
+            self._looks = True
+            self._loop.call_soon(self._look)
+
+    def _look(self) -> None:
+        self._looks = False
+        if self._is_freed:
+            return
+        news, more = self._native.look()
+        for kind, lane, items in news:
+            try:
+                self._take(kind, lane, items)
+            except Exception:  # one group must not keep the others from being served
+                log.exception("news of kind %d could not be taken", kind)
+        if more:
+            self._heed(MORE)
+
+    def _take(self, kind: int, lane: int, items: list[Any]) -> None:
+        if kind == DATA:
+            for connection, data in items:
+                self._pass(connection, data)
+        elif kind == GONE:
+            for connection in items:
+                self._lost(connection)
+        elif kind in (BLOCKED, DRAINED):
+            for connection in items:
+                if connection in self._open:
+                    protocol = self._open[connection][0]
+                    protocol.pause_writing() if kind == BLOCKED else protocol.resume_writing()
+        elif self._plain is None:
+            raise RuntimeError("a front that reads nothing has read a request")
+        elif kind == LANES:
+            self._plain.learn(items)
+        else:
+            self._plain.ask(kind, lane, items, self._answers)
+
+    def _pass(self, connection: int, data: bytes) -> None:
+        found = self._open.get(connection)
+        if found is None:
+            transport = Transport(connection, self._answers, self._socket, self._flush_now)
+            found = self._open[connection] = self._protocol(), transport
+            transport.protocol = found[0]
+            found[0].connection_made(transport)
+        protocol, transport = found
+        transport.came()
+        if not transport.is_closing():
+            protocol.data_received(data)
+
+    def _socket(self, connection: int) -> int:
+        return -1 if self._is_freed else self._native.socket(connection)
+
+    def _lost(self, connection: int) -> None:
+        if self._plain is not None:
+            self._plain.gone(connection)
+        found = self._open.pop(connection, None)
+        if found is not None:
+            found[1].lost()
+            found[0].connection_lost(None)
+
+    def _flush_now(self, connection: int) -> int:
+        self._flush()
+        return 0 if self._is_freed else self._native.waiting(connection)
+
+    def _flush_soon(self) -> None:
+        self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        if self._is_freed:
+            return
+        batch = self._answers.take()
+        if not batch:
+            return
+        flags = self._native.answer(batch)
+        if self._plain is not None:
+            if flags & UNSENT:
+                self._plain.unsent(self._native.unsent())
+            self._plain.given()
+        self._heed(flags)

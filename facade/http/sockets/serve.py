@@ -1,0 +1,37 @@
+"""The native front in place of the listening of uvicorn's server, which still starts and stops the
+app.
+
+Neighbours: the worker's server calls it. This module must not know what is asked.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from facade.http.sockets.listener import Listener, Plain
+from facade.http.sockets.transport import Protocol
+
+if TYPE_CHECKING:
+    from uvicorn.config import Config
+    from uvicorn.server import ServerState
+
+
+def listen(
+    bound: socket.socket, config: Config, state: ServerState, app_state: dict[str, Any], plain: Plain | None
+) -> Callable[[], None]:
+    """Accepts on `bound` until uvicorn's server shuts down; what is returned ends all. Raises
+    OSError.
+    """
+    connections: set[Any] = state.connections
+    listener = Listener(
+        bound,
+        plain,
+        lambda: Protocol(config=config, server_state=state, app_state=app_state),
+        config.timeout_keep_alive,
+        connections.discard,
+    )
+    # uvicorn asks each of these to shut down, and waits until none is left.
+    connections.add(listener)
+    return listener.close
