@@ -27,6 +27,7 @@ from engine.shapes import (
     NewTag,
     Page,
     Peeked,
+    PlainAsked,
     Principal,
     QueueInfo,
     QueueSettings,
@@ -34,6 +35,9 @@ from engine.shapes import (
     Sent,
     SharedQueue,
     TagInfo,
+    TellAcked,
+    TellReceived,
+    TellSent,
 )
 from engine.transactions.transacting import Transacting
 from engine.watching import Watching
@@ -70,6 +74,7 @@ class Engine(Watching, Transacting, Redriving):
         self._parking = parts.messages.parking
         self._meters = parts.base.meters
         self.audit = asked.audit
+        self.leave = parts.messages.plain_receives.leave
 
     async def start(self) -> None:
         """Connects, reads the control topic, starts services in order. Raises LogUnavailable when
@@ -297,6 +302,19 @@ class Engine(Watching, Transacting, Redriving):
     def one_use(self, delivery: Delivery) -> str:
         """A handle for one use: stale once anything has changed the lease, as an extend does."""
         return self._leases.one_use(delivery)
+
+    # Many plain requests by one call (ADR 0032). The tokens are of those that nothing was done of.
+
+    def send_soon(self, by: Principal, queue: str, sends: Sequence[tuple[int, list[bytes], list[str]]], tell: TellSent) -> list[int]:
+        return self.parts.messages.plain_sends.begin(self._plain(by, Verb.SEND, queue), by.id, sends, tell)
+
+    def receive_soon(self, by: Principal, queue: str, tag: str | None, asked: Sequence[PlainAsked], tell: TellReceived) -> list[int]:
+        return self.parts.messages.plain_receives.begin(
+            self._plain(by, Verb.RECEIVE, queue), tag, asked, tell, by.id if by.key_id else ""
+        )
+
+    def ack_soon(self, by: Principal, queue: str, acks: Sequence[tuple[int, list[str]]], tell: TellAcked) -> list[int]:
+        return self.parts.messages.plain_acks.begin(self._plain(by, Verb.ACK, queue), acks, tell)
 
     # Verbs on handles answer each by itself. `all_or_none`: instead they raise what is wrong with
     # the first handle that is INVALID, and change nothing.

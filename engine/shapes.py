@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
+from typing import Protocol, TypeVar
 
 from msgspec import Struct, field
 
@@ -16,6 +17,7 @@ from schemas.filters import Filter
 from schemas.records import Attribute, Grant, Message, QueueRecord, RedrivePolicy, TaskRecord
 from schemas.vocabulary import Role
 
+_Result_contra = TypeVar("_Result_contra", contravariant=True)
 ANY = "*"  # among principals, verbs or sources: each of them
 
 
@@ -171,6 +173,27 @@ class Delivery(Struct, frozen=True, gc=False):
     body_md5: str = ""  # hex; "" = this worker does not know it
     repeated: bool = False  # an answer before this one carried it
     received_at_ms: int = 0  # when it was leased, 0 = not known
+
+
+class Outcome(Protocol[_Result_contra]):
+    """Who waits for something: a future, or what answers at once and costs no turn of the loop."""
+
+    def done(self) -> bool:
+        """Whether it was told already, or waits no more."""
+
+    def set_result(self, result: _Result_contra, /) -> None:
+        """It is told; raises nothing."""
+
+    def set_exception(self, error: Exception, /) -> None:
+        """It is told that it failed; raises nothing."""
+
+
+# How a plain request is told, by its token: ids, deliveries, None for done; or why not.
+TellSent = Callable[[int, list[str] | Exception], None]
+TellReceived = Callable[[int, list[Delivery] | Exception], None]
+TellAcked = Callable[[int, Exception | None], None]
+# A plain receive: token, most messages, wait and lease in ms; None = the queue's.
+PlainAsked = tuple[int, int, int | None, int | None]
 
 
 class EntryResult(Struct, frozen=True, gc=False):

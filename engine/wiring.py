@@ -52,6 +52,8 @@ from engine.receive.deliveries import Deliveries
 from engine.receive.filtered import FilteredReceives
 from engine.receive.handles.attempts import Attempts
 from engine.receive.handles.leases import Leases
+from engine.receive.handles.plain import PlainAcks
+from engine.receive.plain import PlainReceives
 from engine.receive.poll import Poller
 from engine.receive.pump import Pump
 from engine.receive.receiver import Receiver
@@ -68,6 +70,7 @@ from engine.runtime.counters import Alarms, Counters
 from engine.runtime.failpoints import arm
 from engine.runtime.meters import Meters
 from engine.runtime.signals import Signal
+from engine.send.plain import PlainSends
 from engine.send.schedule import Schedule
 from engine.send.sender import Sender
 from engine.settings import EngineSettings
@@ -214,6 +217,9 @@ class Messages:
     deliveries: Deliveries
     receiver: Receiver
     leases: Leases
+    plain_sends: PlainSends
+    plain_receives: PlainReceives
+    plain_acks: PlainAcks
     attempts: Attempts
     browse: Browse
     schedule: Schedule
@@ -254,6 +260,9 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
         deliveries=deliveries,
         receiver=receiver,
         leases=leases,
+        plain_sends=PlainSends(sender, ids, base.meters),
+        plain_receives=PlainReceives(receiver, wait_lists, wake, base.meters, receiving),
+        plain_acks=PlainAcks(leases, catalog, ids, bodies, base.meters),
         attempts=Attempts(log, store, window, leases),
         browse=browse,
         parking=Parking(log, store, window, ids, mover, counters, leases.check_policy, owner.note_use, owner.journaled.wait),

@@ -95,4 +95,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
 
     hosts = Hosts(settings.hosts) if settings.auth == "open" else None
     dialects = [make(verbs, settings) for make in DIALECTS]
-    return Front(dialects, intake, counts, rest, hosts, verbs.audit, trusts_proxy=settings.trust_proxy == "yes")
+    plain = next(dialect.plain(counts, hosts) for dialect in dialects if isinstance(dialect, SqsDialect))
+    # What is read in groups is not written down one by one.
+    groups = plain if settings.audit != "all" else None
+    return Front(dialects, intake, counts, rest, hosts, verbs.audit, groups, trusts_proxy=settings.trust_proxy == "yes")

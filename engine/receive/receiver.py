@@ -112,7 +112,7 @@ class Receiver:
             return await self._receive_filtered(queue, tag, line, count, lease_ms, filter, wait_s, asker)
         if wait_s <= 0:
             return await self._kept(queue, tag, self._now(queue, tag, line, count, lease_ms))
-        return await self._wait(queue, tag, line, Waiter(count, lease_ms, asyncio.get_running_loop().create_future(), asker), wait_s)
+        return await self._wait(queue, tag, line, count, lease_ms, wait_s, asker)
 
     async def _receive_filtered(
         self,
@@ -184,32 +184,33 @@ class Receiver:
         with contextlib.suppress(EngineError):
             await self._returns.give_back(queue, tag.id, await task)
 
-    async def _wait(self, queue: Queue, tag: TagRecord, line: WaitList, waiter: Waiter, wait_s: float) -> list[Delivery]:
-        self._wait_lists.enter(waiter.asker.name)
+    async def _wait(
+        self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None, wait_s: float, asker: Asker
+    ) -> list[Delivery]:
+        self._wait_lists.enter(asker.name)
         loop = asyncio.get_running_loop()
         began, rights = loop.time(), self._wait_lists.rights_changes
+        served: asyncio.Future[list[Delivery]] = loop.create_future()
+        waiter = Waiter(count, lease_ms, served, asker)
         line.waiters.append(waiter)
         timer = loop.call_later(wait_s, waiter.give_up)
         try:
             await self._wake.want(queue.incarnation)
-            if line.rests or line.next_look() <= loop.time():
-                self._pump.pump_soon(queue.incarnation, line)
-            elif line.timer is None and not line.pumping:
-                self._pump.set_timer(queue.incarnation, line)
-            deliveries = await waiter.served
+            self.look(queue, line)
+            deliveries = await served
             if rights != self._wait_lists.rights_changes or loop.time() - began > LONG_S:
-                self._check(queue, tag, waiter.asker, deliveries)
+                self._check(queue, tag, asker, deliveries)
             if not deliveries and line.over:
                 raise too_many(queue, line.over, waited=True)
             return deliveries
         except asyncio.CancelledError:
-            if waiter.served.done() and not waiter.served.cancelled() and waiter.served.exception() is None:
-                self._start(self._returns.give_back(queue, tag.id, waiter.served.result()))
+            if served.done() and not served.cancelled() and served.exception() is None:
+                self._start(self._returns.give_back(queue, tag.id, served.result()))
             raise
         finally:
             timer.cancel()
-            self._wait_lists.leave(waiter.asker.name)
-            waiter.served.cancel()
+            self._wait_lists.leave(asker.name)
+            served.cancel()
             if waiter in line.waiters:
                 line.waiters.remove(waiter)
 
@@ -223,6 +224,13 @@ class Receiver:
             if deliveries:
                 self._start(self._returns.give_back(queue, tag.id, deliveries))
             raise
+
+    def look(self, queue: Queue, line: WaitList) -> None:
+        """Somebody waits in the list: it is served now, or when something may be due."""
+        if line.rests or line.next_look() <= asyncio.get_running_loop().time():
+            self._pump.pump_soon(queue.incarnation, line)
+        elif line.timer is None and not line.pumping:
+            self._pump.set_timer(queue.incarnation, line)
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         return self._background.start(work, getattr(work, "__qualname__", "receive"))

@@ -14,7 +14,7 @@ from engine.errors import NotAuthorised, Overloaded, QuotaExceeded
 from engine.rules.limits import MAX_IN_FLIGHT, MAX_LONG_POLLS
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker
-from engine.shapes import Delivery
+from engine.shapes import Delivery, Outcome
 from schemas.records import TagRecord
 from state.replies import Probed, Received
 
@@ -40,7 +40,7 @@ class Waiter:
 
     __slots__ = ("asker", "busy", "late", "lease_ms", "max", "new", "served")
 
-    def __init__(self, max: int, lease_ms: int | None, served: asyncio.Future[list[Delivery]], asker: Asker = NOBODY) -> None:
+    def __init__(self, max: int, lease_ms: int | None, served: Outcome[list[Delivery]], asker: Asker = NOBODY) -> None:
         self.asker = asker
         self.max = max
         self.lease_ms = lease_ms

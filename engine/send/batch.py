@@ -5,7 +5,6 @@ It knows neither Kafka nor Redis.
 
 from __future__ import annotations
 
-import asyncio
 import collections
 import secrets
 
@@ -13,6 +12,7 @@ from engine.log import Appended
 from engine.rules.linger import batch_size_if_shared
 from engine.rules.placement import RUN, Turn
 from engine.rules.queue import Queue
+from engine.shapes import Outcome
 from schemas.records import Message
 
 BATCH_BYTES = 2_000_000
@@ -23,7 +23,7 @@ class PendingSend:
 
     __slots__ = ("digests", "done", "messages", "size")
 
-    def __init__(self, messages: list[Message], digests: list[str], size: int, done: asyncio.Future[list[Appended]]) -> None:
+    def __init__(self, messages: list[Message], digests: list[str], size: int, done: Outcome[list[Appended]]) -> None:
         self.messages = messages
         self.digests = digests
         self.size = size

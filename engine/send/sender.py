@@ -31,7 +31,7 @@ from engine.rules.queue import Queue
 from engine.runtime.failpoints import reached
 from engine.runtime.signals import Signal
 from engine.send.batch import PendingSend, SendBatch
-from engine.shapes import SendEntry, Sent
+from engine.shapes import Outcome, SendEntry, Sent
 from engine.window.body_cache import BodyCache
 from engine.window.delays import Delays, is_kept_delayed
 from engine.window.entry import Row, entries_of
@@ -113,7 +113,9 @@ class Sender:
             await self._topic_retention.keep(queue, longest)
         if longest and (kept := sum(is_kept_delayed(record, message) for message in messages)):
             await self._delays.check(queue, kept)
-        appended = await self._append(queue, messages, digests, size)
+        done: asyncio.Future[list[Appended]] = asyncio.get_running_loop().create_future()
+        self.begin(queue, messages, digests, size, done)
+        appended = await done
         id_of = ids_of(self._ids.secret, queue.incarnation, appended[0].partition)  # a send is in one partition
         fifo = record.fifo
         return [
@@ -142,9 +144,9 @@ class Sender:
             sent.update(zip(some, cast("list[Sent]", outcome), strict=True))
         return [sent[place] for place in range(len(entries))]
 
-    def _append(self, queue: Queue, messages: list[Message], digests: list[str], size: int) -> asyncio.Future[list[Appended]]:
-        """Commits the messages of one send in the queue's next batch. Raises Overloaded (nothing
-        was stored); LogUnavailable later.
+    def begin(self, queue: Queue, messages: list[Message], digests: list[str], size: int, done: Outcome[list[Appended]]) -> None:
+        """Commits the messages of one send in the queue's next batch, and tells `done`. Raises
+        Overloaded (nothing was stored); LogUnavailable is told later.
         """
         record, first = queue.record, messages[0]
         partition = fixed_partition(record, first.group, first.priority) if record.fifo or record.priority else None
@@ -154,10 +156,8 @@ class Sender:
         batch.queue = queue
         if len(batch.waiting) >= WAITING_SENDS or batch.size >= WAITING_BYTES:
             raise Overloaded(f"too many sends to queue {queue.name!r} are waiting for Kafka")
-        done: asyncio.Future[list[Appended]] = asyncio.get_running_loop().create_future()
         batch.add(PendingSend(messages, digests, size, done))
         self._begin(batch)
-        return done
 
     def _is_contended(self, batch: SendBatch) -> bool:
         return self._activity.is_contended(batch.queue.incarnation, asyncio.get_running_loop().time())

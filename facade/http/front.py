@@ -23,6 +23,7 @@ from facade.http.bounds.intake import Intake
 from facade.http.bounds.peers import address_of, peer_of
 from facade.http.metrics import Metrics
 from facade.http.problem import ProblemError, refusal
+from facade.http.sockets.listener import Plain
 
 log = logging.getLogger("leaseway.facade")
 
@@ -80,7 +81,8 @@ class Front:
     """ASGI app. The first of `dialects` that claims a request answers it; what none claims is for
     the app that `rest` makes, which may serve requests by this front too. `hosts`: by which names
     it may be reached, None = by any; then callers have proved who they are. `audit`: hears of each
-    request, None = nobody does. `trusts_proxy`: a proxy before us says who they are.
+    request, None = nobody does. `plain`: what serves requests that the native front has read.
+    `trusts_proxy`: a proxy before us says who they are.
     """
 
     def __init__(
@@ -91,9 +93,11 @@ class Front:
         rest: Callable[[Serve], ASGIApp],
         hosts: Hosts | None = None,
         audit: Audit | None = None,
+        plain: Plain | None = None,
         *,
         trusts_proxy: bool = False,
     ) -> None:
+        self.plain = plain
         self._hosts = hosts
         self._audit = audit
         self._proves = hosts is None

@@ -13,10 +13,13 @@ from starlette.types import Scope
 
 from facade.config import Settings
 from facade.http.bounds.peers import peers_of
+from facade.http.front import Hosts
+from facade.http.metrics import Metrics
 from facade.sqs.actions import ACTIONS
 from facade.sqs.exchange import OTHER, GetExchange, JsonExchange, QueryExchange, Service
 from facade.sqs.paths import is_own, of_queue
 from facade.sqs.places import Places
+from facade.sqs.plain import PlainRequests
 from facade.sqs.queues.call import Action
 from facade.sqs.wire.errors import ERRORS
 from facade.sqs.wire.limits import LIMITS
@@ -44,6 +47,10 @@ class SqsDialect:
         self._service = Service(
             engine, places, limits, cool_down_s, is_open=settings.auth == "open", peers=peers_of(settings.auth, settings.trust_proxy)
         )
+
+    def plain(self, metrics: Metrics, hosts: Hosts | None) -> PlainRequests:
+        """What serves the requests that the native front has read."""
+        return PlainRequests(self._service, metrics, hosts)
 
     def claims(self, scope: Scope, headers: Mapping[bytes, bytes]) -> JsonExchange | QueryExchange | None:
         """See `Dialect`. A signed form is SQS's at any path."""

@@ -63,7 +63,7 @@ _encode = msgspec.json.Encoder().encode
 
 # A UUID of version 4 for the head of each reply. Nothing relies on it being hard to guess: what is
 # drawn once for the process and a number.
-_OF_PROCESS: Final = f"{getrandbits(32):08x}-{getrandbits(16):04x}-4{getrandbits(12):03x}-a{getrandbits(12):03x}-".encode()
+REQUEST_PREFIX: Final = f"{getrandbits(32):08x}-{getrandbits(16):04x}-4{getrandbits(12):03x}-a{getrandbits(12):03x}-".encode()
 _NUMBERS: Final = count()
 
 
@@ -200,7 +200,7 @@ class JsonExchange(SqsExchange, gc=False):
 
 
 def _json(status: int, body: bytes) -> Response:
-    number = b"%b%012x" % (_OF_PROCESS, next(_NUMBERS))
+    number = b"%b%012x" % (REQUEST_PREFIX, next(_NUMBERS))
     return Response(status, [_JSON_TYPE, (b"x-amzn-requestid", number), (b"content-length", b"%d" % len(body))], body)
 
 
@@ -263,6 +263,6 @@ class GetExchange(QueryExchange, gc=False):
 
 
 def _xml(status: int, text: Callable[[str], bytes]) -> Response:
-    number = b"%b%012x" % (_OF_PROCESS, next(_NUMBERS))
+    number = b"%b%012x" % (REQUEST_PREFIX, next(_NUMBERS))
     body = text(number.decode())
     return Response(status, [_XML_TYPE, (b"x-amzn-requestid", number), (b"content-length", b"%d" % len(body))], body)

@@ -66,9 +66,8 @@ class Server(uvicorn.Server):
         TLS.
         """
         await super().startup([])
-        if self._native and self.started:
-            (bound,) = sockets or ()
-            self._ended = listen(bound, self.config, self.server_state, self.lifespan.state, self._plain)
+        if self._native and self.started and sockets:
+            self._ended = listen(sockets[0], self.config, self.server_state, self.lifespan.state, self._plain)
         elif self.started:
             await self._accept(sockets or ())
         # What was imported and set up lives as long as the process: the collector need not look at

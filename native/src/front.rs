@@ -32,6 +32,8 @@ const ACCEPTS: usize = 256;
 const BUFFER_BYTES: usize = 64 * 1024;
 /// Of requests that are not whole, in all; beyond it they are Python's, which has bounds of its own.
 const PART_BYTES: usize = 64 * 1024 * 1024;
+/// Of requests that are asked, likewise.
+const ASKED_BYTES: usize = 128 * 1024 * 1024;
 
 pub struct Front {
     poll: Poll,
@@ -51,6 +53,7 @@ pub struct Front {
     buffer: Vec<u8>,
     scratch: Vec<u8>,
     part_bytes: usize,
+    pub asked_bytes: usize,
 }
 
 impl Front {
@@ -75,6 +78,7 @@ impl Front {
             buffer: vec![0; BUFFER_BYTES],
             scratch: Vec::new(),
             part_bytes: 0,
+            asked_bytes: 0,
         })
     }
 
@@ -189,7 +193,7 @@ impl Front {
     }
 
     fn ask(&mut self, connection: &mut Connection) -> Outcome {
-        if !self.reads {
+        if !self.reads || self.asked_bytes > ASKED_BYTES {
             return Outcome::Other;
         }
         let found = match head::read(&connection.input) {
@@ -203,6 +207,7 @@ impl Front {
         let Ok(request) = requests::read(found.verb, &mut scanner) else { return Outcome::Other };
         let whose = Whose { host: found.host, path: found.path, signer: found.whose };
         let entries = self.batch.ask(connection.id, found.verb, whose, &request, &scanner);
+        self.asked_bytes += end;
         connection.asked = Some(Asked { bytes: end, entries });
         connection.state = State::Asked;
         Outcome::Asked
@@ -223,6 +228,7 @@ impl Front {
             // It may be closed all the same.
             let _ = self.poll.registry().deregister(&mut connection.stream);
             self.slots.free(slot);
+            self.asked_bytes -= connection.asked.map_or(0, |asked| asked.bytes);
             return;
         }
         if connection.is_blocked != connection.is_block_told {

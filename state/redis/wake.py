@@ -47,6 +47,10 @@ class Wake:
             await cancel_all(self._task)
             self._task = None
 
+    def hears(self, incarnation: str) -> bool:
+        """Whether `want` has been called for this queue."""
+        return incarnation in self._wanted
+
     async def want(self, incarnation: str) -> None:
         """Hears of this queue from now on; returns when Redis has been asked, and `heard` is called
         (-1) when it listens. Idempotent.

@@ -57,6 +57,15 @@ class Callers:
         self._access.authorise(by, verb, queue)
         return queue
 
+    def _plain(self, by: Principal, verb: Verb, name: str) -> Queue | None:
+        """As `_known`; None also for a queue with a quota, and for who may not: then the verb
+        itself is to be asked, which waits or refuses.
+        """
+        queue = self.catalog.queues.get(name)
+        if queue is None or queue.is_limited or queue.record.owner in self.catalog.users or not self._access.may(by, verb, queue):
+            return None
+        return queue
+
     def known(self, name: str, by: Principal | None = None) -> QueueRecord | None:
         """As `record`, without waiting; None = this worker may not have heard of it."""
         queue = self.catalog.queues.get(name)

@@ -26,14 +26,14 @@ from engine.rules.rights import Targets
 from engine.runtime.clock import now_ms
 from engine.runtime.meters import NO_TAG, Meters
 from engine.runtime.signals import Signal
-from engine.shapes import Delivery, EntryResult, ExtendEntry, Late
+from engine.shapes import Delivery, EntryResult, ExtendEntry, Late, Outcome
 from engine.window.body_cache import BodyCache
 from engine.window.window import MOVER_LEASE_MS, Window
 from schemas.identity import BadIdentity, Handle
 from schemas.records import TagRecord
 from schemas.vocabulary import EntryStatus, MessageState, Operation, PolicyFault
 from state.keys import Unit
-from state.replies import Dying
+from state.replies import Acked, Dying
 from state.store import Store
 
 T = TypeVar("T")
@@ -200,6 +200,11 @@ class Leases:
         tag = handles[0].tag if handles else NO_TAG
         self._meters.note(queue.incarnation, tag, Operation.DELETE, words.count(EntryStatus.OK), began_ns)
         return _answers(texts, list(starmap(EntryResult, zip(good, words, strict=True))), refused)
+
+    def begin(self, queue: Queue, unit: Unit, generation: int, tag: int, rows: list[tuple[int, ...]], done: Outcome[Acked]) -> None:
+        """Settles (offset, nonce) of one unit and tag, and tells `done`; a lapsed lease counts."""
+        self._note_use(queue, unit.partition)
+        self._acks.begin(unit, generation, tag, rows, done, late=True)
 
     async def _with_lapsed(self, queue: Queue, handles: Sequence[Handle], words: Sequence[str]) -> list[str]:
         """The words of acks that were not to count late: a stale handle whose message is not

@@ -87,8 +87,8 @@ class Listener:
         return 0 if self._is_freed else self._native.connections
 
     def shutdown(self) -> None:
-        """As uvicorn's server asks its connections: accepts nothing more, and ends each when what it
-        has asked is answered. `on_empty` is called when all have ended.
+        """As uvicorn's server asks its connections: accepts nothing more, and ends each when what
+        it has asked is answered. `on_empty` is called when all have ended.
         """
         self._drains = True
         self._heed(self._native.drain())

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from uvicorn.server import ServerState
 
 
-def listen(
-    bound: socket.socket, config: Config, state: ServerState, app_state: dict[str, Any], plain: Plain | None
-) -> Callable[[], None]:
+def listen(bound: socket.socket, config: Config, state: ServerState, app_state: dict[str, Any], plain: Plain | None) -> Callable[[], None]:
     """Accepts on `bound` until uvicorn's server shuts down; what is returned ends all. Raises
     OSError.
     """

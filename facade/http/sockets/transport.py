@@ -15,7 +15,7 @@ from typing import Any
 
 from facade.http import connection
 from facade.http.cycle import Cycle
-from facade.http.sockets.answers import ABORT, CLOSE, END_OUTPUT, PAUSE, RESUME, REST, WRITE, Answers
+from facade.http.sockets.answers import ABORT, CLOSE, END_OUTPUT, PAUSE, REST, RESUME, WRITE, Answers
 
 # What may wait for the client to read before its protocol has to wait; native/src/connection.rs has
 # the same.

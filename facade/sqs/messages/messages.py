@@ -197,10 +197,9 @@ def _message(delivery: Delivery, system: frozenset[str], names: list[str] | None
     digest = digest or of_body(body)
     if not stored and not system:
         return MessageReply(delivery.id, delivery.handle, digest, text)
-    dead_letter = _dead_letter(delivery)
     shown = attributes.wanted(stored, names)
     return MessageReply(
-        delivery.id if dead_letter is None else dead_letter.original_id,
+        shown_id(delivery),
         delivery.handle,
         digest,
         text,
@@ -208,6 +207,12 @@ def _message(delivery: Delivery, system: frozenset[str], names: list[str] | None
         of_attributes(attributes.triples(shown)) if shown else None,
         {name: attributes.attribute_reply(one) for name, one in shown.items()} or None,
     )
+
+
+def shown_id(delivery: Delivery) -> str:
+    """The id that a receiver is told."""
+    dead_letter = _dead_letter(delivery)
+    return delivery.id if dead_letter is None else dead_letter.original_id
 
 
 def _dead_letter(delivery: Delivery) -> Origin | None:

@@ -1,0 +1,338 @@
+"""What the native front takes for plain, Python takes too and with the same values; seeded
+mutations of hot requests, and streams of them cut at random places.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import random
+import re
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from facade.http.connection import Protocol
+from facade.http.sockets.answers import Answers
+from facade.http.sockets.library import NoLibraryError, loaded, read
+from facade.http.sockets.listener import LANES, Listener
+from facade.http.sockets.transport import Protocol as OnFront
+from facade.sqs.actions import ACTIONS
+from facade.sqs.messages import attributes
+from facade.sqs.messages.batches import by_id
+from facade.sqs.plain import ACTION, DELETE, DELETE_BATCH, RECEIVE, SEND, SEND_BATCH
+from facade.sqs.wire.digests import of_body
+
+SEED = 20261125
+BODIES = 100_000
+STREAMS = 5_000
+AT_ONCE = 40
+SILENCE_S = 3.0
+PARTS = ["a", "é", "€", "😀", "\n", '"', "\\", "x" * 70, "\ud7ff", "\u007f", "\t", "/", "\ue000", "b" * 7, "\r"]
+REFUSED = ["\u0001", "\ufffe", "\uffff", "\u0000", "\ud800"]
+INSERTED = b'"\\{}[],:0-9eE.u \n\t\x00\x80\xed\xa0\xef\xbf\xbe'
+HEAD = "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: AmazonSQS.{}\r\nContent-Length: {}\r\n\r\n"
+
+
+@pytest.fixture(autouse=True)
+def library() -> None:
+    try:
+        loaded()
+    except NoLibraryError as error:
+        pytest.skip(str(error))
+
+
+def some_text(chance: random.Random) -> str:
+    return "".join(chance.choice(PARTS if chance.random() < 0.99 else REFUSED) for _ in range(chance.randrange(12)))
+
+
+def request(chance: random.Random, verb: int) -> dict[str, Any]:
+    """Fields that are mostly good."""
+    fields: dict[str, Any] = {"QueueUrl": "http://127.0.0.1/000000000000/" + chance.choice(["q", "été", "q@t"])}
+    if verb == SEND:
+        fields["MessageBody"] = some_text(chance)
+    elif verb == DELETE:
+        fields["ReceiptHandle"] = some_text(chance) or "h"
+    elif verb == RECEIVE:
+        for name, values in (
+            ("MaxNumberOfMessages", [1, 2, 9, 10] * 3 + [0, 11, -1, 1.0]),
+            ("WaitTimeSeconds", [0, 1, 20] * 4 + [21, -1, None]),
+            ("VisibilityTimeout", [0, 30, 43_200] * 5 + [43_201, 10**9, True, "5"]),
+        ):
+            if chance.random() < 0.6:
+                fields[name] = chance.choice(values)
+    else:
+        value = "MessageBody" if verb == SEND_BATCH else "ReceiptHandle"
+        fields["Entries"] = [
+            {"Id": chance.choice(["a", "0", "x-_"]) + (str(place) if chance.random() < 0.98 else "é"), value: some_text(chance) or "v"}
+            for place in range(chance.choice([0, 1, 1, 2, 3, 5, 10, 11]))
+        ]
+    if chance.random() < 0.05:
+        fields[chance.choice(["DelaySeconds", "Unknown", "MessageGroupId"])] = chance.choice([0, 5, "g"])
+    return fields
+
+
+def mutated(chance: random.Random, text: bytes) -> bytes:
+    body = bytearray(text)
+    for _ in range(chance.choice([0, 0, 0, 1, 2, 4])):
+        if not body:
+            break
+        at, kind = chance.randrange(len(body)), chance.random()
+        if kind < 0.4:
+            body[at] = chance.randrange(256)
+        elif kind < 0.6:
+            del body[at]
+        elif kind < 0.8:
+            body.insert(at, chance.choice(INSERTED))
+        else:
+            other = chance.randrange(len(body))
+            body[at:at] = body[min(at, other) : max(at, other)]
+    return bytes(body)
+
+
+def body_of(chance: random.Random, verb: int) -> bytes:
+    text = json.dumps(request(chance, verb), ensure_ascii=chance.random() < 0.5).encode("utf-8", "surrogatepass")
+    return mutated(chance, text)
+
+
+def taken_by_front(verb: int, body: bytes) -> Any:
+    """[url, item], None = left to Python."""
+    news = read(HEAD.format(ACTION[verb], len(body)).encode() + body)
+    if news is None:
+        return None
+    (kind, _, ((lane, host, path, signer, url),)), (found, group, (item,)) = news
+    assert (kind, lane, host, path, signer, found, group) == (LANES, 0, b"localhost", b"/", b"", verb, 0)
+    assert item[0] == 0
+    return [url, *item[1:]]
+
+
+def sendable(text: str | None) -> bytes:
+    body = attributes.encoded(text or "")
+    assert body, "SQS refuses it"
+    return body
+
+
+def handle(text: str | None) -> str:
+    assert text and len(text) <= 1024, "SQS refuses it"
+    return text
+
+
+def taken_by_python(verb: int, body: bytes) -> Any:
+    """The same; raises for what Python refuses."""
+    given = ACTIONS[ACTION[verb]].decoder.decode(body)
+    assert given.queue_url and len(given.queue_url) <= 2048
+    url = given.queue_url
+    if verb == SEND:
+        text = sendable(given.message_body)
+        return [url, [text], [of_body(text)]]
+    if verb == DELETE:
+        return [url, [handle(given.receipt_handle)]]
+    if verb == RECEIVE:
+        values = [given.max_number_of_messages, given.wait_time_seconds, given.visibility_timeout]
+        assert all(value is None or low <= value <= high for value, low, high in zip(values, (1, 0, 0), (10, 20, 43_200), strict=True))
+        return [url, *(-1 if value is None else value for value in values)]
+    entries = by_id(ACTION[verb], given.entries, 10).values()
+    if verb == SEND_BATCH:
+        texts = [sendable(entry.message_body) for entry in entries]
+        return [url, texts, [of_body(text) for text in texts]]
+    return [url, [handle(entry.receipt_handle) for entry in entries]]
+
+
+def test_what_the_front_takes_python_takes_with_the_same_values() -> None:
+    chance = random.Random(SEED)
+    taken = dict.fromkeys(ACTION, 0)
+    for _ in range(BODIES):
+        verb = chance.choice(list(ACTION))
+        body = body_of(chance, verb)
+        found = taken_by_front(verb, body)
+        if found is not None:
+            taken[verb] += 1
+            assert found == taken_by_python(verb, body), (ACTION[verb], body)
+    # So that the comparison compares something.
+    assert min(taken.values()) > BODIES / 20, taken
+
+
+def test_good_requests_of_clients_are_plain() -> None:
+    for verb, fields in (
+        (SEND, {"QueueUrl": "u", "MessageBody": "é\n"}),
+        (SEND_BATCH, {"QueueUrl": "u", "Entries": [{"Id": "0", "MessageBody": "b"}, {"Id": "1", "MessageBody": "c"}]}),
+        (RECEIVE, {"QueueUrl": "u", "MaxNumberOfMessages": 10, "WaitTimeSeconds": 20}),
+        (DELETE, {"QueueUrl": "u", "ReceiptHandle": "h"}),
+        (DELETE_BATCH, {"QueueUrl": "u", "Entries": [{"Id": "0", "ReceiptHandle": "h"}]}),
+    ):
+        for escaped in (True, False):
+            body = json.dumps(fields, ensure_ascii=escaped).encode()
+            assert taken_by_front(verb, body) == taken_by_python(verb, body)
+
+
+# Streams: what comes back must not depend on who reads, nor on where the bytes were cut.
+
+
+def said(verb: int, values: Any) -> bytes:
+    return msgspec.json.encode([ACTION[verb], *values])
+
+
+class Echo:
+    """Answers plain requests with what was asked; now and then it leaves one to the long way."""
+
+    request_prefix = b"0"
+
+    def __init__(self) -> None:
+        self.urls: dict[int, str] = {}
+        self.asked = self.left = 0
+        self._numbers = itertools.count()
+
+    def learn(self, lanes: list[tuple[int, bytes, bytes, bytes, str]]) -> None:
+        self.urls.update({lane[0]: lane[4] for lane in lanes})
+
+    def ask(self, verb: int, lane: int, items: list[Any], answers: Answers) -> None:
+        for connection, *values in items:
+            if next(self._numbers) % 7 == 0:
+                self.left += 1
+                answers.passed.append(connection)
+            else:
+                self.asked += 1
+                body = said(verb, [self.urls[lane], *values])
+                answers.other.append((connection, b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n" % len(body), body))
+        answers.soon()
+
+    def gone(self, connection: int) -> None:
+        """Nothing waits here."""
+
+    def unsent(self, connections: list[int]) -> None:
+        raise AssertionError("nothing was leased")
+
+    def given(self) -> None:
+        """Nothing was leased."""
+
+
+async def app(scope: Any, receive: Any, send: Any) -> None:
+    """The long way: says the same of a request that could be plain, and something of any other."""
+    body, more = b"", True
+    while more:
+        event = await receive()
+        if event["type"] == "http.disconnect":
+            return
+        body, more = body + event["body"], event["more_body"]
+    target = dict(scope["headers"]).get(b"x-amz-target", b"").decode("latin-1").removeprefix("AmazonSQS.")
+    verb = next((number for number, name in ACTION.items() if name == target), None)
+    status, answer = 200, b"%b %d" % (scope["path"].encode(), len(body))
+    if verb is not None and scope["method"] == "POST":
+        try:
+            answer = said(verb, taken_by_python(verb, body))
+        except Exception:
+            status, answer = 400, b"refused"
+    await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"%d" % len(answer))]})
+    await send({"type": "http.response.body", "body": answer})
+
+
+@contextlib.asynccontextmanager
+async def both(plain: Echo) -> AsyncIterator[list[Any]]:
+    """Addresses of two servers: by the front, and by Python alone."""
+    config = uvicorn.Config(app, http=Protocol, ws="none", lifespan="off", log_config=None, timeout_keep_alive=60, interface="asgi3")
+    config.load()
+    state = ServerState()
+    bound = socket.create_server(("127.0.0.1", 0))
+    listener = Listener(bound, plain, lambda: OnFront(config, state, {}), 60)
+    server = await asyncio.get_running_loop().create_server(lambda: Protocol(config, state, {}), "127.0.0.1", 0)
+    try:
+        yield [bound.getsockname(), server.sockets[0].getsockname()]
+    finally:
+        listener.close()
+        bound.close()
+        server.close()
+
+
+def stream(chance: random.Random) -> bytes:
+    """Some requests, and one after which the connection ends."""
+    whole = b""
+    for _ in range(chance.randrange(1, 6)):
+        verb = chance.choice(list(ACTION))
+        body = body_of(chance, verb) if chance.random() < 0.5 else json.dumps(request(chance, verb)).encode("utf-8", "surrogatepass")
+        head, kind = HEAD.format(ACTION[verb], len(body)), chance.random()
+        if kind < 0.1:
+            head, body = f"GET /{verb} HTTP/1.1\r\nHost: localhost\r\n\r\n", b""
+        elif kind < 0.2:
+            head = re.sub("Content-Length: .*", "Transfer-Encoding: chunked", head)
+            body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+        elif kind < 0.3:
+            head = head.replace("Host", chance.choice(["X-A: b\r\nhost", "HOST", "Connection: keep-alive\r\nHost", "A: é\r\nHost"]))
+        elif kind < 0.32:
+            head = head.replace("Host", "Transfer-Encoding: chunked\r\nHost")
+        elif kind < 0.37:
+            head = mutated(chance, head.encode()).decode("latin-1")
+        whole += head.encode("latin-1") + body
+    return whole + b"GET /end HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+async def heard(address: Any, pieces: list[bytes]) -> list[bytes]:
+    """The replies to a stream, without their dates."""
+    reader, writer = await asyncio.open_connection(*address)
+    with contextlib.suppress(ConnectionError):
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0)
+    found = b""
+    # A length that a mutation has made greater is waited for.
+    with contextlib.suppress(ConnectionError, TimeoutError):
+        while True:
+            async with asyncio.timeout(SILENCE_S):
+                piece = await reader.read(100_000)
+            if not piece:
+                break
+            found += piece
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
+    return re.sub(rb"date: [^\r]*\r\n", b"", found).split(b"HTTP/1.1 ")
+
+
+def cut(chance: random.Random, whole: bytes) -> list[bytes]:
+    places = sorted(chance.randrange(len(whole)) for _ in range(chance.randrange(6)))
+    return [whole[a:b] for a, b in itertools.pairwise([0, *places, len(whole)])]
+
+
+async def test_streams_are_answered_alike_wherever_they_are_cut() -> None:
+    chance = random.Random(SEED)
+    plain = Echo()
+    async with both(plain) as addresses:
+        for _ in range(STREAMS // AT_ONCE):
+            some = [stream(chance) for _ in range(AT_ONCE)]
+            asked = [heard(address, cut(chance, whole)) for whole in some for address in addresses]
+            answers = await asyncio.gather(*asked)
+            for whole, ours, theirs in zip(some, answers[::2], answers[1::2], strict=True):
+                assert ours == theirs, whole
+    # So that the comparison compares something.
+    assert plain.asked > STREAMS / 4
+    assert plain.left > STREAMS / 25
+
+
+async def test_a_body_is_not_taken_for_a_request_when_the_protocol_rests_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The news that nothing is under way comes to the front when something is again."""
+
+    def later(listener: Listener) -> None:
+        asyncio.get_running_loop().call_later(0.1, listener._flush)
+
+    monkeypatch.setattr(Listener, "_flush_soon", later)
+    plain = Echo()
+    hidden = HEAD.format("ReceiveMessage", 16) + '{"QueueUrl":"u"}'
+    async with both(plain) as addresses:
+        reader, writer = await asyncio.open_connection(*addresses[0])
+        writer.write(b"GET /first HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await asyncio.sleep(0.03)
+        writer.write(b"PUT /second HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(hidden))
+        assert (await reader.readuntil(b"/first 0")).startswith(b"HTTP/1.1 200")
+        await asyncio.sleep(0.03)
+        writer.write(hidden.encode())
+        async with asyncio.timeout(5):
+            assert (await reader.read()).endswith(b"/second %d" % len(hidden))
+        writer.close()
+    assert plain.asked == plain.left == 0
