@@ -27,8 +27,12 @@ CLIENT_PROGRAMS := tests/conformance/sqs/clients/consumer
 GO_PROGRAMS := tests/conformance/sqs/clients/watermill
 CLIENTS_STAMP := .cache/.clients-$(call sum,Makefile $(CLIENT_LOCKS) tests/node.lock tests/browser/fetch.py \
   $(wildcard $(CLIENT_PROGRAMS:%=%/*) $(GO_PROGRAMS:%=%/*)))
+# The native front, where cargo is; without it workers read sockets in Python.
+CRATE := native/Cargo.toml native/Cargo.lock $(wildcard native/src/*.rs)
+FRONT_STAMP := .cache/.front-$(call sum,$(CRATE))
+CARGO := $(shell command -v cargo)
 
-.PHONY: help setup up spark demo test test-change faults bench bench-scale bench-quick lint types fmt lock docs protos spark-zip
+.PHONY: help setup up spark demo test test-change faults bench bench-scale bench-quick native lint types fmt lock docs protos spark-zip
 
 help: ## print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
@@ -41,7 +45,7 @@ spark: $(SPARK_STAMP) $(SPARK_JARS) ## install what `leaseway report`, `sql`, `l
 demo: $(RUN_STAMP) $(BROKER_JARS) $(DEMO_STAMP) ## stream a real data set through a queue and show what went where
 	@exec $(BIN)/leaseway demo
 
-setup: spark $(BROKER_JARS) $(DEMO_STAMP) $(TEST_STAMP) $(CLIENTS_STAMP) ## all of it, also what the tests need; nothing to do = under a second
+setup: spark $(BROKER_JARS) $(DEMO_STAMP) $(TEST_STAMP) $(CLIENTS_STAMP) $(FRONT_STAMP) ## all of it, also what the tests need; nothing to do = under a second
 
 # setuptools first, from the lock too: source packages are then built with it, not with whatever the registry has newest.
 $(RUN_STAMP):
@@ -64,6 +68,13 @@ $(BROKER_JARS) $(SPARK_JARS): $(LW_JARS)/.make-%: $(RUN_STAMP)
 	@test -f $@ || $(BIN)/leaseway jars $(firstword $(subst -, ,$*))
 	@rm -f $(LW_JARS)/.make-$(firstword $(subst -, ,$*))-* && touch $@
 
+# Not there, or not buildable now: nobody is stopped, and the next set-up tries again.
+$(FRONT_STAMP): $(CRATE)
+	@mkdir -p .cache && rm -f .cache/.front-*
+	@$(if $(CARGO),echo "setup: the native front"; cargo build -q --release --locked --manifest-path native/Cargo.toml && touch $@ \
+	  || echo "setup: the native front could not be built; workers read sockets in Python",\
+	  echo "setup: no cargo here, so no native front; workers read sockets in Python")
+
 # The tests fetch what is missing here too, so a registry that does not answer now stops nobody.
 $(CLIENTS_STAMP): $(TEST_STAMP)
 	@mkdir -p .cache && rm -f .cache/.clients-*
@@ -71,10 +82,10 @@ $(CLIENTS_STAMP): $(TEST_STAMP)
 	  && $(BIN)/python -m tests.browser.fetch && $(BIN)/python -m tests.golang $(GO_PROGRAMS) \
 	  && touch $@ || echo "setup: some clients for the tests are missing"
 
-test: setup lint types ## set-up, lint, types, import contracts, all tests (25 minutes)
+test: setup lint types native ## set-up, lint, types, import contracts, all tests (25 minutes)
 	$(BIN)/python -m tests.tiers full
 
-test-change: setup lint types ## what every change should pass: all but what takes long (8 minutes)
+test-change: setup lint types native ## what every change should pass: all but what takes long (8 minutes)
 	$(BIN)/python -m tests.tiers change
 
 faults: setup ## inject every fault into a running service for 10 minutes and check every promise (SEEDS="1 2 3 4")
@@ -95,10 +106,15 @@ bench-scale: setup ## what a message costs as the state grows, half an hour (ONL
 bench-quick: setup ## count what each hot verb costs, against benchmarks/budget.json (UPDATE=1 rewrites it); part of the tests
 	@$(BIN)/python -m benchmarks.quick $(if $(UPDATE),--update)
 
-lint: setup ## ruff, formatting, import contracts
+native: $(FRONT_STAMP) ## the tests of the native front, where cargo is
+	$(if $(CARGO),cargo test -q --release --locked --manifest-path native/Cargo.toml,@echo "native: no cargo here, its tests are skipped")
+
+lint: setup ## ruff, formatting, import contracts; of the native front too, where cargo is
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(if $(CARGO),cargo fmt --check --manifest-path native/Cargo.toml)
+	$(if $(CARGO),cargo clippy -q --release --locked --all-targets --manifest-path native/Cargo.toml -- -D warnings)
 
 types: setup ## mypy --strict, tests too
 	$(BIN)/mypy

@@ -25,6 +25,7 @@ from facade.http.bounds.peers import peers_of
 from facade.http.front import Front, Hosts, Serve
 from facade.http.metrics import Metrics
 from facade.http.schema_registry import Registry
+from facade.http.sockets.library import chosen
 from facade.mns.dialect import MnsDialect
 from facade.native import operations as native
 from facade.native.dialect import NativeDialect
@@ -85,7 +86,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
     def rest(serve: Serve) -> ASGIApp:
         described = (
             *native.OPERATIONS,
-            *health.operations(lambda: intake.state),
+            *health.operations("native" if chosen(settings.front, settings.auth, is_tls=bool(settings.tls_cert))[0] else "python", lambda: intake.state),
             *metrics.operations(counts),
             *Registry(settings.topic_prefix).operations(),
         )

@@ -199,7 +199,9 @@ def _config(given: argparse.Namespace) -> int:
     elif given.example:
         print(config.example(), end="")
     else:
-        print(config.current(Settings.read(), os.environ), end="")
+        settings = Settings.read()
+        print(config.current(settings, os.environ), end="")
+        print(config.front(settings))
     return 0
 
 

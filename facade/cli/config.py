@@ -14,6 +14,7 @@ from engine.rules.limits import DAY_MS, DEFAULTS
 from engine.settings import variable_of
 from engine.window.topic_retention import LEAST_DELAY_MS, MARGIN_MS, keep_ms
 from facade.config import Settings
+from facade.stack.processes.errors import StackError
 from facade.stack.processes.settings import BROKER_PROPERTIES, REDIS_OPTIONS, replication
 from state.redis.address import without_password
 
@@ -46,6 +47,17 @@ def current(settings: Settings, environment: Mapping[str, str]) -> str:
         rows.append((variable, _shown(field, value), origin))
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     return "".join(f"{name:<{widths[0]}}  {value:<{widths[1]}}  {origin}\n" for name, value, origin in rows)
+
+
+def front(settings: Settings) -> str:
+    """Who would read the sockets of a worker here, and why."""
+    from facade.stack.worker import front_of
+
+    try:
+        native, why = front_of(settings)
+    except StackError as error:
+        return f"front: none ({error})"
+    return f"front: {'native' if native else 'python'} ({why})"
 
 
 def markdown() -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
@@ -41,6 +41,7 @@ class Health(Struct, frozen=True):
 
     status: Annotated[str, Meta(description="ok or alarm.")]
     alarms: Annotated[dict[str, int], Meta(description="How many queues need attention, by kind of alarm.")]
+    front: Annotated[str, Meta(description="Who reads the sockets of this worker: native or python.")]
 
 
 async def live(engine: Engine, call: Call) -> Answer:
@@ -62,18 +63,23 @@ async def _ready(engine: Engine, intake: Callable[[], str]) -> Answer:
     return Answer(Ready("unavailable", parts), 503, (("retry-after", "1"),))
 
 
-async def health(engine: Engine, call: Call) -> Answer:
-    """200 in any case: a queue in need of attention is no reason to take the worker out of
-    service.
+def _health(front: str) -> Callable[[Engine, Call], Coroutine[Any, Any, Answer]]:
+    async def health(engine: Engine, call: Call) -> Answer:
+        """200 in any case: a queue in need of attention is no reason to take the worker out of
+        service.
+        """
+        kinds: dict[str, int] = {}
+        for alarm in engine.alarms():
+            kinds[alarm.kind] = kinds.get(alarm.kind, 0) + 1
+        return Answer(Health("alarm" if kinds else "ok", kinds, front))
+
+    return health
+
+
+def operations(front: str, intake: Callable[[], str]) -> tuple[Operation, ...]:
+    """GET /health, /live and /ready. `front` is what /health says who reads the sockets. `intake`
+    says `ok`, or why small requests are refused now.
     """
-    kinds: dict[str, int] = {}
-    for alarm in engine.alarms():
-        kinds[alarm.kind] = kinds.get(alarm.kind, 0) + 1
-    return Answer(Health("alarm" if kinds else "ok", kinds))
-
-
-def operations(intake: Callable[[], str]) -> tuple[Operation, ...]:
-    """GET /health, /live and /ready. `intake` says `ok`, or why small requests are refused now."""
 
     async def ready(engine: Engine, call: Call) -> Answer:
         """200 if every part is `ok`, else 503."""
@@ -86,9 +92,9 @@ def operations(intake: Callable[[], str]) -> tuple[Operation, ...]:
             path="/health",
             group="Operation",
             summary="Whether a queue needs attention: messages near the end of retention, or lost",
-            run=health,
+            run=_health(front),
             replies={200: Health},
-            example=Example(reply={"status": "alarm", "alarms": {"retention_near": 1}}),
+            example=Example(reply={"status": "alarm", "alarms": {"retention_near": 1}, "front": "native"}),
             anonymous=True,
         ),
         Operation(

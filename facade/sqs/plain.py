@@ -106,7 +106,7 @@ class PlainRequests:
                 self._refuse(verb, item[0], error, perf_counter(), answers)
             return
         if left:
-            answers.passed += left
+            answers.passed.extend(left)
             answers.soon()
 
     def _send(self, verb: int, lane: Lane, items: list[Any], answers: Answers) -> Sequence[int]:

@@ -115,6 +115,16 @@ class Server(uvicorn.Server):
                 self._ready_file = None
 
 
+def front_of(settings: Settings) -> tuple[bool, str]:
+    """Whether the native front reads the sockets of a worker, and why. Raises StackError when it
+    must and can't.
+    """
+    try:
+        return chosen(settings.front, settings.auth, is_tls=bool(settings.tls_cert))
+    except NoLibraryError as error:
+        raise StackError(f"LEASEWAY_FRONT=native, but {error}") from None
+
+
 def run(settings: Settings, ready_file: Path | None) -> int:
     """Serve until SIGTERM; returns the exit status, 3 when the app did not start.
 
@@ -126,10 +136,7 @@ def run(settings: Settings, ready_file: Path | None) -> int:
     logging.getLogger("uvicorn.error").addFilter(_reason_alone)
     raise_descriptors()
     certificate = certificate_of(settings.tls_cert, settings.tls_key)
-    try:
-        native, why = chosen(settings.front, settings.auth, is_tls=certificate is not None)
-    except NoLibraryError as error:
-        raise StackError(f"LEASEWAY_FRONT=native, but {error}") from None
+    native, why = front_of(settings)
     log.info("action=choose_front front=%s reason=%s", "native" if native else "python", why)
     bound = reuse_port_socket(settings.host, settings.port)
     app = _app(settings)

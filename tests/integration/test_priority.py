@@ -166,14 +166,14 @@ async def test_a_batch_of_several_priorities_of_which_some_fail_says_that_nobody
     engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await engine.create_queue(BY, queue, PRIORITY)
-    real = Sender._append
+    real = Sender.begin
 
     def full(self: Sender, queue: Any, messages: Any, *rest: Any) -> Any:
         if messages[0].priority in refused:
             raise Overloaded("too many sends are waiting")
         return real(self, queue, messages, *rest)
 
-    monkeypatch.setattr(Sender, "_append", full)
+    monkeypatch.setattr(Sender, "begin", full)
     refused = {3}
     with pytest.raises(LogUnavailable, match="some of the batch were stored"):
         await put(engine, queue, ("2", 2), ("3", 3))

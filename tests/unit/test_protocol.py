@@ -25,6 +25,7 @@ from facade.http.bounds.connections import Connections
 from facade.http.bounds.shares import Shares
 from facade.http.bounds.unfinished import HEAD_BYTES
 from facade.http.connection import HEADERS, HELD_BYTES, Protocol
+from facade.http.sockets.answers import Answers
 from facade.http.sockets.library import NoLibraryError, loaded
 from facade.http.sockets.listener import Listener
 from facade.http.sockets.transport import Protocol as OnFront
@@ -91,10 +92,14 @@ class Nothing:
 
     request_prefix = b"0"
 
-    def learn(self, lanes: Any) -> None:
+    def learn(self, lanes: list[tuple[int, bytes, bytes, bytes, str]]) -> None:
         raise AssertionError(lanes)
 
-    ask = unsent = learn
+    def ask(self, verb: int, lane: int, items: list[Any], answers: Answers) -> None:
+        raise AssertionError(items)
+
+    def unsent(self, connections: list[int]) -> None:
+        raise AssertionError(connections)
 
     def gone(self, connection: int) -> None:
         """Told of every connection."""

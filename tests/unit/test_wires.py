@@ -34,6 +34,7 @@ ALLOWED = {
     "facade/http/connection.py self._running": "a connection and its cycles are one machine in two files",
     "facade/http/connection.py wrong": "a connection and its cycles are one machine in two files",
     "facade/http/connection.py self._server": "uvicorn counts its requests so",
+    "facade/http/sockets/library.py function": "how ctypes is told of the types of a function",
     "facade/mns/wire/xml.py parser": "how expat is given its handlers",
     "facade/native/routes.py app": "how FastAPI is given a document of one's own",
     "facade/stack/worker.py record": "how a filter of logging changes what is logged",

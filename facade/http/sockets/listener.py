@@ -156,10 +156,10 @@ class Listener:
     def _pass(self, connection: int, data: bytes) -> None:
         found = self._open.get(connection)
         if found is None:
-            transport = Transport(connection, self._answers, self._socket, self._flush_now)
-            found = self._open[connection] = self._protocol(), transport
-            transport.protocol = found[0]
-            found[0].connection_made(transport)
+            protocol = self._protocol()
+            transport = Transport(connection, protocol, self._answers, self._socket, self._flush_now)
+            found = self._open[connection] = protocol, transport
+            protocol.connection_made(transport)
         protocol, transport = found
         transport.came()
         if not transport.is_closing():

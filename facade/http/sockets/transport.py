@@ -48,16 +48,22 @@ class Transport(asyncio.Transport):
     them now, and returns the bytes that its client has not read.
     """
 
-    def __init__(self, connection: int, answers: Answers, descriptor: Callable[[int], int], flush: Callable[[int], int]) -> None:
+    def __init__(
+        self,
+        connection: int,
+        protocol: asyncio.Protocol,
+        answers: Answers,
+        descriptor: Callable[[int], int],
+        flush: Callable[[int], int],
+    ) -> None:
         super().__init__({"socket": Socket(lambda: descriptor(connection))})
         self._connection = connection
+        self._protocol = protocol
         self._answers = answers
         self._flush = flush
         self._written = 0  # since a flush by us
         self._closes = False
         self._passes = 0
-
-    protocol: asyncio.Protocol
 
     def came(self) -> None:
         """Bytes have come for its protocol."""
@@ -80,7 +86,7 @@ class Transport(asyncio.Transport):
             self._written = 0
             # Who writes without a pause has to be stopped before the loop's next turn.
             if self._flush(self._connection) > OUTPUT_BYTES:
-                self.protocol.pause_writing()
+                self._protocol.pause_writing()
 
     def write_eof(self) -> None:
         self._do(END_OUTPUT)

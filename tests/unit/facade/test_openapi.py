@@ -18,7 +18,7 @@ from facade.native.operations import OPERATIONS as NATIVE
 from facade.native.wire.shapes import Body
 from tests.unit.facade.double import RecordingEngine
 
-TABLE = (*NATIVE, *health.operations(lambda: "ok"), *Registry("lw").operations())
+TABLE = (*NATIVE, *health.operations("python", lambda: "ok"), *Registry("lw").operations())
 PROMISED = """
 POST /v1/queues, GET /v1/queues, GET /v1/queues/{q}, PATCH /v1/queues/{q}, DELETE /v1/queues/{q}, POST /v1/queues/{q}/purge,
 POST /v1/queues/{q}/copy, GET /v1/queues/{q}/redrive-policy, PUT /v1/queues/{q}/redrive-policy,

@@ -20,6 +20,12 @@ def waiter(max: int = 1, lease_ms: int | None = None) -> Waiter:
     return Waiter(max, lease_ms, asyncio.get_running_loop().create_future())
 
 
+def future_of(one: Waiter) -> asyncio.Future[list[Delivery]]:
+    """What `waiter` gave it."""
+    assert isinstance(one.served, asyncio.Future)
+    return one.served
+
+
 def waiting(*waiters: Waiter, partitions: int = 2) -> WaitList:
     found = WaitList(0, partitions)
     found.waiters.extend(waiters)
@@ -49,7 +55,7 @@ async def test_waiters_who_want_much_are_served_side_by_side_but_not_all() -> No
 
 async def test_who_has_gone_is_passed_over_and_alone_means_one() -> None:
     gone, first, second = waiter(), waiter(), waiter()
-    gone.served.cancel()
+    future_of(gone).cancel()
     line = waiting(gone, first, second)
     assert line.pop_batch(alone=True) == [first]
     line.requeue([first])
@@ -59,16 +65,16 @@ async def test_who_has_gone_is_passed_over_and_alone_means_one() -> None:
 async def test_messages_go_to_waiters_in_order_and_what_is_left_to_those_behind() -> None:
     first, second, behind = waiter(2), waiter(2), waiter(2)
     line = waiting(behind)
-    first.served.cancel()
+    future_of(first).cancel()
     assert line.deliver([first, second], deliveries(3), fifo=False) == []
-    assert [d.offset for d in second.served.result()] == [0, 1]
-    assert [d.offset for d in behind.served.result()] == [2]
+    assert [d.offset for d in future_of(second).result()] == [0, 1]
+    assert [d.offset for d in future_of(behind).result()] == [2]
 
 
 async def test_in_a_fifo_queue_what_a_gone_waiter_leaves_goes_to_nobody_behind() -> None:
     first, behind = waiter(2), waiter(2)
     line = waiting(behind)
-    first.served.cancel()
+    future_of(first).cancel()
     assert [d.offset for d in line.deliver([first], deliveries(2), fifo=True)] == [0, 1]
     assert not behind.served.done() and list(line.waiters) == [behind]
 
@@ -79,7 +85,7 @@ async def test_a_waiter_whose_time_ends_while_it_is_served_waits_for_that() -> N
     one.give_up()
     assert not one.served.done()
     one.rest()
-    assert one.served.result() == []
+    assert future_of(one).result() == []
 
 
 async def test_a_wake_up_during_a_look_is_not_overwritten_by_what_the_look_saw() -> None:
@@ -115,4 +121,4 @@ async def test_a_queue_that_is_gone_tells_who_waits_that_there_is_nothing() -> N
     line.waiters.append(one)
     assert lists.waits(QUEUE) and [*lists] == [line]
     lists.drop_queue(QUEUE.incarnation)
-    assert one.served.result() == [] and not lists.waits(QUEUE) and [*lists] == []
+    assert future_of(one).result() == [] and not lists.waits(QUEUE) and [*lists] == []
