@@ -94,13 +94,14 @@ class Requests(Collector):
     def __init__(self) -> None:
         self.verbs: dict[str, _Verb] = {}
         self.in_progress = 0
+        self.read_by_front = {"plain": 0, "left": 0}
 
     def describe(self) -> list[Metric]:
         """Nothing, as `EngineCounts`."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Requests by verb and status, their time by verb, receives in progress."""
+        """Requests by verb and status, their time by verb; what the front read; receives now."""
         requests = CounterMetricFamily("leaseway_requests", "Requests answered.", labels=["verb", "status"])
         seconds = HistogramMetricFamily("leaseway_request_seconds", "Time from the request's head to its reply.", labels=["verb"])
         for name, verb in self.verbs.items():
@@ -110,6 +111,12 @@ class Requests(Collector):
             seconds.add_metric([name], list(zip(ends, accumulate(verb.between), strict=True)), verb.seconds)
         yield requests
         yield seconds
+        read = CounterMetricFamily(
+            "leaseway_front_requests", "Requests that the native front has read, by what became of them.", labels=["way"]
+        )
+        for way, number in self.read_by_front.items():
+            read.add_metric([way], number)
+        yield read
         yield GaugeMetricFamily("leaseway_receives_in_progress", "Receives being served: nearly all are waiting.", value=self.in_progress)
 
 
@@ -138,6 +145,12 @@ class Metrics:
             cell.ended[status] = 1
         cell.between[bisect_left(BUCKETS, seconds)] += 1
         cell.seconds += seconds
+
+    def front_read(self, requests: int, left: int) -> None:
+        """Counts requests that the native front has read, and how many of them go the long way."""
+        read = self._requests.read_by_front
+        read["plain"] += requests - left
+        read["left"] += left
 
     def receive_begins(self) -> None:
         """A receive is in progress; pair with `receive_ends`."""

@@ -105,6 +105,7 @@ class PlainRequests:
             for item in items:
                 self._refuse(verb, item[0], error, perf_counter(), answers)
             return
+        self._metrics.front_read(len(items), len(left))
         if left:
             answers.passed.extend(left)
             answers.soon()

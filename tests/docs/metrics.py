@@ -33,6 +33,10 @@ MEANINGS = {
         "histogram",
         "Time from the head of the request to its reply, by `verb`. Long polls count with their wait.",
     ),
+    "leaseway_front_requests_total": (
+        "counter",
+        "Requests that the native front has read, by `way`: `plain`, or `left` to the Python server, which counts them too.",
+    ),
     "leaseway_receives_in_progress": ("gauge", "Receives being served; nearly all of them are waiting."),
     "leaseway_request_bytes_held": ("gauge", "Bytes of requests in hand, those that are still coming too."),
     "leaseway_requests_coming": ("gauge", "Requests that are not whole yet."),

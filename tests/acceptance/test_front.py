@@ -1,0 +1,249 @@
+"""The native front of a real service: what clients do to it, and what becomes of their messages.
+
+The same promises as those of the Python server; the conformance cases run with LEASEWAY_FRONT too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from facade.http.sockets.library import NoLibraryError, loaded
+from tests.conftest import StartUp
+from tests.services import Up
+
+NATIVE = {"LEASEWAY_FRONT": "native"}
+
+
+@pytest.fixture(scope="module")
+def library() -> None:
+    try:
+        loaded()
+    except NoLibraryError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def up(library: None, leaseway_up_module: StartUp) -> Up:
+    started = leaseway_up_module(environment=NATIVE)
+    started.wait_ready()
+    return started
+
+
+class Client:
+    """One connection, by hand."""
+
+    def __init__(self, up: Up) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", up.port), 20)
+        self._rest = b""
+        self.host = f"127.0.0.1:{up.port}"
+
+    def request(self, action: str, *lines: str, **fields: Any) -> bytes:
+        body = json.dumps(fields).encode()
+        head = ["POST / HTTP/1.1", f"Host: {self.host}", f"X-Amz-Target: AmazonSQS.{action}", f"Content-Length: {len(body)}", *lines]
+        return "\r\n".join([*head, "", ""]).encode() + body
+
+    def says(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def hears(self) -> tuple[int, dict[str, str], Any]:
+        """Status, headers and JSON of the next reply."""
+        while b"\r\n\r\n" not in self._rest:
+            self._more()
+        head, _, self._rest = self._rest.partition(b"\r\n\r\n")
+        first, *lines = head.decode().split("\r\n")
+        headers = dict(line.lower().split(": ", 1) for line in lines)
+        size = int(headers["content-length"])
+        while len(self._rest) < size:
+            self._more()
+        body, self._rest = self._rest[:size], self._rest[size:]
+        return int(first.split(" ")[1]), headers, json.loads(body) if body.startswith(b"{") else body
+
+    def _more(self) -> None:
+        piece = self.socket.recv(1_000_000)
+        assert piece, f"closed after {self._rest!r}"
+        self._rest += piece
+
+    def asks(self, action: str, **fields: Any) -> Any:
+        self.says(self.request(action, **fields))
+        status, _, found = self.hears()
+        assert status == 200, found
+        return found
+
+    def ended(self) -> bool:
+        """Whether the service closes, and says nothing before."""
+        self.socket.settimeout(10)
+        return not self._rest and self.socket.recv(1) == b""
+
+
+@pytest.fixture
+def client(up: Up) -> Iterator[Client]:
+    one = Client(up)
+    yield one
+    one.socket.close()
+
+
+_numbers = iter(range(10_000))
+
+
+@pytest.fixture
+def url(client: Client) -> str:
+    """A queue of the test's own; the client has asked the long way."""
+    found: str = client.asks("CreateQueue", QueueName=f"front-{next(_numbers)}", Attributes={"VisibilityTimeout": "600"})["QueueUrl"]
+    return found
+
+
+def health(up: Up) -> Any:
+    with urllib.request.urlopen(f"{up.endpoint}/health", timeout=10) as answer:
+        return json.load(answer)
+
+
+def metric(up: Up, name: str) -> float:
+    with urllib.request.urlopen(f"{up.endpoint}/metrics", timeout=10) as answer:
+        found = re.search(rf"^{re.escape(name)} (.*)$", answer.read().decode(), re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+def counts(client: Client, url: str) -> tuple[str, str]:
+    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    found = client.asks("GetQueueAttributes", QueueUrl=url, AttributeNames=names)["Attributes"]
+    return found[names[0]], found[names[1]]
+
+
+def eventually(check: Any, what: str, seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        time.sleep(0.05)
+
+
+def test_health_says_who_reads_the_sockets(up: Up) -> None:
+    assert health(up)["front"] == "native"
+
+
+def test_one_connection_asks_plainly_and_the_long_way_in_turn(up: Up, client: Client, url: str) -> None:
+    before = metric(up, 'leaseway_front_requests_total{way="plain"}')
+    ids = set()
+    for number in range(5):
+        ids.add(client.asks("SendMessage", QueueUrl=url, MessageBody=f"é{number}\n")["MessageId"])
+        client.asks("GetQueueUrl", QueueName=url.rpartition("/")[2])
+    got: list[Any] = []
+    while len(got) < 5:
+        got += client.asks("ReceiveMessage", QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=5).get("Messages", [])
+    assert {one["MessageId"] for one in got} == ids
+    assert {one["Body"] for one in got} == {f"é{number}\n" for number in range(5)}
+    entries = [{"Id": str(place), "ReceiptHandle": one["ReceiptHandle"]} for place, one in enumerate(got)]
+    done = client.asks("DeleteMessageBatch", QueueUrl=url, Entries=entries)
+    assert [one["Id"] for one in done["Successful"]] == [entry["Id"] for entry in entries]
+    assert counts(client, url) == ("0", "0")
+    assert metric(up, 'leaseway_front_requests_total{way="plain"}') >= before + 7
+
+
+def test_pipelined_requests_are_answered_in_their_order(client: Client, url: str) -> None:
+    asked = b""
+    for number in range(20):
+        asked += client.request("SendMessage", QueueUrl=url, MessageBody=str(number))
+        asked += client.request("GetQueueUrl", QueueName=url.rpartition("/")[2])
+        asked += client.request("SendMessage", QueueUrl=url)  # no body: refused in SQS's words
+    client.says(asked)
+    for _ in range(20):
+        assert "MessageId" in client.hears()[2]
+        assert client.hears()[2] == {"QueueUrl": url}
+        status, _, found = client.hears()
+        assert (status, found["__type"]) == (400, "com.amazonaws.sqs#MissingParameter") or (status == 400 and "MessageBody" in str(found))
+
+
+def test_heads_are_those_of_the_python_server(client: Client, url: str) -> None:
+    client.says(
+        client.request("SendMessage", QueueUrl=url, MessageBody="a") + client.request("GetQueueUrl", QueueName=url.rpartition("/")[2])
+    )
+    plain, long = client.hears()[1], client.hears()[1]
+    assert list(plain) == list(long)
+    assert plain["content-type"] == long["content-type"]
+    prefix = len("00000000-0000-0000-0000-")
+    assert plain["x-amzn-requestid"][:prefix] == long["x-amzn-requestid"][:prefix]
+    assert re.fullmatch(r"[a-z]{3}, \d\d [a-z]{3} \d{4} \d\d:\d\d:\d\d gmt", plain["date"])
+
+
+def test_another_hosts_name_is_refused_also_for_plain_requests(client: Client, url: str) -> None:
+    client.host = "elsewhere.example"
+    client.says(client.request("SendMessage", QueueUrl=url, MessageBody="a"))
+    assert client.hears()[0] == 421
+
+
+def test_what_a_client_that_has_gone_was_to_get_is_not_counted(up: Up, client: Client, url: str) -> None:
+    gone = Client(up)
+    gone.says(gone.request("ReceiveMessage", QueueUrl=url, WaitTimeSeconds=20))
+    eventually(lambda: metric(up, "leaseway_receives_in_progress") >= 1, "the receive waits")
+    gone.socket.close()
+    client.asks("SendMessage", QueueUrl=url, MessageBody="a")
+    names = ["ApproximateReceiveCount"]
+    (one,) = client.asks("ReceiveMessage", QueueUrl=url, WaitTimeSeconds=10, AttributeNames=names)["Messages"]
+    assert one["Attributes"] == {"ApproximateReceiveCount": "1"}
+
+
+def test_a_large_request_in_small_pieces_is_plain_and_whole(client: Client, url: str) -> None:
+    body = "€" * 60_000
+    whole = client.request("SendMessage", QueueUrl=url, MessageBody=body)
+    for at in range(0, len(whole), 20_000):
+        client.says(whole[at : at + 20_000])
+        time.sleep(0.01)
+    assert client.hears()[0] == 200
+    (one,) = client.asks("ReceiveMessage", QueueUrl=url, WaitTimeSeconds=5)["Messages"]
+    assert one["Body"] == body
+
+
+def test_a_part_of_a_request_that_stays_one_is_pythons_after_a_second(client: Client, url: str) -> None:
+    whole = client.request("SendMessage", QueueUrl=url, MessageBody="late")
+    client.says(whole[:-5])
+    time.sleep(2)
+    client.says(whole[-5:])
+    assert client.hears()[0] == 200
+    assert "MessageId" in client.asks("SendMessage", QueueUrl=url, MessageBody="plain again")
+
+
+def test_many_clients_that_do_not_read_hold_nobody_up(up: Up, client: Client, url: str) -> None:
+    for place in range(8):
+        client.asks("SendMessage", QueueUrl=url, MessageBody=str(place) * 200_000)
+    deaf = [Client(up) for _ in range(20)]
+    for one in deaf:
+        one.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        one.says(one.request("ReceiveMessage", QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=0) * 20)
+    began = time.monotonic()
+    client.asks("GetQueueUrl", QueueName=url.rpartition("/")[2])
+    client.asks("SendMessage", QueueUrl=url, MessageBody="on")
+    assert time.monotonic() - began < 10
+    for one in deaf:
+        one.socket.close()
+
+
+def test_a_stop_answers_what_is_asked_and_loses_nothing(library: None, leaseway_up: StartUp) -> None:
+    up = leaseway_up(environment=NATIVE)
+    up.wait_ready()
+    asking = Client(up)
+    url = asking.asks("CreateQueue", QueueName="stopped")["QueueUrl"]
+    waiting, idle = Client(up), Client(up)
+    idle.asks("SendMessage", QueueUrl=url, MessageBody="a")
+    (one,) = waiting.asks("ReceiveMessage", QueueUrl=url, WaitTimeSeconds=10)["Messages"]
+    waiting.asks("DeleteMessage", QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])
+    waiting.says(waiting.request("ReceiveMessage", QueueUrl=url, WaitTimeSeconds=20))
+    eventually(lambda: metric(up, "leaseway_receives_in_progress") >= 1, "the receive waits")
+    stopper = threading.Thread(target=up.stop, args=(signal.SIGTERM,))
+    stopper.start()
+    assert idle.ended()
+    status, headers, found = waiting.hears()
+    assert (status, headers["connection"], found) == (200, "close", {})
+    assert waiting.ended()
+    stopper.join()
+    assert up.process.returncode == 0
+    for client in (asking, waiting, idle):
+        client.socket.close()
