@@ -109,6 +109,9 @@ impl Front {
             json.extend_from_slice(b"]}");
             if self.is_gone(id) {
                 self.unsent.push(id);
+                if let Some(slot) = self.slots.of(id) {
+                    self.turn(slot, now);
+                }
                 return Ok(());
             }
         }

@@ -109,7 +109,8 @@ impl Connection {
         match self.state {
             State::Asked => self.input.len() >= self.asked.as_ref().map_or(0, |asked| asked.bytes) + BEHIND_BYTES,
             State::Passed => self.is_paused,
-            State::Ready => false,
+            // A client that does not read its reply is not read either.
+            State::Ready => self.unsent() > 0 && self.input.len() >= BEHIND_BYTES,
         }
     }
 

@@ -133,6 +133,7 @@ class Listener:
                 log.exception("news of kind %d could not be taken", kind)
         if more:
             self._heed(MORE)
+        self._check_empty()
 
     def _take(self, kind: int, lane: int, items: list[Any]) -> None:
         if kind == DATA:

@@ -336,3 +336,22 @@ async def test_a_body_is_not_taken_for_a_request_when_the_protocol_rests_too_lat
             assert (await reader.read()).endswith(b"/second %d" % len(hidden))
         writer.close()
     assert plain.asked == plain.left == 0
+
+
+async def test_a_client_that_does_not_read_is_not_read_either() -> None:
+    body = json.dumps({"QueueUrl": "u", "MessageBody": "x" * 200_000}).encode()
+    one = HEAD.format("SendMessage", len(body)).encode() + body
+    async with both(Echo()) as addresses:
+        with socket.create_connection(addresses[0]) as client:
+            client.setblocking(False)
+            sent, silent = 0, 0
+            while silent < 20:
+                try:
+                    # Wherever it was cut: the next piece goes on there.
+                    sent += client.send(one[sent % len(one) :])
+                    silent = 0
+                except BlockingIOError:
+                    silent += 1
+                    await asyncio.sleep(0.02)
+                await asyncio.sleep(0)
+                assert sent < 60_000_000
