@@ -1,14 +1,15 @@
 """Runs the tests in groups side by side: `python -m tests.tiers full` (all, as CI) or `change`
 (what every change should pass, in minutes).
 
-Most tests wait for something, so three groups take less time than one after the other. Each group
-is a process of its own with a Kafka and a Redis of its own. What failed is printed once more at the
-end: three outputs in one are long. Options for all: PYTEST_ADDOPTS.
+Most tests wait for something, so groups side by side take less time than one after the other. Each
+group is a process of its own with a Kafka and a Redis of its own. What failed is printed once more
+at the end: several outputs in one are long. Options for all: PYTEST_ADDOPTS.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import threading
@@ -22,8 +23,16 @@ WIDTH = 400
 SLOW_CLIENTS = ("query_client", "kombu", "celery", "watermill", "aws_cli", "consumer", "dramatiq")
 # Whose own rules have a folder each; what each verb promises is in tests/conformance/cases for all.
 OTHER_DIALECTS = ("emq", "mns", "rocketmq")
+# What SQS promises, once more with the native front, where it is built (elsewhere as without it).
+FRONT = (
+    "tests/conformance/cases",
+    "tests/conformance/sqs",
+    *(f"--ignore=tests/conformance/sqs/test_{client}.py" for client in SLOW_CLIENTS),
+)
+VARIABLES = {"front": {"LEASEWAY_FRONT": "auto"}}
 TIERS = {
     "full": {
+        "front": FRONT,
         "slow": ("tests/acceptance", "tests/outside"),
         "integration": ("tests/integration", "tests/stack"),
         "rest": ("tests/unit", "tests/state", "tests/property", "tests/conformance", "tests/faults", "tests/spark"),
@@ -50,7 +59,8 @@ class Group:
         self._began = time.monotonic()
         # One cache of what has failed last can't have three writers.
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=30", *options]
-        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        variables = {**os.environ, **VARIABLES.get(name, {})}
+        self._process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.failures: list[str] = []
         self._printer = threading.Thread(target=self._print, name=name)
         self._printer.start()
