@@ -303,15 +303,13 @@ class Engine(Watching, Transacting, Redriving):
         """A handle for one use: stale once anything has changed the lease, as an extend does."""
         return self._leases.one_use(delivery)
 
-    # Many plain requests by one call (ADR 0032). The tokens are of those that nothing was done of.
+    # Many plain requests by one call (ADR 0033). The tokens are of those that nothing was done of.
 
     def send_soon(self, by: Principal, queue: str, sends: Sequence[tuple[int, list[bytes], list[str]]], tell: TellSent) -> list[int]:
         return self.parts.messages.plain_sends.begin(self._plain(by, Verb.SEND, queue), by.id, sends, tell)
 
     def receive_soon(self, by: Principal, queue: str, tag: str | None, asked: Sequence[PlainAsked], tell: TellReceived) -> list[int]:
-        return self.parts.messages.plain_receives.begin(
-            self._plain(by, Verb.RECEIVE, queue), tag, asked, tell, by.id if by.key_id else ""
-        )
+        return self.parts.messages.plain_receives.begin(self._plain(by, Verb.RECEIVE, queue), tag, asked, tell, by.id if by.key_id else "")
 
     def ack_soon(self, by: Principal, queue: str, acks: Sequence[tuple[int, list[str]]], tell: TellAcked) -> list[int]:
         return self.parts.messages.plain_acks.begin(self._plain(by, Verb.ACK, queue), acks, tell)

@@ -83,10 +83,12 @@ def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
         finally:
             await verbs.stop()
 
+    reads = "native" if chosen(settings.front, settings.auth, is_tls=bool(settings.tls_cert))[0] else "python"
+
     def rest(serve: Serve) -> ASGIApp:
         described = (
             *native.OPERATIONS,
-            *health.operations("native" if chosen(settings.front, settings.auth, is_tls=bool(settings.tls_cert))[0] else "python", lambda: intake.state),
+            *health.operations(reads, lambda: intake.state),
             *metrics.operations(counts),
             *Registry(settings.topic_prefix).operations(),
         )

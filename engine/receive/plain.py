@@ -89,12 +89,11 @@ class PlainReceives:
         self._waiting: dict[int, PlainReceive] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
-    def begin(
-        self, queue: Queue | None, tag: str | None, asked: Sequence[PlainAsked], tell: TellReceived, who: str = ""
-    ) -> list[int]:
-        """Begins receives of a principal ("" = of nobody who is counted), and returns the tokens of those that are not plain, of which nothing was
-        done: the queue is None or a FIFO queue, has no such tag, or too many wait. `tell` is called
-        once for each of the others, unless it leaves.
+    def begin(self, queue: Queue | None, tag: str | None, asked: Sequence[PlainAsked], tell: TellReceived, who: str = "") -> list[int]:
+        """Begins receives of a principal ("" = of nobody who is counted), and returns the tokens of
+        those that are not plain, of which nothing was done: the queue is None or a FIFO queue, has
+        no such tag, or too many wait. `tell` is called once for each of the others, unless it
+        leaves.
         """
         try:
             at = None if queue is None or queue.record.fifo else queue.tag(tag)

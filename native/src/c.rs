@@ -13,7 +13,7 @@ use crate::pack::Packer;
 use crate::requests;
 
 /// Raised when the functions or the batches change.
-const INTERFACE: u32 = 1;
+const INTERFACE: u32 = 2;
 
 /// A front and what it has returned a pointer to.
 pub struct Owned {
@@ -33,12 +33,18 @@ pub extern "C" fn front_interface() -> u32 {
 /// # Safety
 /// `prefix` points to `prefix_bytes` bytes; nobody else owns `descriptor`.
 #[no_mangle]
-pub unsafe extern "C" fn front_new(descriptor: i32, prefix: *const u8, prefix_bytes: usize, reads: u32) -> *mut Owned {
+pub unsafe extern "C" fn front_new(
+    descriptor: i32,
+    prefix: *const u8,
+    prefix_bytes: usize,
+    reads: u32,
+    most: u64,
+) -> *mut Owned {
     // SAFETY: the caller gives the descriptor away.
     let listener = unsafe { std::net::TcpListener::from_raw_fd(descriptor) };
     // SAFETY: by this function's contract.
     let prefix = unsafe { bytes(prefix, prefix_bytes) };
-    match Front::new(listener, prefix, reads != 0) {
+    match Front::new(listener, prefix, reads != 0, most as usize) {
         Ok(front) => Box::into_raw(Box::new(Owned { front, unsent: Packer::default() })),
         Err(_) => std::ptr::null_mut(),
     }

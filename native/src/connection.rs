@@ -4,7 +4,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 
@@ -103,6 +103,12 @@ impl Connection {
     /// Whether nobody asks any more.
     pub fn is_over(&self) -> bool {
         self.has_left || self.is_broken
+    }
+
+    /// For how long nothing was asked, None = something is.
+    pub fn idle(&self, now: Instant) -> Option<Duration> {
+        let is_idle = self.state == State::Ready && self.input.is_empty() && self.unsent() == 0;
+        is_idle.then(|| now.saturating_duration_since(self.idle_since))
     }
 
     fn is_full(&self) -> bool {

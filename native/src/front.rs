@@ -27,6 +27,10 @@ pub const BAD: u32 = 4;
 
 const LISTENER: Token = Token(usize::MAX);
 const EVENTS: usize = 1024;
+/// A connection that nobody has used for so long may be closed for a new one, as in Python's
+/// `facade.http.bounds.connections`; so many are looked out at once, for a look costs time.
+const IDLE: Duration = Duration::from_secs(1);
+const IDLE_AT_ONCE: usize = 64;
 /// New connections between two looks at those that are there.
 const ACCEPTS: usize = 256;
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -44,6 +48,10 @@ pub struct Front {
     /// Whether requests are read here; if not, all are Python's.
     reads: bool,
     is_draining: bool,
+    /// So many connections may be there at once.
+    most: usize,
+    /// Slots of connections to be closed for new ones, if they are idle still.
+    idle: Vec<usize>,
     pub slots: Slots,
     pub batch: Batch,
     pub heads: Heads,
@@ -57,7 +65,7 @@ pub struct Front {
 }
 
 impl Front {
-    pub fn new(listener: std::net::TcpListener, prefix: &[u8], reads: bool) -> std::io::Result<Self> {
+    pub fn new(listener: std::net::TcpListener, prefix: &[u8], reads: bool, most: usize) -> std::io::Result<Self> {
         listener.set_nonblocking(true)?;
         let mut listener = TcpListener::from_std(listener);
         let poll = Poll::new()?;
@@ -69,6 +77,8 @@ impl Front {
             accepts: true,
             reads,
             is_draining: false,
+            most,
+            idle: Vec::new(),
             slots: Slots::default(),
             batch: Batch::default(),
             // Python counts the replies that it makes from 0.
@@ -130,6 +140,9 @@ impl Front {
             let Some(listener) = &self.listener else { return };
             match listener.accept() {
                 Ok((mut stream, _)) => {
+                    if self.slots.len() >= self.most && !self.make_room(now) {
+                        continue; // it is closed
+                    }
                     let _ = stream.set_nodelay(true);
                     let slot = self.slots.next();
                     let interest = Interest::READABLE | Interest::WRITABLE;
@@ -149,6 +162,32 @@ impl Front {
         }
         // More of them wait, and the poll will not say so again.
         self.turns.push(usize::MAX);
+    }
+
+    /// Closes a connection that is idle, those that are for the longest time first; whether there
+    /// was one.
+    fn make_room(&mut self, now: Instant) -> bool {
+        for looked in [false, true] {
+            if looked {
+                let taken = self.slots.taken();
+                let idle = taken.iter().filter_map(|slot| Some((self.slots.get(*slot)?.idle(now)?, *slot)));
+                let mut idle: Vec<_> = idle.filter(|(since, _)| *since >= IDLE).collect();
+                idle.sort_unstable();
+                // The last is the one that is idle for the longest time, and is taken first.
+                self.idle =
+                    idle.split_off(idle.len().saturating_sub(IDLE_AT_ONCE)).into_iter().map(|one| one.1).collect();
+            }
+            while let Some(slot) = self.idle.pop() {
+                if let Some(connection) = self.slots.at(slot) {
+                    if connection.idle(now).is_some_and(|since| since >= IDLE) {
+                        connection.is_broken = true;
+                        self.turn(slot, now);
+                        return true;
+                    }
+                }
+            }
+        }
+        false
     }
 
     /// Does what can be done for one connection now.

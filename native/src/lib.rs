@@ -1,6 +1,6 @@
 //! The native front of a worker: sockets, HTTP and JSON of hot requests, in batches for Python.
 //!
-//! The functions of this module are the C interface; see docs/decisions/0032. All are called by one
+//! The functions of this module are the C interface; see docs/decisions/0033. All are called by one
 //! thread, with a pointer that `front_new` has returned and `front_free` has not got. What they
 //! return a pointer to is good until the next call that returns one.
 

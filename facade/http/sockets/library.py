@@ -1,4 +1,4 @@
-"""The native library (native/, docs/decisions/0032): found, loaded by ctypes, checked; or why not.
+"""The native library (native/, docs/decisions/0033): found, loaded by ctypes, checked; or why not.
 
 Neighbours: `listener` calls it. This module must not know what is in a batch.
 """
@@ -15,7 +15,7 @@ import msgspec
 
 NAME: Final = "libleaseway_front.so"
 # Of the functions and of what batches look like; native/src/c.rs has the same.
-INTERFACE: Final = 1
+INTERFACE: Final = 2
 # Where `make setup` builds it, and beside this module, where a package may have it.
 PLACES: Final = (Path(__file__).with_name(NAME), Path(__file__).parents[3] / "native" / "target" / "release" / NAME)
 
@@ -26,7 +26,7 @@ _Pointer = ctypes.c_void_p
 _Size = ctypes.c_size_t
 _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "front_interface": (ctypes.c_uint32, ()),
-    "front_new": (_Pointer, (ctypes.c_int, ctypes.c_char_p, _Size, ctypes.c_uint32)),
+    "front_new": (_Pointer, (ctypes.c_int, ctypes.c_char_p, _Size, ctypes.c_uint32, ctypes.c_uint64)),
     "front_free": (None, (_Pointer,)),
     "front_descriptor": (ctypes.c_int, (_Pointer,)),
     "front_look": (_Pointer, (_Pointer, _Pointer, _Pointer)),
@@ -91,12 +91,13 @@ def chosen(front: str, auth: str, *, is_tls: bool) -> tuple[bool, str]:
 class NativeFront:
     """One front. For one thread; of no use after `free`."""
 
-    def __init__(self, descriptor: int, prefix: bytes, *, reads: bool) -> None:
-        """Accepts on `descriptor`, which is the front's from now on. `prefix` begins the ids of
-        replies; `reads` False = every request is passed on. Raises OSError.
+    def __init__(self, descriptor: int, prefix: bytes, most: int, *, reads: bool) -> None:
+        """Accepts `most` connections at once on `descriptor`, which is the front's from now on.
+        `prefix` begins the ids of replies; `reads` False = every request is passed on. Raises
+        OSError.
         """
         library = loaded()
-        self._front = library.front_new(descriptor, prefix, len(prefix), int(reads))
+        self._front = library.front_new(descriptor, prefix, len(prefix), int(reads), most)
         if not self._front:
             raise OSError("the native front could not be made")
         self._look: Callable[..., int | None] = library.front_look

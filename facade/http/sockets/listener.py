@@ -22,6 +22,7 @@ from facade.http.sockets.transport import Transport
 log = logging.getLogger("leaseway.http")
 
 BACKLOG: Final = 2048
+MOST: Final = 10_000
 TICK_S: Final = 0.5
 # A request that could be plain is waited for so long; then the protocol is told, which knows how
 # long a client may take.
@@ -62,16 +63,19 @@ class Listener:
         plain: Plain | None,
         protocol: Callable[[], Any],
         patience_s: float,
+        most: int = MOST,
         on_empty: Callable[[Listener], None] = lambda listener: None,
     ) -> None:
-        """Accepts on `bound`, which stays the caller's. Raises OSError."""
+        """Accepts `most` connections at once on `bound`, which stays the caller's. Raises OSError.
+        """
         bound.listen(BACKLOG)
         self._loop = asyncio.get_running_loop()
         self._plain = plain
         self._protocol = protocol
         self._patience_s = patience_s
         self._on_empty = on_empty
-        self._native = NativeFront(os.dup(bound.fileno()), plain.request_prefix if plain else b"", reads=plain is not None)
+        prefix = plain.request_prefix if plain else b""
+        self._native = NativeFront(os.dup(bound.fileno()), prefix, most, reads=plain is not None)
         self._descriptor = self._native.descriptor
         self._answers = Answers(self._flush_soon)
         self._open: dict[int, tuple[Any, Transport]] = {}
@@ -80,6 +84,10 @@ class Listener:
         self._is_freed = self._drains = False
         self._loop.add_reader(self._descriptor, self._look)
         self._tick()
+
+    # Of the server's connections the listener is one, which is never idle.
+    idle_since: Final = None
+    peer: Final = ""
 
     @property
     def connections(self) -> int:

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from facade.http.bounds.bounds import BOUNDS, Bounds
 from facade.http.sockets.listener import Listener, Plain
 from facade.http.sockets.transport import Protocol
 
@@ -28,6 +29,7 @@ def listen(bound: socket.socket, config: Config, state: ServerState, app_state: 
         plain,
         lambda: Protocol(config=config, server_state=state, app_state=app_state),
         config.timeout_keep_alive,
+        (app_state.get(BOUNDS) or Bounds()).connections.most,
         connections.discard,
     )
     # uvicorn asks each of these to shut down, and waits until none is left.
