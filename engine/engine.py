@@ -45,7 +45,6 @@ from engine.wiring import wire
 from schemas.filters import Filter
 from schemas.records import RedrivePolicy
 from schemas.vocabulary import Operation, Verb
-from state.background import Background
 
 
 class Engine(Watching, Transacting, Redriving):
@@ -396,15 +395,4 @@ class Engine(Watching, Transacting, Redriving):
 
     def counts(self) -> dict[str, float]:
         """Counters of this process."""
-        return {
-            **self.parts.base.counters.values,
-            "redis_scripts_total": self.store.calls,
-            "transactions_open": self.parts.transactions.book.open_count,
-            "long_polls_waiting": self._wait_lists.waiting,
-            "units_owned": len(self.parts.units.owner.owned),
-            "long_polls_waiting_of_one": self._wait_lists.most_waiting,
-            "queues": len(self.catalog.queues),
-            "partitions": sum(queue.record.partitions for queue in self.catalog.queues.values()),
-            "journal_lag_seconds": self.parts.units.owner.journaled.lag_s(),
-            "background_failures_total": Background.failures,
-        }
+        return self.parts.counts()

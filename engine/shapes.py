@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Protocol, TypeVar
 
 from msgspec import Struct, field
 
@@ -17,7 +16,6 @@ from schemas.filters import Filter
 from schemas.records import Attribute, Grant, Message, QueueRecord, RedrivePolicy, TaskRecord
 from schemas.vocabulary import Role
 
-_Result_contra = TypeVar("_Result_contra", contravariant=True)
 ANY = "*"  # among principals, verbs or sources: each of them
 
 
@@ -147,9 +145,7 @@ class SendEntry(Struct, frozen=True, gc=False):
 
 
 class Sent(Struct, frozen=True, gc=False):
-    """A message that Kafka has. FIFO: one that repeats an earlier one has that one's id and
-    sequence number.
-    """
+    """A message that Kafka has. FIFO: a repeat has the id and sequence number of the first."""
 
     id: str
     body_md5: str
@@ -173,19 +169,6 @@ class Delivery(Struct, frozen=True, gc=False):
     body_md5: str = ""  # hex; "" = this worker does not know it
     repeated: bool = False  # an answer before this one carried it
     received_at_ms: int = 0  # when it was leased, 0 = not known
-
-
-class Outcome(Protocol[_Result_contra]):
-    """Who waits for something: a future, or what answers at once and costs no turn of the loop."""
-
-    def done(self) -> bool:
-        """Whether it was told already, or waits no more."""
-
-    def set_result(self, result: _Result_contra, /) -> None:
-        """It is told; raises nothing."""
-
-    def set_exception(self, error: Exception, /) -> None:
-        """It is told that it failed; raises nothing."""
 
 
 # How a plain request is told, by its token: ids, deliveries, None for done; or why not.
@@ -230,9 +213,7 @@ class ExtendEntry(Struct, frozen=True, gc=False):
 
 
 class Peeked(Struct, frozen=True):
-    """A message looked at; nothing is counted. `state` is a MessageState word under the tag asked
-    for.
-    """
+    """A message looked at, which counts nothing. `state`: a MessageState word, under the tag."""
 
     id: str
     message: Message
@@ -368,9 +349,7 @@ class Webhook(Struct, frozen=True):
 
 
 class TaskInfo(Struct, frozen=True):
-    """A redrive task; `status` is a TaskStatus word; `total` counts the messages it found so
-    far.
-    """
+    """A redrive task; `status` is a TaskStatus word; `total`: messages that it found so far."""
 
     id: str
     status: str

@@ -1,4 +1,5 @@
-"""Builds every part of the engine once and connects the signals: the only place that does either.
+"""Builds every part of the engine once and connects the signals: the only place that does either,
+but for the parts of transactions, which their own room builds.
 
 What a part needs is in its constructor, in the order in which parts are built here: no part knows
 one that comes after it, except through a signal.
@@ -74,13 +75,7 @@ from engine.send.plain import PlainSends
 from engine.send.schedule import Schedule
 from engine.send.sender import Sender
 from engine.settings import EngineSettings
-from engine.transactions.book import HALF_BYTES, Book, Transaction
-from engine.transactions.checks import Checks
-from engine.transactions.finisher import Finisher
-from engine.transactions.half_log import HalfLog
-from engine.transactions.keeper import Keeper
-from engine.transactions.transactions import Transactions
-from engine.transactions.webhooks import Webhooks
+from engine.transactions.parts import Transacted, wire_transactions
 from engine.window.body_cache import BodyCache
 from engine.window.body_source import BodySource
 from engine.window.delays import Delays
@@ -89,7 +84,6 @@ from engine.window.topic_retention import TopicRetention
 from engine.window.window import Window
 from engine.window.write_through import WriteThrough
 from schemas.records import TagRecord
-from schemas.vocabulary import Verb
 from state.allotments import Allotments, LastUses
 from state.background import Background
 from state.keys import Unit
@@ -323,36 +317,6 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
 
 
 @dataclass(frozen=True)
-class Transacted:
-    """What the verbs of transactions are made of."""
-
-    book: Book
-    half_log: HalfLog
-    finisher: Finisher
-    transactions: Transactions
-    checks: Checks
-    webhooks: Webhooks
-    keeper: Keeper
-
-
-def _wire_transactions(settings: EngineSettings, base: Base, units: Units) -> Transacted:
-    log, catalog, counters = base.log, base.catalog, base.counters
-    checks = Checks(settings, base.connection)
-    book = Book(HALF_BYTES, checks.offer)
-    half_log = HalfLog(settings, log, book)
-    finisher = Finisher(log, catalog, half_log, units.write_through, counters)
-    transactions = Transactions(settings, units.ids.secret, catalog, book, half_log, finisher, counters)
-
-    def may_send(principal: str, one: Transaction) -> bool:
-        queue = catalog.by_incarnation.get(one.incarnation)
-        return queue is not None and base.access.still_may(principal, Verb.SEND, queue)
-
-    webhooks = Webhooks(settings, catalog, checks, transactions, transactions.shown, may_send, counters)
-    keeper = Keeper(settings, base.connection, catalog, book, half_log, transactions, finisher, checks, webhooks.ask, counters)
-    return Transacted(book, half_log, finisher, transactions, checks, webhooks, keeper)
-
-
-@dataclass(frozen=True)
 class Watching:
     """What watches queues: meters, metrics, statistics, alerts."""
 
@@ -398,6 +362,22 @@ class Parts:
     transactions: Transacted
     watching: Watching
 
+    def counts(self) -> dict[str, float]:
+        """Counters of this process."""
+        base, units = self.base, self.units
+        return {
+            **base.counters.values,
+            "redis_scripts_total": base.store.calls,
+            "transactions_open": self.transactions.book.open_count,
+            "long_polls_waiting": units.wait_lists.waiting,
+            "long_polls_waiting_of_one": units.wait_lists.most_waiting,
+            "units_owned": len(units.owner.owned),
+            "queues": len(base.catalog.queues),
+            "partitions": sum(queue.record.partitions for queue in base.catalog.queues.values()),
+            "journal_lag_seconds": units.owner.journaled.lag_s(),
+            "background_failures_total": Background.failures,
+        }
+
 
 def wire(settings: EngineSettings) -> Parts:
     """The engine of a worker, with its failpoints armed. Nothing is started."""
@@ -406,4 +386,7 @@ def wire(settings: EngineSettings) -> Parts:
     units = _wire_units(settings, base)
     messages = _wire_messages(settings, base, units)
     asked = _wire_administration(settings, base, units, messages.mover)
-    return Parts(base, units, messages, asked, _wire_transactions(settings, base, units), _wire_watching(settings, base, asked.info))
+    transacted = wire_transactions(
+        settings, units.ids.secret, base.log, base.connection, base.catalog, base.access, units.write_through, base.counters
+    )
+    return Parts(base, units, messages, asked, transacted, _wire_watching(settings, base, asked.info))

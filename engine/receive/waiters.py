@@ -14,7 +14,8 @@ from engine.errors import NotAuthorised, Overloaded, QuotaExceeded
 from engine.rules.limits import MAX_IN_FLIGHT, MAX_LONG_POLLS
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker
-from engine.shapes import Delivery, Outcome
+from engine.runtime.outcomes import Outcome
+from engine.shapes import Delivery
 from schemas.records import TagRecord
 from state.replies import Probed, Received
 

@@ -12,7 +12,7 @@ from engine.log import Appended
 from engine.rules.linger import batch_size_if_shared
 from engine.rules.placement import RUN, Turn
 from engine.rules.queue import Queue
-from engine.shapes import Outcome
+from engine.runtime.outcomes import Outcome
 from schemas.records import Message
 
 BATCH_BYTES = 2_000_000

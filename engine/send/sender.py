@@ -29,9 +29,10 @@ from engine.rules.linger import LINGER_S, is_busy, send_linger_s, should_linger
 from engine.rules.placement import fixed_partition
 from engine.rules.queue import Queue
 from engine.runtime.failpoints import reached
+from engine.runtime.outcomes import Outcome
 from engine.runtime.signals import Signal
 from engine.send.batch import PendingSend, SendBatch
-from engine.shapes import Outcome, SendEntry, Sent
+from engine.shapes import SendEntry, Sent
 from engine.window.body_cache import BodyCache
 from engine.window.delays import Delays, is_kept_delayed
 from engine.window.entry import Row, entries_of

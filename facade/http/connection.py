@@ -332,9 +332,7 @@ class Protocol(asyncio.Protocol):
         self.pace()
 
     def _note_part(self, size: int, within: bool) -> None:
-        """What has come is not a whole request. Bounds what is kept of it besides its body, and for
-        how long it is waited for.
-        """
+        """Bounds what is kept of a request that is not whole, besides its body, and how long."""
         now = self.loop.time()
         try:
             first = self._unfinished.came(size, now, in_head=self._headers is not None, first=not within)
@@ -351,9 +349,7 @@ class Protocol(asyncio.Protocol):
         self._timer = self.loop.call_later(seconds, self._check_pace)
 
     def _check_pace(self) -> None:
-        """Refuses a request that comes too slowly; closes a connection on which nothing was asked
-        for a while.
-        """
+        """Refuses a request that comes too slowly; closes a connection that is idle too long."""
         now = self.loop.time()
         if self._headers is not None or (self._reading is not None and self._reading.more_body):
             left_s = SPAN_S if self.paused else self._unfinished.pace.left_s(now)

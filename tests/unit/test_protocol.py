@@ -803,6 +803,8 @@ async def test_a_head_of_many_small_headers_gets_a_431() -> None:
 
 
 async def test_a_connection_too_many_is_told_so_and_an_idle_one_ends_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    if NATIVE:
+        pytest.skip("the native front bounds them itself: tests/unit/facade/test_front_bound.py")
     bounds, going = Bounds(connections=Connections(2)), asyncio.Event()
     async with serving(held_up(going), bounds=bounds) as client:
         port = client.writer.get_extra_info("peername")[1]

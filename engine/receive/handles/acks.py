@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from engine.rules.linger import LINGER_S, batch_size_if_shared, should_linger
-from engine.shapes import Outcome
+from engine.runtime.outcomes import Outcome
 from state.background import Background
 from state.keys import Unit
 from state.replies import Acked

@@ -25,8 +25,9 @@ from engine.rules.queue import Queue
 from engine.rules.rights import Targets
 from engine.runtime.clock import now_ms
 from engine.runtime.meters import NO_TAG, Meters
+from engine.runtime.outcomes import Outcome
 from engine.runtime.signals import Signal
-from engine.shapes import Delivery, EntryResult, ExtendEntry, Late, Outcome
+from engine.shapes import Delivery, EntryResult, ExtendEntry, Late
 from engine.window.body_cache import BodyCache
 from engine.window.window import MOVER_LEASE_MS, Window
 from schemas.identity import BadIdentity, Handle

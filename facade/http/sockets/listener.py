@@ -66,8 +66,7 @@ class Listener:
         most: int = MOST,
         on_empty: Callable[[Listener], None] = lambda listener: None,
     ) -> None:
-        """Accepts `most` connections at once on `bound`, which stays the caller's. Raises OSError.
-        """
+        """Accepts `most` connections at once on `bound`, the caller's still. Raises OSError."""
         bound.listen(BACKLOG)
         self._loop = asyncio.get_running_loop()
         self._plain = plain

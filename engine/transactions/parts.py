@@ -1,0 +1,63 @@
+"""The parts of transactions, built and joined.
+
+Neighbours: `engine.wiring` builds all others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.catalog.catalog import Catalog
+from engine.log import Log
+from engine.rules.rights import Rights
+from engine.runtime.counters import Counters
+from engine.settings import EngineSettings
+from engine.transactions.book import HALF_BYTES, Book, Transaction
+from engine.transactions.checks import Checks
+from engine.transactions.finisher import Finisher
+from engine.transactions.half_log import HalfLog
+from engine.transactions.keeper import Keeper
+from engine.transactions.transactions import Transactions
+from engine.transactions.webhooks import Webhooks
+from engine.window.write_through import WriteThrough
+from schemas.vocabulary import Verb
+from state.redis.connection import Connection
+
+
+@dataclass(frozen=True)
+class Transacted:
+    """What the verbs of transactions are made of."""
+
+    book: Book
+    half_log: HalfLog
+    finisher: Finisher
+    transactions: Transactions
+    checks: Checks
+    webhooks: Webhooks
+    keeper: Keeper
+
+
+def wire_transactions(
+    settings: EngineSettings,
+    secret: bytes,
+    log: Log,
+    connection: Connection,
+    catalog: Catalog,
+    rights: Rights,
+    write_through: WriteThrough,
+    counters: Counters,
+) -> Transacted:
+    """Builds them; nothing is started. `secret` signs what webhooks are sent."""
+    checks = Checks(settings, connection)
+    book = Book(HALF_BYTES, checks.offer)
+    half_log = HalfLog(settings, log, book)
+    finisher = Finisher(log, catalog, half_log, write_through, counters)
+    transactions = Transactions(settings, secret, catalog, book, half_log, finisher, counters)
+
+    def may_send(principal: str, one: Transaction) -> bool:
+        queue = catalog.by_incarnation.get(one.incarnation)
+        return queue is not None and rights.still_may(principal, Verb.SEND, queue)
+
+    webhooks = Webhooks(settings, catalog, checks, transactions, transactions.shown, may_send, counters)
+    keeper = Keeper(settings, connection, catalog, book, half_log, transactions, finisher, checks, webhooks.ask, counters)
+    return Transacted(book, half_log, finisher, transactions, checks, webhooks, keeper)
