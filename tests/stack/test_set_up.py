@@ -27,7 +27,7 @@ from tests.conftest import absent
 
 ROOT = Path(__file__).resolve().parents[2]
 PLANNED = ["Makefile", "pyproject.toml", "requirements", "facade/stack/processes/ivy.xml"]
-PLANNED += ["tests/node.lock", "tests/browser/fetch.py", "tests/conformance"]
+PLANNED += ["tests/node.lock", "tests/browser/fetch.py", "tests/conformance", "native/Cargo.toml", "native/Cargo.lock"]
 SECONDS = 90
 
 
