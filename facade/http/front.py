@@ -115,8 +115,8 @@ class Front:
             await self._unclaimed(scope, receive, send)
             return
         started = perf_counter()
-        audit, failed = self._audit, None
-        asked = None if audit is None else audit.begin(address_of(scope, exchange.headers, trusted=self._trusts_proxy))
+        audit = self._audit
+        asked: Any = None if audit is None else audit.begin(address_of(scope, exchange.headers, trusted=self._trusts_proxy))
         direct = direct_of(scope)
         unsent: Callable[[], None] | None = None
         try:
@@ -140,10 +140,14 @@ class Front:
             if unsent is not None:
                 unsent()
                 unsent = None
-            failed = error
             response = _failed(exchange, error)
-        if audit is not None and asked is not None and (failed is not None or asked.verb not in audit.quiet):
-            await audit.end(asked, exchange.verb, response.status, failed, _request_id(exchange, response))
+            # Here, and not below: an error that is kept in a name of ours would keep our frame, and
+            # with it a body, until somebody looks for cycles.
+            if audit is not None:
+                await audit.end(asked, exchange.verb, response.status, error, _request_id(exchange, response))
+        else:
+            if audit is not None and asked.verb not in audit.quiet:
+                await audit.end(asked, exchange.verb, response.status, None, _request_id(exchange, response))
         self._metrics.observe(exchange.verb, response.status, perf_counter() - started)
         if direct is None:
             await reply(send, response, unsent)

@@ -70,16 +70,17 @@ class Exchange:
 
     async def unary(self, name: str, action: Action, body: bytes, context: Context) -> bytes:
         """The answer to a request of one answer, encoded."""
-        started, asked, failed = perf_counter(), self._audit.begin(_address(context)), None
+        started, asked = perf_counter(), self._audit.begin(_address(context))
         try:
             answer = await action.run(self._call(action.request, body, context), self.clients)
         except asyncio.CancelledError:
             self._observe(name, GONE, started)
             raise
         except Exception as error:
-            failed = error
             answer = action.response(status=self._failed(name, error))
-        await self._audited(asked, name, answer.status.code, failed)
+            await self._audited(asked, name, answer.status.code, error)
+        else:
+            await self._audited(asked, name, answer.status.code, None)
         self._observe(name, answer.status.code, started)
         encoded: bytes = answer.SerializeToString()
         return encoded
