@@ -23,7 +23,7 @@ from engine.catalog.tables import ControlRecord, Tables, put
 from engine.errors import LogUnavailable, NotOurs, QueueInUse, QueueNotFound, StoreUnavailable
 from engine.log import MAX_RECORD_BYTES, Log, Record, TopicSpec
 from engine.rules.queue import Queue
-from engine.runtime.clock import now_ms
+from engine.runtime.clock import kafka_ms
 from engine.runtime.counters import Alarms, Counters
 from engine.runtime.failpoints import reached
 from engine.runtime.signals import Signal
@@ -323,7 +323,7 @@ class Catalog(Tables):
         None: it does not count, for somebody else's came before it. `value` is what it says; it is
         sealed here. Only `Change` and `write_again` call it. Raises LogUnavailable.
         """
-        content, headers = self._seal.close(key, value, seen, now_ms())
+        content, headers = self._seal.close(key, value, seen, kafka_ms())
         appended = await self._log.append(self.topic, 0, content, key=key.encode(), headers=headers)
         await self._reach(appended.offset + 1)
         if not self._precedence.was_refused(appended.offset):

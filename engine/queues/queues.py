@@ -115,7 +115,7 @@ class Queues:
             check_own_delay(record)
             record = with_exhausted(record, settings)
             check_creation(self._settings, catalog, record)
-            return await self._make(record, change), True
+            return await self._create(record, change), True
 
     def _same(self, queue: Queue, settings: QueueSettings) -> Queue:
         """Raises QueueExists when what is named differs from what is."""
@@ -130,12 +130,16 @@ class Queues:
                 )  # fmt: skip
         return queue
 
-    async def _make(self, record: QueueRecord, change: Change) -> Queue:
+    async def _create(self, record: QueueRecord, change: Change) -> Queue:
         """What deletes the topic if this ends early; topic, control record, window."""
         if await self._topics.is_missing(record):
             change.check()
             await change.write(f"{QUEUE_KEY}{record.name}", msgspec.structs.replace(record, deleting=True, topic_id=""))
             reached("create.begun")
+        return await self._make(record, change)
+
+    async def _make(self, record: QueueRecord, change: Change) -> Queue:
+        """Topic, control record, window."""
         record = await self._topics.make(record, change)
         reached("create.topic_made")
         await change.write(f"{QUEUE_KEY}{record.name}", record)
@@ -362,7 +366,7 @@ class Queues:
                 former_incarnations=[], redrive_policy=None, grants=[], policy="",
             )  # fmt: skip
             check_creation(self._settings, self._catalog, record)
-            return await self._make(record, change)
+            return await self._create(record, change)
 
 
 def _check_fixed(record: QueueRecord, settings: QueueSettings) -> None:

@@ -6,12 +6,17 @@ Tests move both with the fixture `clock`: whoever asks here sees the same time.
 
 from __future__ import annotations
 
-from time import monotonic, time_ns
+from time import monotonic, time, time_ns
 
 
 def now_ms() -> int:
     """Milliseconds since the epoch."""
     return time_ns() // 1_000_000
+
+
+def kafka_ms() -> int:
+    """The same, for what is compared with Kafka's clock: tests move neither."""
+    return int(time() * 1000)
 
 
 def elapsed_s() -> float:
