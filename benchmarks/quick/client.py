@@ -1,4 +1,4 @@
-"""Requests of the hot verbs, given to the ASGI app as uvicorn would, in both dialects.
+"""Requests of the hot verbs, given to the ASGI app as our own server would, in both dialects.
 
 Neighbours: `measure` sends them. It must not know what is counted.
 """
@@ -10,6 +10,8 @@ import json
 from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Message
+
+from facade.http.asgi import DIRECT
 
 QUEUE = "budget"
 
@@ -93,27 +95,40 @@ class Sqs:
 DIALECTS: tuple[Dialect, ...] = (Native(), Sqs())
 
 
+class Whole:
+    """A request that came whole, and what takes its reply (`facade.http.asgi.DirectBody`)."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body: bytes | None = body
+        self.status, self.answer = 0, b""
+
+    def whole_body(self) -> bytes | None:
+        body, self._body = self._body, None
+        return body
+
+    def reply(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes, *, look: bool = False) -> bool:
+        self.status, self.answer = status, body
+        return True
+
+
 async def ask(app: ASGIApp, request: tuple[list[tuple[bytes, bytes]], str, bytes]) -> bytes:
     """The body of the answer. Raises Refused unless the status is 200."""
     headers, path, body = request
+    whole = Whole(body)
     scope = {
         "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"", "scheme": "http",
         "http_version": "1.1", "server": ("127.0.0.1", 9400), "client": ("127.0.0.1", 40000), "root_path": "",
         "headers": [(b"host", b"127.0.0.1:9400"), *headers, (b"content-length", b"%d" % len(body))],
+        "extensions": {DIRECT: whole},
     }  # fmt: skip
-    events: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-    said: list[Message] = []
 
     async def receive() -> Message:
-        if events:
-            return events.pop()
         return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]  # the client stays
 
     async def send(message: Message) -> None:
-        said.append(message)
+        raise AssertionError(f"{path}: a reply in parts, {message}")
 
     await app(scope, receive, send)
-    answer: bytes = said[1]["body"]
-    if said[0]["status"] != 200:
-        raise Refused(f"{path}: {said[0]['status']} {answer[:300]!r}")
-    return answer
+    if whole.status != 200:
+        raise Refused(f"{path}: {whole.status} {whole.answer[:300]!r}")
+    return whole.answer

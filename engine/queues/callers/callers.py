@@ -69,7 +69,9 @@ class Callers:
     def known(self, name: str, by: Principal | None = None) -> QueueRecord | None:
         """As `record`, without waiting; None = this worker may not have heard of it."""
         queue = self.catalog.queues.get(name)
-        return None if queue is None or (by is not None and not self._access.knows(by, queue)) else queue.record
+        if queue is None or not (by is None or by.admin or self._access.knows(by, queue)):
+            return None
+        return queue.record
 
     async def record(self, name: str, by: Principal | None = None) -> QueueRecord:
         """What this worker knows of a queue; Redis is not asked. For dialects in which a verb means
