@@ -141,18 +141,20 @@ class Front:
                 unsent()
                 unsent = None
             response = _failed(exchange, error)
-            # Here, and not below: an error that is kept in a name of ours would keep our frame, and
-            # with it a body, until somebody looks for cycles.
-            if audit is not None:
-                await audit.end(asked, exchange.verb, response.status, error, _request_id(exchange, response))
+            # Here: a name that kept the error would keep our frame, and with it a body.
+            await self._tell(asked, exchange, response, error)
         else:
             if audit is not None and asked.verb not in audit.quiet:
-                await audit.end(asked, exchange.verb, response.status, None, _request_id(exchange, response))
+                await self._tell(asked, exchange, response, None)
         self._metrics.observe(exchange.verb, response.status, perf_counter() - started)
         if direct is None:
             await reply(send, response, unsent)
         elif not direct.reply(response.status, response.headers, response.body, look=unsent is not None) and unsent is not None:
             unsent()
+
+    async def _tell(self, asked: Any, exchange: Exchange, response: Response, error: Exception | None) -> None:
+        if self._audit is not None:
+            await self._audit.end(asked, exchange.verb, response.status, error, _request_id(exchange, response))
 
     def _holder(self, scope: Scope, exchange: Exchange, by: Principal | None) -> str:
         """Whose room a body takes that is not there yet: that of a principal who has proved to be
