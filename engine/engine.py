@@ -269,7 +269,9 @@ class Engine(Watching, Transacting, Redriving):
         `attempt` names a receive of a FIFO queue: repeated, it is answered as before
         (engine/receive/handles/attempts.py); others ignore it.
         """
-        found = self._known(by, Verb.RECEIVE, queue) or await self._queue(by, Verb.RECEIVE, queue)
+        found = self._known(by, Verb.RECEIVE, queue)
+        if found is None or (tag and tag not in found.by_name):
+            found = await self._queue(by, Verb.RECEIVE, queue, tag)
         at = found.tag(tag)
         if found.is_limited or found.record.owner in self.catalog.users:
             await self._quotas.take(found, "read", at)
@@ -342,12 +344,12 @@ class Engine(Watching, Transacting, Redriving):
         return await self._leases.kill(await self._queue(by, Verb.KILL, queue), handles, all_or_none=all_or_none)
 
     async def peek(self, by: Principal, queue: str, id_or_handle: str, tag: str | None) -> Peeked:
-        found = await self._queue(by, Verb.PEEK, queue)
+        found = await self._queue(by, Verb.PEEK, queue, tag)
         return await self._browse.peek(found, id_or_handle, found.tag(tag))
 
     async def peek_next(self, by: Principal, queue: str, tag: str | None, max: int) -> list[Peeked]:
         """The messages that a receive would lease now, up to `max`, in its order; none is."""
-        found = await self._queue(by, Verb.PEEK, queue)
+        found = await self._queue(by, Verb.PEEK, queue, tag)
         return await self._browse.peek_next(found, found.tag(tag), max)
 
     async def query(
@@ -366,7 +368,7 @@ class Engine(Watching, Transacting, Redriving):
         """A page of messages sent in [from_ms, to_ms) with this state and these attributes; of all
         partitions, or of one.
         """
-        found = await self._queue(by, Verb.QUERY, queue)
+        found = await self._queue(by, Verb.QUERY, queue, tag)
         return await self._browse.query(found, found.tag(tag), from_ms, to_ms, state, filter, limit, next, partition)
 
     async def delete_message(self, by: Principal, queue: str, id: str, *, unreceived: bool = False) -> None:

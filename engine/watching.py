@@ -31,7 +31,7 @@ class Watching(Callers):
         """Adds an alert policy for a tag, None = the queue as a whole; an equal one that is there
         is fine. Raises InvalidValue, TagNotFound.
         """
-        found = await self._queue(by, Verb.ADD_ALERT, queue)
+        found = await self._queue(by, Verb.ADD_ALERT, queue, tag)
         return await self._watches.add(found, None if tag is None else found.tag(tag), subject, measurement, threshold)
 
     async def delete_alert(self, by: Principal, queue: str, id: str) -> None:
@@ -42,7 +42,7 @@ class Watching(Callers):
         """The alert policies in the order in which they were added, with what is known of each;
         None = those of the queue and of all tags. Raises TagNotFound.
         """
-        found = await self._queue(by, Verb.LIST_ALERTS, queue)
+        found = await self._queue(by, Verb.LIST_ALERTS, queue, tag)
         record = self._watches.of(found)
         name = None if tag is None else found.tag(tag).name
         states = {state.id: state for state in record.states}
@@ -71,7 +71,7 @@ class Watching(Callers):
 
     async def query_metric(self, by: Principal, queue: str, query: MetricQuery) -> Series:
         """A metric over time. Raises InvalidValue, TagNotFound."""
-        return await self._metrics.series(await self._queue(by, Verb.QUERY_METRIC, queue), query)
+        return await self._metrics.series(await self._queue(by, Verb.QUERY_METRIC, queue, query.tag), query)
 
     def alarms(self) -> list[Alarm]:
         """What needs somebody's attention, as this worker knows it; see engine/queues/alarms.py for

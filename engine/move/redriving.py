@@ -72,12 +72,12 @@ class Redriving(Callers):
         """A page of the groups of a FIFO queue that are held back under a tag. Raises
         NotAllowedOnQueue, InvalidValue.
         """
-        found = await self._queue(by, Verb.QUERY, queue)
+        found = await self._queue(by, Verb.QUERY, queue, tag)
         return await self._parking.groups(found, found.tag(tag), limit, next)
 
     async def unpark(self, by: Principal, queue: str, tag: str | None, group: str, *, kill: bool = False) -> bool:
         """Resumes a parked group under a tag; False = it is not parked. Its first message is
         received again, as if it never had been; with `kill` it goes to the dead-letter queue.
         """
-        found = await self._queue(by, Verb.UNPARK, queue)
+        found = await self._queue(by, Verb.UNPARK, queue, tag)
         return await self._parking.unpark(found, found.tag(tag), group, kill=kill)

@@ -4,13 +4,14 @@ is not decided on what is old.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from engine.engine import Engine
-from engine.errors import LogUnavailable
+from engine.errors import LogUnavailable, TagNotFound
 from engine.log import Log
 from engine.shapes import QueueSettings
 from tests.integration.conftest import MakeEngine
@@ -44,3 +45,24 @@ async def test_nothing_is_decided_while_the_end_of_the_topic_is_not_known(engine
     monkeypatch.setattr(Log, "end_offsets", leaderless)
     with pytest.raises(LogUnavailable):
         await engine.catalog.sync()
+
+
+async def test_a_tag_can_be_used_at_every_worker_as_soon_as_it_is_made(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = await make_engine()
+    second = await make_engine(topic_prefix=first.settings.topic_prefix)
+    await first.create_queue(BY, "q", QueueSettings(partitions=1))
+    await second.get_queue(BY, "q")
+    read = second.catalog._read
+
+    async def hears_late(wait_ms: int) -> None:
+        await asyncio.sleep(0.2)
+        await read(wait_ms)
+
+    monkeypatch.setattr(second.catalog, "_read", hears_late)
+    for number in range(3):
+        await first.create_tag(BY, "q", f"t{number}", 0, None, {})
+        assert await second.receive(BY, "q", f"t{number}", 1, 0, None) == []
+    await first.create_tag(BY, "q", "seen", 0, None, {})
+    assert await second.peek_next(BY, "q", "seen", 1) == []
+    with pytest.raises(TagNotFound):
+        await second.receive(BY, "q", "none", 1, 0, None)

@@ -34,12 +34,14 @@ class Callers:
         self._quotas = quotas
         self._users = users
 
-    async def _queue(self, by: Principal, verb: Verb, name: str) -> Queue:
+    async def _queue(self, by: Principal, verb: Verb, name: str, tag: str | None = None) -> Queue:
         """The queue, with which `by` may do `verb`. Raises QueueNotFound also for one with which
         they may do nothing, after the same wait; NotAuthorised.
+
+        `tag`: one that is asked for, and may have been made a moment ago by another worker.
         """
         queue = self._known(by, verb, name)
-        if queue is None:
+        if queue is None or (tag and tag not in queue.by_name):
             await self.catalog.sync()
             queue = self._known(by, verb, name)
         if queue is None:
