@@ -136,7 +136,7 @@ def test_another_account_needs_a_permission_and_names_the_owner(at: ClientAt, na
     at(1).send_message(QueueUrl=url, MessageBody="from the other")
     policy = json.loads(at(0).get_queue_attributes(QueueUrl=url, AttributeNames=["Policy"])["Attributes"]["Policy"])
 
-    assert (denied[0], denied[2]) == ("AccessDenied", 403)
+    assert (denied[0], denied[2]) == ("AWS.SimpleQueueService.NonExistentQueue", 400)  # who has no right at all is not told of it
     assert policy["Statement"][0]["Resource"] == arn(0, name)
     assert bodies(receive_all(at(0), url, 1)) == ["from the other"]
     assert at(1).get_queue_url(QueueName=name, QueueOwnerAWSAccountId=ACCOUNTS[0])["QueueUrl"] == url
