@@ -129,16 +129,17 @@ class UpkeepStore(ScriptCaller):
         *,
         fifo: bool = False,
         serving: bool = False,
+        again: bool = False,
         epoch: int = 0,
         seq: int = 0,
     ) -> None:
         """Makes a unit serve; `starts` = (tag, first offset). `serving`: only adds tags to one that
-        serves.
+        serves; `again`: FIFO, its order is found again if these, which it has, lag behind that.
 
         Raises StateLost (other generation, or it does not serve), Fenced.
         """
         keys = self._unit(unit)
-        arguments: list[Argument] = [generation, epoch, seq, int(fifo), int(serving)]
+        arguments: list[Argument] = [generation, epoch, seq, int(fifo), 2 if again else int(serving)]
         for start in starts:
             arguments += start
         await self._run("open", (keys.meta, keys.dedup, keys.ids), arguments)

@@ -6,19 +6,19 @@
 -- ARGV 2 epoch: of the rebuilder, 0 = a new queue or tag (refused if the unit is of another generation)
 -- ARGV 3 seq: at least this is used up: the entries of this life have higher ones
 -- ARGV 4 fifo: 1 or 0
--- ARGV 5 serving: 1 = a tag more for a unit that serves, 0 = a unit may have nothing yet
+-- ARGV 5 serving: 1 = a tag more for a unit that serves, 2 = one that its loader has not known, 0 = a unit may have nothing yet
 -- ARGV + per tag: id, first offset
 -- OUT 1 status
 -- STATUS OK FENCED LOST
 -- INV a cursor that is there is never changed
 -- COST O(tags)
--- VERSION 3
+-- VERSION 4
 local meta = KEYS[1]
 local generation = redis.call('HGET', meta, 'generation')
 if ARGV[2] == '0' then
   if generation and generation ~= ARGV[1] then return {'LOST'} end
   -- A unit that has just lost everything must not begin anew as if nothing had ever been settled.
-  if ARGV[5] == '1' and not generation then return {'LOST'} end
+  if ARGV[5] ~= '0' and not generation then return {'LOST'} end
 elseif redis.call('HGET', meta, 'epoch') ~= ARGV[2] then
   return {'FENCED'}
 end
@@ -34,6 +34,9 @@ for a = 6, #ARGV, 2 do
   if redis.call('HSETNX', meta, 'c:' .. tag, offset) == 1 then
     redis.call('HSET', meta, 'n:' .. tag, '0:0', 'g:' .. tag, '0:0', 'a:' .. tag, 0, 'd:' .. tag, 0)
     first = math.min(first or offset, offset)
+  elseif ARGV[5] == '2' then
+    local cursor = tonumber(redis.call('HGET', meta, 'c:' .. tag))
+    first = math.min(first or cursor, cursor)
   end
   redis.call('HSETNX', meta, 'p:' .. tag, offset)
   redis.call('HSETNX', meta, 'f:' .. tag, offset)

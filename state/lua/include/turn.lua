@@ -2,7 +2,16 @@
 -- brings what had no room). `f` is {seen, dedup, ids, pending, scan_from, tags, repeats}.
 -- A record's turn: false = not yet.
 local function turn(f, entry)
-  if entry.off < f.seen then return true end
+  if entry.off < f.seen then
+    -- For a tag that whoever looked at it did not know yet: a tag that is made at that moment.
+    local packed = entry.dedup ~= '' and entry.size > 0 and redis.call('HGET', f.dedup, entry.dedup)
+    if packed then
+      local then_at, first = struct.unpack('>I8I8', packed)
+      local at = struct.unpack('>I8', entry.packed)
+      if first < entry.off and at - then_at <= WINDOW then entry.reason, entry.size, entry.repeats = 'duplicate', 0, first end
+    end
+    return true
+  end
   if entry.off > f.seen and not (f.scan_from >= 0 and f.seen >= f.scan_from) then
     entry.tags = f.tags
     if redis.call('HLEN', f.pending) < 1000 then redis.call('HSET', f.pending, entry.off, cmsgpack.pack(entry)) end
