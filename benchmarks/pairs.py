@@ -3,6 +3,8 @@ interleaved pairs on one machine:
 
     .venv/bin/python -m benchmarks.pairs --beside FOLDER [--rounds 5] [--cells 1x8,1x32,10x8,10x32]
     .venv/bin/python -m benchmarks.pairs --set LEASEWAY_KEPT_BYTES=0
+    .venv/bin/python -m benchmarks.pairs --set LEASEWAY_AUTH=required
+    .venv/bin/python -m benchmarks.pairs --tls
 
 Both are started once and warmed; in each round every cell is run on both, one after the other, and
 who begins changes from round to round. The other checkout runs with the packages of this one. Talks
@@ -25,6 +27,7 @@ from benchmarks.bench.fetch import load_generator
 from benchmarks.bench.generator import Generator, Sample
 from benchmarks.bench.plan import Cell
 from benchmarks.bench.servers import Peer, leaseway
+from tests.certificates import Certificates
 
 # What a service is made of; the supervisor does nothing while messages flow.
 PARTS = ("worker", "redis", "kafka")
@@ -117,9 +120,18 @@ def main() -> int:
     parser.add_argument("--api", choices=("sqs", "native"), default="sqs")
     parser.add_argument("--seconds", type=float, default=4.0, help="about how long each run is (default 4)")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--tls", action="store_true", help="the other side speaks HTTPS")
     options = parser.parse_args()
-    if options.beside is None and not options.set:
-        parser.error("nothing to compare with: give --beside or --set")
+    if options.beside is None and not options.set and not options.tls:
+        parser.error("nothing to compare with: give --beside, --set or --tls")
+    with tempfile.TemporaryDirectory(prefix="leaseway-certificate-") as folder:
+        if options.tls:
+            certificate = str(Certificates(Path(folder)).server)
+            options.set += [("LEASEWAY_TLS_CERT", certificate), ("LEASEWAY_TLS_KEY", certificate)]
+        return _compare(options)
+
+
+def _compare(options: argparse.Namespace) -> int:
     here = Peer("here", leaseway(options.workers), (1000, 5000), native=True)
     other = leaseway(options.workers, options.beside and options.beside.resolve(), dict(options.set))
     beside = Peer("beside", other, (1000, 5000), native=True)

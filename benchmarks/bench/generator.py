@@ -105,6 +105,8 @@ class Generator:
             command += ["-producers", str(cell.each), "-consumers", str(cell.each), "-body", str(cell.body)]
             command += ["-messages", str(messages), "-warmup", str(messages // 10), "-json", str(out), "-timeout", "120s"]
             command += ["-queue", f"bench-{cell.api}", "-pids", ",".join(f"{name}={pid}" for name, pid in server.pids)]
+            if server.key:
+                command += ["-sigv4", "-key", server.key[0], "-secret", server.key[1]]
             if cell.rate:
                 command += ["-rate", str(cell.rate)]
             if self.max_other:

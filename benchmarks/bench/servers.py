@@ -33,7 +33,8 @@ class Server:
     """A running service. `pids`: name -> process, all that it costs; `trouble`: what its log says
     since the last call, "" = nothing.
 
-    `data`: the folder of a Leaseway, None of others.
+    `data`: the folder of a Leaseway, None of others. `key`: the id and secret with which requests
+    are to be signed, None = they only look signed.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Server:
     pids: tuple[tuple[str, int], ...]
     trouble: Callable[[], str] = lambda: ""
     data: Path | None = None
+    key: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -113,10 +115,13 @@ def leaseway(
     def start(folder: Path) -> Iterator[Server]:
         up = Up(folder / "data", "--workers", str(workers), checkout=checkout, environment=environment)
         try:
-            up.wait_ready(START_S)
+            up.wait_line("ready after", START_S)
             run = up.run
             pids = [("supervisor", up.process.pid), ("kafka", run["kafka"]["pid"]), ("redis", run["redis"]["pid"])]
-            yield Server(f"leaseway-{workers}", up.endpoint, (*pids, *(("worker", one["pid"]) for one in run["facades"])), data=up.data)
+            workers_of = [("worker", one["pid"]) for one in run["facades"]]
+            guarded = (environment or {}).get("LEASEWAY_AUTH") == "required"
+            key = ("admin", (up.data / "admin_secret").read_text().strip()) if guarded else None
+            yield Server(f"leaseway-{workers}", run["endpoint"], (*pids, *workers_of), data=up.data, key=key)
         finally:
             up.close()
 
