@@ -1,4 +1,8 @@
 # One image for the facade and for Spark jobs: their locked requirements, the package, the connector jars of Spark.
+FROM rust:1.88-slim-bookworm AS front
+COPY native native
+RUN cargo build --release --locked --manifest-path native/Cargo.toml
+
 FROM python:3.11-slim-bookworm
 
 RUN apt-get update \
@@ -19,6 +23,7 @@ COPY schemas schemas
 COPY state state
 COPY engine engine
 COPY facade facade
+COPY --from=front native/target/release/libleaseway_front.so facade/http/sockets/
 COPY spark spark
 RUN pip install --no-deps --no-build-isolation . && leaseway jars spark
 

@@ -16,6 +16,7 @@ import yaml
 
 from engine.settings import PREFIX
 from facade.config import Settings
+from facade.http.sockets import library
 from facade.stack.processes.jars import pinned_version
 from facade.stack.processes.settings import BROKER_PROPERTIES, REDIS_OPTIONS, replication
 from facade.stack.safety import refuse_unsafe
@@ -125,11 +126,15 @@ def test_the_docs_name_the_connectors_that_are_pinned() -> None:
 
 
 def test_the_image_builds_from_files_that_are_there() -> None:
-    copied = [line.split()[1:-1] for line in (ROOT / "Dockerfile").read_text().splitlines() if line.startswith("COPY")]
+    lines = [line for line in (ROOT / "Dockerfile").read_text().splitlines() if line.startswith("COPY")]
+    copied = [line.split()[1:-1] for line in lines if "--from=" not in line]
     packages = {"schemas", "state", "engine", "facade", "spark"}
 
     assert packages <= {name for names in copied for name in names}
     assert [name for names in copied for name in names if not (ROOT / name).exists()] == []
+    # The library of the native front comes from a stage of its own, to where the loader looks.
+    (built,) = [line.split()[-2:] for line in lines if "--from=front" in line]
+    assert Path(built[0]).name == library.NAME and (ROOT / built[1]).resolve() == library.PLACES[0].parent
 
 
 def _docker_works() -> bool:
