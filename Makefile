@@ -32,7 +32,7 @@ CRATE := native/Cargo.toml native/Cargo.lock $(wildcard native/src/*.rs)
 FRONT_STAMP := .cache/.front-$(call sum,$(CRATE))
 CARGO := $(shell command -v cargo)
 
-.PHONY: help setup up spark demo test test-change faults bench bench-scale bench-quick native lint types fmt lock docs protos spark-zip
+.PHONY: help setup up spark demo test test-change faults bench bench-scale bench-quick native lint audit types fmt lock docs protos spark-zip
 
 help: ## print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
@@ -82,7 +82,7 @@ $(CLIENTS_STAMP): $(TEST_STAMP)
 	  && $(BIN)/python -m tests.browser.fetch && $(BIN)/python -m tests.golang $(GO_PROGRAMS) \
 	  && touch $@ || echo "setup: some clients for the tests are missing"
 
-test: setup lint types native ## set-up, lint, types, import contracts, all tests (25 minutes)
+test: setup lint types native audit ## set-up, lint, types, import contracts, all tests (25 minutes)
 	$(BIN)/python -m tests.tiers full
 
 test-change: setup lint types native ## what every change should pass: all but what takes long (8 minutes)
@@ -115,6 +115,9 @@ lint: setup ## ruff, formatting, import contracts; of the native front too, wher
 	$(BIN)/lint-imports
 	$(if $(CARGO),cargo fmt --check --manifest-path native/Cargo.toml)
 	$(if $(CARGO),cargo clippy -q --release --locked --all-targets --manifest-path native/Cargo.toml -- -D warnings)
+
+audit: $(TEST_STAMP) ## look for advisories on the locked packages; where the index has none, at the age of the locks
+	@$(BIN)/python -m tests.advisories
 
 types: setup ## mypy --strict, tests too
 	$(BIN)/mypy
