@@ -266,6 +266,7 @@ class Principal(Struct, frozen=True, gc=False):
     role: Role = Role.MEMBER
     key_id: str = ""
     by_old_secret: bool = False
+    proof: int = 0  # the hash of the secret that fitted, of this process
 
 
 class KeyInfo(Struct, frozen=True):

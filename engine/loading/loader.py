@@ -127,7 +127,7 @@ class Loader:
         async with self._loading:
             queue = self.queue
             if set(self.cursors) != set(queue.tag_ids):
-                await self._meet(queue)
+                await self.meet()
                 await self.refresh_cursors()
             open_tags = [tag for tag in queue.tag_ids if tag not in self.full]
             start = min((self.cursors[tag] for tag in open_tags), default=self.end)
@@ -156,11 +156,12 @@ class Loader:
             self._got_to(start, scan_next)
             return not self.stalled
 
-    async def _meet(self, queue: Queue) -> None:
+    async def meet(self) -> None:
         """FIFO: whoever found the order before they heard of a new tag has kept no repeat from it.
-        So it is found again, with the tag.
+        So it is found again, with the tag. To be called before the cursors are refreshed. Raises
+        StateLost.
         """
-        known, partition = self.cursors, self.partition
+        queue, known, partition = self.queue, self.cursors, self.partition
         new = [(tag.id, tag.start_offsets[partition]) for tag in queue.tags if known and tag.id not in known]
         if new and queue.record.fifo:
             await self._parts.store.open(self.unit, self._parts.catalog.generation, new, fifo=True, again=True)

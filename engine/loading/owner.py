@@ -359,6 +359,7 @@ class UnitOwner:
     async def _catch_up(self, loader: Loader) -> None:
         """Loads until the window is full or has everything."""
         end, before = loader.end, loader.cursors
+        await loader.meet()
         await loader.refresh_cursors()
         if loader.lags(end) and before and loader.cursors != before:
             await asyncio.sleep(GRACE_S)

@@ -52,6 +52,8 @@ _KIND_FIELDS = (
     "fifo", "content_dedup", "dedup_scope", "priority", "one_per_group", "read_qps", "write_qps", "dead_letter", "default_tag_name",
     "keep_unacked", "on_exhausted", "max_receive_count",
 )  # fmt: skip
+# In place of the id of its topic: of a queue that is being made, and is deleted if that ends early.
+BEGUN = "begun"
 _COMPARED = ("partitions", "durable_acks", "user_attributes", "redrive_policy", "policy", "allowed_sources")
 
 
@@ -134,7 +136,7 @@ class Queues:
         """What deletes the topic if this ends early; topic, control record, window."""
         if await self._topics.is_missing(record):
             change.check()
-            await change.write(f"{QUEUE_KEY}{record.name}", msgspec.structs.replace(record, deleting=True, topic_id=""))
+            await change.write(f"{QUEUE_KEY}{record.name}", msgspec.structs.replace(record, deleting=True, topic_id=BEGUN))
             reached("create.begun")
         return await self._make(record, change)
 
@@ -305,9 +307,8 @@ class Queues:
 
     async def _finish_delete(self, record: QueueRecord, change: Change) -> None:
         queue = Queue(record, self._settings.topic_prefix)
-        # A topic of which no id was noted may be that of a creation that ended early, or by now a
-        # native producer's own.
-        if record.topic_id or await self._topics.is_empty(record):
+        # After a creation that ended early the topic may be a native producer's own by now.
+        if record.topic_id != BEGUN or await self._topics.is_empty(record):
             change.check()
             await self._log.delete_topics([queue.topic])
         reached("delete.topic_deleted")

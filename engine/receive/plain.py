@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Sequence
 from time import monotonic_ns
 
-from engine.errors import EngineError, Overloaded, QuotaExceeded, TagNotFound
+from engine.errors import Overloaded, QuotaExceeded, TagNotFound
 from engine.receive.poll import too_many
 from engine.receive.receiver import Receiver
 from engine.receive.waiters import Waiter, WaitList, WaitLists
@@ -133,7 +133,7 @@ class PlainReceives:
         try:
             told = await self._receiver.receive(queue, tag, most, wait_ms, lease_ms)
             self.note(queue, tag, Operation.LONG_RECEIVE if waits else Operation.SHORT_RECEIVE, told, began_ns)
-        except EngineError as error:
+        except Exception as error:  # whoever asked must hear of it, whatever it is
             told = error
         finally:
             self._tasks.pop(token, None)

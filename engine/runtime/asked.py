@@ -11,10 +11,12 @@ from contextvars import ContextVar
 
 from msgspec import Struct
 
+from schemas.vocabulary import CHANGES
+
 
 class Asked(Struct):
-    """A request. The first verb that is noted is the one that was asked for; what it asks for in
-    turn is not.
+    """A request. The first verb that is noted is the one that was asked for, and what it asks for
+    in turn is not; but a change counts before a look that a dialect takes first.
     """
 
     peer: str
@@ -33,7 +35,7 @@ current: ContextVar[Asked | None] = ContextVar("asked", default=None)
 def note(principal: str, key_id: str, verb: str, queue: str = "", tag: str = "", subject: str = "") -> None:
     """Somebody asks for a verb: of a queue, of a tag of it, of something else (`subject`)."""
     asked = current.get()
-    if asked is None or asked.verb:
+    if asked is None or (asked.verb and (asked.verb in CHANGES or verb not in CHANGES)):
         return
     asked.principal, asked.key_id, asked.verb = principal, key_id, verb
     asked.queue, asked.tag, asked.subject = queue, tag, subject

@@ -148,4 +148,5 @@ class Transacting(Callers):
 
     def _may_send(self, by: Principal, one: Transaction) -> bool:
         queue = self._queue_of(one)
-        return queue is not None and self._access.may(by, Verb.SEND, queue)
+        # They may have waited: a key that is withdrawn meanwhile asks for nothing any more.
+        return queue is not None and self._access.may(by, Verb.SEND, queue) and self._access.counts_still(by)

@@ -19,12 +19,14 @@ from typing import Any
 import uvicorn
 
 from facade.config import Settings
+from facade.http.bounds.bounds import BOUNDS, Bounds
 from facade.http.bounds.connections import raise_descriptors
+from facade.http.bounds.handshakes import Handshakes
 from facade.http.connection import Protocol
 from facade.http.sockets.library import NoLibraryError, chosen
 from facade.http.sockets.listener import Plain
 from facade.http.sockets.serve import listen
-from facade.stack.data.certificate import HANDSHAKE_S, Certificate, certificate_of
+from facade.stack.data.certificate import Certificate, certificate_of
 from facade.stack.processes.errors import StackError
 from facade.stack.processes.ports import reuse_port_socket
 from facade.stack.safety import refuse_unsafe
@@ -59,6 +61,7 @@ class Server(uvicorn.Server):
         self._certificate = certificate
         self._native = native
         self._plain = plain
+        self._handshakes: list[Handshakes] = []
         self._ended: Callable[[], None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -80,18 +83,23 @@ class Server(uvicorn.Server):
 
     async def _accept(self, sockets: Sequence[socket.socket]) -> None:
         loop, config, certificate = asyncio.get_running_loop(), self.config, self._certificate
+
+        def protocol() -> Protocol:
+            return Protocol(config, self.server_state, self.lifespan.state, is_tls=certificate is not None)
+
         for one in sockets:
-            server = await loop.create_server(
-                lambda: Protocol(config, self.server_state, self.lifespan.state, is_tls=certificate is not None),
-                sock=one,
-                ssl=certificate.context if certificate else None,
-                ssl_handshake_timeout=HANDSHAKE_S if certificate else None,
-                backlog=config.backlog,
-            )
-            self.servers.append(server)
+            if certificate is None:
+                self.servers.append(await loop.create_server(protocol, sock=one, backlog=config.backlog))
+            else:
+                bounds: Bounds = self.lifespan.state[BOUNDS]
+                found = Handshakes(one, certificate.context, protocol, bounds.connections, self.server_state.connections)
+                found.open(config.backlog)
+                self._handshakes.append(found)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """As uvicorn's."""
+        for one in self._handshakes:
+            await one.stop()
         await super().shutdown(sockets)
         if self._ended is not None:
             self._ended()

@@ -31,15 +31,18 @@ local fresh = not redis.call('HGET', meta, 'fifo') and ARGV[2] == '0'
 local first = nil
 for a = 6, #ARGV, 2 do
   local tag, offset = ARGV[a], tonumber(ARGV[a + 1])
-  if redis.call('HSETNX', meta, 'c:' .. tag, offset) == 1 then
+  if ARGV[5] == '2' then
+    -- One that was closed meanwhile stays so.
+    local cursor = tonumber(redis.call('HGET', meta, 'c:' .. tag) or '')
+    if cursor then first = math.min(first or cursor, cursor) end
+  elseif redis.call('HSETNX', meta, 'c:' .. tag, offset) == 1 then
     redis.call('HSET', meta, 'n:' .. tag, '0:0', 'g:' .. tag, '0:0', 'a:' .. tag, 0, 'd:' .. tag, 0)
     first = math.min(first or offset, offset)
-  elseif ARGV[5] == '2' then
-    local cursor = tonumber(redis.call('HGET', meta, 'c:' .. tag))
-    first = math.min(first or cursor, cursor)
   end
-  redis.call('HSETNX', meta, 'p:' .. tag, offset)
-  redis.call('HSETNX', meta, 'f:' .. tag, offset)
+  if ARGV[5] ~= '2' then
+    redis.call('HSETNX', meta, 'p:' .. tag, offset)
+    redis.call('HSETNX', meta, 'f:' .. tag, offset)
+  end
 end
 if ARGV[4] == '1' then
   redis.call('HSET', meta, 'fifo', 1)

@@ -129,12 +129,15 @@ def test_a_blocked_redis_delays_and_loses_nothing(up: Up, client: Client, store:
     assert 1.5 < time.monotonic() - began < 5, "shorter than a client's patience it is waited for"
     held.check()
     held = Held(client)
-    sleeper = threading.Thread(target=command, args=(store, "DEBUG", "SLEEP", "6"))
-    sleeper.start()
-    time.sleep(0.2)
-    expect_unavailable(client, 8)
-    held.send_meanwhile("slept")
-    sleeper.join()
+    pid = redis_pid(up.run)
+    waker = threading.Timer(6, os.kill, (pid, signal.SIGCONT))
+    os.kill(pid, signal.SIGSTOP)
+    waker.start()
+    try:
+        expect_unavailable(client, 8)
+        held.send_meanwhile("slept")
+    finally:
+        waker.join()
     held.check()
 
 

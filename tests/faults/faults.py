@@ -6,7 +6,6 @@ know the workload.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import resource
@@ -14,8 +13,6 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
-
-import redis
 
 from facade.stack.processes.child import Child
 from tests.faults.nemesis import Fault, Nemesis, Work
@@ -117,12 +114,8 @@ def out_of_memory(n: Nemesis) -> Work:
 
 
 def blocked(n: Nemesis) -> Work:
-    """Redis takes commands and answers none: as in a slow script, or paused."""
-    if n.rest.random() < 0.5:
-        with contextlib.suppress(redis.TimeoutError):
-            n.command("DEBUG", "SLEEP", 3)
-    else:
-        n.command("CLIENT", "PAUSE", 3000)
+    """Redis takes commands and answers none for 3 s."""
+    n.command("CLIENT", "PAUSE", 3000)
     yield
 
 

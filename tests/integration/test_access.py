@@ -33,7 +33,7 @@ async def guarded(make_engine: MakeEngine) -> Engine:
 
 async def test_a_key_opens_for_its_principal_until_it_is_deleted(guarded: Engine) -> None:
     key_id, secret = await guarded.create_key(BY, "k", "alice", "member")
-    assert guarded.authenticate(key_id, secret) == Principal("alice", key_id="k")
+    assert guarded.authenticate(key_id, secret) == Principal("alice", key_id="k", proof=hash(secret))
     assert guarded.authenticate("admin", "admin's secret").admin
     for bad in ((key_id, "wrong"), (key_id, None), ("unknown", secret), (None, None), ("admin", "")):
         with pytest.raises(NotAuthenticated):

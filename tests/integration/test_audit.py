@@ -5,6 +5,7 @@ a flood of refusals.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from engine.engine import Engine
-from engine.errors import EngineError, NotAuthenticated
+from engine.errors import EngineError, NotAuthenticated, QueueNotFound
 from engine.queues.callers.audit import FAILURES_A_SECOND
 from engine.shapes import Principal, QueueSettings, SendEntry
 from schemas.records.watching import AuditRecord
@@ -76,6 +77,17 @@ async def test_a_change_is_written_down_before_it_is_answered(guarded: Engine) -
     assert [(one.verb, one.queue, one.tag, one.subject) for one in rest] == [
         ("create_tag", "q", "t", ""), ("grant", "q", "", "bob"), ("manage_keys", "", "", "k"),
     ]  # fmt: skip
+
+
+async def test_a_change_is_written_down_also_when_its_dialect_looks_first(guarded: Engine) -> None:
+    async def as_sqs_does() -> None:
+        with contextlib.suppress(QueueNotFound):
+            await guarded.get_queue(ALICE, "q")
+        await guarded.create_queue(ALICE, "q", QueueSettings())
+        await guarded.get_queue(ALICE, "q")
+
+    await serve(guarded, as_sqs_does(), "sqs.CreateQueue")
+    assert [(one.verb, one.queue, one.outcome) for one in await records(guarded)] == [("create_queue", "q", "done")]
 
 
 async def test_every_verb_that_changes_something_is_written_down_and_no_other(guarded: Engine) -> None:

@@ -162,7 +162,7 @@ async def test_a_role_is_changed_and_keys_of_before_have_one(guarded: Engine) ->
     assert guarded.authenticate("k", secret).role == Role.READER
     async with guarded.catalog.change("key/old") as change:
         await change.write("key/old", KeyRecord("old", "secret", "root", True, 1))
-    assert guarded.authenticate("old", "secret") == Principal("root", True, Role.ADMIN, "old")
+    assert guarded.authenticate("old", "secret") == Principal("root", True, Role.ADMIN, "old", proof=hash("secret"))
     assert guarded.is_admin(BY, "root")
     await guarded.set_key(BY, "old", disabled=True)
     assert not guarded.is_admin(BY, "root"), "by a key that does not count nobody is an administrator"

@@ -21,37 +21,43 @@ def entry(body: str, dedup_id: str) -> SendEntry:
     return SendEntry(body.encode(), group="g", dedup_id=dedup_id)
 
 
-async def taken(engine: Engine, tag: str, number: int) -> list[bytes]:
+async def taken(engine: Engine, name: str, tag: str, number: int) -> list[bytes]:
     """What a tag gives until nothing comes for a while."""
     found: list[bytes] = []
-    while some := await engine.receive(BY, "q", tag, 10, 5_000 if len(found) < number else 500, 60_000):
+    while some := await engine.receive(BY, name, tag, 10, 5_000 if len(found) < number else 500, 60_000):
         found += [one.message.body for one in some]
-        await engine.ack(BY, "q", [one.handle for one in some])
+        await engine.ack(BY, name, [one.handle for one in some])
     return found
 
 
-async def test_a_tag_is_made_while_the_order_is_found_again(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1, fifo=True))
+@pytest.mark.parametrize("forgotten", [False, True])
+async def test_a_tag_is_made_while_the_order_is_found_again(engine: Engine, monkeypatch: pytest.MonkeyPatch, forgotten: bool) -> None:
+    name = f"q{forgotten}"
+    await engine.create_queue(BY, name, QueueSettings(partitions=1, fifo=True))
     for body, dedup_id in (("m", "d"), ("m again", "d"), ("n", "e")):
-        await engine.send(BY, "q", [entry(body, dedup_id)])
+        await engine.send(BY, name, [entry(body, dedup_id)])
     write = Queues.write
 
     async def late(queues: Queues, record: QueueRecord, change: Change) -> Queue:
         """The window has the new tag; now another finds the order again, and only then the tag is
         known.
         """
-        unit = engine.catalog.queues["q"].units[0]
-        await engine.send(BY, "q", [entry("o", "f")])
+        unit = engine.catalog.queues[name].units[0]
+        await engine.send(BY, name, [entry("o", "f")])
 
         async def found() -> bool:
             return (await engine.store.probe(unit, engine.catalog.generation, 0)).seen == 4
 
         await eventually(found)
-        await engine.send(BY, "q", [entry("o again", "f")])
+        await engine.send(BY, name, [entry("o again", "f")])
+        if forgotten:  # as those of messages that are older than the window of deduplication
+            keys = engine.store._unit(unit)
+            await engine.store._ask("DEL", keys.dedup, keys.ids)
+            await engine.store._ask("HSET", keys.meta, "dedups", 0)
         return await write(queues, record, change)
 
     monkeypatch.setattr(Queues, "write", late)
-    await engine.create_tag(BY, "q", "new", 0, None, {})
+    await engine.create_tag(BY, name, "new", 0, None, {})
     await asyncio.sleep(0)
-    assert await taken(engine, "new", 3) == [b"m", b"n", b"o"]
-    assert await taken(engine, "default", 3) == [b"m", b"n", b"o"]
+    assert await taken(engine, name, "new", 3) == [b"m", b"n", b"o"]
+    assert await taken(engine, name, "default", 3) == [b"m", b"n", b"o"]

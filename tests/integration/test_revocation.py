@@ -45,7 +45,7 @@ def waits(engine: Engine, by: Principal, filter: Filter | None = None) -> asynci
 
 
 @pytest.mark.parametrize("filter", [None, FILTER])
-@pytest.mark.parametrize("what", ["key", "level"])
+@pytest.mark.parametrize("what", ["key", "secret", "level"])
 async def test_a_receive_that_waits_ends_when_its_key_or_right_is_withdrawn(strict: Engine, what: str, filter: Filter | None) -> None:
     by, other = await guest(strict, "k1"), await guest(strict, "k2")
     mine, others, owners = waits(strict, by, filter), waits(strict, other, filter), waits(strict, OWNER, filter)
@@ -57,6 +57,8 @@ async def test_a_receive_that_waits_ends_when_its_key_or_right_is_withdrawn(stri
     began = time.monotonic()
     if what == "key":
         await strict.delete_key(BY, "k1")
+    elif what == "secret":
+        await strict.rotate_key(BY, "k1", 0)
     else:
         await strict.grant(OWNER, "q", "guest", Level.NONE)
     with pytest.raises(NotAuthorised):

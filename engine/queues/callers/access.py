@@ -91,14 +91,14 @@ class Access(Rights):
 
     def _fitting(self, key: KeyRecord, fits: Callable[[str], bool]) -> Principal | None:
         """Whose key it is, if its secret fits, or the one before for as long as that counts."""
-        by_old_secret = False
-        if not fits(key.secret):
-            if not key.previous_secret or now_ms() >= key.previous_until_ms or not fits(key.previous_secret):
+        by_old_secret, secret = False, key.secret
+        if not fits(secret):
+            by_old_secret, secret = True, key.previous_secret
+            if not secret or now_ms() >= key.previous_until_ms or not fits(secret):
                 return None
-            by_old_secret = True
         self._uses.note(key.key_id)
         role = role_of(key)
-        return Principal(key.principal, role is Role.ADMIN, role, key.key_id, by_old_secret)
+        return Principal(key.principal, role is Role.ADMIN, role, key.key_id, by_old_secret, hash(secret))
 
     def check_still(self, by: Principal, verb: Verb, incarnation: str) -> None:
         """Raises NotAuthorised when `by`, who might do `verb` with a queue, may not any more, or
@@ -106,14 +106,18 @@ class Access(Rights):
         by itself.
         """
         queue = self._catalog.by_incarnation.get(incarnation)
-        if by.key_id and self._settings.auth != "open" and not self._is_as_it_was(by):
+        if not self.counts_still(by):
             raise NotAuthorised(f"key {by.key_id!r} was revoked", field="key_id", given=by.key_id)
         if queue is not None and not self.may(by, verb, queue):
             raise NotAuthorised(f"principal {by.id!r} may not {verb} queue {queue.name!r} any more", field="principal", given=by.id)
 
-    def _is_as_it_was(self, by: Principal) -> bool:
-        """Whether the key of a caller still counts, is theirs and has that role."""
+    def counts_still(self, by: Principal) -> bool:
+        """Whether the key of a caller counts, is theirs, and has the role and the secret that it
+        had. For what goes on after a request was let in.
+        """
+        if not by.key_id or self._settings.auth == "open":
+            return True
         key = self._key(by.key_id)
         if key is None or key.principal != by.id or role_of(key) is not by.role:
             return False
-        return not by.by_old_secret or now_ms() < key.previous_until_ms
+        return by.proof == hash(key.secret) or (by.proof == hash(key.previous_secret) and now_ms() < key.previous_until_ms)

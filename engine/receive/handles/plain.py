@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from time import monotonic_ns
 
 from engine.catalog.catalog import Catalog
-from engine.errors import EngineError
 from engine.receive.handles.leases import Leases
 from engine.rules.ids import Ids
 from engine.rules.queue import Queue
@@ -135,7 +134,7 @@ class PlainAcks:
     async def _again(self, ack: PlainAck) -> None:
         try:
             await self._leases.ack(ack.queue, ack.handles, late=Late.BY_QUEUE)
-        except EngineError as error:
+        except Exception as error:  # whoever asked must hear of it, whatever it is
             ack.tell(ack.token, error)
         else:
             ack.tell(ack.token, None)

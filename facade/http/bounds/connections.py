@@ -73,6 +73,10 @@ class Connections:
         self.closed = 0  # idle ones, for new ones
         self._next: collections.deque[Idle] = collections.deque()  # to be closed, if they are idle still
 
+    def discount(self) -> None:
+        """One of the connections is none: a listener, which stands among them to be shut down."""
+        self.most += 1
+
     def enter(self, connections: Collection[Idle], now: float) -> bool:
         """A connection has come, and is one of `connections` already; whether it may stay. One that
         is idle may be closed for it.

@@ -15,7 +15,7 @@ import socket
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from facade.http.sockets.answers import Answers
+from facade.http.sockets.answers import ABORT, Answers
 from facade.http.sockets.library import BAD, MORE, UNSENT, NativeFront
 from facade.http.sockets.transport import Transport
 
@@ -145,10 +145,10 @@ class Listener:
     def _take(self, kind: int, lane: int, items: list[Any]) -> None:
         if kind == DATA:
             for connection, data in items:
-                self._pass(connection, data)
+                self._guarded(self._pass, connection, data)
         elif kind == GONE:
             for connection in items:
-                self._lost(connection)
+                self._guarded(self._lost, connection)
         elif kind in (BLOCKED, DRAINED):
             for connection in items:
                 if connection in self._open:
@@ -160,6 +160,15 @@ class Listener:
             self._plain.learn(items)
         else:
             self._plain.ask(kind, lane, items, self._answers)
+
+    def _guarded(self, act: Callable[..., None], connection: int, *more: bytes) -> None:
+        """One connection must not keep the others of its group from being served."""
+        try:
+            act(connection, *more)
+        except Exception:
+            log.exception("a connection is cut off")
+            self._answers.done.append((ABORT, connection, b""))
+            self._answers.soon()
 
     def _pass(self, connection: int, data: bytes) -> None:
         found = self._open.get(connection)

@@ -24,14 +24,16 @@ def listen(bound: socket.socket, config: Config, state: ServerState, app_state: 
     OSError.
     """
     connections: set[Any] = state.connections
+    bounds = app_state.get(BOUNDS) or Bounds()
     listener = Listener(
         bound,
         plain,
         lambda: Protocol(config=config, server_state=state, app_state=app_state),
         config.timeout_keep_alive,
-        (app_state.get(BOUNDS) or Bounds()).connections.most,
+        bounds.connections.most,
         connections.discard,
     )
+    bounds.connections.discount()
     # uvicorn asks each of these to shut down, and waits until none is left.
     connections.add(listener)
     return listener.close

@@ -32,7 +32,7 @@ class Socket:
         number = descriptor()
         if number >= 0:
             # A socket of Python's own closes its descriptor, so it gets one of its own.
-            with socket.socket(fileno=os.dup(number)) as own, contextlib.suppress(OSError):
+            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(number)) as own:
                 self._here = own.getsockname()
                 self._there = own.getpeername()  # of a client that has not left
 

@@ -14,9 +14,6 @@ from facade.stack.processes.errors import StackError
 
 log = logging.getLogger("leaseway.worker")
 
-# A client that opens a connection and does not finish TLS's handshake is cut off then.
-HANDSHAKE_S = 10.0
-
 _Stamp = tuple[tuple[int, int, int], ...]
 
 
