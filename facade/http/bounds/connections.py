@@ -77,6 +77,10 @@ class Connections:
         """One of the connections is none: a listener, which stands among them to be shut down."""
         self.most += 1
 
+    def note_refused(self) -> None:
+        """A connection was cut off that had not come so far."""
+        self.refused += 1
+
     def enter(self, connections: Collection[Idle], now: float) -> bool:
         """A connection has come, and is one of `connections` already; whether it may stay. One that
         is idle may be closed for it.

@@ -70,7 +70,7 @@ class Handshakes:
                 oldest = next(iter(self._under_way))
                 del self._under_way[oldest]
                 oldest.cancel()
-                self._connections.refused += 1
+                self._connections.note_refused()
             task = self._background.start(self._begin(stream), "TLS handshake", awaited=True)
             self._under_way[task] = None
             task.add_done_callback(lambda done: self._under_way.pop(done, None))
