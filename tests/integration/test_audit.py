@@ -90,6 +90,17 @@ async def test_a_change_is_written_down_also_when_its_dialect_looks_first(guarde
     assert [(one.verb, one.queue, one.outcome) for one in await records(guarded)] == [("create_queue", "q", "done")]
 
 
+async def test_each_change_that_a_dialect_makes_for_one_request_is_written_down(guarded: Engine) -> None:
+    async def as_rocketmq_does() -> None:
+        await guarded.create_queue(ALICE, "dlq", QueueSettings())
+        await guarded.create_tag(ALICE, "q", "group", 0, None, {})
+
+    await guarded.create_queue(ALICE, "q", QueueSettings())
+    await serve(guarded, as_rocketmq_does(), "rocketmq.ReceiveMessage", "id-1")
+    found = [(one.number, one.verb, one.queue, one.tag, one.request_id) for one in await records(guarded)]
+    assert found == [(1, "create_queue", "dlq", "", "id-1"), (2, "create_tag", "q", "group", "id-1")]
+
+
 async def test_every_verb_that_changes_something_is_written_down_and_no_other(guarded: Engine) -> None:
     await guarded.create_queue(ALICE, "q", QueueSettings())
     for verb in sorted(ASKED, key=lambda verb: verb == Verb.DELETE_QUEUE):

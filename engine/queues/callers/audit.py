@@ -120,7 +120,8 @@ class Audit:
         outcome = Outcome.DONE if error is None else Outcome.REFUSED if refused else Outcome.FAILED
         if error is not None and self._is_flood():
             return
-        written = self._put(asked, operation, status, outcome, _code(error), request_id)
+        for one in (asked, *asked.others):
+            written = self._put(one, operation, status, outcome, _code(error), request_id)
         if is_change and error is None and self._task is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(WAIT_S):
