@@ -192,12 +192,12 @@ class Loader:
 
     async def _before(self, start: int) -> int:
         """FIFO: the offset from which it can be known whether messages from `start` on repeat
-        others.
+        others: by two windows, for what seems to be the first of an id may be a repeat itself.
         """
         part = (self.queue.topic, self.partition)
         records = (await self._fetch(start)).records if start < self.end else []
         at = records[0].timestamp_ms if records else now_ms()
-        found = (await self._parts.log.offsets_at([part], at - DEDUP_WINDOW_MS - LOG_TIME_MARGIN_MS)).get(part)
+        found = (await self._parts.log.offsets_at([part], at - 2 * DEDUP_WINDOW_MS - LOG_TIME_MARGIN_MS)).get(part)
         if found is None:
             raise LogUnavailable(f"{self.queue.topic} can't be read")
         return min(start, found)
