@@ -7,6 +7,7 @@ import json
 from base64 import b64encode
 
 import httpx
+import msgspec
 import pytest
 from confluent_kafka.admin import AdminClient
 
@@ -16,7 +17,7 @@ from engine.log import TopicSpec
 from engine.runtime.failpoints import FailpointReached, arm, disarm
 from engine.shapes import QueueSettings
 from tests.integration.conftest import MakeEngine
-from tests.integration.drive import BY, drain, eventually
+from tests.integration.drive import BY, drain, eventually, send
 from tests.integration.served import served
 
 STRICT = {"auth": "required", "admin_key_id": "admin", "admin_key_secret": "secret"}
@@ -158,3 +159,19 @@ async def test_records_of_a_native_producer_survive_a_creation_that_fails(own_en
     for name, body in (("old", "first"), ("new", "second")):
         await engine.create_queue(BY, name, QueueSettings())
         assert await drain(engine, name, expect=1) == [body]
+
+
+async def test_a_deletion_takes_the_topic_of_a_queue_also_when_its_id_was_never_noted(own_engine: Engine) -> None:
+    """As of a queue of before, or when Kafka did not tell the id: a new queue of that name is not
+    to get what was in it.
+    """
+    engine = own_engine
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    queues = engine.parts.administration.queues
+    async with engine.catalog.change("q") as change:
+        await queues.write(msgspec.structs.replace(queues.known("q").record, topic_id=""), change)
+    await send(engine, "q", "of the old owner")
+    await engine.delete_queue(BY, "q")
+    assert await topics(engine) == set()
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    assert await drain(engine, "q", patience_ms=300) == []

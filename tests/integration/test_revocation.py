@@ -20,6 +20,7 @@ from schemas.vocabulary import Level
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, all_wait, drain, eventually, receive, send
 from tests.integration.served import served
+from tests.integration.test_transactions import GROUP, prepare
 
 STRICT = {"auth": "required", "admin_key_id": "admin", "admin_key_secret": "secret"}
 OWNER = Principal("owner")
@@ -151,3 +152,13 @@ async def test_clients_hear_a_403(strict: Engine) -> None:
         assert (answer.status_code, answer.json()["code"]) == (403, "not_authorised")
         assert time.monotonic() - began < SOON_S
         assert (await client.post("/v1/queues/q/receive", json={}, headers=proof)).status_code == 401
+
+
+async def test_who_waits_to_be_asked_about_transactions_is_asked_no_more(strict: Engine) -> None:
+    _, secret = await strict.create_key(BY, "k", "owner", "member")
+    by = strict.authenticate("k", secret)
+    await prepare(strict, "q", "half", by=OWNER, immunity_ms=0)
+    waiting = asyncio.create_task(strict.check(by, GROUP, 10, 9_000))
+    await strict.delete_key(BY, "k")
+    assert await waiting == []
+    assert [check.number for check in await strict.check(OWNER, GROUP, 10, 9_000)] == [1]
