@@ -28,7 +28,7 @@ def test_what_one_connection_sent_another_receives_at_once_1000_of_1000(leaseway
     assert (found, pages) == (1000, [0] * 8)
     with redis.Redis.from_url(up.run["redis"]["url"]) as connection:
         ways = [client["addr"] for client in connection.client_list()]
-    assert len(ways) > 1 and all(way.endswith("/redis/redis.sock:0") for way in ways), ways
+    assert len(ways) > 1 and all("/redis/redis.sock" in way for way in ways), ways
 
 
 def test_a_stop_and_a_start_in_mid_traffic_lose_nothing_and_forget_no_ack(leaseway_up: StartUp) -> None:
