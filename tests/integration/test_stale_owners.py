@@ -185,6 +185,8 @@ async def a_deletion(other: Engine, start: Start, make_engine: MakeEngine, stack
     await other.create_queue(BY, "q", QueueSettings())
     one = await start(other)
     task = await one.stopped_at(point, one.engine.delete_queue(BY, "q"))
+    # Who has not heard of the deletion answers a creation with the queue that is being deleted.
+    await other.catalog.sync()
     await other.create_queue(BY, "q", QueueSettings())
     await send(other, "q", *"abc")
     one.wake()
