@@ -11,30 +11,23 @@ from collections.abc import Sequence
 from functools import partial
 from time import monotonic_ns
 
+from engine.managing import Managing
 from engine.move.redriving import Redriving
-from engine.rules.limits import check_asked
 from engine.rules.queue import Queue
-from engine.rules.rights import NOBODY, Asker, any_granted
-from engine.runtime.asked import note
+from engine.rules.rights import NOBODY, Asker
 from engine.runtime.meters import NO_TAG
 from engine.settings import EngineSettings
 from engine.shapes import (
     Delivery,
-    Edit,
     EntryResult,
     ExtendEntry,
     Late,
-    NewTag,
     Page,
     Peeked,
     PlainAsked,
     Principal,
-    QueueInfo,
-    QueueSettings,
     SendEntry,
     Sent,
-    SharedQueue,
-    TagInfo,
     TellAcked,
     TellReceived,
     TellSent,
@@ -43,11 +36,10 @@ from engine.transactions.transacting import Transacting
 from engine.watching import Watching
 from engine.wiring import wire
 from schemas.filters import Filter
-from schemas.records import RedrivePolicy
 from schemas.vocabulary import Operation, Verb
 
 
-class Engine(Watching, Transacting, Redriving):
+class Engine(Managing, Watching, Transacting, Redriving):
     """One per worker process."""
 
     def __init__(self, settings: EngineSettings) -> None:
@@ -119,121 +111,6 @@ class Engine(Watching, Transacting, Redriving):
         await base.connection.stop()
         await base.log.stop()
 
-    # Queues
-
-    async def create_queue(
-        self, by: Principal, name: str, settings: QueueSettings, tags: Sequence[NewTag] = (), owner: str | None = None
-    ) -> tuple[QueueInfo, bool]:
-        """Makes a queue with its tags; (info, False) when an equal one exists. Raises QueueExists,
-        InvalidValue, NotAllowedOnQueue.
-
-        `owner` None = who asks; only administrators make queues for others.
-        """
-        note(by.id, by.key_id, Verb.CREATE_QUEUE, name)
-        if owner not in (None, by.id):
-            self._access.authorise(by, Verb.MANAGE_USERS)
-        self._access.authorise(by, Verb.CREATE_QUEUE)
-        if (existing := self.catalog.queues.get(name)) is not None:
-            self._access.check_taken(by, existing)
-        queue, made = await self._queues.create(by, name, owner or by.id, settings, tags)
-        self._access.check_taken(by, queue)
-        return await self._info.queue(queue), made
-
-    async def list_queues(self, by: Principal, prefix: str, limit: int, after: str | None) -> tuple[list[str], str | None]:
-        """Names in order, and the `after` of the next page. Who is not told of all: own queues
-        only.
-        """
-        self._access.authorise(by, Verb.LIST_QUEUES)
-        check_asked("limit", limit)
-        queues = self.catalog.queues
-        names = [n for n in self.catalog.names if n.startswith(prefix) and (after is None or n > after)]
-        if not self._access.sees_all(by):
-            names = [n for n in names if queues[n].record.owner == by.id]
-        return names[:limit], names[limit - 1] if len(names) > limit else None
-
-    async def list_shared(self, by: Principal, prefix: str, limit: int, after: str | None) -> tuple[list[SharedQueue], str | None]:
-        """Queues of others with which `by` was given a right, in order of their names, and the
-        `after` of the next page. Everybody may ask.
-        """
-        self._access.authorise(by, Verb.LIST_QUEUES)
-        check_asked("limit", limit)
-        names = [n for n in self.catalog.names if n.startswith(prefix) and (after is None or n > after)]
-        queues = [self.catalog.queues[n] for n in names]
-        shared = [q for q in queues if q.record.owner != by.id and any_granted(q.record.grants, by.id)]
-        some = [await self._info.shared(queue) for queue in shared[:limit]]
-        return some, some[-1].name if len(shared) > limit else None
-
-    async def get_queue(self, by: Principal, name: str) -> QueueInfo:
-        return await self._info.queue(await self._queue(by, Verb.GET_QUEUE, name))
-
-    async def set_queue(self, by: Principal, name: str, settings: QueueSettings, edit: Edit | None = None) -> QueueInfo:
-        """Changes what is named, and what `edit` makes of what is: nothing is changed by others
-        meanwhile; not the redrive policy.
-        """
-        await self._queue(by, Verb.SET_QUEUE, name)
-        return await self._info.queue(await self._queues.set(by, name, settings, edit))
-
-    async def delete_queue(self, by: Principal, name: str) -> None:
-        await self._queue(by, Verb.DELETE_QUEUE, name)
-        await self._queues.delete(name)
-
-    def deleted_at_ms(self, name: str) -> int | None:
-        """When the queue of that name was deleted last (epoch ms), if that was within the last
-        minute; it may be there again.
-        """
-        return self.catalog.deleted.get(name)
-
-    async def purge(self, by: Principal, name: str) -> None:
-        await self._queue(by, Verb.PURGE, name)
-        await self._queues.purge(name)
-
-    async def copy_queue(self, by: Principal, name: str, target: str) -> QueueInfo:
-        note(by.id, by.key_id, Verb.COPY_QUEUE, name, subject=target)
-        await self._queue(by, Verb.COPY_QUEUE, name)
-        self._access.authorise(by, Verb.CREATE_QUEUE)
-        return await self._info.queue(await self._queues.copy(name, by.id, target))
-
-    async def get_redrive_policy(self, by: Principal, name: str) -> tuple[RedrivePolicy | None, str]:
-        """The policy, and why it moves nothing: a PolicyFault word, empty = it does."""
-        return self._info.policy(await self._queue(by, Verb.GET_REDRIVE_POLICY, name))
-
-    async def set_redrive_policy(self, by: Principal, name: str, policy: RedrivePolicy | None) -> RedrivePolicy | None:
-        """Sets the policy; None removes it."""
-        await self._queue(by, Verb.SET_REDRIVE_POLICY, name)
-        return await self._queues.set_policy(by, name, policy)
-
-    # Tags
-
-    async def create_tag(
-        self,
-        by: Principal,
-        queue: str,
-        name: str,
-        start_at_ms: int,
-        filter: Filter | None,
-        user_attributes: dict[str, str],
-        read_qps: int = 0,
-        redrive_policy: RedrivePolicy | None = None,
-    ) -> tuple[TagInfo, bool]:
-        """Makes a tag; (info, False) when an equal one exists. Raises TagExists, InvalidValue,
-        NotAllowedOnQueue.
-
-        `redrive_policy`: where messages go that die under this tag; None = as in the queue.
-        """
-        note(by.id, by.key_id, Verb.CREATE_TAG, queue, name)
-        await self._queue(by, Verb.CREATE_TAG, queue)
-        found, tag, made = await self._tags.create(by, queue, name, start_at_ms, filter, user_attributes, read_qps, redrive_policy)
-        return (await self._info.tags(found, [tag]))[0], made
-
-    async def list_tags(self, by: Principal, queue: str) -> list[TagInfo]:
-        found = await self._queue(by, Verb.LIST_TAGS, queue)
-        return await self._info.tags(found, found.tags)
-
-    async def delete_tag(self, by: Principal, queue: str, name: str) -> None:
-        note(by.id, by.key_id, Verb.DELETE_TAG, queue, name)
-        await self._queue(by, Verb.DELETE_TAG, queue)
-        await self._tags.delete(queue, name)
-
     # Messages
 
     async def send(self, by: Principal, queue: str, entries: list[SendEntry]) -> list[Sent]:
@@ -241,7 +118,7 @@ class Engine(Watching, Transacting, Redriving):
         MessageTooLarge, LogUnavailable.
         """
         found = self._known(by, Verb.SEND, queue) or await self._queue(by, Verb.SEND, queue)
-        if found.is_limited or found.record.owner in self.catalog.users:
+        if found.is_limited or self.catalog.users:
             await self._quotas.take(found, "write")
         began_ns = monotonic_ns()
         sent = await self._sender.send(found, by.id, entries)
@@ -273,7 +150,7 @@ class Engine(Watching, Transacting, Redriving):
         if found is None or (tag and tag not in found.by_name):
             found = await self._queue(by, Verb.RECEIVE, queue, tag)
         at = found.tag(tag)
-        if found.is_limited or found.record.owner in self.catalog.users:
+        if found.is_limited or self.catalog.users:
             await self._quotas.take(found, "read", at)
         began_ns = monotonic_ns()
         waits = found.record.receive_wait_ms if wait_ms is None else wait_ms

@@ -257,8 +257,9 @@ class Page(Struct, frozen=True):
 
 
 class Principal(Struct, frozen=True, gc=False):
-    """Who asks. `id` is what grants name; an administrator may do everything. `role`: what the key
-    may on every queue. `key_id` empty = nobody asked for a key; `by_old_secret`: it was rotated.
+    """Who asks. `id` is what grants name; `admin` may do everything. `role`: what the key may on
+    every queue of its account, "" = the default one. `key_id` empty = nobody asked for a key;
+    `by_old_secret`: it was rotated.
     """
 
     id: str
@@ -267,6 +268,7 @@ class Principal(Struct, frozen=True, gc=False):
     key_id: str = ""
     by_old_secret: bool = False
     proof: int = 0  # the hash of the secret that fitted, of this process
+    account: str = ""
 
 
 class KeyInfo(Struct, frozen=True):

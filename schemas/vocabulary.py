@@ -291,14 +291,14 @@ class Level(StrEnum):
 
 
 class Role(StrEnum):
-    """What an access key may do on every queue, beside what its principal may;
+    """What an access key may do on every queue of its account, beside what its principal may;
     `engine/rules/rights.py` has the verbs.
     """
 
     MEMBER = "member"  # Nothing more: its principal's own queues, and those with which it was given a right.
-    READER = "reader"  # Look at every queue, and at no message. It changes nothing, whatever its principal may.
-    OPERATOR = "operator"  # All that level `admin` allows, and metrics, on every queue.
-    ADMIN = "admin"  # Everything.
+    READER = "reader"  # Look at every queue of the account, and at no message. It changes nothing, whatever its principal may.
+    OPERATOR = "operator"  # All that level `admin` allows, and metrics, on every queue of the account.
+    ADMIN = "admin"  # Everything; of an account, all with its queues, keys and users.
 
 
 class Operation(StrEnum):

@@ -10,6 +10,7 @@ import bisect
 from typing import TypeVar
 
 from engine.errors import EngineError, QueueNotFound, QueueRenewed
+from engine.rules.accounts import account_of
 from engine.rules.queue import Queue
 from engine.runtime.signals import Signal
 from schemas.records import GenerationRecord, KeyRecord, ProducerGroupRecord, QueueRecord, TaskRecord, UserRecord
@@ -37,6 +38,7 @@ class Tables:
         self.names: list[str] = []
         self.by_incarnation: dict[str, Queue] = {}
         self.keys: dict[str, KeyRecord] = {}
+        self.accounts: dict[str, int] = {}  # how many keys each account has but the default one
         self.tasks: dict[str, TaskRecord] = {}
         self.users: dict[str, UserRecord] = {}
         self.producer_groups: dict[str, ProducerGroupRecord] = {}
@@ -57,7 +59,9 @@ class Tables:
             if was_there and name not in self.queues:
                 self._remember_deleted(name, at_ms)
         elif kind == "key" and (value is None or isinstance(value, KeyRecord)):
+            self._count_account(self.keys.get(name), -1)
             put(self.keys, name, value)
+            self._count_account(value, 1)
             self.rights_changed("")
         elif kind == "task" and (value is None or isinstance(value, TaskRecord)):
             put(self.tasks, name, value)
@@ -99,6 +103,11 @@ class Tables:
             self._queue_gone(old)
         elif old is not None and record is not None and (old.record.grants, old.record.owner) != (record.grants, record.owner):
             self.rights_changed(record.incarnation)
+
+    def _count_account(self, key: KeyRecord | None, keys: int) -> None:
+        account = "" if key is None else account_of(key.principal)
+        if account:
+            put(self.accounts, account, self.accounts.get(account, 0) + keys or None)
 
     def _remember_deleted(self, name: str, at_ms: int) -> None:
         self.deleted.pop(name, None)

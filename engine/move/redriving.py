@@ -12,10 +12,12 @@ from engine.move.destinations import no_task
 from engine.move.parking import Parking
 from engine.move.redrive import Tasks
 from engine.queues.callers.callers import Callers
+from engine.rules.accounts import full, task_for
 from engine.rules.limits import check_name
 from engine.runtime.asked import note
 from engine.shapes import ParkedPage, Principal, TaskInfo, task_info
 from schemas.filters import Filter
+from schemas.records import TaskRecord
 from schemas.vocabulary import Verb
 
 
@@ -44,17 +46,18 @@ class Redriving(Callers):
         other task is emptying it. `ids`: only these, 1 to 10,000 message ids or addresses
         `incarnation/partition/offset`.
         """
-        note(by.id, by.key_id, Verb.REDRIVE, queue, subject=destination or "")
+        subject = "" if destination is None else full(by.account, destination)
+        note(by.id, by.key_id, Verb.REDRIVE, full(by.account, queue), subject=subject)
         found = await self._queue(by, Verb.REDRIVE, queue)
         target = None
         if destination is not None:
             check_name("destination", destination)
             target = await self._queue(by, Verb.SEND, destination)
-        return task_info(await self._tasks.redrive(found, by.id, target, filter, rate, alone=alone, ids=ids))
+        return _shown(by, await self._tasks.redrive(found, by.id, target, filter, rate, alone=alone, ids=ids))
 
     async def list_tasks(self, by: Principal, queue: str) -> list[TaskInfo]:
         """The tasks that empty `queue` or did in the last three days, newest first."""
-        return [task_info(task) for task in self._tasks.of_queue(await self._queue(by, Verb.REDRIVE, queue))]
+        return [_shown(by, task) for task in self._tasks.of_queue(await self._queue(by, Verb.REDRIVE, queue))]
 
     async def get_task(self, by: Principal, id: str) -> TaskInfo:
         task = await self._tasks.get(id)
@@ -62,11 +65,11 @@ class Redriving(Callers):
         if queue is not None and not self._access.knows(by, queue):
             raise no_task(id)
         self._access.authorise(by, Verb.REDRIVE, queue)
-        return task_info(task)
+        return _shown(by, task)
 
     async def cancel_task(self, by: Principal, id: str) -> TaskInfo:
         await self.get_task(by, id)
-        return task_info(await self._tasks.cancel(id))
+        return _shown(by, await self._tasks.cancel(id))
 
     async def parked_groups(self, by: Principal, queue: str, tag: str | None, limit: int, next: str | None) -> ParkedPage:
         """A page of the groups of a FIFO queue that are held back under a tag. Raises
@@ -81,3 +84,7 @@ class Redriving(Callers):
         """
         found = await self._queue(by, Verb.UNPARK, queue, tag)
         return await self._parking.unpark(found, found.tag(tag), group, kill=kill)
+
+
+def _shown(by: Principal, task: TaskRecord) -> TaskInfo:
+    return task_for(by.account, task_info(task))

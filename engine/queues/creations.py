@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from engine.catalog.catalog import Catalog
 from engine.errors import QueueExists, QuotaExceeded
+from engine.rules.accounts import account_of
 from engine.settings import EngineSettings
 from schemas.records import QueueRecord
 
@@ -16,7 +17,8 @@ def check_creation(settings: EngineSettings, catalog: Catalog, record: QueueReco
     or the service has as much as they may: about, since creations of other names may come between.
     """
     _check_alike(catalog, record.name)
-    _check_owner(catalog, record.owner)
+    _check_owner(catalog, record.owner, "user")
+    _check_owner(catalog, account_of(record.name), "account")
     queues = catalog.queues
     if len(queues) >= settings.max_queues:
         raise QuotaExceeded(f"the service may have {settings.max_queues} queues", field="queues", limit=settings.max_queues)
@@ -34,10 +36,10 @@ def _check_alike(catalog: Catalog, name: str) -> None:
         raise QueueExists(f"Kafka can't tell {name!r} from the existing queue {alike!r}", field="name", limit=alike, given=name)
 
 
-def _check_owner(catalog: Catalog, owner: str) -> None:
+def _check_owner(catalog: Catalog, owner: str, kind: str) -> None:
     user = catalog.users.get(owner)
     if user is None or not user.queues:
         return
-    number = sum(queue.record.owner == owner for queue in catalog.queues.values())
+    number = sum(owner in (queue.record.owner, queue.account) for queue in catalog.queues.values())
     if number >= user.queues:
-        raise QuotaExceeded(f"user {owner!r} may have {user.queues} queues", field="queues", limit=user.queues, given=number)
+        raise QuotaExceeded(f"{kind} {owner!r} may have {user.queues} queues", field="queues", limit=user.queues, given=number)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from engine.errors import TagNotFound
+from engine.rules.accounts import account_of
 from schemas.records import QueueRecord, RedrivePolicy, TagRecord
 from schemas.topics import queue_topic
 from schemas.vocabulary import DEFAULT_TAG
@@ -37,6 +38,7 @@ class Queue:
     """One life of a queue: record, topic, units, tags."""
 
     __slots__ = (
+        "account",
         "bounds",
         "by_name",
         "dead_letter_queues",
@@ -57,6 +59,7 @@ class Queue:
     def __init__(self, record: QueueRecord, prefix: str) -> None:
         self.record = record
         self.name = record.name
+        self.account = account_of(record.name)
         self.incarnation = record.incarnation
         # A queue that was renewed is the same to all who were given a right, or have named it.
         self.lives = frozenset((record.incarnation, *record.former_incarnations))

@@ -3,29 +3,32 @@
 A level is a set of verbs; levels are not ordered by their numbers (reference/emq.md 1.8 and 3.9: to
 peek is not in them from a number on). EMQ and the native API give levels, policies of SQS give
 grants of verbs; both are `Grant`s in the record of a queue, and `granted` decides by all of them.
-Owners and administrators need none. A role is of a key, and holds for every queue.
+Owners and administrators need none. A role is of a key, and holds for every queue of its account.
 
-`Rights` is the one authoriser: an administrator may do everything, an owner everything with their
-queues, anybody may create and list queues of their own, others what a queue's grants allow: at
-least one must, and none deny. The role of a key adds to that what it may on every queue; a reader
-may that alone. What somebody has asked for and the service does later (a redrive policy, a task, a
-transaction) is asked about again each time, by the name of who asked.
+`Rights` is the one authoriser: an administrator of the default account may do everything, an owner
+everything with their queues, anybody may create and list queues of their own, others what a queue's
+grants allow: at least one must, and none deny. The role of a key adds to that what it may on every
+queue of its account; a reader may that alone. What somebody has asked for and the service does
+later (a redrive policy, a task, a transaction) is asked about again each time, by the name of who
+asked.
 
 `Targets` says where the dead letters of a queue go: to the life of the dead-letter queue that its
 policy names, and only while somebody may send there who answers for it. A name alone is no right:
 whoever creates a queue of the name of a deleted one would get what was meant for the old one
-(docs/decisions/0031). Longer than 250 lines: the table, and who asks it.
+(docs/decisions/0031). Accounts are those that a key names (docs/decisions/0034). Longer than 250
+lines: the table, and who asks it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from engine.errors import NotAuthorised, QueueNotFound
+from engine.errors import KeyNotFound, NotAuthorised, QueueNotFound
+from engine.rules.accounts import account_of
 from engine.rules.queue import Queue
 from engine.runtime.asked import note
 from engine.runtime.clock import now_ms
@@ -80,8 +83,11 @@ ACTIONS: Final[Mapping[str, frozenset[Verb]]] = MappingProxyType({
 
 
 def granted(grants: Sequence[Grant], principal: str, verb: Verb) -> bool:
-    """Whether grants let a principal that is no owner do `verb`: at least one must, none deny."""
-    fitting = [grant.allow for grant in grants if _concerns(grant, principal) and _covers(grant, verb)]
+    """Whether grants let a principal that is no owner do `verb`: at least one must, none deny. What
+    an account may, everybody in it may.
+    """
+    account = account_of(principal) or principal
+    fitting = [grant.allow for grant in grants if _concerns(grant, principal, account) and _covers(grant, verb)]
     return bool(fitting) and all(fitting)
 
 
@@ -90,8 +96,8 @@ def any_granted(grants: Sequence[Grant], principal: str) -> bool:
     return any(granted(grants, principal, verb) for verb in _FULL)
 
 
-def _concerns(grant: Grant, principal: str) -> bool:
-    return ANY in grant.principals or principal in grant.principals
+def _concerns(grant: Grant, principal: str, account: str) -> bool:
+    return ANY in grant.principals or principal in grant.principals or account in grant.principals
 
 
 def _covers(grant: Grant, verb: Verb) -> bool:
@@ -127,12 +133,20 @@ class Records(Protocol):
     queues: dict[str, Queue]
     by_incarnation: dict[str, Queue]
     keys: dict[str, KeyRecord]
+    accounts: dict[str, int]
     sources: dict[str, set[str]]
     changes: int
 
 
 KNOWN = 10_000  # of `Targets`
-_OF_NOBODY = (Verb.CREATE_QUEUE, Verb.LIST_QUEUES, Verb.SET_PRODUCER_GROUP)
+_OF_NOBODY: Final = frozenset((Verb.CREATE_QUEUE, Verb.LIST_QUEUES, Verb.SET_PRODUCER_GROUP))
+# What a role may that is about no queue; the service's administrators may everything.
+_OF_ROLES: Final[Mapping[Role, frozenset[Verb]]] = MappingProxyType({
+    Role.MEMBER: _OF_NOBODY,
+    Role.READER: ROLES[Role.READER],
+    Role.OPERATOR: _OF_NOBODY,
+    Role.ADMIN: _OF_NOBODY | {Verb.MANAGE_KEYS, Verb.MANAGE_USERS},
+})  # fmt: skip
 
 
 class Rights:
@@ -142,8 +156,15 @@ class Rights:
         self._settings = settings
         self._catalog = catalog
 
+    @property
+    def accounts(self) -> Collection[str]:
+        """The accounts that there are beside the default one."""
+        return () if self._settings.auth == "open" else self._catalog.accounts
+
     def is_admin(self, principal: str) -> bool:
-        """Whether one of the keys of a principal may do everything; without keys everybody may."""
+        """Whether one of the keys of a principal may do everything with what is of its account;
+        without keys everybody may.
+        """
         return Role.ADMIN in self._roles(principal)
 
     def _roles(self, principal: str) -> set[Role]:
@@ -157,29 +178,45 @@ class Rights:
     def may(self, by: Principal, verb: Verb, queue: Queue) -> bool:
         """Whether `by` may do `verb` with `queue`."""
         if by.role is Role.READER:
-            return verb in ROLES[Role.READER]
-        return by.admin or queue.record.owner == by.id or verb in ROLES[by.role] or granted(queue.record.grants, by.id, verb)
+            return verb in ROLES[Role.READER] and self._is_of(by.account, queue)
+        if by.admin or queue.record.owner == by.id:
+            return True
+        return (verb in ROLES[by.role] and self._is_of(by.account, queue)) or granted(queue.record.grants, by.id, verb)
 
     def still_may(self, principal: str, verb: Verb, queue: Queue) -> bool:
         """The same of a principal that is not here: its keys say what else it may."""
-        return self.may(Principal(principal), verb, queue) or any(verb in ROLES[role] for role in self._roles(principal))
+        if self.may(Principal(principal), verb, queue):
+            return True
+        account = account_of(principal) if self.accounts else ""
+        every = self._is_of(account, queue)
+        return any(verb in ROLES[role] and (every or (role is Role.ADMIN and not account)) for role in self._roles(principal))
+
+    def _is_of(self, account: str, queue: Queue) -> bool:
+        """Whether a queue is of an account; the default one has those of accounts that nobody
+        has.
+        """
+        return queue.account == account or (not account and queue.account not in self.accounts)
 
     def knows(self, by: Principal, queue: Queue) -> bool:
         """Whether `by` may do anything at all with `queue`; if not, it is not told that there is
         one.
         """
-        return self.sees_all(by) or queue.record.owner == by.id or any_granted(queue.record.grants, by.id)
+        return self.sees(by, queue) or any_granted(queue.record.grants, by.id)
+
+    def sees(self, by: Principal, queue: Queue) -> bool:
+        """Whether `by` is told of `queue` without any grant."""
+        return by.admin or queue.record.owner == by.id or (by.role is not Role.MEMBER and self._is_of(by.account, queue))
 
     def sees_all(self, by: Principal) -> bool:
-        """Whether `by` is told of every queue."""
-        return by.admin or by.role is not Role.MEMBER
+        """Whether `by` is told of every queue of the service, but those of other accounts."""
+        return by.admin or (by.role is not Role.MEMBER and not by.account)
 
     def authorise(self, by: Principal, verb: Verb, queue: Queue | None = None) -> None:
         """Raises NotAuthorised unless `by` may do `verb` (with `queue`), and for a queue with which
         they may do nothing QueueNotFound, as if there was none.
         """
         note(by.id, by.key_id, verb, "" if queue is None else queue.name)
-        if by.admin or (queue is None and verb in (_OF_NOBODY if by.role is not Role.READER else ROLES[Role.READER])):
+        if by.admin or (queue is None and verb in _OF_ROLES[by.role]):
             return
         if queue is not None:
             if self.may(by, verb, queue):
@@ -188,6 +225,20 @@ class Rights:
                 raise no_queue(queue.name)
         of = f" queue {queue.name!r}" if queue is not None else ""
         raise NotAuthorised(f"principal {by.id!r} may not {verb}{of}", field="principal", given=by.id)
+
+    def check_account(self, by: Principal, name: str) -> None:
+        """Raises NotAuthorised when a queue or principal that `by` would make, or manage, is of
+        another account.
+        """
+        account = account_of(name)
+        if not by.admin and account != by.account and (by.account or account in self.accounts):
+            raise NotAuthorised(f"{name!r} is of another account", field="principal", given=by.id)
+
+    def check_key(self, by: Principal, key_id: str) -> None:
+        """Raises KeyNotFound for a key of another account; administrators may manage every one."""
+        key = self._catalog.keys.get(key_id)
+        if not by.admin and (key is None or account_of(key.principal) != by.account):
+            raise KeyNotFound(f"there is no key {key_id!r}", field="key_id", given=key_id)
 
     def check_taken(self, by: Principal, queue: Queue) -> None:
         """Raises NotAuthorised when a queue that `by` would create is there and somebody else's.

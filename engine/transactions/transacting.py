@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from engine.catalog.catalog import Catalog
 from engine.errors import NotAuthorised
 from engine.queues.callers.access import Access
@@ -17,6 +19,7 @@ from engine.queues.callers.grants import Grants
 from engine.queues.callers.keys import Keys
 from engine.queues.callers.quotas import Quotas
 from engine.queues.callers.users import Users
+from engine.rules.accounts import full, transaction_for, webhook_for
 from engine.rules.limits import check_asked, check_name
 from engine.rules.queue import Queue
 from engine.runtime.asked import note
@@ -57,48 +60,51 @@ class Transacting(Callers):
         asked about them within `check_immunity_ms`, None = the service's setting.
         """
         found = await self._queue(by, Verb.SEND, queue)
-        if found.is_limited or found.record.owner in self.catalog.users:
+        if found.is_limited or self.catalog.users:
             await self._quotas.take(found, "write")
-        return await self._transactions.prepare(found, by.id, producer_group, entries, check_immunity_ms)
+        group = full(by.account, producer_group)
+        return transaction_for(by.account, await self._transactions.prepare(found, by.id, group, entries, check_immunity_ms))
 
     async def commit(self, by: Principal, transaction: str) -> TransactionInfo:
         """Sends the messages of a transaction, once however often it is repeated; all that wait
         for messages see them. Raises TransactionDecided, TransactionGone, Unavailable.
         """
         await self._known_transaction(by, transaction)
-        return await self._transactions.decide(transaction, TransactionStatus.COMMITTED, by.id)
+        return transaction_for(by.account, await self._transactions.decide(transaction, TransactionStatus.COMMITTED, by.id))
 
     async def rollback(self, by: Principal, transaction: str) -> TransactionInfo:
         """Drops the messages of a transaction. Raises TransactionDecided, Unavailable."""
         await self._known_transaction(by, transaction, own=True)
-        return await self._transactions.decide(transaction, TransactionStatus.ROLLED_BACK, by.id)
+        return transaction_for(by.account, await self._transactions.decide(transaction, TransactionStatus.ROLLED_BACK, by.id))
 
     async def unknown(self, by: Principal, transaction: str) -> TransactionInfo:
         """Says that the outcome is not known yet: nothing changes, and the producers are asked
         again.
         """
-        return self._transactions.info(await self._known_transaction(by, transaction, own=True))
+        return transaction_for(by.account, self._transactions.info(await self._known_transaction(by, transaction, own=True)))
 
     async def get_transaction(self, by: Principal, transaction: str) -> TransactionInfo:
         one = await self._known_transaction(by, transaction, own=True)
-        return self._transactions.info(await self._transactions.find(one.id, newest=True))
+        return transaction_for(by.account, self._transactions.info(await self._transactions.find(one.id, newest=True)))
 
     async def list_transactions(self, by: Principal, queue: str, status: str | None, limit: int) -> list[TransactionInfo]:
         """Transactions of a queue that are known, those prepared last first; workers hear of each
         other's within a second.
         """
-        return self._transactions.of_queue(await self._queue(by, Verb.SEND, queue), status, limit)
+        found = self._transactions.of_queue(await self._queue(by, Verb.SEND, queue), status, limit)
+        return [transaction_for(by.account, one) for one in found]
 
     async def check(self, by: Principal, producer_group: str, max: int, wait_ms: int) -> list[Check]:
         """Up to `max` transactions of a producer group whose outcome somebody has to say; waits up
         to `wait_ms` for the first. Only of queues that `by` may send to.
         """
+        producer_group = full(by.account, producer_group)
         check_name("producer_group", producer_group)
         check_asked("max", max)
         check_asked("wait_ms", wait_ms)
         taken = await self._checks.take(producer_group, lambda one: self._may_send(by, one), max, wait_ms)
         try:
-            return await self._transactions.shown(taken)
+            return [self._check_for(by, check) for check in await self._transactions.shown(taken)]
         except BaseException:
             self._returning.start(self._checks.put_back(taken), "put back checks")
             raise
@@ -111,20 +117,29 @@ class Transacting(Callers):
         """Registers where a producer group is asked; returns the secret that signs the requests.
         Raises InvalidValue, NotAuthorised (it is somebody else's).
         """
-        note(by.id, by.key_id, Verb.SET_PRODUCER_GROUP, subject=producer_group)
-        self._access.authorise(by, Verb.SET_PRODUCER_GROUP)
-        return await self._webhooks.register(by, producer_group, url, secret)
+        group = self._producer_group(by, producer_group)
+        webhook, signing = await self._webhooks.register(by, group, url, secret)
+        return webhook_for(by.account, webhook), signing
 
     async def get_webhook(self, by: Principal, producer_group: str) -> Webhook:
         """Raises ProducerGroupNotFound, NotAuthorised."""
         self._access.authorise(by, Verb.SET_PRODUCER_GROUP)
-        return await self._webhooks.get(by, producer_group)
+        return webhook_for(by.account, await self._webhooks.get(by, full(by.account, producer_group)))
 
     async def delete_webhook(self, by: Principal, producer_group: str) -> None:
         """Raises ProducerGroupNotFound, NotAuthorised."""
-        note(by.id, by.key_id, Verb.SET_PRODUCER_GROUP, subject=producer_group)
+        await self._webhooks.remove(by, self._producer_group(by, producer_group))
+
+    def _producer_group(self, by: Principal, name: str) -> str:
+        """The full name of a producer group that `by` would change. Raises NotAuthorised."""
+        name = full(by.account, name)
+        note(by.id, by.key_id, Verb.SET_PRODUCER_GROUP, subject=name)
         self._access.authorise(by, Verb.SET_PRODUCER_GROUP)
-        await self._webhooks.remove(by, producer_group)
+        self._access.check_account(by, name)
+        return name
+
+    def _check_for(self, by: Principal, check: Check) -> Check:
+        return structs.replace(check, transaction=transaction_for(by.account, check.transaction)) if by.account else check
 
     async def _known_transaction(self, by: Principal, transaction: str, *, own: bool = False) -> Transaction:
         """`own`: who has prepared it may do that in any case. Raises TransactionNotFound,

@@ -26,6 +26,8 @@ _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 _UNSIGNED: Final = "UNSIGNED-PAYLOAD"
 _TERMINATOR: Final = "aws4_request"
 _TIME: Final = "%Y%m%dT%H%M%SZ"
+# Of each part that clients repeat. A head has 64 KiB at most, so a hostile client fills 8 MiB.
+_KEPT: Final = 128
 _KEY_ID: Final = re.compile(rf"[!-.0-~]{{1,{KEY_ID_CHARACTERS}}}")
 _CLAIMED: Final = re.compile(rb"AWS4-HMAC-SHA256 .*?Credential=([!-.0-~]{1,%d})/(?:[0-9]*/([^/,\s]*)/)?" % KEY_ID_CHARACTERS)
 _CLAIMED_IN_QUERY: Final = re.compile(
@@ -93,12 +95,15 @@ def claim_of(asked: Asked) -> Claim | None:
     """
     headers: dict[str, list[str]] = {}
     for name, value in asked.headers:
-        headers.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
+        headers.setdefault(_text(name), []).append(value.decode("latin-1"))
     fields = _fields(asked.query)
     authorization = headers.get("authorization", [""])[0]
     if authorization:
-        algorithm, _, rest = authorization.partition(" ")
-        parts = {name.strip(): value.strip() for name, _, value in (part.partition("=") for part in rest.split(","))}
+        # All but the signature is the same in every request of a client for a day.
+        constant, marker, signature = authorization.rpartition("Signature=")
+        algorithm, parts = _parts(constant) if marker and "," not in signature else _parts(authorization)
+        if marker and "," not in signature:
+            parts = {**parts, "Signature": signature.strip()}
         at_text = _last(headers, "x-amz-date") or _last(headers, "date")
         expires = None
     elif "X-Amz-Algorithm" in fields:
@@ -138,6 +143,18 @@ def _incomplete(message: str) -> SqsError:
     return SqsError(INCOMPLETE_SIGNATURE, message)
 
 
+@lru_cache(maxsize=_KEPT)
+def _text(name: bytes) -> str:
+    return name.decode("latin-1")
+
+
+@lru_cache(maxsize=_KEPT)
+def _parts(authorization: str) -> tuple[str, dict[str, str]]:
+    """The algorithm and the parts of an Authorization header. Not to be changed by who asks."""
+    algorithm, _, rest = authorization.partition(" ")
+    return algorithm, {name.strip(): value.strip() for name, _, value in (part.partition("=") for part in rest.split(","))}
+
+
 def _last(headers: Mapping[str, list[str]], name: str) -> str:
     return headers.get(name, [""])[-1].strip()
 
@@ -159,6 +176,7 @@ def _expires(text: str) -> int:
     return int(text)
 
 
+@lru_cache(maxsize=_KEPT)
 def _scope(credential: str) -> tuple[str, str, str]:
     parts = credential.rsplit("/", 4)
     if len(parts) != 5 or not _KEY_ID.fullmatch(parts[0]) or parts[3:] != ["sqs", _TERMINATOR]:
@@ -166,6 +184,7 @@ def _scope(credential: str) -> tuple[str, str, str]:
     return parts[0], parts[1], parts[2]
 
 
+@lru_cache(maxsize=_KEPT)
 def _time(text: str) -> tuple[datetime, str]:
     """The time of a request, and the same in the form that is signed."""
     try:
@@ -189,16 +208,21 @@ def _check_signed(signed: list[str], headers: Mapping[str, list[str]], *, presig
 
 def _canonical(asked: Asked, headers: Mapping[str, list[str]], signed: list[str]) -> str:
     """The canonical request without its last line, the hash of the payload."""
-    fields = sorted(
-        (quote(unquote_to_bytes(name), safe="-_.~"), quote(unquote_to_bytes(value), safe="-_.~"))
-        for name, value in _pairs(asked.query)
-        if name != "X-Amz-Signature"
-    )
-    query = "&".join(f"{name}={value}" for name, value in fields)
+    query = _canonical_query(asked.query) if asked.query else ""
     lines = "".join(f"{name}:{','.join(' '.join(value.split()) for value in headers.get(name, []))}\n" for name in signed)
     return f"{asked.method}\n{_path(asked.path)}\n{query}\n{lines}\n{';'.join(signed)}"
 
 
+def _canonical_query(raw: bytes) -> str:
+    fields = sorted(
+        (quote(unquote_to_bytes(name), safe="-_.~"), quote(unquote_to_bytes(value), safe="-_.~"))
+        for name, value in _pairs(raw)
+        if name != "X-Amz-Signature"
+    )
+    return "&".join(f"{name}={value}" for name, value in fields)
+
+
+@lru_cache(maxsize=_KEPT)
 def _path(raw: bytes) -> str:
     """The path without dot segments and empty ones, each part escaped once more than it was
     sent.
@@ -215,7 +239,7 @@ def _path(raw: bytes) -> str:
 
 
 def _hmac(key: bytes, text: str) -> bytes:
-    return hmac.new(key, text.encode("latin-1", "replace"), sha256).digest()
+    return hmac.digest(key, text.encode("latin-1", "replace"), "sha256")
 
 
 @lru_cache(maxsize=256)

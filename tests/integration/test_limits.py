@@ -104,14 +104,14 @@ async def test_a_creation_that_fails_leaves_no_topic(own_engine: Engine, point: 
     finally:
         disarm()
     assert await topics(engine) == ({"q"} if point == "create.topic_made" else set())
-    assert engine.catalog.names == [] and engine.deleted_at_ms("q") is None
+    assert engine.catalog.names == [] and engine.deleted_at_ms(BY, "q") is None
     await engine.parts.administration.queues.finish_deletions()
 
     async def gone() -> bool:
         return await topics(engine) == set()
 
     await eventually(gone)
-    assert engine.catalog.unfinished == {} and engine.deleted_at_ms("q") is None
+    assert engine.catalog.unfinished == {} and engine.deleted_at_ms(BY, "q") is None
     await engine.create_queue(BY, "q", QueueSettings())
     assert await topics(engine) == {"q"}
 

@@ -14,6 +14,7 @@ from engine.catalog.catalog import Catalog
 from engine.errors import NotAuthenticated, NotAuthorised
 from engine.queues.callers.guesses import Guesses
 from engine.queues.callers.keys import KeyUses
+from engine.rules.accounts import account_of
 from engine.rules.rights import Rights, counts, role_of
 from engine.runtime.asked import note_claim
 from engine.runtime.clock import now_ms
@@ -98,7 +99,8 @@ class Access(Rights):
                 return None
         self._uses.note(key.key_id)
         role = role_of(key)
-        return Principal(key.principal, role is Role.ADMIN, role, key.key_id, by_old_secret, hash(secret))
+        account = account_of(key.principal)
+        return Principal(key.principal, role is Role.ADMIN and not account, role, key.key_id, by_old_secret, hash(secret), account)
 
     def check_still(self, by: Principal, verb: Verb, incarnation: str) -> None:
         """Raises NotAuthorised when `by`, who might do `verb` with a queue, may not any more, or

@@ -15,6 +15,15 @@ from engine.queues.callers.grants import Grants
 from engine.queues.callers.keys import Keys
 from engine.queues.callers.quotas import Quotas
 from engine.queues.callers.users import Users
+from engine.rules.accounts import (
+    account_of,
+    full,
+    full_principal,
+    key_for,
+    record_for,
+    short_principal,
+    user_for,
+)
 from engine.rules.queue import Queue
 from engine.rules.rights import level_of, levels_of, no_queue
 from engine.runtime.asked import note, note_claim, note_hidden
@@ -45,6 +54,7 @@ class Callers:
             await self.catalog.sync()
             queue = self._known(by, verb, name)
         if queue is None:
+            name = full(by.account, name)
             note(by.id, by.key_id, verb, name)
             if name in self.catalog.queues:
                 note_hidden()
@@ -53,7 +63,7 @@ class Callers:
 
     def _known(self, by: Principal, verb: Verb, name: str) -> Queue | None:
         """As `_queue`, without waiting; None = this worker may not have heard of it."""
-        queue = self.catalog.queues.get(name)
+        queue = self.catalog.queues.get(full(by.account, name) if by.account else name)
         if queue is None or not (by.admin or self._access.may(by, verb, queue) or self._access.knows(by, queue)):
             return None
         self._access.authorise(by, verb, queue)
@@ -63,17 +73,18 @@ class Callers:
         """As `_known`; None also for a queue with a quota, and for who may not: then the verb
         itself is to be asked, which waits or refuses.
         """
-        queue = self.catalog.queues.get(name)
-        if queue is None or queue.is_limited or queue.record.owner in self.catalog.users or not self._access.may(by, verb, queue):
+        queue = self.catalog.queues.get(full(by.account, name) if by.account else name)
+        if queue is None or queue.is_limited or self.catalog.users or not self._access.may(by, verb, queue):
             return None
         return queue
 
     def known(self, name: str, by: Principal | None = None) -> QueueRecord | None:
         """As `record`, without waiting; None = this worker may not have heard of it."""
-        queue = self.catalog.queues.get(name)
+        account = "" if by is None else by.account
+        queue = self.catalog.queues.get(full(account, name) if account else name)
         if queue is None or not (by is None or by.admin or self._access.knows(by, queue)):
             return None
-        return queue.record
+        return record_for(account, queue.record) if account else queue.record
 
     async def record(self, name: str, by: Principal | None = None) -> QueueRecord:
         """What this worker knows of a queue; Redis is not asked. For dialects in which a verb means
@@ -87,11 +98,16 @@ class Callers:
             await self.catalog.sync()
             record = self.known(name, by)
         if record is None:
-            if by is not None and name in self.catalog.queues:
+            if by is not None and (name := full(by.account, name)) in self.catalog.queues:
                 note(by.id, by.key_id, "", name)
                 note_hidden()
             raise no_queue(name)
         return record
+
+    @property
+    def has_accounts(self) -> bool:
+        """Whether a key is of another account than the default one."""
+        return bool(self._access.accounts)
 
     # `at`: the address from which somebody asks, "" = it is not counted how often they are wrong.
 
@@ -138,15 +154,16 @@ class Callers:
         """
         note(by.id, by.key_id, Verb.MANAGE_KEYS, subject=key_id)
         self._access.authorise(by, Verb.MANAGE_KEYS)
+        principal = full(by.account, principal)
+        self._access.check_account(by, principal)
         return await self._keys.create(key_id, principal, role, expires_at_ms)
 
     async def set_key(
         self, by: Principal, key_id: str, role: str | None = None, expires_at_ms: int | None = None, disabled: bool | None = None
     ) -> KeyInfo:
         """Changes what is named of a key."""
-        note(by.id, by.key_id, Verb.MANAGE_KEYS, subject=key_id)
-        self._access.authorise(by, Verb.MANAGE_KEYS)
-        return await self._keys.set(key_id, role, expires_at_ms, disabled)
+        self._authorise_key(by, key_id)
+        return key_for(by.account, await self._keys.set(key_id, role, expires_at_ms, disabled))
 
     async def rotate_key(self, by: Principal, key_id: str, grace_ms: int) -> str:
         """Gives a key another secret, and returns it; the one before counts for `grace_ms` more. A
@@ -155,47 +172,55 @@ class Callers:
         """
         note(by.id, by.key_id, Verb.MANAGE_KEYS, subject=key_id)
         if by.key_id != key_id or by.by_old_secret:
-            self._access.authorise(by, Verb.MANAGE_KEYS)
+            self._authorise_key(by, key_id)
         return await self._keys.rotate(key_id, grace_ms)
 
     async def delete_key(self, by: Principal, key_id: str) -> None:
-        note(by.id, by.key_id, Verb.MANAGE_KEYS, subject=key_id)
-        self._access.authorise(by, Verb.MANAGE_KEYS)
+        self._authorise_key(by, key_id)
         await self._keys.delete(key_id)
 
     async def list_keys(self, by: Principal) -> list[KeyInfo]:
+        """The keys of the caller's account; the service's administrators: all."""
         self._access.authorise(by, Verb.MANAGE_KEYS)
-        return await self._keys.list()
+        return [key_for(by.account, key) for key in await self._keys.list() if by.admin or account_of(key.principal) == by.account]
+
+    def _authorise_key(self, by: Principal, key_id: str) -> None:
+        """Raises NotAuthorised, and for the key of another account KeyNotFound, as if there was
+        none.
+        """
+        note(by.id, by.key_id, Verb.MANAGE_KEYS, subject=key_id)
+        self._access.authorise(by, Verb.MANAGE_KEYS)
+        self._access.check_key(by, key_id)
 
     async def list_grants(self, by: Principal, queue: str) -> dict[str, Level]:
         """The level of each principal that was given one; owner and administrators have every
         right without.
         """
-        return levels_of((await self._queue(by, Verb.LIST_GRANTS, queue)).record.grants)
+        levels = levels_of((await self._queue(by, Verb.LIST_GRANTS, queue)).record.grants)
+        return {short_principal(by.account, who): level for who, level in levels.items()}
 
     async def get_grant(self, by: Principal, queue: str, principal: str) -> Level:
         """The level of a principal; everybody may ask for their own, unless they have none."""
-        found = await self._queue(by, Verb.LIST_GRANTS, queue) if principal != by.id else await self.catalog.queue(queue)
+        principal, name = full_principal(by.account, principal), full(by.account, queue)
+        found = await self._queue(by, Verb.LIST_GRANTS, queue) if principal != by.id else await self.catalog.queue(name)
         if not self._access.knows(by, found):
-            raise no_queue(queue)
+            raise no_queue(name)
         everything = found.record.owner == principal or (by.admin and by.id == principal)
         return Level.FULL_CONTROL if everything else level_of(found.record.grants, principal)
 
     async def grant(self, by: Principal, queue: str, principal: str, level: str) -> None:
         """Gives a principal a level in place of the one it had; NONE takes it away."""
-        note(by.id, by.key_id, Verb.GRANT, queue, subject=principal)
-        await self._queue(by, Verb.GRANT, queue)
-        await self._grants.set(queue, principal, level)
+        principal = full_principal(by.account, principal)
+        note(by.id, by.key_id, Verb.GRANT, full(by.account, queue), subject=principal)
+        await self._grants.set((await self._queue(by, Verb.GRANT, queue)).name, principal, level)
 
     def get_user(self, by: Principal, name: str) -> UserInfo:
         """Contacts and quotas of a user; everybody may ask for their own."""
-        self._check_self(by, name)
-        return self._users.get(name)
+        return user_for(by.account, self._users.get(self._user(by, name)))
 
     def get_user_use(self, by: Principal, name: str) -> UserUse:
         """What a user has of what they may have; everybody may ask for their own."""
-        self._check_self(by, name)
-        return self._users.use(name)
+        return self._users.use(self._user(by, name))
 
     async def set_contacts(
         self, by: Principal, name: str, display_name: str, email: str, phone: str, webhook: str | None = None
@@ -204,17 +229,21 @@ class Callers:
         as it is.
         """
         note(by.id, by.key_id, Verb.MANAGE_USERS, subject=name)
-        self._check_self(by, name)
+        name = self._user(by, name)
         if by.role is Role.READER:
             self._access.authorise(by, Verb.MANAGE_USERS)
         also = {} if webhook is None else {"webhook": webhook}
-        return await self._users.set(name, display_name=display_name, email=email, phone=phone, **also)
+        return user_for(by.account, await self._users.set(name, display_name=display_name, email=email, phone=phone, **also))
 
     async def set_user_quota(self, by: Principal, name: str, read_qps: int, write_qps: int, queues: int) -> UserInfo:
-        """Bounds what a user may use; 0 = no bound."""
+        """Bounds what a user may use, or an account as a whole; 0 = no bound. An account's bounds
+        are the service's to set.
+        """
         note(by.id, by.key_id, Verb.MANAGE_USERS, subject=name)
         self._access.authorise(by, Verb.MANAGE_USERS)
-        return await self._users.set(name, read_qps=read_qps, write_qps=write_qps, queues=queues)
+        name = full_principal(by.account, name)
+        self._access.check_account(by, name)
+        return user_for(by.account, await self._users.set(name, read_qps=read_qps, write_qps=write_qps, queues=queues))
 
     def sees_all(self, by: Principal) -> bool:
         """Whether a caller is told of every queue."""
@@ -222,9 +251,14 @@ class Callers:
 
     def is_admin(self, by: Principal, name: str) -> bool:
         """Whether a principal may do everything; everybody may ask about themselves."""
-        self._check_self(by, name)
-        return self._access.is_admin(name)
+        return self._access.is_admin(self._user(by, name))
 
-    def _check_self(self, by: Principal, name: str) -> None:
-        if by.id != name:
+    def _user(self, by: Principal, name: str) -> str:
+        """The full name of a user of whom `by` may ask: themselves, their account, or somebody of
+        theirs who may manage users. Raises NotAuthorised.
+        """
+        name = full_principal(by.account, name)
+        if name not in (by.id, by.account):
             self._access.authorise(by, Verb.MANAGE_USERS)
+            self._access.check_account(by, name)
+        return name

@@ -1,4 +1,4 @@
-"""Requests a second: of a queue, of a tag, and of all queues of a user together.
+"""Requests a second: of a queue, of a tag, and of all queues of a user or an account together.
 
 A worker takes a part of a second's quota from Redis and uses it up, so a request mostly asks
 nobody. When Redis is away nothing is counted: a quota is no reason to refuse a send that Kafka
@@ -49,9 +49,10 @@ class Quotas:
             await self._take(queue.incarnation, kind, limit, f"queue {queue.name!r}")
         if tag is not None and tag.read_qps:
             await self._take(queue.incarnation, f"tag/{tag.id}", tag.read_qps, f"tag {tag.name!r} of queue {queue.name!r}")
-        user = self._catalog.users.get(record.owner)
-        if user is not None and (limit := user.read_qps if kind == "read" else user.write_qps):
-            await self._take(f"user/{record.owner}", kind, limit, f"user {record.owner!r}")
+        for name in (record.owner, queue.account):
+            user = self._catalog.users.get(name)
+            if user is not None and (limit := user.read_qps if kind == "read" else user.write_qps):
+                await self._take(f"user/{name}", kind, limit, f"{'user' if name == record.owner else 'account'} {name!r}")
 
     async def _take(self, whose: str, kind: str, limit: int, about: str) -> None:
         meter = self._meters.setdefault(whose, {}).setdefault(kind, Meter())

@@ -1,6 +1,7 @@
 """What is known of a user: how to reach them, and how much they may use.
 
-A user is a principal, and needs no record until something is noted. Neighbours: `quotas` counts
+A user is a principal, or an account as a whole, and needs no record until something is noted.
+Neighbours: `quotas` counts
 requests, `queues` counts queues. Must not know who asks: the engine has asked.
 """
 
@@ -43,7 +44,7 @@ class Users:
 
     def use(self, name: str) -> UserUse:
         """How many queues a user has, and the sums of their quotas."""
-        records = [queue.record for queue in self._catalog.queues.values() if queue.record.owner == name]
+        records = [queue.record for queue in self._catalog.queues.values() if name in (queue.record.owner, queue.account)]
         return UserUse(len(records), sum(record.read_qps for record in records), sum(record.write_qps for record in records))
 
     async def set(self, name: str, **changes: Any) -> UserInfo:

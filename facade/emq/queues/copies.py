@@ -46,8 +46,8 @@ async def get_queue_meta(engine: Engine, call: Call) -> wire.GetQueueMetaRespons
         delete_message_force=not info.keep_unacked,
         default_tag_name=info.default_tag_name or None,
         permission_list={who: number_of(level, old=call.old_permissions) for who, level in levels.items()},
-        redrive_policy=policy_reply(engine, info.redrive_policy),
-        source_queues=[name_of(engine, source) for source in info.source_queues],
+        redrive_policy=policy_reply(engine, info.redrive_policy, call.by),
+        source_queues=[name_of(engine, source, call.by) for source in info.source_queues],
         create_timestamp=info.created_at_ms,
         last_modified_timestamp=max(info.created_at_ms, info.purged_at_ms),
         queue_tag_map={tag.name: _tag_of(engine, info, number, tag) for number, tag in enumerate(info.tags[1:], 1)},
@@ -98,7 +98,7 @@ async def copy_queue(engine: Engine, call: Call) -> None:
     except QueueExists:
         made = False
     if not made:
-        raise EmqError(ErrorCode.QUEUE_EXIST, f"there is a queue of that name:{name_of(engine, name)}")
+        raise EmqError(ErrorCode.QUEUE_EXIST, f"there is a queue of that name:{name_of(engine, name, call.by)}")
 
 
 def _grants(owner: str, levels: dict[str, int], *, old: bool) -> list[Grant]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.errors import QueueNotFound
+from engine.rules.accounts import full, full_principal, short_principal
 from facade.emq.queues.call import EmqError
 from facade.emq.wire.errors import ErrorCode
 
@@ -48,13 +49,16 @@ async def record_of(engine: Engine, text: str, by: Principal) -> QueueRecord:
     """
     owner, name = split(text)
     record = engine.known(name, by) or await engine.record(name, by)
-    if owner and record.owner != owner:
+    if owner and record.owner != short_principal(by.account, full_principal(by.account, owner)):
         # As the engine says it: the owner of a queue of that name is nobody's to find out.
         raise QueueNotFound(f"there is no queue {name[:200]!r}", field="queue", given=name[:200])
     return record
 
 
-def name_of(engine: Engine, name: str) -> str:
-    """The full name of a queue that a record names; the short one when it is not known here."""
-    record = engine.known(name)
-    return name if record is None else full_name(record.owner, name)
+def name_of(engine: Engine, name: str, by: Principal | None = None) -> str:
+    """The full name of a queue that a record names, or that the engine has shown to `by`; the short
+    one when it is not known here.
+    """
+    account = "" if by is None else by.account
+    record = engine.known(full(account, name))
+    return name if record is None else full_name(short_principal(account, record.owner), name)

@@ -52,7 +52,7 @@ async def create_queue(engine: Engine, call: Call) -> wire.CreateQueueResponse:
         made = False
     if not made:
         # Storm's spout takes the name from behind the last colon.
-        raise EmqError(ErrorCode.QUEUE_EXIST, f"there is a queue of that name:{name_of(engine, name)}")
+        raise EmqError(ErrorCode.QUEUE_EXIST, f"there is a queue of that name:{name_of(engine, name, call.by)}")
     return wire.CreateQueueResponse(
         queue_name=full_name(info.owner, name),
         queue_attribute=settings.attribute_of(info),
@@ -62,7 +62,7 @@ async def create_queue(engine: Engine, call: Call) -> wire.CreateQueueResponse:
         topic_queue=info.fifo,
         delete_message_force=not info.keep_unacked,
         default_tag_name=info.default_tag_name or None,
-        redrive_policy=policy_reply(engine, info.redrive_policy),
+        redrive_policy=policy_reply(engine, info.redrive_policy, call.by),
     )
 
 
@@ -77,11 +77,11 @@ async def policy_of(engine: Engine, given: wire.RedrivePolicy | None, by: Princi
     return RedrivePolicy(target.name, given.max_receive_time)
 
 
-def policy_reply(engine: Engine, policy: RedrivePolicy | None) -> wire.RedrivePolicy | None:
+def policy_reply(engine: Engine, policy: RedrivePolicy | None, by: Principal) -> wire.RedrivePolicy | None:
     """EMQ's policy; None stays None."""
     if policy is None:
         return None
-    return wire.RedrivePolicy(dlq_name=name_of(engine, policy.dead_letter_queue), max_receive_time=policy.max_receive_count)
+    return wire.RedrivePolicy(dlq_name=name_of(engine, policy.dead_letter_queue, by), max_receive_time=policy.max_receive_count)
 
 
 async def delete_queue(engine: Engine, call: Call) -> None:
@@ -121,12 +121,12 @@ async def get_queue_info(engine: Engine, call: Call) -> wire.GetQueueInfoRespons
         queue_state=state_of(info.created_at_ms, max(info.created_at_ms, info.purged_at_ms), info.tags[0]),
         queue_quota=settings.quota_reply(info.read_qps, info.write_qps),
         is_dead_letter_queue=info.dead_letter or bool(info.source_queues),
-        redrive_policy=policy_reply(engine, info.redrive_policy),
+        redrive_policy=policy_reply(engine, info.redrive_policy, call.by),
         enable_priority=info.priority,
         topic_queue=info.fifo,
         delete_message_force=not info.keep_unacked,
         default_tag_name=info.default_tag_name or None,
-        source_queues=[name_of(engine, source) for source in info.source_queues],
+        source_queues=[name_of(engine, source, call.by) for source in info.source_queues],
     )
 
 
@@ -145,10 +145,10 @@ async def list_queue(engine: Engine, call: Call) -> wire.ListQueueResponse:
     """The queues of who asks, by the beginning of their short or full names."""
     prefix: str = call.body.queue_name_prefix or ""
     names, after = await engine.list_queues(call.by, _short(prefix), _PAGE, None)
-    found = [name_of(engine, name) for name in names]
+    found = [name_of(engine, name, call.by) for name in names]
     while after is not None:
         names, after = await engine.list_queues(call.by, _short(prefix), _PAGE, after)
-        found += [name_of(engine, name) for name in names]
+        found += [name_of(engine, name, call.by) for name in names]
     return wire.ListQueueResponse(queue_name=[name for name in found if "/" not in prefix or name.startswith(prefix)])
 
 
@@ -187,7 +187,7 @@ async def set_queue_redrive_policy(engine: Engine, call: Call) -> wire.SetQueueR
     if record.priority or record.fifo:
         raise EmqError(ErrorCode.INVALID_ACTION, _NO_POLICY)
     policy = await engine.set_redrive_policy(call.by, record.name, await policy_of(engine, given.redrive_policy, call.by))
-    answer = policy_reply(engine, policy) or given.redrive_policy
+    answer = policy_reply(engine, policy, call.by) or given.redrive_policy
     return wire.SetQueueRedrivePolicyResponse(queue_name=full_name(record.owner, record.name), redrive_policy=answer)
 
 
@@ -200,5 +200,5 @@ async def list_dead_letter_source_queues(engine: Engine, call: Call) -> wire.Lis
     """The queues whose policies name this one; for clients before 2016-06."""
     record = await record_of(engine, call.body.dlq_name, call.by)
     info = await engine.get_queue(call.by, record.name)
-    sources = [name_of(engine, source) for source in info.source_queues]
+    sources = [name_of(engine, source, call.by) for source in info.source_queues]
     return wire.ListDeadLetterSourceQueuesResponse(dlq_name=full_name(info.owner, info.name), source_queues=sources)

@@ -19,6 +19,7 @@ from facade.mns.wire.replies import Items
 
 if TYPE_CHECKING:
     from engine.engine import Engine
+    from engine.shapes import Principal
 
 _MOST: Final = (1, 16)
 _WAIT_SECONDS: Final = (0, 30)
@@ -35,7 +36,7 @@ async def receive_message(engine: Engine, call: Call) -> Carried:
     at = address(call.name)
     most = asked(call.query, "numOfMessages", *_MOST)
     wait_s = asked(call.query, "waitseconds", *_WAIT_SECONDS)
-    wait_ms = _queue_wait_ms(engine, at.queue) if wait_s is None else wait_s * 1000
+    wait_ms = _queue_wait_ms(engine, call.by, at.queue) if wait_s is None else wait_s * 1000
     deliveries = await engine.receive(call.by, at.queue, at.tag, most or 1, wait_ms, None)
     if not deliveries:
         raise MnsError(NO_MESSAGE, "Message not exist.")
@@ -48,11 +49,11 @@ async def receive_message(engine: Engine, call: Call) -> Carried:
         raise
 
 
-def _queue_wait_ms(engine: Engine, queue: str) -> int | None:
+def _queue_wait_ms(engine: Engine, by: Principal, queue: str) -> int | None:
     """What another dialect has set may be longer than SDKs wait for an answer. None = the queue's
     own.
     """
-    record, longest = engine.known(queue), _WAIT_SECONDS[1] * 1000
+    record, longest = engine.known(queue, by), _WAIT_SECONDS[1] * 1000
     return longest if record is not None and record.receive_wait_ms > longest else None
 
 

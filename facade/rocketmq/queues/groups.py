@@ -54,7 +54,7 @@ async def _made(call: Call, record: QueueRecord, group: str, text: str) -> TagRe
     try:
         await _with_policy(call, record, group, make)
     except TagExists:
-        return _tag(await call.engine.record(record.name), group)
+        return _tag(await call.engine.record(record.name, call.by), group)
     return None
 
 
@@ -81,7 +81,7 @@ async def _with_policy(call: Call, record: QueueRecord, group: str, make: Callab
 
 def attempts_of(call: Call, record: QueueRecord, group: str) -> int:
     """Deliveries of a message before it goes to the dead-letter queue of a group that is there."""
-    record = call.engine.known(record.name) or record
+    record = call.engine.known(record.name, call.by) or record
     tag = _tag(record, group)
     policy = (tag and tag.redrive_policy) or record.redrive_policy
     return call.common.settings.rocketmq_max_attempts if policy is None else policy.max_receive_count

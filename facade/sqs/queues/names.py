@@ -3,8 +3,9 @@
 With the setting `sqs_namespaces` account or region or both tell queues apart: the engine's name of
 a queue then begins with them, as `123456789012.eu-west-1.orders`. Neither may have a dot in it, and
 SQS's own names have none but that of `.fifo`, so the way back is never in doubt. Without the
-setting the engine's name is SQS's, and any account and region are as good as ours. Neighbours:
-`places` makes a `Place` for each request, the actions ask it. This module must not know whether a
+setting the engine's name is SQS's, and any account and region are as good as ours. That is so until
+a key is of an account: then an account in a URL or ARN is that account. Neighbours: `places`
+makes a `Place` for each request, the actions ask it. This module must not know whether a
 queue exists.
 """
 
@@ -15,8 +16,9 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from urllib.parse import quote, unquote
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from engine.rules.accounts import DEFAULT_ACCOUNT, account_of
 from facade.sqs.wire.errors import INVALID_ADDRESS, INVALID_PARAMETER, UNSUPPORTED_OPERATION, SqsError, invalid, missing
 from facade.sqs.wire.limits import URL_CHARACTERS
 
@@ -43,7 +45,9 @@ class Place(Struct, frozen=True):
     """Whose queues they are, and how URLs begin: with scheme and host as the client called us, so
     that it can reach what it is told.
 
-    `by_account` and `by_region`: what tells queues of the same name apart.
+    `by_account` and `by_region`: what tells queues of the same name apart. `own`, where keys are of
+    accounts: the caller's, whose queues the engine takes from the caller without it; `default` is
+    what SQS calls the default account.
     """
 
     base: str
@@ -51,10 +55,23 @@ class Place(Struct, frozen=True):
     region: str
     by_account: bool = False
     by_region: bool = False
+    own: str = ""
+    default: str = ""
+
+    def of(self, account: str) -> Place:
+        """The place for a caller whose key is of `account`, "" = the default one, where keys are of
+        accounts.
+        """
+        if self.by_account and not account:
+            return self
+        own = account or self.account
+        return structs.replace(self, account=own, own=own, default=self.account if not self.by_account else "", by_account=False)
 
     def queue(self, name: str, account: str | None = None, region: str | None = None) -> str:
         """What the engine calls a queue of an account and region; None = those of the request."""
         parts = [account or self.account] if self.by_account else []
+        if self.own and account and account != self.own:
+            parts = [DEFAULT_ACCOUNT if account == self.default else account]
         parts += [region or self.region] if self.by_region else []
         return ".".join([*parts, name])
 
@@ -62,12 +79,24 @@ class Place(Struct, frozen=True):
         """Account, region and SQS's name of a queue of the engine. One made natively under another
         name is taken for ours.
         """
+        if self.own:
+            return self._split_own(queue)
         parts = queue.split(".", self.by_account + self.by_region)
         account = parts[0] if self.by_account and _ACCOUNT.fullmatch(parts[0]) else None
         region = parts[-2] if self.by_region and len(parts) > 1 and _REGION.fullmatch(parts[-2]) else None
         if (self.by_account and account is None) or (self.by_region and region is None) or len(parts) <= self.by_account + self.by_region:
             return self.account, self.region, queue
         return account or self.account, region or self.region, parts[-1]
+
+    def _split_own(self, queue: str) -> tuple[str, str, str]:
+        account = account_of(queue)
+        name = queue.removeprefix(f"{account}.") if account else queue
+        region, dot, rest = name.partition(".")
+        if self.by_region and dot and _REGION.fullmatch(region):
+            name = rest
+        else:
+            region = self.region
+        return (self.default if account == DEFAULT_ACCOUNT else account) or self.own, region, name
 
     def name(self, queue: str) -> str:
         """What SQS calls a queue of the engine."""
@@ -93,8 +122,17 @@ class Place(Struct, frozen=True):
         if len(parts) != 6 or parts[0] != "arn" or not fnmatchcase("sqs", parts[2]):
             return False
         account, region, name = self._split(queue)
-        wanted = ((name, parts[5], True), (region, parts[3], self.by_region), (account, parts[4], self.by_account))
+        by_account = self.by_account or bool(self.own)
+        wanted = ((name, parts[5], True), (region, parts[3], self.by_region), (account, parts[4], by_account))
         return all(fnmatchcase(value, pattern) for value, pattern, counts in wanted if counts)
+
+    def principal(self, account: str, name: str) -> str:
+        """What the engine calls a user of an account, as the caller says it: any account is as good
+        as ours until a key is of one.
+        """
+        if not self.own or account == self.own:
+            return name
+        return f"{DEFAULT_ACCOUNT if account == self.default else account}.{name}"
 
     def address(self, name: str, account: str | None = None, region: str | None = None) -> Address:
         """The address that a queue name spells. `orders@` is no tag, but a name that no queue
@@ -113,7 +151,7 @@ class Place(Struct, frozen=True):
             raise missing("QueueUrl")
         if len(url) > URL_CHARACTERS:
             raise SqsError(INVALID_ADDRESS, f"The address {url[:100]} is not valid for this endpoint.")
-        return _of_url(self, url) if self.by_account or self.by_region else _by_name(url)
+        return _of_url(self, url) if self.by_account or self.by_region or self.own else _by_name(url)
 
     def whole(self, url: str | None, action: str) -> str:
         """The queue of a URL for an action that can't be done to a tag. Raises SqsError."""
@@ -129,7 +167,7 @@ class Place(Struct, frozen=True):
         if len(parts) != 6 or parts[0] != "arn" or parts[2] != "sqs" or not parts[5]:
             return None
         region, account, name = parts[3:]
-        if (self.by_account and not _ACCOUNT.fullmatch(account)) or (self.by_region and not _REGION.fullmatch(region)):
+        if ((self.by_account or self.own) and not _ACCOUNT.fullmatch(account)) or (self.by_region and not _REGION.fullmatch(region)):
             return None
         return self.queue(name, account, region)
 

@@ -5,7 +5,6 @@ Neighbours: `policies` knows what is written. This module must not know HTTP.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from engine.shapes import QueueSettings
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _policy(call: Call, queue: str, text: str) -> QueueSettings:
-    return QueueSettings(policy=text, grants=policies.grants_of(text, partial(call.place.concerns, queue)))
+    return QueueSettings(policy=text, grants=policies.grants_of(text, call.place, queue))
 
 
 async def add_permission(engine: Engine, call: Call) -> Output:

@@ -9,7 +9,7 @@ opens a door: an Allow with a Condition grants nothing, a Deny with one denies a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ import msgspec
 
 from engine.rules.rights import ACTIONS
 from engine.shapes import ANY
+from facade.sqs.queues.names import Place
 from facade.sqs.queues.redrive import json_object
 from facade.sqs.wire.errors import INVALID_ATTRIBUTE_VALUE, OVER_LIMIT, SqsError, invalid
 from facade.sqs.wire.limits import PERMISSION_ACTIONS, POLICY_BYTES, POLICY_CONDITIONS, POLICY_PRINCIPALS, POLICY_STATEMENTS
@@ -40,12 +41,12 @@ def _strings(value: Any) -> list[str]:
     return found
 
 
-def grants_of(text: str, concerns: Callable[[str], bool]) -> list[Grant]:
+def grants_of(text: str, place: Place, queue: str) -> list[Grant]:
     """What a policy means; an empty text grants nothing. Raises SqsError for what is no policy, or
     too much of one.
 
-    `concerns` says whether a Resource is the queue that the policy is set for: a statement about
-    others only says nothing.
+    The policy is set for `queue`, as the caller at `place` calls it: a statement about others only
+    says nothing.
     """
     if not text:
         return []
@@ -54,12 +55,12 @@ def grants_of(text: str, concerns: Callable[[str], bool]) -> list[Grant]:
     statements = _statements(_parsed(text))
     if len(statements) > POLICY_STATEMENTS:
         raise SqsError(OVER_LIMIT, f"A policy may have {POLICY_STATEMENTS} statements.")
-    found = [_grant(statement) for statement in statements]
+    found = [_grant(statement, place) for statement in statements]
     if sum(len(grant.principals) for grant in found) > POLICY_PRINCIPALS:
         raise SqsError(OVER_LIMIT, f"A policy may have {POLICY_PRINCIPALS} principals.")
     if sum(_conditions(statement) for statement in statements) > POLICY_CONDITIONS:
         raise SqsError(OVER_LIMIT, f"A policy may have {POLICY_CONDITIONS} conditions.")
-    ours = [any(map(concerns, _strings(statement.get("Resource", ANY)))) for statement in statements]
+    ours = [any(place.concerns(queue, one) for one in _strings(statement.get("Resource", ANY))) for statement in statements]
     return [grant for grant, is_ours in zip(found, ours, strict=True) if is_ours and grant.principals and grant.verbs]
 
 
@@ -85,7 +86,7 @@ def _conditions(statement: dict[str, Any]) -> int:
     return sum(len(keys) for keys in found.values())
 
 
-def _grant(statement: dict[str, Any]) -> Grant:
+def _grant(statement: dict[str, Any], place: Place) -> Grant:
     effect = statement.get("Effect")
     if effect not in ("Allow", "Deny"):
         raise _bad("Effect must be Allow or Deny.")
@@ -93,13 +94,13 @@ def _grant(statement: dict[str, Any]) -> Grant:
         raise _bad(f"a statement may have {', '.join(sorted(_ELEMENTS))}; {', '.join(sorted(others))[:100]} is not supported.")
     if "Principal" not in statement or "Action" not in statement:
         raise _bad("a statement needs Principal and Action.")
-    principals, verbs = _principals(statement["Principal"]), _verbs(_strings(statement["Action"]))
+    principals, verbs = _principals(statement["Principal"], place), _verbs(_strings(statement["Action"]))
     if effect == "Allow" and _conditions(statement):
         return Grant(True, principals, [])
     return Grant(effect == "Allow", principals, verbs)
 
 
-def _principals(given: Any) -> list[str]:
+def _principals(given: Any, place: Place) -> list[str]:
     """Whom a statement concerns, as principals of ours: an account's root is the account, a user or
     role its name; services are nobody.
     """
@@ -112,7 +113,7 @@ def _principals(given: Any) -> list[str]:
         named = _PRINCIPAL.fullmatch(text)
         if named is None and text != ANY and not _ACCOUNT.fullmatch(text):
             raise _bad(f"{text[:100]} is no principal.")
-        found.append(text if named is None else named[2] or named[1])
+        found.append(text if named is None else place.principal(named[1], named[2]) if named[2] else named[1])
     return found
 
 

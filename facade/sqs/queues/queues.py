@@ -58,7 +58,7 @@ async def create_queue(engine: Engine, call: Call) -> UrlReply:
 
 
 async def _create(engine: Engine, call: Call, name: str, wanted: settings.Changes, labels: dict[str, str]) -> None:
-    if call.cool_down_s and _within(engine.deleted_at_ms(name), call.cool_down_s):
+    if call.cool_down_s and _within(engine.deleted_at_ms(call.by, name), call.cool_down_s):
         about = f"You must wait {call.cool_down_s} seconds after deleting a queue"
         raise SqsError(QUEUE_DELETED_RECENTLY, f"{about} before you can create another with the same name.")
     named = wanted.settings

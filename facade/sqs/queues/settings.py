@@ -9,7 +9,6 @@ verbs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
@@ -73,7 +72,7 @@ def changes(queue: str, given: Mapping[str, str], limits: Limits, place: Place) 
             # The engine does not know "all, and somebody said so" from "all".
             stored[name] = ALLOW_ALL if value and ANY in values["allowed_sources"] else ""
         elif name == POLICY:
-            values |= {"policy": value, "grants": grants_of(value, partial(place.concerns, queue))}
+            values |= {"policy": value, "grants": grants_of(value, place, queue)}
         elif name in _STORED:
             stored[name] = _stored_value(name, value, limits)
         elif name in fifo.SETTINGS:

@@ -121,13 +121,15 @@ class Sqs:
         return self._clients[by.secret]
 
     def ask(self, by: Credentials, name: str, queue: str) -> Outcome:
-        url = f"{self._endpoint}/000000000000/{queue}"
-        arn = f"arn:aws:sqs:us-east-1:000000000000:{queue}"
+        account, _, queue = queue.rpartition(".")
+        account = account or "000000000000"
+        url = f"{self._endpoint}/{account}/{queue}"
+        arn = f"arn:aws:sqs:us-east-1:{account}:{queue}"
         entry = {"Id": "a", "ReceiptHandle": _HANDLE}
         more: dict[str, dict[str, Any]] = {
             "CreateQueue": {"QueueName": f"sqs{next(_new)}"},
             "ListQueues": {},
-            "GetQueueUrl": {"QueueName": queue},
+            "GetQueueUrl": {"QueueName": queue, "QueueOwnerAWSAccountId": account},
             "GetQueueAttributes": {"QueueUrl": url, "AttributeNames": ["All"]},
             "SetQueueAttributes": {"QueueUrl": url, "Attributes": {"DelaySeconds": "0"}},
             "SendMessage": {"QueueUrl": url, "MessageBody": "x"},

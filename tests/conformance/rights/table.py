@@ -37,6 +37,7 @@ class Caller(NamedTuple):
     role: Role = Role.MEMBER
     level: Level = Level.NONE
     key: str = "good"
+    is_foreign: bool = False  # Of another account than the queue.
 
     def expected(self, needs: tuple[Verb, ...] | None) -> Outcome:
         """What should become of a request that needs these verbs; None = those of nobody."""
@@ -60,6 +61,15 @@ CALLERS = (
     Caller("owner by a key of a reader", ROLES[Role.READER], True, "shop", Role.READER),
     *(Caller(f"owner, {key}", _OWN, True, "shop", key=key) for key in ("anonymous", "wrong", "revoked", "disabled", "expired", "rotated")),
 )  # fmt: skip
+
+# Of another account: what is of no queue they may do in their own, whatever their role.
+FOREIGN = (
+    Caller("member of another account", OF_NOBODY, False, "shop", is_foreign=True),
+    Caller("reader of another account", frozenset((Verb.LIST_QUEUES,)), False, "f-reader", Role.READER, is_foreign=True),
+    Caller("operator of another account", OF_NOBODY, False, "f-operator", Role.OPERATOR, is_foreign=True),
+)
+# The default account's administrators are the service's.
+FOREIGN_ADMIN = Caller("administrator of another account", OF_NO_QUEUE, False, "f-admin", Role.ADMIN, is_foreign=True)
 
 Needs = dict[str, tuple[Verb, ...] | None]
 _OTHERS: Needs = {

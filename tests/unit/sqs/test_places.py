@@ -153,3 +153,26 @@ def test_two_names_are_one_queue_only_if_they_are_the_same(first: tuple[str, str
     flat = [at.name.replace(".", "_") for at in queues]  # as Kafka compares the names of topics
     apart = first[:2] != second[:2] or first[2].replace(".", "_") != second[2].replace(".", "_")
     assert (flat[0] != flat[1]) == apart
+
+
+def test_where_keys_are_of_accounts_an_account_in_a_url_is_that_account() -> None:
+    plain = Place("http://h.localhost", "000000000000", "us-east-1")
+    ours, default = plain.of("111122223333"), plain.of("")
+    for place, account in ((ours, "111122223333"), (default, "000000000000")):
+        assert place.url("orders") == f"http://h.localhost/{account}/orders"
+        assert place.arn("orders") == f"arn:aws:sqs:us-east-1:{account}:orders"
+        for name in ("orders", "444455556666.orders", *(("000000000000.orders",) if place is ours else ())):
+            assert place.of_url(place.url(name)).queue == name
+            assert place.of_arn(place.arn(name)) == name
+    assert ours.of_url("http://elsewhere/000000000000/orders").queue == "000000000000.orders"
+    assert default.of_url("http://elsewhere/111122223333/orders").queue == "111122223333.orders"
+    assert ours.principal("111122223333", "bob") == "bob"
+    assert ours.principal("444455556666", "bob") == "444455556666.bob"
+    assert ours.principal("000000000000", "bob") == "000000000000.bob"
+    assert plain.principal("444455556666", "bob") == "bob"
+    by_names = Place("http://h.localhost", "000000000000", "us-east-1", by_account=True)
+    assert by_names.of("") is by_names
+    regional = Place("http://h.localhost", "000000000000", "us-east-1", by_region=True).of("111122223333")
+    assert regional.queue("orders") == "us-east-1.orders"
+    assert regional.url("444455556666.eu-west-1.orders") == "http://h.localhost/444455556666/orders"
+    assert regional.arn("444455556666.eu-west-1.orders") == "arn:aws:sqs:eu-west-1:444455556666:orders"

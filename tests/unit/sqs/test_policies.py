@@ -5,7 +5,6 @@ suite.
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import Any
 
 import pytest
@@ -26,7 +25,7 @@ PLACE = Place("http://here", "000000000000", "us-east-1")
 
 
 def grants_of(text: str, place: Place = PLACE, queue: str = "orders") -> list[Grant]:
-    return policies.grants_of(text, partial(place.concerns, queue))
+    return policies.grants_of(text, place, queue)
 
 
 def policy(**statement: Any) -> str:

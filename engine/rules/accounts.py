@@ -1,0 +1,203 @@
+"""Accounts: tenants that share the service and know nothing of each other.
+
+A key belongs to the account that its principal's name begins with: `123456789012.alice` is alice of
+account 123456789012, and a name without that is of the default account. Queues, principals and
+producer groups of an account are named so everywhere in the engine; its callers leave the account
+away, and are shown names without it. A name with an account in it means that account, whoever says
+it; 000000000000 stands for the default one, whose callers see every name as it is. A name is
+translated once: a second time, what was said of the default account would mean the caller's.
+
+Neighbours: `engine.py` and its parts translate what callers name, and `Info` what they are shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import structs
+
+from engine.shapes import (
+    ANY,
+    Edit,
+    KeyInfo,
+    Principal,
+    QueueInfo,
+    QueueSettings,
+    SharedQueue,
+    TagInfo,
+    TaskInfo,
+    TransactionInfo,
+    UserInfo,
+    Webhook,
+)
+from schemas.records import Grant, QueueRecord, RedrivePolicy
+
+DEFAULT_ACCOUNT: Final = "000000000000"
+_OF_DEFAULT: Final = f"{DEFAULT_ACCOUNT}."
+_QUALIFIED: Final = re.compile(r"([0-9]{12})\..")
+_ACCOUNT: Final = re.compile(r"[0-9]{12}")
+
+
+def account_of(name: str) -> str:
+    """The account that a name in the engine is of, "" = the default one."""
+    found = _QUALIFIED.match(name)
+    return "" if found is None else found[1]
+
+
+def full(account: str, name: str) -> str:
+    """What the engine calls what a caller of `account` calls `name`."""
+    if not account:
+        return name
+    if name.startswith(_OF_DEFAULT):
+        return name.removeprefix(_OF_DEFAULT)
+    return name if _QUALIFIED.match(name) else f"{account}.{name}"
+
+
+def short(account: str, name: str) -> str:
+    """What a caller of `account` is shown of a name in the engine; `full` is its inverse."""
+    if not account:
+        return name
+    of = account_of(name)
+    if not of:
+        return _OF_DEFAULT + name
+    return name.removeprefix(f"{account}.") if of == account else name
+
+
+def full_principal(account: str, principal: str) -> str:
+    """As `full`; an account is a principal too, and so is everybody."""
+    return principal if principal == ANY or _ACCOUNT.fullmatch(principal) else full(account, principal)
+
+
+def short_principal(account: str, principal: str) -> str:
+    """The inverse of `full_principal`."""
+    return principal if principal == ANY or _ACCOUNT.fullmatch(principal) else short(account, principal)
+
+
+# What callers name.
+
+
+def settings_of(by: Principal, settings: QueueSettings) -> QueueSettings:
+    """Settings with full names of queues and principals."""
+    account = by.account
+    if not account:
+        return settings
+    policy, sources, grants = settings.redrive_policy, settings.allowed_sources, settings.grants
+    return structs.replace(
+        settings,
+        redrive_policy=policy_of(by, policy),
+        allowed_sources=None if sources is None else [name if name == ANY else full(account, name) for name in sources],
+        grants=None if grants is None else [_grant(grant, [full_principal(account, who) for who in grant.principals]) for grant in grants],
+    )
+
+
+def policy_of(by: Principal, policy: RedrivePolicy | None) -> RedrivePolicy | None:
+    """A redrive policy with the full name of its queue."""
+    if policy is None or not by.account:
+        return policy
+    return structs.replace(policy, dead_letter_queue=full(by.account, policy.dead_letter_queue))
+
+
+def edit_of(by: Principal, edit: Edit | None) -> Edit | None:
+    """An edit that is given the record as its caller is shown it, and answers with full names."""
+    if edit is None or not by.account:
+        return edit
+    return lambda record: settings_of(by, edit(record_for(by.account, record)))
+
+
+def _grant(grant: Grant, principals: list[str]) -> Grant:
+    return structs.replace(grant, principals=principals)
+
+
+# What callers are shown.
+
+
+def record_for(account: str, record: QueueRecord) -> QueueRecord:
+    """A queue's record as a caller of `account` is shown it."""
+    if not account:
+        return record
+    return structs.replace(
+        record,
+        name=short(account, record.name),
+        owner=short_principal(account, record.owner),
+        redrive_policy=policy_for(account, record.redrive_policy),
+        allowed_sources=_shorts(account, record.allowed_sources),
+        grants=[_grant(grant, [short_principal(account, who) for who in grant.principals]) for grant in record.grants],
+        tags=[structs.replace(tag, redrive_policy=policy_for(account, tag.redrive_policy)) for tag in record.tags],
+    )
+
+
+def queue_for(account: str, queue: QueueInfo) -> QueueInfo:
+    """A queue as a caller of `account` is shown it."""
+    if not account:
+        return queue
+    return structs.replace(
+        queue,
+        name=short(account, queue.name),
+        owner=short_principal(account, queue.owner),
+        redrive_policy=policy_for(account, queue.redrive_policy),
+        allowed_sources=_shorts(account, queue.allowed_sources),
+        source_queues=_shorts(account, queue.source_queues),
+        tags=tags_for(account, queue.tags),
+    )
+
+
+def tags_for(account: str, tags: Sequence[TagInfo]) -> list[TagInfo]:
+    """Tags as a caller of `account` is shown them."""
+    return [structs.replace(tag, redrive_policy=policy_for(account, tag.redrive_policy)) for tag in tags] if account else list(tags)
+
+
+def policy_for(account: str, policy: RedrivePolicy | None) -> RedrivePolicy | None:
+    """A redrive policy as a caller of `account` is shown it."""
+    if policy is None or not account:
+        return policy
+    return structs.replace(policy, dead_letter_queue=short(account, policy.dead_letter_queue))
+
+
+def shared_for(account: str, queue: SharedQueue) -> SharedQueue:
+    """A queue of somebody else as a caller of `account` is shown it."""
+    return structs.replace(queue, name=short(account, queue.name), owner=short_principal(account, queue.owner)) if account else queue
+
+
+def task_for(account: str, task: TaskInfo) -> TaskInfo:
+    """A redrive task as a caller of `account` is shown it."""
+    if not account:
+        return task
+    destination = None if task.destination is None else short(account, task.destination)
+    return structs.replace(task, source=short(account, task.source), destination=destination)
+
+
+def transaction_for(account: str, transaction: TransactionInfo) -> TransactionInfo:
+    """A transaction as a caller of `account` is shown it."""
+    if not account:
+        return transaction
+    return structs.replace(
+        transaction,
+        queue=short(account, transaction.queue),
+        producer_group=short(account, transaction.producer_group),
+        principal=short_principal(account, transaction.principal),
+        decided_by=short_principal(account, transaction.decided_by) if transaction.decided_by else "",
+    )
+
+
+def webhook_for(account: str, webhook: Webhook) -> Webhook:
+    """Where a producer group is asked, as a caller of `account` is shown it."""
+    if not account:
+        return webhook
+    group, owner = short(account, webhook.producer_group), short_principal(account, webhook.owner)
+    return structs.replace(webhook, producer_group=group, owner=owner)
+
+
+def key_for(account: str, key: KeyInfo) -> KeyInfo:
+    """A key as a caller of `account` is shown it."""
+    return structs.replace(key, principal=short_principal(account, key.principal)) if account else key
+
+
+def user_for(account: str, user: UserInfo) -> UserInfo:
+    """A user as a caller of `account` is shown it."""
+    return structs.replace(user, name=short_principal(account, user.name)) if account else user
+
+
+def _shorts(account: str, names: Sequence[str]) -> list[str]:
+    return [name if name == ANY else short(account, name) for name in names]
