@@ -187,7 +187,9 @@ class Engine(Managing, Watching, Transacting, Redriving):
         return self.parts.messages.plain_sends.begin(self._plain(by, Verb.SEND, queue), by.id, sends, tell)
 
     def receive_soon(self, by: Principal, queue: str, tag: str | None, asked: Sequence[PlainAsked], tell: TellReceived) -> list[int]:
-        return self.parts.messages.plain_receives.begin(self._plain(by, Verb.RECEIVE, queue), tag, asked, tell, by.id if by.key_id else "")
+        found = self._plain(by, Verb.RECEIVE, queue)
+        asker = NOBODY if found is None or self.settings.auth == "open" else self._asker(by, found)
+        return self.parts.messages.plain_receives.begin(found, tag, asked, tell, asker)
 
     def ack_soon(self, by: Principal, queue: str, acks: Sequence[tuple[int, list[str]]], tell: TellAcked) -> list[int]:
         return self.parts.messages.plain_acks.begin(self._plain(by, Verb.ACK, queue), acks, tell)

@@ -27,7 +27,7 @@ ControlRecord = QueueRecord | KeyRecord | TaskRecord | UserRecord | ProducerGrou
 class Tables:
     """All control records that count. `queue_gone` tells of each queue whose life is over,
     `rights_changed` of rights that somebody may have lost: with the queue of an incarnation, "" =
-    with any. `changes`: how many records were taken.
+    with any. `changes`: how many records were taken; `key_changes`: how many of keys.
     """
 
     def __init__(self, prefix: str, queue_gone: Signal[[Queue]]) -> None:
@@ -48,7 +48,7 @@ class Tables:
         self.deleted: dict[str, int] = {}  # when (epoch ms), oldest first; at least those of the last minute
         self.generation = 0
         self.redis_run_id = ""
-        self.changes = 0
+        self.changes = self.key_changes = 0
 
     def put(self, kind: str, name: str, value: AnyRecord | None, at_ms: int) -> None:
         """Takes a record, of which the log says `at_ms`; None = it is deleted."""
@@ -62,6 +62,7 @@ class Tables:
             self._count_account(self.keys.get(name), -1)
             put(self.keys, name, value)
             self._count_account(value, 1)
+            self.key_changes += 1
             self.rights_changed("")
         elif kind == "task" and (value is None or isinstance(value, TaskRecord)):
             put(self.tasks, name, value)

@@ -11,11 +11,12 @@ import asyncio
 from collections.abc import Sequence
 from time import monotonic_ns
 
-from engine.errors import Overloaded, QuotaExceeded, TagNotFound
+from engine.errors import NotAuthorised, Overloaded, QuotaExceeded, TagNotFound
 from engine.receive.poll import too_many
-from engine.receive.receiver import Receiver
+from engine.receive.receiver import LONG_S, Receiver
 from engine.receive.waiters import Waiter, WaitList, WaitLists
 from engine.rules.queue import Queue
+from engine.rules.rights import NOBODY, Asker
 from engine.runtime.meters import Meters
 from engine.shapes import Delivery, PlainAsked, TellReceived
 from schemas.records import TagRecord
@@ -27,7 +28,7 @@ from state.redis.wake import Wake
 class PlainReceive:
     """One receive that waits, as the future of an ordinary one."""
 
-    __slots__ = ("_began_ns", "_is_over", "_line", "_queue", "_receives", "_tag", "_tell", "_token", "timer", "waiter", "who")
+    __slots__ = ("_is_over", "_line", "_queue", "_receives", "_tag", "_tell", "_token", "asker", "began_ns", "rights", "timer", "waiter")
 
     timer: asyncio.TimerHandle
     waiter: Waiter
@@ -41,17 +42,19 @@ class PlainReceive:
         token: int,
         began_ns: int,
         tell: TellReceived,
-        who: str,
+        asker: Asker,
+        rights: int,
     ) -> None:
         self._receives = receives
         self._queue = queue
         self._tag = tag
         self._line = line
         self._token = token
-        self._began_ns = began_ns
+        self.began_ns = began_ns
         self._tell = tell
         self._is_over = False
-        self.who = who
+        self.asker = asker
+        self.rights = rights
 
     def done(self) -> bool:
         return self._is_over
@@ -61,7 +64,12 @@ class PlainReceive:
         if not deliveries and self._line.over:
             self._tell(self._token, too_many(self._queue, self._line.over, waited=True))
             return
-        self._receives.note(self._queue, self._tag, Operation.LONG_RECEIVE, deliveries, self._began_ns)
+        try:
+            self._receives.check(self._queue, self._tag, self, deliveries)
+        except NotAuthorised as error:
+            self._tell(self._token, error)
+            return
+        self._receives.note(self._queue, self._tag, Operation.LONG_RECEIVE, deliveries, self.began_ns)
         self._tell(self._token, deliveries)
 
     def set_exception(self, error: Exception) -> None:
@@ -89,11 +97,13 @@ class PlainReceives:
         self._waiting: dict[int, PlainReceive] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
-    def begin(self, queue: Queue | None, tag: str | None, asked: Sequence[PlainAsked], tell: TellReceived, who: str = "") -> list[int]:
-        """Begins receives of a principal ("" = of nobody who is counted), and returns the tokens of
-        those that are not plain, of which nothing was done: the queue is None or a FIFO queue, has
-        no such tag, or too many wait. `tell` is called once for each of the others, unless it
-        leaves.
+    def begin(
+        self, queue: Queue | None, tag: str | None, asked: Sequence[PlainAsked], tell: TellReceived, asker: Asker = NOBODY
+    ) -> list[int]:
+        """Begins receives of a principal, and returns the tokens of those that are not plain, of
+        which nothing was done: the queue is None or a FIFO queue, has no such tag, or too many
+        wait. `tell` is called once for each of the others, unless it leaves. Who loses the right to
+        receive meanwhile is told so.
         """
         try:
             at = None if queue is None or queue.record.fifo else queue.tag(tag)
@@ -106,16 +116,16 @@ class PlainReceives:
         for token, most, wait_ms, lease_ms in asked:
             wait_s = (record.receive_wait_ms if wait_ms is None else wait_ms) / 1000
             if wait_s <= 0 or not is_heard:
-                work = self._alone(queue, at, token, most, wait_ms, lease_ms, tell)
+                work = self._alone(queue, at, token, most, wait_ms, lease_ms, tell, asker)
                 self._tasks[token] = self._background.start(work, "receive")
                 continue
             try:
-                self._wait_lists.enter(who)
+                self._wait_lists.enter(asker.name)
             except (Overloaded, QuotaExceeded):
                 left.append(token)
                 continue
-            one = self._waiting[token] = PlainReceive(self, queue, at, line, token, began_ns, tell, who)
-            one.waiter = Waiter(min(most, record.max_receive_messages), lease_ms, one)
+            one = self._waiting[token] = PlainReceive(self, queue, at, line, token, began_ns, tell, asker, self._wait_lists.rights_changes)
+            one.waiter = Waiter(min(most, record.max_receive_messages), lease_ms, one, asker)
             one.timer = asyncio.get_running_loop().call_later(wait_s, one.waiter.give_up)
             line.waiters.append(one.waiter)
             waits = True
@@ -124,14 +134,22 @@ class PlainReceives:
         return left
 
     async def _alone(
-        self, queue: Queue, tag: TagRecord, token: int, most: int, wait_ms: int | None, lease_ms: int | None, tell: TellReceived
+        self,
+        queue: Queue,
+        tag: TagRecord,
+        token: int,
+        most: int,
+        wait_ms: int | None,
+        lease_ms: int | None,
+        tell: TellReceived,
+        asker: Asker,
     ) -> None:
         """One receive with a task."""
         began_ns = monotonic_ns()
         waits = queue.record.receive_wait_ms if wait_ms is None else wait_ms
         told: list[Delivery] | Exception
         try:
-            told = await self._receiver.receive(queue, tag, most, wait_ms, lease_ms)
+            told = await self._receiver.receive(queue, tag, most, wait_ms, lease_ms, asker=asker)
             self.note(queue, tag, Operation.LONG_RECEIVE if waits else Operation.SHORT_RECEIVE, told, began_ns)
         except Exception as error:  # whoever asked must hear of it, whatever it is
             told = error
@@ -151,7 +169,14 @@ class PlainReceives:
 
     def ended(self, token: int) -> None:
         """A receive waits no more."""
-        self._wait_lists.leave(self._waiting.pop(token).who)
+        self._wait_lists.leave(self._waiting.pop(token).asker.name)
+
+    def check(self, queue: Queue, tag: TagRecord, one: PlainReceive, deliveries: list[Delivery]) -> None:
+        """Raises NotAuthorised, and gives back what was leased, when who asked may not receive any
+        more.
+        """
+        if one.asker is not NOBODY and (one.rights != self._wait_lists.rights_changes or monotonic_ns() - one.began_ns > LONG_S * 1e9):
+            self._receiver.check(queue, tag, one.asker, deliveries)
 
     def note(self, queue: Queue, tag: TagRecord, operation: Operation, deliveries: Sequence[Delivery], began_ns: int) -> None:
         """Counts a receive that is answered."""

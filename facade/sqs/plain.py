@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ from facade.http.sockets.answers import Answers
 from facade.sqs.actions import ACTIONS
 from facade.sqs.exchange import REQUEST_PREFIX, JsonExchange, Service
 from facade.sqs.messages.messages import shown_id
-from facade.sqs.signature import claimed_key_id
+from facade.sqs.signature import claimed_key_id, signing_key
 
 log = logging.getLogger("leaseway.facade")
 
@@ -43,6 +44,7 @@ _NOTHING: Final[list[tuple[str, str, str, bytes]]] = []
 # those that requests of before may still name.
 LANES: Final = 4096
 _OK: Final = 200
+KEY_S: Final = 60
 
 
 class Lane(Struct, frozen=True, gc=False):
@@ -54,7 +56,7 @@ class Lane(Struct, frozen=True, gc=False):
 
 
 class PlainRequests:
-    """Of one worker in open mode; see `facade.http.sockets.listener.Plain`."""
+    """Of one worker; see `facade.http.sockets.listener.Plain`."""
 
     def __init__(self, service: Service, metrics: Metrics, hosts: Hosts | None) -> None:
         self.request_prefix = REQUEST_PREFIX
@@ -64,6 +66,8 @@ class PlainRequests:
         self._hosts = hosts
         self._lanes: dict[int, Lane | None] = {}
         self._waiting: dict[int, float] = {}  # receives that were not told yet, and when they began
+        self._signers: dict[bytes, Principal] = {}  # of requests whose signatures are checked by the front
+        self._key_changes = self._engine.key_changes
         self._given: dict[int, list[Delivery]] = {}  # to connections, in answers that have not left
         self._begin: dict[int, Callable[[int, Lane, list[Any], Answers], Sequence[int]]] = {
             SEND: self._send,
@@ -72,6 +76,34 @@ class PlainRequests:
             DELETE: self._delete,
             DELETE_BATCH: self._delete,
         }
+
+    @property
+    def wants_signatures(self) -> bool:
+        """See `Plain`."""
+        return not self._service.is_open
+
+    def keys(self, signers: list[bytes]) -> list[tuple[bytes, bytes, int]]:
+        """See `Plain`. A key that was told of is asked for again within KEY_S."""
+        found = []
+        for signer in set(signers):
+            key_id, day, region = signer.decode("ascii").split("/")
+            known = self._engine.signing_key(key_id, partial(signing_key, day=day, region=region))
+            if known is not None:
+                by, key, left_ms = known
+                if len(self._signers) >= LANES:
+                    self._signers.clear()
+                self._signers[signer] = by
+                found.append((signer, key, min(left_ms // 1000, KEY_S)))
+        return found
+
+    def is_stale(self) -> bool:
+        """See `Plain`."""
+        changes, self._key_changes = self._key_changes, self._engine.key_changes
+        if changes == self._key_changes:
+            return False
+        self._signers.clear()
+        self._lanes.clear()
+        return True
 
     def learn(self, lanes: list[tuple[int, bytes, bytes, bytes, str]]) -> None:
         """See `Plain`."""
@@ -89,8 +121,14 @@ class PlainRequests:
             headers[b"authorization"] = b"AWS4-HMAC-SHA256 Credential=" + signer + b"/"
         scope = {"scheme": "http", "path": path.decode("ascii"), "query_string": b"", "headers": list(headers.items())}
         try:
-            by = self._engine.authenticate(claimed_key_id(headers.get(b"authorization", b""), b""), None)
-            at = self._service.places.place_of(scope, headers).of_url(url)
+            if self._service.is_open:
+                by = self._engine.authenticate(claimed_key_id(headers.get(b"authorization", b""), b""), None)
+            else:
+                by = self._signers[signer]
+            place = self._service.places.place_of(scope, headers)
+            if self._engine.has_accounts:
+                place = place.of(by.account)
+            at = place.of_url(url)
         except Exception:
             return None
         return Lane(by, at.queue, at.tag)

@@ -85,7 +85,7 @@ class Claim(Struct, frozen=True):
         request = f"{self.canonical}\n{self.payload or payload}"
         scope = f"{self.day}/{self.region}/sqs/{_TERMINATOR}"
         to_sign = f"{_ALGORITHM}\n{self.at_text}\n{scope}\n{sha256(request.encode('latin-1')).hexdigest()}"
-        made = _hmac(_signing_key(secret, self.day, self.region), to_sign).hex()
+        made = _hmac(signing_key(secret, self.day, self.region), to_sign).hex()
         return hmac.compare_digest(made.encode(), self.signature.encode())
 
 
@@ -243,7 +243,8 @@ def _hmac(key: bytes, text: str) -> bytes:
 
 
 @lru_cache(maxsize=256)
-def _signing_key(secret: str, day: str, region: str) -> bytes:
+def signing_key(secret: str, day: str, region: str) -> bytes:
+    """What signs the requests of a day in a region."""
     key = ("AWS4" + secret).encode()
     for part in (day, region, "sqs", _TERMINATOR):
         key = _hmac(key, part)

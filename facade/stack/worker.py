@@ -128,7 +128,7 @@ def front_of(settings: Settings) -> tuple[bool, str]:
     must and can't.
     """
     try:
-        return chosen(settings.front, settings.auth, is_tls=bool(settings.tls_cert))
+        return chosen(settings.front, is_tls=bool(settings.tls_cert))
     except NoLibraryError as error:
         raise StackError(f"LEASEWAY_FRONT=native, but {error}") from None
 
@@ -162,7 +162,7 @@ def run(settings: Settings, ready_file: Path | None) -> int:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )
-    plain = getattr(app, "plain", None) if settings.auth == "open" else None
+    plain = getattr(app, "plain", None)
     server = Server(config, ready_file, certificate, native=native, plain=plain)
     with bound:
         server.run(sockets=[bound])

@@ -27,6 +27,8 @@ pub enum Kind {
     Blocked = 8,
     /// `[connection, ...]` whose output has left.
     Drained = 9,
+    /// `[signer, ...]` whose keys are not known.
+    Signers = 10,
 }
 
 #[derive(Default)]
@@ -55,6 +57,7 @@ pub struct Batch {
     gone: List,
     blocked: List,
     drained: List,
+    signers: List,
     taken: Vec<u8>,
 }
 
@@ -125,6 +128,17 @@ impl Batch {
         self.blocked.packer.uint(id);
     }
 
+    /// A request is signed by somebody whose key is not known.
+    pub fn signer(&mut self, signer: &[u8]) {
+        self.signers.items += 1;
+        self.signers.packer.binary(signer);
+    }
+
+    /// Lanes are told again before they are used.
+    pub fn forget_lanes(&mut self) {
+        self.lanes.clear();
+    }
+
     pub fn drained(&mut self, id: u64) {
         self.drained.items += 1;
         self.drained.packer.uint(id);
@@ -132,7 +146,7 @@ impl Batch {
 
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
-            && [&self.data, &self.gone, &self.blocked, &self.drained].iter().all(|list| list.items == 0)
+            && [&self.data, &self.gone, &self.blocked, &self.drained, &self.signers].iter().all(|list| list.items == 0)
     }
 
     /// All news since the last call; empty = there are none. Good until the next call.
@@ -147,6 +161,7 @@ impl Batch {
                 (Kind::Blocked, &mut self.blocked),
                 (Kind::Drained, &mut self.drained),
                 (Kind::Gone, &mut self.gone),
+                (Kind::Signers, &mut self.signers),
             ];
             whole.array(lists.iter().filter(|(_, list)| list.items > 0).count() + self.groups.len());
             let [first, rest @ ..] = lists;

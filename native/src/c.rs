@@ -6,14 +6,15 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::time::Duration;
 
 use crate::batch::{Batch, Whose};
-use crate::front::Front;
+use crate::front::{Front, Reads};
 use crate::head::{self, Found};
 use crate::json::Scanner;
 use crate::pack::Packer;
 use crate::requests;
+use crate::sign;
 
 /// Raised when the functions or the batches change.
-const INTERFACE: u32 = 2;
+const INTERFACE: u32 = 3;
 
 /// A front and what it has returned a pointer to.
 pub struct Owned {
@@ -28,7 +29,8 @@ pub extern "C" fn front_interface() -> u32 {
 }
 
 /// A front that accepts on a socket that listens, which it owns from now on; null when the system
-/// refuses. `prefix`: what request ids begin with. `reads` 0 = every request is passed on.
+/// refuses. `prefix`: what request ids begin with. `reads`: 0 = every request is passed on, 1 = plain
+/// ones are read, 2 = plain ones that are signed by a known key are.
 ///
 /// # Safety
 /// `prefix` points to `prefix_bytes` bytes; nobody else owns `descriptor`.
@@ -44,7 +46,12 @@ pub unsafe extern "C" fn front_new(
     let listener = unsafe { std::net::TcpListener::from_raw_fd(descriptor) };
     // SAFETY: by this function's contract.
     let prefix = unsafe { bytes(prefix, prefix_bytes) };
-    match Front::new(listener, prefix, reads != 0, most as usize) {
+    let reads = match reads {
+        0 => Reads::Nothing,
+        1 => Reads::All,
+        _ => Reads::Signed,
+    };
+    match Front::new(listener, prefix, reads, most as usize) {
         Ok(front) => Box::into_raw(Box::new(Owned { front, unsent: Packer::default() })),
         Err(_) => std::ptr::null_mut(),
     }
@@ -159,6 +166,45 @@ pub unsafe extern "C" fn front_waiting(front: *mut Owned, connection: u64) -> us
     slots.of(connection).and_then(|slot| slots.get(slot)).map_or(0, |connection| connection.unsent())
 }
 
+/// The key of a signer (`key/day/region`), of 32 bytes, which counts for so many seconds.
+///
+/// # Safety
+/// `front` is one of `front_new`; `signer` points to `size` bytes, `key` to 32 bytes.
+#[no_mangle]
+pub unsafe extern "C" fn front_key(front: *mut Owned, signer: *const u8, size: usize, key: *const u8, seconds: u64) {
+    // SAFETY: by this function's contract, and no other reference lives.
+    let (owned, signer, key) = unsafe { (&mut *front, bytes(signer, size), bytes(key, 32)) };
+    if let Ok(key) = key.try_into() {
+        owned.front.learn(signer, key, Duration::from_secs(seconds.min(3600)));
+    }
+}
+
+/// Forgets all keys and lanes.
+///
+/// # Safety
+/// `front` is one of `front_new`.
+#[no_mangle]
+pub unsafe extern "C" fn front_forget(front: *mut Owned) {
+    // SAFETY: by this function's contract, and no other reference lives.
+    unsafe { &mut *front }.front.forget();
+}
+
+/// How many connections were closed because there were too many, or, with `idle`, because they were
+/// idle and others came.
+///
+/// # Safety
+/// `front` is one of `front_new`.
+#[no_mangle]
+pub unsafe extern "C" fn front_refused(front: *mut Owned, idle: u32) -> u64 {
+    // SAFETY: by this function's contract, and no other reference lives.
+    let front = &unsafe { &mut *front }.front;
+    if idle == 0 {
+        front.refused
+    } else {
+        front.closed
+    }
+}
+
 /// How many connections there are.
 ///
 /// # Safety
@@ -191,6 +237,20 @@ pub unsafe extern "C" fn front_read(request: *const u8, size: usize, news: *mut 
     // SAFETY: by this function's contract there is room, and ours does not overlap it.
     unsafe { std::ptr::copy_nonoverlapping(told.as_ptr(), news, told.len()) };
     told.len()
+}
+
+/// For tests: whether `key`, of 32 bytes, has signed one request that is whole, by our reading, at
+/// `now_s`.
+///
+/// # Safety
+/// `request` points to `size` bytes, `key` to 32 bytes.
+#[no_mangle]
+pub unsafe extern "C" fn front_fits(request: *const u8, size: usize, key: *const u8, now_s: u64) -> u32 {
+    // SAFETY: by this function's contract.
+    let (request, key) = unsafe { (bytes(request, size), bytes(key, 32)) };
+    let Found::Head(found) = head::read(request) else { return 0 };
+    let Some(body) = request.get(found.head_bytes..found.head_bytes + found.body_bytes) else { return 0 };
+    key.try_into().map_or(0, |key| u32::from(sign::fits(request, &found, body, &key, now_s)))
 }
 
 /// # Safety

@@ -3,6 +3,7 @@
 //! One thread calls it. Each call returns when nothing more can be done without waiting; `MORE` says
 //! that it should be called again though its descriptor may be silent.
 
+use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use crate::head::{self, Found};
 use crate::json::Scanner;
 use crate::replies::Heads;
 use crate::requests;
+use crate::sign::{self, Key};
 use crate::slots::Slots;
 
 /// There is more to take.
@@ -39,14 +41,32 @@ const PART_BYTES: usize = 64 * 1024 * 1024;
 /// Of requests that are asked, likewise.
 const ASKED_BYTES: usize = 128 * 1024 * 1024;
 
+/// Keys that are remembered; of more all are forgotten.
+const KEYS: usize = 4096;
+
+/// Which requests are read here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Reads {
+    /// None: all are Python's.
+    Nothing,
+    /// Every plain one.
+    All,
+    /// Those that a known key has signed.
+    Signed,
+}
+
 pub struct Front {
     poll: Poll,
     events: Events,
     listener: Option<TcpListener>,
     /// Connections may wait to be accepted, and the system says so only once.
     accepts: bool,
-    /// Whether requests are read here; if not, all are Python's.
-    reads: bool,
+    reads: Reads,
+    /// By `key/day/region`, and until when each counts.
+    keys: HashMap<Vec<u8>, (Key, Instant)>,
+    /// Connections that were closed because there were too many, and idle ones that were for others.
+    pub refused: u64,
+    pub closed: u64,
     is_draining: bool,
     /// So many connections may be there at once.
     most: usize,
@@ -65,7 +85,7 @@ pub struct Front {
 }
 
 impl Front {
-    pub fn new(listener: std::net::TcpListener, prefix: &[u8], reads: bool, most: usize) -> std::io::Result<Self> {
+    pub fn new(listener: std::net::TcpListener, prefix: &[u8], reads: Reads, most: usize) -> std::io::Result<Self> {
         listener.set_nonblocking(true)?;
         let mut listener = TcpListener::from_std(listener);
         let poll = Poll::new()?;
@@ -76,6 +96,9 @@ impl Front {
             listener: Some(listener),
             accepts: true,
             reads,
+            keys: HashMap::new(),
+            refused: 0,
+            closed: 0,
             is_draining: false,
             most,
             idle: Vec::new(),
@@ -141,6 +164,7 @@ impl Front {
             match listener.accept() {
                 Ok((mut stream, _)) => {
                     if self.slots.len() >= self.most && !self.make_room(now) {
+                        self.refused += 1;
                         continue; // it is closed
                     }
                     let _ = stream.set_nodelay(true);
@@ -181,6 +205,7 @@ impl Front {
                 if let Some(connection) = self.slots.at(slot) {
                     if connection.idle(now).is_some_and(|since| since >= IDLE) {
                         connection.is_broken = true;
+                        self.closed += 1;
                         self.turn(slot, now);
                         return true;
                     }
@@ -209,7 +234,7 @@ impl Front {
             return;
         }
         if connection.state == State::Ready && !connection.input.is_empty() && connection.unsent() == 0 {
-            match self.ask(connection) {
+            match self.ask(connection, now) {
                 Outcome::Asked => connection.part_since = None,
                 Outcome::Part if self.part_bytes < PART_BYTES => {
                     self.part_bytes += connection.input.len() - before;
@@ -231,8 +256,22 @@ impl Front {
         connection.consume(connection.input.len());
     }
 
-    fn ask(&mut self, connection: &mut Connection) -> Outcome {
-        if !self.reads || self.asked_bytes > ASKED_BYTES {
+    /// Python gives the key of a signer, which counts for a while.
+    pub fn learn(&mut self, signer: &[u8], key: Key, lasts: Duration) {
+        if self.keys.len() >= KEYS {
+            self.keys.clear();
+        }
+        self.keys.insert(signer.to_vec(), (key, Instant::now() + lasts));
+    }
+
+    /// No key counts any more, and lanes are told again.
+    pub fn forget(&mut self) {
+        self.keys.clear();
+        self.batch.forget_lanes();
+    }
+
+    fn ask(&mut self, connection: &mut Connection, now: Instant) -> Outcome {
+        if self.reads == Reads::Nothing || self.asked_bytes > ASKED_BYTES {
             return Outcome::Other;
         }
         let found = match head::read(&connection.input) {
@@ -244,6 +283,21 @@ impl Front {
         let Some(body) = connection.input.get(found.head_bytes..end) else { return Outcome::Part };
         let mut scanner = Scanner::new(body, &mut self.scratch);
         let Ok(request) = requests::read(found.verb, &mut scanner) else { return Outcome::Other };
+        if self.reads == Reads::Signed {
+            match self.keys.get(found.whose) {
+                Some((key, until)) if *until > now => {
+                    if !sign::fits(&connection.input, &found, body, key, sign::now_s()) {
+                        return Outcome::Other;
+                    }
+                }
+                _ => {
+                    if !found.whose.is_empty() {
+                        self.batch.signer(found.whose);
+                    }
+                    return Outcome::Other;
+                }
+            }
+        }
         let whose = Whose { host: found.host, path: found.path, signer: found.whose };
         let entries = self.batch.ask(connection.id, found.verb, whose, &request, &scanner);
         self.asked_bytes += end;

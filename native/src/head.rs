@@ -177,7 +177,7 @@ fn is_text(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\t')
 }
 
-fn trimmed(mut value: &[u8]) -> &[u8] {
+pub fn trimmed(mut value: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = value {
         value = rest;
     }

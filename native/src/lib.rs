@@ -18,5 +18,6 @@ mod json;
 mod pack;
 mod replies;
 mod requests;
+mod sign;
 mod slots;
 mod text;

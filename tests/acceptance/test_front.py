@@ -12,10 +12,14 @@ import socket
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import httpx
 import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 
 from facade.http.sockets.library import NoLibraryError, loaded
 from tests.conftest import StartUp
@@ -247,3 +251,123 @@ def test_a_stop_answers_what_is_asked_and_loses_nothing(library: None, leaseway_
     assert up.process.returncode == 0
     for client in (asking, waiting, idle):
         client.socket.close()
+
+
+# Where keys count, the front reads what a key has signed.
+
+
+@pytest.fixture(scope="module")
+def guarded(library: None, leaseway_up_module: StartUp) -> Up:
+    started = leaseway_up_module("--auth", "required", environment=NATIVE)
+    started.wait_ready()
+    return started
+
+
+class Signer:
+    """One connection whose requests are signed by a key of a new principal."""
+
+    def __init__(self, up: Up, key_id: str) -> None:
+        self._up = up
+        self.admin = ("admin", (up.data / "admin_secret").read_text().strip())
+        self.key_id = key_id
+        made = httpx.post(f"{up.endpoint}/v1/keys", json={"key_id": key_id, "principal": key_id}, auth=self.admin)
+        self.secret = made.json()["secret"]
+        self.client = Client(up)
+
+    def request(self, action: str, **fields: Any) -> bytes:
+        body = json.dumps(fields).encode()
+        headers = {"X-Amz-Target": f"AmazonSQS.{action}", "Content-Type": "application/x-amz-json-1.0", "Host": self.client.host}
+        asked = AWSRequest("POST", f"http://{self.client.host}/", headers=headers, data=body)
+        SigV4Auth(Credentials(self.key_id, self.secret), "sqs", "us-east-1").add_auth(asked)
+        lines = [f"{name}: {value}" for name, value in asked.headers.items()]
+        return "\r\n".join(["POST / HTTP/1.1", *lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
+
+    def asks(self, action: str, **fields: Any) -> tuple[int, Any]:
+        self.client.says(self.request(action, **fields))
+        status, _, found = self.client.hears()
+        return status, found
+
+    def change(self, method: str, path: str, body: Any = None) -> Any:
+        reply = httpx.request(method, f"{self._up.endpoint}{path}", json=body, auth=self.admin)
+        assert reply.status_code < 300, reply.text
+        return reply.json() if reply.content else None
+
+
+Signers = Callable[[str], Signer]
+
+
+@pytest.fixture
+def signers(guarded: Up) -> Iterator[Signers]:
+    """Makes them by the ids of their keys."""
+    made: list[Signer] = []
+
+    def make(key_id: str) -> Signer:
+        made.append(Signer(guarded, key_id))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.client.socket.close()
+
+
+def test_signed_requests_are_read_by_the_front(guarded: Up, signers: Signers) -> None:
+    signer = signers("plain")
+    url = signer.asks("CreateQueue", QueueName="signed")[1]["QueueUrl"]
+    assert signer.asks("SendMessage", QueueUrl=url, MessageBody="0")[0] == 200  # now the front knows the key
+    before = metric(guarded, 'leaseway_front_requests_total{way="plain"}')
+    for number in range(1, 5):
+        assert signer.asks("SendMessage", QueueUrl=url, MessageBody=str(number))[0] == 200
+    got: list[Any] = []
+    while len(got) < 5:
+        got += signer.asks("ReceiveMessage", QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=5)[1].get("Messages", [])
+    for one in got:
+        assert signer.asks("DeleteMessage", QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])[0] == 200
+    assert sorted(one["Body"] for one in got) == list("01234")
+    assert metric(guarded, 'leaseway_front_requests_total{way="plain"}') >= before + 10
+
+
+def test_what_is_not_signed_well_is_refused_in_the_words_of_sqs(signers: Signers) -> None:
+    signer = signers("bad")
+    url = signer.asks("CreateQueue", QueueName="unsigned")[1]["QueueUrl"]
+    assert signer.asks("SendMessage", QueueUrl=url, MessageBody="x")[0] == 200
+    good = signer.request("SendMessage", QueueUrl=url, MessageBody="a")
+    for bad, kind in (
+        (good.replace(b'"a"', b'"b"'), "SignatureDoesNotMatch"),
+        (good.replace(b"SendMessage", b"ReceiveMessage"), "SignatureDoesNotMatch"),
+        (re.sub(rb"Signature=....", b"Signature=0000", good), "SignatureDoesNotMatch"),
+        (re.sub(rb"Credential=bad", b"Credential=bax", good), "InvalidClientTokenId"),
+        (re.sub(rb"Authorization: [^\r]*\r\n", b"", good), "MissingAuthenticationToken"),
+        (re.sub(rb"X-Amz-Date: 2026", b"X-Amz-Date: 2025", good), "Signature"),
+    ):
+        bad = re.sub(rb"Content-Length: \d+", b"Content-Length: %d" % len(bad.partition(b"\r\n\r\n")[2]), bad)
+        signer.client.says(bad)
+        status, _, found = signer.client.hears()
+        assert status in (400, 403) and kind in found["__type"] + found["message"], (kind, found)
+    other = signers("stranger")
+    for _ in range(3):  # also when the front knows the key
+        assert "QueueDoesNotExist" in other.asks("SendMessage", QueueUrl=url, MessageBody="x")[1]["__type"]
+
+
+def test_a_key_that_is_withdrawn_opens_nothing_any_more(signers: Signers) -> None:
+    signer = signers("gone")
+    url = signer.asks("CreateQueue", QueueName="withdrawn")[1]["QueueUrl"]
+    for _ in range(3):
+        assert signer.asks("SendMessage", QueueUrl=url, MessageBody="x")[0] == 200
+    while signer.asks("ReceiveMessage", QueueUrl=url, MaxNumberOfMessages=10)[1].get("Messages"):
+        pass
+    old = signer.secret
+    signer.secret = signer.change("POST", "/v1/keys/gone/rotate", {"grace_seconds": 0})["secret"]
+    eventually(lambda: signer.asks("SendMessage", QueueUrl=url, MessageBody="x")[0] == 200, "the new secret counts")
+    signer.secret, new = old, signer.secret
+    assert signer.asks("SendMessage", QueueUrl=url, MessageBody="x")[0] == 403
+    signer.secret = new
+    while signer.asks("ReceiveMessage", QueueUrl=url, MaxNumberOfMessages=10)[1].get("Messages"):
+        pass
+    began = time.monotonic()
+    signer.client.says(signer.request("ReceiveMessage", QueueUrl=url, WaitTimeSeconds=20))
+    time.sleep(0.5)
+    signer.change("PATCH", "/v1/keys/gone", {"disabled": True})
+    status, _, found = signer.client.hears()
+    assert (status, found["__type"].partition("#")[2]) == (403, "AccessDeniedException"), found
+    assert time.monotonic() - began < 10
+    assert signer.asks("SendMessage", QueueUrl=url, MessageBody="x")[0] == 403

@@ -91,6 +91,13 @@ class Nothing:
     """Serves plain requests that never come."""
 
     request_prefix = b"0"
+    wants_signatures = False
+
+    def keys(self, signers: list[bytes]) -> list[tuple[bytes, bytes, int]]:
+        raise AssertionError(signers)
+
+    def is_stale(self) -> bool:
+        return False
 
     def learn(self, lanes: list[tuple[int, bytes, bytes, bytes, str]]) -> None:
         raise AssertionError(lanes)

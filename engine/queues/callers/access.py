@@ -97,10 +97,21 @@ class Access(Rights):
             by_old_secret, secret = True, key.previous_secret
             if not secret or now_ms() >= key.previous_until_ms or not fits(secret):
                 return None
+        return self._principal(key, secret, by_old_secret=by_old_secret)
+
+    def _principal(self, key: KeyRecord, secret: str, *, by_old_secret: bool = False) -> Principal:
         self._uses.note(key.key_id)
         role = role_of(key)
         account = account_of(key.principal)
         return Principal(key.principal, role is Role.ADMIN and not account, role, key.key_id, by_old_secret, hash(secret), account)
+
+    def signing_key(self, key_id: str, derive: Callable[[str], bytes]) -> tuple[Principal, bytes, int] | None:
+        """See `Callers.signing_key`."""
+        key = self._key(key_id)
+        if key is None:
+            return None
+        left_ms = key.expires_at_ms - now_ms() if key.expires_at_ms else _WHILE_SET
+        return self._principal(key, key.secret), derive(key.secret), left_ms
 
     def check_still(self, by: Principal, verb: Verb, incarnation: str) -> None:
         """Raises NotAuthorised when `by`, who might do `verb` with a queue, may not any more, or

@@ -123,6 +123,18 @@ class Callers:
         """
         return self._proved(at, key_id, lambda: self._access.authenticate_signed(key_id, fits))
 
+    def signing_key(self, key_id: str, derive: Callable[[str], bytes]) -> tuple[Principal, bytes, int] | None:
+        """Who has a key, what `derive` makes of its newest secret, and for how many ms at most that
+        counts; None = the key is not there or does not count. For who checks signatures many at a
+        time, and asks again when `key_changes` has changed.
+        """
+        return self._access.signing_key(key_id, derive)
+
+    @property
+    def key_changes(self) -> int:
+        """How many changes of keys this worker has heard of."""
+        return self.catalog.key_changes
+
     def check_key(self, key_id: str, at: str = "") -> None:
         """Raises NotAuthenticated for a key that is not there, TooManyAttempts. For signatures of
         bodies: who can't have signed need not send theirs.

@@ -77,6 +77,10 @@ class Connections:
         """One of the connections is none: a listener, which stands among them to be shut down."""
         self.most += 1
 
+    def count(self, refused: int, closed: int) -> None:
+        """How many were refused and closed so far, as who accepts them itself has counted."""
+        self.refused, self.closed = refused, closed
+
     def note_refused(self) -> None:
         """A connection was cut off that had not come so far."""
         self.refused += 1

@@ -15,11 +15,14 @@ import msgspec
 
 NAME: Final = "libleaseway_front.so"
 # Of the functions and of what batches look like; native/src/c.rs has the same.
-INTERFACE: Final = 2
+INTERFACE: Final = 3
 # Where `make setup` builds it, and beside this module, where a package may have it.
 PLACES: Final = (Path(__file__).with_name(NAME), Path(__file__).parents[3] / "native" / "target" / "release" / NAME)
 
+KEY_BYTES: Final = 32
 MORE, UNSENT, BAD = 1, 2, 4
+# Which requests a front reads: none, every plain one, or those that a known key has signed.
+NOTHING, ALL, SIGNED = 0, 1, 2
 
 _decode = msgspec.msgpack.Decoder().decode
 _Pointer = ctypes.c_void_p
@@ -37,6 +40,10 @@ _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "front_socket": (ctypes.c_int, (_Pointer, ctypes.c_uint64)),
     "front_waiting": (_Size, (_Pointer, ctypes.c_uint64)),
     "front_connections": (ctypes.c_uint64, (_Pointer,)),
+    "front_key": (None, (_Pointer, ctypes.c_char_p, _Size, ctypes.c_char_p, ctypes.c_uint64)),
+    "front_forget": (None, (_Pointer,)),
+    "front_refused": (ctypes.c_uint64, (_Pointer, ctypes.c_uint32)),
+    "front_fits": (ctypes.c_uint32, (ctypes.c_char_p, _Size, ctypes.c_char_p, ctypes.c_uint64)),
     "front_read": (_Size, (ctypes.c_char_p, _Size, ctypes.c_char_p, _Size)),
 }
 
@@ -67,7 +74,7 @@ def loaded() -> ctypes.PyDLL:
     return library
 
 
-def chosen(front: str, auth: str, *, is_tls: bool) -> tuple[bool, str]:
+def chosen(front: str, *, is_tls: bool) -> tuple[bool, str]:
     """Whether a worker with these settings uses the library, and why in a few words. Raises
     NoLibraryError when it must and can't.
     """
@@ -77,8 +84,6 @@ def chosen(front: str, auth: str, *, is_tls: bool) -> tuple[bool, str]:
         if front == "native":
             raise NoLibraryError("it speaks no TLS: let a proxy do that, or leave LEASEWAY_TLS_CERT empty")
         return False, "LEASEWAY_TLS_CERT: TLS is spoken in Python"
-    if front == "auto" and auth == "required":
-        return False, "LEASEWAY_AUTH=required: signatures are checked in Python"
     try:
         loaded()
     except NoLibraryError as error:
@@ -91,13 +96,12 @@ def chosen(front: str, auth: str, *, is_tls: bool) -> tuple[bool, str]:
 class NativeFront:
     """One front. For one thread; of no use after `free`."""
 
-    def __init__(self, descriptor: int, prefix: bytes, most: int, *, reads: bool) -> None:
+    def __init__(self, descriptor: int, prefix: bytes, most: int, reads: int) -> None:
         """Accepts `most` connections at once on `descriptor`, which is the front's from now on.
-        `prefix` begins the ids of replies; `reads` False = every request is passed on. Raises
-        OSError.
+        `prefix` begins the ids of replies; `reads` is NOTHING, ALL or SIGNED. Raises OSError.
         """
         library = loaded()
-        self._front = library.front_new(descriptor, prefix, len(prefix), int(reads), most)
+        self._front = library.front_new(descriptor, prefix, len(prefix), reads, most)
         if not self._front:
             raise OSError("the native front could not be made")
         self._look: Callable[..., int | None] = library.front_look
@@ -149,10 +153,24 @@ class NativeFront:
         """How many bytes of its output wait for its client to read."""
         return int(self._library.front_waiting(self._front, connection))
 
+    def learn(self, signer: bytes, key: bytes, seconds: int) -> None:
+        """The signing key of `key/day/region`, 32 bytes, which counts for so long."""
+        assert len(key) == KEY_BYTES
+        self._library.front_key(self._front, signer, len(signer), key, seconds)
+
+    def forget(self) -> None:
+        """No key that was learnt counts any more, and lanes are told again."""
+        self._library.front_forget(self._front)
+
     @property
     def connections(self) -> int:
         """How many there are."""
         return int(self._library.front_connections(self._front))
+
+    @property
+    def refused(self) -> tuple[int, int]:
+        """How many were closed because there were too many, and how many idle ones for others."""
+        return int(self._library.front_refused(self._front, 0)), int(self._library.front_refused(self._front, 1))
 
 
 def read(request: bytes) -> Any:
@@ -160,3 +178,9 @@ def read(request: bytes) -> Any:
     room = ctypes.create_string_buffer(len(request) * 2 + 4096)
     size = loaded().front_read(request, len(request), room, len(room))
     return _decode(room.raw[:size]) if size else None
+
+
+def fits(request: bytes, key: bytes, now_s: int) -> bool:
+    """Whether the library finds that a signing key has signed one whole request. For tests."""
+    assert len(key) == KEY_BYTES
+    return bool(loaded().front_fits(request, len(request), key, now_s))

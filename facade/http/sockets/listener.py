@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from facade.http.sockets.answers import ABORT, Answers
-from facade.http.sockets.library import BAD, MORE, UNSENT, NativeFront
+from facade.http.sockets.library import ALL, BAD, MORE, NOTHING, SIGNED, UNSENT, NativeFront
 from facade.http.sockets.transport import Transport
 
 log = logging.getLogger("leaseway.http")
@@ -28,7 +28,7 @@ TICK_S: Final = 0.5
 # long a client may take.
 PART_S: Final = 1.0
 # Groups of news beside those of plain requests; native/src/batch.rs has the same.
-LANES, DATA, BLOCKED, DRAINED, GONE = 0, 6, 8, 9, 7
+LANES, DATA, BLOCKED, DRAINED, GONE, SIGNERS = 0, 6, 8, 9, 7, 10
 
 
 class Plain(Protocol):
@@ -37,6 +37,18 @@ class Plain(Protocol):
     @property
     def request_prefix(self) -> bytes:
         """What the ids of its replies begin with."""
+
+    @property
+    def wants_signatures(self) -> bool:
+        """Whether a request must be signed by a key of `keys` to be plain."""
+
+    def keys(self, signers: list[bytes]) -> list[tuple[bytes, bytes, int]]:
+        """Of these signers (`key/day/region`) those that are known, with their signing keys and the
+        seconds for which these count.
+        """
+
+    def is_stale(self) -> bool:
+        """Whether what was learnt of keys and lanes counts no more, since the last call."""
 
     def learn(self, lanes: list[tuple[int, bytes, bytes, bytes, str]]) -> None:
         """Lanes that requests will name: number, host, path, signer, URL of the queue."""
@@ -65,16 +77,21 @@ class Listener:
         patience_s: float,
         most: int = MOST,
         on_empty: Callable[[Listener], None] = lambda listener: None,
+        count: Callable[[int, int], None] = lambda refused, closed: None,
     ) -> None:
-        """Accepts `most` connections at once on `bound`, the caller's still. Raises OSError."""
+        """Accepts `most` connections at once on `bound`, the caller's still. `count` is told how
+        many were refused, and how many idle ones closed for others, so far. Raises OSError.
+        """
         bound.listen(BACKLOG)
         self._loop = asyncio.get_running_loop()
         self._plain = plain
         self._protocol = protocol
         self._patience_s = patience_s
         self._on_empty = on_empty
+        self._count = count
         prefix = plain.request_prefix if plain else b""
-        self._native = NativeFront(os.dup(bound.fileno()), prefix, most, reads=plain is not None)
+        reads = NOTHING if plain is None else SIGNED if plain.wants_signatures else ALL
+        self._native = NativeFront(os.dup(bound.fileno()), prefix, most, reads)
         self._descriptor = self._native.descriptor
         self._answers = Answers(self._flush_soon)
         self._open: dict[int, tuple[Any, Transport]] = {}
@@ -118,6 +135,7 @@ class Listener:
 
     def _tick(self) -> None:
         self._heed(self._native.tick(self._patience_s, PART_S))
+        self._count(*self._native.refused)
         self._check_empty()
         self._ticks = self._loop.call_later(TICK_S, self._tick)
 
@@ -132,6 +150,8 @@ class Listener:
         self._looks = False
         if self._is_freed:
             return
+        if self._plain is not None and self._plain.is_stale():
+            self._native.forget()
         news, more = self._native.look()
         for kind, lane, items in news:
             try:
@@ -158,6 +178,9 @@ class Listener:
             raise RuntimeError("a front that reads nothing has read a request")
         elif kind == LANES:
             self._plain.learn(items)
+        elif kind == SIGNERS:
+            for found in self._plain.keys(items):
+                self._native.learn(*found)
         else:
             self._plain.ask(kind, lane, items, self._answers)
 

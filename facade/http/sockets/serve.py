@@ -32,6 +32,7 @@ def listen(bound: socket.socket, config: Config, state: ServerState, app_state: 
         config.timeout_keep_alive,
         bounds.connections.most,
         connections.discard,
+        bounds.connections.count,
     )
     bounds.connections.discount()
     # uvicorn asks each of these to shut down, and waits until none is left.

@@ -183,6 +183,13 @@ class Echo:
     """Answers plain requests with what was asked; now and then it leaves one to the long way."""
 
     request_prefix = b"0"
+    wants_signatures = False
+
+    def keys(self, signers: list[bytes]) -> list[tuple[bytes, bytes, int]]:
+        raise AssertionError(signers)
+
+    def is_stale(self) -> bool:
+        return False
 
     def __init__(self) -> None:
         self.urls: dict[int, str] = {}
