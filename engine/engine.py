@@ -146,7 +146,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
         `attempt` names a receive of a FIFO queue: repeated, it is answered as before
         (engine/receive/handles/attempts.py); others ignore it.
         """
-        found = self._known(by, Verb.RECEIVE, queue)
+        found = self._known(by, Verb.RECEIVE, queue, tag)
         if found is None or (tag and tag not in found.by_name):
             found = await self._queue(by, Verb.RECEIVE, queue, tag)
         at = found.tag(tag)
@@ -160,16 +160,16 @@ class Engine(Managing, Watching, Transacting, Redriving):
             if again:
                 self._meters.note(found.incarnation, at.id, operation, len(again), began_ns)
                 return again
-        asker = self._asker(by, found) if waits else NOBODY
+        asker = self._asker(by, found, at.name) if waits else NOBODY
         deliveries = await self._receiver.receive(found, at, max, wait_ms, lease_ms, filter, asker)
         if attempt is not None and deliveries and found.record.fifo:
             self._attempts.keep(found, at, by.id, attempt, deliveries)
         self._meters.note(found.incarnation, at.id, operation, len(deliveries), began_ns)
         return deliveries
 
-    def _asker(self, by: Principal, queue: Queue) -> Asker:
+    def _asker(self, by: Principal, queue: Queue, tag: str) -> Asker:
         counted = by.id if by.key_id else ""
-        return Asker(counted, partial(self._access.check_still, by, Verb.RECEIVE, queue.incarnation))
+        return Asker(counted, partial(self._access.check_still, by, Verb.RECEIVE, queue.incarnation, tag))
 
     def undelivered(self, deliveries: Sequence[Delivery]) -> None:
         """No answer carried what one receive has leased: it is given back as if it never was.
@@ -187,8 +187,8 @@ class Engine(Managing, Watching, Transacting, Redriving):
         return self.parts.messages.plain_sends.begin(self._plain(by, Verb.SEND, queue), by.id, sends, tell)
 
     def receive_soon(self, by: Principal, queue: str, tag: str | None, asked: Sequence[PlainAsked], tell: TellReceived) -> list[int]:
-        found = self._plain(by, Verb.RECEIVE, queue)
-        asker = NOBODY if found is None or self.settings.auth == "open" else self._asker(by, found)
+        found = self._plain(by, Verb.RECEIVE, queue, tag)
+        asker = NOBODY if found is None or self.settings.auth == "open" else self._asker(by, found, tag or "")
         return self.parts.messages.plain_receives.begin(found, tag, asked, tell, asker)
 
     def ack_soon(self, by: Principal, queue: str, acks: Sequence[tuple[int, list[str]]], tell: TellAcked) -> list[int]:

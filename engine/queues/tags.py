@@ -14,7 +14,7 @@ from engine.log import Log
 from engine.queues.queues import Queues
 from engine.rules.limits import MAX_TAGS, check_asked, check_filter, check_name, check_range, check_settings, check_user_attributes
 from engine.rules.queue import Queue
-from engine.rules.rights import as_asked
+from engine.rules.rights import as_asked, without_tag
 from engine.runtime.clock import now_ms
 from engine.shapes import Principal, QueueSettings
 from engine.window.window import Window
@@ -106,7 +106,8 @@ class Tags:
                 raise TagNotFound(f"queue {name!r} has no tag {tag!r}", field="tag", given=tag)
             if record.id == DEFAULT:
                 raise NotAllowedOnQueue("the default tag can't be deleted", field="tag", given=tag)
-            await self._queues.write(msgspec.structs.replace(queue.record, tags=[t for t in queue.tags if t.id != record.id]), change)
+            left = [t for t in queue.tags if t.id != record.id]
+            await self._queues.write(msgspec.structs.replace(queue.record, tags=left, grants=without_tag(queue.record.grants, tag)), change)
             # What a failure leaves is closed by `alarms.py`.
             for unit in queue.units:
                 await self._window.call(queue, lambda g, u=unit: self._store.close(u, record.id))  # type: ignore[misc]

@@ -35,7 +35,7 @@ from engine.runtime.clock import now_ms
 from engine.settings import EngineSettings
 from engine.shapes import ANY, Principal
 from schemas.records import Grant, KeyRecord, QueueRecord, RedrivePolicy
-from schemas.vocabulary import NO_INCARNATION, Level, PolicyFault, Role, Verb
+from schemas.vocabulary import DEFAULT_TAG, NO_INCARNATION, Level, PolicyFault, Role, Verb
 
 _SEND: Final = frozenset((Verb.SEND,))
 _RECEIVE: Final = frozenset((Verb.RECEIVE,))
@@ -43,6 +43,10 @@ _HANDLE: Final = _RECEIVE | {Verb.ACK, Verb.EXTEND, Verb.RELEASE, Verb.KILL}
 _GET_INFO: Final = frozenset((Verb.GET_QUEUE, Verb.GET_REDRIVE_POLICY))
 _PEEK: Final = frozenset((Verb.PEEK, Verb.QUERY))
 _DELETE_PEEK: Final = frozenset((Verb.DELETE_MESSAGE, Verb.CANCEL, Verb.RESCHEDULE, Verb.UNPARK))
+# What is done to messages of a tag that is named, and what with the handle of a delivery: it was
+# given out under a tag, and is proof of that.
+_OF_TAG: Final = frozenset((Verb.RECEIVE, Verb.PEEK, Verb.QUERY, Verb.UNPARK))
+_BY_HANDLE: Final = _HANDLE - _RECEIVE
 # What is no right on a queue: anybody may ask for these, or administrators only.
 _OF_NO_QUEUE: Final = frozenset((Verb.CREATE_QUEUE, Verb.LIST_QUEUES, Verb.MANAGE_KEYS, Verb.MANAGE_USERS, Verb.SET_PRODUCER_GROUP))
 _FULL: Final = frozenset(Verb) - _OF_NO_QUEUE
@@ -82,44 +86,62 @@ ACTIONS: Final[Mapping[str, frozenset[Verb]]] = MappingProxyType({
 })  # fmt: skip
 
 
-def granted(grants: Sequence[Grant], principal: str, verb: Verb) -> bool:
+def granted(grants: Sequence[Grant], principal: str, verb: Verb, tag: str = "") -> bool:
     """Whether grants let a principal that is no owner do `verb`: at least one must, none deny. What
-    an account may, everybody in it may.
+    an account may, everybody in it may. `tag`: the one that is spoken to, "" = the default one.
     """
     account = account_of(principal) or principal
-    fitting = [grant.allow for grant in grants if _concerns(grant, principal, account) and _covers(grant, verb)]
+    fitting = [grant.allow for grant in grants if _concerns(grant, principal, account) and _covers(grant, verb, tag)]
     return bool(fitting) and all(fitting)
 
 
 def any_granted(grants: Sequence[Grant], principal: str) -> bool:
     """Whether grants let a principal that is no owner do anything at all."""
-    return any(granted(grants, principal, verb) for verb in _FULL)
+    tags = {"", *(tag for grant in grants for tag in grant.tags)}
+    return any(granted(grants, principal, verb, tag) for verb in _FULL for tag in tags)
 
 
 def _concerns(grant: Grant, principal: str, account: str) -> bool:
     return ANY in grant.principals or principal in grant.principals or account in grant.principals
 
 
-def _covers(grant: Grant, verb: Verb) -> bool:
+def _covers(grant: Grant, verb: Verb, tag: str) -> bool:
+    if grant.tags and not (verb in _BY_HANDLE or (verb in _OF_TAG and (tag or DEFAULT_TAG) in grant.tags)):
+        return False
     if grant.level:
         return verb in RIGHTS[Level(grant.level)]
     return ANY in grant.verbs or verb in grant.verbs
 
 
-def level_of(grants: Sequence[Grant], principal: str) -> Level:
+# `tag`: "" = levels on the queue, else those on messages of that tag alone.
+
+
+def level_of(grants: Sequence[Grant], principal: str, tag: str = "") -> Level:
     """The level that a principal was given, NONE = none."""
-    return next((Level(grant.level) for grant in grants if grant.level and principal in grant.principals), Level.NONE)
+    return levels_of(grants, tag).get(principal, Level.NONE)
 
 
-def levels_of(grants: Sequence[Grant]) -> dict[str, Level]:
+def levels_of(grants: Sequence[Grant], tag: str = "") -> dict[str, Level]:
     """The level of each principal that was given one."""
-    return {principal: Level(grant.level) for grant in grants if grant.level for principal in grant.principals}
+    tags = [tag] if tag else []
+    return {principal: Level(grant.level) for grant in grants if grant.level and grant.tags == tags for principal in grant.principals}
 
 
-def with_level(grants: Sequence[Grant], principal: str, level: Level) -> list[Grant]:
+def with_level(grants: Sequence[Grant], principal: str, level: Level, tag: str = "") -> list[Grant]:
     """Grants in which a principal has that level and no other; NONE takes it away."""
-    kept = [grant for grant in grants if not (grant.level and principal in grant.principals)]
-    return kept if level == Level.NONE else [*kept, Grant(True, [principal], [], level)]
+    tags = [tag] if tag else []
+    kept = [grant for grant in grants if not (grant.level and grant.tags == tags and principal in grant.principals)]
+    return kept if level == Level.NONE else [*kept, Grant(True, [principal], [], level, tags)]
+
+
+def without_tag(grants: Sequence[Grant], tag: str) -> list[Grant]:
+    """Grants after a tag was deleted: none is left for who makes one of that name."""
+    left = ((grant, [name for name in grant.tags if name != tag]) for grant in grants)
+    return [msgspec.structs.replace(grant, tags=tags) for grant, tags in left if tags or not grant.tags]
+
+
+# The levels that say something about messages of a tag.
+TAG_LEVELS: Final = (Level.NONE, *(level for level, verbs in RIGHTS.items() if verbs & _OF_TAG))
 
 
 def with_policy(grants: Sequence[Grant], policy: Sequence[Grant]) -> list[Grant]:
@@ -175,13 +197,18 @@ class Rights:
         at_ms = now_ms()
         return {role_of(key) for key in self._catalog.keys.values() if key.principal == principal and counts(key, at_ms)}
 
-    def may(self, by: Principal, verb: Verb, queue: Queue) -> bool:
-        """Whether `by` may do `verb` with `queue`."""
+    def may(self, by: Principal, verb: Verb, queue: Queue, tag: str = "") -> bool:
+        """Whether `by` may do `verb` with `queue`, or with messages of `tag` ("" = the default
+        one).
+        """
         if by.role is Role.READER:
             return verb in ROLES[Role.READER] and self._is_of(by.account, queue)
         if by.admin or queue.record.owner == by.id:
             return True
-        return (verb in ROLES[by.role] and self._is_of(by.account, queue)) or granted(queue.record.grants, by.id, verb)
+        if verb in ROLES[by.role] and self._is_of(by.account, queue):
+            return True
+        known = queue.by_name.get(tag)  # the default tag may have another name
+        return granted(queue.record.grants, by.id, verb, known.name if known else tag)
 
     def still_may(self, principal: str, verb: Verb, queue: Queue) -> bool:
         """The same of a principal that is not here: its keys say what else it may."""
@@ -211,15 +238,15 @@ class Rights:
         """Whether `by` is told of every queue of the service, but those of other accounts."""
         return by.admin or (by.role is not Role.MEMBER and not by.account)
 
-    def authorise(self, by: Principal, verb: Verb, queue: Queue | None = None) -> None:
-        """Raises NotAuthorised unless `by` may do `verb` (with `queue`), and for a queue with which
-        they may do nothing QueueNotFound, as if there was none.
+    def authorise(self, by: Principal, verb: Verb, queue: Queue | None = None, tag: str = "") -> None:
+        """Raises NotAuthorised unless `by` may do `verb` (with `queue`, or messages of `tag`), and
+        for a queue with which they may do nothing QueueNotFound, as if there was none.
         """
         note(by.id, by.key_id, verb, "" if queue is None else queue.name)
         if by.admin or (queue is None and verb in _OF_ROLES[by.role]):
             return
         if queue is not None:
-            if self.may(by, verb, queue):
+            if self.may(by, verb, queue, tag):
                 return
             if not self.knows(by, queue):
                 raise no_queue(queue.name)

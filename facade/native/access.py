@@ -26,7 +26,7 @@ from facade.native.wire.replies import (
 )
 from facade.native.wire.shapes import ContactsBody, GrantBody, ListQueuesQuery, UserQuotaBody
 from facade.native.wire.shapes_keys import CreateKeyBody, RotateKeyBody, SetKeyBody
-from facade.native.wire.units import KEY_RULE, PRINCIPAL_RULE, QUEUE_RULE, to_ms
+from facade.native.wire.units import KEY_RULE, PRINCIPAL_RULE, QUEUE_RULE, TAG_RULE, to_ms
 from schemas.vocabulary import Level, Role
 
 if TYPE_CHECKING:
@@ -35,11 +35,15 @@ if TYPE_CHECKING:
 
 _GRANTS: Final = "/v1/queues/{queue}/grants"
 _GRANT: Final = _GRANTS + "/{principal}"
+_TAG_GRANTS: Final = "/v1/queues/{queue}/tags/{tag}/grants"
+_TAG_GRANT: Final = _TAG_GRANTS + "/{principal}"
 _USER: Final = "/v1/users/{user}"
 _KEY: Final = "/v1/keys/{key}"
 _WHO: Final = {"user": PRINCIPAL_RULE}
 _QUEUE: Final = {"queue": QUEUE_RULE}
 _PRINCIPAL: Final = {"queue": QUEUE_RULE, "principal": PRINCIPAL_RULE}
+_TAG: Final = {"queue": QUEUE_RULE, "tag": TAG_RULE}
+_TAG_PRINCIPAL: Final = {**_TAG, "principal": PRINCIPAL_RULE}
 
 
 async def list_grants(engine: Engine, call: Call) -> Answer:
@@ -65,6 +69,26 @@ async def grant(engine: Engine, call: Call) -> Answer:
 async def revoke(engine: Engine, call: Call) -> Answer:
     """Take a principal's level away."""
     await engine.grant(call.by, call.path["queue"], call.path["principal"], Level.NONE)
+    return Answer(status=204)
+
+
+async def list_tag_grants(engine: Engine, call: Call) -> Answer:
+    """Who has which level on messages of a tag."""
+    levels = await engine.list_grants(call.by, call.path["queue"], call.path["tag"])
+    return Answer(GrantsReply(grants=[GrantReply(principal=who, level=level) for who, level in sorted(levels.items())]))
+
+
+async def grant_tag(engine: Engine, call: Call) -> Answer:
+    """Give a principal a level on messages of a tag, in place of the one it had."""
+    body: GrantBody = call.body
+    who = call.path["principal"]
+    await engine.grant(call.by, call.path["queue"], who, body.level, call.path["tag"])
+    return Answer(GrantReply(principal=who, level=body.level))
+
+
+async def revoke_tag(engine: Engine, call: Call) -> Answer:
+    """Take a principal's level on messages of a tag away."""
+    await engine.grant(call.by, call.path["queue"], call.path["principal"], Level.NONE, call.path["tag"])
     return Answer(status=204)
 
 
@@ -182,6 +206,43 @@ OPERATIONS = (
         example=examples.RIGHTS["revoke"],
         rules=_PRINCIPAL,
         codes=("queue_not_found", "queue_in_use"),
+    ),
+    Operation(
+        name="list_tag_grants",
+        method="GET",
+        path=_TAG_GRANTS,
+        group="Rights",
+        summary="Who has which level on messages of a tag",
+        run=list_tag_grants,
+        replies={200: GrantsReply},
+        example=examples.RIGHTS["list_tag_grants"],
+        rules=_TAG,
+        codes=("queue_not_found", "tag_not_found"),
+    ),
+    Operation(
+        name="grant_tag",
+        method="PUT",
+        path=_TAG_GRANT,
+        group="Rights",
+        summary="Give a principal a level on messages of a tag, in place of the one it had",
+        run=grant_tag,
+        replies={200: GrantReply},
+        example=examples.RIGHTS["grant_tag"],
+        rules=_TAG_PRINCIPAL,
+        body=GrantBody,
+        codes=("queue_not_found", "tag_not_found", "queue_in_use"),
+    ),
+    Operation(
+        name="revoke_tag",
+        method="DELETE",
+        path=_TAG_GRANT,
+        group="Rights",
+        summary="Take a principal's level on messages of a tag away",
+        run=revoke_tag,
+        replies={204: None},
+        example=examples.RIGHTS["revoke_tag"],
+        rules=_TAG_PRINCIPAL,
+        codes=("queue_not_found", "tag_not_found", "queue_in_use"),
     ),
     Operation(
         name="list_shared",

@@ -123,13 +123,14 @@ class TagRecord(Struct, frozen=True):
 class Grant(Struct, frozen=True):
     """What `principals` may do, or must not. "*" among the principals = anybody but owner and
     administrators, who need no grant. With a `level` it is that which they may, and `verbs` is
-    empty.
+    empty. With `tags` it is about messages of these alone.
     """
 
     allow: bool
     principals: list[str]
     verbs: list[str]
     level: str = ""
+    tags: list[str] = []
 
 
 class QueueRecord(Struct, frozen=True):

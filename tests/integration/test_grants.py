@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from engine.engine import Engine
-from engine.errors import EngineError, InvalidValue, NotAllowedOnQueue, NotAuthorised, QueueNotFound
+from engine.errors import EngineError, InvalidValue, NotAllowedOnQueue, NotAuthorised, QueueNotFound, TagNotFound
 from engine.meters.shapes import MetricQuery
 from engine.rules.limits import MAX_LEVELS
 from engine.rules.rights import RIGHTS
@@ -262,3 +262,45 @@ async def test_an_administrator_is_who_has_a_key_that_may_do_everything(make_eng
     assert not engine.is_admin(ALICE, "alice"), "everybody may ask for themselves"
     with pytest.raises(NotAuthorised):
         engine.is_admin(ALICE, "bob")
+
+
+async def test_a_level_on_a_tag_opens_that_tag_and_ends_with_it(make_engine: MakeEngine) -> None:
+    engine = await guarded(make_engine)
+    await engine.create_queue(ALICE, "q", QueueSettings(), [NewTag("billing"), NewTag("other")])
+    await engine.grant(ALICE, "q", "bob", Level.HANDLE, "billing")
+    assert await engine.list_grants(ALICE, "q") == {} and await engine.list_grants(ALICE, "q", "billing") == {"bob": "handle"}
+    await engine.send(ALICE, "q", [SendEntry(b"x"), SendEntry(b"y")])
+    (one, two) = await engine.receive(BOB, "q", "billing", 2, 1000, None)
+    (done,) = await engine.ack(BOB, "q", [one.handle])
+    assert done.status == "ok"
+    for tag in (None, "default", "other"):
+        with pytest.raises(NotAuthorised):
+            await engine.receive(BOB, "q", tag, 1, 0, None)
+    for call in (engine.send(BOB, "q", [SendEntry(b"x")]), engine.get_queue(BOB, "q"), engine.list_tags(BOB, "q")):
+        with pytest.raises(NotAuthorised):
+            await call
+    with pytest.raises(InvalidValue, match="level of a tag must be one of"):
+        await engine.grant(ALICE, "q", "bob", Level.SEND, "billing")
+    with pytest.raises(TagNotFound):
+        await engine.grant(ALICE, "q", "bob", Level.HANDLE, "none")
+    waiting = asyncio.ensure_future(engine.receive(BOB, "q", "billing", 1, 20_000, None))
+    await asyncio.sleep(0.1)
+    await engine.grant(ALICE, "q", "bob", Level.NONE, "billing")
+    with pytest.raises(NotAuthorised):
+        await waiting
+    # The owner's new tag of that name is nobody's who had the old one.
+    await engine.grant(ALICE, "q", "bob", Level.HANDLE, "billing")
+    await engine.delete_tag(ALICE, "q", "billing")
+    await engine.create_tag(ALICE, "q", "billing", 0, None, {})
+    with pytest.raises(QueueNotFound):
+        await engine.receive(BOB, "q", "billing", 1, 0, None)
+    assert two.handle
+
+
+async def test_the_default_tag_is_the_same_by_its_other_name(make_engine: MakeEngine) -> None:
+    engine = await guarded(make_engine)
+    await engine.create_queue(ALICE, "q", QueueSettings(default_tag_name="main"))
+    await engine.grant(ALICE, "q", "bob", Level.RECEIVE, "main")
+    await engine.send(ALICE, "q", [SendEntry(b"x")])
+    for tag in (None, "default", "main"):
+        assert len(await engine.receive(BOB, "q", tag, 1, 1000, 0)) == 1

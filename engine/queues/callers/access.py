@@ -113,7 +113,7 @@ class Access(Rights):
         left_ms = key.expires_at_ms - now_ms() if key.expires_at_ms else _WHILE_SET
         return self._principal(key, key.secret), derive(key.secret), left_ms
 
-    def check_still(self, by: Principal, verb: Verb, incarnation: str) -> None:
+    def check_still(self, by: Principal, verb: Verb, incarnation: str, tag: str = "") -> None:
         """Raises NotAuthorised when `by`, who might do `verb` with a queue, may not any more, or
         their key does not count as it did. For what waits meanwhile; a queue that is gone tells so
         by itself.
@@ -121,7 +121,7 @@ class Access(Rights):
         queue = self._catalog.by_incarnation.get(incarnation)
         if not self.counts_still(by):
             raise NotAuthorised(f"key {by.key_id!r} was revoked", field="key_id", given=by.key_id)
-        if queue is not None and not self.may(by, verb, queue):
+        if queue is not None and not self.may(by, verb, queue, tag):
             raise NotAuthorised(f"principal {by.id!r} may not {verb} queue {queue.name!r} any more", field="principal", given=by.id)
 
     def counts_still(self, by: Principal) -> bool:

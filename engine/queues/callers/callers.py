@@ -49,10 +49,10 @@ class Callers:
 
         `tag`: one that is asked for, and may have been made a moment ago by another worker.
         """
-        queue = self._known(by, verb, name)
+        queue = self._known(by, verb, name, tag)
         if queue is None or (tag and tag not in queue.by_name):
             await self.catalog.sync()
-            queue = self._known(by, verb, name)
+            queue = self._known(by, verb, name, tag)
         if queue is None:
             name = full(by.account, name)
             note(by.id, by.key_id, verb, name)
@@ -61,20 +61,20 @@ class Callers:
             raise no_queue(name)
         return queue
 
-    def _known(self, by: Principal, verb: Verb, name: str) -> Queue | None:
+    def _known(self, by: Principal, verb: Verb, name: str, tag: str | None = None) -> Queue | None:
         """As `_queue`, without waiting; None = this worker may not have heard of it."""
         queue = self.catalog.queues.get(full(by.account, name) if by.account else name)
-        if queue is None or not (by.admin or self._access.may(by, verb, queue) or self._access.knows(by, queue)):
+        if queue is None or not (by.admin or self._access.may(by, verb, queue, tag or "") or self._access.knows(by, queue)):
             return None
-        self._access.authorise(by, verb, queue)
+        self._access.authorise(by, verb, queue, tag or "")
         return queue
 
-    def _plain(self, by: Principal, verb: Verb, name: str) -> Queue | None:
+    def _plain(self, by: Principal, verb: Verb, name: str, tag: str | None = None) -> Queue | None:
         """As `_known`; None also for a queue with a quota, and for who may not: then the verb
         itself is to be asked, which waits or refuses.
         """
         queue = self.catalog.queues.get(full(by.account, name) if by.account else name)
-        if queue is None or queue.is_limited or self.catalog.users or not self._access.may(by, verb, queue):
+        if queue is None or queue.is_limited or self.catalog.users or not self._access.may(by, verb, queue, tag or ""):
             return None
         return queue
 
@@ -204,11 +204,14 @@ class Callers:
         self._access.authorise(by, Verb.MANAGE_KEYS)
         self._access.check_key(by, key_id)
 
-    async def list_grants(self, by: Principal, queue: str) -> dict[str, Level]:
+    # Levels of permission: on a queue, or with `tag` on messages of that tag alone.
+
+    async def list_grants(self, by: Principal, queue: str, tag: str = "") -> dict[str, Level]:
         """The level of each principal that was given one; owner and administrators have every
-        right without.
+        right without. Raises TagNotFound.
         """
-        levels = levels_of((await self._queue(by, Verb.LIST_GRANTS, queue)).record.grants)
+        found = await self._queue(by, Verb.LIST_GRANTS, queue, tag)
+        levels = levels_of(found.record.grants, found.tag(tag).name if tag else "")
         return {short_principal(by.account, who): level for who, level in levels.items()}
 
     async def get_grant(self, by: Principal, queue: str, principal: str) -> Level:
@@ -220,11 +223,13 @@ class Callers:
         everything = found.record.owner == principal or (by.admin and by.id == principal)
         return Level.FULL_CONTROL if everything else level_of(found.record.grants, principal)
 
-    async def grant(self, by: Principal, queue: str, principal: str, level: str) -> None:
-        """Gives a principal a level in place of the one it had; NONE takes it away."""
+    async def grant(self, by: Principal, queue: str, principal: str, level: str, tag: str = "") -> None:
+        """Gives a principal a level in place of the one it had; NONE takes it away. Raises
+        TagNotFound.
+        """
         principal = full_principal(by.account, principal)
-        note(by.id, by.key_id, Verb.GRANT, full(by.account, queue), subject=principal)
-        await self._grants.set((await self._queue(by, Verb.GRANT, queue)).name, principal, level)
+        note(by.id, by.key_id, Verb.GRANT, full(by.account, queue), tag, subject=principal)
+        await self._grants.set((await self._queue(by, Verb.GRANT, queue, tag)).name, principal, level, tag)
 
     def get_user(self, by: Principal, name: str) -> UserInfo:
         """Contacts and quotas of a user; everybody may ask for their own."""

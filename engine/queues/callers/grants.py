@@ -12,7 +12,7 @@ from engine.catalog.catalog import Catalog
 from engine.errors import InvalidValue
 from engine.queues.queues import Queues
 from engine.rules.limits import MAX_LEVELS, check_name
-from engine.rules.rights import levels_of, with_level
+from engine.rules.rights import TAG_LEVELS, with_level
 from schemas.vocabulary import Level
 
 
@@ -23,20 +23,23 @@ class Grants:
         self._catalog = catalog
         self._queues = queues
 
-    async def set(self, name: str, principal: str, word: str) -> None:
-        """Gives a principal a level in place of the one it had; NONE takes it away. Raises
-        InvalidValue, QueueNotFound.
+    async def set(self, name: str, principal: str, word: str, tag: str = "") -> None:
+        """Gives a principal a level in place of the one it had, on the queue or on messages of a
+        tag; NONE takes it away. Raises InvalidValue, QueueNotFound, TagNotFound.
         """
         check_name("principal", principal)
-        if word not in set(Level):
-            raise InvalidValue(f"level must be one of {', '.join(Level)}, given {word!r}", field="level", limit=list(Level), given=word)
+        words = TAG_LEVELS if tag else tuple(Level)
+        if word not in words:
+            of = "level of a tag" if tag else "level"
+            raise InvalidValue(f"{of} must be one of {', '.join(words)}, given {word!r}", field="level", limit=list(words), given=word)
         level = Level(word)
         async with self._catalog.change(name) as change:
-            record = self._queues.known(name).record
+            queue = self._queues.known(name)
+            record, named = queue.record, queue.tag(tag).name if tag else ""
             if principal == record.owner:
                 raise InvalidValue(f"{principal!r} owns queue {name!r}: it may do everything", field="principal", given=principal)
-            grants = with_level(record.grants, principal, level)
-            given = len(levels_of(grants))
+            grants = with_level(record.grants, principal, level, named)
+            given = sum(bool(grant.level) for grant in grants)
             if given > MAX_LEVELS:
                 raise InvalidValue(f"{MAX_LEVELS} principals may have rights on a queue", field="principal", limit=MAX_LEVELS, given=given)
             if grants != record.grants:

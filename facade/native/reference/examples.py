@@ -122,6 +122,7 @@ _USER = {
     "used": {"queues": 3, "read_qps": 150, "write_qps": 150},
 }
 _GRANT = {"principal": "billing", "level": "use"}
+_TAG_GRANT = {"principal": "billing", "level": "handle"}
 LOOK = {
     "query": Example(reply={"messages": [_PEEKED], "next": None}),
     "peek": Example(reply=_PEEKED),
@@ -223,6 +224,9 @@ RIGHTS = {
     "get_grant": Example(reply=_GRANT),
     "grant": Example({"level": "use"}, _GRANT),
     "revoke": Example(),
+    "list_tag_grants": Example(reply={"grants": [_TAG_GRANT]}),
+    "grant_tag": Example({"level": "handle"}, _TAG_GRANT),
+    "revoke_tag": Example(),
     "get_user": Example(reply=_USER),
     "set_contacts": Example(
         {"display_name": "Billing", "email": "billing@example.com", "webhook": "https://billing.example.com/alerts"}, _USER

@@ -134,6 +134,11 @@ class Place(Struct, frozen=True):
             return name
         return f"{DEFAULT_ACCOUNT if account == self.default else account}.{name}"
 
+    def tag_of(self, queue: str, resource: str) -> str:
+        """The tag of a queue of the engine that an ARN names, "" = none of it."""
+        of, at, tag = resource.rpartition("@")
+        return tag if at and self.concerns(queue, of) else ""
+
     def address(self, name: str, account: str | None = None, region: str | None = None) -> Address:
         """The address that a queue name spells. `orders@` is no tag, but a name that no queue
         has.

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 import msgspec
+from msgspec import structs
 
 from engine.rules.rights import ACTIONS
 from engine.shapes import ANY
@@ -46,7 +47,7 @@ def grants_of(text: str, place: Place, queue: str) -> list[Grant]:
     too much of one.
 
     The policy is set for `queue`, as the caller at `place` calls it: a statement about others only
-    says nothing.
+    says nothing, and one about tags of it is about their messages.
     """
     if not text:
         return []
@@ -60,8 +61,14 @@ def grants_of(text: str, place: Place, queue: str) -> list[Grant]:
         raise SqsError(OVER_LIMIT, f"A policy may have {POLICY_PRINCIPALS} principals.")
     if sum(_conditions(statement) for statement in statements) > POLICY_CONDITIONS:
         raise SqsError(OVER_LIMIT, f"A policy may have {POLICY_CONDITIONS} conditions.")
-    ours = [any(place.concerns(queue, one) for one in _strings(statement.get("Resource", ANY))) for statement in statements]
-    return [grant for grant, is_ours in zip(found, ours, strict=True) if is_ours and grant.principals and grant.verbs]
+    grants = []
+    for grant, statement in zip(found, statements, strict=True):
+        resources = _strings(statement.get("Resource", ANY))
+        whole = any(place.concerns(queue, one) for one in resources)
+        tags = [] if whole else [tag for one in resources if (tag := place.tag_of(queue, one))]
+        if (whole or tags) and grant.principals and grant.verbs:
+            grants.append(structs.replace(grant, tags=tags))
+    return grants
 
 
 def _parsed(text: str) -> dict[str, Any]:

@@ -126,3 +126,11 @@ def test_a_condition_opens_nothing_and_does_not_weaken_a_denial() -> None:
 )
 def test_a_filter_policy_is_a_filter(text: str, expected: Filter | None) -> None:
     assert filter_of(text) == expected
+
+
+def test_a_statement_about_a_tag_grants_on_that_tag() -> None:
+    arn = "arn:aws:sqs:us-east-1:000000000000:orders"
+    assert grants_of(policy(Resource=f"{arn}@billing"))[0].tags == ["billing"]
+    assert grants_of(policy(Resource=[f"{arn}@billing", f"{arn}@other"]))[0].tags == ["billing", "other"]
+    assert grants_of(policy(Resource=[f"{arn}@billing", arn]))[0].tags == []
+    assert grants_of(policy(Resource="arn:aws:sqs:us-east-1:000000000000:others@billing")) == []

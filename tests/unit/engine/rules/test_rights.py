@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.rules.rights import ACTIONS, RIGHTS, ROLES, granted, level_of, levels_of, with_level, with_policy
+from engine.rules.rights import ACTIONS, RIGHTS, ROLES, any_granted, granted, level_of, levels_of, with_level, with_policy, without_tag
 from schemas.records import Grant
 from schemas.vocabulary import Level, Role, Verb
 
@@ -76,3 +76,30 @@ def test_a_policy_replaces_grants_of_verbs_and_leaves_levels() -> None:
     assert grants == [level, others]
     assert not granted(grants, "bob", Verb.SEND) and granted(grants, "bob", Verb.RECEIVE)
     assert with_level(grants, "bob", Level.NONE) == [others]
+
+
+def test_a_level_on_a_tag_is_about_its_messages_alone() -> None:
+    grants = with_level([], "bob", Level.HANDLE, "billing")
+    for verb in (Verb.RECEIVE, Verb.ACK, Verb.EXTEND, Verb.RELEASE, Verb.KILL):
+        assert granted(grants, "bob", verb, "billing")
+    for tag in ("", "default", "other"):
+        assert not granted(grants, "bob", Verb.RECEIVE, tag)
+    all_of_it = with_level([], "bob", Level.FULL_CONTROL, "billing")
+    assert {str(verb) for verb in Verb if granted(all_of_it, "bob", verb)} == set(HANDLE.split())
+    assert any_granted(grants, "bob") and not any_granted(grants, "carol")
+    assert granted(with_level([], "bob", Level.RECEIVE, "default"), "bob", Verb.RECEIVE)
+    assert (levels_of(grants), levels_of(grants, "billing")) == ({}, {"bob": "handle"})
+    both = with_level(grants, "bob", Level.SEND)
+    assert (level_of(both, "bob"), level_of(both, "bob", "billing")) == ("send", "handle")
+    assert with_level(both, "bob", Level.NONE, "billing") == with_level([], "bob", Level.SEND)
+    assert without_tag(both, "billing") == with_level([], "bob", Level.SEND)
+    two = [Grant(True, ["bob"], ["receive"], tags=["billing", "other"])]
+    assert without_tag(two, "billing") == [Grant(True, ["bob"], ["receive"], tags=["other"])]
+    denied = [Grant(True, ["bob"], ["*"]), Grant(False, ["bob"], ["receive"], tags=["billing"])]
+    assert granted(denied, "bob", Verb.RECEIVE) and not granted(denied, "bob", Verb.RECEIVE, "billing")
+
+
+def test_what_an_account_may_everybody_in_it_may() -> None:
+    grants = with_level([], "111122223333", Level.SEND)
+    assert granted(grants, "111122223333.alice", Verb.SEND)
+    assert not granted(grants, "444455556666.alice", Verb.SEND) and not granted(grants, "alice", Verb.SEND)
