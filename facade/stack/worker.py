@@ -128,7 +128,7 @@ def front_of(settings: Settings) -> tuple[bool, str]:
     must and can't.
     """
     try:
-        return chosen(settings.front, is_tls=bool(settings.tls_cert))
+        return chosen(settings.front, settings.audit, is_tls=bool(settings.tls_cert))
     except NoLibraryError as error:
         raise StackError(f"LEASEWAY_FRONT=native, but {error}") from None
 

@@ -149,6 +149,11 @@ BROKEN: list[tuple[str, str, Callable[[], Plant]]] = [
     ),
     (
         "settled",
+        "an ack just before a kill of Redis on an idle machine",
+        lambda: clean().all("q", "z", 10).fault("kill redis", 12.6, 20).got("q", "z", t0=30, count=2),
+    ),
+    (
+        "settled",
         "a pause that was over nine seconds before",
         lambda: clean().fault("pause worker", 11, 30).all("q", "z", 12).add("loss", 39.5).got("q", "z", t0=45, count=2),
     ),
@@ -271,6 +276,17 @@ BENT: list[tuple[str, str, Callable[[], Plant]]] = [
         "an ack of three seconds before the loss on a loaded machine",
         lambda: (
             clean().add("probe", 9, 9.1, outcome="done", load_average=12.0).all("q", "z", 10).add("loss", 15).got("q", "z", t0=30, count=2)
+        ),
+    ),
+    (
+        "settled",
+        "an ack just before a kill of Redis on a loaded machine",
+        lambda: (
+            clean()
+            .add("probe", 9, 9.1, outcome="done", load_average=12.0)
+            .all("q", "z", 10)
+            .fault("kill redis", 12.6, 20)
+            .got("q", "z", t0=30, count=2)
         ),
     ),
     (

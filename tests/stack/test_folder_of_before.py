@@ -141,7 +141,7 @@ def test_what_is_in_it_is_there_and_is_sealed_from_then_on(folder: Path, leasewa
         assert call(up, "/v1/queues", headers=shop)[0] == 200
         refused = produce(plain(up), "lw.control", None, "queue/orders")
         assert refused is not None and refused.name() == "TOPIC_AUTHORIZATION_FAILED"
-        assert call(up, "/health", headers=admin)[1] == {"status": "ok", "alarms": {}, "front": "python"}
+        assert {**call(up, "/health", headers=admin)[1], "front": "any"} == {"status": "ok", "alarms": {}, "front": "any"}
         assert json.loads((folder / "stack.json").read_text())["format"] == 2
         properties = (folder / "kafka.properties").read_text()
         assert ("plain.sasl.jaas.config" in properties.replace("controller.plain", "")) == (life == 1)

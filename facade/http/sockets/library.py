@@ -74,7 +74,7 @@ def loaded() -> ctypes.PyDLL:
     return library
 
 
-def chosen(front: str, *, is_tls: bool) -> tuple[bool, str]:
+def chosen(front: str, audit: str, *, is_tls: bool) -> tuple[bool, str]:
     """Whether a worker with these settings uses the library, and why in a few words. Raises
     NoLibraryError when it must and can't.
     """
@@ -84,6 +84,8 @@ def chosen(front: str, *, is_tls: bool) -> tuple[bool, str]:
         if front == "native":
             raise NoLibraryError("it speaks no TLS: let a proxy do that, or leave LEASEWAY_TLS_CERT empty")
         return False, "LEASEWAY_TLS_CERT: TLS is spoken in Python"
+    if front == "auto" and audit == "all":
+        return False, "LEASEWAY_AUDIT=all: requests are written down one by one"
     try:
         loaded()
     except NoLibraryError as error:
