@@ -11,23 +11,13 @@ from engine.queues.callers.callers import Callers
 from engine.queues.info import Info
 from engine.queues.queues import Queues
 from engine.queues.tags import Tags
-from engine.rules.accounts import (
-    account_of,
-    edit_of,
-    full,
-    policy_for,
-    policy_of,
-    queue_for,
-    settings_of,
-    shared_for,
-    short,
-    tags_for,
-)
+from engine.rules.accounts import edit_of, policy_for, policy_of, queue_for, settings_of, shared_for, tags_for
 from engine.rules.limits import check_asked
 from engine.rules.queue import Queue
 from engine.rules.rights import any_granted
 from engine.runtime.asked import note
 from engine.shapes import Edit, NewTag, Principal, QueueInfo, QueueSettings, SharedQueue, TagInfo
+from schemas.accounts import account_of, full, short
 from schemas.filters import Filter
 from schemas.records import RedrivePolicy
 from schemas.vocabulary import Verb
@@ -173,7 +163,7 @@ class Managing(Callers):
         the caller's account, or of the one that the prefix names.
         """
         prefix, after = full(by.account, prefix), "" if after is None else full(by.account, after)
-        accounts = self._access.accounts
+        accounts = self.accounts
         return [
             name
             for name in self.catalog.names
@@ -182,4 +172,4 @@ class Managing(Callers):
 
     def _is_of(self, name: str, by: Principal, prefix: str) -> bool:
         account = account_of(name)
-        return account not in self._access.accounts or account == by.account or prefix.startswith(f"{account}.")
+        return account not in self.accounts or account == by.account or prefix.startswith(f"{account}.")

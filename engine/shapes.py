@@ -298,14 +298,16 @@ class UserInfo(Struct, frozen=True):
     queues: int
     webhook: str = ""
     webhook_secret: str = ""  # the service signs with it what it sends there; empty without a webhook
+    partitions: int = 0
 
 
 class UserUse(Struct, frozen=True):
-    """How many queues a user has, and the sums of their quotas."""
+    """How many queues a user has, their partitions, and the sums of their quotas."""
 
     queues: int
     read_qps: int
     write_qps: int
+    partitions: int = 0
 
 
 class TransactionInfo(Struct, frozen=True):

@@ -10,9 +10,9 @@ import bisect
 from typing import TypeVar
 
 from engine.errors import EngineError, QueueNotFound, QueueRenewed
-from engine.rules.accounts import account_of
 from engine.rules.queue import Queue
 from engine.runtime.signals import Signal
+from schemas.accounts import account_of
 from schemas.records import GenerationRecord, KeyRecord, ProducerGroupRecord, QueueRecord, TaskRecord, UserRecord
 from schemas.records.watching import WatchRecord
 from schemas.wire import AnyRecord

@@ -12,10 +12,11 @@ from engine.move.destinations import no_task
 from engine.move.parking import Parking
 from engine.move.redrive import Tasks
 from engine.queues.callers.callers import Callers
-from engine.rules.accounts import full, task_for
+from engine.rules.accounts import task_for
 from engine.rules.limits import check_name
 from engine.runtime.asked import note
 from engine.shapes import ParkedPage, Principal, TaskInfo, task_info
+from schemas.accounts import full
 from schemas.filters import Filter
 from schemas.records import TaskRecord
 from schemas.vocabulary import Verb

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from engine.catalog.catalog import Catalog
 from engine.errors import QueueExists, QuotaExceeded
-from engine.rules.accounts import account_of
 from engine.settings import EngineSettings
+from schemas.accounts import account_of
 from schemas.records import QueueRecord
 
 
@@ -17,8 +17,8 @@ def check_creation(settings: EngineSettings, catalog: Catalog, record: QueueReco
     or the service has as much as they may: about, since creations of other names may come between.
     """
     _check_alike(catalog, record.name)
-    _check_owner(catalog, record.owner, "user")
-    _check_owner(catalog, account_of(record.name), "account")
+    _check_owner(catalog, record.owner, "user", record.partitions)
+    _check_owner(catalog, account_of(record.name), "account", record.partitions)
     queues = catalog.queues
     if len(queues) >= settings.max_queues:
         raise QuotaExceeded(f"the service may have {settings.max_queues} queues", field="queues", limit=settings.max_queues)
@@ -36,10 +36,14 @@ def _check_alike(catalog: Catalog, name: str) -> None:
         raise QueueExists(f"Kafka can't tell {name!r} from the existing queue {alike!r}", field="name", limit=alike, given=name)
 
 
-def _check_owner(catalog: Catalog, owner: str, kind: str) -> None:
+def _check_owner(catalog: Catalog, owner: str, kind: str, more: int) -> None:
     user = catalog.users.get(owner)
-    if user is None or not user.queues:
+    if user is None or not (user.queues or user.partitions):
         return
-    number = sum(owner in (queue.record.owner, queue.account) for queue in catalog.queues.values())
-    if number >= user.queues:
+    there = [queue.record.partitions for queue in catalog.queues.values() if owner in (queue.record.owner, queue.account)]
+    number, partitions = len(there), sum(there)
+    if user.partitions and partitions + more > user.partitions:
+        about = f"{kind} {owner!r} may have {user.partitions} partitions of queues: {partitions} are there, {more} more are too many"
+        raise QuotaExceeded(about, field="partitions", limit=user.partitions, given=partitions + more)
+    if user.queues and number >= user.queues:
         raise QuotaExceeded(f"{kind} {owner!r} may have {user.queues} queues", field="queues", limit=user.queues, given=number)

@@ -75,6 +75,7 @@ ASKED: dict[str, tuple[int, int]] = {
     "read_qps": (0, MAX_QPS),
     "write_qps": (0, MAX_QPS),
     "queues": (0, MAX_QUEUES),
+    "partitions": (0, MAX_QUEUES),  # of all queues of a user
     "limit": (1, 1000),
     "from": (0, 2**53),
     "to": (0, 2**53),

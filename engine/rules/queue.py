@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from engine.errors import TagNotFound
-from engine.rules.accounts import account_of
+from schemas.accounts import account_of
 from schemas.records import QueueRecord, RedrivePolicy, TagRecord
 from schemas.topics import queue_topic
 from schemas.vocabulary import DEFAULT_TAG

@@ -28,12 +28,12 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from engine.errors import KeyNotFound, NotAuthorised, QueueNotFound
-from engine.rules.accounts import account_of
 from engine.rules.queue import Queue
 from engine.runtime.asked import note
 from engine.runtime.clock import now_ms
 from engine.settings import EngineSettings
 from engine.shapes import ANY, Principal
+from schemas.accounts import account_of
 from schemas.records import Grant, KeyRecord, QueueRecord, RedrivePolicy
 from schemas.vocabulary import DEFAULT_TAG, NO_INCARNATION, Level, PolicyFault, Role, Verb
 

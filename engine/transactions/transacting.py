@@ -19,7 +19,7 @@ from engine.queues.callers.grants import Grants
 from engine.queues.callers.keys import Keys
 from engine.queues.callers.quotas import Quotas
 from engine.queues.callers.users import Users
-from engine.rules.accounts import full, transaction_for, webhook_for
+from engine.rules.accounts import transaction_for, webhook_for
 from engine.rules.limits import check_asked, check_name
 from engine.rules.queue import Queue
 from engine.runtime.asked import note
@@ -28,6 +28,7 @@ from engine.transactions.book import Transaction
 from engine.transactions.checks import Checks
 from engine.transactions.transactions import Transactions, no_transaction
 from engine.transactions.webhooks import Webhooks
+from schemas.accounts import full
 from schemas.vocabulary import Role, TransactionStatus, Verb
 from state.background import Background
 

@@ -119,7 +119,9 @@ async def set_contacts(engine: Engine, call: Call) -> Answer:
 async def set_user_quota(engine: Engine, call: Call) -> Answer:
     """Bound what a user may use."""
     body: UserQuotaBody = call.body
-    return await _user(engine, call, await engine.set_user_quota(call.by, call.path["user"], body.read_qps, body.write_qps, body.queues))
+    partitions = None if body.partitions is UNSET else body.partitions
+    user = await engine.set_user_quota(call.by, call.path["user"], body.read_qps, body.write_qps, body.queues, partitions)
+    return await _user(engine, call, user)
 
 
 async def create_key(engine: Engine, call: Call) -> Answer:

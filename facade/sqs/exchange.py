@@ -143,7 +143,7 @@ class SqsExchange(Struct, gc=False):
         """Begins the action with its input."""
         service, headers = self.service, self.headers
         place = service.places.place_of(self.scope, headers)
-        if service.engine.has_accounts:
+        if service.engine.accounts:
             place = place.of(by.account)
         trace = headers.get(b"x-amzn-trace-id", b"")
         return action.run(service.engine, Call(by, given, place, service.limits, service.cool_down_s, trace))

@@ -126,7 +126,7 @@ class PlainRequests:
             else:
                 by = self._signers[signer]
             place = self._service.places.place_of(scope, headers)
-            if self._engine.has_accounts:
+            if self._engine.accounts:
                 place = place.of(by.account)
             at = place.of_url(url)
         except Exception:

@@ -211,6 +211,7 @@ class UserRecord(Struct, frozen=True):
     write_qps: int = 0
     queues: int = 0
     webhook: str = ""
+    partitions: int = 0
 
 
 class TaskRecord(Struct, frozen=True):

@@ -80,10 +80,10 @@ async def test_the_queues_of_a_user_share_the_quota_of_the_user(make_engine: Mak
     assert await allowed(sends(engine, "c", BOB), 30) == 30
     with pytest.raises(QuotaExceeded, match="user 'alice' may have 2 queues"):
         await engine.create_queue(ALICE, "d", QueueSettings())
-    assert engine.get_user_use(ALICE, "alice") == UserUse(2, 0, 0)
+    assert engine.get_user_use(ALICE, "alice") == UserUse(2, 0, 0, 8)
     await engine.set_user_quota(BY, "alice", 0, 0, 0)
     await engine.create_queue(ALICE, "d", QueueSettings(read_qps=5, write_qps=7))
-    assert engine.get_user_use(ALICE, "alice") == UserUse(3, 5, 7)
+    assert engine.get_user_use(ALICE, "alice") == UserUse(3, 5, 7, 12)
 
 
 async def test_nothing_is_counted_while_redis_is_away(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:

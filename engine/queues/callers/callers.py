@@ -15,19 +15,12 @@ from engine.queues.callers.grants import Grants
 from engine.queues.callers.keys import Keys
 from engine.queues.callers.quotas import Quotas
 from engine.queues.callers.users import Users
-from engine.rules.accounts import (
-    account_of,
-    full,
-    full_principal,
-    key_for,
-    record_for,
-    short_principal,
-    user_for,
-)
+from engine.rules.accounts import key_for, record_for, user_for
 from engine.rules.queue import Queue
 from engine.rules.rights import level_of, levels_of, no_queue
 from engine.runtime.asked import note, note_claim, note_hidden
 from engine.shapes import KeyInfo, Principal, UserInfo, UserUse
+from schemas.accounts import account_of, full, full_principal, short_principal
 from schemas.records import QueueRecord
 from schemas.vocabulary import Level, Role, Verb
 
@@ -42,6 +35,8 @@ class Callers:
         self._grants = grants
         self._quotas = quotas
         self._users = users
+        # The accounts that there are beside the default one, of now. Each request looks.
+        self.accounts = access.accounts
 
     async def _queue(self, by: Principal, verb: Verb, name: str, tag: str | None = None) -> Queue:
         """The queue, with which `by` may do `verb`. Raises QueueNotFound also for one with which
@@ -103,11 +98,6 @@ class Callers:
                 note_hidden()
             raise no_queue(name)
         return record
-
-    @property
-    def has_accounts(self) -> bool:
-        """Whether a key is of another account than the default one."""
-        return bool(self._access.accounts)
 
     # `at`: the address from which somebody asks, "" = it is not counted how often they are wrong.
 
@@ -252,15 +242,18 @@ class Callers:
         also = {} if webhook is None else {"webhook": webhook}
         return user_for(by.account, await self._users.set(name, display_name=display_name, email=email, phone=phone, **also))
 
-    async def set_user_quota(self, by: Principal, name: str, read_qps: int, write_qps: int, queues: int) -> UserInfo:
-        """Bounds what a user may use, or an account as a whole; 0 = no bound. An account's bounds
-        are the service's to set.
+    async def set_user_quota(
+        self, by: Principal, name: str, read_qps: int, write_qps: int, queues: int, partitions: int | None = None
+    ) -> UserInfo:
+        """Bounds what a user may use, or an account as a whole; 0 = no bound, None = as it was. An
+        account's bounds are the service's to set.
         """
         note(by.id, by.key_id, Verb.MANAGE_USERS, subject=name)
         self._access.authorise(by, Verb.MANAGE_USERS)
         name = full_principal(by.account, name)
         self._access.check_account(by, name)
-        return user_for(by.account, await self._users.set(name, read_qps=read_qps, write_qps=write_qps, queues=queues))
+        also = {} if partitions is None else {"partitions": partitions}
+        return user_for(by.account, await self._users.set(name, read_qps=read_qps, write_qps=write_qps, queues=queues, **also))
 
     def sees_all(self, by: Principal) -> bool:
         """Whether a caller is told of every queue."""

@@ -40,12 +40,14 @@ class Users:
             record.queues,
             record.webhook,
             webhook_secret(self._secret, name) if record.webhook else "",
+            record.partitions,
         )
 
     def use(self, name: str) -> UserUse:
-        """How many queues a user has, and the sums of their quotas."""
+        """What a user has: queues and partitions, and the sums of the queues' quotas."""
         records = [queue.record for queue in self._catalog.queues.values() if name in (queue.record.owner, queue.account)]
-        return UserUse(len(records), sum(record.read_qps for record in records), sum(record.write_qps for record in records))
+        rates = sum(record.read_qps for record in records), sum(record.write_qps for record in records)
+        return UserUse(len(records), *rates, sum(record.partitions for record in records))
 
     async def set(self, name: str, **changes: Any) -> UserInfo:
         """Changes what is named. Raises InvalidValue."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.errors import QueueNotFound
-from engine.rules.accounts import full, full_principal, short_principal
 from facade.emq.queues.call import EmqError
 from facade.emq.wire.errors import ErrorCode
+from schemas.accounts import full, full_principal, short_principal
 
 if TYPE_CHECKING:
     from engine.engine import Engine

@@ -117,9 +117,10 @@ _USER = {
     "read_qps": 1000,
     "write_qps": 1000,
     "queues": 20,
+    "partitions": 80,
     "webhook": "https://billing.example.com/alerts",
     "webhook_secret": "5d1f0c3a",
-    "used": {"queues": 3, "read_qps": 150, "write_qps": 150},
+    "used": {"queues": 3, "read_qps": 150, "write_qps": 150, "partitions": 12},
 }
 _GRANT = {"principal": "billing", "level": "use"}
 _TAG_GRANT = {"principal": "billing", "level": "handle"}
@@ -231,7 +232,7 @@ RIGHTS = {
     "set_contacts": Example(
         {"display_name": "Billing", "email": "billing@example.com", "webhook": "https://billing.example.com/alerts"}, _USER
     ),
-    "set_user_quota": Example({"read_qps": 1000, "write_qps": 1000, "queues": 20}, _USER),
+    "set_user_quota": Example({"read_qps": 1000, "write_qps": 1000, "queues": 20, "partitions": 80}, _USER),
     "create_key": Example(
         {"key_id": "billing-service", "principal": "billing", "role": "member", "expires_at_ms": 0},
         {"key_id": "billing-service", "secret": "kept-by-you"},

@@ -349,6 +349,7 @@ class UseReply(Reply, frozen=True, kw_only=True):
     queues: Annotated[Count, about("Queues.")]
     read_qps: Annotated[Count, about("The sum of their quotas of receives.")]
     write_qps: Annotated[Count, about("The sum of their quotas of sends.")]
+    partitions: Annotated[Count, about("Their partitions.")]
 
 
 class UserReply(Reply, frozen=True, kw_only=True):
@@ -361,6 +362,7 @@ class UserReply(Reply, frozen=True, kw_only=True):
     read_qps: Annotated[Count, about("Receives a second.")]
     write_qps: Annotated[Count, about("Sends a second.")]
     queues: Annotated[Count, about("Queues that the user may have.")]
+    partitions: Annotated[Count, about("Partitions that they may have.")]
     webhook: Annotated[str, about("A URL to which alerts are posted.")]
     webhook_secret: Annotated[str, about("What the service signs them with; empty without a webhook.")]
     used: Annotated[UseReply, about("What the user has.")]

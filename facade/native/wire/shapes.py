@@ -333,6 +333,7 @@ class UserQuotaBody(Body, frozen=True, kw_only=True):
     read_qps: Annotated[Whole, within("read_qps", "Receives a second.")] = 0
     write_qps: Annotated[Whole, within("write_qps", "Sends a second.")] = 0
     queues: Annotated[Whole, within("queues", "Queues.")] = 0
+    partitions: Annotated[Whole, within("partitions", "Partitions of all queues. Default: as it was.")] | UnsetType = UNSET
 
 
 class ListQueuesQuery(Body, frozen=True, kw_only=True):

@@ -18,9 +18,9 @@ from urllib.parse import quote, unquote
 
 from msgspec import Struct, structs
 
-from engine.rules.accounts import DEFAULT_ACCOUNT, account_of
 from facade.sqs.wire.errors import INVALID_ADDRESS, INVALID_PARAMETER, UNSUPPORTED_OPERATION, SqsError, invalid, missing
 from facade.sqs.wire.limits import URL_CHARACTERS
+from schemas.accounts import DEFAULT_ACCOUNT, account_of
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _FIFO_NAME = re.compile(r"[A-Za-z0-9_-]{1,75}\.fifo")

@@ -226,4 +226,9 @@ def test_an_account_has_bounds_of_its_own(team: Team) -> None:
     with team.http("alice") as client:
         for _ in range(20):
             assert client.post("/v1/queues/open/messages", json=message).status_code < 300
-    team.ask("admin", "PUT", f"/v1/users/{B}/quota", {"read_qps": 0, "write_qps": 0, "queues": 0})
+    bounds = {"read_qps": 0, "write_qps": 0, "queues": 0, "partitions": there + 3}
+    assert team.ask("admin", "PUT", f"/v1/users/{B}/quota", bounds)["used"]["partitions"] == there + 1
+    refused = team.ask("bob", "POST", "/v1/queues", {"name": "wide", "partitions": 3}, status=429)
+    assert f"account '{B}' may have {there + 3} partitions of queues" in refused["detail"]
+    team.ask("bob", "POST", "/v1/queues", {"name": "wide", "partitions": 2})
+    team.ask("admin", "PUT", f"/v1/users/{B}/quota", {**bounds, "partitions": 0})

@@ -48,6 +48,7 @@ ASKINGS = {
     "read_qps": "read_qps",
     "write_qps": "write_qps",
     "queues": "queues",
+    "partitions": "partitions",
     "limit": "limit",
     "from": "from",
     "to": "to",

@@ -133,7 +133,8 @@ async def test_the_example_of_a_request_reaches_the_engine(
 
     await client.request(operation.method, path, json=operation.example.request)
 
-    assert [call[0] for call in engine.calls] == [operation.name]
+    # A level on a tag is given by the verb that gives one on a queue.
+    assert [call[0] for call in engine.calls] == [operation.name.removesuffix("_tag") if operation.name == "grant_tag" else operation.name]
 
 
 def test_every_request_struct_refuses_unknown_fields() -> None:

@@ -85,6 +85,7 @@ def test_an_id_never_changes_and_names_one_schema() -> None:
         24: "key.2",
         25: "audit.1",
         26: "queue.6",
+        27: "user.3",
     }
 
     assert {number: schema_name(number) for number in schema_ids()} == names
