@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from functools import partial
 from time import monotonic_ns
 
-from engine.managing import Managing
 from engine.move.redriving import Redriving
+from engine.queues.managing import Managing
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker
 from engine.runtime.meters import NO_TAG

@@ -228,8 +228,8 @@ class Peeked(Struct, frozen=True):
 
 
 class ParkedGroup(Struct, frozen=True):
-    """A group that is held back under a tag, with the message that has parked it; `held` counts
-    those behind it in the window. `group` None = the message has none, or Kafka has it no more.
+    """A group that is held back under a tag, with the message that has parked it. `group` None =
+    the message has none, or Kafka has it no more.
     """
 
     group: str | None
@@ -239,7 +239,7 @@ class ParkedGroup(Struct, frozen=True):
     receive_count: int
     first_received_at_ms: int
     expires_at_ms: int | None  # when its retention ends; None = never
-    held: int
+    held: int  # those behind it in the window
 
 
 class ParkedPage(Struct, frozen=True):
@@ -258,15 +258,14 @@ class Page(Struct, frozen=True):
 
 class Principal(Struct, frozen=True, gc=False):
     """Who asks. `id` is what grants name; `admin` may do everything. `role`: what the key may on
-    every queue of its account, "" = the default one. `key_id` empty = nobody asked for a key;
-    `by_old_secret`: it was rotated.
+    every queue of its account, "" = the default one. `key_id` empty = nobody asked for a key.
     """
 
     id: str
     admin: bool = False
     role: Role = Role.MEMBER
     key_id: str = ""
-    by_old_secret: bool = False
+    by_old_secret: bool = False  # it was rotated
     proof: int = 0  # the hash of the secret that fitted, of this process
     account: str = ""
 
@@ -334,12 +333,10 @@ class TransactionInfo(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """A question to a producer: what became of this transaction? `id` names the question, and
-    `number` how often it was asked, this time included.
-    """
+    """A question to a producer: what became of this transaction? `id` names the question."""
 
     id: str
-    number: int
+    number: int  # how often it was asked, this time included
     transaction: TransactionInfo
     messages: list[Message]
 
@@ -372,11 +369,9 @@ class TaskInfo(Struct, frozen=True):
 
 
 class Alarm(Struct, frozen=True):
-    """Something about a queue that needs somebody's attention; `kind` says what `number` counts
-    (engine/queues/alarms.py).
-    """
+    """Something about a queue that needs somebody's attention."""
 
-    kind: str
+    kind: str  # what `number` counts (engine/queues/alarms.py)
     queue: str
     number: float
 

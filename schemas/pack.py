@@ -1,5 +1,6 @@
 """The Avro binary of a message by hand: every send comes through here, and takes a ninth of the
-library's time (0.6 us, not 5.7).
+library's time (0.6 us, not 5.7). And that of a snapshot in blocks: as one, a quarter of a million
+rows would hold up all other threads for half a second.
 
 Neighbours: `wire` calls it and has the other records, `unpack` reads; a test holds it to the
 library and the schema. Must not know topics.
@@ -7,9 +8,15 @@ library and the schema. Must not know topics.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from io import BytesIO
+from typing import Any
 
-from schemas.records import Attribute, BatchMark, Message, Origin
+from fastavro import parse_schema, schemaless_writer
+from msgspec import to_builtins
+
+from schemas.records import Attribute, BatchMark, Message, Origin, SnapshotRecord
 
 _NONE, _SOME = b"\x00", b"\x02"  # The branch of a union [null, something].
 _TRUE, _FALSE = b"\x01", b"\x00"
@@ -101,3 +108,41 @@ def pack(message: Message, head: bytes) -> bytes:
             _end(message.priority, message.body_is_text),
         )
     )
+
+
+ROWS = 2_000
+_END = b"\x00"
+_LONGS = parse_schema({"type": "array", "items": "long"})
+_TEXTS = parse_schema({"type": "array", "items": "string"})
+
+
+def _array(schema: Any, items: Sequence[Any]) -> Iterator[bytes]:
+    """An array of Avro in blocks of ROWS items; each is what the library writes, without the end
+    that it puts behind.
+    """
+    for at in range(0, len(items), ROWS):
+        block = BytesIO()
+        schemaless_writer(block, schema, to_builtins(items[at : at + ROWS]))
+        yield block.getvalue()[: -len(_END)]
+    yield _END
+
+
+def pack_snapshot(record: SnapshotRecord, head: bytes, deliveries: Any) -> bytes:
+    """`head` and the snapshot; `deliveries` = the parsed schema of that field. Raises ValueError or
+    TypeError for what does not fit.
+    """
+    parts = [head, text(record.queue), text(record.incarnation), *map(long, (record.partition, record.seq, record.at_ms))]
+    if record.tags:
+        parts.append(long(len(record.tags)))
+    for tag in record.tags:
+        parts += (long(tag.tag), long(tag.floor))
+        parts += _array(_LONGS, tag.settled_first)
+        parts += _array(_LONGS, tag.settled_count)
+        parts += _array(deliveries, tag.deliveries)
+        parts += map(long, (tag.bound, tag.mark_ms, tag.mark_offset))
+        for longs in (tag.deferred, tag.deferred_due, tag.slots, tag.slot_counts, tag.excepted, tag.excepted_slots):
+            parts += _array(_LONGS, longs)
+    parts.append(_END)
+    parts += _array(_TEXTS, record.move_keys)
+    parts += _array(_LONGS, record.move_offsets)
+    return b"".join(parts)

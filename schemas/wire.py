@@ -15,8 +15,7 @@ from typing import Any, TypeAlias
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from msgspec import ValidationError, convert, to_builtins
 
-from schemas.blocks import pack_snapshot
-from schemas.pack import pack
+from schemas.pack import pack, pack_snapshot
 from schemas.records import (
     Attribute,
     BatchMark,

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from engine.move.destinations import no_task
 from engine.move.parking import Parking
 from engine.move.redrive import Tasks
+from engine.queues.callers.accounts import task_for
 from engine.queues.callers.callers import Callers
-from engine.rules.accounts import task_for
 from engine.rules.limits import check_name
 from engine.runtime.asked import note
 from engine.shapes import ParkedPage, Principal, TaskInfo, task_info

@@ -14,12 +14,12 @@ from msgspec import structs
 from engine.catalog.catalog import Catalog
 from engine.errors import NotAuthorised
 from engine.queues.callers.access import Access
+from engine.queues.callers.accounts import transaction_for, webhook_for
 from engine.queues.callers.callers import Callers
 from engine.queues.callers.grants import Grants
 from engine.queues.callers.keys import Keys
 from engine.queues.callers.quotas import Quotas
 from engine.queues.callers.users import Users
-from engine.rules.accounts import transaction_for, webhook_for
 from engine.rules.limits import check_asked, check_name
 from engine.rules.queue import Queue
 from engine.runtime.asked import note

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from engine.catalog.catalog import Catalog
 from engine.errors import NotAuthenticated
 from engine.queues.callers.access import Access
+from engine.queues.callers.accounts import key_for, record_for, user_for
 from engine.queues.callers.grants import Grants
 from engine.queues.callers.keys import Keys
 from engine.queues.callers.quotas import Quotas
 from engine.queues.callers.users import Users
-from engine.rules.accounts import key_for, record_for, user_for
 from engine.rules.queue import Queue
 from engine.rules.rights import level_of, levels_of, no_queue
 from engine.runtime.asked import note, note_claim, note_hidden

@@ -11,7 +11,7 @@ from fastavro import parse_schema, schemaless_writer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.blocks import ROWS
+from schemas.pack import ROWS
 from schemas.records import OpenDelivery, SnapshotRecord, TagSnapshot
 from schemas.registry import schema_id, schema_text
 from schemas.wire import decode, encode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.rules.accounts import edit_of, policy_for, policy_of, record_for, settings_of
+from engine.queues.callers.accounts import edit_of, policy_for, policy_of, record_for, settings_of
 from engine.shapes import ANY, Principal, QueueSettings
 from schemas.records import Grant, QueueRecord, RedrivePolicy, TagRecord
 

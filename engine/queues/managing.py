@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.queues.callers.accounts import edit_of, policy_for, policy_of, queue_for, settings_of, shared_for, tags_for
 from engine.queues.callers.callers import Callers
 from engine.queues.info import Info
 from engine.queues.queues import Queues
 from engine.queues.tags import Tags
-from engine.rules.accounts import edit_of, policy_for, policy_of, queue_for, settings_of, shared_for, tags_for
 from engine.rules.limits import check_asked
 from engine.rules.queue import Queue
 from engine.rules.rights import any_granted
