@@ -343,6 +343,12 @@ def test_what_is_not_signed_well_is_refused_in_the_words_of_sqs(signers: Signers
         signer.client.says(bad)
         status, _, found = signer.client.hears()
         assert status in (400, 403) and kind in found["__type"] + found["message"], (kind, found)
+    unused = signers("unused")
+    for _ in range(3):
+        unused.client.says(re.sub(rb"Signature=....", b"Signature=0000", unused.request("SendMessage", QueueUrl=url, MessageBody="a")))
+        assert unused.client.hears()[0] == 403
+    keys = {key["key_id"]: key["last_used_at_ms"] for key in signer.change("GET", "/v1/keys")["keys"]}
+    assert keys["unused"] == 0 < keys["bad"]
     other = signers("stranger")
     for _ in range(3):  # also when the front knows the key
         assert "QueueDoesNotExist" in other.asks("SendMessage", QueueUrl=url, MessageBody="x")[1]["__type"]

@@ -97,13 +97,8 @@ class Access(Rights):
             by_old_secret, secret = True, key.previous_secret
             if not secret or now_ms() >= key.previous_until_ms or not fits(secret):
                 return None
-        return self._principal(key, secret, by_old_secret=by_old_secret)
-
-    def _principal(self, key: KeyRecord, secret: str, *, by_old_secret: bool = False) -> Principal:
         self._uses.note(key.key_id)
-        role = role_of(key)
-        account = account_of(key.principal)
-        return Principal(key.principal, role is Role.ADMIN and not account, role, key.key_id, by_old_secret, hash(secret), account)
+        return _principal(key, secret, by_old_secret=by_old_secret)
 
     def signing_key(self, key_id: str, derive: Callable[[str], bytes]) -> tuple[Principal, bytes, int] | None:
         """See `Callers.signing_key`."""
@@ -111,7 +106,7 @@ class Access(Rights):
         if key is None:
             return None
         left_ms = key.expires_at_ms - now_ms() if key.expires_at_ms else _WHILE_SET
-        return self._principal(key, key.secret), derive(key.secret), left_ms
+        return _principal(key, key.secret), derive(key.secret), left_ms
 
     def check_still(self, by: Principal, verb: Verb, incarnation: str, tag: str = "") -> None:
         """Raises NotAuthorised when `by`, who might do `verb` with a queue, may not any more, or
@@ -134,3 +129,9 @@ class Access(Rights):
         if key is None or key.principal != by.id or role_of(key) is not by.role:
             return False
         return by.proof == hash(key.secret) or (by.proof == hash(key.previous_secret) and now_ms() < key.previous_until_ms)
+
+
+def _principal(key: KeyRecord, secret: str, *, by_old_secret: bool = False) -> Principal:
+    """Who has a key, by one of its secrets."""
+    role, account = role_of(key), account_of(key.principal)
+    return Principal(key.principal, role is Role.ADMIN and not account, role, key.key_id, by_old_secret, hash(secret), account)

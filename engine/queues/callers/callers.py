@@ -116,7 +116,8 @@ class Callers:
     def signing_key(self, key_id: str, derive: Callable[[str], bytes]) -> tuple[Principal, bytes, int] | None:
         """Who has a key, what `derive` makes of its newest secret, and for how many ms at most that
         counts; None = the key is not there or does not count. For who checks signatures many at a
-        time, and asks again when `key_changes` has changed.
+        time, and asks again when `key_changes` has changed: that a key is asked for is no use of
+        it.
         """
         return self._access.signing_key(key_id, derive)
 

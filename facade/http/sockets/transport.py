@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from facade.http import connection
@@ -88,6 +88,11 @@ class Transport(asyncio.Transport):
             if self._flush(self._connection) > OUTPUT_BYTES:
                 self._protocol.pause_writing()
 
+    def flush(self) -> None:
+        """What waits for the front, of all connections, is given to it now."""
+        self._written = 0
+        self._flush(self._connection)
+
     def write_eof(self) -> None:
         self._do(END_OUTPUT)
 
@@ -131,6 +136,17 @@ class Protocol(connection.Protocol):
     def resume_writing(self) -> None:
         super().resume_writing()
         self._tell_rest()
+
+    def reply(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes, *, look: bool = False) -> bool:
+        """As its base's. Who has to know whether the client gets it can't wait for the others of
+        the turn: the front may find meanwhile that the client has left, and drop the reply.
+        """
+        if look:
+            self._transport.flush()
+        written = super().reply(status, headers, body, look=look)
+        if look and written:
+            self._transport.flush()
+        return written
 
     def end(self, cycle: Cycle) -> None:
         super().end(cycle)
