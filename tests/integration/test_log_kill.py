@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,11 +17,20 @@ import pytest
 from engine.errors import LogUnavailable
 from engine.log import Appended, Log, TopicSpec
 from facade.stack import broker
-from tests.services import Services
+from tests.services import Services, running_services
 
 pytestmark = pytest.mark.long
 
 BACK_WITHIN_S = 2.0
+
+
+@pytest.fixture(scope="module")
+def stack(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """A Kafka of its own, for it is killed: with the topics of all other tests it would be back after
+    a minute.
+    """
+    with running_services(tmp_path_factory.mktemp("own")) as services:
+        yield services
 
 
 @pytest.fixture

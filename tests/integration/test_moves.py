@@ -8,6 +8,7 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,11 +20,20 @@ from schemas.records import RedrivePolicy
 from state.background import Background
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, drain, eventually, receive
-from tests.services import Services
+from tests.services import Services, running_services
 
 # Nothing keeps bodies: what is dying has to be read from Kafka.
 BARE = {"window_messages": 10, "window_bytes": 65_536, "kept_bytes": 0}
 LETTERS = 30
+
+
+@pytest.fixture(scope="module")
+def stack(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """A Kafka of its own, for it is stopped: with the topics of all other tests it would be back after
+    a minute.
+    """
+    with running_services(tmp_path_factory.mktemp("own")) as services:
+        yield services
 
 
 async def once_delivered(engine: Engine) -> None:
