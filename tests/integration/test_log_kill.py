@@ -26,8 +26,8 @@ BACK_WITHIN_S = 2.0
 
 @pytest.fixture(scope="module")
 def stack(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    """A Kafka of its own, for it is killed: with the topics of all other tests it would be back after
-    a minute.
+    """A Kafka of its own, for it is killed: with the topics of all other tests it would take
+    a minute to be back.
     """
     with running_services(tmp_path_factory.mktemp("own")) as services:
         yield services

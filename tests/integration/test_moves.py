@@ -29,8 +29,8 @@ LETTERS = 30
 
 @pytest.fixture(scope="module")
 def stack(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    """A Kafka of its own, for it is stopped: with the topics of all other tests it would be back after
-    a minute.
+    """A Kafka of its own, for it is stopped: with the topics of all other tests it would take
+    a minute to be back.
     """
     with running_services(tmp_path_factory.mktemp("own")) as services:
         yield services
