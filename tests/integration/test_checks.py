@@ -29,7 +29,7 @@ from tests.services import Services
 FAST = {"transaction_immunity_ms": 0, "transaction_interval_ms": 1_000}
 
 
-async def asked(engine: Engine, wait_ms: int = 15_000, max: int = 10) -> list[Check]:
+async def asked(engine: Engine, wait_ms: int = 40_000, max: int = 10) -> list[Check]:
     return await engine.check(BY, GROUP, max, wait_ms)
 
 

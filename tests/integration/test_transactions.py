@@ -277,7 +277,11 @@ async def test_another_worker_knows_all_after_a_restart(make_engine: MakeEngine)
     with pytest.raises(TransactionDecided):
         await other.commit(BY, halves[1].id)
     await other.commit(BY, halves[2].id)
-    assert [t.id for t in await other.list_transactions(BY, "q", "open", 10)] == [halves[3].id]
+
+    async def heard() -> bool:
+        return [t.id for t in await other.list_transactions(BY, "q", "open", 10)] == [halves[3].id]
+
+    await eventually(heard)
     assert {t.status for t in await other.list_transactions(BY, "q", None, 10)} == {"open", "committed", "rolled_back"}
     with pytest.raises(InvalidValue):
         await other.list_transactions(BY, "q", "half", 10)
