@@ -118,7 +118,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
         MessageTooLarge, LogUnavailable.
         """
         found = self._known(by, Verb.SEND, queue) or await self._queue(by, Verb.SEND, queue)
-        if found.is_limited or self.catalog.users:
+        if found.is_limited or found.record.owner in self.catalog.users or found.account in self.catalog.users:
             await self._quotas.take(found, "write")
         began_ns = monotonic_ns()
         sent = await self._sender.send(found, by.id, entries)
@@ -150,7 +150,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
         if found is None or (tag and tag not in found.by_name):
             found = await self._queue(by, Verb.RECEIVE, queue, tag)
         at = found.tag(tag)
-        if found.is_limited or self.catalog.users:
+        if found.is_limited or found.record.owner in self.catalog.users or found.account in self.catalog.users:
             await self._quotas.take(found, "read", at)
         began_ns = monotonic_ns()
         waits = found.record.receive_wait_ms if wait_ms is None else wait_ms

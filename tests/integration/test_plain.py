@@ -104,6 +104,9 @@ async def test_a_queue_of_a_user_with_quotas_is_left(own_engine: Engine, queue: 
     await engine.set_user_quota(BY, "greta", 0, 1, 0)
     assert engine.send_soon(BY, queue, [plain(1, "a")], Told()) == [1]
     assert engine.receive_soon(BY, queue, None, [(1, 1, 1000, None)], Told()) == [1]
+    # What is noted of her is nothing to the queues of others.
+    await engine.create_queue(BY, f"{queue}-2", QueueSettings(), owner="hugo")
+    assert engine.send_soon(BY, f"{queue}-2", [plain(1, "a")], Told()) == []
 
 
 async def test_receives_that_wait_are_served_by_a_send(engine: Engine, queue: str) -> None:

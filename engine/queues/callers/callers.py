@@ -69,7 +69,10 @@ class Callers:
         itself is to be asked, which waits or refuses.
         """
         queue = self.catalog.queues.get(full(by.account, name) if by.account else name)
-        if queue is None or queue.is_limited or self.catalog.users or not self._access.may(by, verb, queue, tag or ""):
+        users = self.catalog.users
+        if queue is None or queue.is_limited or queue.record.owner in users or queue.account in users:
+            return None
+        if not self._access.may(by, verb, queue, tag or ""):
             return None
         return queue
 

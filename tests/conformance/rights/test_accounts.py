@@ -122,6 +122,7 @@ def test_another_account_is_told_that_there_is_no_such_queue(team: Team, name: s
 
 def test_the_role_of_a_key_ends_at_its_account(team: Team) -> None:
     team.ask("carol", "GET", f"/v1/queues/{A}.orders", status=404)
+    assert team.ask("carol", "GET", f"/v1/queues?prefix={A}.")["queues"] == []
     team.ask("alice", "POST", "/v1/queues", {"name": f"{B}.mine"}, status=403)
     team.ask("carol", "POST", "/v1/queues", {"name": f"{B}.mine"}, status=403)
     team.ask("alice", "POST", "/v1/queues/orders/copy", {"target": f"{B}.mine"}, status=403)
