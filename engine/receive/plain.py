@@ -13,7 +13,7 @@ from time import monotonic_ns
 
 from engine.errors import NotAuthorised, Overloaded, QuotaExceeded, TagNotFound
 from engine.receive.poll import too_many
-from engine.receive.receiver import LONG_S, Receiver
+from engine.receive.receiver import Receiver
 from engine.receive.waiters import Waiter, WaitList, WaitLists
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker
@@ -175,8 +175,8 @@ class PlainReceives:
         """Raises NotAuthorised, and gives back what was leased, when who asked may not receive any
         more.
         """
-        if one.asker is not NOBODY and (one.rights != self._wait_lists.rights_changes or monotonic_ns() - one.began_ns > LONG_S * 1e9):
-            self._receiver.check(queue, tag, one.asker, deliveries)
+        if one.asker is not NOBODY:
+            self._receiver.check_waited(queue, tag, one.asker, deliveries, one.rights, (monotonic_ns() - one.began_ns) / 1e9)
 
     def note(self, queue: Queue, tag: TagRecord, operation: Operation, deliveries: Sequence[Delivery], began_ns: int) -> None:
         """Counts a receive that is answered."""

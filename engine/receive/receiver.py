@@ -137,7 +137,7 @@ class Receiver:
             while True:
                 deliveries = await self._kept(queue, tag, self._filtered.receive(queue, tag, line, count, lease_ms, filter))
                 left = end - loop.time()
-                self.check(queue, tag, asker, deliveries)
+                self._check(queue, tag, asker, deliveries)
                 if deliveries or left <= 0 or self._returns.stopping:
                     return deliveries
                 await asyncio.sleep(min(LOOK_AGAIN_S, left))
@@ -198,8 +198,7 @@ class Receiver:
             await self._wake.want(queue.incarnation)
             self.look(queue, line)
             deliveries = await served
-            if rights != self._wait_lists.rights_changes or loop.time() - began > LONG_S:
-                self.check(queue, tag, asker, deliveries)
+            self.check_waited(queue, tag, asker, deliveries, rights, loop.time() - began)
             if not deliveries and line.over:
                 raise too_many(queue, line.over, waited=True)
             return deliveries
@@ -214,7 +213,14 @@ class Receiver:
             if waiter in line.waiters:
                 line.waiters.remove(waiter)
 
-    def check(self, queue: Queue, tag: TagRecord, asker: Asker, deliveries: list[Delivery]) -> None:
+    def check_waited(self, queue: Queue, tag: TagRecord, asker: Asker, deliveries: list[Delivery], rights: int, waited_s: float) -> None:
+        """As `_check`, if rights may have changed while they waited; `rights`: how many changes
+        there had been before.
+        """
+        if rights != self._wait_lists.rights_changes or waited_s > LONG_S:
+            self._check(queue, tag, asker, deliveries)
+
+    def _check(self, queue: Queue, tag: TagRecord, asker: Asker, deliveries: list[Delivery]) -> None:
         """Who lost the right to receive while they waited gets nothing: it is given back,
         uncounted. Raises NotAuthorised.
         """

@@ -167,7 +167,7 @@ _OF_ROLES: Final[Mapping[Role, frozenset[Verb]]] = MappingProxyType({
     Role.MEMBER: _OF_NOBODY,
     Role.READER: ROLES[Role.READER],
     Role.OPERATOR: _OF_NOBODY,
-    Role.ADMIN: _OF_NOBODY | {Verb.MANAGE_KEYS, Verb.MANAGE_USERS},
+    Role.ADMIN: _OF_NO_QUEUE,
 })  # fmt: skip
 
 

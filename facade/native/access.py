@@ -46,9 +46,12 @@ _TAG: Final = {"queue": QUEUE_RULE, "tag": TAG_RULE}
 _TAG_PRINCIPAL: Final = {**_TAG, "principal": PRINCIPAL_RULE}
 
 
+# Levels on a queue; where the path names a tag, on messages of that tag alone.
+
+
 async def list_grants(engine: Engine, call: Call) -> Answer:
-    """Who has which level on a queue."""
-    levels = await engine.list_grants(call.by, call.path["queue"])
+    """Who has which level."""
+    levels = await engine.list_grants(call.by, call.path["queue"], call.path.get("tag", ""))
     return Answer(GrantsReply(grants=[GrantReply(principal=who, level=level) for who, level in sorted(levels.items())]))
 
 
@@ -62,33 +65,13 @@ async def grant(engine: Engine, call: Call) -> Answer:
     """Give a principal a level, in place of the one it had."""
     body: GrantBody = call.body
     who = call.path["principal"]
-    await engine.grant(call.by, call.path["queue"], who, body.level)
+    await engine.grant(call.by, call.path["queue"], who, body.level, call.path.get("tag", ""))
     return Answer(GrantReply(principal=who, level=body.level))
 
 
 async def revoke(engine: Engine, call: Call) -> Answer:
     """Take a principal's level away."""
-    await engine.grant(call.by, call.path["queue"], call.path["principal"], Level.NONE)
-    return Answer(status=204)
-
-
-async def list_tag_grants(engine: Engine, call: Call) -> Answer:
-    """Who has which level on messages of a tag."""
-    levels = await engine.list_grants(call.by, call.path["queue"], call.path["tag"])
-    return Answer(GrantsReply(grants=[GrantReply(principal=who, level=level) for who, level in sorted(levels.items())]))
-
-
-async def grant_tag(engine: Engine, call: Call) -> Answer:
-    """Give a principal a level on messages of a tag, in place of the one it had."""
-    body: GrantBody = call.body
-    who = call.path["principal"]
-    await engine.grant(call.by, call.path["queue"], who, body.level, call.path["tag"])
-    return Answer(GrantReply(principal=who, level=body.level))
-
-
-async def revoke_tag(engine: Engine, call: Call) -> Answer:
-    """Take a principal's level on messages of a tag away."""
-    await engine.grant(call.by, call.path["queue"], call.path["principal"], Level.NONE, call.path["tag"])
+    await engine.grant(call.by, call.path["queue"], call.path["principal"], Level.NONE, call.path.get("tag", ""))
     return Answer(status=204)
 
 
@@ -215,7 +198,7 @@ OPERATIONS = (
         path=_TAG_GRANTS,
         group="Rights",
         summary="Who has which level on messages of a tag",
-        run=list_tag_grants,
+        run=list_grants,
         replies={200: GrantsReply},
         example=examples.RIGHTS["list_tag_grants"],
         rules=_TAG,
@@ -227,7 +210,7 @@ OPERATIONS = (
         path=_TAG_GRANT,
         group="Rights",
         summary="Give a principal a level on messages of a tag, in place of the one it had",
-        run=grant_tag,
+        run=grant,
         replies={200: GrantReply},
         example=examples.RIGHTS["grant_tag"],
         rules=_TAG_PRINCIPAL,
@@ -240,7 +223,7 @@ OPERATIONS = (
         path=_TAG_GRANT,
         group="Rights",
         summary="Take a principal's level on messages of a tag away",
-        run=revoke_tag,
+        run=revoke,
         replies={204: None},
         example=examples.RIGHTS["revoke_tag"],
         rules=_TAG_PRINCIPAL,

@@ -101,9 +101,11 @@ def claim_of(asked: Asked) -> Claim | None:
     if authorization:
         # All but the signature is the same in every request of a client for a day.
         constant, marker, signature = authorization.rpartition("Signature=")
-        algorithm, parts = _parts(constant) if marker and "," not in signature else _parts(authorization)
         if marker and "," not in signature:
+            algorithm, parts = _parts(constant)
             parts = {**parts, "Signature": signature.strip()}
+        else:
+            algorithm, parts = _parts(authorization)
         at_text = _last(headers, "x-amz-date") or _last(headers, "date")
         expires = None
     elif "X-Amz-Algorithm" in fields:

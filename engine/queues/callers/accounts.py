@@ -6,6 +6,7 @@ Neighbours: `engine.py` and its parts ask for each verb.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from msgspec import structs
 
@@ -24,7 +25,9 @@ from engine.shapes import (
     Webhook,
 )
 from schemas.accounts import full, full_principal, short, short_principal
-from schemas.records import Grant, QueueRecord, RedrivePolicy
+from schemas.records import Grant, QueueRecord, RedrivePolicy, TagRecord
+
+Tag = TypeVar("Tag", TagInfo, TagRecord)
 
 # What callers name.
 
@@ -68,33 +71,28 @@ def record_for(account: str, record: QueueRecord) -> QueueRecord:
     """A queue's record as a caller of `account` is shown it."""
     if not account:
         return record
-    return structs.replace(
-        record,
-        name=short(account, record.name),
-        owner=short_principal(account, record.owner),
-        redrive_policy=policy_for(account, record.redrive_policy),
-        allowed_sources=_shorts(account, record.allowed_sources),
-        grants=[_grant(grant, [short_principal(account, who) for who in grant.principals]) for grant in record.grants],
-        tags=[structs.replace(tag, redrive_policy=policy_for(account, tag.redrive_policy)) for tag in record.tags],
-    )
+    grants = [_grant(grant, [short_principal(account, who) for who in grant.principals]) for grant in record.grants]
+    return structs.replace(record, **_names(account, record), tags=tags_for(account, record.tags), grants=grants)
 
 
 def queue_for(account: str, queue: QueueInfo) -> QueueInfo:
     """A queue as a caller of `account` is shown it."""
     if not account:
         return queue
-    return structs.replace(
-        queue,
-        name=short(account, queue.name),
-        owner=short_principal(account, queue.owner),
-        redrive_policy=policy_for(account, queue.redrive_policy),
-        allowed_sources=_shorts(account, queue.allowed_sources),
-        source_queues=_shorts(account, queue.source_queues),
-        tags=tags_for(account, queue.tags),
-    )
+    sources = _shorts(account, queue.source_queues)
+    return structs.replace(queue, **_names(account, queue), tags=tags_for(account, queue.tags), source_queues=sources)
 
 
-def tags_for(account: str, tags: Sequence[TagInfo]) -> list[TagInfo]:
+def _names(account: str, queue: QueueRecord | QueueInfo) -> dict[str, Any]:
+    return {
+        "name": short(account, queue.name),
+        "owner": short_principal(account, queue.owner),
+        "redrive_policy": policy_for(account, queue.redrive_policy),
+        "allowed_sources": _shorts(account, queue.allowed_sources),
+    }
+
+
+def tags_for(account: str, tags: Sequence[Tag]) -> list[Tag]:
     """Tags as a caller of `account` is shown them."""
     return [structs.replace(tag, redrive_policy=policy_for(account, tag.redrive_policy)) for tag in tags] if account else list(tags)
 

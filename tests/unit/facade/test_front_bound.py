@@ -9,19 +9,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from facade.http.sockets.library import NoLibraryError, loaded
 from facade.http.sockets.listener import Listener
+
+pytestmark = pytest.mark.usefixtures("library")
 
 MOST = 3
 IDLE_S = 1.0  # native/src/front.rs
-
-
-@pytest.fixture(autouse=True)
-def library() -> None:
-    try:
-        loaded()
-    except NoLibraryError as error:
-        pytest.skip(str(error))
 
 
 class Deaf(asyncio.Protocol):

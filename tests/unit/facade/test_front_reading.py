@@ -21,7 +21,7 @@ from uvicorn.server import ServerState
 
 from facade.http.connection import Protocol
 from facade.http.sockets.answers import Answers
-from facade.http.sockets.library import NoLibraryError, loaded, read
+from facade.http.sockets.library import read
 from facade.http.sockets.listener import LANES, Listener
 from facade.http.sockets.transport import Protocol as OnFront
 from facade.sqs.actions import ACTIONS
@@ -29,6 +29,8 @@ from facade.sqs.messages import attributes
 from facade.sqs.messages.batches import by_id
 from facade.sqs.plain import ACTION, DELETE, DELETE_BATCH, RECEIVE, SEND, SEND_BATCH
 from facade.sqs.wire.digests import of_body
+
+pytestmark = pytest.mark.usefixtures("library")
 
 SEED = 20261125
 BODIES = 100_000
@@ -39,14 +41,6 @@ PARTS = ["a", "é", "€", "😀", "\n", '"', "\\", "x" * 70, "\ud7ff", "\u007f"
 REFUSED = ["\u0001", "\ufffe", "\uffff", "\u0000", "\ud800"]
 INSERTED = b'"\\{}[],:0-9eE.u \n\t\x00\x80\xed\xa0\xef\xbf\xbe'
 HEAD = "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: AmazonSQS.{}\r\nContent-Length: {}\r\n\r\n"
-
-
-@pytest.fixture(autouse=True)
-def library() -> None:
-    try:
-        loaded()
-    except NoLibraryError as error:
-        pytest.skip(str(error))
 
 
 def some_text(chance: random.Random) -> str:

@@ -13,22 +13,16 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from facade.http.sockets.library import NoLibraryError, fits, loaded
+from facade.http.sockets.library import fits
 from facade.sqs.signature import Asked, claim_of, signing_key
 from facade.sqs.wire.errors import SqsError
+
+pytestmark = pytest.mark.usefixtures("library")
 
 SEED = 20261125
 MUTATIONS = 30_000
 SECRET = "a secret of the tests"
 DAY = datetime.now(UTC)
-
-
-@pytest.fixture(autouse=True)
-def library() -> None:
-    try:
-        loaded()
-    except NoLibraryError as error:
-        pytest.skip(str(error))
 
 
 def signed(chance: random.Random, secret: str = SECRET) -> tuple[list[tuple[str, str]], str, bytes]:

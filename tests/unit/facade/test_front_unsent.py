@@ -13,17 +13,10 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from facade.http.asgi import direct_of
-from facade.http.sockets.library import NoLibraryError, loaded
 from facade.http.sockets.listener import Listener
 from facade.http.sockets.transport import Protocol
 
-
-@pytest.fixture(autouse=True)
-def library() -> None:
-    try:
-        loaded()
-    except NoLibraryError as error:
-        pytest.skip(str(error))
+pytestmark = pytest.mark.usefixtures("library")
 
 
 @pytest.mark.parametrize("leaves", ["before the reply", "after the reply"])
