@@ -14,7 +14,7 @@ from time import monotonic_ns
 from engine.move.redriving import Redriving
 from engine.queues.managing import Managing
 from engine.rules.queue import Queue
-from engine.rules.rights import NOBODY, Asker
+from engine.rules.rights import NOBODY, Asker, WaitBound
 from engine.runtime.meters import NO_TAG
 from engine.settings import EngineSettings
 from engine.shapes import (
@@ -118,8 +118,8 @@ class Engine(Managing, Watching, Transacting, Redriving):
         MessageTooLarge, LogUnavailable.
         """
         found = self._known(by, Verb.SEND, queue) or await self._queue(by, Verb.SEND, queue)
-        if found.is_limited or found.record.owner in self.catalog.users or found.account in self.catalog.users:
-            await self._quotas.take(found, "write")
+        if self._has_quotas(found):
+            await self._quotas.take_send(found, entries)
         began_ns = monotonic_ns()
         sent = await self._sender.send(found, by.id, entries)
         operation = Operation.SINGLE_SEND if len(entries) == 1 else Operation.BATCH_SEND
@@ -168,8 +168,10 @@ class Engine(Managing, Watching, Transacting, Redriving):
         return deliveries
 
     def _asker(self, by: Principal, queue: Queue, tag: str) -> Asker:
-        counted = by.id if by.key_id else ""
-        return Asker(counted, partial(self._access.check_still, by, Verb.RECEIVE, queue.incarnation, tag))
+        bounds: list[WaitBound] = [WaitBound(f"principal {by.id!r}", self.settings.max_waits)] if by.key_id else []
+        if self._has_quotas(queue):
+            bounds += self._quotas.waits(queue)
+        return Asker(tuple(bounds), partial(self._access.check_still, by, Verb.RECEIVE, queue.incarnation, tag))
 
     def undelivered(self, deliveries: Sequence[Delivery]) -> None:
         """No answer carried what one receive has leased: it is given back as if it never was.

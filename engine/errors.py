@@ -231,7 +231,10 @@ class Unavailable(EngineError):
     """Not now; try again."""
 
     code = "unavailable"
-    retry_after_s: int = 1
+
+    def __init__(self, detail: str = "", *, retry_after_s: int = 1, **about: Any) -> None:
+        super().__init__(detail, **about)
+        self.retry_after_s = retry_after_s
 
 
 class LogUnavailable(Unavailable):
@@ -257,7 +260,7 @@ class QueueRenewed(Rebuilding):
 
 
 class QuotaExceeded(Unavailable):
-    """More requests a second, or more queues, than the quota allows."""
+    """More requests, bytes, queues or waiting receives than the quota allows."""
 
     code = "quota_exceeded"
 
@@ -272,7 +275,3 @@ class TooManyAttempts(Unavailable):
     """Too many wrong secrets came from there, or for that key."""
 
     code = "too_many_attempts"
-
-    def __init__(self, detail: str = "", *, retry_after_s: int = 1, **about: Any) -> None:
-        super().__init__(detail, **about)
-        self.retry_after_s = retry_after_s

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from engine.errors import EngineError
 from schemas.filters import Filter
-from schemas.records import Attribute, Grant, Message, QueueRecord, RedrivePolicy, TaskRecord
+from schemas.records import Attribute, Grant, Message, QueueRecord, RedrivePolicy
 from schemas.vocabulary import Role
 
 ANY = "*"  # among principals, verbs or sources: each of them
@@ -43,6 +43,8 @@ class QueueSettings(Struct, frozen=True):
     dead_letter: bool | None = None  # default False; such a queue has no redrive policy; can't be set later
     read_qps: int | None = None  # receives a second, 0-100000, 0 = no bound, default 0
     write_qps: int | None = None  # sends a second, the same
+    daily_bytes: int | None = None  # bytes sent on a UTC day, 0 = no bound, default 0
+    waits: int | None = None  # receives that may wait at a worker, the same
     default_tag_name: str | None = None  # another name of the default tag; can't be set later
     keep_unacked: bool | None = None  # default False: retention ends what is open too; can't be set later
     labels: dict[str, str] | None = None  # up to 50, key 1-128, value up to 256 characters
@@ -123,6 +125,8 @@ class QueueInfo(Struct, frozen=True):
     default_tag_name: str = ""
     read_qps: int = 0
     write_qps: int = 0
+    daily_bytes: int = 0
+    waits: int = 0
     keep_unacked: bool = False
     max_delay_ms: int = 0
     on_exhausted: str = ""
@@ -298,15 +302,20 @@ class UserInfo(Struct, frozen=True):
     webhook: str = ""
     webhook_secret: str = ""  # the service signs with it what it sends there; empty without a webhook
     partitions: int = 0
+    daily_bytes: int = 0
+    waits: int = 0
 
 
 class UserUse(Struct, frozen=True):
-    """How many queues a user has, their partitions, and the sums of their quotas."""
+    """How many queues a user has, their partitions, the sums of their quotas, and what was sent to
+    them on this UTC day: 0 while nothing bounds it.
+    """
 
     queues: int
     read_qps: int
     write_qps: int
     partitions: int = 0
+    bytes_today: int = 0
 
 
 class TransactionInfo(Struct, frozen=True):
@@ -378,22 +387,3 @@ class Alarm(Struct, frozen=True):
 
 # What else to change of a queue, given what it is.
 Edit = Callable[[QueueRecord], QueueSettings]
-
-
-def task_info(task: TaskRecord) -> TaskInfo:
-    """A redrive task."""
-    return TaskInfo(
-        id=task.id,
-        status=task.status,
-        source=task.source,
-        destination=task.destination or None,
-        filter=task.filter,
-        rate=task.rate,
-        moved=task.moved,
-        failed=task.failed,
-        total=task.total,
-        created_at_ms=task.created_at_ms,
-        modified_at_ms=task.modified_at_ms,
-        failure=task.failure,
-        expected=task.expected,
-    )

@@ -172,7 +172,7 @@ class Units:
 def _wire_units(settings: EngineSettings, base: Base) -> Units:
     log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
     receivable, suspect = Signal[[str, int, int]](), Signal[[Queue]]()
-    activity, wait_lists = Activity(), WaitLists(settings.max_waits)
+    activity, wait_lists = Activity(), WaitLists()
     catalog.rights_changed.connect(wait_lists.ask_again)
     bodies = BodyCache(settings.kept_bytes)
     window = Window(catalog, base.rebuilder)

@@ -1,4 +1,4 @@
-"""What workers share about callers: parts of a second's quota, so that together they do no more
+"""What workers share about callers: parts of a quota, so that together they do no more
 than that; and when keys were used last.
 
 Neighbours: `engine.queues.callers` asks. Must not know what is counted.
@@ -14,10 +14,11 @@ from state.redis.script_caller import ScriptCaller
 
 
 class Allotted(NamedTuple):
-    """So many, to be used within `left_ms`."""
+    """So many, to be used within `left_ms`; and how many workers have taken in this span."""
 
     granted: int
     left_ms: int
+    used: int = 0
 
 
 class Allotments(ScriptCaller):
@@ -27,10 +28,12 @@ class Allotments(ScriptCaller):
         super().__init__(connection)
         self._prefix = prefix
 
-    async def allot(self, name: str, limit: int, wanted: int, *, now_ms: int = 0) -> Allotted:
-        """Takes up to `wanted` of the `limit` of this second. Raises StateUnavailable."""
-        _, granted, left_ms = await self._run("allot", (quota_key(self._prefix, name),), (now_ms, limit, wanted))
-        return Allotted(granted, left_ms)
+    async def allot(self, name: str, limit: int, wanted: int, span_ms: int, *, now_ms: int = 0) -> Allotted:
+        """Takes up to `wanted` of the `limit` of this span: that of so many ms since 1970 in which
+        it is now, as a second or a UTC day. Raises StateUnavailable.
+        """
+        _, granted, left_ms, used = await self._run("allot", (quota_key(self._prefix, name),), (now_ms, limit, wanted, span_ms))
+        return Allotted(granted, left_ms, used)
 
 
 class LastUses:

@@ -15,7 +15,7 @@ from engine.queues.callers.accounts import task_for
 from engine.queues.callers.callers import Callers
 from engine.rules.limits import check_name
 from engine.runtime.asked import note
-from engine.shapes import ParkedPage, Principal, TaskInfo, task_info
+from engine.shapes import ParkedPage, Principal, TaskInfo
 from schemas.accounts import full
 from schemas.filters import Filter
 from schemas.records import TaskRecord
@@ -89,3 +89,22 @@ class Redriving(Callers):
 
 def _shown(by: Principal, task: TaskRecord) -> TaskInfo:
     return task_for(by.account, task_info(task))
+
+
+def task_info(task: TaskRecord) -> TaskInfo:
+    """A redrive task."""
+    return TaskInfo(
+        id=task.id,
+        status=task.status,
+        source=task.source,
+        destination=task.destination or None,
+        filter=task.filter,
+        rate=task.rate,
+        moved=task.moved,
+        failed=task.failed,
+        total=task.total,
+        created_at_ms=task.created_at_ms,
+        modified_at_ms=task.modified_at_ms,
+        failure=task.failure,
+        expected=task.expected,
+    )

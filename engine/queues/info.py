@@ -111,6 +111,8 @@ class Info:
             one_per_group=r.one_per_group,
             read_qps=r.read_qps,
             write_qps=r.write_qps,
+            daily_bytes=r.daily_bytes,
+            waits=r.waits,
             dead_letter=r.dead_letter,
             keep_unacked=r.keep_unacked,
             max_delay_ms=r.max_delay_ms,

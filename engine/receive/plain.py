@@ -120,7 +120,7 @@ class PlainReceives:
                 self._tasks[token] = self._background.start(work, "receive")
                 continue
             try:
-                self._wait_lists.enter(asker.name)
+                self._wait_lists.enter(asker)
             except (Overloaded, QuotaExceeded):
                 left.append(token)
                 continue
@@ -169,7 +169,7 @@ class PlainReceives:
 
     def ended(self, token: int) -> None:
         """A receive waits no more."""
-        self._wait_lists.leave(self._waiting.pop(token).asker.name)
+        self._wait_lists.leave(self._waiting.pop(token).asker)
 
     def check(self, queue: Queue, tag: TagRecord, one: PlainReceive, deliveries: list[Delivery]) -> None:
         """Raises NotAuthorised, and gives back what was leased, when who asked may not receive any

@@ -132,7 +132,7 @@ class Receiver:
         loop = asyncio.get_running_loop()
         end = loop.time() + wait_s
         if wait_s > 0:
-            self._wait_lists.enter(asker.name)
+            self._wait_lists.enter(asker)
         try:
             while True:
                 deliveries = await self._kept(queue, tag, self._filtered.receive(queue, tag, line, count, lease_ms, filter))
@@ -143,7 +143,7 @@ class Receiver:
                 await asyncio.sleep(min(LOOK_AGAIN_S, left))
         finally:
             if wait_s > 0:
-                self._wait_lists.leave(asker.name)
+                self._wait_lists.leave(asker)
 
     async def _now(self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None) -> list[Delivery]:
         """What is due: in the window, else in Kafka beyond it."""
@@ -187,7 +187,7 @@ class Receiver:
     async def _wait(
         self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None, wait_s: float, asker: Asker
     ) -> list[Delivery]:
-        self._wait_lists.enter(asker.name)
+        self._wait_lists.enter(asker)
         loop = asyncio.get_running_loop()
         began, rights = loop.time(), self._wait_lists.rights_changes
         served: asyncio.Future[list[Delivery]] = loop.create_future()
@@ -208,7 +208,7 @@ class Receiver:
             raise
         finally:
             timer.cancel()
-            self._wait_lists.leave(asker.name)
+            self._wait_lists.leave(asker)
             served.cancel()
             if waiter in line.waiters:
                 line.waiters.remove(waiter)

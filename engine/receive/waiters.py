@@ -237,12 +237,11 @@ class WaitList:
 
 class WaitLists:
     """All wait lists of this worker. `waiting` counts the receives that wait, `rights_changes` how
-    often they were asked for their rights again; `most_of_one` may wait for one principal.
+    often they were asked for their rights again.
     """
 
-    def __init__(self, most_of_one: int = MAX_LONG_POLLS) -> None:
+    def __init__(self) -> None:
         self.waiting = self.rights_changes = 0
-        self._most_of_one = most_of_one
         self._waiting_of: dict[str, int] = {}
         self._lists: dict[str, dict[int, WaitList]] = {}
 
@@ -252,32 +251,30 @@ class WaitLists:
 
     @property
     def most_waiting(self) -> int:
-        """How many wait for the principal for whom the most do."""
+        """How many wait of those of whom the most do."""
         return max(self._waiting_of.values(), default=0)
 
-    def enter(self, who: str = "") -> None:
-        """A receive of a principal ("" = of nobody who is counted) begins to wait; `leave` when it
-        does no more. Raises Overloaded when MAX_LONG_POLLS do already, QuotaExceeded when too many
-        of its do.
+    def enter(self, asker: Asker = NOBODY) -> None:
+        """A receive begins to wait; `leave` with the same bounds when it does no more. Raises
+        Overloaded when MAX_LONG_POLLS do already, QuotaExceeded when as many as a bound allows do.
         """
         if self.waiting >= MAX_LONG_POLLS:
             raise Overloaded("too many receives are waiting here")
-        if who:
-            number = self._waiting_of.get(who, 0)
-            if number >= self._most_of_one:
-                about = f"{self._most_of_one} receives of principal {who!r} may wait at a worker"
-                raise QuotaExceeded(about, field="waits", limit=self._most_of_one)
-            self._waiting_of[who] = number + 1
+        for whose, most in asker.bounds:
+            if self._waiting_of.get(whose, 0) >= most:
+                raise QuotaExceeded(f"{most} receives of {whose} may wait at a worker", field="waits", limit=most)
+        for whose, _ in asker.bounds:
+            self._waiting_of[whose] = self._waiting_of.get(whose, 0) + 1
         self.waiting += 1
 
-    def leave(self, who: str = "") -> None:
+    def leave(self, asker: Asker = NOBODY) -> None:
         self.waiting -= 1
-        if who:
-            left = self._waiting_of[who] - 1
+        for whose, _ in asker.bounds:
+            left = self._waiting_of[whose] - 1
             if left:
-                self._waiting_of[who] = left
+                self._waiting_of[whose] = left
             else:
-                del self._waiting_of[who]
+                del self._waiting_of[whose]
 
     def for_tag(self, queue: Queue, tag: TagRecord) -> WaitList:
         """The list of a tag, made when it is not there yet."""

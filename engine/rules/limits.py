@@ -41,6 +41,7 @@ MAX_POLICY_BYTES = 8192
 MAX_GRANTS = 20
 MAX_LEVELS = 100
 MAX_QPS = 100_000
+MAX_DAILY_BYTES = 10**15
 MAX_QUEUES = 1_000_000
 MAX_CONTACT = 200
 MAX_URL = 500
@@ -60,6 +61,8 @@ RANGES: dict[str, tuple[int, int]] = {
     "max_receive_count": (1, MAX_RECEIVE_COUNT),
     "read_qps": (0, MAX_QPS),
     "write_qps": (0, MAX_QPS),
+    "daily_bytes": (0, MAX_DAILY_BYTES),
+    "waits": (0, MAX_LONG_POLLS),
 }
 # What a request names beside settings. `limit` is of a page, `ids` and the others below count what
 # may be in a list.
@@ -74,6 +77,8 @@ ASKED: dict[str, tuple[int, int]] = {
     "priority": (1, PRIORITIES),
     "read_qps": (0, MAX_QPS),
     "write_qps": (0, MAX_QPS),
+    "daily_bytes": (0, MAX_DAILY_BYTES),
+    "waits": (0, MAX_LONG_POLLS),
     "queues": (0, MAX_QUEUES),
     "partitions": (0, MAX_QUEUES),  # of all queues of a user
     "limit": (1, 1000),

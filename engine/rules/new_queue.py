@@ -69,6 +69,8 @@ def new_record(name: str, owner: str, settings: QueueSettings, default_partition
         max_receive_count=settings.max_receive_count or 0,
         read_qps=settings.read_qps or 0,
         write_qps=settings.write_qps or 0,
+        daily_bytes=settings.daily_bytes or 0,
+        waits=settings.waits or 0,
         dead_letter=bool(settings.dead_letter),
         keep_unacked=bool(settings.keep_unacked),
         default_tag_name=settings.default_tag_name or "",

@@ -73,8 +73,9 @@ class Queue:
         self.by_name = {tag.name: tag for tag in record.tags}
         if record.default_tag_name:
             self.by_name[record.default_tag_name] = record.tags[0]
-        # Whether it, or a tag, has a quota of requests.
-        self.is_limited = bool(record.read_qps or record.write_qps or any(tag.read_qps for tag in record.tags))
+        # Whether it, or a tag, has a quota.
+        limits = record.read_qps, record.write_qps, record.daily_bytes, record.waits
+        self.is_limited = any(limits) or any(tag.read_qps for tag in record.tags)
         # When messages die under a tag, and where they go: the tag's own policy, else the queue's.
         self.policies = {tag.id: tag.redrive_policy or record.redrive_policy for tag in record.tags}
         self.bounds = {tag: _bounds(record, policy) for tag, policy in self.policies.items()}

@@ -290,16 +290,23 @@ def no_queue(name: str) -> QueueNotFound:
     return QueueNotFound(f"there is no queue {name!r}", field="queue", given=name)
 
 
+class WaitBound(NamedTuple):
+    """How many receives of somebody, or something, may wait at a worker."""
+
+    whose: str
+    most: int
+
+
 class Asker(NamedTuple):
-    """Who waits: `name` of a principal that is counted ("" = nobody is), and `check`, which raises
-    NotAuthorised when they may not receive any more.
+    """Who waits: `bounds` that count it, and `check`, which raises NotAuthorised when they may not
+    receive any more.
     """
 
-    name: str
+    bounds: tuple[WaitBound, ...]
     check: Callable[[], None]
 
 
-NOBODY = Asker("", lambda: None)
+NOBODY = Asker((), lambda: None)
 
 
 class Targets:

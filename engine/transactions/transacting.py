@@ -61,8 +61,8 @@ class Transacting(Callers):
         asked about them within `check_immunity_ms`, None = the service's setting.
         """
         found = await self._queue(by, Verb.SEND, queue)
-        if found.is_limited or found.record.owner in self.catalog.users or found.account in self.catalog.users:
-            await self._quotas.take(found, "write")
+        if self._has_quotas(found):
+            await self._quotas.take_send(found, entries)
         group = full(by.account, producer_group)
         return transaction_for(by.account, await self._transactions.prepare(found, by.id, group, entries, check_immunity_ms))
 

@@ -13,19 +13,16 @@ from msgspec import UNSET, structs
 from facade.http.operation import Answer, Call, Operation
 from facade.http.problem import ProblemError
 from facade.native.reference import examples
+from facade.native.wire.keys import CreateKeyBody, KeyReply, KeysReply, NewKeyReply, RotateKeyBody, SetKeyBody
 from facade.native.wire.render import key_reply, user_reply
 from facade.native.wire.replies import (
     GrantReply,
     GrantsReply,
-    KeyReply,
-    KeysReply,
-    NewKeyReply,
     SharedQueueReply,
     SharedQueuesReply,
     UserReply,
 )
 from facade.native.wire.shapes import ContactsBody, GrantBody, ListQueuesQuery, UserQuotaBody
-from facade.native.wire.shapes_keys import CreateKeyBody, RotateKeyBody, SetKeyBody
 from facade.native.wire.units import KEY_RULE, PRINCIPAL_RULE, QUEUE_RULE, TAG_RULE, to_ms
 from schemas.vocabulary import Level, Role
 
@@ -83,7 +80,7 @@ async def list_shared(engine: Engine, call: Call) -> Answer:
 
 
 async def _user(engine: Engine, call: Call, user: UserInfo) -> Answer:
-    return Answer(user_reply(user, engine.get_user_use(call.by, user.name)))
+    return Answer(user_reply(user, await engine.get_user_use(call.by, user.name)))
 
 
 async def get_user(engine: Engine, call: Call) -> Answer:
@@ -102,8 +99,8 @@ async def set_contacts(engine: Engine, call: Call) -> Answer:
 async def set_user_quota(engine: Engine, call: Call) -> Answer:
     """Bound what a user may use."""
     body: UserQuotaBody = call.body
-    partitions = None if body.partitions is UNSET else body.partitions
-    user = await engine.set_user_quota(call.by, call.path["user"], body.read_qps, body.write_qps, body.queues, partitions)
+    more = {field: given for field in ("partitions", "daily_bytes", "waits") if (given := getattr(body, field)) is not UNSET}
+    user = await engine.set_user_quota(call.by, call.path["user"], body.read_qps, body.write_qps, body.queues, **more)
     return await _user(engine, call, user)
 
 

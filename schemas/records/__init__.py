@@ -177,6 +177,8 @@ class QueueRecord(Struct, frozen=True):
     on_exhausted: str = ""
     max_receive_count: int = 0
     former_incarnations: list[str] = []
+    daily_bytes: int = 0
+    waits: int = 0
 
 
 class KeyRecord(Struct, frozen=True):
@@ -212,6 +214,8 @@ class UserRecord(Struct, frozen=True):
     queues: int = 0
     webhook: str = ""
     partitions: int = 0
+    daily_bytes: int = 0
+    waits: int = 0
 
 
 class TaskRecord(Struct, frozen=True):

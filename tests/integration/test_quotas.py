@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from engine.engine import Engine
-from engine.errors import InvalidValue, NotAuthorised, QuotaExceeded
+from engine.errors import InvalidValue, MessageTooLarge, NotAuthorised, QuotaExceeded
 from engine.shapes import Principal, QueueSettings, SendEntry, UserUse
 from state.allotments import Allotments
 from state.errors import StateUnavailable
 from tests.integration.conftest import MakeEngine
-from tests.integration.drive import BY, eventually
+from tests.integration.drive import BY, all_wait, eventually
 
 ALICE, BOB = Principal("alice"), Principal("bob")
 
@@ -80,10 +80,10 @@ async def test_the_queues_of_a_user_share_the_quota_of_the_user(make_engine: Mak
     assert await allowed(sends(engine, "c", BOB), 30) == 30
     with pytest.raises(QuotaExceeded, match="user 'alice' may have 2 queues"):
         await engine.create_queue(ALICE, "d", QueueSettings())
-    assert engine.get_user_use(ALICE, "alice") == UserUse(2, 0, 0, 8)
+    assert await engine.get_user_use(ALICE, "alice") == UserUse(2, 0, 0, 8)
     await engine.set_user_quota(BY, "alice", 0, 0, 0)
     await engine.create_queue(ALICE, "d", QueueSettings(read_qps=5, write_qps=7))
-    assert engine.get_user_use(ALICE, "alice") == UserUse(3, 5, 7, 12)
+    assert await engine.get_user_use(ALICE, "alice") == UserUse(3, 5, 7, 12)
 
 
 async def test_nothing_is_counted_while_redis_is_away(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ async def test_who_may_note_and_bound_what_of_a_user(make_engine: MakeEngine) ->
     with pytest.raises(NotAuthorised):
         engine.get_user(BOB, "alice")
     with pytest.raises(NotAuthorised):
-        engine.get_user_use(BOB, "alice")
+        await engine.get_user_use(BOB, "alice")
     with pytest.raises(NotAuthorised):
         await engine.set_contacts(BOB, "alice", "", "", "")
     with pytest.raises(NotAuthorised):
@@ -119,3 +119,62 @@ async def test_who_may_note_and_bound_what_of_a_user(make_engine: MakeEngine) ->
     for text in ("x" * 201, "a\nb"):
         with pytest.raises(InvalidValue, match="email must be"):
             await engine.set_contacts(ALICE, "alice", "", text, "")
+
+
+async def test_the_bytes_of_a_day_are_bounded_for_a_queue_and_for_all_of_a_user(make_engine: MakeEngine) -> None:
+    one, other = [await make_engine(auth="required", admin_key_secret="admin's secret") for _ in range(2)]
+    await one.create_queue(ALICE, "a", QueueSettings(daily_bytes=3000))
+    await one.create_queue(ALICE, "b", QueueSettings())
+    await one.set_user_quota(BY, "alice", 0, 0, 0, daily_bytes=10_000)
+
+    async def knows() -> bool:
+        return other.get_user(ALICE, "alice").daily_bytes == 10_000
+
+    await eventually(knows)
+
+    async def sent(engine: Engine, queue: str, size: int) -> bool:
+        try:
+            await engine.send(ALICE, queue, [SendEntry(b"x" * (size // 2)), SendEntry(b"x" * (size - size // 2))])
+        except QuotaExceeded as refused:
+            return not ((refused.field, refused.given) == ("quota", size) and 1 <= refused.retry_after_s <= 86_400)
+        return True
+
+    assert [await sent(one, "a", 1000) for _ in range(4)] == [True, True, True, False]
+    assert [await sent(worker, "b", 1000) for worker in (one, other) * 5].count(True) in (6, 7)
+    assert (await one.get_user_use(ALICE, "alice")).bytes_today in range(9000, 10_001)
+    with pytest.raises(QuotaExceeded, match="user 'alice' may have 10000 bytes a day"):
+        await one.send(ALICE, "b", [SendEntry(b"x" * 5000)])
+    with pytest.raises(MessageTooLarge):
+        await one.send(ALICE, "b", [SendEntry(b"x" * 300_000)])
+    assert (await one.get_queue(ALICE, "b")).tags[0].backlog in (12, 14), "what is refused is not stored"
+    await one.set_user_quota(BY, "alice", 0, 0, 0, daily_bytes=20_000)
+
+    async def again() -> bool:
+        return await sent(one, "b", 1000) and await sent(other, "b", 1000)
+
+    await eventually(again, within_s=5)  # a day's bound may be raised before the day is over
+    assert (await one.get_queue(ALICE, "a")).daily_bytes == 3000
+    await one.set_user_quota(BY, "alice", 0, 0, 0)
+    assert one.get_user(ALICE, "alice").daily_bytes == 20_000, "what is not named stays"
+
+
+async def test_receives_that_wait_are_bounded_for_a_queue_and_for_all_of_an_account(make_engine: MakeEngine) -> None:
+    engine = await make_engine()
+    for name, waits in (("1" * 12 + ".a", 2), ("1" * 12 + ".b", 0)):
+        await engine.create_queue(BY, name, QueueSettings(waits=waits))
+    await engine.set_user_quota(BY, "1" * 12, 0, 0, 0, waits=3)
+
+    async def waits(queue: str) -> bool:
+        try:
+            return await engine.receive(BY, f"{'1' * 12}.{queue}", None, 1, 2000, None) == []
+        except QuotaExceeded as refused:
+            return refused.field != "waits"
+
+    polls = [asyncio.create_task(waits(queue)) for queue in ("a", "a")]
+    await all_wait(engine, 2)
+    assert not await waits("a")
+    polls.append(asyncio.create_task(waits("b")))
+    await all_wait(engine, 3)
+    assert not await waits("b")
+    assert await asyncio.gather(*polls) == [True] * 3
+    assert await waits("b"), "who waits no more is not counted"

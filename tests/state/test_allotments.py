@@ -1,4 +1,4 @@
-"""A second's quota among workers: no more than the limit is given, and the next second begins
+"""A quota of a span among workers: no more than the limit is given, and the next span begins
 anew.
 """
 
@@ -26,18 +26,27 @@ async def quotas(stack: Services) -> AsyncIterator[Allotments]:
 
 
 async def test_all_parts_of_a_second_are_no_more_than_the_limit(quotas: Allotments) -> None:
-    given = await asyncio.gather(*(quotas.allot("q/read", 100, 30, now_ms=NOW) for _ in range(6)))
+    given = await asyncio.gather(*(quotas.allot("q/read", 100, 30, 1000, now_ms=NOW) for _ in range(6)))
     assert sorted(one.granted for one in given) == [0, 0, 10, 30, 30, 30]
     assert {one.left_ms for one in given} == {1000}
 
 
 async def test_the_next_second_begins_anew_and_quotas_do_not_know_each_other(quotas: Allotments) -> None:
-    assert await quotas.allot("q/read", 2, 5, now_ms=NOW + 400) == Allotted(2, 600)
-    assert await quotas.allot("q/read", 2, 5, now_ms=NOW + 999) == Allotted(0, 1)
-    assert await quotas.allot("q/write", 2, 1, now_ms=NOW + 999) == Allotted(1, 1)
-    assert await quotas.allot("q/read", 2, 5, now_ms=NOW + 1000) == Allotted(2, 1000)
+    assert await quotas.allot("q/read", 2, 5, 1000, now_ms=NOW + 400) == Allotted(2, 600, 2)
+    assert await quotas.allot("q/read", 2, 5, 1000, now_ms=NOW + 999) == Allotted(0, 1, 2)
+    assert await quotas.allot("q/write", 2, 1, 1000, now_ms=NOW + 999) == Allotted(1, 1, 1)
+    assert await quotas.allot("q/read", 2, 5, 1000, now_ms=NOW + 1000) == Allotted(2, 1000, 2)
 
 
 async def test_a_limit_that_is_lowered_counts_at_once(quotas: Allotments) -> None:
-    assert (await quotas.allot("q/read", 100, 50, now_ms=NOW)).granted == 50
-    assert (await quotas.allot("q/read", 10, 5, now_ms=NOW)).granted == 0
+    assert (await quotas.allot("q/read", 100, 50, 1000, now_ms=NOW)).granted == 50
+    assert (await quotas.allot("q/read", 10, 5, 1000, now_ms=NOW)).granted == 0
+
+
+async def test_a_day_is_a_utc_day_and_its_use_can_be_asked_for(quotas: Allotments) -> None:
+    day = 86_400_000
+    late = 20_000 * day - 5
+    assert await quotas.allot("q/bytes", 10**12, 7 * 10**11, day, now_ms=late) == Allotted(7 * 10**11, 5, 7 * 10**11)
+    assert await quotas.allot("q/bytes", 10**12, 0, day, now_ms=late + 4) == Allotted(0, 1, 7 * 10**11)
+    assert await quotas.allot("q/bytes", 10**12, 5 * 10**11, day, now_ms=late + 4) == Allotted(3 * 10**11, 1, 10**12)
+    assert await quotas.allot("q/bytes", 10**12, 0, day, now_ms=late + 5) == Allotted(0, day, 0)

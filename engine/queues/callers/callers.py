@@ -69,12 +69,15 @@ class Callers:
         itself is to be asked, which waits or refuses.
         """
         queue = self.catalog.queues.get(full(by.account, name) if by.account else name)
-        users = self.catalog.users
-        if queue is None or queue.is_limited or queue.record.owner in users or queue.account in users:
+        if queue is None or self._has_quotas(queue):
             return None
         if not self._access.may(by, verb, queue, tag or ""):
             return None
         return queue
+
+    def _has_quotas(self, queue: Queue) -> bool:
+        users = self.catalog.users
+        return queue.is_limited or queue.record.owner in users or queue.account in users
 
     def known(self, name: str, by: Principal | None = None) -> QueueRecord | None:
         """As `record`, without waiting; None = this worker may not have heard of it."""
@@ -229,9 +232,10 @@ class Callers:
         """Contacts and quotas of a user; everybody may ask for their own."""
         return user_for(by.account, self._users.get(self._user(by, name)))
 
-    def get_user_use(self, by: Principal, name: str) -> UserUse:
+    async def get_user_use(self, by: Principal, name: str) -> UserUse:
         """What a user has of what they may have; everybody may ask for their own."""
-        return self._users.use(self._user(by, name))
+        name = self._user(by, name)
+        return self._users.use(name, await self._quotas.bytes_today(name))
 
     async def set_contacts(
         self, by: Principal, name: str, display_name: str, email: str, phone: str, webhook: str | None = None
@@ -246,18 +250,16 @@ class Callers:
         also = {} if webhook is None else {"webhook": webhook}
         return user_for(by.account, await self._users.set(name, display_name=display_name, email=email, phone=phone, **also))
 
-    async def set_user_quota(
-        self, by: Principal, name: str, read_qps: int, write_qps: int, queues: int, partitions: int | None = None
-    ) -> UserInfo:
-        """Bounds what a user may use, or an account as a whole; 0 = no bound, None = as it was. An
-        account's bounds are the service's to set.
+    async def set_user_quota(self, by: Principal, name: str, read_qps: int, write_qps: int, queues: int, **more: int) -> UserInfo:
+        """Bounds what a user may use, or an account as a whole; 0 = no bound. `more`: partitions,
+        daily_bytes, waits; what is not named stays as it was. An account's bounds are the service's
+        to set.
         """
         note(by.id, by.key_id, Verb.MANAGE_USERS, subject=name)
         self._access.authorise(by, Verb.MANAGE_USERS)
         name = full_principal(by.account, name)
         self._access.check_account(by, name)
-        also = {} if partitions is None else {"partitions": partitions}
-        return user_for(by.account, await self._users.set(name, read_qps=read_qps, write_qps=write_qps, queues=queues, **also))
+        return user_for(by.account, await self._users.set(name, read_qps=read_qps, write_qps=write_qps, queues=queues, **more))
 
     def sees_all(self, by: Principal) -> bool:
         """Whether a caller is told of every queue."""

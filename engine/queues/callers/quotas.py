@@ -1,19 +1,26 @@
-"""Requests a second: of a queue, of a tag, and of all queues of a user or an account together.
+"""What a queue, a tag, a user and an account may use: requests a second, bytes a day, and receives
+that wait.
 
-A worker takes a part of a second's quota from Redis and uses it up, so a request mostly asks
-nobody. When Redis is away nothing is counted: a quota is no reason to refuse a send that Kafka
-would take. Neighbours: `engine.engine` asks before the verb.
+A worker takes a part of a quota from Redis and uses it up, so a request mostly asks nobody. When
+Redis is away nothing is counted: a quota is no reason to refuse a send that Kafka would take.
+Neighbours: `engine.engine` asks before the verb; `receive/waiters.py` counts what waits.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Literal
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal
 
 from engine.catalog.catalog import Catalog
 from engine.errors import QuotaExceeded
+from engine.rules.limits import DAY_MS, check_send
 from engine.rules.queue import Queue
-from schemas.records import TagRecord
+from engine.rules.rights import WaitBound
+from engine.shapes import SendEntry
+from schemas.records import QueueRecord, TagRecord, UserRecord
 from state.allotments import Allotments
 from state.errors import StateError
 
@@ -21,6 +28,8 @@ Kind = Literal["read", "write"]
 # A worker takes this part of a quota at once: less, and it would ask for each request; more, and
 # other workers would find nothing left.
 PART = 20
+SECOND_MS: Final = 1000
+_NOUNS: Final = {"read": "receives a second", "write": "sends a second", "bytes": "bytes a day"}
 
 
 class Meter:
@@ -43,35 +52,75 @@ class Quotas:
 
     async def take(self, queue: Queue, kind: Kind, tag: TagRecord | None = None) -> None:
         """Counts one request. Raises QuotaExceeded."""
-        record = queue.record
-        limit = record.read_qps if kind == "read" else record.write_qps
-        if limit:
-            await self._take(queue.incarnation, kind, limit, f"queue {queue.name!r}")
+        for whose, about, record in self._bounded(queue):
+            if limit := record.read_qps if kind == "read" else record.write_qps:
+                await self._take(whose, kind, limit, about)
         if tag is not None and tag.read_qps:
-            await self._take(queue.incarnation, f"tag/{tag.id}", tag.read_qps, f"tag {tag.name!r} of queue {queue.name!r}")
-        for name in (record.owner, queue.account):
-            user = self._catalog.users.get(name)
-            if user is not None and (limit := user.read_qps if kind == "read" else user.write_qps):
-                await self._take(f"user/{name}", kind, limit, f"{'user' if name == record.owner else 'account'} {name!r}")
+            about = f"tag {tag.name!r} of queue {queue.name!r}"
+            await self._take(queue.incarnation, f"tag/{tag.id}", tag.read_qps, about)
 
-    async def _take(self, whose: str, kind: str, limit: int, about: str) -> None:
+    async def take_send(self, queue: Queue, entries: Sequence[SendEntry]) -> None:
+        """Counts one request, and its bytes. Raises QuotaExceeded, and what is wrong with the
+        messages.
+        """
+        await self.take(queue, "write")
+        size = 0
+        for whose, about, record in self._bounded(queue):
+            if record.daily_bytes:
+                size = size or check_send(entries, queue.record)
+                await self._take(whose, "bytes", record.daily_bytes, about, wanted=size, span_ms=DAY_MS)
+
+    async def bytes_today(self, user: str) -> int:
+        """Bytes that workers have sent today to all queues of a user, or are about to: each takes a
+        part of the quota. 0 while nothing bounds them, or Redis is away.
+        """
+        record = self._catalog.users.get(user)
+        if record is None or not record.daily_bytes:
+            return 0
+        with contextlib.suppress(StateError):
+            return (await self._allotments.allot(f"user/{user}/bytes", record.daily_bytes, 0, DAY_MS)).used
+        return 0
+
+    def waits(self, queue: Queue) -> Iterator[WaitBound]:
+        """How many receives may wait at a worker for messages of this queue, and of all that share
+        a bound with it.
+        """
+        for _, about, record in self._bounded(queue):
+            if record.waits:
+                yield WaitBound(about, record.waits)
+
+    def _bounded(self, queue: Queue) -> Iterator[tuple[str, str, QueueRecord | UserRecord]]:
+        yield queue.incarnation, f"queue {queue.name!r}", queue.record
+        owner, account = queue.record.owner, queue.account
+        for name, kind in ((owner, "user"), (account, "account")):
+            user = self._catalog.users.get(name)
+            if user is not None and (kind == "user" or name != owner):
+                yield f"user/{name}", f"{kind} {name!r}", user
+
+    async def _take(self, whose: str, kind: str, limit: int, about: str, *, wanted: int = 1, span_ms: int = SECOND_MS) -> None:
         meter = self._meters.setdefault(whose, {}).setdefault(kind, Meter())
         now = asyncio.get_running_loop().time()
-        if now < meter.until and meter.left > 0:
-            meter.left -= 1
+        if now >= meter.until:
+            meter.left = 0
+        if meter.left >= wanted:
+            meter.left -= wanted
             return
         if now >= meter.refused_until:
             try:
-                granted, left_ms = await self._allotments.allot(f"{whose}/{kind}", limit, max(1, limit // PART))
+                most = max(wanted - meter.left, limit // PART)
+                granted, left_ms, _ = await self._allotments.allot(f"{whose}/{kind}", limit, most, span_ms)
             except StateError:
                 return
-            if granted:
-                meter.left = granted - 1
-                meter.until = now + left_ms / 1000
+            meter.left += granted
+            meter.until = now + left_ms / 1000
+            if meter.left >= wanted:
+                meter.left -= wanted
                 return
-            meter.refused_until = now + left_ms / 1000
-        what = "receives" if kind != "write" else "sends"
-        raise QuotaExceeded(f"{about} may have {limit} {what} a second", field="quota", limit=limit)
+            # Who bounds a day may raise the bound before it is over.
+            meter.refused_until = now + min(left_ms, SECOND_MS) / 1000
+        noun, given = _NOUNS.get(kind, _NOUNS["read"]), wanted if kind == "bytes" else None
+        after_s = max(1, math.ceil(meter.until - now))
+        raise QuotaExceeded(f"{about} may have {limit} {noun}", field="quota", limit=limit, given=given, retry_after_s=after_s)
 
     def forget_queue(self, queue: Queue) -> None:
         """A queue is gone."""

@@ -41,13 +41,15 @@ class Users:
             record.webhook,
             webhook_secret(self._secret, name) if record.webhook else "",
             record.partitions,
+            record.daily_bytes,
+            record.waits,
         )
 
-    def use(self, name: str) -> UserUse:
+    def use(self, name: str, bytes_today: int) -> UserUse:
         """What a user has: queues and partitions, and the sums of the queues' quotas."""
         records = [queue.record for queue in self._catalog.queues.values() if name in (queue.record.owner, queue.account)]
         rates = sum(record.read_qps for record in records), sum(record.write_qps for record in records)
-        return UserUse(len(records), *rates, sum(record.partitions for record in records))
+        return UserUse(len(records), *rates, sum(record.partitions for record in records), bytes_today)
 
     async def set(self, name: str, **changes: Any) -> UserInfo:
         """Changes what is named. Raises InvalidValue."""

@@ -52,7 +52,7 @@ async def get_user_quota(engine: Engine, call: Call) -> wire.GetUserQuotaRespons
 async def get_user_used_quota(engine: Engine, call: Call) -> wire.GetUserQuotaResponse:
     """What a user has: queues, and the sums of their quotas."""
     who = call.body.developer_id or call.by.id
-    use = engine.get_user_use(call.by, who)
+    use = await engine.get_user_use(call.by, who)
     return _quota(who, use.queues, use.read_qps, use.write_qps)
 
 

@@ -52,6 +52,8 @@ _QUEUE = {
     "dedup_scope": "queue",
     "read_qps": 0,
     "write_qps": 0,
+    "daily_bytes": 0,
+    "waits": 0,
     "dead_letter": False,
     "keep_unacked": False,
     "default_tag_name": "",
@@ -118,9 +120,11 @@ _USER = {
     "write_qps": 1000,
     "queues": 20,
     "partitions": 80,
+    "daily_bytes": 10_000_000_000,
+    "waits": 100,
     "webhook": "https://billing.example.com/alerts",
     "webhook_secret": "5d1f0c3a",
-    "used": {"queues": 3, "read_qps": 150, "write_qps": 150, "partitions": 12},
+    "used": {"queues": 3, "read_qps": 150, "write_qps": 150, "partitions": 12, "bytes_today": 1_250_000},
 }
 _GRANT = {"principal": "billing", "level": "use"}
 _TAG_GRANT = {"principal": "billing", "level": "handle"}
@@ -232,7 +236,9 @@ RIGHTS = {
     "set_contacts": Example(
         {"display_name": "Billing", "email": "billing@example.com", "webhook": "https://billing.example.com/alerts"}, _USER
     ),
-    "set_user_quota": Example({"read_qps": 1000, "write_qps": 1000, "queues": 20, "partitions": 80}, _USER),
+    "set_user_quota": Example(
+        {"read_qps": 1000, "write_qps": 1000, "queues": 20, "partitions": 80, "daily_bytes": 10_000_000_000, "waits": 100}, _USER
+    ),
     "create_key": Example(
         {"key_id": "billing-service", "principal": "billing", "role": "member", "expires_at_ms": 0},
         {"key_id": "billing-service", "secret": "kept-by-you"},

@@ -27,12 +27,12 @@ from engine.shapes import (
     UserUse,
     Webhook,
 )
+from facade.native.wire.keys import KeyReply
 from facade.native.wire.replies import (
     AttributeReply,
     ConditionReply,
     DeliveryReply,
     FilterReply,
-    KeyReply,
     OriginReply,
     ParkedGroupReply,
     ParkedReply,
@@ -81,6 +81,8 @@ def queue_reply(queue: QueueInfo) -> QueueReply:
         dedup_scope=queue.dedup_scope,
         read_qps=queue.read_qps,
         write_qps=queue.write_qps,
+        daily_bytes=queue.daily_bytes,
+        waits=queue.waits,
         dead_letter=queue.dead_letter,
         keep_unacked=queue.keep_unacked,
         default_tag_name=queue.default_tag_name,

@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from engine.rules.fifo import CHOICES, SCOPES
 from facade.native.wire.units import Moment, one_of
-from schemas.vocabulary import Level, MessageState, PolicyFault, Reason, Role, TaskStatus
+from schemas.vocabulary import Level, MessageState, PolicyFault, Reason, TaskStatus
 
 Span = Annotated[float, Meta(ge=0, description="Seconds.")]
 Count = Annotated[int, Meta(ge=0)]
@@ -103,6 +103,8 @@ class QueueReply(Reply, frozen=True, kw_only=True):
     dedup_scope: Annotated[str, one_of(SCOPES, "FIFO: within what a dedup_id is unique for five minutes.")]
     read_qps: Annotated[Count, about("Receives a second; 0 = no bound.")]
     write_qps: Annotated[Count, about("Sends a second; 0 = no bound.")]
+    daily_bytes: Annotated[Count, about("Bytes that may be sent to it on a UTC day; 0 = no bound.")]
+    waits: Annotated[Count, about("Receives that may wait at a worker; 0 = no bound.")]
     dead_letter: Annotated[bool, about("Whether it was made as a dead-letter queue.")]
     keep_unacked: Annotated[bool, about("Whether what is beyond its retention stays until every tag has acked it.")]
     default_tag_name: Annotated[str, about("Another name of the default tag; empty = none.")]
@@ -350,6 +352,7 @@ class UseReply(Reply, frozen=True, kw_only=True):
     read_qps: Annotated[Count, about("The sum of their quotas of receives.")]
     write_qps: Annotated[Count, about("The sum of their quotas of sends.")]
     partitions: Annotated[Count, about("Their partitions.")]
+    bytes_today: Annotated[Count, about("About the bytes sent on this UTC day; 0 while nothing bounds them.")]
 
 
 class UserReply(Reply, frozen=True, kw_only=True):
@@ -363,36 +366,8 @@ class UserReply(Reply, frozen=True, kw_only=True):
     write_qps: Annotated[Count, about("Sends a second.")]
     queues: Annotated[Count, about("Queues that the user may have.")]
     partitions: Annotated[Count, about("Partitions that they may have.")]
+    daily_bytes: Annotated[Count, about("Bytes sent on a UTC day.")]
+    waits: Annotated[Count, about("Receives that wait at a worker.")]
     webhook: Annotated[str, about("A URL to which alerts are posted.")]
     webhook_secret: Annotated[str, about("What the service signs them with; empty without a webhook.")]
     used: Annotated[UseReply, about("What the user has.")]
-
-
-KeyId = Annotated[str, about("The key's id.")]
-
-
-class NewKeyReply(Reply, frozen=True, kw_only=True):
-    """An access key; the secret is not shown again."""
-
-    key_id: KeyId
-    secret: Annotated[str, about("The key's secret, this once.")]
-
-
-class KeyReply(Reply, frozen=True, kw_only=True):
-    """An access key without its secret."""
-
-    key_id: KeyId
-    principal: Annotated[str, about("Who has it.")]
-    admin: Annotated[bool, about("Whether it may do everything.")]
-    role: Annotated[str, one_of(Role, "What it may on every queue.")]
-    created_at_ms: Made
-    expires_at_ms: Annotated[Moment, about("From when on it counts no more (epoch ms); 0 = never.")]
-    disabled: Annotated[bool, about("Whether it does not count for now.")]
-    previous_until_ms: Annotated[Moment, about("Until when the secret before the last rotation counts too (epoch ms); 0 = it does not.")]
-    last_used_at_ms: Annotated[Moment, about("When it was used last (epoch ms), within two minutes; 0 = not known.")]
-
-
-class KeysReply(Reply, frozen=True, kw_only=True):
-    """All access keys."""
-
-    keys: Annotated[list[KeyReply], about("The keys.")]

@@ -69,6 +69,8 @@ ReceiveCount = Annotated[
 OnePerGroup = Annotated[bool, Meta(description="FIFO: one message of a group is in flight at most. Default: false.")]
 ReadQps = Annotated[Whole, setting("read_qps", "Receives a second; 0 = no bound. Default: 0.")]
 WriteQps = Annotated[Whole, setting("write_qps", "Sends a second; 0 = no bound. Default: 0.")]
+DailyBytes = Annotated[Whole, setting("daily_bytes", "Bytes that may be sent to it on a UTC day; 0 = no bound. Default: 0.")]
+Waits = Annotated[Whole, setting("waits", "Receives that may wait at a worker; 0 = no bound. Default: 0.")]
 DeadLetter = Annotated[bool, Meta(description="It is to be a dead-letter queue, so it has no redrive policy. Default: false.")]
 KeepUnacked = Annotated[bool, Meta(description="What is beyond its retention stays until every tag has acked it. Default: false.")]
 DefaultTag = Annotated[Name, Meta(description="Another name of the default tag.")]
@@ -100,6 +102,8 @@ class CreateQueueBody(Body, frozen=True, kw_only=True):
     priority: Priority | None = None
     read_qps: ReadQps | None = None
     write_qps: WriteQps | None = None
+    daily_bytes: DailyBytes | None = None
+    waits: Waits | None = None
     dead_letter: DeadLetter | None = None
     keep_unacked: KeepUnacked | None = None
     default_tag_name: DefaultTag | None = None
@@ -127,6 +131,8 @@ class SetQueueBody(Body, frozen=True, kw_only=True):
     max_receive_count: ReceiveCount | UnsetType = UNSET
     read_qps: ReadQps | UnsetType = UNSET
     write_qps: WriteQps | UnsetType = UNSET
+    daily_bytes: DailyBytes | UnsetType = UNSET
+    waits: Waits | UnsetType = UNSET
     user_attributes: UserAttributes | UnsetType = UNSET
     redrive_policy: Policy | UnsetType = UNSET
 
@@ -334,6 +340,8 @@ class UserQuotaBody(Body, frozen=True, kw_only=True):
     write_qps: Annotated[Whole, within("write_qps", "Sends a second.")] = 0
     queues: Annotated[Whole, within("queues", "Queues.")] = 0
     partitions: Annotated[Whole, within("partitions", "Partitions of all queues. Default: as it was.")] | UnsetType = UNSET
+    daily_bytes: Annotated[Whole, within("daily_bytes", "Bytes sent on a UTC day. Default: as it was.")] | UnsetType = UNSET
+    waits: Annotated[Whole, within("waits", "Receives that wait at a worker. Default: as it was.")] | UnsetType = UNSET
 
 
 class ListQueuesQuery(Body, frozen=True, kw_only=True):

@@ -55,6 +55,8 @@ def settings_of(body: CreateQueueBody | SetQueueBody) -> QueueSettings:
         max_receive_count=_given(body.max_receive_count),
         read_qps=_given(body.read_qps),
         write_qps=_given(body.write_qps),
+        daily_bytes=_given(body.daily_bytes),
+        waits=_given(body.waits),
         dead_letter=body.dead_letter if isinstance(body, CreateQueueBody) else None,
         keep_unacked=body.keep_unacked if isinstance(body, CreateQueueBody) else None,
         default_tag_name=body.default_tag_name if isinstance(body, CreateQueueBody) else None,

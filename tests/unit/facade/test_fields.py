@@ -35,6 +35,8 @@ SETTINGS = {
     "max_receive_count": "max_receive_count",
     "read_qps": "read_qps",
     "write_qps": "write_qps",
+    "daily_bytes": "daily_bytes",
+    "waits": "waits",
 }
 ASKINGS = {
     "delay_seconds": "delay_ms",
@@ -47,6 +49,8 @@ ASKINGS = {
     "priority": "priority",
     "read_qps": "read_qps",
     "write_qps": "write_qps",
+    "daily_bytes": "daily_bytes",
+    "waits": "waits",
     "queues": "queues",
     "partitions": "partitions",
     "limit": "limit",

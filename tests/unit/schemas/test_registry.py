@@ -86,6 +86,8 @@ def test_an_id_never_changes_and_names_one_schema() -> None:
         25: "audit.1",
         26: "queue.6",
         27: "user.3",
+        28: "queue.7",
+        29: "user.4",
     }
 
     assert {number: schema_name(number) for number in schema_ids()} == names

@@ -6,8 +6,10 @@ import asyncio
 
 import pytest
 
+from engine.errors import QuotaExceeded
 from engine.receive.waiters import FOREVER, LOOK_AGAIN_S, MAX_PARALLEL, MAX_PER_CALL, Waiter, WaitList, WaitLists
 from engine.rules.queue import Queue
+from engine.rules.rights import NOBODY, Asker, WaitBound
 from engine.shapes import Delivery
 from schemas.records import Message, QueueRecord, TagRecord
 from state.replies import Probed
@@ -122,3 +124,21 @@ async def test_a_queue_that_is_gone_tells_who_waits_that_there_is_nothing() -> N
     assert lists.waits(QUEUE) and [*lists] == [line]
     lists.drop_queue(QUEUE.incarnation)
     assert future_of(one).result() == [] and not lists.waits(QUEUE) and [*lists] == []
+
+
+def test_a_receive_counts_under_each_of_its_bounds_or_under_none() -> None:
+    lists, check = WaitLists(), NOBODY.check
+    one = Asker((WaitBound("queue 'q'", 2), WaitBound("account 'a'", 1)), check)
+    other = Asker((WaitBound("queue 'q'", 2),), check)
+    lists.enter(one)
+    with pytest.raises(QuotaExceeded, match="1 receives of account 'a' may wait at a worker"):
+        lists.enter(one)
+    lists.enter(other)
+    with pytest.raises(QuotaExceeded, match="2 receives of queue 'q' may wait at a worker") as refused:
+        lists.enter(other)
+    assert (refused.value.field, refused.value.limit, lists.waiting, lists.most_waiting) == ("waits", 2, 2, 2)
+    lists.leave(one)
+    lists.enter(other)
+    for _ in range(2):
+        lists.leave(other)
+    assert (lists.waiting, lists.most_waiting) == (0, 0)
