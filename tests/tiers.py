@@ -30,8 +30,8 @@ FRONT = (
     "tests/conformance/sqs",
     *(f"--ignore=tests/conformance/sqs/test_{client}.py" for client in SLOW_CLIENTS),
 )
-# It counts what a request costs, and what a busy machine delays falls into the requests of others: it
-# runs before the groups.
+# It counts what a request costs, and what a busy machine delays falls into other requests: it runs
+# before the groups.
 ALONE = ("tests/integration/test_budget.py",)
 WITHOUT = tuple(f"--ignore={file}" for file in ALONE)
 VARIABLES = {"front": {"LEASEWAY_FRONT": "auto"}}
