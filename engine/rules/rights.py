@@ -234,10 +234,6 @@ class Rights:
         """Whether `by` is told of `queue` without any grant."""
         return by.admin or queue.record.owner == by.id or (by.role is not Role.MEMBER and self._is_of(by.account, queue))
 
-    def sees_all(self, by: Principal) -> bool:
-        """Whether `by` is told of every queue of the service, but those of other accounts."""
-        return by.admin or (by.role is not Role.MEMBER and not by.account)
-
     def authorise(self, by: Principal, verb: Verb, queue: Queue | None = None, tag: str = "") -> None:
         """Raises NotAuthorised unless `by` may do `verb` (with `queue`, or messages of `tag`), and
         for a queue with which they may do nothing QueueNotFound, as if there was none.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -49,13 +50,13 @@ class EngineCounts(Collector):
 
 
 class EngineAlarms(Collector):
-    """The engine's alarms as one gauge; a series is there while its alarm lasts. While not `named`
-    the alarms of a kind are one series, of no queue.
+    """The engine's alarms as one gauge; a series is there while its alarm lasts. The alarms of a
+    kind of all queues whose names nobody `shows` are one series.
     """
 
     def __init__(self, alarms: Callable[[], Sequence[Alarm]]) -> None:
         self._alarms = alarms
-        self.named = True
+        self.shows: Callable[[str], bool] = bool
 
     def describe(self) -> list[Metric]:
         """Nothing, as `EngineCounts`."""
@@ -66,7 +67,7 @@ class EngineAlarms(Collector):
         family = GaugeMetricFamily("leaseway_alarm", "Needs attention: see docs/reference/metrics.md.", labels=["kind", "queue"])
         numbers: dict[tuple[str, str], float] = {}
         for alarm in self._alarms():
-            about = alarm.kind, alarm.queue if self.named else ""
+            about = alarm.kind, alarm.queue if self.shows(alarm.queue) else ""
             numbers[about] = numbers.get(about, 0) + alarm.number
         for about, number in numbers.items():
             family.add_metric(about, number)
@@ -160,9 +161,9 @@ class Metrics:
         """A receive has ended."""
         self._requests.in_progress -= 1
 
-    def text(self, *, named: bool = True) -> bytes:
-        """All metrics in Prometheus' text format; `named`: with the names of queues."""
-        self._engine_alarms.named = named
+    def text(self, shows: Callable[[str], bool] = lambda queue: True) -> bytes:
+        """All metrics in Prometheus' text format, with the names of the queues that are shown."""
+        self._engine_alarms.shows = shows
         return generate_latest(self._registry)
 
 
@@ -170,7 +171,7 @@ def operations(metrics: Metrics) -> tuple[Operation, ...]:
     """GET /metrics."""
 
     async def run(engine: Engine, call: Call) -> Answer:
-        return Answer(metrics.text(named=engine.sees_all(call.by)), media_type=MEDIA_TYPE)
+        return Answer(metrics.text(partial(engine.knows, call.by)), media_type=MEDIA_TYPE)
 
     return (
         Operation(
@@ -178,7 +179,7 @@ def operations(metrics: Metrics) -> tuple[Operation, ...]:
             method="GET",
             path="/metrics",
             group="Operation",
-            summary="Metrics of this worker in Prometheus' text format; names of queues for who is told of all",
+            summary="Metrics of this worker in Prometheus' text format; names of the queues that who asks is told of",
             run=run,
             replies={200: str},
             example=Example(reply='leaseway_requests_total{status="200",verb="send"} 42.0\n'),

@@ -151,9 +151,22 @@ async def test_who_is_told_of_every_queue(guarded: Engine) -> None:
     for role in Role:
         names, _ = await guarded.list_queues(await of_role(guarded, role), "", 10, None)
         assert names == ([] if role == Role.MEMBER else ["q"]), role
-        assert guarded.sees_all(await of_role(guarded, role, "someone")) == (role != Role.MEMBER)
+        assert guarded.knows(await of_role(guarded, role, "someone"), "q") == (role != Role.MEMBER)
     with pytest.raises(QueueNotFound):
         await guarded.get_queue(Principal("nobody"), "q")
+    # Metrics name queues of all accounts, to those who are told of them.
+    names = ["q", f"{'1' * 12}.q", f"{'2' * 12}.q"]
+    for name in names[1:]:
+        await guarded.create_queue(BY, name, QueueSettings(partitions=1))
+    told = {
+        "of the service": (BY, names),
+        "of another": (await of_role(guarded, Role.READER, f"{'1' * 12}.rita"), names[1:2]),
+        "of a third": (await of_role(guarded, Role.READER, f"{'2' * 12}.rita"), names[2:]),
+        "of the default account": (await of_role(guarded, Role.READER, "cleo"), names[:1]),
+        "nobody": (Principal("nobody"), []),
+    }
+    for who, (by, known) in told.items():
+        assert [name for name in names if guarded.knows(by, name)] == known, who
 
 
 async def test_a_role_is_changed_and_keys_of_before_have_one(guarded: Engine) -> None:

@@ -261,9 +261,12 @@ class Callers:
         self._access.check_account(by, name)
         return user_for(by.account, await self._users.set(name, read_qps=read_qps, write_qps=write_qps, queues=queues, **more))
 
-    def sees_all(self, by: Principal) -> bool:
-        """Whether a caller is told of every queue."""
-        return self._access.sees_all(by)
+    def knows(self, by: Principal, queue: str) -> bool:
+        """Whether a caller is told that there is a queue of that name, which has the account in
+        it.
+        """
+        found = self.catalog.queues.get(queue)
+        return by.admin or (found is not None and self._access.knows(by, found))
 
     def is_admin(self, by: Principal, name: str) -> bool:
         """Whether a principal may do everything; everybody may ask about themselves."""

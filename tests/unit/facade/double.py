@@ -83,6 +83,7 @@ class RecordingEngine:
         self.audit = RecordingAudit()
         self.secret = "secret"
         self.sees = True
+        self.alarmed = [Alarm("retention_near", "orders", 7.0)]
         self.refuse: EngineError | None = None
         self.hold: asyncio.Event | None = None
         self.cancelled = asyncio.Event()
@@ -106,14 +107,14 @@ class RecordingEngine:
             raise NotAuthenticated("no", field="signature")
         return Principal(key_id)
 
-    def sees_all(self, by: Principal) -> bool:
+    def knows(self, by: Principal, queue: str) -> bool:
         return self.sees
 
     def counts(self) -> dict[str, float]:
         return {"window.loads_total": 3.0, "loaders": 2.0}
 
     def alarms(self) -> list[Alarm]:
-        return [Alarm("retention_near", "orders", 7.0)]
+        return self.alarmed
 
     def undelivered(self, leased: Sequence[Delivery]) -> None:
         self.undelivered_.append(leased)

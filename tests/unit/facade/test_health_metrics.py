@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from engine.errors import NotAuthenticated, Overloaded
+from engine.shapes import Alarm
 from facade.http import health
 from tests.unit.facade.double import RecordingEngine
 
@@ -111,3 +112,18 @@ async def test_metrics_name_no_queue_to_who_is_not_told_of_all(client: httpx.Asy
     engine.refuse = NotAuthenticated()
     assert (await client.get("/metrics")).status_code == 200, "nobody in particular is let in"
     assert (await client.get("/metrics", auth=("k", "wrong"))).status_code == 401, "who claims to be somebody has to be"
+
+
+async def test_metrics_name_the_queues_that_who_asks_is_told_of(
+    client: httpx.AsyncClient, engine: RecordingEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.alarmed = [Alarm("retention_near", queue, number) for queue, number in (("orders", 7), ("a", 1), ("b", 2))]
+    monkeypatch.setattr(engine, "knows", lambda by, queue: queue == "orders")
+    lines = (await client.get("/metrics")).text.splitlines()
+    assert (
+        sorted(line for line in lines if line.startswith("leaseway_alarm{"))
+        == [
+            'leaseway_alarm{kind="retention_near",queue="orders"} 7.0',
+            'leaseway_alarm{kind="retention_near",queue=""} 3.0',
+        ][::-1]
+    )
