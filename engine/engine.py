@@ -69,10 +69,11 @@ class Engine(Managing, Watching, Transacting, Redriving):
 
     async def start(self) -> None:
         """Connects, reads the control topic, starts services in order. Raises LogUnavailable when
-        Kafka does not answer.
+        Kafka does not answer or does not let the service in; the text says why.
         """
         parts, base = self.parts, self.parts.base
         await base.log.start()
+        await base.log.reach()
         await base.connection.start()
         await base.catalog.start()
         # Trusted if it is the life of Redis that the control topic names; else the first use finds

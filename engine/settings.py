@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from engine.runtime.failpoints import BadFailpoint, parse
-from schemas.client_properties import for_librdkafka
+from schemas.client_properties import FILES, for_librdkafka
 from schemas.client_properties import parse as parse_properties
 from schemas.topics import DEFAULT_PREFIX
 
@@ -209,10 +209,14 @@ class EngineSettings(Section):
         if not self.kafka_config:
             return {}
         try:
-            return for_librdkafka(parse_properties(Path(self.kafka_config).read_text(encoding="utf-8").splitlines()))
+            client = for_librdkafka(parse_properties(Path(self.kafka_config).read_text(encoding="utf-8").splitlines()))
+            for name in FILES:  # of which the client would not say which it can't read
+                if name in client:
+                    Path(client[name]).open("rb").close()
         except (OSError, ValueError) as error:
             why = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) else str(error)
             raise BadSetting(f"{variable_of('kafka_config')}: {why}") from None
+        return client
 
 
 # What the rest of the engine still imports.

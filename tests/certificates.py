@@ -9,6 +9,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
 
@@ -29,6 +30,25 @@ class Certificates:
         """A certificate for 127.0.0.1 with its key in one file."""
         key = ec.generate_private_key(ec.SECP256R1())
         return self._write(name, self._signed(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key, ca=False), key)
+
+    def locked(self, name: str, password: str) -> Path:
+        """As `issue`, with the key behind a password."""
+        whole = self.issue(name).read_bytes()
+        key = serialization.load_pem_private_key(whole, None)
+        hidden = serialization.BestAvailableEncryption(password.encode())
+        path = self._folder / f"{name}.locked.pem"
+        certificate = x509.load_pem_x509_certificate(whole).public_bytes(serialization.Encoding.PEM)
+        path.write_bytes(certificate + key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, hidden))
+        return path
+
+    def packed(self, name: str, password: str) -> Path:
+        """As `issue`, as a PKCS12 key store."""
+        whole = self.issue(name).read_bytes()
+        key = serialization.load_pem_private_key(whole, None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        path, hidden = self._folder / f"{name}.p12", serialization.BestAvailableEncryption(password.encode())
+        path.write_bytes(pkcs12.serialize_key_and_certificates(name.encode(), key, x509.load_pem_x509_certificate(whole), None, hidden))
+        return path
 
     def _signed(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, *, ca: bool) -> x509.Certificate:
         now = datetime.datetime.now(datetime.UTC)

@@ -12,7 +12,7 @@ the newer one that replaced it. Neighbours: `log` gives work, `polled_producer` 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, cast
@@ -35,7 +35,10 @@ LOOK_AGAIN_S = 0.3
 class Appender:
     """Appends records. All methods belong to the event loop that called `start`."""
 
-    def __init__(self, config: dict[str, Any], send_timeout_ms: int, threads: ThreadPoolExecutor) -> None:
+    def __init__(
+        self, config: dict[str, Any], send_timeout_ms: int, threads: ThreadPoolExecutor, heard: Callable[[KafkaError], None]
+    ) -> None:
+        """`heard` is called with each error of the client as a whole."""
         self._config = {
             **config,
             "acks": "all",
@@ -56,6 +59,7 @@ class Appender:
         }
         self._timeout_s = send_timeout_ms / 1000
         self._threads = threads
+        self._heard = heard
         self._loop: asyncio.AbstractEventLoop | None = None
         self._producer: PolledProducer | None = None
         self._old: list[PolledProducer] = []
@@ -68,7 +72,7 @@ class Appender:
         """Starts the producer; Kafka need not be there. Idempotent."""
         if self._producer is None:
             self._loop = asyncio.get_running_loop()
-            self._producer = PolledProducer(self._config, self._loop, self._resolve)
+            self._producer = PolledProducer(self._config, self._loop, self._resolve, self._heard)
 
     async def stop(self) -> None:
         """Delivers what is queued (within the send time-out), fails the rest, ends the threads.
@@ -150,7 +154,7 @@ class Appender:
         old.close(0, partial(self._unreported, list(self._late_at)))
         self._late_at.clear()
         self._old = [*(each for each in self._old if each.alive), old]
-        self._producer = PolledProducer(self._config, self._running(), self._resolve)
+        self._producer = PolledProducer(self._config, self._running(), self._resolve, self._heard)
         return self._producer
 
     def _check_late(self, again: bool = False) -> None:

@@ -15,6 +15,8 @@ from engine.errors import EngineError, LogUnavailable, MessageTooLarge, Overload
 
 # The client's own codes, public though they start with an underscore; here alone, so that they have
 # usual names elsewhere.
+ALL_DOWN: int = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
+AUTHENTICATION: int = KafkaError._AUTHENTICATION  # noqa: SLF001
 FATAL: int = KafkaError._FATAL  # noqa: SLF001
 NO_LEADER: int = KafkaError._NOENT  # noqa: SLF001
 NO_SUCH_OFFSET: int = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001
@@ -22,6 +24,7 @@ PARTITION_EOF: int = KafkaError._PARTITION_EOF  # noqa: SLF001
 QUEUE_FULL: int = KafkaError._QUEUE_FULL  # noqa: SLF001
 STOPPED: int = KafkaError._DESTROY  # noqa: SLF001
 PURGED: int = KafkaError._PURGE_QUEUE  # noqa: SLF001
+TLS: int = KafkaError._SSL  # noqa: SLF001
 TIMED_OUT: int = KafkaError._TIMED_OUT  # noqa: SLF001
 UNKNOWN_PARTITION: int = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001
 UNKNOWN_TOPIC: int = KafkaError._UNKNOWN_TOPIC  # noqa: SLF001

@@ -18,6 +18,7 @@ from engine.log.admin import Admin
 from engine.log.appender import Appender
 from engine.log.offsets import EARLIEST, LATEST, Offsets
 from engine.log.reader_pool import Readers
+from engine.log.refusals import Refusals, made
 from engine.log.shapes import Appended, Chunk, Headers, Record, TopicPartition, TopicSpec
 
 __all__ = ["Appended", "Chunk", "Headers", "Log", "Record", "TopicPartition", "TopicSpec"]
@@ -69,22 +70,34 @@ class Log:
         self._threads = ThreadPoolExecutor(_ADMIN_THREADS, thread_name_prefix="lw-log-admin")
         self._offsets = Offsets(config, self._threads)
         self._admin = Admin(config, self._threads, self._offsets)
-        self._appender = Appender(config, send_timeout_ms, self._threads)
+        self._refusals = Refusals()
+        self._appender = Appender(config, send_timeout_ms, self._threads, self._refusals.heard)
         self._readers = Readers(config, self._offsets.end_of)
         self._tails = Readers({**config, "fetch.wait.max.ms": TAIL_WAIT_MS}, self._offsets.end_of)
         self._scattered = Readers({**config, **_SCATTERED_CONFIG}, self._offsets.end_of, SCATTERED_READERS)
         self._stopped = False
 
     async def start(self) -> None:
-        """Starts the clients and threads. Idempotent. RuntimeError after a stop: make a new Log."""
+        """Starts the clients and threads. Idempotent. RuntimeError after a stop: make a new Log.
+
+        LogUnavailable, with the reason, when the client does not take `options`, or a file of them.
+        """
         if self._stopped:
             raise RuntimeError("a stopped log can't be started again")
-        self._offsets.start()
-        self._admin.start()
-        self._appender.start()
-        self._readers.start()
-        self._tails.start()
-        self._scattered.start()
+        with made():
+            self._offsets.start()
+            self._admin.start()
+            self._appender.start()
+            self._readers.start()
+            self._tails.start()
+            self._scattered.start()
+
+    async def reach(self) -> None:
+        """Returns when a broker has let the client in and answered. LogUnavailable after 10 s, with
+        what the client says of why it gets nowhere.
+        """
+        with self._refusals.explained():
+            await self._offsets.answered()
 
     async def stop(self) -> None:
         """Delivers what was appended (within the send time-out; the rest fails), lets fetches end,

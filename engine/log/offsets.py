@@ -175,11 +175,15 @@ class Offsets:
                 raise KafkaException(KafkaError(UNKNOWN_PARTITION, f"no partition {unit[1]} of topic {unit[0]}"))
         return None
 
+    async def answered(self, within_s: float = _REQUEST_S) -> None:
+        """Returns when a broker answers. Raises LogUnavailable."""
+        # Nobody has this topic, and a consumer's question makes none.
+        await self._in_thread(partial(self.asker.list_topics, "leaseway-alive", within_s))
+
     async def alive(self) -> bool:
         """See `Log.alive`."""
         try:
-            # Nobody has this topic, and a consumer's question makes none.
-            await self._in_thread(partial(self.asker.list_topics, "leaseway-alive", _ALIVE_S))
+            await self.answered(_ALIVE_S)
         except LogUnavailable:
             return False
         return True

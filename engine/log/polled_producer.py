@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from confluent_kafka import KafkaError, Message, Producer
 
 from engine.log.delivery_events import ReportEvents
-from engine.log.kafka_errors import FATAL, client_logger, logger, note
+from engine.log.kafka_errors import FATAL, client_logger, logger
 from engine.log.shapes import Appended, Headers
 
 _POLL_S = 0.2
@@ -62,11 +62,19 @@ class PolledProducer:
     Made and closed on the event loop.
     """
 
-    def __init__(self, config: dict[str, Any], loop: asyncio.AbstractEventLoop, resolve: Callable[[list[Report]], None]) -> None:
+    def __init__(
+        self,
+        config: dict[str, Any],
+        loop: asyncio.AbstractEventLoop,
+        resolve: Callable[[list[Report]], None],
+        heard: Callable[[KafkaError], None],
+    ) -> None:
+        """`heard` is called with each error of the client as a whole."""
         self.broken = False
         self._reports: list[Report] = []
         self._loop = loop
         self._resolve = resolve
+        self._heard = heard
         self._close_by: float | None = None
         self._ended: Callable[[], None] = lambda: None
         self.client = Producer({**config, "error_cb": self._on_error}, logger=client_logger)
@@ -79,7 +87,7 @@ class PolledProducer:
             loop.call_soon(self._collect)  # what came before it could tell
 
     def _on_error(self, error: KafkaError) -> None:
-        note(error)
+        self._heard(error)
         if error.fatal() or error.code() == FATAL:
             logger.warning("the producer has failed for good and is replaced: %s", error)
             self.broken = True

@@ -80,6 +80,7 @@ class Maintenance:
         makes no topics. Raises NotOurs.
         """
         await self._log.start()
+        await self._log.reach()
         if await self._log.partition_count(self._catalog.topic) is None:
             raise LogUnavailable(f"Kafka at {self._bootstrap} has no topic {self._catalog.topic}: it is not Leaseway's")
         await self._connection.start()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from confluent_kafka import Consumer
 
+from engine.settings import BadSetting, EngineSettings
 from schemas.client_properties import BadProperty, for_librdkafka, parse
 
 SCRAM = """
@@ -65,6 +68,45 @@ def test_a_certificate_of_the_client_is_pem_or_pkcs12() -> None:
     assert for_librdkafka(packed) == {"security.protocol": "SSL", "ssl.keystore.location": "/k.p12", "ssl.keystore.password": "p"}
 
 
+@pytest.mark.parametrize("end", [" ", r"\n", " \\\n"])
+def test_certificates_within_the_file_get_their_lines_back(end: str) -> None:
+    """Kafka's client for Java reads PEM in one line, librdkafka does not."""
+    lines = ["-----BEGIN CERTIFICATE-----", "A" * 64, "B+/=", "-----END CERTIFICATE-----"]
+    properties = parse(f"ssl.truststore.certificates={end.join(lines * 2)}".splitlines())
+    found = for_librdkafka(properties)["ssl.ca.pem"]
+    assert [line for line in found.split("\n") if line] == lines * 2
+    assert "\\" not in properties["ssl.truststore.certificates"]  # which Java is given
+
+
+def test_the_issuer_of_tokens_may_have_a_certificate_of_its_own() -> None:
+    options = 'clientId="i" clientSecret="s" ssl.truststore.type="PEM" ssl.truststore.location="/ca.pem"'
+    given = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": f"x.OAuthBearerLoginModule required {options};",
+    }
+    assert for_librdkafka(given) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.client.id": "i",
+        "sasl.oauthbearer.client.secret": "s",
+        "https.ca.location": "/ca.pem",
+    }
+
+
+def test_a_file_that_cant_be_read_stops_the_start(tmp_path: Path) -> None:
+    file, missing = tmp_path / "kafka.properties", tmp_path / "missing.pem"
+    for lines in (
+        f"ssl.truststore.type=PEM\nssl.truststore.location={missing}",
+        f"ssl.keystore.type=PEM\nssl.keystore.location={missing}",
+        f"ssl.keystore.type=PKCS12\nssl.keystore.location={missing}",
+    ):
+        file.write_text(lines)
+        with pytest.raises(BadSetting, match=f"LEASEWAY_KAFKA_CONFIG: No such file or directory: {missing}"):
+            EngineSettings(kafka_config=str(file))
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
@@ -73,6 +115,8 @@ def test_a_certificate_of_the_client_is_pem_or_pkcs12() -> None:
         ("security.protocol=SASL_SSL", "sasl.mechanism must be one of"),
         ("ssl.truststore.location=/a.jks", "PEM only"),
         ("ssl.keystore.location=/a.jks", "PEM and PKCS12 only"),
+        ("ssl.keystore.key=hunter2", "BEGIN"),
+        ('sasl.jaas.config=x.OAuthBearerLoginModule required ssl.truststore.location="hunter2";', "PEM only"),
         ("sasl.jaas.config=hunter2", "must name one of"),
         ("sasl.jaas.config=x.PlainLoginModule required hunter2;", "options"),
         ('sasl.jaas.config=x.PlainLoginModule required hunter="hunter2";', "no option hunter "),

@@ -1,0 +1,94 @@
+"""A Kafka whose listeners a test chooses, and a Redis, with files in a folder of the test."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+from facade.stack import redis_server
+from facade.stack.broker import LOG_SETTINGS, answers, class_archive
+from facade.stack.data.leftovers import MARK
+from facade.stack.processes.child import Child, Program
+from facade.stack.processes.ports import free_port
+from facade.stack.processes.programs import broker_class_path, find_java
+from facade.stack.processes.settings import BROKER_PROPERTIES, JVM_FLAGS, replication
+
+# Listeners of the broker itself.
+_OWN = ("PLAIN", "CONTROLLER")
+
+
+@contextlib.asynccontextmanager
+async def own_services(
+    folder: Path, protocols: Mapping[str, str], properties: Mapping[str, str], flags: Sequence[str] = ()
+) -> AsyncIterator[tuple[str, dict[str, int]]]:
+    """Runs them until the end: the URL of Redis, and the port of each of Kafka's listeners.
+
+    `protocols` has the listeners by name, `properties` are of the broker, `flags` of its Java.
+    """
+    ports = dict.fromkeys((*_OWN, *protocols), 0)
+    for name in ports:
+        ports[name] = free_port(*ports.values())
+    redis_port, socket = free_port(*ports.values()), redis_server.socket_path(folder)
+    assert socket is not None
+    (folder / "logs").mkdir()
+    environment = {**os.environ, MARK: str(folder)}
+    kafka = _kafka(folder, ports, protocols, properties, flags, environment)
+    redis = redis_server.program(folder, socket, environment, redis_port)
+    children = [Child(program, lambda: None, lambda text: None) for program in (kafka, redis)]
+    try:
+        await asyncio.gather(*(child.start() for child in children))
+        yield f"redis://127.0.0.1:{redis_port}/0", ports
+    finally:
+        await asyncio.gather(*(child.stop() for child in children))
+
+
+def _kafka(
+    folder: Path,
+    ports: Mapping[str, int],
+    protocols: Mapping[str, str],
+    properties: Mapping[str, str],
+    flags: Sequence[str],
+    environment: dict[str, str],
+) -> Program:
+    """A broker with a listener at each of `ports` on 127.0.0.1, by name."""
+    listeners = {name: f"{name}://127.0.0.1:{port}" for name, port in ports.items()}
+    spoken = {**dict.fromkeys(_OWN, "PLAINTEXT"), **protocols}
+    written = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "listeners": ",".join(listeners.values()),
+        "advertised.listeners": ",".join(place for name, place in listeners.items() if name != "CONTROLLER"),
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAIN",
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in spoken.items()),
+        "controller.quorum.voters": f"1@127.0.0.1:{ports['CONTROLLER']}",
+        "log.dirs": str(folder / "kafka"),
+        **BROKER_PROPERTIES,
+        **replication(1),
+        **properties,
+    }
+    file = folder / "kafka.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in written.items()))
+    java = [find_java(), *JVM_FLAGS]
+    if (archive := class_archive(java[0])).exists():
+        java.append(f"-XX:SharedArchiveFile={archive}")
+    java += [f"-Dleaseway.logs={folder / 'logs'}", f"-Dlog4j2.configurationFile={LOG_SETTINGS}"]
+    java += [*flags, "-cp", broker_class_path()]
+    cluster = "A" + urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
+    command = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(file)]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    return Program(
+        name="Kafka",
+        command=(*java, "kafka.Kafka", str(file)),
+        environment=environment,
+        output=folder / "logs" / "kafka.out",
+        ready=lambda _pid: answers(ports["PLAIN"]),
+        start_s=60,
+        stop_s=20,
+    )
