@@ -16,9 +16,9 @@ from typing import Any
 
 from engine.log.admin import Admin
 from engine.log.appender import Appender
+from engine.log.client.refusals import Refusals, made
 from engine.log.offsets import EARLIEST, LATEST, Offsets
 from engine.log.reader_pool import Readers
-from engine.log.refusals import Refusals, made
 from engine.log.shapes import Appended, Chunk, Headers, Record, TopicPartition, TopicSpec
 
 __all__ = ["Appended", "Chunk", "Headers", "Log", "Record", "TopicPartition", "TopicSpec"]

@@ -1,1 +1,3 @@
-"""What the embedded Kafka is told once, as an administrator; `facade.cli.prepare` calls it."""
+"""What Kafka tells a client, and is told, apart from records: rights that the embedded Kafka is
+given once (`facade.cli.prepare` calls it), and why it refuses a connection.
+"""
