@@ -371,6 +371,7 @@ class Parts:
             "transactions_open": self.transactions.book.open_count,
             "long_polls_waiting": units.wait_lists.waiting,
             "long_polls_waiting_of_one": units.wait_lists.most_waiting,
+            "quota_refusals_total": self.administration.quotas.refused + units.wait_lists.refused,
             "units_owned": len(units.owner.owned),
             "queues": len(base.catalog.queues),
             "partitions": sum(queue.record.partitions for queue in base.catalog.queues.values()),

@@ -237,11 +237,11 @@ class WaitList:
 
 class WaitLists:
     """All wait lists of this worker. `waiting` counts the receives that wait, `rights_changes` how
-    often they were asked for their rights again.
+    often they were asked for their rights again, `refused` those beyond a bound.
     """
 
     def __init__(self) -> None:
-        self.waiting = self.rights_changes = 0
+        self.waiting = self.rights_changes = self.refused = 0
         self._waiting_of: dict[str, int] = {}
         self._lists: dict[str, dict[int, WaitList]] = {}
 
@@ -262,6 +262,7 @@ class WaitLists:
             raise Overloaded("too many receives are waiting here")
         for whose, most in asker.bounds:
             if self._waiting_of.get(whose, 0) >= most:
+                self.refused += 1
                 raise QuotaExceeded(f"{most} receives of {whose} may wait at a worker", field="waits", limit=most)
         for whose, _ in asker.bounds:
             self._waiting_of[whose] = self._waiting_of.get(whose, 0) + 1

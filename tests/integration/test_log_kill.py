@@ -203,12 +203,11 @@ import asyncio, sys
 from engine.errors import LogUnavailable
 from engine.log import Log, admin
 
-admin._REQUEST_S = 0.4
-
 async def main() -> None:
     log = Log(sys.argv[1], send_timeout_ms=10_000)
     await log.start()
     await log.delete_groups(["nobody"])
+    admin._REQUEST_S = 0.4
     print("ready", flush=True)
     end = asyncio.get_running_loop().time() + 60
     while asyncio.get_running_loop().time() < end:

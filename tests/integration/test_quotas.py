@@ -159,6 +159,7 @@ async def test_the_bytes_of_a_day_are_bounded_for_a_queue_and_for_all_of_a_user(
     with pytest.raises(MessageTooLarge):
         await one.send(ALICE, "b", [SendEntry(b"x" * 300_000)])
     assert (await one.get_queue(ALICE, "b")).tags[0].backlog in (12, 14), "what is refused is not stored"
+    assert 2 <= one.counts()["quota_refusals_total"] <= 6
     await one.set_user_quota(BY, "alice", 0, 0, 0, daily_bytes=20_000)
 
     async def again() -> bool:
@@ -189,4 +190,5 @@ async def test_receives_that_wait_are_bounded_for_a_queue_and_for_all_of_an_acco
     await all_wait(engine, 3)
     assert not await poll("b")
     assert await asyncio.gather(*polls) == [True] * 3
+    assert engine.counts()["quota_refusals_total"] == 2
     assert await poll("b"), "who waits no more is not counted"

@@ -43,12 +43,15 @@ class Meter:
 
 
 class Quotas:
-    """The meters of this worker. Any number of tasks may ask."""
+    """The meters of this worker. Any number of tasks may ask. `refused` counts what was beyond a
+    quota.
+    """
 
     def __init__(self, allotments: Allotments, catalog: Catalog) -> None:
         self._allotments = allotments
         self._catalog = catalog
         self._meters: dict[str, dict[str, Meter]] = {}
+        self.refused = 0
 
     async def take(self, queue: Queue, kind: Kind, tag: TagRecord | None = None) -> None:
         """Counts one request. Raises QuotaExceeded."""
@@ -118,6 +121,7 @@ class Quotas:
                 return
             # Who bounds a day may raise the bound before it is over.
             meter.refused_until = now + min(left_ms, SECOND_MS) / 1000
+        self.refused += 1
         noun, given = _NOUNS.get(kind, _NOUNS["read"]), wanted if kind == "bytes" else None
         after_s = max(1, math.ceil(meter.until - now))
         raise QuotaExceeded(f"{about} may have {limit} {noun}", field="quota", limit=limit, given=given, retry_after_s=after_s)
