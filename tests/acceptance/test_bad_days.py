@@ -81,12 +81,12 @@ def test_nothing_answered_is_lost_when_a_part_is_killed(up: Up, name: str) -> No
     make_queue(up, f"kill-{name}")
     traffic = Traffic(up.endpoint, f"kill-{name}")
     traffic.start()
-    time.sleep(2)
+    wait_for(lambda: len(traffic.acked_sends) > 250, within_s=60)
     old = part(up.run)
     killed_at = time.monotonic()
     os.kill(old, signal.SIGKILL)
     returned_at = wait_for(started_again(up, part, old))
-    traffic.wait_back(returned_at)
+    traffic.wait_back(returned_at, within_s=bound(up) + 1)
     traffic.stop()
     back = max(traffic.back_after(killed_at) - (returned_at - killed_at), 0)
     again = [row for row in traffic.again_after_ack if killed_at - row[1] > 1.0]
@@ -98,7 +98,6 @@ def test_nothing_answered_is_lost_when_a_part_is_killed(up: Up, name: str) -> No
     assert traffic.lost() == set()
     assert back < bound(up)
     assert again == [], "an ack older than 1 s was forgotten"
-    assert len(traffic.acked_sends) > 500
 
 
 def test_a_wiped_redis_is_noticed_and_rebuilt_in_mid_traffic(up: Up, client: Client, store: redis.Redis) -> None:
@@ -120,7 +119,7 @@ def test_a_wiped_redis_is_noticed_and_rebuilt_in_mid_traffic(up: Up, client: Cli
     time.sleep(3)
     wiped_at = time.monotonic()
     store.flushall()
-    traffic.wait_back(wiped_at + 1)
+    traffic.wait_back(wiped_at + 1, within_s=bound(up))
     traffic.stop()
     back = traffic.back_after(wiped_at)
     again = [row for row in traffic.again_after_ack if wiped_at - row[1] > 1.0]
