@@ -47,8 +47,8 @@ TIERS = {
         "front": FRONT,
         "slow": ("tests/acceptance", "tests/outside"),
         "integration": ("tests/integration", "tests/stack", *WITHOUT),
-        "conformance": ("tests/conformance",),
-        "rest": ("tests/unit", "tests/state", "tests/property", "tests/faults", "tests/spark"),
+        # Spark comes last, when other groups have ended: beside them its reports take too long.
+        "rest": ("tests/unit", "tests/state", "tests/property", "tests/conformance", "tests/faults", "tests/spark"),
     },
     "change": {
         "integration": ("tests/integration", "-m", "not long", *WITHOUT),
