@@ -35,6 +35,9 @@ from tests.spark.story import NATIVE, Jobs, kill_live_job_in_mid_work, receive_t
 TILES = """Object.fromEntries([...document.querySelectorAll('.tiles div')]
   .map(tile => [tile.querySelector('span').textContent, tile.querySelector('b').textContent]))"""
 
+# The report of a story takes minutes, and longer beside other tests.
+pytestmark = pytest.mark.timeout(1200)
+
 
 @dataclasses.dataclass
 class Story:
