@@ -119,7 +119,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
         MessageTooLarge, LogUnavailable.
         """
         found = self._known(by, Verb.SEND, queue) or await self._queue(by, Verb.SEND, queue)
-        if self._has_quotas(found):
+        if found.has_quotas(self.catalog.users):
             await self._quotas.take_send(found, entries)
         began_ns = monotonic_ns()
         sent = await self._sender.send(found, by.id, entries)
@@ -151,7 +151,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
         if found is None or (tag and tag not in found.by_name):
             found = await self._queue(by, Verb.RECEIVE, queue, tag)
         at = found.tag(tag)
-        if found.is_limited or found.record.owner in self.catalog.users or found.account in self.catalog.users:
+        if found.has_quotas(self.catalog.users):
             await self._quotas.take(found, "read", at)
         began_ns = monotonic_ns()
         waits = found.record.receive_wait_ms if wait_ms is None else wait_ms
@@ -170,7 +170,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
 
     def _asker(self, by: Principal, queue: Queue, tag: str) -> Asker:
         bounds: list[WaitBound] = [WaitBound(f"principal {by.id!r}", self.settings.max_waits)] if by.key_id else []
-        if self._has_quotas(queue):
+        if queue.has_quotas(self.catalog.users):
             bounds += self._quotas.waits(queue)
         return Asker(tuple(bounds), partial(self._access.check_still, by, Verb.RECEIVE, queue.incarnation, tag))
 

@@ -12,12 +12,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 from facade.stack import redis_server
-from facade.stack.broker import LOG_SETTINGS, answers, class_archive
+from facade.stack.broker import answers, java_command
 from facade.stack.data.leftovers import MARK
 from facade.stack.processes.child import Child, Program
 from facade.stack.processes.ports import free_port
-from facade.stack.processes.programs import broker_class_path, find_java
-from facade.stack.processes.settings import BROKER_PROPERTIES, JVM_FLAGS, replication
+from facade.stack.processes.settings import BROKER_PROPERTIES, replication
 
 # Listeners of the broker itself.
 _OWN = ("PLAIN", "CONTROLLER")
@@ -75,11 +74,7 @@ def _kafka(
     }
     file = folder / "kafka.properties"
     file.write_text("".join(f"{name}={value}\n" for name, value in written.items()))
-    java = [find_java(), *JVM_FLAGS]
-    if (archive := class_archive(java[0])).exists():
-        java.append(f"-XX:SharedArchiveFile={archive}")
-    java += [f"-Dleaseway.logs={folder / 'logs'}", f"-Dlog4j2.configurationFile={LOG_SETTINGS}"]
-    java += [*flags, "-cp", broker_class_path()]
+    java = (*java_command(folder), *flags)
     cluster = "A" + urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
     command = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(file)]
     subprocess.run(command, check=True, capture_output=True, timeout=60)

@@ -61,7 +61,7 @@ class Transacting(Callers):
         asked about them within `check_immunity_ms`, None = the service's setting.
         """
         found = await self._queue(by, Verb.SEND, queue)
-        if self._has_quotas(found):
+        if found.has_quotas(self.catalog.users):
             await self._quotas.take_send(found, entries)
         group = full(by.account, producer_group)
         return transaction_for(by.account, await self._transactions.prepare(found, by.id, group, entries, check_immunity_ms))

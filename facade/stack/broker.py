@@ -64,16 +64,12 @@ def program(data: DataFolder, environment: dict[str, str], more_super_users: Seq
     folder, identity, credentials = data.path, data.identity, Credentials.of(data)
     if gone := kafka_gone(folder):
         raise StackError(gone)
-    java = [find_java(), *JVM_FLAGS]
-    if (archive := class_archive(java[0])).exists():
-        java.append(f"-XX:SharedArchiveFile={archive}")
-    java += [f"-Dleaseway.logs={folder / 'logs'}", f"-Dlog4j2.configurationFile={LOG_SETTINGS}"]
-    java += ["-cp", broker_class_path()]
+    java = java_command(folder)
     file = folder / "kafka.properties"
     lines = [f"{name}={_escaped(value)}" for name, value in properties(folder, identity, credentials, more_super_users).items()]
     replace(file, "\n".join(["# Written at every start; changes are lost.", *lines, ""]), mode=0o600)
     words = ("format", "-t", identity.cluster_id, "-c", str(file), "--add-scram", credentials.scram, "--ignore-formatted")
-    _format(folder, tuple(java), words, environment)
+    _format(folder, java, words, environment)
     return Program(
         name="Kafka",
         command=(*java, "kafka.Kafka", str(file)),
@@ -84,6 +80,15 @@ def program(data: DataFolder, environment: dict[str, str], more_super_users: Seq
         stop_s=STOP_S,
         hindrance=lambda: full_disk(folder) or kafka_gone(folder),
     )
+
+
+def java_command(folder: Path) -> tuple[str, ...]:
+    """What Kafka's programs are begun with; their logs go to `folder`/logs. Raises StackError."""
+    java = [find_java(), *JVM_FLAGS]
+    if (archive := class_archive(java[0])).exists():
+        java.append(f"-XX:SharedArchiveFile={archive}")
+    java += [f"-Dleaseway.logs={folder / 'logs'}", f"-Dlog4j2.configurationFile={LOG_SETTINGS}"]
+    return (*java, "-cp", broker_class_path())
 
 
 def class_archive(java: str) -> Path:

@@ -7,17 +7,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from concurrent import futures
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from engine.engine import Engine
+from engine.errors import LogUnavailable
+from engine.log import Log
 from engine.settings import Settings
 from engine.shapes import Principal
 from state.background import Background
@@ -54,16 +52,16 @@ async def _service(stack: Services) -> AsyncIterator[MakeEngine]:
                 for task in asyncio.all_tasks():
                     task.print_stack()
                 raise AssertionError("an engine did not stop within 20 s") from None
-        await asyncio.to_thread(_delete_topics, stack.bootstrap, f"{prefix}.")
+        await _delete_topics(stack.bootstrap, f"{prefix}.")
 
 
-def _delete_topics(bootstrap: str, prefix: str) -> None:
+async def _delete_topics(bootstrap: str, prefix: str) -> None:
     """What Kafka does at each change of its metadata grows with the topics that it has."""
-    admin = AdminClient({"bootstrap.servers": bootstrap}, logger=logging.getLogger("tests"))
-    with contextlib.suppress(KafkaException):  # a test may have left it stopped
-        names = [name for name in admin.list_topics(timeout=10).topics if name.startswith(prefix)]
-        if names:
-            futures.wait(admin.delete_topics(names).values(), timeout=30)
+    log = Log(bootstrap, send_timeout_ms=1_000)
+    await log.start()
+    with contextlib.suppress(LogUnavailable):  # a test may have left it stopped
+        await log.delete_topics(await log.topic_names(prefix))
+    await log.stop()
 
 
 @pytest.fixture

@@ -69,15 +69,9 @@ class Callers:
         itself is to be asked, which waits or refuses.
         """
         queue = self.catalog.queues.get(full(by.account, name) if by.account else name)
-        if queue is None or self._has_quotas(queue):
-            return None
-        if not self._access.may(by, verb, queue, tag or ""):
+        if queue is None or queue.has_quotas(self.catalog.users) or not self._access.may(by, verb, queue, tag or ""):
             return None
         return queue
-
-    def _has_quotas(self, queue: Queue) -> bool:
-        users = self.catalog.users
-        return queue.is_limited or queue.record.owner in users or queue.account in users
 
     def known(self, name: str, by: Principal | None = None) -> QueueRecord | None:
         """As `record`, without waiting; None = this worker may not have heard of it."""
