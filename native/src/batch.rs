@@ -118,6 +118,11 @@ impl Batch {
         self.data.packer.binary(bytes);
     }
 
+    /// How many bytes of connections it has for Python's protocols.
+    pub fn data_bytes(&self) -> usize {
+        self.data.packer.bytes.len()
+    }
+
     pub fn gone(&mut self, id: u64) {
         self.gone.items += 1;
         self.gone.packer.uint(id);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use mio::net::TcpStream;
 
 /// Bytes that are read of a connection before others have their turn.
-pub const TURN_BYTES: usize = 256 * 1024;
+pub const TURN_BYTES: usize = 64 * 1024;
 /// Bytes behind an asked request that are kept; then the client has to wait.
 pub const BEHIND_BYTES: usize = 64 * 1024;
 /// Bytes that wait to be sent before Python's protocol is told to wait; it hears when all have left.
@@ -50,6 +50,10 @@ pub struct Connection {
     pub is_readable: bool,
     /// The end may be behind what there is to read: a short read is not enough.
     pub hears_end: bool,
+    /// There was more to read than a turn's bytes.
+    pub is_heavy: bool,
+    /// It is looked at in the next call in any case.
+    pub has_turn: bool,
     /// How often Python's protocol was given bytes.
     pub passes: u32,
     /// Python does not want more now.
@@ -86,6 +90,8 @@ impl Connection {
             sent: 0,
             is_readable: true,
             hears_end: true,
+            is_heavy: false,
+            has_turn: false,
             passes: 0,
             is_paused: false,
             is_closing: false,
@@ -140,6 +146,7 @@ impl Connection {
                 Err(_) => self.is_broken = true,
             }
         }
+        self.is_heavy = left == 0;
     }
 
     /// Whether it is worth reading again though the system says nothing new.

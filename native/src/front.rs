@@ -41,6 +41,11 @@ const PART_BYTES: usize = 64 * 1024 * 1024;
 /// Of requests that are asked, likewise.
 const ASKED_BYTES: usize = 128 * 1024 * 1024;
 
+/// Of one batch for Python's protocols, which is copied several times: beyond the first, connections
+/// that send as fast as they are read wait for the next one, beyond the second all do.
+const HEAVY_BYTES: usize = 256 * 1024;
+const BATCH_BYTES: usize = 4 * 1024 * 1024;
+
 /// Keys that are remembered; of more all are forgotten.
 const KEYS: usize = 4096;
 
@@ -124,6 +129,9 @@ impl Front {
     pub fn look(&mut self) -> u32 {
         let now = Instant::now();
         for slot in std::mem::take(&mut self.turns) {
+            if let Some(connection) = self.slots.at(slot) {
+                connection.has_turn = false;
+            }
             self.turn(slot, now);
         }
         // An interrupted or failed poll is made again: the descriptor stays readable.
@@ -218,6 +226,12 @@ impl Front {
     /// Does what can be done for one connection now.
     pub fn turn(&mut self, slot: usize, now: Instant) {
         let Some(mut connection) = self.slots.lift(slot) else { return };
+        let most = if connection.is_heavy { HEAVY_BYTES } else { BATCH_BYTES };
+        if connection.state == State::Passed && !connection.is_broken && self.batch.data_bytes() >= most {
+            self.take_turn(&mut connection, slot);
+            self.slots.put_back(slot, connection);
+            return;
+        }
         let before = connection.input.len();
         connection.read(&mut self.buffer);
         if connection.input.len() != before {
@@ -334,9 +348,17 @@ impl Front {
             self.batch.drained(connection.id);
         }
         if connection.wants_turn() {
-            self.turns.push(slot);
+            self.take_turn(&mut connection, slot);
         }
         self.slots.put_back(slot, connection);
+    }
+
+    /// Has a connection looked at in the next call.
+    fn take_turn(&mut self, connection: &mut Connection, slot: usize) {
+        if !connection.has_turn {
+            connection.has_turn = true;
+            self.turns.push(slot);
+        }
     }
 
     /// An answer was written, or Python has done something: sends, and goes on with what has come.
