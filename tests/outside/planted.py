@@ -168,6 +168,19 @@ BROKEN: list[tuple[str, str, Callable[[], Plant]]] = [
         "fewer than seen",
         lambda: clean().send("q", "z", 10).got("q", "z", t0=11, count=1).got("q", "z", t0=17, count=1).got("q", "z", t0=27, count=2),
     ),
+    (
+        "uncarried",
+        "a client that left the source's receive, long before its worker was killed",
+        lambda: (
+            clean()
+            .lane("k-dead", is_dead_of="k")
+            .lane("k", dead="k-dead", dies_after=1)
+            .fault("kill worker", 13, 14)
+            .send("k", "z", 10)
+            .add("receive", 10.5, place="k", by="native", outcome="gone", max=1, wait=1, lease=2, got=[])
+            .got("k-dead", "z", t0=15, count=2, by="sqs", id="letter-z", died_after=1)
+        ),
+    ),
     ("uncarried", "a count that nobody saw", lambda: clean().send("q", "z", 10).got("q", "z", t0=11, count=2)),
     (
         "order",
@@ -315,6 +328,19 @@ BENT: list[tuple[str, str, Callable[[], Plant]]] = [
             .add("receive", 14, place="q", by="native", outcome="unknown", max=1, wait=0, lease=2, got=[], status=0)
             .got("q", "y", t0=16, count=2)
             .got("q", "z", t0=13.5, count=2)
+        ),
+    ),
+    (
+        "uncarried",
+        "a client that left the source's receive as its worker was killed, who could give nothing back",
+        lambda: (
+            clean()
+            .lane("k-dead", is_dead_of="k")
+            .lane("k", dead="k-dead", dies_after=1)
+            .fault("kill worker", 10.6, 14)
+            .send("k", "z", 10)
+            .add("receive", 10.5, place="k", by="native", outcome="gone", max=1, wait=1, lease=2, got=[])
+            .got("k-dead", "z", t0=15, count=2, by="sqs", id="letter-z", died_after=1)
         ),
     ),
     (

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.outside.book import BROKEN, DONE, REFUSED, UNKNOWN, UNREACHED, Entry
-from tests.outside.carried import Carried
+from tests.outside.carried import UNNOTICED_S, Carried
 from tests.outside.lanes import Lane
 
 # docs/explanation/promises.md, "What a loss of Redis weakens": an ack, lease or count is forgotten
@@ -204,14 +204,25 @@ class Story:
         ]
 
     def carried(self, place: str) -> Carried:
-        """What the unheard receives of a place may have carried. Of several workers, one may have
-        given back what another rebuilt: a loss of Redis may forget that.
+        """What the unheard receives of a place may have carried, and of the queue of which it has
+        the dead letters, for they are counted on. Of several workers, one may have given back what
+        another rebuilt: a loss of Redis may forget that. And who is killed gives nothing back.
         """
-        rows = self.unheard(place)
-        if max((row.get("workers", 1) for row in self.by_op["run"]), default=1) > 1:
-            gone = (row for row in self.by_op["receive"] if row["place"] == place and row["outcome"] == "gone")
-            rows = [*rows, *(row for row in gone if self.excused(row["t0"], row["t1"]))]
+        lane = self.lane(place)
+        source = lane.is_dead_of if lane else ""
+        places = {place, *(row["place"] for row in self.by_op["receive"] if row["place"].partition("@")[0] == source)}
+        rows = [row for one in places for row in self.unheard(one)]
+        several = max((row.get("workers", 1) for row in self.by_op["run"]), default=1) > 1
+        gone = (row for row in self.by_op["receive"] if row["place"] in places and row["outcome"] == "gone")
+        rows += (row for row in gone if self._nobody_gave_back(row) or (several and self.excused(row["t0"], row["t1"])))
         return Carried(rows)
+
+    def _nobody_gave_back(self, row: Entry) -> bool:
+        """Whether a worker was killed before it may be expected to have noticed that a client has
+        gone.
+        """
+        kills = (fault.begin for fault in self.faults if fault.name.startswith("kill") and "worker" in fault.name)
+        return any(row["t0"] <= kill <= row["t1"] + UNNOTICED_S for kill in kills)
 
     def _send(self, entry: Entry) -> None:
         for item in entry["items"]:
