@@ -29,6 +29,8 @@ pub enum Kind {
     Drained = 9,
     /// `[signer, ...]` whose keys are not known.
     Signers = 10,
+    /// `[connection, ...]` that Python is to read: `Front::receive`.
+    Reads = 11,
 }
 
 #[derive(Default)]
@@ -58,6 +60,7 @@ pub struct Batch {
     blocked: List,
     drained: List,
     signers: List,
+    reads: List,
     taken: Vec<u8>,
 }
 
@@ -123,6 +126,17 @@ impl Batch {
         self.data.packer.bytes.len()
     }
 
+    /// Python is to read a connection.
+    pub fn read(&mut self, id: u64) {
+        self.reads.items += 1;
+        self.reads.packer.uint(id);
+    }
+
+    /// How many connections Python is to read.
+    pub fn reads(&self) -> usize {
+        self.reads.items
+    }
+
     pub fn gone(&mut self, id: u64) {
         self.gone.items += 1;
         self.gone.packer.uint(id);
@@ -151,7 +165,9 @@ impl Batch {
 
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
-            && [&self.data, &self.gone, &self.blocked, &self.drained, &self.signers].iter().all(|list| list.items == 0)
+            && [&self.data, &self.reads, &self.gone, &self.blocked, &self.drained, &self.signers]
+                .iter()
+                .all(|list| list.items == 0)
     }
 
     /// All news since the last call; empty = there are none. Good until the next call.
@@ -163,6 +179,7 @@ impl Batch {
             let lists = [
                 (Kind::Lanes, &mut self.told),
                 (Kind::Data, &mut self.data),
+                (Kind::Reads, &mut self.reads),
                 (Kind::Blocked, &mut self.blocked),
                 (Kind::Drained, &mut self.drained),
                 (Kind::Gone, &mut self.gone),

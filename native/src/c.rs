@@ -14,7 +14,7 @@ use crate::requests;
 use crate::sign;
 
 /// Raised when the functions or the batches change.
-const INTERFACE: u32 = 3;
+const INTERFACE: u32 = 4;
 
 /// A front and what it has returned a pointer to.
 pub struct Owned {
@@ -93,6 +93,17 @@ pub unsafe extern "C" fn front_look(front: *mut Owned, size: *mut usize, flags: 
     let pointer = if news.is_empty() { std::ptr::null() } else { news.as_ptr() };
     *flags = owned.front.flags();
     pointer
+}
+
+/// Reads a connection that is Python's into `room`, of `size` bytes. Returns how many came.
+///
+/// # Safety
+/// `front` is one of `front_new`; `room` points to `size` bytes that may be written.
+#[no_mangle]
+pub unsafe extern "C" fn front_receive(front: *mut Owned, connection: u64, room: *mut u8, size: usize) -> usize {
+    // SAFETY: by this function's contract, and no other reference lives.
+    let (front, room) = unsafe { (&mut (*front).front, std::slice::from_raw_parts_mut(room, size)) };
+    front.slots.of(connection).map_or(0, |slot| front.receive(slot, room))
 }
 
 /// Takes answers as MessagePack. Returns flags: 1 = call `front_look`, 2 = call `front_unsent`,

@@ -50,8 +50,8 @@ pub struct Connection {
     pub is_readable: bool,
     /// The end may be behind what there is to read: a short read is not enough.
     pub hears_end: bool,
-    /// There was more to read than a turn's bytes.
-    pub is_heavy: bool,
+    /// Python has heard that there is something to read, and has not read yet.
+    pub is_offered: bool,
     /// It is looked at in the next call in any case.
     pub has_turn: bool,
     /// How often Python's protocol was given bytes.
@@ -90,7 +90,7 @@ impl Connection {
             sent: 0,
             is_readable: true,
             hears_end: true,
-            is_heavy: false,
+            is_offered: false,
             has_turn: false,
             passes: 0,
             is_paused: false,
@@ -130,28 +130,34 @@ impl Connection {
     pub fn read(&mut self, buffer: &mut [u8]) {
         let mut left = TURN_BYTES;
         while self.is_readable && left > 0 && !self.is_over() && !self.is_full() {
-            match self.stream.read(buffer) {
-                Ok(0) => self.has_left = true,
-                Ok(size) => {
-                    self.input.extend_from_slice(&buffer[..size]);
-                    left = left.saturating_sub(size);
-                    // What comes after a short read is told of by a new event.
-                    self.is_readable = size == buffer.len() || self.hears_end;
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.is_readable = false;
-                    self.hears_end = false;
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => self.is_broken = true,
-            }
+            let size = self.receive(buffer);
+            self.input.extend_from_slice(&buffer[..size]);
+            left = left.saturating_sub(size);
         }
-        self.is_heavy = left == 0;
+    }
+
+    /// Reads once; how many bytes.
+    pub fn receive(&mut self, buffer: &mut [u8]) -> usize {
+        match self.stream.read(buffer) {
+            Ok(0) => self.has_left = true,
+            Ok(size) => {
+                // What comes after a short read is told of by a new event.
+                self.is_readable = size == buffer.len() || self.hears_end;
+                return size;
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                self.is_readable = false;
+                self.hears_end = false;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => self.is_broken = true,
+        }
+        0
     }
 
     /// Whether it is worth reading again though the system says nothing new.
     pub fn wants_turn(&self) -> bool {
-        self.is_readable && !self.is_over() && !self.is_closing && !self.is_full()
+        self.is_readable && !self.is_offered && !self.is_over() && !self.is_closing && !self.is_full()
     }
 
     /// What waits to be sent.

@@ -41,10 +41,10 @@ const PART_BYTES: usize = 64 * 1024 * 1024;
 /// Of requests that are asked, likewise.
 const ASKED_BYTES: usize = 128 * 1024 * 1024;
 
-/// Of one batch for Python's protocols, which is copied several times: beyond the first, connections
-/// that send as fast as they are read wait for the next one, beyond the second all do.
-const HEAVY_BYTES: usize = 256 * 1024;
-const BATCH_BYTES: usize = 4 * 1024 * 1024;
+/// Of what one batch has for Python's protocols: all connections share it.
+const BATCH_BYTES: usize = 512 * 1024;
+/// Connections that Python reads after one look; others follow after the next.
+const READS: usize = 16;
 
 /// Keys that are remembered; of more all are forgotten.
 const KEYS: usize = 4096;
@@ -226,8 +226,12 @@ impl Front {
     /// Does what can be done for one connection now.
     pub fn turn(&mut self, slot: usize, now: Instant) {
         let Some(mut connection) = self.slots.lift(slot) else { return };
-        let most = if connection.is_heavy { HEAVY_BYTES } else { BATCH_BYTES };
-        if connection.state == State::Passed && !connection.is_broken && self.batch.data_bytes() >= most {
+        if connection.state == State::Passed && connection.input.is_empty() && !connection.is_closing {
+            self.offer(&mut connection, slot);
+            self.settle(connection, slot);
+            return;
+        }
+        if self.batch.data_bytes() >= BATCH_BYTES && !connection.is_broken {
             self.take_turn(&mut connection, slot);
             self.slots.put_back(slot, connection);
             return;
@@ -239,6 +243,36 @@ impl Front {
         }
         self.serve(&mut connection, before, now);
         self.settle(connection, slot);
+    }
+
+    /// Has Python read a connection that is its own: bytes that we had read would be copied more often.
+    fn offer(&mut self, connection: &mut Connection, slot: usize) {
+        if !connection.wants_turn() {
+            return;
+        }
+        if self.batch.reads() >= READS {
+            self.take_turn(connection, slot);
+            return;
+        }
+        connection.is_offered = true;
+        self.batch.read(connection.id);
+    }
+
+    /// Python reads into `room`; how many bytes. 0 = there is nothing now.
+    pub fn receive(&mut self, slot: usize, room: &mut [u8]) -> usize {
+        let now = Instant::now();
+        let Some(connection) = self.slots.at(slot) else { return 0 };
+        connection.is_offered = false;
+        let mut size = 0;
+        if connection.state == State::Passed && connection.wants_turn() {
+            size = connection.receive(room);
+            if size > 0 {
+                connection.passes = connection.passes.wrapping_add(1);
+                connection.idle_since = now;
+            }
+        }
+        self.turn(slot, now);
+        size
     }
 
     /// Asks or passes on what has come; there were so many bytes `before`.

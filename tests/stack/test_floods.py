@@ -16,9 +16,10 @@ TIMES, AT_LEAST_MS = 4, 500
 MIB = 150
 
 
-@pytest.fixture(scope="module")
-def up(leaseway_up_module: StartUp) -> Up:
-    started = leaseway_up_module("--auth", "required")
+@pytest.fixture(scope="module", params=["python", "auto"])
+def up(leaseway_up_module: StartUp, request: pytest.FixtureRequest) -> Up:
+    """With each front, where the native one is built."""
+    started = leaseway_up_module("--auth", "required", environment={"LEASEWAY_FRONT": request.param})
     started.wait_ready()
     return started
 

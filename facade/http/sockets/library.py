@@ -15,11 +15,13 @@ import msgspec
 
 NAME: Final = "libleaseway_front.so"
 # Of the functions and of what batches look like; native/src/c.rs has the same.
-INTERFACE: Final = 3
+INTERFACE: Final = 4
 # Where `make setup` builds it, and beside this module, where a package may have it.
 PLACES: Final = (Path(__file__).with_name(NAME), Path(__file__).parents[3] / "native" / "target" / "release" / NAME)
 
 KEY_BYTES: Final = 32
+# Of a connection that is not the front's at the moment, in one call.
+READ_BYTES: Final = 64 * 1024
 MORE, UNSENT, BAD = 1, 2, 4
 # Which requests a front reads: none, every plain one, or those that a known key has signed.
 NOTHING, ALL, SIGNED = 0, 1, 2
@@ -34,6 +36,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "front_descriptor": (ctypes.c_int, (_Pointer,)),
     "front_look": (_Pointer, (_Pointer, _Pointer, _Pointer)),
     "front_answer": (ctypes.c_uint32, (_Pointer, ctypes.c_char_p, _Size)),
+    "front_receive": (_Size, (_Pointer, ctypes.c_uint64, _Pointer, _Size)),
     "front_unsent": (_Pointer, (_Pointer, _Pointer)),
     "front_tick": (ctypes.c_uint32, (_Pointer, ctypes.c_uint64, ctypes.c_uint64)),
     "front_drain": (ctypes.c_uint32, (_Pointer,)),
@@ -109,6 +112,8 @@ class NativeFront:
         self._look: Callable[..., int | None] = library.front_look
         self._answer: Callable[..., int] = library.front_answer
         self._library = library
+        room = bytearray(READ_BYTES)
+        self._room, self._room_at = memoryview(room), (ctypes.c_char * READ_BYTES).from_buffer(room)
         self._size, self._flags = _Size(), ctypes.c_uint32()
         self._size_at, self._flags_at = ctypes.byref(self._size), ctypes.byref(self._flags)
 
@@ -126,6 +131,12 @@ class NativeFront:
         pointer = self._look(self._front, self._size_at, self._flags_at)
         news = _decode(ctypes.string_at(pointer, self._size.value)) if pointer else ()
         return news, bool(self._flags.value & MORE)
+
+    def receive(self, connection: int) -> memoryview:
+        """What has come of a connection that news said is to be read; empty = nothing now. Good
+        until the next call. There may be news after it.
+        """
+        return self._room[: self._library.front_receive(self._front, connection, self._room_at, READ_BYTES)]
 
     def answer(self, batch: bytes) -> int:
         """Takes answers as native/src/answers.rs says; flags."""

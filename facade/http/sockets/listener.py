@@ -28,7 +28,7 @@ TICK_S: Final = 0.5
 # long a client may take.
 PART_S: Final = 1.0
 # Groups of news beside those of plain requests; native/src/batch.rs has the same.
-LANES, DATA, BLOCKED, DRAINED, GONE, SIGNERS = 0, 6, 8, 9, 7, 10
+LANES, DATA, BLOCKED, DRAINED, GONE, SIGNERS, READS = 0, 6, 8, 9, 7, 10, 11
 
 
 class Plain(Protocol):
@@ -166,6 +166,10 @@ class Listener:
         if kind == DATA:
             for connection, data in items:
                 self._guarded(self._pass, connection, data)
+        elif kind == READS:
+            for connection in items:
+                self._guarded(self._read, connection)
+            self._heed(MORE)
         elif kind == GONE:
             for connection in items:
                 self._guarded(self._lost, connection)
@@ -193,7 +197,7 @@ class Listener:
             self._answers.done.append((ABORT, connection, b""))
             self._answers.soon()
 
-    def _pass(self, connection: int, data: bytes) -> None:
+    def _pass(self, connection: int, data: bytes | memoryview) -> None:
         found = self._open.get(connection)
         if found is None:
             protocol = self._protocol()
@@ -204,6 +208,11 @@ class Listener:
         transport.came()
         if not transport.is_closing():
             protocol.data_received(data)
+
+    def _read(self, connection: int) -> None:
+        data = self._native.receive(connection)
+        if data:
+            self._pass(connection, data)
 
     def _socket(self, connection: int) -> int:
         return -1 if self._is_freed else self._native.socket(connection)
