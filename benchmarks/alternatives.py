@@ -22,7 +22,6 @@ from redis.exceptions import NoScriptError, ResponseError
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-import engine.log.delivery_events
 import engine.receive.waiters
 import engine.rules.placement
 import engine.wiring
@@ -40,12 +39,6 @@ from state.redis.connection import Argument
 def uvicorn_http(settings: Settings) -> ASGIApp:
     """Requests by uvicorn's own protocol on the same parser (ADR 0012)."""
     vars(facade.stack.worker)["Protocol"] = HttpToolsProtocol
-    return create_app(settings)
-
-
-def polling_thread(settings: Settings) -> ASGIApp:
-    """Delivery reports by a thread that polls (ADR 0013), as with a client of another version."""
-    vars(engine.log.delivery_events)["KNOWN_CLIENT"] = "another"
     return create_app(settings)
 
 

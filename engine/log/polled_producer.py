@@ -1,9 +1,8 @@
 """One producer of Kafka's client, who polls it, and the jobs that it has.
 
-The event loop polls when there is something (`delivery_events`); a thread does so while the
-producer ends, and for a client that cannot tell: it only gathers reports and wakes the loop once
-per poll. Neighbours: `appender` makes it and gives it jobs, `kafka_errors` hears of errors. This
-module must not know what a failed job means.
+A thread polls: it gathers reports, and wakes the loop once per poll. Neighbours: `appender` makes
+it and gives it jobs, `kafka_errors` hears of errors. This module must not know what a failed job
+means.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from typing import Any, TypeAlias
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from engine.log.delivery_events import ReportEvents
 from engine.log.kafka_errors import FATAL, client_logger, logger
 from engine.log.shapes import Appended, Headers
 
@@ -79,12 +77,7 @@ class PolledProducer:
         self._ended: Callable[[], None] = lambda: None
         self.client = Producer({**config, "error_cb": self._on_error}, logger=client_logger)
         self._thread = threading.Thread(target=self._run, name="lw-log-produce", daemon=True)
-        self._events = ReportEvents(self.client) if ReportEvents.known() else None
-        if self._events is None:
-            self._thread.start()
-        else:
-            loop.add_reader(self._events.fileno(), self._collect)
-            loop.call_soon(self._collect)  # what came before it could tell
+        self._thread.start()
 
     def _on_error(self, error: KafkaError) -> None:
         self._heard(error)
@@ -98,16 +91,6 @@ class PolledProducer:
             self._reports.append((job, index, error))
             return
         self._reports.append((job, index, Appended(message.partition() or 0, message.offset() or 0, message.timestamp()[1])))
-
-    def _collect(self) -> None:
-        """Called on the loop when the client has something to report."""
-        if self._events is None:  # closed: the thread collects
-            return
-        self._events.clear()
-        self.client.poll(0)
-        if self._reports:
-            reports, self._reports = self._reports, []
-            self._resolve(reports)
 
     def _run(self) -> None:
         while self._close_by is None or (len(self.client) > 0 and time.monotonic() < self._close_by):
@@ -140,11 +123,6 @@ class PolledProducer:
         """
         self._ended = ended
         self._close_by = time.monotonic() + within_s
-        if self._events is not None:
-            self._loop.remove_reader(self._events.fileno())
-            self._events.close()
-            self._events = None
-            self._thread.start()
 
     @property
     def alive(self) -> bool:

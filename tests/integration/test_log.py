@@ -21,7 +21,6 @@ from confluent_kafka import Consumer
 from engine.errors import LogUnavailable, MessageTooLarge, Overloaded
 from engine.log import Appended, Chunk, Log, TopicSpec, reader_pool
 from engine.log import log as log_module
-from engine.log.delivery_events import ReportEvents
 from engine.log.kafka_errors import client_logger, note
 from engine.log.polled_producer import PolledProducer
 from engine.log.reader import READ_CONFIG
@@ -341,38 +340,6 @@ async def test_a_producer_that_failed_for_good_is_replaced(log: Log, topic: str)
 
     assert (await log.append(topic, 0, b"b")).offset == 1
     assert log._appender._producer is not producer
-
-
-@pytest.mark.parametrize("known", [True, False])
-async def test_reports_need_a_thread_only_of_a_client_that_cannot_tell(
-    stack: Services, topic: str, known: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ReportEvents, "known", lambda: known)
-    before = {thread.name for thread in threading.enumerate()}
-    async with contextlib.AsyncExitStack() as stopped:
-        log = Log(stack.bootstrap, send_timeout_ms=10_000)
-        stopped.push_async_callback(log.stop)
-        await log.start()
-
-        for n in range(20):
-            rows = await asyncio.gather(*(log.append_many(topic, p, [b"%d-%d" % (n, i) for i in range(50)]) for p in range(4)))
-            assert [[a.offset for a in row if isinstance(a, Appended)] for row in rows] == [list(range(50 * n, 50 * n + 50))] * 4
-
-        assert ("lw-log-produce" in {thread.name for thread in threading.enumerate()} - before) is not known
-
-
-async def test_what_a_client_had_to_report_before_it_could_tell_is_collected(monkeypatch: pytest.MonkeyPatch) -> None:
-    def known() -> bool:
-        time.sleep(0.3)  # enough to be refused by a broker that is not there, which is an entry that nothing tells of
-        return True
-
-    monkeypatch.setattr(ReportEvents, "known", known)
-    log = Log("127.0.0.1:1", send_timeout_ms=1000)
-    await log.start()
-    async with asyncio.timeout(5):
-        with pytest.raises(LogUnavailable):
-            await log.append("t", 0, b"x")
-    await log.stop()
 
 
 async def test_a_stop_delivers_what_was_appended_and_leaves_no_thread(stack: Services, topic: str) -> None:

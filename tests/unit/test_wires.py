@@ -19,9 +19,6 @@ PACKAGES = ("engine", "facade", "schemas", "spark", "state")
 ALLOWED = {
     "engine/loading/deferrals.py loader": "when a unit has its turn lies in its loader, for a unit that is given up forgets it with that",
     "engine/log/appender.py job": "the state of one append, which the appender alone changes; a call for each record would cost every send",
-    "engine/log/delivery_events.py library.rd_kafka_queue_get_main": "how ctypes is told of the types of a function",
-    "engine/log/delivery_events.py library.rd_kafka_queue_destroy": "how ctypes is told of the types of a function",
-    "engine/log/delivery_events.py library.rd_kafka_queue_io_event_enable": "how ctypes is told of the types of a function",
     "engine/receive/poll.py line": "what the poller learns of a line; a call for each would cost every receive",
     "engine/receive/pump.py line": "the state of one pump, which lies in the list that it serves; a call for each would cost every receive",
     "engine/receive/pump.py waiter": "the waiters of the list that the pump serves",

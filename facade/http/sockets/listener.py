@@ -95,6 +95,7 @@ class Listener:
         self._descriptor = self._native.descriptor
         self._answers = Answers(self._flush_soon)
         self._open: dict[int, tuple[Any, Transport]] = {}
+        self._each = {READS: self._read, GONE: self._lost, BLOCKED: self._pause, DRAINED: self._resume}
         self._ticks: asyncio.TimerHandle | None = None
         self._looks = False
         self._is_freed = self._drains = False
@@ -166,18 +167,9 @@ class Listener:
         if kind == DATA:
             for connection, data in items:
                 self._guarded(self._pass, connection, data)
-        elif kind == READS:
+        elif kind in self._each:
             for connection in items:
-                self._guarded(self._read, connection)
-            self._heed(MORE)
-        elif kind == GONE:
-            for connection in items:
-                self._guarded(self._lost, connection)
-        elif kind in (BLOCKED, DRAINED):
-            for connection in items:
-                if connection in self._open:
-                    protocol = self._open[connection][0]
-                    protocol.pause_writing() if kind == BLOCKED else protocol.resume_writing()
+                self._guarded(self._each[kind], connection)
         elif self._plain is None:
             raise RuntimeError("a front that reads nothing has read a request")
         elif kind == LANES:
@@ -211,8 +203,17 @@ class Listener:
 
     def _read(self, connection: int) -> None:
         data = self._native.receive(connection)
+        self._heed(MORE)
         if data:
             self._pass(connection, data)
+
+    def _pause(self, connection: int) -> None:
+        if connection in self._open:
+            self._open[connection][0].pause_writing()
+
+    def _resume(self, connection: int) -> None:
+        if connection in self._open:
+            self._open[connection][0].resume_writing()
 
     def _socket(self, connection: int) -> int:
         return -1 if self._is_freed else self._native.socket(connection)
