@@ -37,7 +37,7 @@ CARGO := $(shell command -v cargo)
 help: ## print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
 
-up: $(RUN_STAMP) $(BROKER_JARS) ## start Kafka, Redis and the facade; Ctrl-C stops all (DATA=folder, PORT=number)
+up: $(RUN_STAMP) $(BROKER_JARS) $(FRONT_STAMP) ## start Kafka, Redis and the facade; Ctrl-C stops all (DATA=folder, PORT=number)
 	@exec $(BIN)/leaseway up --data $(DATA) --port $(PORT)
 
 spark: $(SPARK_STAMP) $(SPARK_JARS) ## install what `leaseway report`, `sql`, `live`, `redrive` and `spark` need

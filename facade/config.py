@@ -37,8 +37,8 @@ class ServerSettings(Section):
         20_000, "HTTP connections of a worker at once, {within}; fewer where it may not open so many descriptors.", within=(16, 1_000_000)
     )
     front: str = setting(
-        "python",
-        "Who reads sockets: native (a library that `make setup` builds where cargo is), python, or auto: native where it can.",
+        "auto",
+        "Who reads sockets: native (a library that `make up` builds where cargo is), python, or auto: native where it can.",
         words=("auto", "native", "python"),
     )
     start_wait_s: int = setting(

@@ -24,7 +24,7 @@ WIDTH = 400
 SLOW_CLIENTS = ("query_client", "kombu", "celery", "watermill", "aws_cli", "consumer", "dramatiq")
 # Whose own rules have a folder each; what each verb promises is in tests/conformance/cases for all.
 OTHER_DIALECTS = ("emq", "mns", "rocketmq")
-# What SQS promises, once more with the native front, where it is built (elsewhere as without it).
+# What SQS promises, once more without the native front, which serves all others where it is built.
 FRONT = (
     "-k",
     "not emq and not mns",  # the front passes them on as it comes to them
@@ -38,7 +38,7 @@ ALONE = (
     "tests/integration/test_queues.py::test_500_queues_are_made_within_60_s_and_deleted_without_a_trace",
 )
 WITHOUT = tuple(f"--deselect={place}" for place in ALONE)
-VARIABLES = {"front": {"LEASEWAY_FRONT": "auto"}}
+VARIABLES = {"front": {"LEASEWAY_FRONT": "python"}}
 # The tests start hundreds of processes, most of them for seconds: what Python compiles is kept for
 # the next one. (Java's first compiler alone costs less at a start, but Spark needs the second.)
 FOR_ALL = {"PYTHONPYCACHEPREFIX": str(ROOT / ".cache" / "pycache")}
