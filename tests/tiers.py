@@ -71,7 +71,7 @@ class Group:
         self._name = name
         self._began = time.monotonic()
         # One cache of what has failed last can't have three writers.
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=30", *options]
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "tests.costs", "--durations=30", *options]
         variables = {**os.environ, **FOR_ALL, **VARIABLES.get(name, {})}
         variables.pop("PYTHONDONTWRITEBYTECODE", None)
         self._process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
