@@ -28,11 +28,13 @@ class Allotments(ScriptCaller):
         super().__init__(connection)
         self._prefix = prefix
 
-    async def allot(self, name: str, limit: int, wanted: int, span_ms: int, *, now_ms: int = 0) -> Allotted:
-        """Takes up to `wanted` of the `limit` of this span: that of so many ms since 1970 in which
-        it is now, as a second or a UTC day. Raises StateUnavailable.
+    async def allot(self, name: str, limit: int, wanted: int, span_ms: int, *, least: int = 0, now_ms: int = 0) -> Allotted:
+        """Takes up to `wanted` of the `limit` of this span, and nothing when fewer than `least` are
+        left: the span of so many ms since 1970 in which it is now, as a second or a UTC day. Raises
+        StateUnavailable.
         """
-        _, granted, left_ms, used = await self._run("allot", (quota_key(self._prefix, name),), (now_ms, limit, wanted, span_ms))
+        arguments = now_ms, limit, wanted, span_ms, least
+        _, granted, left_ms, used = await self._run("allot", (quota_key(self._prefix, name),), arguments)
         return Allotted(granted, left_ms, used)
 
 

@@ -4,6 +4,7 @@
 -- ARGV 2 limit: of a span
 -- ARGV 3 wanted: how many
 -- ARGV 4 span: ms; spans are counted since 1970
+-- ARGV 5 least: with fewer nothing is granted, for whoever asks needs so many
 -- OUT 1 status
 -- OUT 2 granted: how many
 -- OUT 3 left_ms: until the next span
@@ -11,7 +12,7 @@
 -- STATUS OK
 -- INV within a span of Redis' clock no more than limit is granted while Redis keeps the key
 -- COST O(1)
--- VERSION 2
+-- VERSION 3
 -- INCLUDE clock
 local now = clock(ARGV[1])
 local length = tonumber(ARGV[4])
@@ -19,6 +20,9 @@ local span = math.floor(now / length)
 local q = redis.call('HMGET', KEYS[1], 'span', 'used')
 local used = tonumber(q[1] or '-1') == span and tonumber(q[2]) or 0
 local granted = math.max(0, math.min(tonumber(ARGV[3]), tonumber(ARGV[2]) - used))
+if granted < tonumber(ARGV[5]) then
+  granted = 0
+end
 redis.call('HSET', KEYS[1], 'span', span, 'used', used + granted)
 redis.call('PEXPIRE', KEYS[1], 2 * length)
 return {'OK', granted, (span + 1) * length - now, used + granted}

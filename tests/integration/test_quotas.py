@@ -5,6 +5,7 @@ has.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
@@ -169,6 +170,35 @@ async def test_the_bytes_of_a_day_are_bounded_for_a_queue_and_for_all_of_a_user(
     assert (await one.get_queue(ALICE, "a")).daily_bytes == 3000
     await one.set_user_quota(BY, "alice", 0, 0, 0)
     assert one.get_user(ALICE, "alice").daily_bytes == 20_000, "what is not named stays"
+
+
+async def test_what_is_refused_takes_nothing_of_the_day(make_engine: MakeEngine) -> None:
+    one, other = [await make_engine(auth="required", admin_key_secret="admin's secret") for _ in range(2)]
+    await one.create_queue(ALICE, "a", QueueSettings(daily_bytes=4000))
+    await one.create_queue(ALICE, "b", QueueSettings())
+    await one.set_user_quota(BY, "alice", 0, 0, 0, daily_bytes=5000)
+
+    async def knows() -> bool:
+        return other.get_user(ALICE, "alice").daily_bytes == 5000
+
+    await eventually(knows)
+    await one.send(ALICE, "b", [SendEntry(b"x" * 1500)])
+    for queue in ("b", "a"):
+        with pytest.raises(QuotaExceeded, match="user 'alice'"):
+            await one.send(ALICE, queue, [SendEntry(b"x" * 3900)])
+    await one.send(ALICE, "b", [SendEntry(b"x" * 100)])  # within the second for which 3,900 are not asked for again
+    assert (await one.get_user_use(ALICE, "alice")).bytes_today <= 1600 + 250
+    await other.send(ALICE, "b", [SendEntry(b"x" * 1000)])
+    # The queue did not pay for what its owner might not send.
+    await one.set_user_quota(BY, "alice", 0, 0, 0, daily_bytes=50_000)
+
+    async def sent() -> bool:
+        with contextlib.suppress(QuotaExceeded):
+            await one.send(ALICE, "a", [SendEntry(b"x" * 3900)])
+            return True
+        return False
+
+    await eventually(sent, within_s=5)
 
 
 async def test_receives_that_wait_are_bounded_for_a_queue_and_for_all_of_an_account(make_engine: MakeEngine) -> None:

@@ -50,3 +50,9 @@ async def test_a_day_is_a_utc_day_and_its_use_can_be_asked_for(quotas: Allotment
     assert await quotas.allot("q/bytes", 10**12, 0, day, now_ms=late + 4) == Allotted(0, 1, 7 * 10**11)
     assert await quotas.allot("q/bytes", 10**12, 5 * 10**11, day, now_ms=late + 4) == Allotted(3 * 10**11, 1, 10**12)
     assert await quotas.allot("q/bytes", 10**12, 0, day, now_ms=late + 5) == Allotted(0, day, 0)
+
+
+async def test_who_needs_more_than_is_left_gets_nothing(quotas: Allotments) -> None:
+    assert await quotas.allot("q/bytes", 100, 60, 1000, least=60, now_ms=NOW) == Allotted(60, 1000, 60)
+    assert await quotas.allot("q/bytes", 100, 50, 1000, least=41, now_ms=NOW) == Allotted(0, 1000, 60)
+    assert await quotas.allot("q/bytes", 100, 50, 1000, least=40, now_ms=NOW) == Allotted(40, 1000, 100)

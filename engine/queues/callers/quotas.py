@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, NoReturn
 
 from engine.catalog.catalog import Catalog
 from engine.errors import QuotaExceeded
@@ -33,12 +33,14 @@ _NOUNS: Final = {"read": "receives a second", "write": "sends a second", "bytes"
 
 
 class Meter:
-    """What a worker may still do, and until when (loop time)."""
+    """What a worker may still do, and until when (loop time). So many more were not there, and are
+    not asked for until then.
+    """
 
-    __slots__ = ("left", "refused_until", "until")
+    __slots__ = ("left", "refused", "refused_until", "until")
 
     def __init__(self) -> None:
-        self.left = 0
+        self.left = self.refused = 0
         self.until = self.refused_until = 0.0
 
 
@@ -67,11 +69,16 @@ class Quotas:
         messages.
         """
         await self.take(queue, "write")
-        size = 0
-        for whose, about, record in self._bounded(queue):
-            if record.daily_bytes:
-                size = size or check_send(entries, queue.record)
-                await self._take(whose, "bytes", record.daily_bytes, about, wanted=size, span_ms=DAY_MS)
+        size, charged = 0, list[Meter]()
+        try:
+            for whose, about, record in self._bounded(queue):
+                if record.daily_bytes:
+                    size = size or check_send(entries, queue.record)
+                    charged.append(await self._take(whose, "bytes", record.daily_bytes, about, wanted=size, span_ms=DAY_MS))
+        except QuotaExceeded:
+            for meter in charged:  # what is not sent is not of the day
+                meter.left += size
+            raise
 
     async def bytes_today(self, user: str) -> int:
         """Bytes that workers have sent today to all queues of a user, or are about to: each takes a
@@ -100,30 +107,32 @@ class Quotas:
             if user is not None and (kind == "user" or name != owner):
                 yield f"user/{name}", f"{kind} {name!r}", user
 
-    async def _take(self, whose: str, kind: str, limit: int, about: str, *, wanted: int = 1, span_ms: int = SECOND_MS) -> None:
+    async def _take(self, whose: str, kind: str, limit: int, about: str, *, wanted: int = 1, span_ms: int = SECOND_MS) -> Meter:
         meter = self._meters.setdefault(whose, {}).setdefault(kind, Meter())
         now = asyncio.get_running_loop().time()
         if now >= meter.until:
             meter.left = 0
-        if meter.left >= wanted:
-            meter.left -= wanted
-            return
-        if now >= meter.refused_until:
+        while meter.left < wanted:
+            least = wanted - meter.left
+            if now < meter.refused_until and least >= meter.refused:
+                self._refuse(kind, limit, about, wanted, meter.until - now)
             try:
-                most = max(wanted - meter.left, limit // PART)
-                granted, left_ms, _ = await self._allotments.allot(f"{whose}/{kind}", limit, most, span_ms)
+                most = max(least, limit // PART)
+                granted, left_ms, _ = await self._allotments.allot(f"{whose}/{kind}", limit, most, span_ms, least=least)
             except StateError:
-                return
+                return Meter()  # nothing was taken
             meter.left += granted
             meter.until = now + left_ms / 1000
-            if meter.left >= wanted:
-                meter.left -= wanted
-                return
-            # Who bounds a day may raise the bound before it is over.
-            meter.refused_until = now + min(left_ms, SECOND_MS) / 1000
+            if not granted:
+                # Who bounds a day may raise the bound before it is over.
+                meter.refused, meter.refused_until = least, now + min(left_ms, SECOND_MS) / 1000
+        meter.left -= wanted
+        return meter
+
+    def _refuse(self, kind: str, limit: int, about: str, wanted: int, left_s: float) -> NoReturn:
         self.refused += 1
         noun, given = _NOUNS.get(kind, _NOUNS["read"]), wanted if kind == "bytes" else None
-        after_s = max(1, math.ceil(meter.until - now))
+        after_s = max(1, math.ceil(left_s))
         raise QuotaExceeded(f"{about} may have {limit} {noun}", field="quota", limit=limit, given=given, retry_after_s=after_s)
 
     def forget_queue(self, queue: Queue) -> None:
