@@ -17,7 +17,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
-from schemas.topics import queue_topics
+from schemas.topics import control_topic, queue_topics
 from spark.frames.log import Log, NoBroker, epoch_ms, moment
 
 # A topic may be deleted, or retention move on, while a job reads: what is gone is not a failure of
@@ -95,12 +95,25 @@ def stream(spark_session: SparkSession, log: Log, topics: Mapping[str, str], mos
 
 
 def answered(spark_session: SparkSession, log: Log) -> None:
-    """Looks whether the brokers answer, and let us in. Raises NoBroker."""
+    """Looks whether the brokers answer, and let us read what every table needs. Raises NoBroker.
+
+    A topic that we may not read is to Spark's source as one that is not there: without a word.
+    """
+    control = control_topic(log.prefix)
     try:
         with _admin(spark_session, log, _ANSWER) as admin:
             admin.describeCluster().nodes().get()
+            admin.describeTopics([control]).allTopicNames().get()
     except Py4JJavaError as error:
-        raise NoBroker(f"the brokers of {log.bootstrap} do not answer: {_reason(error)}") from None
+        reason = _reason(error)
+        if reason.startswith("UnknownTopicOrPartitionException"):  # no service has run yet
+            return
+        if reason.startswith("TopicAuthorizationException"):
+            raise NoBroker(
+                f"the brokers of {log.bootstrap} do not let us read {control}, which has the names of the queues: "
+                "give --data, or a --kafka-config with credentials that may"
+            ) from None
+        raise NoBroker(f"the brokers of {log.bootstrap} do not answer: {reason}") from None
 
 
 def kafka_failure(error: BaseException) -> str | None:

@@ -8,6 +8,8 @@ import json
 import socket
 import stat
 import struct
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -176,6 +178,15 @@ def test_a_tool_without_a_password_neither_reads_nor_writes_what_confers_power(u
     assert fetched(port, topic) == KafkaError.TOPIC_AUTHORIZATION_FAILED
     shown = AdminClient(plain(up)).list_topics(topic, timeout=20).topics[topic].error
     assert shown is not None and shown.code() in REFUSED
+
+
+def test_analytics_without_a_password_say_what_they_may_not_read(up: Up) -> None:
+    """To Spark's source it is as if the topic was not there: every answer would be empty."""
+    command = [sys.executable, "-m", "facade", "sql", "--bootstrap", up.run["kafka"]["bootstrap"], "SELECT * FROM audit"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 2
+    assert "do not let us read lw.control" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_tool_without_a_password_changes_nothing_of_kafka(up: Up) -> None:
