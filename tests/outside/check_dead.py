@@ -116,8 +116,10 @@ def late(story: Story) -> Verdict:
             if not sources or not copy.gots or any(row["t0"] < copy.gots[0].t0 for row in story.by_op["counts"] if row.get("rest")):
                 continue
             due = max(got.t1 + got.lease for got in sources)
-            healed = max((fault.end for fault in story.faults if fault.begin < due + bound and fault.end < copy.gots[0].t1), default=0)
-            waited = copy.gots[0].t1 - max(due, healed)
+            came = copy.gots[0].t1
+            # What is under way still when the letter comes delays it no longer.
+            healed = max((min(fault.end, came) for fault in story.faults if fault.begin < min(due + bound, came)), default=0)
+            waited = came - max(due, healed)
             verdict.judge(
                 waited > bound,
                 False,

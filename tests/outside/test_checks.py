@@ -38,6 +38,14 @@ def test_what_the_documents_let_bend_is_excused_and_counted(check: str, what: st
     assert verdict.excused
 
 
+def test_a_letter_may_wait_for_a_fault_that_is_noted_as_over_a_moment_after_it() -> None:
+    """The harness notes that Kafka is back when it has looked; letters came before that."""
+    plant = Plant().add("run", 0, load=0).lane("e-dead", is_dead_of="e").lane("e", dead="e-dead", dies_after=1)
+    plant.send("e", "z", 10).got("e", "z", t0=11, lease=1).fault("kill kafka", 20, 112).got("e-dead", "z", t0=110)
+    verdict = CHECKS["late letters"](Story(plant.rows))
+    assert (verdict.looked, verdict.breaches) == (1, [])
+
+
 def test_every_check_has_a_planted_breach() -> None:
     assert {check for check, _, _ in BROKEN} == set(CHECKS)
 
