@@ -49,8 +49,11 @@ from state.background import Background
 
 logger = logging.getLogger(__name__)
 
-# Whoever takes a commit up does so later than this after its decision (keeper.TAKE_UP_MS).
+# Who decided carries it out; after so long it is taken for dead, and others go on. It looks at what
+# they have written when it comes later than OTHERS_MS itself.
+TAKE_UP_MS = 5_000
 OTHERS_MS = 2_500
+ASK_AGAIN_S = 0.05
 # By its place in the transaction, where a message was found in its queue's topic.
 Places = dict[int, Place]
 
@@ -72,10 +75,21 @@ class Finisher:
         await self._background.finished()
 
     async def finish(self, one: Transaction, *, fresh: bool) -> None:
-        """Returns when a decided transaction is done. `fresh`: nobody has tried before. Raises
-        Unavailable: another try, or the keeper, goes on from there.
+        """Returns when a decided transaction is done. `fresh`: this worker decided it, and nobody
+        has tried before; else the one that did goes first. Raises Unavailable: another try, or the
+        keeper, goes on from there.
         """
+        if not fresh:
+            await self._wait_for_decider(one)
         await asyncio.shield(self._begin(one, {} if fresh else None, fresh))
+
+    async def _wait_for_decider(self, one: Transaction) -> None:
+        """Returns when a commit is done, or its worker is taken for dead: that one answers with the
+        places of its own copies, so nobody's may be before them in the log.
+        """
+        while _is_commit(one) and not one.done and one.id not in self._running and now_ms() - one.decided_at_ms < TAKE_UP_MS:
+            await asyncio.sleep(ASK_AGAIN_S)
+            await self._half_log.sync(self._half_log.shard_of(one.id))
 
     def _begin(self, one: Transaction, found: Places | None, fresh: bool) -> asyncio.Task[None]:
         task = self._running.get(one.id)

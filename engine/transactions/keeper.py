@@ -22,7 +22,7 @@ from engine.runtime.service import Periodic
 from engine.settings import EngineSettings
 from engine.transactions.book import Book, Transaction
 from engine.transactions.checks import Checks
-from engine.transactions.finisher import Finisher
+from engine.transactions.finisher import TAKE_UP_MS, Finisher
 from engine.transactions.half_log import HalfLog, key_of
 from engine.transactions.transactions import Transactions
 from schemas.records import TransactionRecord
@@ -37,8 +37,6 @@ logger = logging.getLogger(__name__)
 
 ROUND_S = 1.0
 HOLD_MS = 6_000
-# The worker that decided carries it out; after so long it is taken for dead.
-TAKE_UP_MS = 5_000
 # What was decided is remembered so long, for answers that are repeated; what the service decided
 # longer, for people. More than MOST_DECIDED (of all shards) are forgotten earlier, the oldest
 # first.

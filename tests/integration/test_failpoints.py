@@ -37,6 +37,7 @@ def disarmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for module in ("window.window", "move.mover", "receive.poll", "receive.handles.leases", "move.redrive"):
         monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", MOVE_MS)
     monkeypatch.setattr("engine.transactions.keeper.TAKE_UP_MS", MOVE_MS)
+    monkeypatch.setattr("engine.transactions.finisher.TAKE_UP_MS", MOVE_MS)
     yield
     disarm()
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import Any
 
 import pytest
 
@@ -123,6 +124,42 @@ async def test_answers_at_once_from_many_tasks_and_workers_send_once(make_engine
         assert given == {decided[half.id]}
     committed = sorted(f"m{n}" for n, half in enumerate(halves) if decided[half.id] == "committed")
     assert sorted(await drain(engines[1], "q", expect=len(committed), patience_ms=1_000)) == committed
+
+
+async def test_a_commit_repeated_on_another_worker_waits_for_the_first(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first answers with the places of its copies: nobody else's may be before them."""
+    engines = [await make_engine(), await make_engine()]
+    await engines[0].create_queue(BY, "q", QueueSettings(partitions=1))
+    await engines[1].catalog.sync()
+    half = await prepare(engines[0], "q", "a")
+    decided, goes_on, copied, ends = (asyncio.Event() for _ in range(4))
+    first, second = (engine.parts.transactions.finisher for engine in engines)
+    append_of_first, append_of_second = first._append, second._append
+
+    async def append_late(*arguments: Any) -> Any:
+        decided.set()
+        await goes_on.wait()
+        return await append_of_first(*arguments)
+
+    async def append_and_stay(*arguments: Any) -> Any:
+        found = await append_of_second(*arguments)
+        copied.set()
+        await ends.wait()
+        return found
+
+    monkeypatch.setattr(first, "_append", append_late)
+    monkeypatch.setattr(second, "_append", append_and_stay)
+    async with asyncio.TaskGroup() as tasks:
+        answer = tasks.create_task(engines[0].commit(BY, half.id))
+        await decided.wait()
+        repeated = tasks.create_task(engines[1].commit(BY, half.id))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(copied.wait(), 1)
+        goes_on.set()
+        await answer
+        ends.set()
+    (seen,) = await receive(engines[0], "q", wait_ms=5_000)
+    assert repeated.result().message_ids == answer.result().message_ids == [seen.id]
 
 
 async def test_the_messages_of_a_transaction_come_together_in_their_order(engine: Engine, queue: str) -> None:
