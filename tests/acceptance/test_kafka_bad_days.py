@@ -90,6 +90,7 @@ def test_a_broker_that_stands_still_makes_sends_fail_in_time_and_doubles_none(up
     finally:
         os.kill(kafka_pid(up), signal.SIGCONT)
     woken_at = time.monotonic()
+    wait_for(lambda: traffic.back_after(woken_at) < float("inf"), within_s=10)
     time.sleep(3)
     traffic.stop()
     unanswered = set(traffic.deliveries) - traffic.acked_sends
