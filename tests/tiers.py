@@ -22,15 +22,14 @@ ROOT = Path(__file__).parents[1]
 WIDTH = 400
 # Where the clients of SQS speak its older protocol, or are programs that fetch and build for long.
 SLOW_CLIENTS = ("query_client", "kombu", "celery", "watermill", "aws_cli", "consumer", "dramatiq")
-# Whose own rules have a folder each; what each verb promises is in tests/conformance/cases for all.
-OTHER_DIALECTS = ("emq", "mns", "rocketmq")
+BUT_SLOW = tuple(f"--ignore=tests/conformance/sqs/test_{client}.py" for client in SLOW_CLIENTS)
 # What SQS promises, once more without the native front, which serves all others where it is built.
 FRONT = (
     "-k",
     "not emq and not mns",  # the front passes them on as it comes to them
     "tests/conformance/cases",
     "tests/conformance/sqs",
-    *(f"--ignore=tests/conformance/sqs/test_{client}.py" for client in SLOW_CLIENTS),
+    *BUT_SLOW,
 )
 # What measures runs before the groups: calls of a request, to which a busy machine adds, and times.
 ALONE = (
@@ -42,25 +41,27 @@ VARIABLES = {"front": {"LEASEWAY_FRONT": "python"}}
 # The tests start hundreds of processes, most of them for seconds: what Python compiles is kept for
 # the next one. (Java's first compiler alone costs less at a start, but Spark needs the second.)
 FOR_ALL = {"PYTHONPYCACHEPREFIX": str(ROOT / ".cache" / "pycache")}
-TIERS = {
-    "full": {
-        "front": FRONT,
-        "slow": ("tests/acceptance", "tests/outside"),
-        "integration": ("tests/integration", "tests/stack", *WITHOUT),
+# They wait more than they work, so several groups of them take less time.
+INTEGRATION = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "integration").glob("test_*.py"))
+SHARES = 3
+CLIENTS = tuple(f"tests/conformance/{name}" for name in ("emq", "mns", "rocketmq", "rights"))
+# Groups that run beside each other; those in one line run one after the other.
+TIERS: dict[str, list[dict[str, tuple[str, ...]]]] = {
+    "full": [
+        {"front": FRONT, "dialects": (*CLIENTS, "tests/faults")},
+        {"slow": ("tests/acceptance", "tests/outside")},
+        {"integration": ("tests/integration", "tests/stack", *WITHOUT)},
         # Spark comes last, when other groups have ended: beside them its reports take too long.
-        "rest": ("tests/unit", "tests/state", "tests/property", "tests/conformance", "tests/faults", "tests/spark"),
-    },
-    "change": {
-        "integration": ("tests/integration", "-m", "not long", *WITHOUT),
-        "rest": (
-            "tests/unit",
-            "tests/state",
-            "tests/property",
-            "tests/conformance",
-            *(f"--ignore=tests/conformance/{dialect}" for dialect in OTHER_DIALECTS),
-            *(f"--ignore=tests/conformance/sqs/test_{client}.py" for client in SLOW_CLIENTS),
-        ),
-    },
+        {
+            "rest": ("tests/unit", "tests/state", "tests/property", "tests/conformance", *(f"--ignore={folder}" for folder in CLIENTS)),
+            "spark": ("tests/spark",),
+        },
+    ],
+    "change": [
+        *({f"integration {n + 1}": (*INTEGRATION[n::SHARES], "-m", "not long", *WITHOUT)} for n in range(SHARES)),
+        {"unit": ("tests/unit", "tests/state", "tests/property")},
+        {"conformance": ("tests/conformance/cases", "tests/conformance/sqs", "-k", "not query and not emq and not mns", *BUT_SLOW)},
+    ],
 }
 
 
@@ -69,33 +70,45 @@ class Group:
 
     def __init__(self, name: str, options: tuple[str, ...]) -> None:
         self._name = name
-        self._began = time.monotonic()
-        # One cache of what has failed last can't have three writers.
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "tests.costs", "--durations=30", *options]
-        variables = {**os.environ, **FOR_ALL, **VARIABLES.get(name, {})}
-        variables.pop("PYTHONDONTWRITEBYTECODE", None)
-        self._process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self._options = options
         self.failures: list[str] = []
-        self._printer = threading.Thread(target=self._print, name=name)
-        self._printer.start()
+        self.status = 0
 
-    def _print(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
+    def run(self) -> None:
+        """Returns when it has ended."""
+        began = time.monotonic()
+        # One cache of what has failed last can't have several writers.
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "tests.costs", "--durations=30", *self._options]
+        variables = {**os.environ, **FOR_ALL, **VARIABLES.get(self._name, {})}
+        variables.pop("PYTHONDONTWRITEBYTECODE", None)
+        process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert process.stdout is not None
+        for line in process.stdout:
             print(f"{self._name}: {line}", end="", flush=True)
             if line.startswith(("FAILED ", "ERROR ")):  # pytest's short summary
                 self.failures.append(f"{self._name}: {line.strip()[:WIDTH]}")
+        _, waited, usage = os.wait4(process.pid, 0)
+        self.status = abs(os.waitstatus_to_exitcode(waited))
+        took = f"{time.monotonic() - began:.0f} s, {usage.ru_utime + usage.ru_stime:.0f} s of CPU"
+        print(f"{self._name}: exit status {self.status} after {took}", flush=True)
 
-    def end(self) -> int:
-        """Waits for the process; its exit status. Ctrl-C reaches it too: it ends what it began."""
-        while True:
-            with contextlib.suppress(KeyboardInterrupt):
-                _, waited, usage = os.wait4(self._process.pid, 0)
-                status = abs(os.waitstatus_to_exitcode(waited))
-                self._printer.join()
-                took = f"{time.monotonic() - self._began:.0f} s, {usage.ru_utime + usage.ru_stime:.0f} s of CPU"
-                print(f"{self._name}: exit status {status} after {took}", flush=True)
-                return status
+
+def run_beside(lines: list[list[Group]]) -> None:
+    """Runs each line of groups in its order, all lines side by side; returns when all have
+    ended.
+    """
+
+    def run_line(line: list[Group]) -> None:
+        for group in line:
+            group.run()
+
+    threads = [threading.Thread(target=run_line, args=(line,)) for line in lines]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():
+            with contextlib.suppress(KeyboardInterrupt):  # it reaches the processes too: they end what they began
+                thread.join()
 
 
 def main() -> int:
@@ -104,11 +117,12 @@ def main() -> int:
         print(f"usage: python -m tests.tiers {'|'.join(TIERS)}", file=sys.stderr)
         return 2
     first = Group("alone", ALONE)
-    statuses = [first.end()]
-    groups = [Group(name, options) for name, options in TIERS[sys.argv[1]].items()]
-    statuses += [group.end() for group in groups]
-    print(*(failure for group in (first, *groups) for failure in group.failures), sep="\n", flush=True)
-    return max(statuses)
+    run_beside([[first]])
+    lines = [[Group(name, options) for name, options in line.items()] for line in TIERS[sys.argv[1]]]
+    run_beside(lines)
+    groups = [first, *(group for line in lines for group in line)]
+    print(*(failure for group in groups for failure in group.failures), sep="\n", flush=True)
+    return max(group.status for group in groups)
 
 
 if __name__ == "__main__":
