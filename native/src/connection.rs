@@ -165,21 +165,22 @@ impl Connection {
         self.output.len() - self.sent
     }
 
-    /// Sends what can be sent now.
-    pub fn write(&mut self) {
+    /// Sends what can be sent now; whether anything was.
+    pub fn write(&mut self) -> bool {
+        let before = self.unsent();
         while self.sent < self.output.len() {
             match self.stream.write(&self.output[self.sent..]) {
-                Ok(0) => return self.lose_output(),
+                Ok(0) => self.lose_output(),
                 Ok(size) => self.sent += size,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     if self.sent > OUTPUT_BYTES {
                         self.output.drain(..self.sent);
                         self.sent = 0;
                     }
-                    return;
+                    return self.unsent() < before;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return self.lose_output(),
+                Err(_) => self.lose_output(),
             }
         }
         self.output.clear();
@@ -190,6 +191,7 @@ impl Connection {
             // A client that has gone needs no end; we hear of it when we read.
             let _ = self.stream.shutdown(Shutdown::Write);
         }
+        before > 0
     }
 
     fn lose_output(&mut self) {

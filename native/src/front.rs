@@ -149,8 +149,8 @@ impl Front {
             } else if let Some(connection) = self.slots.at(token.0) {
                 connection.is_readable |= is_readable || has_end;
                 connection.hears_end |= has_end;
-                if is_writable && connection.unsent() > 0 {
-                    connection.write();
+                if is_writable && connection.write() {
+                    connection.idle_since = now; // its client reads
                 }
                 self.turn(token.0, now);
             }
@@ -258,10 +258,11 @@ impl Front {
         self.batch.read(connection.id);
     }
 
-    /// Python reads into `room`; how many bytes. 0 = there is nothing now.
+    /// Python reads into `room`; how many bytes. 0 = there is nothing now. If there is more, the
+    /// connection stands behind those that had no turn in the last look.
     pub fn receive(&mut self, slot: usize, room: &mut [u8]) -> usize {
         let now = Instant::now();
-        let Some(connection) = self.slots.at(slot) else { return 0 };
+        let Some(mut connection) = self.slots.lift(slot) else { return 0 };
         connection.is_offered = false;
         let mut size = 0;
         if connection.state == State::Passed && connection.wants_turn() {
@@ -270,8 +271,11 @@ impl Front {
                 connection.passes = connection.passes.wrapping_add(1);
                 connection.idle_since = now;
             }
+            self.settle(connection, slot);
+        } else {
+            self.slots.put_back(slot, connection);
+            self.turn(slot, now);
         }
-        self.turn(slot, now);
         size
     }
 
@@ -404,8 +408,9 @@ impl Front {
         }
     }
 
-    /// Once or more a second: connections that say nothing are closed, and of requests that do not
-    /// become whole Python's protocol is told, which knows how long to wait.
+    /// Once or more a second: connections that say nothing, or whose clients read nothing of what
+    /// waits for them, are closed; of requests that do not become whole Python's protocol is told,
+    /// which knows how long to wait.
     pub fn tick(&mut self, idle: Duration, part: Duration) -> u32 {
         let now = Instant::now();
         self.part_bytes = 0;
@@ -417,7 +422,8 @@ impl Front {
             if connection.part_since.is_some_and(|since| now - since >= part) {
                 connection.state = State::Passed;
                 self.turn(slot, now);
-            } else if now - connection.idle_since >= idle && (connection.state == State::Ready || connection.is_closing)
+            } else if now - connection.idle_since >= idle
+                && (connection.state == State::Ready || connection.is_closing || connection.unsent() > 0)
             {
                 connection.is_broken = true;
                 self.turn(slot, now);
