@@ -1,10 +1,9 @@
 """HTTP/1.1 on one connection: requests parsed by llhttp (httptools), each given to the ASGI app,
 replies in order.
 
-In place of uvicorn's protocol, which takes half as many steps of the interpreter again for a
-request; uvicorn's server makes it and ends it (`worker`). An app of ours may take and give whole
-bodies by the scope's extension DIRECT. Neighbours: `cycle` is one request and its reply. It must
-not know any path. Longer than 250 lines: one connection's state, which each event changes.
+In place of uvicorn's protocol (ADR 0012); uvicorn's server makes it and ends it (`worker`). An app
+of ours may take and give whole bodies by the scope's extension DIRECT. Neighbours: `cycle` is one
+request and its reply. It must not know any path. Longer than 250 lines: one connection's state.
 """
 
 from __future__ import annotations
@@ -25,7 +24,8 @@ from facade.http.bounds.pace import HEAD_S, SPAN_S
 from facade.http.bounds.peers import UNKNOWN, counted_as
 from facade.http.bounds.shares import GAVE_WAY
 from facade.http.bounds.unfinished import TooMuch, Unfinished
-from facade.http.cycle import CLOSE, HOST, Cycle, NotHttp, Replies, has_left, log, names_again, split_url
+from facade.http.bounds.unread import Unread
+from facade.http.cycle import CLOSE, HOST, Cycle, NotHttp, Replies, has_left, log, names_again, refusal_of, split_url
 from state.background import Background
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ HEADERS = 128
 # with bytes unread is reset, and the reset may reach the client before it has read the reply
 # (RFC 9112, 9.6).
 LAST_S = 2.0
-_RETRY = ((b"retry-after", b"1"),)
 _background = Background()
 
 
@@ -74,8 +73,7 @@ class Protocol(asyncio.Protocol):
         self._url = b""
         self._parts: tuple[bytes, str, bytes, bytes] = (b"", "", b"", b"")  # of the last URL: itself, path, raw path, query
         self._headers: list[tuple[bytes, bytes]] | None = None  # while a head is being read
-        self._hosts = 0
-        self._continues = False
+        self._hosts, self._continues = 0, False
         # The last reply, in its turn, to a request that can't be understood; with its headers.
         self._refusal: tuple[int, bytes, tuple[tuple[bytes, bytes], ...]] | None = None
         self._is_over = False  # the last reply was sent: what still comes is dropped
@@ -84,6 +82,7 @@ class Protocol(asyncio.Protocol):
         self._behind: collections.deque[Cycle] = collections.deque()  # asked before those before them were answered
         self.paused = False
         self._drain: asyncio.Future[None] | None = None  # while the client reads too slowly
+        self._unread = Unread(self._patience_s)
 
     # What the transport calls.
 
@@ -287,8 +286,10 @@ class Protocol(asyncio.Protocol):
             await asyncio.shield(self._drain)
 
     def close(self) -> None:
-        """Ends the connection when what was written has left."""
-        self._transport.close()
+        """Ends the connection when what was written has left, or its client reads nothing of it."""
+        if not self._transport.is_closing():
+            self._transport.close()
+            self._check_in(self._patience_s)
 
     def _finish(self) -> None:
         """The last reply was sent, and its client may still be sending: closes a moment later."""
@@ -301,9 +302,7 @@ class Protocol(asyncio.Protocol):
             self._transport.resume_reading()
         if self._transport.can_write_eof():
             self._transport.write_eof()
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self.loop.call_later(LAST_S, self.close)
+        self._check_in(LAST_S)
 
     def shutdown(self) -> None:
         """uvicorn's server ends: what is being answered is the last."""
@@ -349,32 +348,34 @@ class Protocol(asyncio.Protocol):
         self._timer = self.loop.call_later(seconds, self._check_pace)
 
     def _check_pace(self) -> None:
-        """Refuses a request that comes too slowly; closes a connection that is idle too long."""
+        """Refuses a request that comes too slowly; closes a connection that is idle or has had its
+        last reply, and one whose client reads nothing.
+        """
         now = self.loop.time()
-        if self._headers is not None or (self._reading is not None and self._reading.more_body):
+        unread_s = self._unread.left_s(self._transport.get_write_buffer_size(), now)
+        if unread_s <= 0:
+            self._transport.abort()
+            return
+        if self._transport.is_closing():
+            left_s = unread_s
+        elif not self._is_over and (self._headers is not None or (self._reading is not None and self._reading.more_body)):
             left_s = SPAN_S if self.paused else self._unfinished.pace.left_s(now)
             if left_s <= 0:
                 self._refuse(408, b"The request came too slowly: it was not whole after %d s." % (now - self._unfinished.pace.since))
-                left_s = self._patience_s
+                left_s = LAST_S if self._is_over else self._patience_s
         else:
-            left_s = self._patience_s if self._running is not None else self._idle_left_s(now)
+            left_s = 0 if self._is_over else self._patience_s if self._running is not None else self._idle_left_s(now)
             if left_s <= 0:
                 self.close()
                 return
-        if not self._is_over:
-            self._check_in(left_s)
+        self._check_in(min(left_s, unread_s))
 
     def _idle_left_s(self, now: float) -> float:
         return self._idle_since + self._patience_s - now
 
     def _refuse_for(self, error: BaseException | None) -> None:
         """Refuses what can't be understood, is too large, or has no room."""
-        if isinstance(error, Overloaded):
-            self._refuse(503, str(error).encode(), _RETRY)
-        elif isinstance(error, NotHttp | TooMuch):
-            self._refuse(431 if isinstance(error, TooMuch) else 400, str(error).encode())
-        else:
-            self._refuse(400, b"The request is not HTTP/1.1.")
+        self._refuse(*refusal_of(error))
 
     def _refuse(self, status: int, text: bytes, more: tuple[tuple[bytes, bytes], ...] = ()) -> None:
         """Says what is wrong with the request that is coming, after the replies to those before it,

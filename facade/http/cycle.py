@@ -17,6 +17,9 @@ from urllib.parse import unquote
 
 import httptools
 
+from engine.errors import Overloaded
+from facade.http.bounds.unfinished import TooMuch
+
 if TYPE_CHECKING:
     from uvicorn.server import ServerState
 
@@ -41,6 +44,15 @@ LET_GO_BYTES = 8 * 1024 * 1024
 
 class NotHttp(Exception):
     """A head that the parser takes and HTTP/1.1 does not; the text is for the client."""
+
+
+def refusal_of(error: BaseException | None) -> tuple[int, bytes, tuple[tuple[bytes, bytes], ...]]:
+    """Status, text and further headers for a request that is not served."""
+    if isinstance(error, Overloaded):
+        return 503, str(error).encode(), ((b"retry-after", b"1"),)
+    if isinstance(error, NotHttp | TooMuch):
+        return 431 if isinstance(error, TooMuch) else 400, str(error).encode(), ()
+    return 400, b"The request is not HTTP/1.1.", ()
 
 
 def split_url(url: bytes) -> tuple[bytes, str, bytes, bytes]:

@@ -849,3 +849,33 @@ async def test_a_large_body_that_nobody_wants_is_not_read() -> None:
         status, headers, _ = await client.hears()
         assert (status, headers["connection"]) == ("HTTP/1.1 401 Unauthorized", "close")
         assert await client.ended()
+
+
+LARGE = b"x" * 20_000_000
+
+
+async def large(scope: Any, receive: Any, send: Any) -> None:
+    reply(scope, Response(200, [(b"content-length", b"%d" % len(LARGE))], LARGE))
+
+
+@pytest.mark.parametrize("asked", ["keep-alive", "close"])
+async def test_a_client_that_reads_nothing_of_its_reply_is_let_go(asked: str) -> None:
+    async with serving(large, patience_s=1) as client:
+        client.says("GET / HTTP/1.1", f"Connection: {asked}")
+        transport: Any = client.writer.transport
+        transport.pause_reading()
+        async with asyncio.timeout(8):
+            while client.state.connections:
+                await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("asked", ["keep-alive", "close"])
+async def test_a_client_that_reads_slowly_gets_its_whole_reply(asked: str) -> None:
+    async with serving(large, patience_s=1) as client:
+        client.says("GET / HTTP/1.1", f"Connection: {asked}")
+        head = await client.reader.readuntil(b"\r\n\r\n")
+        got, began = 0, asyncio.get_running_loop().time()
+        while got < len(LARGE):
+            got += len(await client.reader.readexactly(min(800_000, len(LARGE) - got)))
+            await asyncio.sleep(0.1)
+        assert head.startswith(b"HTTP/1.1 200") and asyncio.get_running_loop().time() - began > 2

@@ -88,6 +88,9 @@ class Transport(asyncio.Transport):
             if self._flush(self._connection) > OUTPUT_BYTES:
                 self._protocol.pause_writing()
 
+    def get_write_buffer_size(self) -> int:
+        return self._flush(self._connection)
+
     def flush(self) -> None:
         """What waits for the front, of all connections, is given to it now."""
         self._written = 0
