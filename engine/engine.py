@@ -12,6 +12,7 @@ from functools import partial
 from time import monotonic_ns
 
 from engine.move.redriving import Redriving
+from engine.queues.callers.quotas import FREE
 from engine.queues.managing import Managing
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker, WaitBound
@@ -119,10 +120,10 @@ class Engine(Managing, Watching, Transacting, Redriving):
         MessageTooLarge, LogUnavailable.
         """
         found = self._known(by, Verb.SEND, queue) or await self._queue(by, Verb.SEND, queue)
-        if found.has_quotas(self.catalog.users):
-            await self._quotas.take_send(found, entries)
+        charge = await self._quotas.take_send(found, entries) if found.has_quotas(self.catalog.users) else FREE
         began_ns = monotonic_ns()
-        sent = await self._sender.send(found, by.id, entries)
+        with charge:
+            sent = await self._sender.send(found, by.id, entries)
         operation = Operation.SINGLE_SEND if len(entries) == 1 else Operation.BATCH_SEND
         self._meters.note(found.incarnation, NO_TAG, operation, len(entries), began_ns)
         return sent

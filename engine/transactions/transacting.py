@@ -18,7 +18,7 @@ from engine.queues.callers.accounts import transaction_for, webhook_for
 from engine.queues.callers.callers import Callers
 from engine.queues.callers.grants import Grants
 from engine.queues.callers.keys import Keys
-from engine.queues.callers.quotas import Quotas
+from engine.queues.callers.quotas import FREE, Quotas
 from engine.queues.callers.users import Users
 from engine.rules.limits import check_asked, check_name
 from engine.rules.queue import Queue
@@ -61,10 +61,10 @@ class Transacting(Callers):
         asked about them within `check_immunity_ms`, None = the service's setting.
         """
         found = await self._queue(by, Verb.SEND, queue)
-        if found.has_quotas(self.catalog.users):
-            await self._quotas.take_send(found, entries)
+        charge = await self._quotas.take_send(found, entries) if found.has_quotas(self.catalog.users) else FREE
         group = full(by.account, producer_group)
-        return transaction_for(by.account, await self._transactions.prepare(found, by.id, group, entries, check_immunity_ms))
+        with charge:
+            return transaction_for(by.account, await self._transactions.prepare(found, by.id, group, entries, check_immunity_ms))
 
     async def commit(self, by: Principal, transaction: str) -> TransactionInfo:
         """Sends the messages of a transaction, once however often it is repeated; all that wait

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from engine.engine import Engine
-from engine.errors import InvalidValue, MessageTooLarge, NotAuthorised, QuotaExceeded
+from engine.errors import InvalidValue, MessageTooLarge, NotAuthorised, Overloaded, QuotaExceeded
 from engine.shapes import Principal, QueueSettings, SendEntry, UserUse
 from state.allotments import Allotments
 from state.errors import StateUnavailable
@@ -222,3 +222,34 @@ async def test_receives_that_wait_are_bounded_for_a_queue_and_for_all_of_an_acco
     assert await asyncio.gather(*polls) == [True] * 3
     assert engine.counts()["quota_refusals_total"] == 2
     assert await poll("b"), "who waits no more is not counted"
+
+
+async def test_many_sends_at_once_take_one_part_of_the_day(make_engine: MakeEngine) -> None:
+    """Of a new day, or in a worker that has just begun, each would ask for a twentieth."""
+    one, other = await make_engine(), await make_engine()
+    await one.create_queue(BY, "q", QueueSettings(daily_bytes=100_000))
+    await other.get_queue(BY, "q")
+    await asyncio.gather(*(one.send(BY, "q", [SendEntry(b"x" * 1000)]) for _ in range(20)))
+    await asyncio.gather(*(other.send(BY, "q", [SendEntry(b"x" * 1000)]) for _ in range(20)))
+
+
+@pytest.mark.parametrize("prepares", [False, True])
+async def test_what_was_not_stored_is_not_of_the_day(engine: Engine, queue: str, prepares: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    await engine.create_queue(BY, queue, QueueSettings(daily_bytes=3000))
+    entries = [SendEntry(b"x" * 2000)]
+    begun: list[bool] = []
+
+    async def full(*given: Any) -> Any:
+        begun.append(True)
+        raise Overloaded("too much waits")
+
+    with monkeypatch.context() as patched:
+        if prepares:
+            patched.setattr(engine.parts.transactions.transactions, "prepare", full)
+        else:
+            patched.setattr(engine.parts.messages.sender, "send", full)
+        for _ in range(5):
+            with pytest.raises(Overloaded):
+                await (engine.prepare(BY, queue, "g", entries) if prepares else engine.send(BY, queue, entries))
+    await engine.send(BY, queue, entries)
+    assert len(begun) == 5

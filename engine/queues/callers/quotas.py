@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NoReturn
 
 from engine.catalog.catalog import Catalog
-from engine.errors import QuotaExceeded
+from engine.errors import Conflict, NotFound, Overloaded, QuotaExceeded, Refused
 from engine.rules.limits import DAY_MS, check_send
 from engine.rules.queue import Queue
 from engine.rules.rights import WaitBound
@@ -32,16 +32,56 @@ SECOND_MS: Final = 1000
 _NOUNS: Final = {"read": "receives a second", "write": "sends a second", "bytes": "bytes a day"}
 
 
+# While Redis is away it is asked again this often.
+ASK_AGAIN_S = 1.0
+
+
 class Meter:
     """What a worker may still do, and until when (loop time). So many more were not there, and are
-    not asked for until then.
+    not asked for until `refused_until`; nothing is counted until `away_until`. One task asks at a
+    time: each would take a part of the quota.
     """
 
-    __slots__ = ("left", "refused", "refused_until", "until")
+    __slots__ = ("asking", "away_until", "left", "refused", "refused_until", "until")
 
     def __init__(self) -> None:
         self.left = self.refused = 0
-        self.until = self.refused_until = 0.0
+        self.until = self.refused_until = self.away_until = 0.0
+        self.asking = asyncio.Lock()
+
+
+class Charge:
+    """The bytes of a send, and the meters that count them. As a context of the send, they go back
+    when nothing was stored.
+    """
+
+    __slots__ = ("_counted", "size")
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._counted: list[tuple[Meter, float]] = []
+
+    def add(self, meter: Meter) -> None:
+        """It has counted them."""
+        self._counted.append((meter, meter.until))
+
+    def give_back(self) -> None:
+        """What is not sent is not of the day; a day that is over has no use of it."""
+        for meter, until in self._counted:
+            if meter.until == until:
+                meter.left += self.size
+        self._counted.clear()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        if isinstance(error, NOTHING_STORED):
+            self.give_back()
+
+
+NOTHING_STORED = (NotFound, Conflict, Refused, Overloaded)
+FREE: Final = contextlib.nullcontext()  # of what no quota bounds
 
 
 class Quotas:
@@ -64,21 +104,23 @@ class Quotas:
             about = f"tag {tag.name!r} of queue {queue.name!r}"
             await self._take(queue.incarnation, f"tag/{tag.id}", tag.read_qps, about)
 
-    async def take_send(self, queue: Queue, entries: Sequence[SendEntry]) -> None:
+    async def take_send(self, queue: Queue, entries: Sequence[SendEntry]) -> Charge:
         """Counts one request, and its bytes. Raises QuotaExceeded, and what is wrong with the
         messages.
         """
         await self.take(queue, "write")
-        size, charged = 0, list[Meter]()
+        charge = Charge()
         try:
             for whose, about, record in self._bounded(queue):
                 if record.daily_bytes:
-                    size = size or check_send(entries, queue.record)
-                    charged.append(await self._take(whose, "bytes", record.daily_bytes, about, wanted=size, span_ms=DAY_MS))
-        except QuotaExceeded:
-            for meter in charged:  # what is not sent is not of the day
-                meter.left += size
+                    charge.size = charge.size or check_send(entries, queue.record)
+                    meter = await self._take(whose, "bytes", record.daily_bytes, about, wanted=charge.size, span_ms=DAY_MS)
+                    if meter is not None:
+                        charge.add(meter)
+        except BaseException:
+            charge.give_back()
             raise
+        return charge
 
     async def bytes_today(self, user: str) -> int:
         """Bytes that workers have sent today to all queues of a user, or are about to: each takes a
@@ -107,9 +149,23 @@ class Quotas:
             if user is not None and (kind == "user" or name != owner):
                 yield f"user/{name}", f"{kind} {name!r}", user
 
-    async def _take(self, whose: str, kind: str, limit: int, about: str, *, wanted: int = 1, span_ms: int = SECOND_MS) -> Meter:
+    async def _take(self, whose: str, kind: str, limit: int, about: str, *, wanted: int = 1, span_ms: int = SECOND_MS) -> Meter | None:
+        """The meter that counts it; None = Redis is away. Raises QuotaExceeded."""
         meter = self._meters.setdefault(whose, {}).setdefault(kind, Meter())
+        if meter.until <= asyncio.get_running_loop().time() or meter.left < wanted:
+            async with meter.asking:
+                if not await self._fill(meter, whose, kind, limit, about, wanted, span_ms):
+                    return None
+                meter.left -= wanted
+        else:
+            meter.left -= wanted
+        return meter
+
+    async def _fill(self, meter: Meter, whose: str, kind: str, limit: int, about: str, wanted: int, span_ms: int) -> bool:
+        """Asks until so much is left; False = Redis is away. Raises QuotaExceeded."""
         now = asyncio.get_running_loop().time()
+        if now < meter.away_until:
+            return False
         if now >= meter.until:
             meter.left = 0
         while meter.left < wanted:
@@ -120,14 +176,14 @@ class Quotas:
                 most = max(least, limit // PART)
                 granted, left_ms, _ = await self._allotments.allot(f"{whose}/{kind}", limit, most, span_ms, least=least)
             except StateError:
-                return Meter()  # nothing was taken
+                meter.away_until = now + ASK_AGAIN_S
+                return False
             meter.left += granted
             meter.until = now + left_ms / 1000
             if not granted:
                 # Who bounds a day may raise the bound before it is over.
                 meter.refused, meter.refused_until = least, now + min(left_ms, SECOND_MS) / 1000
-        meter.left -= wanted
-        return meter
+        return True
 
     def _refuse(self, kind: str, limit: int, about: str, wanted: int, left_s: float) -> NoReturn:
         self.refused += 1
