@@ -43,7 +43,7 @@ VARIABLES = {"front": {"LEASEWAY_FRONT": "python"}}
 FOR_ALL = {"PYTHONPYCACHEPREFIX": str(ROOT / ".cache" / "pycache")}
 # They wait more than they work, so several groups of them take less time.
 INTEGRATION = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "integration").glob("test_*.py"))
-SHARES = 3
+SHARES = 4
 CLIENTS = tuple(f"tests/conformance/{name}" for name in ("emq", "mns", "rocketmq", "rights"))
 # Groups that run beside each other; those in one line run one after the other.
 TIERS: dict[str, list[dict[str, tuple[str, ...]]]] = {

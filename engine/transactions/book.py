@@ -32,13 +32,15 @@ class Transaction:
 
     `offset`: of its half, -1 = Kafka has dropped it. `checks`: how often its producers could be
     asked, the last time at `checked_at_ms`. `keys`: of its records other than the half, the
-    decision that counts last. `value`: its half, if this worker keeps it.
+    decision that counts last. `value`: its half, if this worker keeps it. `decided_read_at`: when
+    this worker read the decision, by its own clock. `is_given_up`: it has begun to carry it out,
+    and failed.
     """
 
     __slots__ = (
-        "attempts", "checked_at_ms", "checks", "count", "decided_at_ms", "decided_by", "done", "half_dropped", "id", "immunity_ms",
-        "incarnation", "keys", "offset", "places", "prepared_at_ms", "principal", "producer_group", "queue", "reason", "shard",
-        "status", "value",
+        "attempts", "checked_at_ms", "checks", "count", "decided_at_ms", "decided_by", "decided_read_at", "done", "half_dropped", "id",
+        "immunity_ms", "incarnation", "is_given_up", "keys", "offset", "places", "prepared_at_ms", "principal", "producer_group",
+        "queue", "reason", "shard", "status", "value",
     )  # fmt: skip
 
     def __init__(self, record: TransactionRecord, shard: int, offset: int, prepared_at_ms: int) -> None:
@@ -57,9 +59,10 @@ class Transaction:
         self.status = TransactionStatus.OPEN
         self.reason = ""
         self.decided_at_ms = 0
+        self.decided_read_at = 0.0
         self.decided_by = ""
         self.attempts = 0
-        self.done = self.half_dropped = False
+        self.done = self.half_dropped = self.is_given_up = False
         self.places: list[tuple[int, int]] = []
         self.keys: list[bytes] = []
         self.value: bytes | None = None
@@ -72,6 +75,10 @@ class Transaction:
     def is_finished(self) -> bool:
         """Nothing is left to do for it."""
         return self.done and self.half_dropped
+
+    def give_up(self) -> None:
+        """This worker failed to carry it out: nobody need wait for it."""
+        self.is_given_up = True
 
     def next_check_ms(self, interval_ms: int) -> int:
         """When its producers may be asked next."""
@@ -101,8 +108,8 @@ class Book:
     def open_count(self) -> int:
         return sum(map(len, self.open.values()))
 
-    def apply(self, record: Record) -> None:
-        """Takes in the next record of a shard."""
+    def apply(self, record: Record, read_at: float = 0.0) -> None:
+        """Takes in the next record of a shard, and when it was read."""
         key = record.key or b""
         of, _, rest = key.decode("utf-8", "replace").partition("/")
         if not record.value:
@@ -118,7 +125,7 @@ class Book:
         elif step.step == TransactionStep.HALF:
             self._prepare(record, step)
         elif step.step in _OUTCOMES:
-            self._decide(record, step)
+            self._decide(record, step, read_at)
         else:
             self._note(record, step)
 
@@ -133,7 +140,7 @@ class Book:
             one.value = value
             self.kept_bytes += len(value)
 
-    def _decide(self, record: Record, step: TransactionRecord) -> None:
+    def _decide(self, record: Record, step: TransactionRecord, read_at: float) -> None:
         key = record.key or b""
         one = self.of.get(step.id) or self._orphans.get(step.id)
         if one is None:
@@ -145,6 +152,7 @@ class Book:
         self._close(record.partition, one)
         one.status = _OUTCOMES[TransactionStep(step.step)]
         one.reason, one.decided_by, one.decided_at_ms = step.reason, step.decided_by, record.timestamp_ms
+        one.decided_read_at = read_at
         one.keys.append(key)
         if step.id in self.of:
             self.unfinished.setdefault(record.partition, {})[one.id] = one

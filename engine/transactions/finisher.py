@@ -49,11 +49,11 @@ from state.background import Background
 
 logger = logging.getLogger(__name__)
 
-# Who decided carries it out; after so long it is taken for dead, and others go on. It looks at what
-# they have written when it comes later than OTHERS_MS itself.
+# Who decided carries it out; so long after others have read the decision they go on. It looks at
+# what they have written when it ends later than OTHERS_MS after it began to decide.
 TAKE_UP_MS = 5_000
 OTHERS_MS = 2_500
-ASK_AGAIN_S = 0.05
+LOOK_AGAIN_S = 0.25
 # By its place in the transaction, where a message was found in its queue's topic.
 Places = dict[int, Place]
 
@@ -74,29 +74,42 @@ class Finisher:
         """Returns when what is under way has ended."""
         await self._background.finished()
 
-    async def finish(self, one: Transaction, *, fresh: bool) -> None:
-        """Returns when a decided transaction is done. `fresh`: this worker decided it, and nobody
-        has tried before; else the one that did goes first. Raises Unavailable: another try, or the
-        keeper, goes on from there.
+    async def finish(self, one: Transaction, *, began_at: float | None) -> None:
+        """Returns when a decided transaction is done. `began_at`: this worker has decided it and
+        nobody has tried before; it began then (loop time). None: who has decided goes first. Raises
+        Unavailable: another try, or the keeper, goes on from there.
         """
-        if not fresh:
+        if began_at is None:
             await self._wait_for_decider(one)
-        await asyncio.shield(self._begin(one, {} if fresh else None, fresh))
+        await asyncio.shield(self._begin(one, None if began_at is None else {}, began_at))
 
     async def _wait_for_decider(self, one: Transaction) -> None:
-        """Returns when a commit is done, or its worker is taken for dead: that one answers with the
-        places of its own copies, so nobody's may be before them in the log.
+        """Returns when a commit is done, or its worker has given up or is taken for dead: it
+        answers with the places of its own copies, so nobody's may be before them in the log.
         """
-        while _is_commit(one) and not one.done and one.id not in self._running and now_ms() - one.decided_at_ms < TAKE_UP_MS:
-            await asyncio.sleep(ASK_AGAIN_S)
-            await self._half_log.sync(self._half_log.shard_of(one.id))
+        loop = asyncio.get_running_loop()
+        while _is_commit(one) and not (one.done or one.is_given_up or one.id in self._running or self.is_left(one, loop.time())):
+            await self._half_log.more(LOOK_AGAIN_S)
 
-    def _begin(self, one: Transaction, found: Places | None, fresh: bool) -> asyncio.Task[None]:
+    @staticmethod
+    def is_left(one: Transaction, now: float) -> bool:
+        """Whether who decided it is taken for dead: so long ago (loop time) its decision was read
+        here. It was made before, so clocks need not agree.
+        """
+        return now - one.decided_read_at > TAKE_UP_MS / 1000
+
+    def _begin(self, one: Transaction, found: Places | None, began_at: float | None) -> asyncio.Task[None]:
         task = self._running.get(one.id)
         if task is None:
-            task = self._running[one.id] = self._background.start(self._finish(one, found, fresh), "finish_transaction", awaited=True)
-            task.add_done_callback(lambda _: self._running.pop(one.id, None))
+            task = self._running[one.id] = self._background.start(self._finish(one, found, began_at), "finish_transaction", awaited=True)
+            task.add_done_callback(lambda ended: self._ended(one, ended))
         return task
+
+    def _ended(self, one: Transaction, task: asyncio.Task[None]) -> None:
+        del self._running[one.id]
+        # Nobody was told its places; who decided it is here, or others have waited for it.
+        if task.cancelled() or task.exception() is not None:
+            one.give_up()
 
     async def take_up(self, left: Sequence[Transaction]) -> None:
         """Finishes what others began. The log of each partition is read once for all of them."""
@@ -115,7 +128,7 @@ class Finisher:
             copies = await copies_in(self._log, topic, partition, at_ms - BATCH_CLOCK_MARGIN_MS, ids)
             for name, places in copies.items():
                 found.setdefault(name, {}).update(places)
-        outcomes = await asyncio.gather(*[self._begin(one, found.get(one.id, {}), False) for one in wanted], return_exceptions=True)
+        outcomes = await asyncio.gather(*[self._begin(one, found.get(one.id, {}), None) for one in wanted], return_exceptions=True)
         for one, outcome in zip(wanted, outcomes, strict=True):
             if isinstance(outcome, EngineError):
                 logger.warning("action=finish_transaction id=%s queue=%s error=%s", one.id, one.queue, outcome)
@@ -129,10 +142,10 @@ class Finisher:
             return set()
         return {(queue.topic, partition) for partition in _partitions(queue, one, await self._half_log.messages_of(one))}
 
-    async def _finish(self, one: Transaction, found: Places | None, fresh: bool) -> None:
+    async def _finish(self, one: Transaction, found: Places | None, began_at: float | None) -> None:
         shard = self._half_log.shard_of(one.id)
         if not one.done:
-            record = await self._carry_out(one, found, fresh)
+            record = await self._carry_out(one, found, began_at)
             if record is None:
                 await self._half_log.sync(shard)
             else:
@@ -148,7 +161,7 @@ class Finisher:
             own = [key_of(one.id, name) for name in ("check", "attempt")]
             await self._half_log.drop(one.id, [*(key for key in own if key in one.keys), key_of(one.id)])
 
-    async def _carry_out(self, one: Transaction, found: Places | None, fresh: bool) -> TransactionRecord | None:
+    async def _carry_out(self, one: Transaction, found: Places | None, began_at: float | None) -> TransactionRecord | None:
         """The step that says that it is done; None = somebody else has done it."""
         done = TransactionRecord(one.id, TransactionStep.DONE, now_ms())
         if not _is_commit(one):
@@ -164,8 +177,8 @@ class Finisher:
             return msgspec.structs.replace(done, reason=DecisionReason.QUEUE_GONE)
         if found is None:
             found = await self._look(queue, one, messages)
-        places = await self._copy(queue, one, messages, found, fresh)
-        if not fresh or now_ms() - one.decided_at_ms > OTHERS_MS:
+        places = await self._copy(queue, one, messages, found, began_at)
+        if began_at is None or asyncio.get_running_loop().time() - began_at > OTHERS_MS / 1000:
             # Another may have written before us: its messages are the ones that count.
             places |= await self._look(queue, one, messages)
         self._counters.count("transactions_committed_total")
@@ -181,7 +194,7 @@ class Finisher:
             found.update((await copies_in(self._log, queue.topic, partition, since_ms, {one.id})).get(one.id, {}))
         return found
 
-    async def _copy(self, queue: Queue, one: Transaction, messages: list[Message], found: Places, fresh: bool) -> Places:
+    async def _copy(self, queue: Queue, one: Transaction, messages: list[Message], found: Places, began_at: float | None) -> Places:
         """Appends what the queue's topic lacks, the messages of a partition all or none; where each
         is.
         """
@@ -193,7 +206,7 @@ class Finisher:
         if not lacking:
             return places
         began_ms = one.decided_at_ms
-        if not fresh or now_ms() - began_ms > COMMIT_SPAN_MS // 3:
+        if began_at is None or now_ms() - began_ms > COMMIT_SPAN_MS // 3:
             began_ms = (await self._half_log.append(TransactionRecord(one.id, TransactionStep.ATTEMPT, now_ms()), "attempt")).timestamp_ms
         for partition, indexes in lacking.items():
             copies = _copies(one, messages, indexes, began_ms)

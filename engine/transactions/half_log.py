@@ -8,6 +8,7 @@ Neighbours: `book.py` says what records mean. Must not know verbs.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import zlib
@@ -47,6 +48,7 @@ class HalfLog:
         self._applied: list[int] = []
         self._seen_ms: list[int] = []  # when all of a shard was known last
         self._reading: list[asyncio.Lock] = []
+        self._more = asyncio.Event()
         self._follower = Periodic("follow_transactions", self.sync_all, FOLLOW_S, first_s=0.0, quiet=(EngineError,))
 
     async def start(self) -> None:
@@ -133,6 +135,11 @@ class HalfLog:
         behind = [(shard, ends.get(part, 0)) for shard, part in enumerate(parts) if ends.get(part, 0) > self._applied[shard]]
         await asyncio.gather(*[self.reach(shard, end) for shard, end in behind])
 
+    async def more(self, within_s: float) -> None:
+        """Returns when records were read, at the latest after that time."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._more.wait(), within_s)
+
     async def _read(self, shard: int) -> None:
         if self._applied[shard] and now_ms() - self._seen_ms[shard] > REREAD_MS:
             logger.warning("action=read_again part=half shard=%d reason=it was not read for long", shard)
@@ -140,8 +147,12 @@ class HalfLog:
             self._applied[shard] = 0
             self._seen_ms[shard] = now_ms()
         chunk = await self._log.fetch(self.topic, shard, self._applied[shard], CHUNK_RECORDS, CHUNK_BYTES, wait_ms=200)
+        read_at = asyncio.get_running_loop().time()
         for record in chunk.records:
-            self._book.apply(record)
+            self._book.apply(record, read_at)
+        if chunk.records:
+            self._more.set()
+            self._more = asyncio.Event()
         self._applied[shard] = max(self._applied[shard], chunk.next_offset)
         if chunk.at_end:
             self._seen_ms[shard] = now_ms()

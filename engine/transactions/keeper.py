@@ -22,7 +22,7 @@ from engine.runtime.service import Periodic
 from engine.settings import EngineSettings
 from engine.transactions.book import Book, Transaction
 from engine.transactions.checks import Checks
-from engine.transactions.finisher import TAKE_UP_MS, Finisher
+from engine.transactions.finisher import Finisher
 from engine.transactions.half_log import HalfLog, key_of
 from engine.transactions.transactions import Transactions
 from schemas.records import TransactionRecord
@@ -178,8 +178,8 @@ class Keeper:
             self._ask(one)
 
     async def _take_up(self, shard: int) -> None:
-        before_ms = now_ms() - TAKE_UP_MS
-        left = [one for one in self._book.unfinished.get(shard, {}).values() if one.decided_at_ms < before_ms][:MOST_TAKEN_UP]
+        now = asyncio.get_running_loop().time()
+        left = [one for one in self._book.unfinished.get(shard, {}).values() if self._finisher.is_left(one, now)][:MOST_TAKEN_UP]
         if left:
             logger.info("action=take_up_transactions shard=%d transactions=%d", shard, len(left))
             await self._finisher.take_up(left)

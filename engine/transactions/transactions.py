@@ -8,6 +8,7 @@ follows (`finisher.py`) is carried out by whoever lives. Neighbours: `transactin
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 from collections.abc import Sequence
@@ -129,11 +130,13 @@ class Transactions:
         was deleted), Unavailable (repeat it: if the decision was stored, it is carried out anyway).
         """
         one = await self.find(id)
-        fresh = False
+        began_at = None
         if one.is_open:
             if status == TransactionStatus.COMMITTED:
                 await self._check_queue(one)
-            one, fresh = await self._append(one, status, by, reason)
+            began_at = asyncio.get_running_loop().time()
+            one, is_ours = await self._append(one, status, by, reason)
+            began_at = began_at if is_ours else None
         if status == TransactionStatus.COMMITTED and one.reason == DecisionReason.QUEUE_GONE:
             raise _gone(one)
         if one.status != status:
@@ -143,8 +146,9 @@ class Transactions:
                 limit=str(one.status),
                 given=id,
             )
-        if not one.is_finished:
-            await self._finisher.finish(one, fresh=fresh)
+        # What others have decided before the service itself does is left to them.
+        if not one.is_finished and (began_at is not None or reason == DecisionReason.ANSWERED):
+            await self._finisher.finish(one, began_at=began_at)
         if status == TransactionStatus.COMMITTED and one.reason == DecisionReason.QUEUE_GONE:
             raise _gone(one)
         return self.info(one)

@@ -36,7 +36,6 @@ def disarmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing is armed before and after; a lost mover is waited for 0.8 s, not 30."""
     for module in ("window.window", "move.mover", "receive.poll", "receive.handles.leases", "move.redrive"):
         monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", MOVE_MS)
-    monkeypatch.setattr("engine.transactions.keeper.TAKE_UP_MS", MOVE_MS)
     monkeypatch.setattr("engine.transactions.finisher.TAKE_UP_MS", MOVE_MS)
     yield
     disarm()

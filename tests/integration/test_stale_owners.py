@@ -89,7 +89,6 @@ def short_times(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(f"engine.{module}.HOLD_MS", HOLD_MS)
     monkeypatch.setattr("engine.move.redrive.LOCK_MS", HOLD_MS)
     monkeypatch.setattr("engine.transactions.keeper.HOLD_MS", HOLD_MS)
-    monkeypatch.setattr("engine.transactions.keeper.TAKE_UP_MS", 800)
     monkeypatch.setattr("engine.transactions.finisher.TAKE_UP_MS", 800)
     monkeypatch.setattr("engine.loading.owner.LEASE_MS", HOLD_MS)
     monkeypatch.setattr("engine.recovery.rebuild.REBUILD_LEASE_MS", HOLD_MS)

@@ -13,6 +13,7 @@ import pytest
 from engine.engine import Engine
 from engine.errors import (
     InvalidValue,
+    LogUnavailable,
     MessageTooLarge,
     NotAllowedOnQueue,
     QueueNotFound,
@@ -25,6 +26,7 @@ from engine.recovery.verify import Verifier
 from engine.runtime.clock import now_ms
 from engine.shapes import Principal, QueueSettings, SendEntry, TransactionInfo
 from engine.transactions.copies import copies_in
+from engine.transactions.finisher import TAKE_UP_MS
 from schemas.records import Attribute, Message, Origin, RedrivePolicy
 from schemas.vocabulary import COMMIT_SPAN_MS, Reason
 from schemas.wire import encode
@@ -160,6 +162,26 @@ async def test_a_commit_repeated_on_another_worker_waits_for_the_first(make_engi
         ends.set()
     (seen,) = await receive(engines[0], "q", wait_ms=5_000)
     assert repeated.result().message_ids == answer.result().message_ids == [seen.id]
+
+
+async def test_a_worker_that_failed_to_carry_out_a_commit_goes_on_at_once(
+    engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for it as for one that may be dead."""
+    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+    half = await prepare(engine, queue, "a")
+
+    async def fail(*_: Any) -> Any:
+        raise LogUnavailable("Kafka did not answer")
+
+    with monkeypatch.context() as away:
+        away.setattr(engine.parts.transactions.finisher, "_append", fail)
+        with pytest.raises(LogUnavailable):
+            await engine.commit(BY, half.id)
+    async with asyncio.timeout(TAKE_UP_MS / 2000):
+        done = await engine.commit(BY, half.id)
+    (seen,) = await receive(engine, queue, wait_ms=5_000)
+    assert done.message_ids == [seen.id]
 
 
 async def test_the_messages_of_a_transaction_come_together_in_their_order(engine: Engine, queue: str) -> None:
