@@ -1,0 +1,76 @@
+"""What failed beside other groups is run once more by itself, but for what looks for broken
+promises.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import tiers
+from tests.tiers import MOST_AGAIN, ROOT, Group, run_again, run_beside
+
+ONCE = """
+from pathlib import Path
+
+import pytest
+
+@pytest.mark.parametrize("which", ["a one", "b"])
+def test_fails_the_first_time(which):
+    seen = Path(__file__).with_suffix("." + which[0])
+    before = seen.exists()
+    seen.touch()
+    assert before or which == "b"
+"""
+ALWAYS = "def test_fails():\n    assert False\n"
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Within the project: pytest names no test outside of it."""
+    (ROOT / ".cache").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=ROOT / ".cache") as made:
+        yield Path(made)
+
+
+def ran(folder: Path, **texts: str) -> list[Group]:
+    """A group for each file, which has ended."""
+    groups = []
+    for name, text in texts.items():
+        path = folder / f"test_{name}.py"
+        path.write_text(text)
+        groups.append(Group(name, (str(path),)))
+    run_beside([groups])
+    return groups
+
+
+def test_what_failed_once_passes_by_itself_and_is_told(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    groups = ran(folder, once=ONCE, good="def test_good():\n    pass\n")
+    assert [group.status for group in groups] == [1, 0]
+    assert run_again(groups) == [0, 0]
+    told = capfd.readouterr().out
+    assert "failed beside others and passed by themselves" in told and "test_fails_the_first_time[a one]" in told
+    assert "1 passed" in told
+
+
+def test_what_fails_again_fails(folder: Path) -> None:
+    assert run_again(ran(folder, always=ALWAYS)) == [1]
+
+
+def test_what_cannot_be_collected_fails(folder: Path) -> None:
+    assert run_again(ran(folder, broken="import nothing_of_that_name\n")) == [2]
+
+
+def test_a_broken_promise_is_not_repeated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (group,) = groups = ran(folder, once=ONCE)
+    monkeypatch.setattr(tiers, "PROMISES", (group.failed[0].partition("::")[0],))
+    assert run_again(groups) == [1]
+
+
+def test_when_much_fails_nothing_is_repeated(folder: Path) -> None:
+    (group,) = groups = ran(folder, once=ONCE)
+    group.failed *= MOST_AGAIN + 1
+    assert run_again(groups) == [1]
