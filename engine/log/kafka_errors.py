@@ -17,6 +17,7 @@ from engine.errors import EngineError, LogUnavailable, MessageTooLarge, Overload
 # usual names elsewhere.
 ALL_DOWN: int = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
 AUTHENTICATION: int = KafkaError._AUTHENTICATION  # noqa: SLF001
+BROKER_GONE: int = KafkaError._DESTROY_BROKER  # noqa: SLF001
 FATAL: int = KafkaError._FATAL  # noqa: SLF001
 NO_LEADER: int = KafkaError._NOENT  # noqa: SLF001
 NO_SUCH_OFFSET: int = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001

@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 
 from engine.errors import LogUnavailable
-from engine.log.kafka_errors import MOVING, NO_LEADER, UNKNOWN, UNKNOWN_PARTITION, client_logger, engine_error, error_of, note
+from engine.log.kafka_errors import BROKER_GONE, MOVING, NO_LEADER, UNKNOWN, UNKNOWN_PARTITION, client_logger, engine_error, error_of, note
 from engine.log.shapes import TopicPartition
 from state.background import Background
 
@@ -40,7 +40,8 @@ _ASK_ALL = 20  # From so many topics on, one question about all is cheaper than 
 _OLD_S = 5.0
 _NO_OFFSET = -1  # Kafka's answer when no record is late enough.
 # No leader found: what the client says of a missing partition and of a cluster that is away alike.
-_PASSING = MOVING | UNKNOWN | {NO_LEADER}
+# A broker gone: the client let go of one while it asked, and asks another the next time.
+_PASSING = MOVING | UNKNOWN | {NO_LEADER, BROKER_GONE}
 
 
 class Offsets:

@@ -10,6 +10,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.shapes import QueueSettings, SendEntry
+from tests.busy import Turns
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, eventually, receive
 from tests.integration.test_rebuild import drained, wipe
@@ -51,7 +52,7 @@ async def test_quiet_groups_are_received_soon_behind_50_000_messages_of_a_noisy_
     async def all_came() -> bool:
         return sum(group.startswith("quiet") for group, _ in took) == 200
 
-    async with asyncio.TaskGroup() as working:
+    async with Turns() as turns, asyncio.TaskGroup() as working:
         for _ in range(20):
             working.create_task(consume(own_engine, "q", 0.2, done, took))
         await asyncio.sleep(6)  # the backlog is searched
@@ -63,7 +64,7 @@ async def test_quiet_groups_are_received_soon_behind_50_000_messages_of_a_noisy_
     quiet = sorted(dwell for group, dwell in took if group.startswith("quiet"))
     noisy = len(took) - len(quiet)
     print(f"quiet: {len(quiet)}, p50 {quiet[len(quiet) // 2]:.3f} s, p99 {quiet[-3]:.3f} s, most {quiet[-1]:.3f} s; noisy: {noisy}")
-    assert len(quiet) == 200 and quiet[-3] < 1.5
+    assert len(quiet) == 200 and quiet[-3] < 1.5 + turns.slack_s()
     assert noisy > 200, "the noisy group starves"
 
 
