@@ -175,10 +175,11 @@ class Delivery(Struct, frozen=True, gc=False):
     received_at_ms: int = 0  # when it was leased, 0 = not known
 
 
-# How a plain request is told, by its token: ids, deliveries, None for done; or why not.
-TellSent = Callable[[int, list[str] | Exception], None]
+# How a plain request is told, by its token: ids and when each was stored (ms), deliveries, what
+# became of each handle (an EntryStatus word); or why not.
+TellSent = Callable[[int, list[str] | Exception, list[int]], None]
 TellReceived = Callable[[int, list[Delivery] | Exception], None]
-TellAcked = Callable[[int, Exception | None], None]
+TellAcked = Callable[[int, list[str] | Exception], None]
 # A plain receive: token, most messages, wait and lease in ms; None = the queue's.
 PlainAsked = tuple[int, int, int | None, int | None]
 

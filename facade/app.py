@@ -25,6 +25,7 @@ from facade.http.bounds.peers import peers_of
 from facade.http.front import Front, Hosts, Serve
 from facade.http.metrics import Metrics
 from facade.http.schema_registry import Registry
+from facade.http.sockets.groups import AllGroups
 from facade.http.sockets.library import chosen
 from facade.mns.dialect import MnsDialect
 from facade.native import operations as native
@@ -33,6 +34,7 @@ from facade.native.reference.openapi import document_of
 from facade.native.reference.page import documents
 from facade.native.routes import fastapi_app
 from facade.sqs.dialect import SqsDialect
+from facade.sqs.exchange import REQUEST_PREFIX
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -98,7 +100,8 @@ def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
 
     hosts = Hosts(settings.hosts) if settings.auth == "open" else None
     dialects = [make(verbs, settings) for make in DIALECTS]
-    plain = next(dialect.plain(counts, hosts) for dialect in dialects if isinstance(dialect, SqsDialect))
+    sqs = next(dialect.plain(counts, hosts) for dialect in dialects if isinstance(dialect, SqsDialect))
+    own = next(dialect.plain(counts, hosts) for dialect in dialects if isinstance(dialect, NativeDialect))
     # What is read in groups is not written down one by one.
-    groups = plain if settings.audit != "all" else None
+    groups = AllGroups(verbs, REQUEST_PREFIX, sqs, own, signed=settings.auth != "open") if settings.audit != "all" else None
     return Front(dialects, intake, counts, rest, hosts, verbs.audit, groups, trusts_proxy=settings.trust_proxy == "yes")

@@ -43,11 +43,11 @@ class PlainSend:
         id_of = ids_of(self._ids.secret, self._queue.incarnation, appended[0].partition)  # a send is in one partition
         operation = Operation.SINGLE_SEND if len(appended) == 1 else Operation.BATCH_SEND
         self._meters.note(self._queue.incarnation, NO_TAG, operation, len(appended), self._began_ns)
-        self._tell(self._token, [id_of(one.offset) for one in appended])
+        self._tell(self._token, [id_of(one.offset) for one in appended], [one.timestamp_ms for one in appended])
 
     def set_exception(self, error: Exception) -> None:
         self._is_over = True
-        self._tell(self._token, error)
+        self._tell(self._token, error, [])
 
 
 class PlainSends:

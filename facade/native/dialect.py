@@ -18,9 +18,12 @@ from facade.http.bounds.peers import peers_of
 from facade.http.problem import STATUSES
 from facade.native.exchange import Bound, OperationExchange
 from facade.native.operations import OPERATIONS
+from facade.native.plain.groups import NativeGroups
 
 if TYPE_CHECKING:
     from engine.engine import Engine
+    from facade.http.front import Hosts
+    from facade.http.metrics import Metrics
 
 _PREFIX = "/v1/queues/"
 
@@ -37,6 +40,11 @@ class NativeDialect:
         # A path ends in one word, which need not be the verb's name: send is POST .../messages.
         hot = [operation for operation in OPERATIONS if operation.hot]
         self._hot = {operation.path.rpartition("/")[2]: Bound.to(engine, operation, peers) for operation in hot}
+        self._engine = engine
+
+    def plain(self, metrics: Metrics, hosts: Hosts | None) -> NativeGroups:
+        """What serves the requests that the native front has read."""
+        return NativeGroups(self._engine, {bound.operation.name: bound for bound in self._hot.values()}, metrics, hosts)
 
     def claims(self, scope: Scope, headers: Mapping[bytes, bytes]) -> OperationExchange | None:
         """See `Dialect`."""

@@ -24,6 +24,8 @@ mod kind {
     pub const PASSED: u64 = 5;
     /// `[[what, connection, bytes], ...]` by Python's protocol, in order.
     pub const DONE: u64 = 6;
+    /// As OTHER, with messages: Python is told if they could not be given.
+    pub const CARRIED: u64 = 7;
 }
 
 /// What Python's protocol does.
@@ -61,7 +63,8 @@ impl Front {
                     kind::SENT => self.sent(unpacker, json, now)?,
                     kind::RECEIVED => self.received(unpacker, json, now)?,
                     kind::DELETED => self.deleted(unpacker.uint()?, json, now),
-                    kind::OTHER => self.other(unpacker, now)?,
+                    kind::OTHER => self.other(unpacker, now, false)?,
+                    kind::CARRIED => self.other(unpacker, now, true)?,
                     kind::PASSED => self.passed(unpacker.uint()?, now),
                     kind::DONE => self.done(unpacker, now)?,
                     _ => return Err(NotThere),
@@ -107,11 +110,7 @@ impl Front {
         }
         if messages > 0 {
             json.extend_from_slice(b"]}");
-            if self.is_gone(id) {
-                self.unsent.push(id);
-                if let Some(slot) = self.slots.of(id) {
-                    self.turn(slot, now);
-                }
+            if self.cannot_give(id, now) {
                 return Ok(());
             }
         }
@@ -140,6 +139,18 @@ impl Front {
         self.slots.get(self.slots.of(id)?)?.asked.as_ref()
     }
 
+    /// Whether nobody is there for the messages that a connection has asked for; then Python is told.
+    fn cannot_give(&mut self, id: u64, now: Instant) -> bool {
+        let is_gone = self.is_gone(id);
+        if is_gone {
+            self.unsent.push(id);
+            if let Some(slot) = self.slots.of(id) {
+                self.turn(slot, now);
+            }
+        }
+        is_gone
+    }
+
     /// Whether nobody is there to hear what a connection has asked.
     fn is_gone(&mut self, id: u64) -> bool {
         let Some(connection) = self.slots.of(id).and_then(|slot| self.slots.at(slot)) else { return true };
@@ -154,9 +165,12 @@ impl Front {
         });
     }
 
-    fn other(&mut self, unpacker: &mut Unpacker, now: Instant) -> Read<()> {
+    fn other(&mut self, unpacker: &mut Unpacker, now: Instant, carries: bool) -> Read<()> {
         fields(unpacker, 3)?;
         let (id, head, body) = (unpacker.uint()?, unpacker.bytes()?, unpacker.bytes()?);
+        if carries && self.cannot_give(id, now) {
+            return Ok(());
+        }
         self.finish(id, now, |heads, output, closes| {
             output.extend_from_slice(head);
             heads.end(output, closes);

@@ -221,7 +221,8 @@ fn write_list(whole: &mut Packer, (kind, list): (Kind, &mut List)) {
 /// An item of a verb's group:
 /// Send and SendBatch `[connection, bodies, digests]`,
 /// Receive `[connection, most, wait s, lease s]` with -1 for what is not given,
-/// Delete and DeleteBatch `[connection, handles]`.
+/// Delete and DeleteBatch `[connection, handles]`; those of the native API alike, of whose entries
+/// nothing is kept.
 fn write_item(
     packer: &mut Packer,
     id: u64,
@@ -229,14 +230,34 @@ fn write_item(
     request: &Request,
     scanner: &Scanner,
 ) -> Vec<(Vec<u8>, [u8; 32])> {
-    let mut kept = Vec::with_capacity(request.entries.len());
+    let mut kept = Vec::new();
     let entries = &request.entries;
     match verb {
-        Verb::Receive => {
+        Verb::Receive | Verb::NativeReceive => {
             packer.array(4);
             packer.uint(id);
             for value in [request.most, request.wait_s, request.lease_s] {
                 packer.int(value.unwrap_or(-1));
+            }
+        }
+        Verb::NativeSend => {
+            packer.array(3);
+            packer.uint(id);
+            packer.array(entries.len());
+            for entry in entries {
+                packer.binary(scanner.text(entry.value));
+            }
+            packer.array(entries.len());
+            for entry in entries {
+                packer.text(&digest(scanner.text(entry.value)));
+            }
+        }
+        Verb::NativeAck => {
+            packer.array(2);
+            packer.uint(id);
+            packer.array(entries.len());
+            for entry in entries {
+                packer.text(scanner.text(entry.value));
             }
         }
         Verb::Send | Verb::SendBatch => {

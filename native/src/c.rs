@@ -14,7 +14,7 @@ use crate::requests;
 use crate::sign;
 
 /// Raised when the functions or the batches change.
-const INTERFACE: u32 = 4;
+const INTERFACE: u32 = 5;
 
 /// A front and what it has returned a pointer to.
 pub struct Owned {

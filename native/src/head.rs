@@ -86,6 +86,7 @@ struct Fields<'a> {
     host: Option<&'a [u8]>,
     target: Option<&'a [u8]>,
     whose: Option<&'a [u8]>,
+    media: Option<&'a [u8]>,
     length: Option<usize>,
 }
 
@@ -101,6 +102,7 @@ impl<'a> Fields<'a> {
         match name.len() {
             4 if name.eq_ignore_ascii_case(b"host") => once(&mut self.host, is_host(value).then_some(value)),
             12 if name.eq_ignore_ascii_case(b"x-amz-target") => once(&mut self.target, Some(value)),
+            12 if name.eq_ignore_ascii_case(b"content-type") => once(&mut self.media, Some(value)),
             13 if name.eq_ignore_ascii_case(b"authorization") => once(&mut self.whose, whose(value)),
             14 if name.eq_ignore_ascii_case(b"content-length") => once(&mut self.length, length(value)),
             10 if name.eq_ignore_ascii_case(b"connection") => value.eq_ignore_ascii_case(b"keep-alive"),
@@ -109,8 +111,14 @@ impl<'a> Fields<'a> {
     }
 
     fn head(&self, path: &'a [u8], head_bytes: usize) -> Option<Head<'a>> {
+        let verb = match self.target {
+            Some(target) => Verb::of_target(target)?,
+            // Of the native API; its credentials are of another kind.
+            None if self.whose.is_none() && self.media == Some(b"application/json") => Verb::of_path(path)?,
+            None => return None,
+        };
         Some(Head {
-            verb: Verb::of_target(self.target?)?,
+            verb,
             path,
             host: self.host?,
             whose: self.whose.unwrap_or(b""),

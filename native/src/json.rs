@@ -16,6 +16,13 @@ pub enum Place {
     Scratch(usize, usize),
 }
 
+impl Default for Place {
+    /// An empty text.
+    fn default() -> Self {
+        Self::Body(0, 0)
+    }
+}
+
 /// Reads one body. Strings that need it are unescaped into a scratch of its own.
 pub struct Scanner<'a> {
     body: &'a [u8],

@@ -1,11 +1,17 @@
-//! The plain form of the hot requests of SQS over JSON: which fields, of which type, in which range.
+//! The plain form of the hot requests of SQS over JSON, and of the native API: which fields, of which
+//! type, in which range.
 //!
 //! What is not in it may still be good, or have an error of its own: Python knows.
 
+use std::collections::HashSet;
+
 use crate::json::{Place, Refused, Scan, Scanner};
 
-/// Entries of a batch.
+/// Entries of a batch of SQS, and of the native API.
 pub const MOST_ENTRIES: usize = 10;
+pub const MOST_NATIVE: usize = 100;
+/// Messages of a send of the native API: what sends more gains nothing here (docs/decisions/0033).
+pub const MOST_SENT: usize = 32;
 const ENTRY_ID_BYTES: usize = 80;
 const HANDLE_BYTES: usize = 1024;
 const URL_BYTES: usize = 2048;
@@ -19,6 +25,9 @@ pub enum Verb {
     Receive = 3,
     Delete = 4,
     DeleteBatch = 5,
+    NativeSend = 12,
+    NativeReceive = 13,
+    NativeAck = 14,
 }
 
 impl Verb {
@@ -30,6 +39,18 @@ impl Verb {
             b"ReceiveMessage" => Some(Self::Receive),
             b"DeleteMessage" => Some(Self::Delete),
             b"DeleteMessageBatch" => Some(Self::DeleteBatch),
+            _ => None,
+        }
+    }
+
+    /// The verb of a path of the native API, `/v1/queues/{queue}/...`.
+    pub fn of_path(path: &[u8]) -> Option<Self> {
+        let rest = path.strip_prefix(b"/v1/queues/")?;
+        let slash = memchr::memchr(b'/', rest)?;
+        match &rest[slash + 1..] {
+            b"messages" => Some(Self::NativeSend),
+            b"receive" => Some(Self::NativeReceive),
+            b"ack" => Some(Self::NativeAck),
             _ => None,
         }
     }
@@ -56,8 +77,8 @@ pub struct Entry {
     pub value: Place,
 }
 
-/// A request in the plain form. None = not given.
-#[derive(Debug)]
+/// A request in the plain form. None = not given; of the native API it has no URL.
+#[derive(Debug, Default)]
 pub struct Request {
     pub url: Place,
     pub entries: Vec<Entry>,
@@ -68,8 +89,85 @@ pub struct Request {
 
 /// Reads the body of a request. Every field is there once at most.
 pub fn read(verb: Verb, scanner: &mut Scanner) -> Scan<Request> {
+    match verb {
+        Verb::NativeSend | Verb::NativeReceive | Verb::NativeAck => native(verb, scanner),
+        _ => sqs(verb, scanner),
+    }
+}
+
+/// Of the native API, whose paths name the queue. What has options of its own is left to Python.
+fn native(verb: Verb, scanner: &mut Scanner) -> Scan<Request> {
+    let mut found = Request::default();
+    scanner.expect(b'{')?;
+    if verb == Verb::NativeReceive && scanner.eat(b'}') {
+        scanner.expect_end()?;
+        return Ok(found);
+    }
+    loop {
+        let key = scanner.key()?;
+        match (scanner.text(key), verb) {
+            (b"messages", Verb::NativeSend) if found.entries.is_empty() => found.entries = values(verb, scanner)?,
+            (b"handles", Verb::NativeAck) if found.entries.is_empty() => found.entries = values(verb, scanner)?,
+            (b"max", Verb::NativeReceive) if found.most.is_none() => found.most = Some(number(scanner, 1, 100)?),
+            (b"wait_seconds", Verb::NativeReceive) if found.wait_s.is_none() => {
+                found.wait_s = Some(number(scanner, 0, 20)?);
+            }
+            (b"lease_seconds", Verb::NativeReceive) if found.lease_s.is_none() => {
+                found.lease_s = Some(number(scanner, 0, 43_200)?);
+            }
+            _ => return Err(Refused),
+        }
+        if !scanner.eat(b',') {
+            break;
+        }
+    }
+    scanner.expect(b'}')?;
+    scanner.expect_end()?;
+    if verb != Verb::NativeReceive && found.entries.is_empty() {
+        return Err(Refused);
+    }
+    Ok(found)
+}
+
+/// The bodies of messages, `{"body": text}` each, or handles, each of which is there once.
+fn values(verb: Verb, scanner: &mut Scanner) -> Scan<Vec<Entry>> {
+    let mut found: Vec<Entry> = Vec::new();
+    let most = if verb == Verb::NativeSend { MOST_SENT } else { MOST_NATIVE };
+    scanner.expect(b'[')?;
+    loop {
+        let value = if verb == Verb::NativeSend { body(scanner)? } else { some_text(scanner, HANDLE_BYTES)? };
+        if found.len() == most {
+            return Err(Refused);
+        }
+        found.push(Entry { id: Place::Body(0, 0), value });
+        if !scanner.eat(b',') {
+            break;
+        }
+    }
+    scanner.expect(b']')?;
+    if verb == Verb::NativeAck {
+        let distinct: HashSet<&[u8]> = found.iter().map(|entry| scanner.text(entry.value)).collect();
+        if distinct.len() < found.len() {
+            return Err(Refused);
+        }
+    }
+    Ok(found)
+}
+
+fn body(scanner: &mut Scanner) -> Scan<Place> {
+    scanner.expect(b'{')?;
+    let key = scanner.key()?;
+    if scanner.text(key) != b"body" {
+        return Err(Refused);
+    }
+    let value = some_text(scanner, usize::MAX)?;
+    scanner.expect(b'}')?;
+    Ok(value)
+}
+
+fn sqs(verb: Verb, scanner: &mut Scanner) -> Scan<Request> {
     let mut url = None;
-    let mut found = Request { url: Place::Body(0, 0), entries: Vec::new(), most: None, wait_s: None, lease_s: None };
+    let mut found = Request::default();
     scanner.expect(b'{')?;
     loop {
         let key = scanner.key()?;
@@ -242,6 +340,51 @@ mod tests {
             ),
         ] {
             assert!(!is_plain(verb, body), "{body}");
+        }
+    }
+
+    #[test]
+    fn plain_requests_of_the_native_api() {
+        let hundred = (0..100).map(|n| format!(r#""{n}""#)).collect::<Vec<_>>().join(",");
+        for (verb, body) in [
+            (Verb::NativeSend, r#"{"messages":[{"body":"a"},{"body":"a"}]}"#),
+            (Verb::NativeReceive, "{}"),
+            (Verb::NativeReceive, r#"{"max":100,"wait_seconds":20,"lease_seconds":43200}"#),
+            (Verb::NativeAck, &format!(r#"{{"handles":[{hundred}]}}"#)),
+        ] {
+            assert!(is_plain(verb, body), "{body}");
+        }
+        for (verb, body) in [
+            (Verb::NativeSend, r#"{"messages":[]}"#),
+            (Verb::NativeSend, r#"{"messages":[{}]}"#),
+            (Verb::NativeSend, r#"{"messages":[{"body":""}]}"#),
+            (Verb::NativeSend, r#"{"messages":[{"body":"a","group":"g"}]}"#),
+            (Verb::NativeSend, r#"{"messages":[{"body_base64":"aa=="}]}"#),
+            (Verb::NativeSend, r#"{"messages":[{"body":"a"}],"messages":[{"body":"a"}]}"#),
+            (Verb::NativeSend, "{}"),
+            (Verb::NativeSend, &format!(r#"{{"messages":[{}]}}"#, vec![r#"{"body":"a"}"#; 33].join(","))),
+            (Verb::NativeReceive, r#"{"max":0}"#),
+            (Verb::NativeReceive, r#"{"max":101}"#),
+            (Verb::NativeReceive, r#"{"max":1.0}"#),
+            (Verb::NativeReceive, r#"{"wait_seconds":0.5}"#),
+            (Verb::NativeReceive, r#"{"wait_seconds":21}"#),
+            (Verb::NativeReceive, r#"{"lease_seconds":43201}"#),
+            (Verb::NativeReceive, r#"{"tag":"t"}"#),
+            (Verb::NativeAck, r#"{"handles":["a","a"]}"#),
+            (Verb::NativeAck, r#"{"handles":["a",1]}"#),
+            (Verb::NativeAck, &format!(r#"{{"handles":[{hundred},"100"]}}"#)),
+            (Verb::NativeAck, "{}"),
+        ] {
+            assert!(!is_plain(verb, body), "{body}");
+        }
+    }
+
+    #[test]
+    fn verbs_by_path() {
+        assert_eq!(Verb::of_path(b"/v1/queues/q/messages"), Some(Verb::NativeSend));
+        assert_eq!(Verb::of_path(b"/v1/queues//ack"), Some(Verb::NativeAck)); // Python knows names
+        for other in ["/v1/queues/q/extend", "/v1/queues/q/messages/1", "/v1/queues/q", "/v2/queues/q/ack", "/ack"] {
+            assert_eq!(Verb::of_path(other.as_bytes()), None, "{other}");
         }
     }
 

@@ -29,7 +29,7 @@ _Rows = list[tuple[int, ...]]
 class PlainAck:
     """The handles of one ack."""
 
-    __slots__ = ("began_ns", "handles", "left", "queue", "settled", "tag", "tell", "token")
+    __slots__ = ("began_ns", "handles", "left", "queue", "tag", "tell", "token", "words")
 
     def __init__(self, queue: Queue, token: int, handles: Sequence[str], tag: int, began_ns: int, tell: TellAcked) -> None:
         self.queue = queue
@@ -39,24 +39,27 @@ class PlainAck:
         self.began_ns = began_ns
         self.tell = tell
         self.left = 0  # parts that have not ended
-        self.settled = 0
+        self.words: list[str] = [EntryStatus.STALE.value] * len(handles)
 
 
 class Part:
     """What is of one unit and tag, as the future of an ordinary ack."""
 
-    __slots__ = ("_ack", "_acks", "_rows", "_unit")
+    __slots__ = ("_ack", "_acks", "_places", "_rows", "_unit")
 
-    def __init__(self, acks: PlainAcks, ack: PlainAck, unit: Unit, rows: _Rows) -> None:
+    def __init__(self, acks: PlainAcks, ack: PlainAck, unit: Unit, rows: _Rows, places: Sequence[int]) -> None:
         self._acks = acks
         self._ack = ack
         self._unit = unit
         self._rows = rows
+        self._places = places  # of its handles among those of the ack
 
     def done(self) -> bool:
         return self._ack.left < 0
 
     def set_result(self, acked: Acked) -> None:
+        for place, word in zip(self._places, acked.words, strict=True):
+            self._ack.words[place] = word
         self._acks.settled(self._ack, self._unit, self._rows, acked)
 
     def set_exception(self, error: Exception) -> None:
@@ -91,17 +94,19 @@ class PlainAcks:
                 continue
             ack = PlainAck(queue, token, texts, next(iter(places))[1], began_ns, tell)
             ack.left = len(places)
-            for (partition, tag), rows in places.items():
+            for (partition, tag), (rows, order) in places.items():
                 unit = queue.units[partition]
-                self._leases.begin(queue, unit, self._catalog.generation, tag, rows, Part(self, ack, unit, rows))
+                self._leases.begin(queue, unit, self._catalog.generation, tag, rows, Part(self, ack, unit, rows, order))
         return left
 
-    def _places(self, queue: Queue, texts: Sequence[str]) -> dict[tuple[int, int], _Rows] | None:
-        """(offset, nonce) of handles by their partition and tag; None = one is not plain."""
+    def _places(self, queue: Queue, texts: Sequence[str]) -> dict[tuple[int, int], tuple[_Rows, list[int]]] | None:
+        """By partition and tag (offset, nonce) of handles, and their places; None = one is not
+        plain.
+        """
         parse, secret, incarnation = Handle.parse, self._ids.secret, queue.incarnation
-        places: dict[tuple[int, int], _Rows] = {}
+        places: dict[tuple[int, int], tuple[_Rows, list[int]]] = {}
         try:
-            for text in texts:
+            for index, text in enumerate(texts):
                 handle = parse(text, secret)
                 if handle.incarnation != incarnation or handle.until_ms:
                     return None
@@ -109,8 +114,10 @@ class PlainAcks:
                 if at not in places:
                     if handle.tag not in queue.tag_ids or handle.partition >= len(queue.units):
                         return None
-                    places[at] = []
-                places[at].append((handle.offset, handle.nonce))
+                    places[at] = [], []
+                rows, order = places[at]
+                rows.append((handle.offset, handle.nonce))
+                order.append(index)
         except BadIdentity:
             return None
         return places
@@ -119,12 +126,11 @@ class PlainAcks:
         """A part of an ack is done; after the last one it is told."""
         if acked.seq:
             self._bodies.settle(unit, rows)
-        ack.settled += acked.words.count(EntryStatus.OK)
         ack.left -= 1
         if ack.left == 0:
             ack.left = -1
-            self._meters.note(ack.queue.incarnation, ack.tag, Operation.DELETE, ack.settled, ack.began_ns)
-            ack.tell(ack.token, None)
+            self._meters.note(ack.queue.incarnation, ack.tag, Operation.DELETE, ack.words.count(EntryStatus.OK), ack.began_ns)
+            ack.tell(ack.token, ack.words)
 
     def failed(self, ack: PlainAck) -> None:
         """A part of an ack could not be made."""
@@ -133,8 +139,8 @@ class PlainAcks:
 
     async def _again(self, ack: PlainAck) -> None:
         try:
-            await self._leases.ack(ack.queue, ack.handles, late=Late.BY_QUEUE)
+            results = await self._leases.ack(ack.queue, ack.handles, late=Late.BY_QUEUE)
         except Exception as error:  # whoever asked must hear of it, whatever it is
             ack.tell(ack.token, error)
         else:
-            ack.tell(ack.token, None)
+            ack.tell(ack.token, [str(result.status) for result in results])

@@ -17,6 +17,7 @@ DELETED: Final = 3
 OTHER: Final = 4
 PASSED: Final = 5
 DONE: Final = 6
+CARRIED: Final = 7
 
 # What Python's protocol does with a connection, in DONE.
 WRITE, REST, CLOSE, PAUSE, RESUME, END_OUTPUT, ABORT = range(7)
@@ -29,7 +30,7 @@ class Answers:
 
     def __init__(self, soon: Callable[[], None]) -> None:
         self._soon = soon
-        self._groups: tuple[list[Any], ...] = tuple([] for _ in range(DONE + 1))
+        self._groups: tuple[list[Any], ...] = tuple([] for _ in range(CARRIED + 1))
         # (connection, id of each message)
         self.sent: list[tuple[int, list[str]]] = self._groups[SENT]
         # (connection, (id, handle, digest or "", body) of each message)
@@ -37,6 +38,8 @@ class Answers:
         self.deleted: list[int] = self._groups[DELETED]
         # (connection, status line and headers, body)
         self.other: list[tuple[int, bytes, bytes]] = self._groups[OTHER]
+        # The same, with messages, of which we are told if they could not be given
+        self.carried: list[tuple[int, bytes, bytes]] = self._groups[CARRIED]
         # Whose request goes the long way
         self.passed: list[int] = self._groups[PASSED]
         # (deed, connection, bytes), in order

@@ -15,7 +15,7 @@ import msgspec
 
 NAME: Final = "libleaseway_front.so"
 # Of the functions and of what batches look like; native/src/c.rs has the same.
-INTERFACE: Final = 4
+INTERFACE: Final = 5
 # Where `make setup` builds it, and beside this module, where a package may have it.
 PLACES: Final = (Path(__file__).with_name(NAME), Path(__file__).parents[3] / "native" / "target" / "release" / NAME)
 

@@ -24,6 +24,11 @@ from facade.http.sockets.answers import Answers
 from facade.http.sockets.library import read
 from facade.http.sockets.listener import LANES, Listener
 from facade.http.sockets.transport import Protocol as OnFront
+from facade.native.plain.groups import ACK
+from facade.native.plain.groups import RECEIVE as TAKE
+from facade.native.plain.groups import SEND as PUT
+from facade.native.wire.shapes import HandlesBody, ReceiveBody, SendBody
+from facade.native.wire.translate import distinct
 from facade.sqs.actions import ACTIONS
 from facade.sqs.messages import attributes
 from facade.sqs.messages.batches import by_id
@@ -40,15 +45,48 @@ SILENCE_S = 3.0
 PARTS = ["a", "é", "€", "😀", "\n", '"', "\\", "x" * 70, "\ud7ff", "\u007f", "\t", "/", "\ue000", "b" * 7, "\r"]
 REFUSED = ["\u0001", "\ufffe", "\uffff", "\u0000", "\ud800"]
 INSERTED = b'"\\{}[],:0-9eE.u \n\t\x00\x80\xed\xa0\xef\xbf\xbe'
+NATIVE = {PUT: ("messages", SendBody), TAKE: ("receive", ReceiveBody), ACK: ("ack", HandlesBody)}
+VERBS = [*ACTION, *NATIVE]
 HEAD = "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: AmazonSQS.{}\r\nContent-Length: {}\r\n\r\n"
+
+NATIVE_HEAD = "POST /v1/queues/{}/{} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n"
+
+
+def head_of(verb: int, size: int) -> str:
+    return NATIVE_HEAD.format("q", NATIVE[verb][0], size) if verb in NATIVE else HEAD.format(ACTION[verb], size)
 
 
 def some_text(chance: random.Random) -> str:
     return "".join(chance.choice(PARTS if chance.random() < 0.99 else REFUSED) for _ in range(chance.randrange(12)))
 
 
+def native_request(chance: random.Random, verb: int) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if verb == PUT:
+        fields["messages"] = [{"body": some_text(chance) or "b"} for _ in range(chance.choice([0, 1, 1, 2, 3, 32, 33, 101]))]
+        if fields["messages"] and chance.random() < 0.05:
+            fields["messages"][0][chance.choice(["group", "delay_seconds", "unknown"])] = chance.choice(["g", 5, None])
+    elif verb == ACK:
+        fields["handles"] = [str(place) + some_text(chance)[:1000] for place in range(chance.choice([0, 1, 1, 2, 3, 100, 101]))]
+        if chance.random() < 0.05:
+            fields["handles"] *= 2
+    else:
+        for name, values in (
+            ("max", [1, 2, 9, 100] * 3 + [0, 101, -1, 1.0, None]),
+            ("wait_seconds", [0, 1, 20] * 4 + [21, 0.5, None]),
+            ("lease_seconds", [0, 30, 43_200] * 5 + [43_201, 10**9, True, "5"]),
+        ):
+            if chance.random() < 0.6:
+                fields[name] = chance.choice(values)
+    if chance.random() < 0.05:
+        fields[chance.choice(["tag", "unknown"])] = chance.choice(["t", None, 0])
+    return fields
+
+
 def request(chance: random.Random, verb: int) -> dict[str, Any]:
     """Fields that are mostly good."""
+    if verb in NATIVE:
+        return native_request(chance, verb)
     fields: dict[str, Any] = {"QueueUrl": "http://127.0.0.1/000000000000/" + chance.choice(["q", "été", "q@t"])}
     if verb == SEND:
         fields["MessageBody"] = some_text(chance)
@@ -98,12 +136,14 @@ def body_of(chance: random.Random, verb: int) -> bytes:
 
 def taken_by_front(verb: int, body: bytes) -> Any:
     """[url, item], None = left to Python."""
-    news = read(HEAD.format(ACTION[verb], len(body)).encode() + body)
+    news = read(head_of(verb, len(body)).encode() + body)
     if news is None:
         return None
     (kind, _, ((lane, host, path, signer, url),)), (found, group, (item,)) = news
-    assert (kind, lane, host, path, signer, found, group) == (LANES, 0, b"localhost", b"/", b"", verb, 0)
+    assert (kind, lane, host, signer, found, group) == (LANES, 0, b"localhost", b"", verb, 0)
     assert item[0] == 0
+    where = f"/v1/queues/q/{NATIVE[verb][0]}".encode() if verb in NATIVE else b"/"
+    assert (path, url == "") == (where, verb in NATIVE)
     return [url, *item[1:]]
 
 
@@ -118,8 +158,21 @@ def handle(text: str | None) -> str:
     return text
 
 
+def taken_by_native_api(verb: int, body: bytes) -> Any:
+    given: Any = msgspec.json.decode(body, type=NATIVE[verb][1])
+    if verb == PUT:
+        texts = [message.body.encode() for message in given.messages]
+        return ["", texts, [of_body(text) for text in texts]]
+    if verb == ACK:
+        return ["", distinct(given.handles, "{}")]
+    values = (given.max, given.wait_seconds, given.lease_seconds)
+    return ["", *(-1 if value is None else int(value) if value == int(value) else value for value in values)]
+
+
 def taken_by_python(verb: int, body: bytes) -> Any:
     """The same; raises for what Python refuses."""
+    if verb in NATIVE:
+        return taken_by_native_api(verb, body)
     given = ACTIONS[ACTION[verb]].decoder.decode(body)
     assert given.queue_url and len(given.queue_url) <= 2048
     url = given.queue_url
@@ -141,16 +194,16 @@ def taken_by_python(verb: int, body: bytes) -> Any:
 
 def test_what_the_front_takes_python_takes_with_the_same_values() -> None:
     chance = random.Random(SEED)
-    taken = dict.fromkeys(ACTION, 0)
+    taken = dict.fromkeys(VERBS, 0)
     for _ in range(BODIES):
-        verb = chance.choice(list(ACTION))
+        verb = chance.choice(VERBS)
         body = body_of(chance, verb)
         found = taken_by_front(verb, body)
         if found is not None:
             taken[verb] += 1
-            assert found == taken_by_python(verb, body), (ACTION[verb], body)
+            assert found == taken_by_python(verb, body), (verb, body)
     # So that the comparison compares something.
-    assert min(taken.values()) > BODIES / 20, taken
+    assert min(taken.values()) > BODIES / 40, taken
 
 
 def test_good_requests_of_clients_are_plain() -> None:
@@ -160,6 +213,9 @@ def test_good_requests_of_clients_are_plain() -> None:
         (RECEIVE, {"QueueUrl": "u", "MaxNumberOfMessages": 10, "WaitTimeSeconds": 20}),
         (DELETE, {"QueueUrl": "u", "ReceiptHandle": "h"}),
         (DELETE_BATCH, {"QueueUrl": "u", "Entries": [{"Id": "0", "ReceiptHandle": "h"}]}),
+        (PUT, {"messages": [{"body": "é\n"}, {"body": "b"}]}),
+        (TAKE, {"max": 100, "wait_seconds": 20}),
+        (ACK, {"handles": ["h", "i"]}),
     ):
         for escaped in (True, False):
             body = json.dumps(fields, ensure_ascii=escaped).encode()
@@ -170,7 +226,7 @@ def test_good_requests_of_clients_are_plain() -> None:
 
 
 def said(verb: int, values: Any) -> bytes:
-    return msgspec.json.encode([ACTION[verb], *values])
+    return msgspec.json.encode([verb, *values])
 
 
 class Echo:
@@ -191,7 +247,7 @@ class Echo:
         self._numbers = itertools.count()
 
     def learn(self, lanes: list[tuple[int, bytes, bytes, bytes, str]]) -> None:
-        self.urls.update({lane[0]: lane[4] for lane in lanes})
+        self.urls.update({lane[0]: lane[4] or lane[2].decode() for lane in lanes})
 
     def ask(self, verb: int, lane: int, items: list[Any], answers: Answers) -> None:
         for connection, *values in items:
@@ -222,12 +278,17 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
         if event["type"] == "http.disconnect":
             return
         body, more = body + event["body"], event["more_body"]
-    target = dict(scope["headers"]).get(b"x-amz-target", b"").decode("latin-1").removeprefix("AmazonSQS.")
+    headers = dict(scope["headers"])
+    target = headers.get(b"x-amz-target", b"").decode("latin-1").removeprefix("AmazonSQS.")
     verb = next((number for number, name in ACTION.items() if name == target), None)
+    native = re.fullmatch("/v1/queues/[^/]+/(messages|receive|ack)", scope["path"])
+    if native and headers.get(b"content-type") == b"application/json" and not target:
+        verb = next(number for number, (word, _) in NATIVE.items() if word == native[1])
     status, answer = 200, b"%b %d" % (scope["path"].encode(), len(body))
     if verb is not None and scope["method"] == "POST":
         try:
-            answer = said(verb, taken_by_python(verb, body))
+            url, *values = taken_by_python(verb, body)
+            answer = said(verb, [url or scope["path"], *values])
         except Exception:
             status, answer = 400, b"refused"
     await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"%d" % len(answer))]})
@@ -255,9 +316,9 @@ def stream(chance: random.Random) -> bytes:
     """Some requests, and one after which the connection ends."""
     whole = b""
     for _ in range(chance.randrange(1, 6)):
-        verb = chance.choice(list(ACTION))
+        verb = chance.choice(VERBS)
         body = body_of(chance, verb) if chance.random() < 0.5 else json.dumps(request(chance, verb)).encode("utf-8", "surrogatepass")
-        head, kind = HEAD.format(ACTION[verb], len(body)), chance.random()
+        head, kind = head_of(verb, len(body)), chance.random()
         if kind < 0.1:
             head, body = f"GET /{verb} HTTP/1.1\r\nHost: localhost\r\n\r\n", b""
         elif kind < 0.2:

@@ -1,0 +1,198 @@
+"""Plain requests, which the native front has read: begun in groups, answered one by one.
+
+What the engine does not take at once, and what names no queue, goes the long way: the front then
+gives the request to the dialect's exchange as it came, so checks and words are written once.
+`Groups` is what the dialects share; `AllGroups` gives each its own. This module must not know the
+words of a dialect, or HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from engine.shapes import Delivery, PlainAsked, Principal, TellReceived
+from facade.http.sockets.answers import Answers
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+    from facade.http.front import Hosts
+    from facade.http.metrics import Metrics
+
+# What a receive is counted as whose client has left; as in `facade.http.front`.
+GONE: Final = 499
+# The front tells a lane again when it knows this many others; twice as many are kept here, for
+# those that requests of before may still name.
+LANES: Final = 4096
+
+
+class Lane(Struct, frozen=True, gc=False):
+    """What requests have in common: who asks, which queue, which tag."""
+
+    by: Principal
+    queue: str
+    tag: str | None
+
+
+# Begins requests of one verb, and returns the connections whose requests are left.
+Begin = Callable[[int, Lane, list[Any], Answers], Sequence[int]]
+
+
+class Groups:
+    """Of one dialect and worker. A dialect has `begins`, by the numbers of its verbs, and says
+    what a lane is and how an error is told.
+    """
+
+    begins: Mapping[int, Begin]
+
+    def __init__(self, engine: Engine, metrics: Metrics, hosts: Hosts | None, receive: str) -> None:
+        """`receive`: under which name its receives are counted."""
+        self._engine = engine
+        self._metrics = metrics
+        self._hosts = hosts
+        self._receive_name = receive
+        self._lanes: dict[int, Lane | None] = {}
+        self._waiting: dict[int, float] = {}  # receives that were not told yet, and when they began
+        self._given: dict[int, list[Delivery]] = {}  # to connections, in answers that have not left
+
+    def lane(self, host: bytes, path: bytes, signer: bytes, url: str) -> Lane:
+        """Raises any error for requests that go the long way, which says why."""
+        raise NotImplementedError
+
+    def refuse(self, verb: int, connection: int, error: Exception, began: float, answers: Answers) -> None:
+        """Tells of an error after the engine has begun: the request must not be begun again."""
+        raise NotImplementedError
+
+    def keys(self, signers: list[bytes]) -> list[tuple[bytes, bytes, int]]:
+        """See `Plain`."""
+        return []
+
+    def forget(self) -> None:
+        """What was learnt of keys and lanes counts no more."""
+        self._lanes.clear()
+
+    def learn(self, number: int, host: bytes, path: bytes, signer: bytes, url: str) -> None:
+        """A lane that requests will name."""
+        known = None
+        if self._hosts is None or self._hosts.allows(host):
+            try:
+                known = self.lane(host, path, signer, url)
+            except Exception:  # the long way says what it is
+                known = None
+        self._lanes[number] = known
+        while len(self._lanes) > 2 * LANES:
+            del self._lanes[next(iter(self._lanes))]
+
+    def ask(self, verb: int, lane: int, items: list[Any], answers: Answers) -> None:
+        """See `Plain`."""
+        known = self._lanes.get(lane)
+        left: Sequence[int]
+        try:
+            left = [item[0] for item in items] if known is None else self.begins[verb](verb, known, items, answers)
+        except Exception as error:  # of which nothing can be begun any more: the engine raises before it begins
+            for item in items:
+                self.refuse(verb, item[0], error, perf_counter(), answers)
+            return
+        self._metrics.front_read(len(items), len(left))
+        if left:
+            answers.passed.extend(left)
+            answers.soon()
+
+    def receive_soon(self, lane: Lane, asked: Sequence[PlainAsked], began: float, tell: TellReceived) -> Sequence[int]:
+        """As the engine's. The deliveries that `tell` gives to a connection are given back if it
+        has left.
+        """
+
+        def told(connection: int, told: list[Delivery] | Exception) -> None:
+            self._end(connection)
+            if told and not isinstance(told, Exception):
+                self._given[connection] = told
+            tell(connection, told)
+
+        for one in asked:
+            self._waiting[one[0]] = began
+            self._metrics.receive_begins()
+        left = self._engine.receive_soon(lane.by, lane.queue, lane.tag, asked, told)
+        for connection in left:
+            self._end(connection)
+        return left
+
+    def _end(self, connection: int) -> None:
+        if self._waiting.pop(connection, None) is not None:
+            self._metrics.receive_ends()
+
+    def gone(self, connection: int) -> None:
+        """See `Plain`."""
+        began = self._waiting.pop(connection, None)
+        if began is not None:
+            self._engine.leave(connection)
+            self._metrics.receive_ends()
+            self._metrics.observe(self._receive_name, GONE, perf_counter() - began)
+
+    def unsent(self, connections: Sequence[int]) -> None:
+        """See `Plain`."""
+        for connection in connections:
+            deliveries = self._given.pop(connection, None)
+            if deliveries:
+                self._engine.undelivered(deliveries)
+
+    def given(self) -> None:
+        """See `Plain`."""
+        if self._given:
+            self._given.clear()
+
+
+class AllGroups:
+    """Of all dialects of a worker; see `facade.http.sockets.listener.Plain`. `named`: those whose
+    requests name a queue by a URL in their bodies; of the others the path says it.
+    """
+
+    def __init__(self, engine: Engine, request_prefix: bytes, named: Groups, others: Groups, *, signed: bool) -> None:
+        self.request_prefix = request_prefix
+        self.wants_signatures = signed
+        self._engine = engine
+        self._key_changes = engine.key_changes
+        self._named = named
+        self._others = others
+        self._all = named, others
+        self._of = {verb: groups for groups in self._all for verb in groups.begins}
+
+    def keys(self, signers: list[bytes]) -> list[tuple[bytes, bytes, int]]:
+        """See `Plain`."""
+        return [key for groups in self._all for key in groups.keys(signers)]
+
+    def is_stale(self) -> bool:
+        """See `Plain`."""
+        changes, self._key_changes = self._key_changes, self._engine.key_changes
+        if changes == self._key_changes:
+            return False
+        for groups in self._all:
+            groups.forget()
+        return True
+
+    def learn(self, lanes: list[tuple[int, bytes, bytes, bytes, str]]) -> None:
+        """See `Plain`."""
+        for lane in lanes:
+            (self._named if lane[-1] else self._others).learn(*lane)
+
+    def ask(self, verb: int, lane: int, items: list[Any], answers: Answers) -> None:
+        """See `Plain`."""
+        self._of[verb].ask(verb, lane, items, answers)
+
+    def gone(self, connection: int) -> None:
+        """See `Plain`."""
+        for groups in self._all:
+            groups.gone(connection)
+
+    def unsent(self, connections: list[int]) -> None:
+        """See `Plain`."""
+        for groups in self._all:
+            groups.unsent(connections)
+
+    def given(self) -> None:
+        """See `Plain`."""
+        for groups in self._all:
+            groups.given()

@@ -1,0 +1,188 @@
+"""Requests of the native API that the native front has read: answered as on the long way, and
+nothing is given to who has left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import Any, cast
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from engine.engine import Engine
+from engine.errors import EngineError, LogUnavailable, MessageTooLarge, StoreUnavailable
+from engine.shapes import EntryResult, Sent
+from facade.app import create_app
+from facade.config import Settings
+from facade.http.front import Front
+from facade.http.sockets.listener import Listener
+from facade.http.sockets.transport import Protocol
+from facade.sqs.wire.digests import of_body
+from tests.unit.facade.double import AT, BYTES, RecordingEngine, delivery
+
+pytestmark = pytest.mark.usefixtures("library")
+
+SEND: dict[str, Any] = {"messages": [{"body": "é\n"}, {"body": "b"}]}
+SENT = [Sent(f"id{n}", of_body(message["body"].encode()), AT + n, "") for n, message in enumerate(SEND["messages"])]
+ASKED: dict[str, dict[str, Any]] = {
+    "messages": SEND,
+    "receive": {"max": 2, "wait_seconds": 20, "lease_seconds": 5},
+    "ack": {"handles": ["h1", "h2"]},
+}
+LONG = "Te: trailers"  # a header that no plain request has
+
+
+class Soon(RecordingEngine):
+    """Begins what the front has read; `tell_all` tells it."""
+
+    key_changes = 0
+    accounts: Sequence[str] = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun: list[tuple[str, Any, Any, list[Any]]] = []
+        self.told: list[Callable[[Any], None]] = []
+        self.leaves: list[int] = []
+
+    def _begin(self, verb: str, queue: str, tag: str | None, asked: list[Any], tell: Any) -> list[int]:
+        self.begun.append((verb, queue, tag, asked))
+        self.told += [partial(_tell, verb, tell, one[0]) for one in asked]
+        return []
+
+    def send_soon(self, by: Any, queue: str, asked: list[Any], tell: Any) -> list[int]:
+        return self._begin("send", queue, None, asked, tell)
+
+    def receive_soon(self, by: Any, queue: str, tag: str | None, asked: list[Any], tell: Any) -> list[int]:
+        return self._begin("receive", queue, tag, asked, tell)
+
+    def ack_soon(self, by: Any, queue: str, asked: list[Any], tell: Any) -> list[int]:
+        return self._begin("ack", queue, None, asked, tell)
+
+    def leave(self, token: int) -> None:
+        self.leaves.append(token)
+
+    async def tell_all(self, what: Any) -> None:
+        async with asyncio.timeout(5):
+            while not self.told:
+                await asyncio.sleep(0)
+        told, self.told = self.told, []
+        for tell in told:
+            tell(what)
+
+
+def _tell(verb: str, tell: Any, token: int, what: Any) -> None:
+    """As the engine tells a request of that verb."""
+    if isinstance(what, Exception):
+        tell(token, what, *([[]] if verb == "send" else []))
+    elif verb == "send":
+        tell(token, [one.id for one in what], [one.sent_at_ms for one in what])
+    else:
+        tell(token, [one.status for one in what] if verb == "ack" else what)
+
+
+@contextlib.asynccontextmanager
+async def serving(engine: Soon) -> AsyncIterator[Any]:
+    app = cast(Front, create_app(Settings(), cast(Engine, engine)))
+    config = uvicorn.Config(app, lifespan="off", log_config=None)
+    config.load()
+    bound = socket.create_server(("127.0.0.1", 0))
+    listener = Listener(bound, app.plain, lambda: Protocol(config, ServerState(), {}), 5.0)
+    try:
+        yield bound.getsockname()
+    finally:
+        listener.close()
+        bound.close()
+
+
+def request(word: str, *more: str) -> bytes:
+    body = json.dumps(ASKED[word]).encode()
+    lines = (f"POST /v1/queues/orders/{word} HTTP/1.1", "Host: localhost", "Content-Type: application/json", *more)
+    return "\r\n".join((*lines, f"Content-Length: {len(body)}", "", "")).encode() + body
+
+
+async def heard(address: Any, asked: bytes, after: Callable[[], Any] | None = None) -> bytes:
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(asked)
+    if after is not None:
+        await after()
+    async with asyncio.timeout(5):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head)
+        assert length
+        body = await reader.readexactly(int(length[1]))
+    writer.close()
+    return re.sub(rb"date: [^\r]*\r\n", b"", head) + body
+
+
+OUTCOMES: list[tuple[str, str, Any]] = [
+    ("messages", "send", SENT),
+    ("messages", "send", MessageTooLarge("too large", field="body", limit=1, given=2)),
+    ("messages", "send", LogUnavailable("Kafka is away")),
+    ("receive", "receive", [delivery(), delivery(BYTES)]),
+    ("receive", "receive", []),
+    ("receive", "receive", StoreUnavailable("Redis is away")),
+    ("ack", "ack", [EntryResult("h1", "ok"), EntryResult("h2", "stale")]),
+]
+
+
+@pytest.mark.parametrize(("word", "verb", "outcome"), OUTCOMES)
+async def test_it_is_answered_as_on_the_long_way(word: str, verb: str, outcome: Any) -> None:
+    engine = Soon()
+    if isinstance(outcome, EngineError):
+        engine.error = outcome
+    engine.answers[verb] = outcome
+    async with serving(engine) as address:
+        long = await heard(address, request(word, LONG))
+        assert engine.calls and not engine.begun
+        short = await heard(address, request(word), partial(engine.tell_all, outcome))
+    (begun,) = engine.begun
+    assert begun[:3] == (verb, "orders", None)
+    assert short == long
+
+
+async def test_what_it_asks_is_what_the_engine_is_asked() -> None:
+    engine = Soon()
+    async with serving(engine) as address:
+        for word, outcome in (("messages", SENT), ("receive", []), ("ack", [EntryResult("h1", "ok"), EntryResult("h2", "ok")])):
+            await heard(address, request(word), partial(engine.tell_all, outcome))
+    sends, receives, acks = [list(begun[3][0][1:]) for begun in engine.begun]
+    assert sends == [["é\n".encode(), b"b"], [of_body("é\n".encode()), of_body(b"b")]]
+    assert receives == [2, 20_000, 5_000]
+    assert acks == [["h1", "h2"]]
+
+
+async def test_messages_for_a_client_that_has_left_go_back() -> None:
+    engine = Soon()
+    async with serving(engine) as address:
+        client = socket.create_connection(address)
+        client.sendall(request("receive"))
+        async with asyncio.timeout(5):
+            while not engine.told:
+                await asyncio.sleep(0)
+            client.close()
+            await engine.tell_all([delivery()])
+            while not engine.undelivered_:
+                await asyncio.sleep(0)
+    assert engine.undelivered_ == [[delivery()]]
+
+
+async def test_a_receive_whose_client_leaves_while_it_waits_is_left() -> None:
+    engine = Soon()
+    async with serving(engine) as address:
+        client = socket.create_connection(address)
+        client.sendall(request("receive"))
+        async with asyncio.timeout(5):
+            while not engine.told:
+                await asyncio.sleep(0)
+            client.close()
+            while not engine.leaves:
+                await asyncio.sleep(0)
+    assert engine.leaves == [engine.begun[0][3][0][0]]
