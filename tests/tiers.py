@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -22,6 +23,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+# A line of pytest's short summary; a log that it shows has more space behind the first word.
+_FAILED = re.compile(r"(?:FAILED|ERROR) (\S.*?)(?: - |$)")
 # As much of a failure as its line at the end has.
 WIDTH = 400
 # Where the clients of SQS speak its older protocol, or are programs that fetch and build for long.
@@ -109,9 +112,10 @@ class Group:
 
     def _print(self, line: str) -> None:
         print(f"{self._name}: {line}", end="", flush=True)
-        if line.startswith(("FAILED ", "ERROR ")):  # pytest's short summary
+        found = _FAILED.match(line)
+        if found:
             self.failures.append(f"{self._name}: {line.strip()[:WIDTH]}")
-            self.failed.append(line.strip().partition(" ")[2].partition(" - ")[0])
+            self.failed.append(found[1])
 
 
 def run_beside(lines: list[list[Group]]) -> None:

@@ -16,12 +16,15 @@ from tests.tiers import MOST_AGAIN, ROOT, Group, run_again, run_beside
 ONCE = """
 from pathlib import Path
 
+import logging
+
 import pytest
 
 @pytest.mark.parametrize("which", ["a one", "b"])
 def test_fails_the_first_time(which):
     seen = Path(__file__).with_suffix("." + which[0])
     before = seen.exists()
+    logging.getLogger("some.part").error("what pytest shows of a test that fails")
     seen.touch()
     assert before or which == "b"
 """
