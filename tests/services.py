@@ -143,6 +143,16 @@ class Up:
         return found
 
     @property
+    def workers(self) -> list[int]:
+        """Pids of the workers, once all that run.json names serve; none while one is not back."""
+        try:
+            serving = {int(file.read_text()) for file in self.data.rglob("facade-*.ready")}
+        except (OSError, ValueError):  # one is being written, or removed
+            return []
+        pids = [facade["pid"] for facade in self.run["facades"]]
+        return pids if serving.issuperset(pids) else []
+
+    @property
     def kafka_properties(self) -> dict[str, str]:
         """What Java clients of the folder's owner get in by, at `run["kafka"]["service"]`."""
         return parse(Path(self.run["kafka"]["config"]).read_text().splitlines())

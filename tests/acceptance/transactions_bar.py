@@ -224,10 +224,9 @@ class Nemesis(threading.Thread):
                     self._strike(turn)
 
     def _strike(self, turn: int) -> None:
-        pids = [facade["pid"] for facade in self._up.run["facades"]]
-        serving = {file.read_text() for file in self._up.data.rglob("facade-*.ready")}
-        if not {str(pid) for pid in pids} <= serving:
-            return  # the one killed before is not back yet
+        pids = self._up.workers
+        if not pids:
+            return
         pid = pids[turn % len(pids)]
         if turn % 4 == 2:
             os.kill(pid, signal.SIGSTOP)
