@@ -253,3 +253,16 @@ async def test_what_was_not_stored_is_not_of_the_day(engine: Engine, queue: str,
                 await (engine.prepare(BY, queue, "g", entries) if prepares else engine.send(BY, queue, entries))
     await engine.send(BY, queue, entries)
     assert len(begun) == 5
+
+
+async def test_what_was_not_stored_goes_back_though_others_took_more_meanwhile(engine: Engine, queue: str) -> None:
+    await engine.create_queue(BY, queue, QueueSettings(daily_bytes=100_000))
+    entries = [SendEntry(b"x" * 4_000)]
+    charge = await engine._quotas.take_send(engine.catalog.queues[queue], entries)
+    for _ in range(12):  # a worker takes 5,000 at once
+        await engine.send(BY, queue, entries)
+    charge.give_back()
+    for _ in range(13):
+        await engine.send(BY, queue, entries)
+    with pytest.raises(QuotaExceeded):
+        await engine.send(BY, queue, entries)

@@ -30,10 +30,11 @@ Kind = Literal["read", "write"]
 PART = 20
 SECOND_MS: Final = 1000
 _NOUNS: Final = {"read": "receives a second", "write": "sends a second", "bytes": "bytes a day"}
-
-
 # While Redis is away it is asked again this often.
 ASK_AGAIN_S = 1.0
+# Errors of a send after which Kafka has nothing of it.
+NOTHING_STORED = (NotFound, Conflict, Refused, Overloaded)
+FREE: Final = contextlib.nullcontext()  # of what no quota bounds
 
 
 class Meter:
@@ -67,10 +68,10 @@ class Charge:
 
     def give_back(self) -> None:
         """What is not sent is not of the day; a day that is over has no use of it."""
+        now = asyncio.get_running_loop().time()
         for meter, until in self._counted:
-            if meter.until == until:
+            if now < until:
                 meter.left += self.size
-        self._counted.clear()
 
     def __enter__(self) -> None:
         pass
@@ -78,10 +79,6 @@ class Charge:
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
         if isinstance(error, NOTHING_STORED):
             self.give_back()
-
-
-NOTHING_STORED = (NotFound, Conflict, Refused, Overloaded)
-FREE: Final = contextlib.nullcontext()  # of what no quota bounds
 
 
 class Quotas:
@@ -156,9 +153,7 @@ class Quotas:
             async with meter.asking:
                 if not await self._fill(meter, whose, kind, limit, about, wanted, span_ms):
                     return None
-                meter.left -= wanted
-        else:
-            meter.left -= wanted
+        meter.left -= wanted  # nobody had a turn since it was there
         return meter
 
     async def _fill(self, meter: Meter, whose: str, kind: str, limit: int, about: str, wanted: int, span_ms: int) -> bool:
