@@ -134,9 +134,7 @@ class Transactions:
         if one.is_open:
             if status == TransactionStatus.COMMITTED:
                 await self._check_queue(one)
-            began_at = asyncio.get_running_loop().time()
-            one, is_ours = await self._append(one, status, by, reason)
-            began_at = began_at if is_ours else None
+            one, began_at = await self._append(one, status, by, reason)
         if status == TransactionStatus.COMMITTED and one.reason == DecisionReason.QUEUE_GONE:
             raise _gone(one)
         if one.status != status:
@@ -159,10 +157,13 @@ class Transactions:
             if one.incarnation not in self._catalog.by_incarnation:
                 raise _gone(one)
 
-    async def _append(self, one: Transaction, status: TransactionStatus, by: str, reason: DecisionReason) -> tuple[Transaction, bool]:
-        """Appends a decision and reads up to it: what is known then is what counts, and whether
-        that is this one.
+    async def _append(
+        self, one: Transaction, status: TransactionStatus, by: str, reason: DecisionReason
+    ) -> tuple[Transaction, float | None]:
+        """Appends a decision and reads up to it: what is known then is what counts, and when this
+        one began (loop time), None = another one counts.
         """
+        began_at = asyncio.get_running_loop().time()
         record = TransactionRecord(
             id=one.id,
             step=_STEPS[status],
@@ -184,7 +185,7 @@ class Transactions:
         known = self._book.of.get(one.id)
         if known is None:  # it was finished and forgotten while we slept
             raise TransactionNotFound(f"transaction {one.id!r} ended long ago", field="transaction", given=one.id)
-        return known, known.keys[-1] == key_of(one.id, name)
+        return known, began_at if known.keys[-1] == key_of(one.id, name) else None
 
     async def shown(self, taken: Sequence[TakenCheck]) -> list[Check]:
         """Checks with what they are about; one that was decided meanwhile is left out. Raises
