@@ -13,7 +13,6 @@ looked at. What looks for broken promises is not repeated: a race that shows onc
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import subprocess
@@ -51,28 +50,39 @@ VARIABLES = {"front": {"LEASEWAY_FRONT": "python"}}
 # The tests start hundreds of processes, most of them for seconds: what Python compiles is kept for
 # the next one. (Java's first compiler alone costs less at a start, but Spark needs the second.)
 FOR_ALL = {"PYTHONPYCACHEPREFIX": str(ROOT / ".cache" / "pycache")}
-# They wait more than they work, so several groups of them take less time.
 INTEGRATION = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "integration").glob("test_*.py"))
-SHARES = 4
 CLIENTS = tuple(f"tests/conformance/{name}" for name in ("emq", "mns", "rocketmq", "rights"))
-# Groups that run beside each other; those in one line run one after the other.
-TIERS: dict[str, list[dict[str, tuple[str, ...]]]] = {
-    "full": [
-        {"front": FRONT, "dialects": (*CLIENTS, "tests/faults")},
-        {"slow": ("tests/acceptance", "tests/outside")},
-        {"integration": ("tests/integration", "tests/stack", *WITHOUT)},
-        # Spark comes last, when other groups have ended: beside them its reports take too long.
-        {
-            "rest": ("tests/unit", "tests/state", "tests/property", "tests/conformance", *(f"--ignore={folder}" for folder in CLIENTS)),
-            "spark": ("tests/spark",),
-        },
-    ],
-    "change": [
-        *({f"integration {n + 1}": (*INTEGRATION[n::SHARES], "-m", "not long", *WITHOUT)} for n in range(SHARES)),
-        {"unit": ("tests/unit", "tests/state", "tests/property")},
-        {"conformance": ("tests/conformance/cases", "tests/conformance/sqs", "-k", "not query and not emq and not mns", *BUT_SLOW)},
-    ],
+
+
+def shares(count: int, *options: str) -> dict[str, tuple[str, ...]]:
+    """The tests of tests/integration in so many groups; files by turns, for the slow ones of a part
+    have names alike.
+    """
+    return {f"integration {n + 1}": (*INTEGRATION[n::count], *options, *WITHOUT) for n in range(count)}
+
+
+# Groups begin in this order, each as soon as one of those that run has ended; long ones come first,
+# so that no core is left without one at the end.
+TIERS: dict[str, dict[str, tuple[str, ...]]] = {
+    "full": {
+        "acceptance": ("tests/acceptance",),
+        "rest": ("tests/unit", "tests/state", "tests/property", "tests/conformance", *(f"--ignore={folder}" for folder in CLIENTS)),
+        "dialects": CLIENTS,
+        **shares(2),
+        "stack": ("tests/stack",),
+        "faults": ("tests/faults", "tests/outside"),
+        # Beside many others the reports take too long.
+        "spark": ("tests/spark",),
+        "front": FRONT,
+    },
+    "change": {
+        "unit": ("tests/unit", "tests/state", "tests/property"),
+        "conformance": ("tests/conformance/cases", "tests/conformance/sqs", "-k", "not query and not emq and not mns", *BUT_SLOW),
+        **shares(8, "-m", "not long"),
+    },
 }
+# They wait more than they work, so several groups on two cores take less time.
+BESIDE = {"full": 4, "change": 6}
 
 
 class Group:
@@ -118,22 +128,24 @@ class Group:
             self.failed.append(found[1])
 
 
-def run_beside(lines: list[list[Group]]) -> None:
-    """Runs each line of groups in its order, all lines side by side; returns when all have
-    ended.
-    """
+def run_beside(groups: list[Group], beside: int) -> None:
+    """Runs the groups in their order, so many at a time; returns when all have ended."""
+    left = iter(groups)  # whose `next` is one step, so that threads may share it
 
-    def run_line(line: list[Group]) -> None:
-        for group in line:
+    def run_next() -> None:
+        for group in left:
             group.run()
 
-    threads = [threading.Thread(target=run_line, args=(line,)) for line in lines]
+    threads = [threading.Thread(target=run_next) for _ in range(beside)]
     for thread in threads:
         thread.start()
     for thread in threads:
         while thread.is_alive():
-            with contextlib.suppress(KeyboardInterrupt):  # it reaches the processes too: they end what they began
+            try:
                 thread.join()
+            except KeyboardInterrupt:  # it reaches the processes too: they end what they began
+                for _ in left:
+                    pass
 
 
 def main() -> int:
@@ -141,11 +153,12 @@ def main() -> int:
     if sys.argv[1:] not in [[tier] for tier in TIERS]:
         print(f"usage: python -m tests.tiers {'|'.join(TIERS)}", file=sys.stderr)
         return 2
+    tier = sys.argv[1]
     first = Group("alone", ALONE)
-    run_beside([[first]])
-    lines = [[Group(name, options) for name, options in line.items()] for line in TIERS[sys.argv[1]]]
-    run_beside(lines)
-    groups = [first, *(group for line in lines for group in line)]
+    run_beside([first], 1)
+    others = [Group(name, options) for name, options in TIERS[tier].items()]
+    run_beside(others, BESIDE[tier])
+    groups = [first, *others]
     print(*(failure for group in groups for failure in group.failures), sep="\n", flush=True)
     return max(run_again(groups))
 
@@ -160,7 +173,7 @@ def run_again(groups: list[Group]) -> list[int]:
     for group in groups:
         again = group.again() if group.status else None
         if again is not None:
-            run_beside([[again]])
+            run_beside([again], 1)
             if not again.status:
                 print("failed beside others and passed by themselves:", *group.failed, sep="\n  ", flush=True)
         statuses.append(group.status if again is None else again.status)

@@ -5,13 +5,14 @@ promises.
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests import tiers
-from tests.tiers import MOST_AGAIN, ROOT, Group, run_again, run_beside
+from tests.tiers import MOST_AGAIN, ROOT, SLOW_CLIENTS, TIERS, Group, run_again, run_beside
 
 ONCE = """
 from pathlib import Path
@@ -46,7 +47,7 @@ def ran(folder: Path, **texts: str) -> list[Group]:
         path = folder / f"test_{name}.py"
         path.write_text(text)
         groups.append(Group(name, (str(path),)))
-    run_beside([groups])
+    run_beside(groups, 1)
     return groups
 
 
@@ -77,3 +78,30 @@ def test_when_much_fails_nothing_is_repeated(folder: Path) -> None:
     (group,) = groups = ran(folder, once=ONCE)
     group.failed *= MOST_AGAIN + 1
     assert run_again(groups) == [1]
+
+
+def test_no_more_groups_run_beside_each_other_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, most, ended = 0, 0, []
+
+    def run(group: Group) -> None:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        time.sleep(0.05)
+        now -= 1
+        ended.append(group)
+
+    monkeypatch.setattr(Group, "run", run)
+    groups = [Group(str(number), ()) for number in range(7)]
+    run_beside(groups, 3)
+    assert most == 3 and set(ended) == set(groups)
+
+
+def test_the_full_tier_has_every_test() -> None:
+    options = [option for group in TIERS["full"].values() for option in group]
+    ignored = {option.removeprefix("--ignore=") for option in options if option.startswith("--ignore=")}
+    begun = {option for option in options if option.startswith("tests/")}
+    assert ignored <= begun | {f"tests/conformance/sqs/test_{client}.py" for client in SLOW_CLIENTS}
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        name = path.relative_to(ROOT)
+        assert any(str(part) in begun for part in (name, *name.parents)), name
