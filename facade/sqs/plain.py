@@ -6,15 +6,14 @@ This module must not know HTTP.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
-from engine.errors import EngineError, TooManyInFlight
+from engine.errors import TooManyInFlight
 from engine.shapes import Delivery, Principal
-from facade.http.cycle import header_lines, status_line
+from facade.dialect import Response
 from facade.http.front import Hosts
 from facade.http.metrics import Metrics
 from facade.http.sockets.answers import Answers
@@ -23,8 +22,6 @@ from facade.sqs.actions import ACTIONS
 from facade.sqs.exchange import JsonExchange, Service
 from facade.sqs.messages.messages import shown_id
 from facade.sqs.signature import claimed_key_id, signing_key
-
-log = logging.getLogger("leaseway.facade")
 
 # Numbers of verbs; native/src/requests.rs has the same.
 SEND, SEND_BATCH, RECEIVE, DELETE, DELETE_BATCH = range(1, 6)
@@ -44,8 +41,11 @@ KEY_S: Final = 60
 class SqsGroups(Groups):
     """See `Groups`."""
 
+    names = _VERB
+    receives = RECEIVE
+
     def __init__(self, service: Service, metrics: Metrics, hosts: Hosts | None) -> None:
-        super().__init__(service.engine, metrics, hosts, _VERB[RECEIVE])
+        super().__init__(service.engine, metrics, hosts)
         self._service = service
         self._signers: dict[bytes, Principal] = {}  # of requests whose signatures are checked by the front
         self.begins = {SEND: self._send, SEND_BATCH: self._send, RECEIVE: self._receive, DELETE: self._delete, DELETE_BATCH: self._delete}
@@ -117,11 +117,7 @@ class SqsGroups(Groups):
             answers.soon()
             self._metrics.observe(_VERB[verb], _OK, perf_counter() - began)
 
-        asked = [
-            (connection, 1 if most < 0 else most, None if wait_s < 0 else wait_s * 1000, None if lease_s < 0 else lease_s * 1000)
-            for connection, most, wait_s, lease_s in items
-        ]
-        return self.receive_soon(lane, asked, began, tell)
+        return self.receive_soon(lane, items, 1, began, tell)
 
     def _delete(self, verb: int, lane: Lane, items: list[Any], answers: Answers) -> Sequence[int]:
         began = perf_counter()
@@ -136,15 +132,10 @@ class SqsGroups(Groups):
 
         return self._engine.ack_soon(lane.by, lane.queue, items, tell)
 
-    def refuse(self, verb: int, connection: int, error: Exception, began: float, answers: Answers) -> None:
+    def error(self, verb: int, error: Exception) -> Response:
         """See `Groups`."""
         name = ACTION[verb]
-        response = JsonExchange(self._service, {}, {}, name, _VERB[verb], ACTIONS[name], False).error(error)
-        if not isinstance(error, EngineError):
-            log.error("%s failed", _VERB[verb], exc_info=error)
-        answers.other.append((connection, status_line(response.status) + header_lines(response.headers), response.body))
-        answers.soon()
-        self._metrics.observe(_VERB[verb], response.status, perf_counter() - began)
+        return JsonExchange(self._service, {}, {}, name, _VERB[verb], ACTIONS[name], False).error(error)
 
 
 def _shown(delivery: Delivery) -> tuple[str, str, str, bytes]:

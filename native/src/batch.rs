@@ -221,8 +221,7 @@ fn write_list(whole: &mut Packer, (kind, list): (Kind, &mut List)) {
 /// An item of a verb's group:
 /// Send and SendBatch `[connection, bodies, digests]`,
 /// Receive `[connection, most, wait s, lease s]` with -1 for what is not given,
-/// Delete and DeleteBatch `[connection, handles]`; those of the native API alike, of whose entries
-/// nothing is kept.
+/// Delete and DeleteBatch `[connection, handles]`; those of the native API alike.
 fn write_item(
     packer: &mut Packer,
     id: u64,
@@ -230,7 +229,7 @@ fn write_item(
     request: &Request,
     scanner: &Scanner,
 ) -> Vec<(Vec<u8>, [u8; 32])> {
-    let mut kept = Vec::new();
+    let mut kept = Vec::with_capacity(request.entries.len());
     let entries = &request.entries;
     match verb {
         Verb::Receive | Verb::NativeReceive => {
@@ -240,27 +239,7 @@ fn write_item(
                 packer.int(value.unwrap_or(-1));
             }
         }
-        Verb::NativeSend => {
-            packer.array(3);
-            packer.uint(id);
-            packer.array(entries.len());
-            for entry in entries {
-                packer.binary(scanner.text(entry.value));
-            }
-            packer.array(entries.len());
-            for entry in entries {
-                packer.text(&digest(scanner.text(entry.value)));
-            }
-        }
-        Verb::NativeAck => {
-            packer.array(2);
-            packer.uint(id);
-            packer.array(entries.len());
-            for entry in entries {
-                packer.text(scanner.text(entry.value));
-            }
-        }
-        Verb::Send | Verb::SendBatch => {
+        Verb::Send | Verb::SendBatch | Verb::NativeSend => {
             packer.array(3);
             packer.uint(id);
             packer.array(entries.len());
@@ -274,7 +253,7 @@ fn write_item(
                 packer.text(digest);
             }
         }
-        Verb::Delete | Verb::DeleteBatch => {
+        Verb::Delete | Verb::DeleteBatch | Verb::NativeAck => {
             packer.array(2);
             packer.uint(id);
             packer.array(entries.len());

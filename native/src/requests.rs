@@ -7,8 +7,9 @@ use std::collections::HashSet;
 
 use crate::json::{Place, Refused, Scan, Scanner};
 
-/// Entries of a batch of SQS, and of the native API.
+/// Entries of a batch of SQS.
 pub const MOST_ENTRIES: usize = 10;
+/// Handles of an ack of the native API.
 pub const MOST_NATIVE: usize = 100;
 /// Messages of a send of the native API: what sends more gains nothing here (docs/decisions/0033).
 pub const MOST_SENT: usize = 32;
@@ -139,7 +140,7 @@ fn values(verb: Verb, scanner: &mut Scanner) -> Scan<Vec<Entry>> {
         if found.len() == most {
             return Err(Refused);
         }
-        found.push(Entry { id: Place::Body(0, 0), value });
+        found.push(Entry { id: Place::default(), value });
         if !scanner.eat(b',') {
             break;
         }
@@ -187,7 +188,7 @@ fn sqs(verb: Verb, scanner: &mut Scanner) -> Scan<Request> {
             }
             (name, Verb::Send | Verb::Delete) if name == verb.value_key() && found.entries.is_empty() => {
                 let value = some_text(scanner, verb.most_value_bytes())?;
-                found.entries.push(Entry { id: Place::Body(0, 0), value });
+                found.entries.push(Entry { id: Place::default(), value });
             }
             _ => return Err(Refused),
         }

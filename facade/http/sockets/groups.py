@@ -3,27 +3,33 @@
 What the engine does not take at once, and what names no queue, goes the long way: the front then
 gives the request to the dialect's exchange as it came, so checks and words are written once.
 `Groups` is what the dialects share; `AllGroups` gives each its own. This module must not know the
-words of a dialect, or HTTP.
+words of a dialect, or how bytes become requests.
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from engine.shapes import Delivery, PlainAsked, Principal, TellReceived
+from engine.errors import EngineError
+from engine.shapes import Delivery, Principal, TellReceived
+from facade.dialect import Response
+from facade.http.cycle import header_lines, status_line
+from facade.http.front import GONE, Hosts
 from facade.http.sockets.answers import Answers
 
 if TYPE_CHECKING:
     from engine.engine import Engine
-    from facade.http.front import Hosts
     from facade.http.metrics import Metrics
 
-# What a receive is counted as whose client has left; as in `facade.http.front`.
-GONE: Final = 499
+log = logging.getLogger("leaseway.facade")
+
 # The front tells a lane again when it knows this many others; twice as many are kept here, for
 # those that requests of before may still name.
 LANES: Final = 4096
@@ -41,30 +47,45 @@ class Lane(Struct, frozen=True, gc=False):
 Begin = Callable[[int, Lane, list[Any], Answers], Sequence[int]]
 
 
-class Groups:
-    """Of one dialect and worker. A dialect has `begins`, by the numbers of its verbs, and says
-    what a lane is and how an error is told.
+class Groups(ABC):
+    """Of one dialect and worker. A dialect has `begins` and `names`, by the numbers of its verbs,
+    and says what a lane is and how an error is told.
     """
 
     begins: Mapping[int, Begin]
+    names: Mapping[int, str]  # under which they are counted
+    receives: int  # the number of its receives
 
-    def __init__(self, engine: Engine, metrics: Metrics, hosts: Hosts | None, receive: str) -> None:
-        """`receive`: under which name its receives are counted."""
+    def __init__(self, engine: Engine, metrics: Metrics, hosts: Hosts | None) -> None:
         self._engine = engine
         self._metrics = metrics
         self._hosts = hosts
-        self._receive_name = receive
         self._lanes: dict[int, Lane | None] = {}
         self._waiting: dict[int, float] = {}  # receives that were not told yet, and when they began
         self._given: dict[int, list[Delivery]] = {}  # to connections, in answers that have not left
 
+    @abstractmethod
     def lane(self, host: bytes, path: bytes, signer: bytes, url: str) -> Lane:
         """Raises any error for requests that go the long way, which says why."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def error(self, verb: int, error: Exception) -> Response:
+        """An error as the dialect tells it."""
 
     def refuse(self, verb: int, connection: int, error: Exception, began: float, answers: Answers) -> None:
         """Tells of an error after the engine has begun: the request must not be begun again."""
-        raise NotImplementedError
+        if not isinstance(error, EngineError):
+            log.error("%s failed", self.names[verb], exc_info=error)
+        self.tell(verb, connection, self.error(verb, error), began, answers)
+
+    def tell(self, verb: int, connection: int, response: Response, began: float, answers: Answers, *, carries: bool = False) -> None:
+        """Answers a request that began then. `carries`: with messages, which go back if they can't
+        be given.
+        """
+        answer = connection, status_line(response.status) + header_lines(response.headers), response.body
+        (answers.carried if carries else answers.other).append(answer)
+        answers.soon()
+        self._metrics.observe(self.names[verb], response.status, perf_counter() - began)
 
     def keys(self, signers: list[bytes]) -> list[tuple[bytes, bytes, int]]:
         """See `Plain`."""
@@ -78,10 +99,8 @@ class Groups:
         """A lane that requests will name."""
         known = None
         if self._hosts is None or self._hosts.allows(host):
-            try:
+            with contextlib.suppress(Exception):  # the long way says what it is
                 known = self.lane(host, path, signer, url)
-            except Exception:  # the long way says what it is
-                known = None
         self._lanes[number] = known
         while len(self._lanes) > 2 * LANES:
             del self._lanes[next(iter(self._lanes))]
@@ -101,10 +120,14 @@ class Groups:
             answers.passed.extend(left)
             answers.soon()
 
-    def receive_soon(self, lane: Lane, asked: Sequence[PlainAsked], began: float, tell: TellReceived) -> Sequence[int]:
-        """As the engine's. The deliveries that `tell` gives to a connection are given back if it
-        has left.
+    def receive_soon(self, lane: Lane, items: list[Any], most: int, began: float, tell: TellReceived) -> Sequence[int]:
+        """As the engine's, for items as the front gives them; `most` of those that do not say. The
+        deliveries that `tell` gives to a connection are given back if it has left.
         """
+        asked = [
+            (connection, most if wanted < 0 else wanted, None if wait_s < 0 else wait_s * 1000, None if lease_s < 0 else lease_s * 1000)
+            for connection, wanted, wait_s, lease_s in items
+        ]
 
         def told(connection: int, told: list[Delivery] | Exception) -> None:
             self._end(connection)
@@ -130,7 +153,7 @@ class Groups:
         if began is not None:
             self._engine.leave(connection)
             self._metrics.receive_ends()
-            self._metrics.observe(self._receive_name, GONE, perf_counter() - began)
+            self._metrics.observe(self.names[self.receives], GONE, perf_counter() - began)
 
     def unsent(self, connections: Sequence[int]) -> None:
         """See `Plain`."""

@@ -6,15 +6,12 @@ This module must not know HTTP.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.errors import EngineError
 from engine.shapes import Delivery
 from facade.dialect import Response
-from facade.http.cycle import header_lines, status_line
 from facade.http.operation import Answer
 from facade.http.sockets.answers import Answers
 from facade.http.sockets.groups import Groups, Lane
@@ -28,8 +25,6 @@ if TYPE_CHECKING:
     from facade.http.front import Hosts
     from facade.http.metrics import Metrics
 
-log = logging.getLogger("leaseway.facade")
-
 # Numbers of verbs; native/src/requests.rs has the same.
 SEND, RECEIVE, ACK = range(12, 15)
 NAME: Final = {SEND: "send", RECEIVE: "receive", ACK: "ack"}
@@ -40,8 +35,11 @@ MOST: Final = 100  # of a receive; native/src/requests.rs has the same
 class NativeGroups(Groups):
     """See `Groups`. `bound`: the operations, by their names."""
 
+    names = NAME
+    receives = RECEIVE
+
     def __init__(self, engine: Engine, bound: dict[str, Bound], metrics: Metrics, hosts: Hosts | None) -> None:
-        super().__init__(engine, metrics, hosts, NAME[RECEIVE])
+        super().__init__(engine, metrics, hosts)
         self._bound = bound
         self.begins = {SEND: self._send, RECEIVE: self._receive, ACK: self._ack}
 
@@ -62,7 +60,7 @@ class NativeGroups(Groups):
                 return
             rows = zip(told, digests[connection], at_ms, strict=True)
             reply = SendReply(messages=[SentReply(id=name, body_md5=digest, sent_at_ms=at) for name, digest, at in rows])
-            self._tell(verb, connection, encoded(Answer(reply)), began, answers)
+            self.tell(verb, connection, encoded(Answer(reply)), began, answers)
 
         return self._engine.send_soon(lane.by, lane.queue, items, tell)
 
@@ -79,14 +77,10 @@ class NativeGroups(Groups):
                 self.unsent([connection])
                 self.refuse(verb, connection, error, began, answers)
                 return
-            self._tell(verb, connection, response, began, answers, carries=bool(told))
+            self.tell(verb, connection, response, began, answers, carries=bool(told))
 
         # The queue's setting bounds them too.
-        asked = [
-            (connection, MOST if most < 0 else most, None if wait_s < 0 else wait_s * 1000, None if lease_s < 0 else lease_s * 1000)
-            for connection, most, wait_s, lease_s in items
-        ]
-        return self.receive_soon(lane, asked, began, tell)
+        return self.receive_soon(lane, items, MOST, began, tell)
 
     def _ack(self, verb: int, lane: Lane, items: list[Any], answers: Answers) -> Sequence[int]:
         began = perf_counter()
@@ -98,21 +92,11 @@ class NativeGroups(Groups):
                 return
             rows: Any = zip(handles[connection], told, strict=True)
             reply = ResultsReply(results=[ResultReply(handle=handle, status=status) for handle, status in rows])
-            self._tell(verb, connection, encoded(Answer(reply)), began, answers)
+            self.tell(verb, connection, encoded(Answer(reply)), began, answers)
 
         return self._engine.ack_soon(lane.by, lane.queue, items, tell)
 
-    def _tell(self, verb: int, connection: int, response: Response, began: float, answers: Answers, *, carries: bool = False) -> None:
-        answer = connection, status_line(response.status) + header_lines(response.headers), response.body
-        (answers.carried if carries else answers.other).append(answer)
-        answers.soon()
-        self._metrics.observe(NAME[verb], response.status, perf_counter() - began)
-
-    def refuse(self, verb: int, connection: int, error: Exception, began: float, answers: Answers) -> None:
+    def error(self, verb: int, error: Exception) -> Response:
         """See `Groups`."""
-        name = NAME[verb]
-        bound = self._bound[name]
-        response = OperationExchange(bound, {}, name, bound.operation.long_poll, True, {}, b"").error(error)
-        if not isinstance(error, EngineError):
-            log.error("%s failed", name, exc_info=error)
-        self._tell(verb, connection, response, began, answers)
+        bound = self._bound[NAME[verb]]
+        return OperationExchange(bound, {}, NAME[verb], bound.operation.long_poll, True, {}, b"").error(error)

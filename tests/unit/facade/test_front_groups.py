@@ -159,8 +159,9 @@ async def test_what_it_asks_is_what_the_engine_is_asked() -> None:
     assert acks == [["h1", "h2"]]
 
 
-async def test_messages_for_a_client_that_has_left_go_back() -> None:
-    engine = Soon()
+@contextlib.asynccontextmanager
+async def left_by_its_client(engine: Soon) -> AsyncIterator[None]:
+    """A receive waits, and its client closes; what follows comes in time."""
     async with serving(engine) as address:
         client = socket.create_connection(address)
         client.sendall(request("receive"))
@@ -168,21 +169,21 @@ async def test_messages_for_a_client_that_has_left_go_back() -> None:
             while not engine.told:
                 await asyncio.sleep(0)
             client.close()
-            await engine.tell_all([delivery()])
-            while not engine.undelivered_:
-                await asyncio.sleep(0)
+            yield
+
+
+async def test_messages_for_a_client_that_has_left_go_back() -> None:
+    engine = Soon()
+    async with left_by_its_client(engine):
+        await engine.tell_all([delivery()])
+        while not engine.undelivered_:
+            await asyncio.sleep(0)
     assert engine.undelivered_ == [[delivery()]]
 
 
 async def test_a_receive_whose_client_leaves_while_it_waits_is_left() -> None:
     engine = Soon()
-    async with serving(engine) as address:
-        client = socket.create_connection(address)
-        client.sendall(request("receive"))
-        async with asyncio.timeout(5):
-            while not engine.told:
-                await asyncio.sleep(0)
-            client.close()
-            while not engine.leaves:
-                await asyncio.sleep(0)
+    async with left_by_its_client(engine):
+        while not engine.leaves:
+            await asyncio.sleep(0)
     assert engine.leaves == [engine.begun[0][3][0][0]]
