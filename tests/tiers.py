@@ -54,11 +54,11 @@ INTEGRATION = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "
 CLIENTS = tuple(f"tests/conformance/{name}" for name in ("emq", "mns", "rocketmq", "rights"))
 
 
-def shares(count: int, *options: str) -> dict[str, tuple[str, ...]]:
-    """The tests of tests/integration in so many groups; files by turns, for the slow ones of a part
-    have names alike.
+def share(number: int, count: int, *options: str) -> tuple[str, ...]:
+    """One of so many shares of tests/integration; files by turns, for the slow ones of a part have
+    names alike.
     """
-    return {f"integration {n + 1}": (*INTEGRATION[n::count], *options, *WITHOUT) for n in range(count)}
+    return *INTEGRATION[number - 1 :: count], *options, *WITHOUT
 
 
 # Groups begin in this order, each as soon as one of those that run has ended; long ones come first,
@@ -68,17 +68,17 @@ TIERS: dict[str, dict[str, tuple[str, ...]]] = {
         "acceptance": ("tests/acceptance",),
         "rest": ("tests/unit", "tests/state", "tests/property", "tests/conformance", *(f"--ignore={folder}" for folder in CLIENTS)),
         "dialects": CLIENTS,
-        **shares(2),
+        "integration 1": share(1, 2),
+        "spark": ("tests/spark",),
+        "integration 2": share(2, 2),
         "stack": ("tests/stack",),
         "faults": ("tests/faults", "tests/outside"),
-        # Beside many others the reports take too long.
-        "spark": ("tests/spark",),
         "front": FRONT,
     },
     "change": {
         "unit": ("tests/unit", "tests/state", "tests/property"),
         "conformance": ("tests/conformance/cases", "tests/conformance/sqs", "-k", "not query and not emq and not mns", *BUT_SLOW),
-        **shares(8, "-m", "not long"),
+        **{f"integration {n}": share(n, 8, "-m", "not long") for n in range(1, 9)},
     },
 }
 # They wait more than they work, so several groups on two cores take less time.

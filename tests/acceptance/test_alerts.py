@@ -21,9 +21,7 @@ def service(leaseway_up_module: StartUp) -> Iterator[Watched]:
 @pytest.mark.parametrize("kill", [False, True], ids=["both live", "the judge is killed"])
 def test_a_breach_is_told_and_clears(service: Watched, kill: bool) -> None:
     queue = f"killed-{kill}"
-    service.policy("first", 1)
-    service.breach("first", 1)
-    service.seconds_to("first", "fired", BAR_S)
+    service.warm_up(f"first-{kill}")
     service.policy(queue, 3, kill=kill)
     service.breach(queue, 10)
     if kill:
