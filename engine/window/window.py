@@ -37,15 +37,19 @@ class Window:
         self._catalog = catalog
         self._recovery = recovery
 
-    async def call(self, queue: Queue, call: Callable[[int], Awaitable[T]], renewed: T | None = None) -> T:
+    async def call(self, queue: Queue, call: Callable[[int], Awaitable[T]], renewed: T | None = None, *, met: Exception | None = None) -> T:
         """Runs `call(generation)`; state found lost is rebuilt first, then the call is made again.
         `renewed` is the answer for a queue that began a new life meanwhile, None = QueueRenewed.
+        `met`: the first call was made elsewhere, and has met this.
 
         Raises StoreUnavailable (outcome unknown), Rebuilding (it takes longer than the caller
         should wait), Overloaded (the journal is far behind; nothing was changed).
         """
         for _ in range(3):
             try:
+                if met is not None:
+                    error, met = met, None
+                    raise error
                 return await call(self._catalog.generation)
             except StateLost:
                 try:

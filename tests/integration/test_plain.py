@@ -9,6 +9,7 @@ import hashlib
 from typing import Any
 
 import pytest
+import redis
 
 from engine.engine import Engine
 from engine.errors import Overloaded, StoreUnavailable
@@ -16,6 +17,7 @@ from engine.send.sender import Sender
 from engine.shapes import Delivery, NewTag, QueueSettings
 from schemas.vocabulary import EntryStatus
 from state.errors import StateUnavailable
+from state.keys import Unit
 from state.store import Store
 from tests.integration.drive import BY, ack, all_wait, drain, eventually, receive, send
 from tests.integration.test_rebuild import drained, wipe
@@ -270,3 +272,45 @@ async def test_an_ack_that_redis_does_not_take_is_refused(engine: Engine, queue:
         assert engine.ack_soon(BY, queue, [(1, [d.handle for d in got])], told) == []
         assert isinstance((await told.wait(1))[1], StoreUnavailable)
     await ack(engine, queue, got)
+
+
+async def leased_of_two_partitions(engine: Engine, queue: str) -> list[Delivery]:
+    await engine.create_queue(BY, queue, QueueSettings(partitions=2))
+    got: list[Delivery] = []
+    while {d.partition for d in got} != {0, 1}:
+        await send(engine, queue, "x")
+        got += await received(engine, queue, 1)
+    await drained(engine)
+    return [next(d for d in got if d.partition == partition) for partition in (0, 1)]
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+async def test_what_an_ack_has_settled_is_ok_though_another_partition_was_lost(
+    own_engine: Engine, stack: Services, queue: str, lost: int
+) -> None:
+    got = await leased_of_two_partitions(own_engine, queue)
+    unit = own_engine.catalog.queues[queue].units[lost]
+    with redis.Redis.from_url(stack.redis_url) as client:
+        for key in list(client.scan_iter(f"{own_engine.settings.topic_prefix}:{{{unit.incarnation}:{unit.partition}}}:*")):
+            client.delete(key)
+    told = Told()
+    assert own_engine.ack_soon(BY, queue, [(1, [d.handle for d in got])], told) == []
+    assert await told.wait(1) == {1: ["ok", "ok"]}
+
+
+async def test_an_ack_whose_reply_is_lost_is_unknown(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    got, real, lost = await leased_of_two_partitions(engine, queue), Store.ack, [0]
+
+    async def lossy(store: Store, unit: Unit, *given: Any, **named: Any) -> Any:
+        found = await real(store, unit, *given, **named)
+        if unit.partition in lost:
+            lost.clear()
+            raise StateUnavailable("the connection to Redis was lost before the reply")
+        return found
+
+    told = Told()
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "ack", lossy)
+        assert engine.ack_soon(BY, queue, [(1, [d.handle for d in got])], told) == []
+        assert isinstance((await told.wait(1))[1], StoreUnavailable)
+    assert {one.status for one in await engine.ack(BY, queue, [d.handle for d in got])} == {EntryStatus.STALE}

@@ -207,6 +207,11 @@ class Leases:
         self._note_use(queue, unit.partition)
         self._acks.begin(unit, generation, tag, rows, done, late=True)
 
+    async def go_on(self, queue: Queue, unit: Unit, tag: int, rows: list[tuple[int, ...]], met: Exception) -> Acked:
+        """What was begun and has met an error, as any other call of the window. Raises as `ack`."""
+        stale = Acked([EntryStatus.STALE.value] * len(rows), 0)
+        return await self._window.call(queue, lambda g: self._acks.ack(unit, g, tag, rows, late=True), stale, met=met)
+
     async def _with_lapsed(self, queue: Queue, handles: Sequence[Handle], words: Sequence[str]) -> list[str]:
         """The words of acks that were not to count late: a stale handle whose message is not
         settled has lapsed, since the message was delivered again.

@@ -1,8 +1,9 @@
 """Plain acks: those that need no task of their own, for only Redis is waited for.
 
-Many are begun by one call, and go with all others of their unit. One that can't be made as it is,
-for the state was lost or Redis is away, is made anew by `leases`, which knows what to do: to settle
-a message twice changes nothing. Neighbours: `acks` asks together. Must not know who asks.
+Many are begun by one call, and go with all others of their unit. A part that can't be made as it
+is, for the state was lost or Redis is away, goes on as any other call of the window; the other
+parts are made already, and are not made again: their handles would be stale. Neighbours: `acks`
+asks together. Must not know who asks.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from engine.receive.handles.leases import Leases
 from engine.rules.ids import Ids
 from engine.rules.queue import Queue
 from engine.runtime.meters import Meters
-from engine.shapes import Late, TellAcked
+from engine.shapes import TellAcked
 from engine.window.body_cache import BodyCache
 from schemas.identity import BadIdentity, Handle
 from schemas.vocabulary import EntryStatus, Operation
@@ -43,27 +44,28 @@ class PlainAck:
 
 
 class Part:
-    """What is of one unit and tag, as the future of an ordinary ack."""
+    """What is of one unit and tag, as the future of an ordinary ack. `places`: of its handles among
+    those of the ack.
+    """
 
-    __slots__ = ("_ack", "_acks", "_places", "_rows", "_unit")
+    __slots__ = ("_acks", "ack", "places", "rows", "tag", "unit")
 
-    def __init__(self, acks: PlainAcks, ack: PlainAck, unit: Unit, rows: _Rows, places: Sequence[int]) -> None:
+    def __init__(self, acks: PlainAcks, ack: PlainAck, unit: Unit, tag: int, rows: _Rows, places: Sequence[int]) -> None:
         self._acks = acks
-        self._ack = ack
-        self._unit = unit
-        self._rows = rows
-        self._places = places  # of its handles among those of the ack
+        self.ack = ack
+        self.unit = unit
+        self.tag = tag
+        self.rows = rows
+        self.places = places
 
     def done(self) -> bool:
-        return self._ack.left < 0
+        return self.ack.left < 0
 
     def set_result(self, acked: Acked) -> None:
-        for place, word in zip(self._places, acked.words, strict=True):
-            self._ack.words[place] = word
-        self._acks.settled(self._ack, self._unit, self._rows, acked)
+        self._acks.settled(self, acked)
 
     def set_exception(self, error: Exception) -> None:
-        self._acks.failed(self._ack)
+        self._acks.go_on_soon(self, error)
 
 
 class PlainAcks:
@@ -96,7 +98,7 @@ class PlainAcks:
             ack.left = len(places)
             for (partition, tag), (rows, order) in places.items():
                 unit = queue.units[partition]
-                self._leases.begin(queue, unit, self._catalog.generation, tag, rows, Part(self, ack, unit, rows, order))
+                self._leases.begin(queue, unit, self._catalog.generation, tag, rows, Part(self, ack, unit, tag, rows, order))
         return left
 
     def _places(self, queue: Queue, texts: Sequence[str]) -> dict[tuple[int, int], tuple[_Rows, list[int]]] | None:
@@ -122,25 +124,30 @@ class PlainAcks:
             return None
         return places
 
-    def settled(self, ack: PlainAck, unit: Unit, rows: _Rows, acked: Acked) -> None:
+    def settled(self, part: Part, acked: Acked) -> None:
         """A part of an ack is done; after the last one it is told."""
+        ack = part.ack
+        for place, word in zip(part.places, acked.words, strict=True):
+            ack.words[place] = word
         if acked.seq:
-            self._bodies.settle(unit, rows)
+            self._bodies.settle(part.unit, part.rows)
         ack.left -= 1
         if ack.left == 0:
             ack.left = -1
             self._meters.note(ack.queue.incarnation, ack.tag, Operation.DELETE, ack.words.count(EntryStatus.OK), ack.began_ns)
             ack.tell(ack.token, ack.words)
 
-    def failed(self, ack: PlainAck) -> None:
-        """A part of an ack could not be made."""
-        ack.left = -1  # the others are not waited for
-        self._background.start(self._again(ack), "ack")
+    def go_on_soon(self, part: Part, met: Exception) -> None:
+        """A part of an ack could not be made as it is."""
+        self._background.start(self._go_on(part, met), "ack")
 
-    async def _again(self, ack: PlainAck) -> None:
+    async def _go_on(self, part: Part, met: Exception) -> None:
         try:
-            results = await self._leases.ack(ack.queue, ack.handles, late=Late.BY_QUEUE)
+            acked = await self._leases.go_on(part.ack.queue, part.unit, part.tag, part.rows, met)
         except Exception as error:  # whoever asked must hear of it, whatever it is
-            ack.tell(ack.token, error)
+            if not part.done():
+                part.ack.left = -1  # the other parts are not waited for
+                part.ack.tell(part.ack.token, error)
         else:
-            ack.tell(ack.token, [str(result.status) for result in results])
+            if not part.done():
+                self.settled(part, acked)
