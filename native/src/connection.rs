@@ -50,6 +50,8 @@ pub struct Connection {
     pub is_readable: bool,
     /// The end may be behind what there is to read: a short read is not enough.
     pub hears_end: bool,
+    /// The system has told that the client has ended its side, maybe behind more than we read.
+    pub has_end: bool,
     /// Python has heard that there is something to read, and has not read yet.
     pub is_offered: bool,
     /// It is looked at in the next call in any case.
@@ -90,6 +92,7 @@ impl Connection {
             sent: 0,
             is_readable: true,
             hears_end: true,
+            has_end: false,
             is_offered: false,
             has_turn: false,
             passes: 0,
@@ -134,6 +137,8 @@ impl Connection {
             self.input.extend_from_slice(&buffer[..size]);
             left = left.saturating_sub(size);
         }
+        // The end stands behind what is not read while somebody waits for an answer.
+        self.has_left |= self.has_end && self.state == State::Asked && self.is_full();
     }
 
     /// Reads once; how many bytes.

@@ -149,6 +149,7 @@ impl Front {
             } else if let Some(connection) = self.slots.at(token.0) {
                 connection.is_readable |= is_readable || has_end;
                 connection.hears_end |= has_end;
+                connection.has_end |= has_end;
                 if is_writable && connection.write() {
                     connection.idle_since = now; // its client reads
                 }

@@ -10,6 +10,8 @@ use crate::requests::Verb;
 pub const HEAD_BYTES: usize = 16 * 1024;
 /// Of the body.
 pub const BODY_BYTES: usize = 2 * 1024 * 1024;
+/// Header lines; Python refuses more.
+const HEADERS: usize = 128;
 const CREDENTIAL: &[u8] = b"AWS4-HMAC-SHA256 Credential=";
 
 /// What the bytes of a connection begin with.
@@ -54,7 +56,7 @@ fn lines(bytes: &[u8]) -> Option<Option<Head<'_>>> {
     let Some(path) = first.and_then(path_of) else { return Some(None) };
     let mut at = first.map_or(0, <[u8]>::len) + 2;
     let mut fields = Fields::default();
-    loop {
+    for _ in 0..=HEADERS {
         let Some(text) = line(&bytes[at..])? else { return Some(None) };
         at += text.len() + 2;
         if at > HEAD_BYTES {
@@ -67,6 +69,7 @@ fn lines(bytes: &[u8]) -> Option<Option<Head<'_>>> {
             return Some(None);
         }
     }
+    Some(None)
 }
 
 /// The line without its end. None = its end has not come; Some(None) = it does not end in CR LF.

@@ -160,14 +160,18 @@ async def test_what_it_asks_is_what_the_engine_is_asked() -> None:
 
 
 @contextlib.asynccontextmanager
-async def left_by_its_client(engine: Soon) -> AsyncIterator[None]:
-    """A receive waits, and its client closes; what follows comes in time."""
+async def left_by_its_client(engine: Soon, behind: int = 0) -> AsyncIterator[None]:
+    """A receive waits, and its client sends so many bytes behind it and closes; what follows comes
+    in time.
+    """
     async with serving(engine) as address:
         client = socket.create_connection(address)
         client.sendall(request("receive"))
         async with asyncio.timeout(5):
             while not engine.told:
                 await asyncio.sleep(0)
+            client.setblocking(False)
+            await asyncio.get_running_loop().sock_sendall(client, b"x" * behind)
             client.close()
             yield
 
@@ -181,9 +185,27 @@ async def test_messages_for_a_client_that_has_left_go_back() -> None:
     assert engine.undelivered_ == [[delivery()]]
 
 
-async def test_a_receive_whose_client_leaves_while_it_waits_is_left() -> None:
+# More than the front reads behind a request that is not answered.
+@pytest.mark.parametrize("behind", [0, 1, 70_000])
+async def test_a_receive_whose_client_leaves_while_it_waits_is_left(behind: int) -> None:
     engine = Soon()
-    async with left_by_its_client(engine):
+    async with left_by_its_client(engine, behind):
         while not engine.leaves:
             await asyncio.sleep(0)
     assert engine.leaves == [engine.begun[0][3][0][0]]
+
+
+@pytest.mark.parametrize("number", [120, 140])
+async def test_as_many_headers_are_too_many_as_on_the_long_way(number: int) -> None:
+    engine = Soon()
+    engine.answers["receive"] = []
+    more = [f"x-{n}: 1" for n in range(number)]
+    async with serving(engine) as address:
+        long = await heard(address, request("receive", LONG, *more))
+        answered = asyncio.ensure_future(heard(address, request("receive", *more)))
+        while not engine.told and not answered.done():
+            await asyncio.sleep(0.001)
+        if engine.told:
+            await engine.tell_all([])
+        assert await answered == long
+    assert long.startswith(b"HTTP/1.1 200" if number == 120 else b"HTTP/1.1 431")
