@@ -134,7 +134,7 @@ def test_the_image_builds_from_files_that_are_there() -> None:
     assert [name for names in copied for name in names if not (ROOT / name).exists()] == []
     # The library of the native front comes from a stage of its own, to where the loader looks.
     (built,) = [line.split()[-2:] for line in lines if "--from=front" in line]
-    assert Path(built[0]).name == library.NAME and (ROOT / built[1]).resolve() == library.PLACES[0].parent
+    assert Path(built[0]).name == library.NAME and (ROOT / built[1]).resolve() == library.BESIDE.parent
 
 
 def _docker_works() -> bool:

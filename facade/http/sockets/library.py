@@ -1,12 +1,15 @@
 """The native library (native/, docs/decisions/0033): found, loaded by ctypes, checked; or why not.
 
+Here it is decided which one is loaded, of several that may be there.
+
 Neighbours: `listener` calls it. This module must not know what is in a batch.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+import importlib.metadata
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -16,8 +19,11 @@ import msgspec
 NAME: Final = "libleaseway_front.so"
 # Of the functions and of what batches look like; native/src/c.rs has the same.
 INTERFACE: Final = 5
-# Where `make setup` builds it, and beside this module, where a package may have it.
-PLACES: Final = (Path(__file__).with_name(NAME), Path(__file__).parents[3] / "native" / "target" / "release" / NAME)
+# Beside this module, where the image has it, and where `make setup` builds it.
+BESIDE: Final = Path(__file__).with_name(NAME)
+BUILT: Final = Path(__file__).parents[3] / "native" / "target" / "release" / NAME
+# The package that has nothing else in it (docs/decisions/0035).
+PREBUILT: Final = "leaseway_front"
 
 KEY_BYTES: Final = 32
 # Of a connection that is not the front's at the moment, in one call.
@@ -56,15 +62,41 @@ class NoLibraryError(Exception):
 
 
 @lru_cache(maxsize=1)
-def loaded() -> ctypes.PyDLL:
-    """The library. Raises NoLibraryError.
+def found() -> tuple[ctypes.PyDLL, str]:
+    """The first library that is there and has our interface, and where it came from in a few words.
+    Raises NoLibraryError.
 
     Its calls keep Python's lock: they take microseconds, and to give the lock away and wait for it
     again would take longer. None of them waits or calls Python.
     """
-    path = next((place for place in PLACES if place.exists()), None)
-    if path is None:
-        raise NoLibraryError(f"{NAME} is not built (`make setup` does it where cargo is)")
+    wrong: NoLibraryError | None = None
+    for path, origin in _places():
+        try:
+            return _load(path), origin
+        except NoLibraryError as error:
+            wrong = wrong or error
+    raise wrong or NoLibraryError(f"{NAME} is not there (`make setup` builds it where cargo is, or takes a prebuilt one)")
+
+
+def loaded() -> ctypes.PyDLL:
+    """As `found`, the library alone. Raises NoLibraryError."""
+    return found()[0]
+
+
+def _places() -> Iterator[tuple[Path, str]]:
+    """The libraries that are there."""
+    if BESIDE.exists():
+        yield BESIDE, "packed with the code"
+    if BUILT.exists():
+        yield BUILT, "built here"
+    try:
+        package = importlib.metadata.distribution(PREBUILT)
+    except importlib.metadata.PackageNotFoundError:
+        return
+    yield Path(str(package.locate_file(PREBUILT))) / NAME, f"prebuilt {package.version}"
+
+
+def _load(path: Path) -> ctypes.PyDLL:
     try:
         library = ctypes.PyDLL(str(path))
         for name, (result, arguments) in _FUNCTIONS.items():
@@ -73,7 +105,7 @@ def loaded() -> ctypes.PyDLL:
     except (OSError, AttributeError) as error:
         raise NoLibraryError(f"{path} can't be loaded: {error}") from None
     if library.front_interface() != INTERFACE:
-        raise NoLibraryError(f"{path} has interface {library.front_interface()}, not {INTERFACE}: build it again")
+        raise NoLibraryError(f"{path} has interface {library.front_interface()}, not {INTERFACE}: make setup")
     return library
 
 
@@ -90,12 +122,12 @@ def chosen(front: str, audit: str, *, is_tls: bool) -> tuple[bool, str]:
     if front == "auto" and audit == "all":
         return False, "LEASEWAY_AUDIT=all: requests are written down one by one"
     try:
-        loaded()
+        _, origin = found()
     except NoLibraryError as error:
         if front == "native":
             raise
         return False, str(error)
-    return True, f"LEASEWAY_FRONT={front}"
+    return True, f"LEASEWAY_FRONT={front}, {origin}"
 
 
 class NativeFront:
