@@ -38,7 +38,7 @@ class ServerSettings(Section):
     )
     front: str = setting(
         "auto",
-        "Who reads sockets: native (a library that `make up` builds where cargo is), python, or auto: native where it can.",
+        "Who reads sockets: native (a library that `make up` builds or installs), python, or auto: native where it can.",
         words=("auto", "native", "python"),
     )
     start_wait_s: int = setting(
