@@ -14,7 +14,7 @@ BANNED = {"utils", "util", "common", "helpers", "helper", "misc", "base"}
 
 
 def modules() -> list[Path]:
-    return [file for package in [*PACKAGES, "tests"] for file in sorted((ROOT / package).rglob("*.py"))]
+    return [file for package in [*PACKAGES, "native", "tests"] for file in sorted((ROOT / package).rglob("*.py"))]
 
 
 def test_no_module_or_folder_is_named_for_nothing() -> None:
@@ -39,8 +39,9 @@ def test_every_module_that_holds_anything_says_its_role_first() -> None:
     assert not [str(file.relative_to(ROOT)) for file in modules() if says_nothing(file.read_text())]
 
 
-LOCKS = ["run", "spark", "demo", "test"]
-SET_UP = ["Makefile", "pyproject.toml", "facade/stack/processes/ivy.xml", "Dockerfile", *(f"requirements/{name}.lock" for name in LOCKS)]
+LOCKS = ["run", "spark", "demo", "test", "wheels"]
+SET_UP = ["Makefile", "pyproject.toml", "facade/stack/processes/ivy.xml", "Dockerfile", "requirements/front.lock"]
+SET_UP += [*(f"requirements/{name}.lock" for name in LOCKS), ".github/workflows/ci.yml", ".github/workflows/release.yml"]
 
 
 def locked(name: str) -> dict[str, set[str]]:
