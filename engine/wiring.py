@@ -48,6 +48,7 @@ from engine.queues.queues import Queues
 from engine.queues.tags import Tags
 from engine.queues.topic_loss import TopicGuard
 from engine.queues.topics import QueueTopics
+from engine.receive.ahead import Ahead
 from engine.receive.browse import Browse
 from engine.receive.deliveries import Deliveries
 from engine.receive.filtered import FilteredReceives
@@ -235,10 +236,11 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
     returns = Returns(store, window, ids, receivable, counters, lambda work: receiving.start(work, "give back"))
     deliveries = Deliveries(store, window, ids, units.body_source, returns, lambda work: receiving.start(work, "return"))
     poller = Poller(store, base.targets, window, counters, owner.note_receive, owner.load_soon, move_beside)
-    pump = Pump(catalog, wait_lists, poller, deliveries, returns, activity, receiving, owner.refresh)
+    ahead = Ahead(bodies, returns, lambda work: receiving.start(work, "give back"))
+    pump = Pump(catalog, wait_lists, poller, deliveries, returns, ahead, activity, receiving, owner.refresh)
     wake = Wake(settings.redis_url, settings.topic_prefix, store.name, pump.woken)
     browse = Browse(log, store, base.targets, window, ids, owner.note_use, owner.refresh)
-    filtered = FilteredReceives(store, base.targets, window, browse, poller, deliveries, pump, owner.refresh)
+    filtered = FilteredReceives(store, base.targets, window, browse, poller, deliveries, pump, ahead, owner.refresh)
     receiver = Receiver(catalog, ids, wait_lists, poller, deliveries, returns, pump, activity, receiving, wake, owner.refresh, filtered)
     leases = Leases(
         store, catalog, base.targets, window, ids, bodies, owner.note_use, owner.journaled.wait, mover.move_dead, receivable, base.meters

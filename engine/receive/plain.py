@@ -113,8 +113,15 @@ class PlainReceives:
             return [one[0] for one in asked]
         record, line, left = queue.record, self._wait_lists.for_tag(queue, at), list[int]()
         began_ns, waits, is_heard = monotonic_ns(), False, self._wake.hears(queue.incarnation)
+        now = asyncio.get_running_loop().time()
         for token, most, wait_ms, lease_ms in asked:
+            most = min(most, record.max_receive_messages)
             wait_s = (record.receive_wait_ms if wait_ms is None else wait_ms) / 1000
+            if told := line.stock.take(most, queue, lease_ms, now, all_or_none=True):
+                line.stock.note(most, now)
+                self.note(queue, at, Operation.LONG_RECEIVE if wait_s > 0 else Operation.SHORT_RECEIVE, told, began_ns)
+                tell(token, told)
+                continue
             if wait_s <= 0 or not is_heard:
                 work = self._alone(queue, at, token, most, wait_ms, lease_ms, tell, asker)
                 self._tasks[token] = self._background.start(work, "receive")
@@ -125,7 +132,7 @@ class PlainReceives:
                 left.append(token)
                 continue
             one = self._waiting[token] = PlainReceive(self, queue, at, line, token, began_ns, tell, asker, self._wait_lists.rights_changes)
-            one.waiter = Waiter(min(most, record.max_receive_messages), lease_ms, one, asker)
+            one.waiter = Waiter(most, lease_ms, one, asker)
             one.timer = asyncio.get_running_loop().call_later(wait_s, one.waiter.give_up)
             line.waiters.append(one.waiter)
             waits = True

@@ -52,6 +52,7 @@ class Poll(msgspec.Struct, eq=False):
     tag: TagRecord
     line: WaitList
     lease_ms: int | None
+    more_ms: int = 0  # so much longer is each lease
     leases: Leases = msgspec.field(default_factory=list)
     asked: set[int] = msgspec.field(default_factory=set)
 
@@ -79,18 +80,16 @@ class Poller:
         self._load_soon = load_soon
         self._move = move
 
-    async def poll(
-        self, queue: Queue, tag: TagRecord, line: WaitList, max: int, lease_ms: int | None, *, everywhere: bool, callers: int = 1
-    ) -> Leases:
+    async def poll(self, poll: Poll, max: int, *, everywhere: bool, callers: int = 1) -> Leases:
         """Asks partitions that may have something; with `everywhere`, then also the others.
 
         The oldest messages first, so a quiet partition is not behind a busy one: for several
         callers as few partitions as may do, then all others at once; for one caller exactly. Raises
         TooManyInFlight.
         """
+        queue, line = poll.queue, poll.line
         loop = asyncio.get_running_loop()
         began = loop.time()
-        poll = Poll(queue, tag, line, lease_ms)
         left = max
         if sum(line.in_flight) + left > MAX_IN_FLIGHT:
             left = min(left, await self.room(poll))
@@ -282,8 +281,8 @@ class Poller:
                     g,
                     tag.id,
                     max=min(max, MAX_PER_CALL),
-                    lease_ms=poll.lease_ms,
-                    queue_lease_ms=record.lease_ms,
+                    lease_ms=None if poll.lease_ms is None else poll.lease_ms + poll.more_ms,
+                    queue_lease_ms=record.lease_ms + poll.more_ms,
                     max_receive_count=most,
                     retention_ms=queue.expires_ms,
                     move_ms=MOVER_LEASE_MS,

@@ -13,8 +13,9 @@ from typing import Any
 
 from engine.catalog.catalog import Catalog
 from engine.errors import TooManyInFlight, Unavailable
+from engine.receive.ahead import MARGIN_MS, Ahead
 from engine.receive.deliveries import Deliveries
-from engine.receive.poll import Leases, Poller
+from engine.receive.poll import Leases, Poll, Poller
 from engine.receive.returns import REST_MS, Returns
 from engine.receive.waiters import Waiter, WaitList, WaitLists
 from engine.rules.contention import Activity
@@ -37,6 +38,7 @@ class Pump:
         poller: Poller,
         deliveries: Deliveries,
         returns: Returns,
+        ahead: Ahead,
         activity: Activity,
         background: Background,
         refresh: Refresh,
@@ -46,6 +48,7 @@ class Pump:
         self._poller = poller
         self._deliveries = deliveries
         self._returns = returns
+        self._ahead = ahead
         self._activity = activity
         self._background = background
         self._refresh = refresh
@@ -57,6 +60,7 @@ class Pump:
         for line in self._wait_lists:
             line.stop_timer()
             line.cancel_all()
+            self._start(self._ahead.give_back(line))
 
     def woken(self, incarnation: str, partition: int, head_ms: int = 0) -> None:
         """Something may be receivable in a partition (-1: in any) of a queue, visible since
@@ -113,49 +117,58 @@ class Pump:
             return False
         for waiter in waiters:
             waiter.busy = True
-        stale = line.stale(asyncio.get_running_loop().time())
+        now = asyncio.get_running_loop().time()
+        lease_ms, wanted, stale = waiters[0].lease_ms, sum(waiter.max for waiter in waiters), line.stale(now)
+        held = line.stock.take(wanted, queue, lease_ms, now)
+        ahead = self._ahead.wanted(queue, tag, line, lease_ms, now)
+        poll, most = Poll(queue, tag, line, lease_ms, MARGIN_MS if ahead else 0), min(wanted - len(held) + ahead, line.most)
         try:
-            wanted = min(sum(waiter.max for waiter in waiters), line.most)
-            leases = await self._poller.poll(queue, tag, line, wanted, waiters[0].lease_ms, everywhere=stale, callers=len(waiters))
+            leases = await self._poller.poll(poll, most, everywhere=stale, callers=len(waiters))
         except BaseException as error:
             if isinstance(error, Unavailable):
                 _refuse_new(waiters, error)
-            line.requeue(waiters)
-            _rest(waiters)
+            if left_over := line.deliver(waiters, held, fifo=queue.record.fifo):
+                self._start(self._returns.give_back(queue, tag.id, left_over))
             raise
-        left = sum(len(received.leased) for _, received in leases)
-        line.last = batch_size_if_shared(left, len(waiters))
-        served = []
-        for waiter in waiters:
-            waiter.new = waiter.new and left > 0
-            if left > 0:
-                served.append(waiter)
-                left -= waiter.max
+        leased = len(held) + sum(len(received.leased) for _, received in leases)
+        line.last = batch_size_if_shared(min(leased, wanted), len(waiters))
+        served = _first(waiters, leased)
         line.requeue(waiters[len(served) :])
         _rest(waiters[len(served) :])
         if served:
-            self._activity.note_receive(queue.incarnation, asyncio.get_running_loop().time())
+            self._activity.note_receive(queue.incarnation, now)
+            line.stock.note(min(leased, wanted), now)
             deliveries = self._deliveries.from_memory(queue, tag, leases)
             if deliveries is None:
                 # Bodies have to come from Kafka: the next waiters need not wait for that.
-                self._start(self._serve(queue, tag, line, leases, served))
-            elif left_over := line.deliver(served, deliveries, fifo=queue.record.fifo):
-                self._start(self._returns.give_back(queue, tag.id, left_over))
+                self._start(self._serve(poll, leases, served, held))
+            elif left_over := line.deliver(served, held + deliveries, fifo=queue.record.fifo):
+                self._keep(poll, left_over)
         elif stale:
             self._start(self._refresh(queue))  # what Kafka has beyond the window is loaded, and a load wakes the line
         return bool(served)
 
-    async def _serve(self, queue: Queue, tag: TagRecord, line: WaitList, leases: Leases, waiters: list[Waiter]) -> None:
-        """Gives what was leased for `waiters` to them when its bodies have come from Kafka."""
+    def _keep(self, poll: Poll, deliveries: list[Delivery]) -> None:
+        """Nobody who waits takes these: they are kept, if some were leased ahead, or go back."""
+        if poll.more_ms and not self._stopping:
+            self._ahead.keep(poll.queue, poll.line, deliveries, poll.lease_ms)
+        else:
+            self._start(self._returns.give_back(poll.queue, poll.tag.id, deliveries))
+
+    async def _serve(self, poll: Poll, leases: Leases, waiters: list[Waiter], held: list[Delivery]) -> None:
+        """Gives what was leased for `waiters` to them when its bodies have come from Kafka, with
+        what is `held` already.
+        """
+        queue, tag, line = poll.queue, poll.tag, poll.line
         try:
             deliveries, fault = await self.complete(queue, tag, line, leases, waiters[0].lease_ms)
         except BaseException:
             _rest(waiters)
             raise
-        if fault is not None and not deliveries:
+        if fault is not None and not deliveries and not held:
             _refuse_new(waiters, fault)
-        if left_over := line.deliver(waiters, deliveries, fifo=queue.record.fifo):
-            await self._returns.give_back(queue, tag.id, left_over)
+        if left_over := line.deliver(waiters, held + deliveries, fifo=queue.record.fifo):
+            self._keep(poll, left_over)
         if line.waiters and line.next_look() <= asyncio.get_running_loop().time():
             self.pump_soon(queue.incarnation, line)
 
@@ -178,6 +191,17 @@ class Pump:
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         return self._background.start(work, getattr(work, "__qualname__", "receive"))
+
+
+def _first(waiters: Sequence[Waiter], leased: int) -> list[Waiter]:
+    """Those of the waiters who get some of what was leased; who does not is not new any more."""
+    served = []
+    for waiter in waiters:
+        waiter.new = waiter.new and leased > 0
+        if leased > 0:
+            served.append(waiter)
+            leased -= waiter.max
+    return served
 
 
 def _rest(waiters: Sequence[Waiter]) -> None:

@@ -14,7 +14,7 @@ from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, NotAllowedOnQueue, NotAuthorised, Unavailable
 from engine.receive.deliveries import Deliveries
 from engine.receive.filtered import FilteredReceives
-from engine.receive.poll import Poller, too_many
+from engine.receive.poll import Poll, Poller, too_many
 from engine.receive.pump import Pump, Refresh
 from engine.receive.returns import Returns
 from engine.receive.waiters import Waiter, WaitList, WaitLists
@@ -146,20 +146,26 @@ class Receiver:
                 self._wait_lists.leave(asker)
 
     async def _now(self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None) -> list[Delivery]:
-        """What is due: in the window, else in Kafka beyond it."""
+        """What is due: leased ahead, in the window, else in Kafka beyond it."""
+        held = line.stock.take(count, queue, lease_ms, asyncio.get_running_loop().time())
+        count -= len(held)
+        if not count:
+            return held
         try:
-            leases = await self._poller.poll(queue, tag, line, count, lease_ms, everywhere=True)
-            if not leases and await self._refresh(queue):
-                leases = await self._poller.poll(queue, tag, line, count, lease_ms, everywhere=True)
+            leases = await self._poller.poll(Poll(queue, tag, line, lease_ms), count, everywhere=not held)
+            if not leases and not held and await self._refresh(queue):
+                leases = await self._poller.poll(Poll(queue, tag, line, lease_ms), count, everywhere=True)
             at_hand = self._deliveries.from_memory(queue, tag, leases)
             if at_hand is not None:
-                return at_hand
+                return held + at_hand
             deliveries, fault = await self._pump.complete(queue, tag, line, leases, lease_ms)
-            if fault is not None and not deliveries:
+            if fault is not None and not deliveries and not held:
                 raise fault
-            return deliveries
+            return held + deliveries
         except Unavailable:
             line.forget_all()
+            if held:
+                return held
             raise
 
     def undelivered(self, deliveries: Sequence[Delivery]) -> None:
@@ -233,7 +239,7 @@ class Receiver:
 
     def look(self, queue: Queue, line: WaitList) -> None:
         """Somebody waits in the list: it is served now, or when something may be due."""
-        if line.rests or line.next_look() <= asyncio.get_running_loop().time():
+        if line.rests or line.stock or line.next_look() <= asyncio.get_running_loop().time():
             self._pump.pump_soon(queue.incarnation, line)
         elif line.timer is None and not line.pumping:
             self._pump.set_timer(queue.incarnation, line)

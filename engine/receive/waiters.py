@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 from engine.errors import NotAuthorised, Overloaded, QuotaExceeded
+from engine.receive.ahead import Stock
 from engine.rules.limits import MAX_IN_FLIGHT, MAX_LONG_POLLS
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker
@@ -79,7 +80,7 @@ class WaitList:
     `heads`: since when the first message of each partition is visible (epoch ms as Redis has it), 0
     = not known. `wakes`: how often each was woken, so that what was learnt before is not taken for
     true after it. `in_flight`: how many of each are leased. `over`: how many were leased in all
-    when the last call was refused for that, 0 = it was not.
+    when the last call was refused for that, 0 = it was not. `stock`: what was leased ahead.
     """
 
     __slots__ = (
@@ -93,6 +94,7 @@ class WaitList:
         "over",
         "pumping",
         "rests",
+        "stock",
         "tag",
         "timer",
         "turn",
@@ -102,6 +104,7 @@ class WaitList:
 
     def __init__(self, tag: int, partitions: int) -> None:
         self.tag = tag
+        self.stock = Stock()
         self.due = [0.0] * partitions
         self.heads = [0] * partitions
         self.wakes = [0] * partitions

@@ -18,7 +18,7 @@ from engine.errors import (
     NotAllowedOnQueue,
     QueueNotFound,
 )
-from engine.receive.poll import Leases, Poller
+from engine.receive.poll import Leases, Poll, Poller
 from engine.receive.returns import Returns
 from engine.receive.waiters import WaitList
 from engine.shapes import ExtendEntry, QueueSettings, SendEntry
@@ -416,9 +416,9 @@ async def test_a_partition_that_fails_beside_others_that_leased_is_asked_again_n
     line, poller = WaitList(found.tags[0].id, 2), engine.parts.messages.poller
     with monkeypatch.context() as patched:
         patched.setattr(engine.store, "receive", failing)
-        leased = await poller.poll(found, found.tags[0], line, 10, None, everywhere=False, callers=callers)
+        leased = await poller.poll(Poll(found, found.tags[0], line, None), 10, everywhere=False, callers=callers)
     assert {partition for partition, _ in leased} == {first}
-    leased = await poller.poll(found, found.tags[0], line, 10, None, everywhere=False, callers=callers)
+    leased = await poller.poll(Poll(found, found.tags[0], line, None), 10, everywhere=False, callers=callers)
     assert {partition for partition, _ in leased} == {1 - first}
 
 

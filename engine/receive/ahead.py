@@ -1,0 +1,140 @@
+"""What is leased ahead of receives: a worker that is alone on a busy queue leases more than is
+asked for, and gives it to who asks next without a call to Redis.
+
+What nobody asks for within AHEAD_S goes back, uncounted. Such a lease is longer by MARGIN_MS, so
+that it is as long as was asked for from when it is handed out. A process that is killed leaves at
+most MOST messages of a tag leased to nobody: they come again when their leases end, and one receive
+too many is counted (docs/explanation/promises.md). So nothing is leased ahead where messages die by
+their counts. Neighbours: `pump` leases; `waiters` has a stock for each wait list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.receive.returns import Returns
+from engine.rules.queue import Queue
+from engine.shapes import Delivery
+from engine.window.body_cache import BodyCache
+from schemas.records import TagRecord
+
+if TYPE_CHECKING:
+    from engine.receive.waiters import WaitList
+
+AHEAD_S: Final = 0.04
+# Not more: a message of which nothing is heard comes again that much later.
+MARGIN_MS: Final = round(AHEAD_S * 1000)
+MOST: Final = 100
+# Of a shorter lease the margin would be a large part.
+LEAST_LEASE_MS: Final = 1_000
+# What was handed out in a span is what the next one will need. Half of AHEAD_S: what is leased for
+# one is gone when its time is over.
+SPAN_S: Final = AHEAD_S / 2
+# After a message that may not wait here nothing is leased ahead for so long.
+PAUSE_S: Final = 5.0
+
+
+class Stock:
+    """What was leased ahead of a tag's receives. Times are the loop's, in seconds."""
+
+    __slots__ = ("_before", "_began", "_count", "_held", "_lease_ms", "_paused_until", "_queue", "until")
+
+    def __init__(self) -> None:
+        self.until = 0.0  # when what is left goes back
+        self._held: list[Delivery] = []
+        self._queue: Queue | None = None
+        self._lease_ms: int | None = None
+        self._began = self._paused_until = 0.0
+        self._before = self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def note(self, count: int, now: float) -> None:
+        """So many messages are handed out."""
+        if now - self._began >= SPAN_S:
+            self._before = self._count if now - self._began < 2 * SPAN_S else 0
+            self._began, self._count = now, 0
+        self._count += count
+
+    def wanted(self, now: float) -> int:
+        """How many more to lease than is asked for; none while some are left."""
+        if self._held or now - self._began >= 2 * SPAN_S or now < self._paused_until:
+            return 0
+        return min(max(self._before, self._count), MOST)
+
+    def pause(self, now: float) -> None:
+        """Nothing is wanted for PAUSE_S."""
+        self._paused_until = now + PAUSE_S
+
+    def put(self, deliveries: list[Delivery], queue: Queue, lease_ms: int | None, now: float) -> None:
+        """Keeps what was leased just now for `lease_ms`, as the receives say it, and MARGIN_MS."""
+        self._held, self._queue, self._lease_ms, self.until = deliveries, queue, lease_ms, now + AHEAD_S
+
+    def take(self, most: int, queue: Queue, lease_ms: int | None, now: float, *, all_or_none: bool = False) -> list[Delivery]:
+        """At most so many, in their order, for a receive with this lease: none after their time, or
+        once anything about the queue has changed (it was purged, say).
+        """
+        if lease_ms != self._lease_ms or queue is not self._queue or now >= self.until or (all_or_none and len(self._held) < most):
+            return []
+        taken, self._held = self._held[:most], self._held[most:]
+        return taken
+
+    def empty(self) -> tuple[Queue | None, list[Delivery]]:
+        """What is left, and of which queue."""
+        left, self._held = self._held, []
+        return self._queue, left
+
+
+class Ahead:
+    """The stocks of this worker. `start` runs what nobody waits for."""
+
+    def __init__(self, bodies: BodyCache, returns: Returns, start: Callable[[Coroutine[Any, Any, None]], object]) -> None:
+        self._bodies = bodies
+        self._returns = returns
+        self._start = start
+
+    def wanted(self, queue: Queue, tag: TagRecord, line: WaitList, lease_ms: int | None, now: float) -> int:
+        """How many messages to lease beyond what receives with this lease ask for."""
+        if not self._bodies.is_only_worker or not may_wait(queue, tag, lease_ms):
+            return 0
+        return line.stock.wanted(now)
+
+    def keep(self, queue: Queue, line: WaitList, deliveries: list[Delivery], lease_ms: int | None) -> None:
+        """Keeps what was leased ahead for who asks next; what may not wait, or finds some there,
+        goes back.
+        """
+        loop = asyncio.get_running_loop()
+        if line.stock:
+            self._start(self._returns.give_back(queue, line.tag, deliveries))
+        elif all(d.message.group is None and (lease_ms is not None or d.message.lease_ms is None) for d in deliveries):
+            line.stock.put(deliveries, queue, lease_ms, loop.time())
+            loop.call_at(line.stock.until, self._end, line, line.stock.until)
+        else:
+            line.stock.pause(loop.time())
+            self._start(self._returns.give_back(queue, line.tag, deliveries))
+
+    def _end(self, line: WaitList, until: float) -> None:
+        """The time is over of what was put in until then, if it is still there: not by the clock,
+        for a timer may be a little early.
+        """
+        if line.stock and line.stock.until == until:
+            self._start(self.give_back(line))
+
+    async def give_back(self, line: WaitList) -> None:
+        """Nobody gets what is left in a stock. Returns when Redis has it again."""
+        queue, left = line.stock.empty()
+        if queue is not None and left:
+            await self._returns.give_back(queue, line.tag, left)
+
+
+def may_wait(queue: Queue, tag: TagRecord, lease_ms: int | None) -> bool:
+    """Whether messages of a tag may be leased ahead: neither their order nor their counts matter,
+    and their leases are long enough.
+    """
+    record, bounds = queue.record, queue.bounds[tag.id]
+    if record.fifo or record.priority or bounds.dead_letter or bounds.park:
+        return False
+    return (record.lease_ms if lease_ms is None else lease_ms) >= LEAST_LEASE_MS
