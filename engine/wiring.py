@@ -240,7 +240,7 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
     pump = Pump(catalog, wait_lists, poller, deliveries, returns, ahead, activity, receiving, owner.refresh)
     wake = Wake(settings.redis_url, settings.topic_prefix, store.name, pump.woken)
     browse = Browse(log, store, base.targets, window, ids, owner.note_use, owner.refresh)
-    filtered = FilteredReceives(store, base.targets, window, browse, poller, deliveries, pump, ahead, owner.refresh)
+    filtered = FilteredReceives(store, base.targets, window, browse, poller, deliveries, pump, owner.refresh)
     receiver = Receiver(catalog, ids, wait_lists, poller, deliveries, returns, pump, activity, receiving, wake, owner.refresh, filtered)
     leases = Leases(
         store, catalog, base.targets, window, ids, bodies, owner.note_use, owner.journaled.wait, mover.move_dead, receivable, base.meters

@@ -2,16 +2,18 @@
 asked for, and gives it to who asks next without a call to Redis.
 
 What nobody asks for within AHEAD_S goes back, uncounted. Such a lease is longer by MARGIN_MS, so
-that it is as long as was asked for from when it is handed out. A process that is killed leaves at
-most MOST messages of a tag leased to nobody: they come again when their leases end, and one receive
-too many is counted (docs/explanation/promises.md). So nothing is leased ahead where messages die by
-their counts. Neighbours: `pump` leases; `waiters` has a stock for each wait list.
+that it is as long as was asked for from when it is handed out: AHEAD_S counts from before Redis was
+asked, and what is taken is handed out in the same step of the event loop. A process that is killed
+leaves at most MOST messages of a tag leased to nobody: they come again when their leases end, and
+one receive too many is counted (docs/explanation/promises.md). So nothing is leased ahead where
+messages die by their counts. Neighbours: `pump` leases; `waiters` has a stock for each wait list.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.receive.returns import Returns
@@ -32,12 +34,17 @@ LEAST_LEASE_MS: Final = 1_000
 # What was handed out in a span is what the next one will need. Half of AHEAD_S: what is leased for
 # one is gone when its time is over.
 SPAN_S: Final = AHEAD_S / 2
-# After a message that may not wait here nothing is leased ahead for so long.
+# After a message that may not wait here, or whose body had to come from Kafka, nothing is leased
+# ahead for so long.
 PAUSE_S: Final = 5.0
+# Who needs what is held here to be back waits for so long at most.
+BACK_S: Final = 1.0
 
 
 class Stock:
-    """What was leased ahead of a tag's receives. Times are the loop's, in seconds."""
+    """What was leased ahead of a tag's receives. Times are those of `time.monotonic`: the loop's
+    may be of before the process was stopped.
+    """
 
     __slots__ = ("_before", "_began", "_count", "_held", "_lease_ms", "_paused_until", "_queue", "until")
 
@@ -69,17 +76,18 @@ class Stock:
         """Nothing is wanted for PAUSE_S."""
         self._paused_until = now + PAUSE_S
 
-    def put(self, deliveries: list[Delivery], queue: Queue, lease_ms: int | None, now: float) -> None:
-        """Keeps what was leased just now for `lease_ms`, as the receives say it, and MARGIN_MS."""
-        self._held, self._queue, self._lease_ms, self.until = deliveries, queue, lease_ms, now + AHEAD_S
+    def put(self, deliveries: list[Delivery], queue: Queue, lease_ms: int | None, until: float) -> None:
+        """Keeps what was leased for `lease_ms`, as the receives say it, and MARGIN_MS."""
+        self._held, self._queue, self._lease_ms, self.until = deliveries, queue, lease_ms, until
 
-    def take(self, most: int, queue: Queue, lease_ms: int | None, now: float, *, all_or_none: bool = False) -> list[Delivery]:
-        """At most so many, in their order, for a receive with this lease: none after their time, or
-        once anything about the queue has changed (it was purged, say).
+    def take(self, most: int, queue: Queue, lease_ms: int | None, now: float) -> list[Delivery]:
+        """At most so many, in their order, for a receive with this lease, to be handed out at once:
+        none after their time, or once anything about the queue has changed (it was purged, say).
         """
-        if lease_ms != self._lease_ms or queue is not self._queue or now >= self.until or (all_or_none and len(self._held) < most):
+        if not self._held or lease_ms != self._lease_ms or queue is not self._queue or now >= self.until:
             return []
         taken, self._held = self._held[:most], self._held[most:]
+        self.note(len(taken), now)
         return taken
 
     def empty(self) -> tuple[Queue | None, list[Delivery]]:
@@ -91,7 +99,7 @@ class Stock:
 class Ahead:
     """The stocks of this worker. `start` runs what nobody waits for."""
 
-    def __init__(self, bodies: BodyCache, returns: Returns, start: Callable[[Coroutine[Any, Any, None]], object]) -> None:
+    def __init__(self, bodies: BodyCache, returns: Returns, start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]) -> None:
         self._bodies = bodies
         self._returns = returns
         self._start = start
@@ -102,32 +110,38 @@ class Ahead:
             return 0
         return line.stock.wanted(now)
 
-    def keep(self, queue: Queue, line: WaitList, deliveries: list[Delivery], lease_ms: int | None) -> None:
-        """Keeps what was leased ahead for who asks next; what may not wait, or finds some there,
-        goes back.
+    def keep(self, queue: Queue, line: WaitList, deliveries: list[Delivery], lease_ms: int | None, until: float) -> None:
+        """Keeps what was leased ahead for who asks until then: MOST of it, if nothing is there and
+        each may wait. What it does not keep goes back.
         """
-        loop = asyncio.get_running_loop()
-        if line.stock:
-            self._start(self._returns.give_back(queue, line.tag, deliveries))
-        elif all(d.message.group is None and (lease_ms is not None or d.message.lease_ms is None) for d in deliveries):
-            line.stock.put(deliveries, queue, lease_ms, loop.time())
-            loop.call_at(line.stock.until, self._end, line, line.stock.until)
+        now, kept, back = monotonic(), deliveries[:MOST], deliveries[MOST:]
+        is_plain = all(d.message.group is None and (lease_ms is not None or d.message.lease_ms is None) for d in kept)
+        if not is_plain:
+            line.stock.pause(now)
+        if is_plain and not line.stock and now < until:
+            line.stock.put(kept, queue, lease_ms, until)
+            asyncio.get_running_loop().call_later(until - now, self._end, line, until)
         else:
-            line.stock.pause(loop.time())
-            self._start(self._returns.give_back(queue, line.tag, deliveries))
+            back = deliveries
+        if back:
+            self._start(self._returns.give_back(queue, line.tag, back))
 
     def _end(self, line: WaitList, until: float) -> None:
         """The time is over of what was put in until then, if it is still there: not by the clock,
         for a timer may be a little early.
         """
-        if line.stock and line.stock.until == until:
-            self._start(self.give_back(line))
+        if line.stock.until == until:
+            self.give_back_soon(line)
+
+    def give_back_soon(self, line: WaitList) -> asyncio.Task[None] | None:
+        """Nobody gets what is left in a stock; None = nothing is."""
+        queue, left = line.stock.empty()
+        return self._start(self._returns.give_back(queue, line.tag, left)) if queue is not None and left else None
 
     async def give_back(self, line: WaitList) -> None:
-        """Nobody gets what is left in a stock. Returns when Redis has it again."""
-        queue, left = line.stock.empty()
-        if queue is not None and left:
-            await self._returns.give_back(queue, line.tag, left)
+        """As `give_back_soon`; returns when Redis has it again, or after BACK_S."""
+        if (task := self.give_back_soon(line)) is not None:
+            await asyncio.wait([task], timeout=BACK_S)
 
 
 def may_wait(queue: Queue, tag: TagRecord, lease_ms: int | None) -> bool:

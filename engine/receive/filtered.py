@@ -13,7 +13,6 @@ import asyncio
 import heapq
 from collections.abc import Mapping, Sequence
 
-from engine.receive.ahead import Ahead
 from engine.receive.browse import Browse, page_token
 from engine.receive.deliveries import Deliveries
 from engine.receive.poll import Leases, Poll, Poller
@@ -50,7 +49,6 @@ class FilteredReceives:
         poller: Poller,
         deliveries: Deliveries,
         pump: Pump,
-        ahead: Ahead,
         refresh: Refresh,
     ) -> None:
         self._store = store
@@ -60,12 +58,11 @@ class FilteredReceives:
         self._poller = poller
         self._deliveries = deliveries
         self._pump = pump
-        self._ahead = ahead
         self._refresh = refresh
 
     async def receive(self, queue: Queue, tag: TagRecord, line: WaitList, max: int, lease_ms: int | None, filter: Filter) -> list[Delivery]:
         """What is due and fits, up to `max`. Raises Unavailable, TooManyInFlight."""
-        await self._ahead.give_back(line)  # what is leased to nobody may fit
+        await self._pump.give_back_ahead(line)  # it is leased to nobody, and may fit
         leases = await self._lease(queue, tag, line, max, lease_ms, filter)
         if not leases and await self._refresh(queue):
             leases = await self._lease(queue, tag, line, max, lease_ms, filter)

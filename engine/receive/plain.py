@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from time import monotonic_ns
+from time import monotonic, monotonic_ns
 
 from engine.errors import NotAuthorised, Overloaded, QuotaExceeded, TagNotFound
 from engine.receive.poll import too_many
@@ -113,12 +113,11 @@ class PlainReceives:
             return [one[0] for one in asked]
         record, line, left = queue.record, self._wait_lists.for_tag(queue, at), list[int]()
         began_ns, waits, is_heard = monotonic_ns(), False, self._wake.hears(queue.incarnation)
-        now = asyncio.get_running_loop().time()
+        now = monotonic()
         for token, most, wait_ms, lease_ms in asked:
             most = min(most, record.max_receive_messages)
             wait_s = (record.receive_wait_ms if wait_ms is None else wait_ms) / 1000
-            if told := line.stock.take(most, queue, lease_ms, now, all_or_none=True):
-                line.stock.note(most, now)
+            if told := line.stock.take(most, queue, lease_ms, now):
                 self.note(queue, at, Operation.LONG_RECEIVE if wait_s > 0 else Operation.SHORT_RECEIVE, told, began_ns)
                 tell(token, told)
                 continue

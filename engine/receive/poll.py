@@ -52,7 +52,7 @@ class Poll(msgspec.Struct, eq=False):
     tag: TagRecord
     line: WaitList
     lease_ms: int | None
-    more_ms: int = 0  # so much longer is each lease
+    more_ms: int = 0  # so much longer is each lease, for some are leased ahead
     leases: Leases = msgspec.field(default_factory=list)
     asked: set[int] = msgspec.field(default_factory=set)
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from time import monotonic
 from typing import Any
 
 from engine.catalog.catalog import Catalog
 from engine.errors import TooManyInFlight, Unavailable
-from engine.receive.ahead import MARGIN_MS, Ahead
+from engine.receive.ahead import AHEAD_S, MARGIN_MS, Ahead
 from engine.receive.deliveries import Deliveries
 from engine.receive.poll import Leases, Poll, Poller
 from engine.receive.returns import REST_MS, Returns
@@ -60,7 +61,7 @@ class Pump:
         for line in self._wait_lists:
             line.stop_timer()
             line.cancel_all()
-            self._start(self._ahead.give_back(line))
+            self._ahead.give_back_soon(line)
 
     def woken(self, incarnation: str, partition: int, head_ms: int = 0) -> None:
         """Something may be receivable in a partition (-1: in any) of a queue, visible since
@@ -117,58 +118,62 @@ class Pump:
             return False
         for waiter in waiters:
             waiter.busy = True
-        now = asyncio.get_running_loop().time()
+        now, began = asyncio.get_running_loop().time(), monotonic()
         lease_ms, wanted, stale = waiters[0].lease_ms, sum(waiter.max for waiter in waiters), line.stale(now)
-        held = line.stock.take(wanted, queue, lease_ms, now)
-        ahead = self._ahead.wanted(queue, tag, line, lease_ms, now)
-        poll, most = Poll(queue, tag, line, lease_ms, MARGIN_MS if ahead else 0), min(wanted - len(held) + ahead, line.most)
+        ahead = self._ahead.wanted(queue, tag, line, lease_ms, began)
+        poll = Poll(queue, tag, line, lease_ms, MARGIN_MS if ahead else 0)
         try:
-            leases = await self._poller.poll(poll, most, everywhere=stale, callers=len(waiters))
+            leases = await self._poller.poll(poll, min(wanted + ahead, line.most), everywhere=stale, callers=len(waiters))
         except BaseException as error:
             if isinstance(error, Unavailable):
                 _refuse_new(waiters, error)
-            if left_over := line.deliver(waiters, held, fifo=queue.record.fifo):
-                self._start(self._returns.give_back(queue, tag.id, left_over))
+            line.requeue(waiters)
+            _rest(waiters)
             raise
-        leased = len(held) + sum(len(received.leased) for _, received in leases)
+        leased = sum(len(received.leased) for _, received in leases)
         line.last = batch_size_if_shared(min(leased, wanted), len(waiters))
         served = _first(waiters, leased)
         line.requeue(waiters[len(served) :])
         _rest(waiters[len(served) :])
         if served:
             self._activity.note_receive(queue.incarnation, now)
-            line.stock.note(min(leased, wanted), now)
             deliveries = self._deliveries.from_memory(queue, tag, leases)
             if deliveries is None:
                 # Bodies have to come from Kafka: the next waiters need not wait for that.
-                self._start(self._serve(poll, leases, served, held))
-            elif left_over := line.deliver(served, held + deliveries, fifo=queue.record.fifo):
-                self._keep(poll, left_over)
+                line.stock.pause(monotonic())
+                self._start(self._serve(queue, tag, line, leases, served))
+            else:
+                line.stock.note(min(leased, wanted), monotonic())
+                left_over = line.deliver(served, deliveries, fifo=queue.record.fifo)
+                self._keep(poll, left_over, began + AHEAD_S)
         elif stale:
             self._start(self._refresh(queue))  # what Kafka has beyond the window is loaded, and a load wakes the line
         return bool(served)
 
-    def _keep(self, poll: Poll, deliveries: list[Delivery]) -> None:
+    def _keep(self, poll: Poll, deliveries: list[Delivery], until: float) -> None:
         """Nobody who waits takes these: they are kept, if some were leased ahead, or go back."""
-        if poll.more_ms and not self._stopping:
-            self._ahead.keep(poll.queue, poll.line, deliveries, poll.lease_ms)
-        else:
+        if deliveries and poll.more_ms and not self._stopping:
+            self._ahead.keep(poll.queue, poll.line, deliveries, poll.lease_ms, until)
+        elif deliveries:
             self._start(self._returns.give_back(poll.queue, poll.tag.id, deliveries))
 
-    async def _serve(self, poll: Poll, leases: Leases, waiters: list[Waiter], held: list[Delivery]) -> None:
-        """Gives what was leased for `waiters` to them when its bodies have come from Kafka, with
-        what is `held` already.
+    async def give_back_ahead(self, line: WaitList) -> None:
+        """What was leased ahead is visible again when this returns; for a receive that does not get
+        it, but may want it.
         """
-        queue, tag, line = poll.queue, poll.tag, poll.line
+        await self._ahead.give_back(line)
+
+    async def _serve(self, queue: Queue, tag: TagRecord, line: WaitList, leases: Leases, waiters: list[Waiter]) -> None:
+        """Gives what was leased for `waiters` to them when its bodies have come from Kafka."""
         try:
             deliveries, fault = await self.complete(queue, tag, line, leases, waiters[0].lease_ms)
         except BaseException:
             _rest(waiters)
             raise
-        if fault is not None and not deliveries and not held:
+        if fault is not None and not deliveries:
             _refuse_new(waiters, fault)
-        if left_over := line.deliver(waiters, held + deliveries, fifo=queue.record.fifo):
-            self._keep(poll, left_over)
+        if left_over := line.deliver(waiters, deliveries, fifo=queue.record.fifo):
+            await self._returns.give_back(queue, tag.id, left_over)
         if line.waiters and line.next_look() <= asyncio.get_running_loop().time():
             self.pump_soon(queue.incarnation, line)
 

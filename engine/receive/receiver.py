@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Coroutine, Sequence
+from time import monotonic
 from typing import Any
 
 from engine.catalog.catalog import Catalog
@@ -110,6 +111,8 @@ class Receiver:
         line = self._wait_lists.for_tag(queue, tag)
         if filter is not None:
             return await self._receive_filtered(queue, tag, line, count, lease_ms, filter, wait_s, asker)
+        if ahead := line.stock.take(count, queue, lease_ms, monotonic()):
+            return ahead
         if wait_s <= 0:
             return await self._kept(queue, tag, self._now(queue, tag, line, count, lease_ms))
         return await self._wait(queue, tag, line, count, lease_ms, wait_s, asker)
@@ -146,26 +149,22 @@ class Receiver:
                 self._wait_lists.leave(asker)
 
     async def _now(self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None) -> list[Delivery]:
-        """What is due: leased ahead, in the window, else in Kafka beyond it."""
-        held = line.stock.take(count, queue, lease_ms, asyncio.get_running_loop().time())
-        count -= len(held)
-        if not count:
-            return held
+        """What is due: in the window, else in Kafka beyond it."""
+        if line.stock:
+            await self._pump.give_back_ahead(line)  # it is leased to nobody
         try:
-            leases = await self._poller.poll(Poll(queue, tag, line, lease_ms), count, everywhere=not held)
-            if not leases and not held and await self._refresh(queue):
+            leases = await self._poller.poll(Poll(queue, tag, line, lease_ms), count, everywhere=True)
+            if not leases and await self._refresh(queue):
                 leases = await self._poller.poll(Poll(queue, tag, line, lease_ms), count, everywhere=True)
             at_hand = self._deliveries.from_memory(queue, tag, leases)
             if at_hand is not None:
-                return held + at_hand
+                return at_hand
             deliveries, fault = await self._pump.complete(queue, tag, line, leases, lease_ms)
-            if fault is not None and not deliveries and not held:
+            if fault is not None and not deliveries:
                 raise fault
-            return held + deliveries
+            return deliveries
         except Unavailable:
             line.forget_all()
-            if held:
-                return held
             raise
 
     def undelivered(self, deliveries: Sequence[Delivery]) -> None:
@@ -239,7 +238,7 @@ class Receiver:
 
     def look(self, queue: Queue, line: WaitList) -> None:
         """Somebody waits in the list: it is served now, or when something may be due."""
-        if line.rests or line.stock or line.next_look() <= asyncio.get_running_loop().time():
+        if line.rests or line.next_look() <= asyncio.get_running_loop().time():
             self._pump.pump_soon(queue.incarnation, line)
         elif line.timer is None and not line.pumping:
             self._pump.set_timer(queue.incarnation, line)

@@ -10,11 +10,13 @@ import time
 import pytest
 
 from engine.engine import Engine
+from engine.errors import StoreUnavailable
 from engine.receive.ahead import AHEAD_S, MARGIN_MS, MOST
 from engine.receive.waiters import WaitList
 from engine.shapes import Delivery, QueueSettings, SendEntry
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute, RedrivePolicy
+from state.errors import StateUnavailable
 from state.store import Store
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, drain, eventually, receive, send
@@ -44,14 +46,25 @@ async def filled(engine: Engine, queue: str, count: int, **settings: object) -> 
         await engine.send(BY, queue, [SendEntry(b"%d" % n) for n in range(begin, min(begin + 100, count))])
 
 
-async def leased_ahead(engine: Engine, queue: str, *, lease_ms: int | None = None) -> list[Delivery]:
-    """Receives one by one until something is leased ahead; what was received."""
+async def leased_ahead(engine: Engine, queue: str, *, lease_ms: int | None = None, many: bool = False) -> list[Delivery]:
+    """Receives one by one until something is leased ahead (`many`: as for a crowd); what was
+    received.
+    """
     got: list[Delivery] = []
+    line = line_of(engine, queue)
     for _ in range(50):
+        if many:
+            line.stock.note(50, time.monotonic())
         got += await receive(engine, queue, max=1, wait_ms=1000, lease_ms=lease_ms)
-        if line_of(engine, queue).stock:
+        if len(line.stock) > (20 if many else 0):
             break
     return got
+
+
+@pytest.fixture
+def for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is leased ahead may wait for seconds."""
+    monkeypatch.setattr("engine.receive.pump.AHEAD_S", 5.0)
 
 
 async def test_who_asks_next_has_it_without_a_call_to_redis(alone: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,43 +116,44 @@ async def test_what_nobody_asks_for_is_as_it_was(alone: Engine, queue: str) -> N
     assert {d.receive_count for d in rest} == {1}
 
 
+@pytest.mark.usefixtures("for_long")
+@pytest.mark.parametrize("wait_ms", [0, 1000])
 @pytest.mark.parametrize("most", [1, 10, 100])
-async def test_a_receive_that_does_not_wait_finds_it(alone: Engine, queue: str, most: int) -> None:
-    await filled(alone, queue, 40)
-    got = await leased_ahead(alone, queue)
+async def test_receives_get_the_first_of_it(alone: Engine, queue: str, most: int, wait_ms: int) -> None:
+    await filled(alone, queue, 60)
+    got = await leased_ahead(alone, queue, many=True)
     ahead = len(line_of(alone, queue).stock)
-    found = await receive(alone, queue, max=most)
-    assert len(found) == min(most, 40 - len(got)) and ahead > 0
-    assert int(found[0].message.body) == len(got)
+    found = await receive(alone, queue, max=most, wait_ms=wait_ms)
+    assert [int(d.message.body) for d in found] == list(range(len(got), len(got) + min(most, ahead)))
 
 
-async def test_a_receive_that_wants_more_gets_what_is_behind_it_too(alone: Engine, queue: str) -> None:
-    await filled(alone, queue, 40)
-    got = await leased_ahead(alone, queue)
-    found = await receive(alone, queue, max=40, wait_ms=1000)
-    assert [int(d.message.body) for d in found] == list(range(len(got), 40))
+@pytest.mark.usefixtures("for_long")
+@pytest.mark.parametrize("wait_ms", [0, 1000])
+async def test_a_receive_with_another_lease_finds_all_but_it(alone: Engine, queue: str, wait_ms: int) -> None:
+    await filled(alone, queue, 60)
+    got = await leased_ahead(alone, queue, many=True)
+    found = await receive(alone, queue, max=60, wait_ms=wait_ms, lease_ms=90_000)
+    held = len(line_of(alone, queue).stock)
+    # One that does not wait would say that there is nothing: it is given back first.
+    assert len(found) == 60 - len(got) - held and (held == 0) == (wait_ms == 0)
+    assert all(d.next_visible_at_ms - time.time() * 1000 > 80_000 for d in found)
 
 
-async def test_another_lease_is_not_served_from_it(alone: Engine, queue: str) -> None:
-    await filled(alone, queue, 40)
-    await leased_ahead(alone, queue)
-    (one,) = await receive(alone, queue, max=1, wait_ms=1000, lease_ms=90_000)
-    assert one.next_visible_at_ms - time.time() * 1000 > 80_000
-
-
+@pytest.mark.usefixtures("for_long")
 async def test_after_a_purge_nobody_gets_it(alone: Engine, queue: str) -> None:
     await filled(alone, queue, 60)
-    await leased_ahead(alone, queue)
+    await leased_ahead(alone, queue, many=True)
     await alone.purge(BY, queue)
+    assert line_of(alone, queue).stock
     await send(alone, queue, "new")
     assert await drain(alone, queue, expect=1) == ["new"]
 
 
+@pytest.mark.usefixtures("for_long")
 async def test_a_filter_finds_it(alone: Engine, queue: str) -> None:
     await alone.create_queue(BY, queue, QueueSettings(partitions=1))
     await alone.send(BY, queue, [SendEntry(b"%d" % n, {"red": Attribute("string", b"")}) for n in range(60)])
-    got = await leased_ahead(alone, queue)
-    assert line_of(alone, queue).stock
+    got = await leased_ahead(alone, queue, many=True)
     found = await alone.receive(BY, queue, None, 100, 0, None, filter=Filter([Condition("red")]))
     assert [int(d.message.body) for d in found] == list(range(len(got), 60))
 
@@ -209,21 +223,71 @@ async def test_a_worker_that_stops_gives_it_back(make_engine: MakeEngine, queue:
     assert {d.receive_count for d in rest} == {1}
 
 
-async def test_bodies_that_come_from_kafka_are_kept_too(own_engine: Engine, queue: str) -> None:
+async def test_nothing_is_leased_ahead_while_bodies_come_from_kafka(own_engine: Engine, queue: str) -> None:
     async def known() -> bool:
         return own_engine.parts.units.bodies.is_only_worker
 
     await eventually(known)
     await filled(own_engine, queue, 200)
-    unit = own_engine.catalog.queues[queue].units[0]
-    own_engine.parts.units.bodies.forget(unit, range(200))
-    bodies: list[int] = []
+    own_engine.parts.units.bodies.forget(own_engine.catalog.queues[queue].units[0], range(200))
+    got = await leased_ahead(own_engine, queue, many=True)
+    assert len(got) == 50
+    info = await own_engine.get_queue(BY, queue)
+    assert info.tags[0].leased == 50
 
-    async def client() -> None:
-        while got := await receive(own_engine, queue, max=1, wait_ms=500):
-            bodies.append(int(got[0].message.body))
-            await own_engine.ack(BY, queue, [got[0].handle])
 
-    await asyncio.gather(*(client() for _ in range(8)))
-    assert sorted(bodies) == list(range(200))
-    assert own_engine.counts().get("deliveries_returned_total", 0) < 100
+async def test_a_worker_that_stood_still_hands_out_nothing_late(alone: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    await filled(alone, queue, 100, lease_ms=1_000)
+    real = Store.receive
+    stands: list[bool] = []
+
+    async def stopped(*given: object, **named: object) -> object:
+        answer = await real(*given, **named)  # type: ignore[arg-type]
+        if stands:
+            stands.clear()
+            time.sleep(1.5)  # the whole process
+        return answer
+
+    monkeypatch.setattr(Store, "receive", stopped)
+    line = line_of(alone, queue)
+    line.stock.note(30, time.monotonic())
+    stands.append(True)
+    await receive(alone, queue, max=1, wait_ms=1000)
+    for _ in range(5):
+        began_ms = time.time() * 1000
+        (one,) = await receive(alone, queue, max=1, wait_ms=1000)
+        assert one.next_visible_at_ms >= began_ms + 1_000 - 5
+
+
+async def test_no_more_than_the_bound_is_kept_when_waiters_leave(alone: Engine, queue: str) -> None:
+    await filled(alone, queue, 600, partitions=4)
+    line = line_of(alone, queue)
+    await receive(alone, queue, max=1, wait_ms=1000)
+    line.stock.empty()
+    line.stock.note(50, time.monotonic())
+    waiting = [asyncio.ensure_future(receive(alone, queue, max=100, wait_ms=1000)) for _ in range(3)]
+    while not line.pumping or line.waiters:
+        await asyncio.sleep(0)
+    for one in waiting:
+        one.cancel()
+    most = 0
+    for _ in range(100):
+        await asyncio.sleep(0.001)
+        most = max(most, len(line.stock))
+    assert 0 < most <= MOST
+
+
+@pytest.mark.usefixtures("for_long")
+async def test_a_filter_says_soon_that_redis_is_away(alone: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    await filled(alone, queue, 60)
+    await leased_ahead(alone, queue, many=True)
+
+    async def away(*given: object, **named: object) -> object:
+        raise StateUnavailable("away")
+
+    with monkeypatch.context() as patch:
+        for verb in ("give_back", "receive", "pick", "info"):
+            patch.setattr(Store, verb, away)
+        with pytest.raises(StoreUnavailable):
+            async with asyncio.timeout(5):
+                await alone.receive(BY, queue, None, 10, 0, None, filter=Filter([Condition("red")]))

@@ -49,7 +49,7 @@ def test_no_more_than_the_bound_is_wanted_and_nothing_while_some_are_left() -> N
     stock, of = Stock(), queue()
     stock.note(10 * MOST, 1.0)
     assert stock.wanted(1.0) == MOST
-    stock.put(deliveries(2), of, None, 1.0)
+    stock.put(deliveries(2), of, None, 1.0 + AHEAD_S)
     assert stock.wanted(1.0) == 0
     stock.take(2, of, None, 1.0)
     assert stock.wanted(1.0) == MOST
@@ -57,16 +57,15 @@ def test_no_more_than_the_bound_is_wanted_and_nothing_while_some_are_left() -> N
 
 def test_who_asks_gets_the_first_ones_in_their_order() -> None:
     stock, of, held = Stock(), queue(), deliveries(5)
-    stock.put(held, of, 30_000, 1.0)
+    stock.put(held, of, 30_000, 1.0 + AHEAD_S)
     assert stock.take(2, of, 30_000, 1.0) == held[:2]
-    assert stock.take(4, of, 30_000, 1.0, all_or_none=True) == []
     assert stock.take(4, of, 30_000, 1.0) == held[2:]
     assert stock.take(1, of, 30_000, 1.0) == [] and len(stock) == 0
 
 
 def test_nobody_gets_them_with_another_lease_after_their_time_or_of_a_queue_that_has_changed() -> None:
     stock, of = Stock(), queue()
-    stock.put(deliveries(3), of, None, 1.0)
+    stock.put(deliveries(3), of, None, 1.0 + AHEAD_S)
     assert stock.take(1, of, 30_000, 1.0) == []
     assert stock.take(1, of, None, 1.0 + AHEAD_S) == []
     assert stock.take(1, queue(purged_at_ms=5), None, 1.0) == []
