@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Protocol
 
 import msgspec
 
@@ -25,6 +26,7 @@ from engine.window.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
 from engine.window.retention import Retention
 from engine.window.topic_retention import LEAST_DELAY_MS, TopicRetention
 from schemas.vocabulary import DEDUP_WINDOW_MS, LOG_TIME_MARGIN_MS
+from state.keys import Unit
 from state.packed import delay_of_body
 from state.replies import MAX_OPEN, LoadEntry, Probed, Window
 from state.store import Store
@@ -32,6 +34,23 @@ from state.store import Store
 # A loader that a batch holds up reads on to what decides, up to 30 s of log: it rests so many times
 # as long as that took, REST_S at most.
 REST, REST_S = 9.0, 1.0
+
+
+class Waiting(Protocol):
+    """Who waits for messages here."""
+
+    def waits(self, queue: Queue) -> bool:
+        """Whether somebody waits for messages of a queue."""
+
+
+class Rebuilding(Protocol):
+    """What this worker is rebuilding."""
+
+    def holds(self, unit: Unit) -> bool:
+        """Whether a unit is being rebuilt here: its lease must not get shorter, nor end as idle."""
+
+    def recover_soon(self, queue: Queue) -> None:
+        """Rebuilds what a queue has lost, beside the caller."""
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,13 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Protocol
 
 from engine.errors import Unavailable
 from engine.journal.outbox import LEASE_MS, REBUILD_LEASE_MS, Journal, Outbox
 from engine.loading.deferrals import Deferrals
 from engine.loading.journaled import Journaled
 from engine.loading.lag import LagReporter
-from engine.loading.loader import Loader, Loading
+from engine.loading.loader import Loader, Loading, Rebuilding, Waiting
 from engine.loading.turns import Turns
 from engine.rules.contention import Activity
 from engine.rules.queue import Queue
@@ -57,23 +56,6 @@ COUNT_S = 1.0
 STOPPED_S = 60.0
 # How long an empty answer may wait for Kafka.
 REFRESH_S = 2.0
-
-
-class Waiting(Protocol):
-    """Who waits for messages here."""
-
-    def waits(self, queue: Queue) -> bool:
-        """Whether somebody waits for messages of a queue."""
-
-
-class Rebuilding(Protocol):
-    """What this worker is rebuilding."""
-
-    def holds(self, unit: Unit) -> bool:
-        """Whether a unit is being rebuilt here: its lease must not get shorter, nor end as idle."""
-
-    def recover_soon(self, queue: Queue) -> None:
-        """Rebuilds what a queue has lost, beside the caller."""
 
 
 class UnitOwner:
@@ -177,21 +159,21 @@ class UnitOwner:
         """Takes and renews leases; gives up idle units."""
         now = asyncio.get_running_loop().time()
         wanted: list[Unit] = []
-        idle: list[Unit] = []
+        idle: list[tuple[Unit, float]] = []
         for unit, at in list(self._used.items()):
             queue = self._catalog.by_incarnation.get(unit.incarnation)
             if queue is None:
                 self._forget(unit)
             elif now - at > IDLE_S and not self._waiting.waits(queue) and not self._rebuilder.holds(unit):
-                idle.append(unit)
+                idle.append((unit, at))
             elif self._ask_again.get(unit, 0) <= now:
                 wanted.append(unit)
-        for unit in idle:
+        for unit, at in idle:
             loader = self.owned.get(unit)
             if loader is None:
                 self._forget(unit)
             else:
-                self._start_drain(loader, partial(self._give_up, loader))
+                self._start_drain(loader, partial(self._give_up, loader, at))
         await asyncio.gather(*(self._own(unit, now) for unit in wanted))
 
     async def _own(self, unit: Unit, now: float) -> None:
@@ -211,11 +193,27 @@ class UnitOwner:
         if owned.generation is None:
             self._rebuilder.recover_soon(queue)
 
-    async def _give_up(self, loader: Loader) -> None:
+    async def _give_up(self, loader: Loader, used_at: float) -> None:
+        """Of a unit that was used last then. One that is used meanwhile is taken again, or is
+        already: its outbox may have something since.
+        """
         with contextlib.suppress(Fenced):
             if await loader.outbox.drain() or not await self._store.disown(loader.unit, loader.epoch):
                 return
-        self._forget(loader.unit)
+        if self._used.get(loader.unit) == used_at:
+            self._forget(loader.unit)
+        else:
+            self._lose(loader)
+
+    def _lose(self, loader: Loader) -> None:
+        """A unit is no longer ours by this loader. At the next tick it is asked who owns it: maybe
+        a rebuild of our own took a new epoch.
+        """
+        unit = loader.unit
+        if self.owned.get(unit) is loader:
+            self._drop(unit)
+            self._ask_again.pop(unit, None)
+            self._used[unit] = asyncio.get_running_loop().time()
 
     def _forget(self, unit: Unit) -> None:
         self._drop(unit)
@@ -261,11 +259,7 @@ class UnitOwner:
             await work()
         except Fenced:
             logger.warning("action=fenced queue=%s partition=%d", loader.queue.name, loader.partition)
-            if self.owned.get(loader.unit) is loader:
-                self._drop(loader.unit)
-                # Maybe it was a rebuild of our own that took a new epoch: ask at the next tick who
-                # owns it.
-                self._ask_again.pop(loader.unit, None)
+            self._lose(loader)
         except StateLost:
             self._rebuilder.recover_soon(loader.queue)
         except (StateError, Unavailable) as error:
