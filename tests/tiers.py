@@ -67,13 +67,13 @@ TIERS: dict[str, dict[str, tuple[str, ...]]] = {
     "full": {
         "acceptance": ("tests/acceptance",),
         "rest": ("tests/unit", "tests/state", "tests/property", "tests/conformance", *(f"--ignore={folder}" for folder in CLIENTS)),
-        "dialects": CLIENTS,
-        "integration 1": share(1, 2),
-        "spark": ("tests/spark",),
         "integration 2": share(2, 2),
+        "spark": ("tests/spark",),
+        "integration 1": share(1, 2),
+        "dialects": CLIENTS,
         "stack": ("tests/stack",),
-        "faults": ("tests/faults", "tests/outside"),
         "front": FRONT,
+        "faults": ("tests/faults", "tests/outside"),
     },
     "change": {
         "unit": ("tests/unit", "tests/state", "tests/property"),
