@@ -86,7 +86,7 @@ $(CLIENTS_STAMP): $(TEST_STAMP)
 test: setup lint types native audit ## set-up, lint, types, import contracts, all tests (40 minutes)
 	$(BIN)/python -m tests.tiers full
 
-test-change: setup lint types native ## what every change should pass: all but what takes long (8 minutes)
+test-change: setup lint types native ## what every change should pass: all but what takes long (9 minutes)
 	$(BIN)/python -m tests.tiers change
 
 faults: setup ## inject every fault into a running service for 10 minutes and check every promise (SEEDS="1 2 3 4")

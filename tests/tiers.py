@@ -54,11 +54,11 @@ INTEGRATION = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "
 CLIENTS = tuple(f"tests/conformance/{name}" for name in ("emq", "mns", "rocketmq", "rights"))
 
 
-def share(number: int, count: int, *options: str) -> tuple[str, ...]:
+def share(number: int, count: int) -> tuple[str, ...]:
     """One of so many shares of tests/integration; files by turns, for the slow ones of a part have
     names alike.
     """
-    return *INTEGRATION[number - 1 :: count], *options, *WITHOUT
+    return *INTEGRATION[number - 1 :: count], *WITHOUT
 
 
 # Groups begin in this order, each as soon as one of those that run has ended; long ones come first,
@@ -78,9 +78,11 @@ TIERS: dict[str, dict[str, tuple[str, ...]]] = {
     "change": {
         "unit": ("tests/unit", "tests/state", "tests/property"),
         "conformance": ("tests/conformance/cases", "tests/conformance/sqs", "-k", "not query and not emq and not mns", *BUT_SLOW),
-        **{f"integration {n}": share(n, 8, "-m", "not long") for n in range(1, 9)},
+        **{f"integration {n}": share(n, 8) for n in range(1, 9)},
     },
 }
+# What tests of each tier have to be.
+CHOSEN = {"full": (), "change": ("-m", "not long")}
 # They wait more than they work, so several groups on two cores take less time.
 BESIDE = {"full": 4, "change": 6}
 
@@ -154,9 +156,9 @@ def main() -> int:
         print(f"usage: python -m tests.tiers {'|'.join(TIERS)}", file=sys.stderr)
         return 2
     tier = sys.argv[1]
-    first = Group("alone", ALONE)
+    first = Group("alone", (*ALONE, *CHOSEN[tier]))
     run_beside([first], 1)
-    others = [Group(name, options) for name, options in TIERS[tier].items()]
+    others = [Group(name, (*options, *CHOSEN[tier])) for name, options in TIERS[tier].items()]
     run_beside(others, BESIDE[tier])
     groups = [first, *others]
     print(*(failure for group in groups for failure in group.failures), sep="\n", flush=True)
