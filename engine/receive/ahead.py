@@ -5,8 +5,9 @@ What nobody asks for within AHEAD_S goes back, uncounted. Such a lease is longer
 that it is as long as was asked for from when it is handed out: AHEAD_S counts from before Redis was
 asked, and what is taken is handed out in the same step of the event loop. A process that is killed
 leaves at most MOST messages of a tag leased to nobody: they come again when their leases end, and
-one receive too many is counted (docs/explanation/promises.md). So nothing is leased ahead where
+one receive too many is counted (docs/explanation/architecture.md). So nothing is leased ahead where
 messages die by their counts. Neighbours: `pump` leases; `waiters` has a stock for each wait list.
+Must not know who waits.
 """
 
 from __future__ import annotations
@@ -14,16 +15,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from engine.receive.returns import Returns
 from engine.rules.queue import Queue
 from engine.shapes import Delivery
 from engine.window.body_cache import BodyCache
 from schemas.records import TagRecord
-
-if TYPE_CHECKING:
-    from engine.receive.waiters import WaitList
 
 AHEAD_S: Final = 0.04
 # Not more: a message of which nothing is heard comes again that much later.
@@ -42,13 +40,14 @@ BACK_S: Final = 1.0
 
 
 class Stock:
-    """What was leased ahead of a tag's receives. Times are those of `time.monotonic`: the loop's
-    may be of before the process was stopped.
+    """What was leased ahead of the receives of a tag. Times are those of `time.monotonic`: the
+    loop's may be of before the process was stopped.
     """
 
-    __slots__ = ("_before", "_began", "_count", "_held", "_lease_ms", "_paused_until", "_queue", "until")
+    __slots__ = ("_before", "_began", "_count", "_held", "_lease_ms", "_paused_until", "_queue", "tag", "until")
 
-    def __init__(self) -> None:
+    def __init__(self, tag: int) -> None:
+        self.tag = tag
         self.until = 0.0  # when what is left goes back
         self._held: list[Delivery] = []
         self._queue: Queue | None = None
@@ -104,43 +103,43 @@ class Ahead:
         self._returns = returns
         self._start = start
 
-    def wanted(self, queue: Queue, tag: TagRecord, line: WaitList, lease_ms: int | None, now: float) -> int:
+    def wanted(self, queue: Queue, tag: TagRecord, stock: Stock, lease_ms: int | None, now: float) -> int:
         """How many messages to lease beyond what receives with this lease ask for."""
         if not self._bodies.is_only_worker or not may_wait(queue, tag, lease_ms):
             return 0
-        return line.stock.wanted(now)
+        return stock.wanted(now)
 
-    def keep(self, queue: Queue, line: WaitList, deliveries: list[Delivery], lease_ms: int | None, until: float) -> None:
+    def keep(self, queue: Queue, stock: Stock, deliveries: list[Delivery], lease_ms: int | None, until: float) -> None:
         """Keeps what was leased ahead for who asks until then: MOST of it, if nothing is there and
         each may wait. What it does not keep goes back.
         """
         now, kept, back = monotonic(), deliveries[:MOST], deliveries[MOST:]
         is_plain = all(d.message.group is None and (lease_ms is not None or d.message.lease_ms is None) for d in kept)
         if not is_plain:
-            line.stock.pause(now)
-        if is_plain and not line.stock and now < until:
-            line.stock.put(kept, queue, lease_ms, until)
-            asyncio.get_running_loop().call_later(until - now, self._end, line, until)
+            stock.pause(now)
+        if is_plain and not stock and now < until:
+            stock.put(kept, queue, lease_ms, until)
+            asyncio.get_running_loop().call_later(until - now, self._end, stock, until)
         else:
             back = deliveries
         if back:
-            self._start(self._returns.give_back(queue, line.tag, back))
+            self._start(self._returns.give_back(queue, stock.tag, back))
 
-    def _end(self, line: WaitList, until: float) -> None:
+    def _end(self, stock: Stock, until: float) -> None:
         """The time is over of what was put in until then, if it is still there: not by the clock,
         for a timer may be a little early.
         """
-        if line.stock.until == until:
-            self.give_back_soon(line)
+        if stock.until == until:
+            self.give_back_soon(stock)
 
-    def give_back_soon(self, line: WaitList) -> asyncio.Task[None] | None:
+    def give_back_soon(self, stock: Stock) -> asyncio.Task[None] | None:
         """Nobody gets what is left in a stock; None = nothing is."""
-        queue, left = line.stock.empty()
-        return self._start(self._returns.give_back(queue, line.tag, left)) if queue is not None and left else None
+        queue, left = stock.empty()
+        return self._start(self._returns.give_back(queue, stock.tag, left)) if queue is not None and left else None
 
-    async def give_back(self, line: WaitList) -> None:
+    async def give_back(self, stock: Stock) -> None:
         """As `give_back_soon`; returns when Redis has it again, or after BACK_S."""
-        if (task := self.give_back_soon(line)) is not None:
+        if (task := self.give_back_soon(stock)) is not None:
             await asyncio.wait([task], timeout=BACK_S)
 
 

@@ -61,7 +61,7 @@ class Pump:
         for line in self._wait_lists:
             line.stop_timer()
             line.cancel_all()
-            self._ahead.give_back_soon(line)
+            self._ahead.give_back_soon(line.stock)
 
     def woken(self, incarnation: str, partition: int, head_ms: int = 0) -> None:
         """Something may be receivable in a partition (-1: in any) of a queue, visible since
@@ -120,7 +120,7 @@ class Pump:
             waiter.busy = True
         now, began = asyncio.get_running_loop().time(), monotonic()
         lease_ms, wanted, stale = waiters[0].lease_ms, sum(waiter.max for waiter in waiters), line.stale(now)
-        ahead = self._ahead.wanted(queue, tag, line, lease_ms, began)
+        ahead = self._ahead.wanted(queue, tag, line.stock, lease_ms, began)
         poll = Poll(queue, tag, line, lease_ms, MARGIN_MS if ahead else 0)
         try:
             leases = await self._poller.poll(poll, min(wanted + ahead, line.most), everywhere=stale, callers=len(waiters))
@@ -136,7 +136,7 @@ class Pump:
         line.requeue(waiters[len(served) :])
         _rest(waiters[len(served) :])
         if served:
-            self._activity.note_receive(queue.incarnation, now)
+            self._activity.note_receive(queue.incarnation, asyncio.get_running_loop().time())
             deliveries = self._deliveries.from_memory(queue, tag, leases)
             if deliveries is None:
                 # Bodies have to come from Kafka: the next waiters need not wait for that.
@@ -153,7 +153,7 @@ class Pump:
     def _keep(self, poll: Poll, deliveries: list[Delivery], until: float) -> None:
         """Nobody who waits takes these: they are kept, if some were leased ahead, or go back."""
         if deliveries and poll.more_ms and not self._stopping:
-            self._ahead.keep(poll.queue, poll.line, deliveries, poll.lease_ms, until)
+            self._ahead.keep(poll.queue, poll.line.stock, deliveries, poll.lease_ms, until)
         elif deliveries:
             self._start(self._returns.give_back(poll.queue, poll.tag.id, deliveries))
 
@@ -161,7 +161,7 @@ class Pump:
         """What was leased ahead is visible again when this returns; for a receive that does not get
         it, but may want it.
         """
-        await self._ahead.give_back(line)
+        await self._ahead.give_back(line.stock)
 
     async def _serve(self, queue: Queue, tag: TagRecord, line: WaitList, leases: Leases, waiters: list[Waiter]) -> None:
         """Gives what was leased for `waiters` to them when its bodies have come from Kafka."""

@@ -104,7 +104,7 @@ class WaitList:
 
     def __init__(self, tag: int, partitions: int) -> None:
         self.tag = tag
-        self.stock = Stock()
+        self.stock = Stock(tag)
         self.due = [0.0] * partitions
         self.heads = [0] * partitions
         self.wakes = [0] * partitions

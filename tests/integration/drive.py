@@ -72,3 +72,12 @@ async def all_wait(engine: Engine, number: int = 1, within_s: float = 10.0) -> N
         return looked and lines.waiting == sum(len(line.waiters) for line in waited_for) == number
 
     await eventually(nothing_to_look_at, within_s)
+
+
+async def knows(engine: Engine, *, alone: bool) -> None:
+    """Returns when the worker has seen that it is, or is not, the only one."""
+
+    async def seen() -> bool:
+        return engine.parts.units.bodies.is_only_worker is alone
+
+    await eventually(seen, within_s=5)

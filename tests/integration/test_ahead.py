@@ -19,7 +19,7 @@ from schemas.records import Attribute, RedrivePolicy
 from state.errors import StateUnavailable
 from state.store import Store
 from tests.integration.conftest import MakeEngine
-from tests.integration.drive import BY, drain, eventually, receive, send
+from tests.integration.drive import BY, drain, eventually, knows, receive, send
 
 LEASE_MS = 20_000
 
@@ -27,11 +27,7 @@ LEASE_MS = 20_000
 @pytest.fixture
 async def alone(engine: Engine) -> Engine:
     """The worker knows that it is the only one."""
-
-    async def known() -> bool:
-        return engine.parts.units.bodies.is_only_worker
-
-    await eventually(known)
+    await knows(engine, alone=True)
     return engine
 
 
@@ -196,11 +192,9 @@ async def test_messages_with_groups_or_leases_of_their_own_are_not_kept(alone: E
 async def test_nothing_is_leased_ahead_beside_another_worker(make_engine: MakeEngine, queue: str) -> None:
     first, second = await make_engine(), await make_engine()
 
-    async def known() -> bool:
-        return not any(engine.parts.units.bodies.is_only_worker for engine in (first, second))
-
     await asyncio.sleep(1.2)
-    await eventually(known)
+    for engine in (first, second):
+        await knows(engine, alone=False)
     await filled(first, queue, 60)
     assert len(await leased_ahead(first, queue)) == 50
     assert await drain(second, queue, expect=10) != []
@@ -209,11 +203,7 @@ async def test_nothing_is_leased_ahead_beside_another_worker(make_engine: MakeEn
 @pytest.mark.usefixtures("for_long")
 async def test_a_worker_that_stops_gives_it_back(make_engine: MakeEngine, queue: str) -> None:
     first = await make_engine()
-
-    async def known() -> bool:
-        return first.parts.units.bodies.is_only_worker
-
-    await eventually(known)
+    await knows(first, alone=True)
     await filled(first, queue, 60)
     got = await leased_ahead(first, queue)
     assert line_of(first, queue).stock
@@ -227,10 +217,7 @@ async def test_a_worker_that_stops_gives_it_back(make_engine: MakeEngine, queue:
 
 
 async def test_nothing_is_leased_ahead_while_bodies_come_from_kafka(own_engine: Engine, queue: str) -> None:
-    async def known() -> bool:
-        return own_engine.parts.units.bodies.is_only_worker
-
-    await eventually(known)
+    await knows(own_engine, alone=True)
     await filled(own_engine, queue, 200)
     own_engine.parts.units.bodies.forget(own_engine.catalog.queues[queue].units[0], range(200))
     got = await leased_ahead(own_engine, queue, many=True)

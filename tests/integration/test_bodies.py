@@ -17,18 +17,9 @@ from engine.log import Log
 from engine.shapes import QueueSettings, SendEntry
 from schemas.records import Attribute, RedrivePolicy
 from tests.integration.conftest import MakeEngine
-from tests.integration.drive import BY, ack, all_wait, drain, eventually, receive, send
+from tests.integration.drive import BY, ack, all_wait, drain, eventually, knows, receive, send
 from tests.integration.test_rebuild import wipe
 from tests.services import Services
-
-
-async def knows(engine: Engine, *, alone: bool) -> None:
-    """Returns when the worker has seen that it is, or is not, the only one."""
-
-    async def seen() -> bool:
-        return engine.parts.units.bodies.is_only_worker is alone
-
-    await eventually(seen, within_s=5)
 
 
 @pytest.fixture

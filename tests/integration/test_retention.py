@@ -24,8 +24,7 @@ from schemas.topics import queue_topic
 from schemas.wire import decode
 from tests.clock import Clock
 from tests.integration.conftest import MakeEngine
-from tests.integration.drive import BY, ack, drain, eventually, receive, send
-from tests.integration.test_bodies import knows
+from tests.integration.drive import BY, ack, drain, eventually, knows, receive, send
 from tests.integration.test_rebuild import drained, wipe
 from tests.services import Services
 

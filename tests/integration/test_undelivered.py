@@ -20,8 +20,7 @@ from schemas.records import RedrivePolicy
 from state.errors import StateUnavailable
 from state.store import Store
 from tests.integration.conftest import MakeEngine
-from tests.integration.drive import BY, ack, all_wait, eventually, receive, send
-from tests.integration.test_bodies import knows
+from tests.integration.drive import BY, ack, all_wait, eventually, knows, receive, send
 from tests.integration.test_fifo import put, texts
 from tests.integration.test_rebuild import drained, wipe
 from tests.integration.test_verify import clean, verify

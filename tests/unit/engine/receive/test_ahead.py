@@ -26,7 +26,7 @@ LATER_S = SPAN_S * 1.01
 
 
 def test_as_much_is_wanted_as_was_handed_out_in_a_span() -> None:
-    stock = Stock()
+    stock = Stock(0)
     assert stock.wanted(10.0) == 0
     for at in range(5):
         stock.note(2, 10.0 + at * SPAN_S / 5)
@@ -39,14 +39,14 @@ def test_as_much_is_wanted_as_was_handed_out_in_a_span() -> None:
 
 
 def test_a_span_without_receives_is_no_demand() -> None:
-    stock = Stock()
+    stock = Stock(0)
     stock.note(50, 1.0)
     stock.note(1, 1.0 + 2 * LATER_S)
     assert stock.wanted(1.0 + 2 * LATER_S) == 1
 
 
 def test_no_more_than_the_bound_is_wanted_and_nothing_while_some_are_left() -> None:
-    stock, of = Stock(), queue()
+    stock, of = Stock(0), queue()
     stock.note(10 * MOST, 1.0)
     assert stock.wanted(1.0) == MOST
     stock.put(deliveries(2), of, None, 1.0 + AHEAD_S)
@@ -56,7 +56,7 @@ def test_no_more_than_the_bound_is_wanted_and_nothing_while_some_are_left() -> N
 
 
 def test_who_asks_gets_the_first_ones_in_their_order() -> None:
-    stock, of, held = Stock(), queue(), deliveries(5)
+    stock, of, held = Stock(0), queue(), deliveries(5)
     stock.put(held, of, 30_000, 1.0 + AHEAD_S)
     assert stock.take(2, of, 30_000, 1.0) == held[:2]
     assert stock.take(4, of, 30_000, 1.0) == held[2:]
@@ -64,7 +64,7 @@ def test_who_asks_gets_the_first_ones_in_their_order() -> None:
 
 
 def test_nobody_gets_them_with_another_lease_after_their_time_or_of_a_queue_that_has_changed() -> None:
-    stock, of = Stock(), queue()
+    stock, of = Stock(0), queue()
     stock.put(deliveries(3), of, None, 1.0 + AHEAD_S)
     assert stock.take(1, of, 30_000, 1.0) == []
     assert stock.take(1, of, None, 1.0 + AHEAD_S) == []
@@ -74,7 +74,7 @@ def test_nobody_gets_them_with_another_lease_after_their_time_or_of_a_queue_that
 
 
 def test_a_pause_ends() -> None:
-    stock = Stock()
+    stock = Stock(0)
     stock.pause(1.0)
     stock.note(3, 0.9 + PAUSE_S)
     assert stock.wanted(0.9 + PAUSE_S) == 0
