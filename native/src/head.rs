@@ -12,6 +12,8 @@ pub const HEAD_BYTES: usize = 16 * 1024;
 pub const BODY_BYTES: usize = 2 * 1024 * 1024;
 /// Header lines; Python refuses more.
 const HEADERS: usize = 128;
+/// Of the path, the host and a signature's region: as many as a worker's lanes keep of strangers' requests.
+const LANE_BYTES: usize = 512;
 const CREDENTIAL: &[u8] = b"AWS4-HMAC-SHA256 Credential=";
 
 /// What the bytes of a connection begin with.
@@ -81,7 +83,7 @@ fn line(bytes: &[u8]) -> Option<Option<&[u8]>> {
 fn path_of(line: &[u8]) -> Option<&[u8]> {
     let path = line.strip_prefix(b"POST ")?.strip_suffix(b" HTTP/1.1")?;
     let legal = path.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'-' | b'.'));
-    (legal && path.first() == Some(&b'/')).then_some(path)
+    (legal && path.first() == Some(&b'/') && path.len() <= LANE_BYTES).then_some(path)
 }
 
 #[derive(Default)]
@@ -158,7 +160,8 @@ fn once<T>(place: &mut Option<T>, value: Option<T>) -> bool {
 }
 
 fn is_host(value: &[u8]) -> bool {
-    !value.is_empty() && value.iter().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(byte))
+    (1..=LANE_BYTES).contains(&value.len())
+        && value.iter().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(byte))
 }
 
 fn length(value: &[u8]) -> Option<usize> {
@@ -176,6 +179,7 @@ fn whose(value: &[u8]) -> Option<&[u8]> {
         && key.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'@'))
         && day.iter().all(u8::is_ascii_digit)
         && day.len() == 8
+        && region.len() <= LANE_BYTES
         && region.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-');
     legal.then(|| &rest[..key.len() + day.len() + region.len() + 2])
 }

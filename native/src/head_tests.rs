@@ -32,6 +32,21 @@ fn lines_that_change_nothing() {
 }
 
 #[test]
+fn what_lanes_keep_has_a_bound() {
+    let most = "a".repeat(512);
+    let signed =
+        |region: &str| with(&format!("Authorization: AWS4-HMAC-SHA256 Credential=key/20261124/{region}/sqs/x"));
+    let path = |path: &str| PLAIN.replace("POST / ", &format!("POST {path} "));
+    let host = |host: &str| PLAIN.replace("localhost:9400", host);
+    for text in [signed(&most), path(&format!("/{}", &most[1..])), host(&most)] {
+        assert!(matches!(read(text.as_bytes()), Found::Head(_)), "{text}");
+    }
+    for text in [signed(&format!("{most}a")), path(&format!("/{most}")), host(&format!("{most}a"))] {
+        assert!(is_other(&text), "{text}");
+    }
+}
+
+#[test]
 fn every_part_of_a_plain_head_may_become_one() {
     for end in 0..PLAIN.len() {
         assert_eq!(read(&PLAIN.as_bytes()[..end]), Found::Part, "{end}");
