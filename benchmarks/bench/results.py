@@ -7,6 +7,7 @@ Neighbours: `generator` gives samples, `chart` draws. It must not know how anyth
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
 from benchmarks.bench.bars import bars
@@ -104,15 +105,11 @@ def _not_counted(outcome: Outcome) -> list[str]:
 
 def page(outcome: Outcome) -> str:
     """The whole page."""
-    lines = [
-        "# Leaseway beside its peers",
-        "",
-        f"Written by `make bench`; do not edit. {outcome.machine} {outcome.rounds} interleaved round(s), all on this machine,",
-        "warmed up. Leaseway answers a send when Kafka has it (embedded defaults); leaseway-N runs N workers. elasticmq, moto, ministack,",
-        f"localstack and goaws hold messages in memory, elasticmq-h2 in an H2 file. {YARDSTICK}: no queue, but what HTTP in Python allows.",
-        "",
-        "![rates](results.svg)",
-        "",
-    ]
+    about = (
+        f"Written by `make bench`; do not edit. {outcome.machine} {outcome.rounds} interleaved round(s), all on this machine, "
+        "warmed up. Leaseway answers a send when Kafka has it (embedded defaults); leaseway-N runs N workers. elasticmq, moto, ministack, "
+        f"localstack and goaws hold messages in memory, elasticmq-h2 in an H2 file. {YARDSTICK}: no queue, but what HTTP in Python allows."
+    )
+    lines = ["# Leaseway beside its peers", "", *textwrap.wrap(about, 100, break_on_hyphens=False), "", "![rates](results.svg)", ""]
     parts = (_bars, _rates, _ratios, _latencies, _costs, _substrate, _not_counted)
     return "\n".join([*lines, *(line for part in parts for line in part(outcome))])

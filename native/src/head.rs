@@ -12,7 +12,7 @@ pub const HEAD_BYTES: usize = 16 * 1024;
 pub const BODY_BYTES: usize = 2 * 1024 * 1024;
 /// Header lines; Python refuses more.
 const HEADERS: usize = 128;
-/// Of the path, the host and a signature's region: as many as a worker's lanes keep of strangers' requests.
+/// Of the path, the host and a signature's region each: lanes keep these of strangers' requests.
 const LANE_BYTES: usize = 512;
 const CREDENTIAL: &[u8] = b"AWS4-HMAC-SHA256 Credential=";
 
