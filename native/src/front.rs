@@ -44,7 +44,7 @@ const ASKED_BYTES: usize = 128 * 1024 * 1024;
 /// Of what one batch has for Python's protocols: all connections share it.
 const BATCH_BYTES: usize = 512 * 1024;
 /// Connections that Python reads after one look; others follow after the next.
-const READS: usize = 16;
+const READS: usize = 8;
 
 /// Keys that are remembered; of more all are forgotten.
 const KEYS: usize = 4096;

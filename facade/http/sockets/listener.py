@@ -99,7 +99,7 @@ class Listener:
         self._ticks: asyncio.TimerHandle | None = None
         self._looks = False
         self._is_freed = self._drains = False
-        self._loop.add_reader(self._descriptor, self._look)
+        self._loop.add_reader(self._descriptor, self._on_readable)
         self._tick()
 
     # Of the server's connections the listener is one, which is never idle.
@@ -145,10 +145,20 @@ class Listener:
             log.error("the native front could not read a batch of answers")
         if flags & MORE and not self._looks:
             self._looks = True
-            self._loop.call_soon(self._look)
+            self._loop.call_soon(self._look_again)
+
+    def _on_readable(self) -> None:
+        """A look that is to come anyway sees that too. One more for each would ask for one more
+        each, and a turn of the loop would have dozens before it came to anything else.
+        """
+        if not self._looks:
+            self._look()
+
+    def _look_again(self) -> None:
+        self._looks = False
+        self._look()
 
     def _look(self) -> None:
-        self._looks = False
         if self._is_freed:
             return
         if self._plain is not None and self._plain.is_stale():

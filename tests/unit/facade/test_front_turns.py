@@ -4,6 +4,7 @@ those that send without an end.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -13,12 +14,12 @@ from typing import Any
 import pytest
 
 from facade.http.sockets.library import NOTHING, NativeFront
-from facade.http.sockets.listener import DATA, READS
+from facade.http.sockets.listener import DATA, READS, Listener
 
 pytestmark = pytest.mark.usefixtures("library")
 
 FLOODERS = 40
-AT_ONCE = 16  # native/src/front.rs
+AT_ONCE = 8  # native/src/front.rs
 BLOCK = b"x" * 262_144
 # Until the buffers of the system have grown, so that each read is full and leaves more.
 WARM = 300
@@ -72,3 +73,36 @@ def test_one_that_says_little_is_read_soon_among_those_that_say_much(front: tupl
         for _ in range(2 * FLOODERS // AT_ONCE):
             turn()
         assert read[silent] == len(b"hello")
+
+
+class Sink(asyncio.Protocol):
+    """Takes what comes."""
+
+    taken = 0
+
+    def data_received(self, data: bytes) -> None:
+        Sink.taken += len(data)
+
+
+async def test_a_turn_of_the_loop_has_one_look_for_those_that_send_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the loop has to do besides comes between two looks."""
+    looks, look = 0, Listener._look
+
+    def counted(listener: Listener) -> None:
+        nonlocal looks
+        looks += 1
+        look(listener)
+
+    monkeypatch.setattr(Listener, "_look", counted)
+    monkeypatch.setattr(Sink, "taken", 0)
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as bound, contextlib.ExitStack() as open_ones:
+        listener = Listener(bound, None, Sink, 60)
+        open_ones.callback(listener.close)
+        flooders = [open_ones.enter_context(socket.create_connection(bound.getsockname())) for _ in range(FLOODERS)]
+        for one in flooders:
+            one.setblocking(False)
+        for turn in range(WARM):
+            top_up(flooders)
+            await asyncio.sleep(0)
+            assert looks <= turn + 2
+        assert Sink.taken > WARM * len(BLOCK)
