@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Hashable
+from contextvars import Context
 from typing import Final
 
 # Kafka stores a record in less than that when it is in good health.
@@ -26,6 +27,7 @@ class Overdue:
     def __init__(self) -> None:
         self._since: dict[Hashable, float] = {}  # oldest first
         self._timer: asyncio.TimerHandle | None = None
+        self._context = Context()  # the timer is nobody's: who began work may be long gone
         self._usual_s: float | None = None  # while the interval is short
 
     def began(self, work: Hashable) -> None:
@@ -33,7 +35,7 @@ class Overdue:
         loop = asyncio.get_running_loop()
         self._since[work] = loop.time()
         if self._timer is None:
-            self._timer = loop.call_later(OVERDUE_S, self._look)
+            self._timer = loop.call_later(OVERDUE_S, self._look, context=self._context)
 
     def ended(self, work: Hashable) -> None:
         """Its result is here. Of work that did not begin nothing happens."""
@@ -51,7 +53,7 @@ class Overdue:
         loop = asyncio.get_running_loop()
         oldest = next(iter(self._since.values()), None)
         self._offer(is_often=oldest is not None and loop.time() - oldest >= OVERDUE_S)
-        self._timer = loop.call_later(OVERDUE_S, self._look) if self._since else None
+        self._timer = loop.call_later(OVERDUE_S, self._look, context=self._context) if self._since else None
 
     def _offer(self, *, is_often: bool) -> None:
         if is_often and self._usual_s is None:
