@@ -19,6 +19,8 @@ from typing import Final
 # Kafka stores a record in less than that when it is in good health.
 OVERDUE_S: Final = 0.002
 SHORT_S: Final = 10e-6
+# Not what is set when it is made short: another log of the process may have done that.
+USUAL_S: Final = sys.getswitchinterval()
 
 
 class Overdue:
@@ -28,7 +30,7 @@ class Overdue:
         self._since: dict[Hashable, float] = {}  # oldest first
         self._timer: asyncio.TimerHandle | None = None
         self._context = Context()  # the timer is nobody's: who began work may be long gone
-        self._usual_s: float | None = None  # while the interval is short
+        self._is_short = False
 
     def began(self, work: Hashable) -> None:
         """A thread has it now. Each `work` ends before it may begin again."""
@@ -56,9 +58,6 @@ class Overdue:
         self._timer = loop.call_later(OVERDUE_S, self._look, context=self._context) if self._since else None
 
     def _offer(self, *, is_often: bool) -> None:
-        if is_often and self._usual_s is None:
-            self._usual_s = sys.getswitchinterval()
-            sys.setswitchinterval(SHORT_S)
-        elif not is_often and self._usual_s is not None:
-            sys.setswitchinterval(self._usual_s)
-            self._usual_s = None
+        if is_often is not self._is_short:
+            self._is_short = is_often
+            sys.setswitchinterval(SHORT_S if is_often else USUAL_S)

@@ -11,21 +11,17 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from engine.log.overdue import OVERDUE_S, SHORT_S, Overdue
+from engine.log.overdue import OVERDUE_S, SHORT_S, USUAL_S, Overdue
 
-USUAL_S = 0.005
 JOBS = 30
 WORK_S = 0.003
 
 
 @pytest.fixture
 async def overdue() -> AsyncIterator[Overdue]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(USUAL_S)
     found = Overdue()
     yield found
     found.stop()
-    sys.setswitchinterval(before)
 
 
 def is_short() -> bool:
@@ -60,6 +56,18 @@ async def test_an_end_puts_the_interval_back(overdue: Overdue) -> None:
     assert sys.getswitchinterval() == pytest.approx(USUAL_S)
 
 
+async def test_two_logs_of_a_process_leave_the_usual_interval_behind(overdue: Overdue) -> None:
+    other = Overdue()
+    overdue.began("work")
+    other.began("work")
+    await asyncio.sleep(4 * OVERDUE_S)
+    overdue.ended("work")
+    await asyncio.sleep(4 * OVERDUE_S)
+    other.ended("work")
+    await asyncio.sleep(4 * OVERDUE_S)
+    assert sys.getswitchinterval() == pytest.approx(USUAL_S)
+
+
 async def lateness(overdue: Overdue | None) -> float:
     """How long a thread that has ended its work waits for the lock of a busy loop, s: the median of
     JOBS.
@@ -85,5 +93,5 @@ async def lateness(overdue: Overdue | None) -> float:
 
 async def test_a_thread_gets_the_lock_of_a_busy_loop(overdue: Overdue) -> None:
     usual, offered = await lateness(None), await lateness(overdue)
-    print(usual, offered)
-    assert offered < usual / 2
+    # 60 to 270 ms and some 2 ms on an idle machine; on a busy one the loop stops often by itself.
+    assert offered < max(usual / 2, 0.03), (usual, offered)
