@@ -10,6 +10,7 @@ import gc
 import secrets
 import tracemalloc
 from collections.abc import Awaitable, Callable
+from unittest.mock import patch
 
 import msgspec
 import redis
@@ -18,47 +19,56 @@ from starlette.types import ASGIApp
 from benchmarks.quick.client import DIALECTS, QUEUE, Dialect, ask
 from benchmarks.quick.counter import Counter, Counts
 from engine.engine import Engine
+from engine.log import overdue
 from engine.shapes import Principal, QueueSettings
 from facade.app import create_app
 from facade.config import Settings
 
 WARM_UP = 150
+# No request is served with less than it needs; some meet work that the worker does at intervals, on
+# a busy machine nearly all.
 TIMES = 41
 BODY = "x" * 1024
 LARGE = "x" * 200_000
 # What a verb leaves to be done after its answer (a wake-up that is heard) is its own; what workers
 # do at intervals is not.
 SETTLE_S = 0.004
+# Nor is the look at work that is overdue, of which a slow machine has more.
+NEVER_S = 3600.0
 
 Step = Callable[[], Awaitable[bytes]]
 
 
 async def measured(bootstrap: str, redis_url: str) -> dict[str, dict[str, float]]:
-    """Verb -> figure -> number; lower quartiles of TIMES requests after WARM_UP."""
+    """Verb -> figure -> number; the least of TIMES requests after WARM_UP."""
     settings = Settings(kafka_bootstrap=bootstrap, redis_url=redis_url, topic_prefix=f"b{secrets.token_hex(4)}")
     engine = Engine(settings)
     app = create_app(settings, engine)
     await engine.start()
     try:
-        await engine.create_queue(Principal("budget", admin=True), QUEUE, QueueSettings())
-        watch = _Watch(redis_url)
-        found: dict[str, dict[str, float]] = {}
-        for dialect in DIALECTS:
-            verbs = _Verbs(app, dialect, watch)
-            for _ in range(WARM_UP // 10):
-                await verbs.woken(None)
-            for many in (1, 10):
-                await verbs.cycles(WARM_UP, many, None)
-                await verbs.cycles(TIMES, many, found)
-            for _ in range(TIMES):
-                await verbs.woken(found)
-        # Last, and never stopped: to stop it while other threads allocate may end the interpreter.
-        tracemalloc.start()
-        for dialect in DIALECTS:
-            await _held(_Verbs(app, dialect, watch), found)
-        return found
+        with patch.object(overdue, "OVERDUE_S", NEVER_S):
+            return await _all(engine, app, _Watch(redis_url))
     finally:
         await engine.stop()
+
+
+async def _all(engine: Engine, app: ASGIApp, watch: _Watch) -> dict[str, dict[str, float]]:
+    await engine.create_queue(Principal("budget", admin=True), QUEUE, QueueSettings())
+    found: dict[str, dict[str, float]] = {}
+    for dialect in DIALECTS:
+        verbs = _Verbs(app, dialect, watch)
+        for _ in range(WARM_UP // 10):
+            await verbs.woken(None)
+        for many in (1, 10):
+            await verbs.cycles(WARM_UP, many, None)
+            await verbs.cycles(TIMES, many, found)
+        for _ in range(TIMES):
+            await verbs.woken(found)
+    # Last, and never stopped: to stop it while other threads allocate may end the interpreter.
+    tracemalloc.start()
+    for dialect in DIALECTS:
+        await _held(_Verbs(app, dialect, watch), found)
+    return found
 
 
 class _Watch:
@@ -101,7 +111,7 @@ class _Verbs:
         name = f"{self.dialect.name} {verb}"
         rows = self._rows.setdefault(name, [])
         rows.append(counts)
-        into[name] = {field: _quartile([getattr(row, field) for row in rows]) for field in msgspec.structs.asdict(counts)}
+        into[name] = {field: min(getattr(row, field) for row in rows) for field in msgspec.structs.asdict(counts)}
         return answer
 
     async def cycles(self, times: int, many: int, into: dict[str, dict[str, float]] | None) -> None:
@@ -126,13 +136,6 @@ class _Verbs:
 
         handles = d.handles(await self._do("send 1, waking a receive", both, into))
         await ask(self.app, d.ack(handles))
-
-
-def _quartile(numbers: list[int]) -> int:
-    """Over half of equal requests give the very same number; the rest met work that the worker does
-    at intervals.
-    """
-    return sorted(numbers)[len(numbers) // 4]
 
 
 async def _held(verbs: _Verbs, found: dict[str, dict[str, float]]) -> None:
