@@ -17,7 +17,7 @@ from tests.conftest import StartUp
 BUDGET_S = 20
 # As often as it takes until it has reached what lies behind the look-up of a queue, else the runs
 # say little; a slow machine needs several.
-MOST_RUNS = 8
+MOST_RUNS = 20
 REACHED = ("send", "receive", "get_queue", "create_queue", "create_tag", "query", "peek")
 HOOKS = "tests.acceptance.schemathesis_hooks"
 ROOT = Path(__file__).parents[2]
