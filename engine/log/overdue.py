@@ -3,9 +3,8 @@
 A thread that wants the lock asks for it when it has waited in vain for the switch interval of
 Python, 5 ms, and begins to wait anew whenever the lock was free for a moment and was taken again. A
 loop that always has something to do frees it for some microseconds in each turn, so a thread may
-wait for 200 ms (docs/lab/floods.md). While work is overdue the interval is short. It is not always
-so: switches in the middle of turns take 5 % of the throughput. Neighbours: `appender` and `log` say
-what they wait for. This module must not know what that is.
+wait for 200 ms (docs/lab/floods.md). While work is overdue the interval is short. Neighbours:
+`appender` and `log` say what they wait for. This module must not know what that is.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Overdue:
         self._is_short = False
 
     def began(self, work: Hashable) -> None:
-        """A thread has it now. Each `work` ends before it may begin again."""
+        """A thread is to do it. Each `work` ends before it may begin again."""
         loop = asyncio.get_running_loop()
         self._since[work] = loop.time()
         if self._timer is None:
