@@ -6,6 +6,7 @@ anything was run.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 from benchmarks.scale.dimensions import DIMENSIONS
@@ -15,6 +16,11 @@ from benchmarks.scale.readings import FIGURES, FLAT, Figure, Result, Row, growth
 
 Why = Mapping[str, Mapping[str, str]]
 UNEXPLAINED = "not explained yet (benchmarks/scale/why.py has no sentence for it)."
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    """Prose as lines of the page; of an empty line, that one."""
+    return textwrap.wrap(text, 100, subsequent_indent=indent, break_on_hyphens=False) or [text]
 
 
 def _cell(row: Row, figure: Figure) -> str:
@@ -50,32 +56,31 @@ def verdict(series: str, rows: Sequence[Row], why: Why) -> list[str]:
 
 def _section(result: Result, why: Why) -> list[str]:
     dimension = DIMENSIONS[result.dimension]
-    lines = [f"## {dimension.name.capitalize()}, per {dimension.per}", "", f"{dimension.about} {result.setting}", ""]
+    lines = [f"## {dimension.name.capitalize()}, per {dimension.per}", "", *_wrapped(f"{dimension.about} {result.setting}"), ""]
     for series in result.series:
         rows = result.of(series)
         heading = [f"### {series.capitalize()}", ""] if len(result.series) > 1 else []
-        lines += [*heading, *table(rows), *verdict(series, rows, why)]
+        said = [part for line in verdict(series, rows, why) for part in _wrapped(line, "  ")]
+        lines += [*heading, *table(rows), *said]
     return lines
 
 
 def page(results: Sequence[Result], why: Why) -> str:
     """The whole page."""
     rounds = ROUNDS[FULL]
-    lines = [
-        "# Scale of state: what a message costs as the state grows",
-        "",
-        "Written by `make bench-scale`; do not edit (explanations: benchmarks/scale/why.py). Each dimension has its own `leaseway up`",
-        "with one worker and embedded defaults, on the same machine as the client.",
-        f"The load: {CONNECTIONS} connections, each of which sends {BATCH} messages of 1 KiB, receives up to {BATCH}, acks them,",
-        f"and again; native API. Medians of {rounds.count} rounds of {rounds.seconds:.0f} s, in brackets the lowest and the highest.",
-        "",
-        "CPU is in ms for each message that was sent, received and acked, with all that the process does in the background meanwhile.",
-        "Redis commands are for each message too, with those within scripts; MiB are at the end of a round. `last / best` compares the",
-        f"last step with the best before it; what is worse by more than {(FLAT - 1) * 100:.0f}% counts as grown.",
-        "",
-        "![figures by step](scale.svg)",
-        "",
-    ]
+    about = (
+        "Written by `make bench-scale`; do not edit (explanations: benchmarks/scale/why.py). Each dimension has its own `leaseway up` "
+        "with one worker and embedded defaults, on the same machine as the client. "
+        f"The load: {CONNECTIONS} connections, each of which sends {BATCH} messages of 1 KiB, receives up to {BATCH}, acks them, "
+        f"and again; native API. Medians of {rounds.count} rounds of {rounds.seconds:.0f} s, in brackets the lowest and the highest."
+    )
+    figures = (
+        "CPU is in ms for each message that was sent, received and acked, with all that the process does in the background meanwhile. "
+        "Redis commands are for each message too, with those within scripts; MiB are at the end of a round. `last / best` compares the "
+        f"last step with the best before it; what is worse by more than {(FLAT - 1) * 100:.0f}% counts as grown."
+    )
+    title = "# Scale of state: what a message costs as the state grows"
+    lines = [title, "", *_wrapped(about), "", *_wrapped(figures), "", "![figures by step](scale.svg)", ""]
     sections = [line for result in results for line in _section(result, why)]
     if absent := [name for name in DIMENSIONS if name not in {result.dimension for result in results}]:
         sections += [f"Not measured yet: {', '.join(absent)}."]

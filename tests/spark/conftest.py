@@ -16,11 +16,9 @@ from tests.browser.chromium import Page, page
 from tests.browser.fetch import browser
 from tests.clients import NotFetched
 from tests.conftest import absent
+from tests.tiers import QUICK_JVM
 
-# Compiling costs more than these few rows, of queries and of the JVM.
-# With the first compiler alone the JVM keeps 48 MB for compiled code, which all these tests fill:
-# it says so in the output and compiles nothing more.
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+# To compile queries costs more than these few rows.
 QUICK_SQL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

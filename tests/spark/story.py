@@ -22,8 +22,9 @@ from confluent_kafka import Producer
 from schemas.records import BatchMark, Message
 from schemas.wire import encode
 from tests.services import Up
-from tests.spark.conftest import QUICK_JVM, QUICK_SQL
+from tests.spark.conftest import QUICK_SQL
 from tests.spark.drive import DEAD, QUEUE, Books
+from tests.tiers import QUICK_JVM
 
 NATIVE = ["raw", "also raw"]
 # One process for all commands: a JVM takes seconds to start.
