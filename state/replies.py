@@ -41,6 +41,16 @@ class InOrder(NamedTuple):
 AS_THEY_ARE: Final = InOrder(0, 0)
 
 
+class Prime(NamedTuple):
+    """FIFO: how the order of a unit is found again. An id that is met before `sure_at_ms` may be a
+    repeat of what was before the scan; from the offset `sure_from` on no message is delivered that
+    may repeat one before it.
+    """
+
+    sure_at_ms: int
+    sure_from: int
+
+
 class LoadEntry(Struct, frozen=True):
     """A record for the window. `packed` by `packed.pack_body`, empty = skipped for `reason`; `mask`
     has a 1 per tag that wants it.

@@ -31,6 +31,7 @@ from state.replies import (
     Loaded,
     LoadEntry,
     Next,
+    Prime,
     Probed,
     Received,
     State,
@@ -89,15 +90,15 @@ class Store(DelayStore):
         *,
         epoch: int = 0,
         scan: tuple[int, int] | None = None,
-        prime: bool = False,
+        prime: Prime | None = None,
         now_ms: int = 0,
     ) -> Loaded:
         """Takes records into the window of `tags`, each offset at most once per tag.
 
         `scan` (from, next) says that the entries are all there is in that range, so that cursors
         may pass holes; without it each entry is taken for itself: at the cursor, or early. FIFO:
-        always all tags of the queue; `prime` says that the scan begins at least five minutes of log
-        before every cursor. Raises StateLost, Fenced (`epoch` is over).
+        always all tags of the queue; with `prime` the order is found again, from the scan on.
+        Raises StateLost, Fenced (`epoch` is over).
         """
         keys, w = self._unit(unit), self._window
         names = [keys.meta, keys.body, keys.refs, keys.outbox, keys.origins, keys.dedup, keys.ids, keys.pending]
@@ -109,7 +110,7 @@ class Store(DelayStore):
         payload = "" if self.alone else wake_up(unit.partition, self.name, first_due(entries))
         arguments: list[Argument] = [
             generation, epoch, now_ms, channel, payload,
-            w.messages, w.bytes, w.max_open, w.near_ms, scan_from, scan_next, int(prime), len(tags), *tags,
+            w.messages, w.bytes, w.max_open, w.near_ms, scan_from, scan_next, *(prime or (-1, 0)), len(tags), *tags,
         ]  # fmt: skip
         for e in entries:
             arguments += (e.offset, e.packed, e.mask, e.move_key, e.reason, e.group, e.dedup, e.count)

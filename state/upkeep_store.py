@@ -239,7 +239,7 @@ class UpkeepStore(ScriptCaller):
         """
         keys = self._unit(unit)
         seen, packed = await asyncio.gather(self._ask("HGET", keys.meta, "seen"), self._ask("HMGET", keys.dedup, *ids))
-        return int(seen or -1), [struct.unpack(">QQ", p)[1] if p else None for p in packed]
+        return int(seen or -1), [struct.unpack_from(">QQ", p)[1] if p else None for p in packed]
 
     async def leftovers(self, unit: Unit) -> tuple[int, int, int]:
         """(bodies, shared bodies, bytes) that a unit holds: all 0 when nothing is open."""

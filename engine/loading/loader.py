@@ -28,7 +28,7 @@ from engine.window.topic_retention import LEAST_DELAY_MS, TopicRetention
 from schemas.vocabulary import DEDUP_WINDOW_MS, LOG_TIME_MARGIN_MS
 from state.keys import Unit
 from state.packed import delay_of_body
-from state.replies import MAX_OPEN, LoadEntry, Probed, Window
+from state.replies import MAX_OPEN, LoadEntry, Prime, Probed, Window
 from state.store import Store
 
 # A loader that a batch holds up reads on to what decides, up to 30 s of log: it rests so many times
@@ -150,10 +150,12 @@ class Loader:
                 await self.refresh_cursors()
             open_tags = [tag for tag in queue.tag_ids if tag not in self.full]
             start = min((self.cursors[tag] for tag in open_tags), default=self.end)
-            prime = queue.record.fifo and self.ordered_until < 0
-            if queue.record.fifo and open_tags:
-                start = await self._before(start) if prime else min(start, self.ordered_until)
-            if start >= self.end and not prime:
+            prime = None
+            if queue.record.fifo and self.ordered_until < 0 and open_tags:
+                start, prime = await self._before(start)
+            elif queue.record.fifo and open_tags:
+                start = min(start, self.ordered_until)
+            if start >= self.end and prime is None:
                 self.stuck_at = None
                 return False
             chunk = await self._fetch(start)
@@ -209,17 +211,19 @@ class Loader:
         """
         return min(self.cursors.values(), default=0) < end or (self.queue.record.fifo and self.ordered_until < end)
 
-    async def _before(self, start: int) -> int:
+    async def _before(self, start: int) -> tuple[int, Prime]:
         """FIFO: the offset from which it can be known whether messages from `start` on repeat
-        others: by two windows, for what seems to be the first of an id may be a repeat itself.
+        others: by two windows, for what seems to be the first of an id may be a repeat itself. Of
+        an id that had no pause meanwhile that stays in doubt.
         """
-        part = (self.queue.topic, self.partition)
+        part, log = (self.queue.topic, self.partition), self._parts.log
         records = (await self._fetch(start)).records if start < self.end else []
         at = records[0].timestamp_ms if records else now_ms()
-        found = (await self._parts.log.offsets_at([part], at - 2 * DEDUP_WINDOW_MS - LOG_TIME_MARGIN_MS)).get(part)
-        if found is None:
+        begin_ms = at - 2 * DEDUP_WINDOW_MS - LOG_TIME_MARGIN_MS
+        found, end = (await log.offsets_at([part], begin_ms)).get(part), (await log.end_offsets([part])).get(part)
+        if found is None or end is None:
             raise LogUnavailable(f"{self.queue.topic} can't be read")
-        return min(start, found)
+        return min(start, found), Prime(begin_ms + DEDUP_WINDOW_MS, end)
 
     def _masked(self, tags: list[int], entries: list[LoadEntry]) -> list[LoadEntry]:
         """The entries with masks for `tags`, a part of the queue's."""
@@ -228,7 +232,7 @@ class Loader:
         places = [self.queue.tag_ids.index(tag) for tag in tags]
         return [msgspec.structs.replace(e, mask="".join(e.mask[place] for place in places)) for e in entries]
 
-    async def _load(self, tags: list[int], entries: list[LoadEntry], scan: tuple[int, int], prime: bool) -> int:
+    async def _load(self, tags: list[int], entries: list[LoadEntry], scan: tuple[int, int], prime: Prime | None) -> int:
         generation = self._parts.catalog.generation
         loaded = await self._parts.store.load(self.unit, generation, tags, entries, epoch=self.epoch, scan=scan, prime=prime)
         self.ordered_until = loaded.seen

@@ -1,5 +1,5 @@
 -- load: takes records of a partition into the window, each offset at most once per tag; FIFO: in order, repeated ones never.
--- KEYS 1 meta hash: generation, epoch, seq, bytes, origins, fifo, seen, dedups, far, unfiled, c:<tag>, n:<tag>, g:<tag> and all others
+-- KEYS 1 meta hash: generation, epoch, seq, bytes, origins, fifo, seen, unsure, dedups, far, unfiled, c:<tag>, n:<tag>, g:<tag> and all others
 -- KEYS 2 body hash: offset -> header and record
 -- KEYS 3 refs hash: offset -> how many tags hold the body, when two or more
 -- KEYS 4 outbox list: journal entries
@@ -22,8 +22,9 @@
 -- ARGV 9 near_ms: a message due later than this is kept without its body
 -- ARGV 10 scan_from: offset from which the entries are all there is, -1 = single records
 -- ARGV 11 scan_next: offset up to which that holds
--- ARGV 12 prime: 1 = the scan begins so long before the cursors that dedup is complete there
--- ARGV 13 tag_count
+-- ARGV 12 sure_at: ms, -1 = the order is known; FIFO: it is found again from scan_from on, and an id that is met before may be a repeat
+-- ARGV 13 sure_from: offset from which none is, whatever was before
+-- ARGV 14 tag_count
 -- ARGV + tag ids, then per entry: offset, header and record, mask, move key or '', skip reason or '', group, dedup id or '', count
 -- ARGV + header and record: '' = skipped; a header alone is kept without a body
 -- ARGV + mask: one 0 or 1 per tag; group: 8 bytes or ''
@@ -37,7 +38,7 @@
 -- STATUS OK FENCED LOST
 -- INV an offset below the cursor or in ahead is never taken again; a cursor never passes a record it did not take
 -- COST O(entries x tags)
--- VERSION 5
+-- VERSION 6
 -- PLAIN plain/load.lua
 -- INCLUDE clock journal delivery guard groups fair head leased dedup turn origins far
 local meta, body, refs, outbox, origins, dedup, ids, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
@@ -46,7 +47,7 @@ if ARGV[2] ~= '0' and redis.call('HGET', meta, 'epoch') ~= ARGV[2] then return {
 local now, channel, payload = clock(ARGV[3]), ARGV[4], ARGV[5]
 local window_messages, window_bytes = tonumber(ARGV[6]), tonumber(ARGV[7])
 local max_open, near_ms = tonumber(ARGV[8]), tonumber(ARGV[9])
-local scan_from, scan_next, tag_count = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[13])
+local scan_from, scan_next, tag_count = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[14])
 local m = redis.call('HMGET', meta, 'generation', 'bytes', 'seen', 'fifo', 'dedups', 'origins')
 if m[1] ~= ARGV[1] then return {'LOST'} end
 if not m[2] or m[6] ~= tostring(redis.call('ZCARD', origins)) then return broken(meta) end
@@ -57,14 +58,14 @@ if bodies == 0 and m[2] ~= '0' then redis.call('HSET', meta, 'bytes', 0) end
 local fifo = m[4] == '1'
 local f = {
   seen = tonumber(m[3] or '-1'), dedup = dedup, ids = ids, pending = pending, scan_from = scan_from, repeats = {},
-  tags = table.concat(ARGV, ',', 14, 13 + tag_count),
+  tags = table.concat(ARGV, ',', 15, 14 + tag_count),
 }
 local share = math.floor(window_messages / 8)
 -- HEADER: bytes of the header, as packed.HEADER_BYTES.
 local EARLY, HEADER = 1000, 24
 local tags = {}
 for i = 1, tag_count do
-  local k, id = 11 + (i - 1) * 6, ARGV[13 + i]
+  local k, id = 11 + (i - 1) * 6, ARGV[14 + i]
   local unit, refused = guard(meta, ARGV[1], id, KEYS[k + 1], KEYS[k + 4], KEYS[k + 5], KEYS[k + 6])
   if refused then return refused end
   if not ahead_whole(unit, KEYS[k + 2]) then return broken(meta) end
@@ -188,9 +189,16 @@ local function process(entry)
     take(tags[i], entry, entry.size > 0 and string.sub(entry.mask, i, i) == '1')
   end
 end
-if fifo and f.seen < 0 and ARGV[12] == '1' then f.seen = scan_from end
+if fifo and f.seen < 0 and ARGV[12] ~= '-1' then
+  f.seen = scan_from
+  redis.call('HSET', meta, 'unsure', ARGV[12] .. ':' .. ARGV[13])
+end
+if fifo then
+  local sure_at, sure_from = string.match(redis.call('HGET', meta, 'unsure') or '0:0', '(%d+):(%d+)')
+  f.sure_at, f.sure_from = tonumber(sure_at), tonumber(sure_from)
+end
 if not fifo or f.seen >= 0 then
-  for a = 13 + tag_count + 1, #ARGV, 8 do
+  for a = 15 + tag_count, #ARGV, 8 do
     local entry = {off = tonumber(ARGV[a]), packed = ARGV[a + 1], mask = ARGV[a + 2], move_key = ARGV[a + 3], reason = ARGV[a + 4]}
     entry.group, entry.dedup = ARGV[a + 5], ARGV[a + 6]
     entry.size = #entry.packed

@@ -14,7 +14,7 @@ from engine.journal.fold import UnitState
 from engine.recovery.compare import compare
 from engine.rules.fifo import group_digest
 from schemas.vocabulary import MessageState
-from state.replies import InOrder
+from state.replies import InOrder, Prime
 from state.store import Store
 from tests.property.draining import drain_into
 from tests.property.test_fifo import RETENTION, RUNS, SEED, STEPS, TAGS, Lease, Run, stores
@@ -151,7 +151,7 @@ class ParkingRun(Run):
         await self.store.open(self.unit, 1, starts, fifo=True, epoch=self.epoch, seq=seq)
         self.history.last_seq = seq
         rows = [self.entry(record) for record in self.log]
-        await self.store.load(self.unit, 1, TAGS, rows, scan=(0, len(self.log)), prime=True, now_ms=self.now)
+        await self.store.load(self.unit, 1, TAGS, rows, scan=(0, len(self.log)), prime=Prime(0, 0), now_ms=self.now)
         self.unloaded = []
         await self.check()
 

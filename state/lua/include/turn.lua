@@ -1,14 +1,15 @@
 -- FIFO: records are taken in the order of the log. One that comes before the one it follows waits in pending (1,000 at most; the loader
--- brings what had no room). `f` is {seen, dedup, ids, pending, scan_from, tags, repeats}.
+-- brings what had no room). `f` is {seen, dedup, ids, sure_at, sure_from, pending, scan_from, tags, repeats}.
 -- A record's turn: false = not yet.
 local function turn(f, entry)
   if entry.off < f.seen then
     -- For a tag that whoever looked at it did not know yet: a tag that is made at that moment.
-    local packed = entry.dedup ~= '' and entry.size > 0 and redis.call('HGET', f.dedup, entry.dedup)
-    if packed then
-      local then_at, first = struct.unpack('>I8I8', packed)
+    if entry.dedup ~= '' and entry.size > 0 then
       local at = struct.unpack('>I8', entry.packed)
-      if first < entry.off and at - then_at <= WINDOW then entry.reason, entry.size, entry.repeats = 'duplicate', 0, first end
+      local then_at, first, doubt = dedup_known(f.dedup, entry.dedup, at)
+      if then_at and not doubt and first < entry.off and at - then_at <= WINDOW then
+        entry.reason, entry.size, entry.repeats = 'duplicate', 0, first
+      end
     end
     return true
   end
@@ -21,7 +22,7 @@ local function turn(f, entry)
   redis.call('HDEL', f.pending, entry.off)
   if entry.dedup == '' or entry.size == 0 then return true end
   local at = struct.unpack('>I8', entry.packed)
-  local first = dedup_first(f.dedup, f.ids, entry.dedup, entry.off, at)
+  local first = dedup_first(f, entry.dedup, entry.off, at)
   dedup_forget(f.dedup, f.ids, at)
   if first and first ~= entry.off then
     entry.reason, entry.size, entry.repeats = 'duplicate', 0, first

@@ -4,8 +4,8 @@
 -- FAR: a delay that is far (ms), as vocabulary.FAR_DELAY_MS.
 local FAR = 300000
 do
-  local call, meta, visible, tag = redis.call, KEYS[1], KEYS[12], ARGV[14]
-  if ARGV[13] == '1' and ARGV[10] == '-1' and ARGV[2] == '0' then
+  local call, meta, visible, tag = redis.call, KEYS[1], KEYS[12], ARGV[15]
+  if ARGV[14] == '1' and ARGV[10] == '-1' and ARGV[2] == '0' then
     local m = call('HMGET', meta, 'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'g:' .. tag, 'a:' .. tag, 'bytes', 'seen', 'origins')
     local open, held = call('ZCARD', visible), call('HLEN', KEYS[15])
     if m[1] == ARGV[1] and m[3] == open .. ':' .. held and not m[4] and m[5] == '0:0' and m[6] == '0' and m[7] == '0'
@@ -16,7 +16,7 @@ do
         now = t[1] * 1000 + math.floor(t[2] / 1000)
       end
       local row, cursor, plain = {}, tonumber(m[2]), true
-      for a = 15, #ARGV, 8 do
+      for a = 16, #ARGV, 8 do
         local packed, count = ARGV[a + 1], tonumber(ARGV[a + 7])
         -- A header alone; whose reason, group and so on are empty.
         plain = plain and #packed == 24 and ARGV[a + 2] == '1' and tonumber(ARGV[a]) == cursor
