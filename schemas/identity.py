@@ -26,6 +26,8 @@ DIGEST_BITS = 22
 _DIGEST_BYTES = 4
 _SPARE_BITS = 8 * _DIGEST_BYTES - DIGEST_BITS
 _VARIANT = 2 << 62
+_ID_CHARS = 36
+_TAIL_CHARS = 6  # which the digest is in
 _PLACE = Layout(">6sH")
 
 _MAC_BYTES = 8
@@ -56,6 +58,16 @@ def _keyed(secret: bytes, purpose: bytes, size: int) -> Callable[[], blake2b]:
         raise ValueError("the secret must not be empty")
     key = secret if len(secret) <= blake2b.MAX_KEY_SIZE else blake2b(secret).digest()
     return blake2b(key=key, person=purpose, digest_size=size).copy
+
+
+def address_of(text: str) -> str:
+    """A message id without its digest: the same for each secret. Other text as it is."""
+    if len(text) != _ID_CHARS:
+        return text
+    try:
+        return f"{text[:-_TAIL_CHARS]}{int(text[-_TAIL_CHARS:], 16) >> DIGEST_BITS}"
+    except ValueError:
+        return text
 
 
 def _incarnation(text: str) -> bytes:

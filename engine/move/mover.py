@@ -33,6 +33,7 @@ from engine.window.body_source import BodySource
 from engine.window.entry import load_entry
 from engine.window.window import MOVER_LEASE_MS, Window
 from engine.window.write_through import WriteThrough
+from schemas.identity import address_of
 from schemas.records import Attribute, Message, Origin, TagRecord
 from schemas.vocabulary import LOG_TIME_MARGIN_MS, NATIVE_SENDER, Reason
 from schemas.wire import UndecodableRecord, decode_message, encode
@@ -196,14 +197,14 @@ class Mover:
     async def _move(
         self, queue: Queue, tag: TagRecord, partition: int, held: Held, target: Queue, kind: str, there: Set[str], task: str = ""
     ) -> bool:
-        """Appends it unless its id is among those that are `there`, and settles it as `kind` (dead,
-        moved). Raises EngineError.
+        """Appends it unless its address is among those that are `there`, and settles it as `kind`
+        (dead, moved). Raises EngineError.
 
         False: somebody else has settled or taken it meanwhile.
         """
         from_id = self._ids.message_id(queue, partition, held.offset)
         reached("move.held")
-        if from_id not in there:
+        if address_of(from_id) not in there:
             message = _moved(queue, tag, held, from_id, kind)
             value = encode(message)
             target_partition = _target_partition(target, held, from_id, tag)
@@ -222,8 +223,8 @@ class Mover:
         return word == "ok"
 
     async def _there(self, queue: Queue, tag: TagRecord, partition: int, target: Queue, held: Sequence[Held]) -> set[str]:
-        """Ids of those of which the target may have a copy, made by a mover before, and has one.
-        Raises LogUnavailable.
+        """Addresses of those of which the target may have a copy, made by a mover before, and has
+        one. Raises LogUnavailable.
         """
         since: dict[int, int] = {}
         for item in held:
@@ -236,8 +237,8 @@ class Mover:
         return there
 
     async def _copies(self, target: Queue, partition: int, since_ms: int, tag: TagRecord) -> set[str]:
-        """Ids of the messages that were moved to a partition from under a tag of that name since
-        then.
+        """Addresses of the messages that were moved to a partition from under a tag of that name
+        since then.
         """
         part, found = (target.topic, partition), set()
         offset = (await self._log.offsets_at([part], since_ms)).get(part)
@@ -251,7 +252,7 @@ class Mover:
                 except UndecodableRecord:
                     continue
                 if origin is not None and origin.from_tag == tag.name:
-                    found.add(origin.from_id)
+                    found.add(address_of(origin.from_id))
             if chunk.at_end:
                 return found
             offset = chunk.next_offset

@@ -7,6 +7,7 @@ import zlib
 import msgspec
 
 from engine.rules.fifo import partition_of_group
+from schemas.identity import address_of
 from schemas.records import Message, QueueRecord
 
 # A standard queue's sends stay in a partition until it has got so many records: who receives then
@@ -41,10 +42,10 @@ def with_priority(record: QueueRecord, partition: int, message: Message) -> Mess
 
 def moved_partition(record: QueueRecord, message: Message, from_id: str, from_tag: str) -> int:
     """Where a moved message goes: the same for each copy of a move, so that copies meet in one
-    window.
+    window, also when another secret made the id meanwhile.
     """
     fixed = fixed_partition(record, message.group, message.priority)
-    return zlib.crc32(f"{from_id}/{from_tag}".encode()) % record.partitions if fixed is None else fixed
+    return zlib.crc32(f"{address_of(from_id)}/{from_tag}".encode()) % record.partitions if fixed is None else fixed
 
 
 class Turn:

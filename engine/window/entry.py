@@ -21,6 +21,7 @@ from engine.rules.limits import MAX_DELAY_MS
 from engine.rules.queue import Queue
 from engine.window.body_cache import OVERHEAD_BYTES, BodyCache, CachedBody
 from schemas.filters import matches
+from schemas.identity import address_of
 from schemas.records import Message
 from schemas.vocabulary import FAR_DELAY_MS
 from state.packed import pack_body
@@ -115,5 +116,7 @@ def far_dues(queue: Queue, sent_at_ms: int, message: Message) -> list[int]:
 
 
 def move_key_of(from_id: str, from_tag: str) -> str:
-    """24 hex digits that stand for one move: of this message, from under this tag."""
-    return hashlib.blake2b(f"{from_id}/{from_tag}".encode(), digest_size=12).hexdigest()
+    """24 hex digits that stand for one move: of this message, whichever secret made its id, from
+    under this tag.
+    """
+    return hashlib.blake2b(f"{address_of(from_id)}/{from_tag}".encode(), digest_size=12).hexdigest()

@@ -18,6 +18,7 @@ from engine.errors import LogUnavailable
 from engine.shapes import QueueSettings, SendEntry
 from schemas.records import RedrivePolicy
 from state.background import Background
+from state.errors import StateUnavailable
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, drain, eventually, receive
 from tests.services import Services, running_services
@@ -103,3 +104,38 @@ async def test_a_letter_whose_append_had_no_answer_is_not_appended_twice(make_en
     ends = await log.end_offsets([(topic, 0), (topic, 1)])
     assert sum(ends.values()) == LETTERS == refused
     assert len(await drain(engine, "dlq", expect=LETTERS)) == LETTERS
+
+
+@pytest.mark.long
+async def test_a_letter_whose_mover_died_is_not_appended_twice_while_the_secret_is_replaced(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the append and the note; a worker with the new secret takes it up."""
+    old = await make_engine(**BARE, secret="first", secret_old="second")
+    await once_delivered(old)
+    appended = 0
+
+    async def killed(*_: Any, **__: Any) -> Any:
+        nonlocal appended
+        appended += 1
+        raise StateUnavailable("killed")
+
+    monkeypatch.setattr(old.store, "settle", killed)
+    assert await receive(old, "q", max=100) == []
+
+    async def all_appended() -> bool:
+        return appended == LETTERS
+
+    await eventually(all_appended)
+    await old.stop()
+    new = await make_engine(**BARE, secret="second", secret_old="first")
+
+    async def settled() -> bool:
+        await receive(new, "q", max=100)
+        return (await new.get_queue(BY, "q")).tags[0].backlog == 0
+
+    await eventually(settled, within_s=60)
+    topic = new.catalog.queues["dlq"].topic
+    ends = await new.log.end_offsets([(topic, 0), (topic, 1)])
+    assert sum(ends.values()) == LETTERS
+    assert len(await drain(new, "dlq", expect=LETTERS)) == LETTERS

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from schemas.identity import BadIdentity, Handle, MessageId, handles_of, ids_of
+from schemas.identity import BadIdentity, Handle, MessageId, address_of, handles_of, ids_of
 
 SECRET = b"a secret of this installation"
 OTHER = b"a secret of another installation"
@@ -93,6 +93,17 @@ def test_a_message_id_is_a_uuid_of_version_8_in_either_case() -> None:
     assert uuid.version == 8
     assert uuid.variant == "specified in RFC 4122"
     assert MessageId.parse(KNOWN_ID.upper(), SECRET) == IDS[1]
+
+
+def test_an_address_is_that_of_one_message_whichever_secret_made_its_id() -> None:
+    ids = [MessageId("0123456789ab", 3, offset) for offset in (0, 1, 2, 3, 4, 2**40 - 1)]
+
+    addresses = [address_of(one.text(SECRET)) for one in ids]
+
+    assert addresses == [address_of(one.text(b"another")) for one in ids]
+    assert len(set(addresses)) == len(ids)
+    for other in ("", "made up", "0" * 32, f"{KNOWN_ID[:-6]}zzzzzz"):
+        assert address_of(other) == other
 
 
 @pytest.mark.parametrize(("kind", "texts"), [(MessageId, [i.text(SECRET) for i in IDS]), (Handle, [h.text(SECRET) for h in HANDLES])])
