@@ -42,9 +42,10 @@ AS_THEY_ARE: Final = InOrder(0, 0)
 
 
 class Prime(NamedTuple):
-    """FIFO: how the order of a unit is found again. An id that is met before `sure_at_ms` may be a
-    repeat of what was before the scan; from the offset `sure_from` on no message is delivered that
-    may repeat one before it.
+    """FIFO: how the order of a unit is found again. The first message of an id before `sure_at_ms`
+    may repeat one from before the scan, and so may those after it, each within five minutes of the
+    last: they are delivered. From the offset `sure_from` on the next of that id is delivered too,
+    and counts as the one that others repeat.
     """
 
     sure_at_ms: int

@@ -214,16 +214,18 @@ class Loader:
     async def _before(self, start: int) -> tuple[int, Prime]:
         """FIFO: the offset from which it can be known whether messages from `start` on repeat
         others: by two windows, for what seems to be the first of an id may be a repeat itself. Of
-        an id that had no pause meanwhile that stays in doubt.
+        an id that had no pause meanwhile that stays in doubt, unless nothing is before.
         """
         part, log = (self.queue.topic, self.partition), self._parts.log
         records = (await self._fetch(start)).records if start < self.end else []
         at = records[0].timestamp_ms if records else now_ms()
         begin_ms = at - 2 * DEDUP_WINDOW_MS - LOG_TIME_MARGIN_MS
-        found, end = (await log.offsets_at([part], begin_ms)).get(part), (await log.end_offsets([part])).get(part)
-        if found is None or end is None:
+        ends = (log.offsets_at([part], begin_ms), log.start_offsets([part]), log.end_offsets([part]))
+        found, oldest, end = (each.get(part) for each in await asyncio.gather(*ends))
+        if found is None or oldest is None or end is None:
             raise LogUnavailable(f"{self.queue.topic} can't be read")
-        return min(start, found), Prime(begin_ms + DEDUP_WINDOW_MS, end)
+        begin = min(start, found)
+        return begin, Prime(begin_ms + DEDUP_WINDOW_MS if begin > oldest else 0, max(end, self.end))
 
     def _masked(self, tags: list[int], entries: list[LoadEntry]) -> list[LoadEntry]:
         """The entries with masks for `tags`, a part of the queue's."""

@@ -51,6 +51,7 @@ class Offsets:
 
     def __init__(self, config: dict[str, Any], threads: ThreadPoolExecutor) -> None:
         self._config = {**config, "error_cb": note, "group.id": "leaseway-offsets", "enable.auto.commit": False}
+        self._config["isolation.level"] = "read_uncommitted"  # As the readers: the end is what they read up to.
         self._threads = threads
         self._asker: Consumer | None = None
         self._made_at = 0.0

@@ -224,7 +224,9 @@ if added > 0 then redis.call('HINCRBY', meta, 'bytes', added) end
 for i = 1, tag_count do
   local tag = tags[i]
   show(tag.visible, tag.row)
-  if scan_from >= 0 and tag.cursor >= scan_from and not tag.full and scan_next > tag.cursor then
+  -- A scan that began before the order had to be found again has taken nothing.
+  local scanned = scan_from >= 0 and (not fifo or f.seen >= 0)
+  if scanned and tag.cursor >= scan_from and not tag.full and scan_next > tag.cursor then
     tag.cursor = scan_next
     pass_ahead(tag)
   end

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from confluent_kafka import Producer
 
+from engine.engine import Engine
 from engine.runtime.clock import now_ms
 from engine.shapes import QueueSettings, SendEntry
 from schemas.records import Message
@@ -30,20 +31,26 @@ def plant(stack: Services, topic: str, minutes: list[int], begin_ms: int) -> Non
     assert producer.flush(10) == 0
 
 
-async def test_an_id_without_a_pause_loses_no_message_with_redis(make_engine: MakeEngine, stack: Services) -> None:
+async def survived(make_engine: MakeEngine, stack: Services, minutes: list[int], later: list[int], settled: list[str]) -> Engine:
+    """A queue whose messages of `minutes` are settled, `settled` by consumers, and which loses its
+    state in Redis before those of `later` are loaded. The last of them is a minute old.
+    """
     engine = await make_engine()
     await engine.create_queue(BY, "q", QueueSettings(fifo=True, partitions=1, lease_ms=60_000))
     topic = engine.catalog.queues["q"].topic
     await engine.log.set_topic_config(topic, {"message.timestamp.type": "CreateTime"})
-    begin_ms = now_ms() - 28 * MINUTE_MS
-    plant(stack, topic, [0, 3, 6, 9], begin_ms)
-    assert await drain(engine, "q", expect=2) == ["0", "6"]
+    begin_ms = now_ms() - (later[-1] + 1) * MINUTE_MS
+    plant(stack, topic, minutes, begin_ms)
+    assert await drain(engine, "q", expect=len(settled)) == settled
     await drained(engine)
     await engine.stop()
-
-    plant(stack, topic, [12, 15, 18, 21, 24, 27], begin_ms)
+    plant(stack, topic, later, begin_ms)
     wipe(stack, engine)
-    engine = await make_engine()
+    return await make_engine()
+
+
+async def test_an_id_without_a_pause_loses_no_message_with_redis(make_engine: MakeEngine, stack: Services) -> None:
+    engine = await survived(make_engine, stack, [0, 3, 6, 9], [12, 15, 18, 21, 24, 27], ["0", "6"])
 
     # Minute 3 is the first that is looked at again, and repeated a message that is not looked at.
     # So nobody can know which of these repeat one: 12, 18 and 24 do not.
@@ -51,3 +58,9 @@ async def test_an_id_without_a_pause_loses_no_message_with_redis(make_engine: Ma
     sent = [await engine.send(BY, "q", [SendEntry(b"30", group="g", dedup_id="heartbeat")]) for _ in range(2)]
     assert sent[0][0].id == sent[1][0].id
     assert await drain(engine, "q", expect=1) == ["30"]
+
+
+async def test_nothing_is_in_doubt_when_the_whole_log_is_looked_at_again(make_engine: MakeEngine, stack: Services) -> None:
+    engine = await survived(make_engine, stack, [0, 4], [8, 9], ["0"])
+
+    assert await drain(engine, "q", expect=1) == ["8"]

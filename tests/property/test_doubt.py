@@ -133,9 +133,11 @@ async def test_after_a_loss_what_repeated_none_comes_whatever_was_before(store: 
         for offset in set(came) - due:
             assert in_doubt(log, run.begin_ms, log[offset]), f"seed {SEED + number}: {offset} came and repeats one"
         again += len(set(came) - due)
-        last = log[-1].dedup
-        first = await run.send(last, 0)
-        assert await run.send(last, 0) == first, "what is sent after the loss is known"
+        first = await run.send(log[-1].dedup, 0)
+        assert await run.send(log[-1].dedup, 0) == first, "what is sent after the loss is known"
+        sent = log[-2]
+        if not in_doubt(log, run.begin_ms, sent):
+            assert (first == sent.offset) == (sent.offset in originals_of(log))
         await store.forget([run.unit], [0])
     assert again, "no id was ever in doubt: the log of this test is too short"
 
@@ -146,6 +148,24 @@ async def test_ids_that_had_a_pause_are_known_after_a_loss(store: Store) -> None
     run = Unknown(store, log, 3)
     await run.find_again(random.Random(1))
     assert await run.receive() == [3]
+
+
+async def test_a_scan_that_began_before_the_order_was_unknown_passes_no_message(store: Store) -> None:
+    """A tag that begins earlier is made while the loader reads on."""
+    run = Unknown(store, [Record(n, f"id{n}", DAY_MS + n) for n in range(20)], 10)
+    await store.open(run.unit, 1, [(0, 10)], fifo=True)
+    loaded = await store.load(run.unit, 1, [0], [entry(one) for one in run.log[10:]], scan=(10, 20), now_ms=run.now)
+    assert (loaded.cursors, loaded.seen) == ([10], -1)
+    await run.find_again(random.Random(1))
+    assert await run.receive() == [*range(10, 20)]
+
+
+async def test_an_id_that_comes_again_and_again_does_not_keep_others_from_being_forgotten(store: Store) -> None:
+    log = [Record(n, "again" if n % 5 else f"id{n}", DAY_MS + n * 10_000) for n in range(2_000)]
+    run = Unknown(store, log, 0)
+    run.begin_ms = -DEDUP_WINDOW_MS  # nothing is in doubt
+    await run.find_again(random.Random(1))
+    assert await store._ask("HLEN", store._unit(run.unit).dedup) <= 31
 
 
 async def test_an_id_in_doubt_does_not_keep_others_from_being_forgotten(store: Store) -> None:

@@ -19,7 +19,8 @@ local function dedup_first(f, id, off, at)
   local then_at, first, doubt = dedup_known(f.dedup, id, at)
   if then_at and not doubt and at - then_at <= WINDOW then return first end
   doubt = off < f.sure_from and (doubt or not then_at and at < f.sure_at)
-  redis.call('HSET', f.dedup, id, struct.pack('>I8I8', at, off) .. (doubt and '?' or ''))
+  -- The clock of another broker may be behind.
+  redis.call('HSET', f.dedup, id, struct.pack('>I8I8', doubt and math.max(at, then_at or 0) or at, off) .. (doubt and '?' or ''))
   if not (doubt and then_at) then redis.call('RPUSH', f.ids, id) end
   return nil
 end

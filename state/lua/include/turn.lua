@@ -22,8 +22,8 @@ local function turn(f, entry)
   redis.call('HDEL', f.pending, entry.off)
   if entry.dedup == '' or entry.size == 0 then return true end
   local at = struct.unpack('>I8', entry.packed)
-  local first = dedup_first(f, entry.dedup, entry.off, at)
   dedup_forget(f.dedup, f.ids, at)
+  local first = dedup_first(f, entry.dedup, entry.off, at)
   if first and first ~= entry.off then
     entry.reason, entry.size, entry.repeats = 'duplicate', 0, first
     f.repeats[#f.repeats + 1], f.repeats[#f.repeats + 2] = entry.off, first
