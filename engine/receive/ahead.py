@@ -44,11 +44,12 @@ class Stock:
     loop's may be of before the process was stopped.
     """
 
-    __slots__ = ("_before", "_began", "_count", "_held", "_lease_ms", "_paused_until", "_queue", "tag", "until")
+    __slots__ = ("_before", "_began", "_count", "_held", "_lease_ms", "_paused_until", "_queue", "returning", "tag", "until")
 
     def __init__(self, tag: int) -> None:
         self.tag = tag
         self.until = 0.0  # when what is left goes back
+        self.returning: set[asyncio.Task[None]] = set()  # what nobody got is on its way back
         self._held: list[Delivery] = []
         self._queue: Queue | None = None
         self._lease_ms: int | None = None
@@ -57,6 +58,12 @@ class Stock:
 
     def __len__(self) -> int:
         return len(self._held)
+
+    def is_over(self, now: float) -> bool:
+        """Whether something is here, or on its way back, that nobody may take any more: who asks
+        Redis before it is back gets what was sent later.
+        """
+        return bool(self.returning) or bool(self._held and now >= self.until)
 
     def note(self, count: int, now: float) -> None:
         """So many messages are handed out."""
@@ -123,7 +130,7 @@ class Ahead:
         else:
             back = deliveries
         if back:
-            self._start(self._returns.give_back(queue, stock.tag, back))
+            self.put_back(queue, stock, back)
 
     def _end(self, stock: Stock, until: float) -> None:
         """The time is over of what was put in until then, if it is still there: not by the clock,
@@ -132,15 +139,26 @@ class Ahead:
         if stock.until == until:
             self.give_back_soon(stock)
 
-    def give_back_soon(self, stock: Stock) -> asyncio.Task[None] | None:
-        """Nobody gets what is left in a stock; None = nothing is."""
+    def put_back(self, queue: Queue, stock: Stock, deliveries: list[Delivery]) -> None:
+        """Nobody gets these, which were leased for a tag."""
+        task = self._start(self._returns.give_back(queue, stock.tag, deliveries))
+        stock.returning.add(task)
+        task.add_done_callback(stock.returning.discard)
+
+    def give_back_soon(self, stock: Stock) -> None:
+        """Nobody gets what is left in a stock."""
         queue, left = stock.empty()
-        return self._start(self._returns.give_back(queue, stock.tag, left)) if queue is not None and left else None
+        if queue is not None and left:
+            self.put_back(queue, stock, left)
 
     async def give_back(self, stock: Stock) -> None:
-        """As `give_back_soon`; returns when Redis has it again, or after BACK_S."""
-        if (task := self.give_back_soon(stock)) is not None:
-            await asyncio.wait([task], timeout=BACK_S)
+        """As `give_back_soon`; returns when Redis has all again that nobody got, or after BACK_S:
+        what is not back then is not waited for again.
+        """
+        self.give_back_soon(stock)
+        if stock.returning:
+            await asyncio.wait(stock.returning, timeout=BACK_S)
+            stock.returning.clear()
 
 
 def may_wait(queue: Queue, tag: TagRecord, lease_ms: int | None) -> bool:

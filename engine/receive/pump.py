@@ -113,6 +113,8 @@ class Pump:
         """One call for the first waiters (FIFO: for the first, two receivers must not share a
         group); whether it leased something.
         """
+        if line.stock.is_over(monotonic()):
+            await self._ahead.give_back(line.stock)
         waiters = line.pop_batch(alone=queue.record.fifo)
         if not waiters:
             return False
@@ -155,7 +157,7 @@ class Pump:
         if deliveries and poll.more_ms and not self._stopping:
             self._ahead.keep(poll.queue, poll.line.stock, deliveries, poll.lease_ms, until)
         elif deliveries:
-            self._start(self._returns.give_back(poll.queue, poll.tag.id, deliveries))
+            self._ahead.put_back(poll.queue, poll.line.stock, deliveries)
 
     async def give_back_ahead(self, line: WaitList) -> None:
         """What was leased ahead is visible again when this returns; for a receive that does not get

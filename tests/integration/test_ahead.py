@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
 from engine.engine import Engine
 from engine.errors import StoreUnavailable
-from engine.receive.ahead import AHEAD_S, MARGIN_MS, MOST
+from engine.receive.ahead import AHEAD_S, MARGIN_MS, MOST, Ahead
 from engine.receive.waiters import WaitList
 from engine.shapes import Delivery, QueueSettings, SendEntry
 from schemas.filters import Condition, Filter
@@ -112,6 +113,30 @@ async def test_what_nobody_asks_for_is_as_it_was(alone: Engine, queue: str, monk
         rest += more
     assert sorted(int(d.message.body) for d in got + rest) == list(range(60))
     assert {d.receive_count for d in rest} == {1}
+
+
+@pytest.mark.parametrize("timer", ["fires", "is late"])
+@pytest.mark.parametrize("wait_ms", [0, 1000])
+async def test_what_goes_back_comes_before_what_is_newer(
+    alone: Engine, queue: str, monkeypatch: pytest.MonkeyPatch, wait_ms: int, timer: str
+) -> None:
+    real = Store.give_back
+
+    async def slow(*given: Any, **named: Any) -> Any:
+        await asyncio.sleep(0.2)
+        return await real(*given, **named)
+
+    monkeypatch.setattr(Store, "give_back", slow)
+    if timer == "is late":
+        monkeypatch.setattr(Ahead, "_end", lambda *_: None)
+    await filled(alone, queue, 60)
+    got = await leased_ahead(alone, queue)
+    held = len(line_of(alone, queue).stock)
+    assert 0 < held < 60 - len(got)
+    await asyncio.sleep(AHEAD_S + 0.02)
+    for _ in range(held + 1):
+        got += await receive(alone, queue, max=1, wait_ms=wait_ms)
+    assert [int(d.message.body) for d in got] == list(range(len(got)))
 
 
 @pytest.mark.usefixtures("for_long")
