@@ -10,7 +10,6 @@ import gc
 import secrets
 import tracemalloc
 from collections.abc import Awaitable, Callable
-from unittest.mock import patch
 
 import msgspec
 import redis
@@ -19,7 +18,6 @@ from starlette.types import ASGIApp
 from benchmarks.quick.client import DIALECTS, QUEUE, Dialect, ask
 from benchmarks.quick.counter import Counter, Counts
 from engine.engine import Engine
-from engine.log import overdue
 from engine.shapes import Principal, QueueSettings
 from facade.app import create_app
 from facade.config import Settings
@@ -33,8 +31,6 @@ LARGE = "x" * 200_000
 # What a verb leaves to be done after its answer (a wake-up that is heard) is its own; what workers
 # do at intervals is not.
 SETTLE_S = 0.004
-# Nor is the look at work that is overdue, of which a slow machine has more.
-NEVER_S = 3600.0
 
 Step = Callable[[], Awaitable[bytes]]
 
@@ -46,8 +42,7 @@ async def measured(bootstrap: str, redis_url: str) -> dict[str, dict[str, float]
     app = create_app(settings, engine)
     await engine.start()
     try:
-        with patch.object(overdue, "OVERDUE_S", NEVER_S):
-            return await _all(engine, app, _Watch(redis_url))
+        return await _all(engine, app, _Watch(redis_url))
     finally:
         await engine.stop()
 

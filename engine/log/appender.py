@@ -20,7 +20,6 @@ from typing import Any, cast
 from confluent_kafka import KafkaError, KafkaException
 
 from engine.log.kafka_errors import PURGED, QUEUE_FULL, STOPPED, UNKNOWN, engine_error, error_of, logger
-from engine.log.overdue import Overdue
 from engine.log.polled_producer import Job, PolledProducer, Report
 from engine.log.shapes import MAX_RECORD_BYTES, Appended, Headers
 from state.background import Background
@@ -37,12 +36,7 @@ class Appender:
     """Appends records. All methods belong to the event loop that called `start`."""
 
     def __init__(
-        self,
-        config: dict[str, Any],
-        send_timeout_ms: int,
-        threads: ThreadPoolExecutor,
-        overdue: Overdue,
-        heard: Callable[[KafkaError], None],
+        self, config: dict[str, Any], send_timeout_ms: int, threads: ThreadPoolExecutor, heard: Callable[[KafkaError], None]
     ) -> None:
         """`heard` is called with each error of the client as a whole."""
         self._config = {
@@ -65,7 +59,6 @@ class Appender:
         }
         self._timeout_s = send_timeout_ms / 1000
         self._threads = threads
-        self._overdue = overdue
         self._heard = heard
         self._loop: asyncio.AbstractEventLoop | None = None
         self._producer: PolledProducer | None = None
@@ -129,7 +122,6 @@ class Appender:
         if producer.broken:
             producer = self._replace(producer)
         self._late_at[job] = self._running().time() + self._timeout_s
-        self._overdue.began(job)
         if self._timer is None:
             self._timer = self._running().call_later(self._timeout_s, self._check_late)
         if job.single:
@@ -187,7 +179,6 @@ class Appender:
             job.left -= 1
             if not job.left:
                 self._late_at.pop(job, None)
-                self._overdue.ended(job)
                 self._settle(job)
 
     def _unreported(self, jobs: Sequence[Job]) -> None:

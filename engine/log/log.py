@@ -18,7 +18,6 @@ from engine.log.admin import Admin
 from engine.log.appender import Appender
 from engine.log.client.refusals import Refusals, made
 from engine.log.offsets import EARLIEST, LATEST, Offsets
-from engine.log.overdue import Overdue
 from engine.log.reader_pool import Readers
 from engine.log.shapes import Appended, Chunk, Headers, Record, TopicPartition, TopicSpec
 
@@ -72,8 +71,7 @@ class Log:
         self._offsets = Offsets(config, self._threads)
         self._admin = Admin(config, self._threads, self._offsets)
         self._refusals = Refusals()
-        self._overdue = Overdue()
-        self._appender = Appender(config, send_timeout_ms, self._threads, self._overdue, self._refusals.heard)
+        self._appender = Appender(config, send_timeout_ms, self._threads, self._refusals.heard)
         self._readers = Readers(config, self._offsets.end_of)
         self._tails = Readers({**config, "fetch.wait.max.ms": TAIL_WAIT_MS}, self._offsets.end_of)
         self._scattered = Readers({**config, **_SCATTERED_CONFIG}, self._offsets.end_of, SCATTERED_READERS)
@@ -110,7 +108,6 @@ class Log:
         self._stopped = True
         await asyncio.gather(self._readers.stop(), self._tails.stop(), self._scattered.stop())
         await self._appender.stop()
-        self._overdue.stop()
         self._admin.stop()
         self._offsets.stop()
         self._threads.shutdown(wait=True)
@@ -146,14 +143,8 @@ class Log:
         chunk whose `next_offset` is that end. Raises LogUnavailable if there is no such partition
         or no answer in 5 s.
         """
-        if wait_ms:
-            return await self._tails.fetch((topic, partition), offset, max_records, max_bytes, wait_ms)
-        fetch = object()
-        self._overdue.began(fetch)
-        try:
-            return await self._readers.fetch((topic, partition), offset, max_records, max_bytes, 0)
-        finally:
-            self._overdue.ended(fetch)
+        readers = self._tails if wait_ms else self._readers
+        return await readers.fetch((topic, partition), offset, max_records, max_bytes, wait_ms)
 
     async def read_at(self, topic: str, partition: int, offsets: Sequence[int]) -> dict[int, Record]:
         """The records at these offsets; one that Kafka no longer has is absent. Raises

@@ -12,6 +12,7 @@ import importlib
 import logging
 import os
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,11 @@ KEEP_ALIVE_S = 75
 # Objects made and not yet freed between two looks for cycles.
 GARBAGE_AFTER = 20_000
 TICKS_A_SECOND = 10  # of uvicorn's server
+# A thread asks for the interpreter's lock when it has waited in vain for this interval (Python's
+# own is 5 ms), and begins to wait anew whenever the lock was free for a moment. A loop under load
+# frees it for some microseconds in each turn, so Kafka's threads waited for it for 200 ms
+# (docs/lab/floods.md). A shorter one costs more than it gives (docs/lab/performance.md).
+SWITCH_INTERVAL_S = 50e-6
 
 log = logging.getLogger("leaseway.worker")
 
@@ -143,6 +149,7 @@ def run(settings: Settings, ready_file: Path | None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn.error").addFilter(_reason_alone)
     raise_descriptors()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     certificate = certificate_of(settings.tls_cert, settings.tls_key)
     native, why = front_of(settings)
     log.info("action=choose_front front=%s reason=%s", "native" if native else "python", why)

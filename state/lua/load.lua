@@ -1,5 +1,5 @@
 -- load: takes records of a partition into the window, each offset at most once per tag; FIFO: in order, repeated ones never.
--- KEYS 1 meta hash: generation, epoch, seq, bytes, origins, fifo, seen, unsure, dedups, far, unfiled, c:<tag>, n:<tag>, g:<tag> and all others
+-- KEYS 1 meta hash: generation, epoch, seq, bytes, origins, fifo, seen, unsure, dedups, far, unfiled, c:<tag>, n:<tag> and all others
 -- KEYS 2 body hash: offset -> header and record
 -- KEYS 3 refs hash: offset -> how many tags hold the body, when two or more
 -- KEYS 4 outbox list: journal entries
@@ -22,7 +22,7 @@
 -- ARGV 9 near_ms: a message due later than this is kept without its body
 -- ARGV 10 scan_from: offset from which the entries are all there is, -1 = single records
 -- ARGV 11 scan_next: offset up to which that holds
--- ARGV 12 sure_at: ms, -1 = the order is known; FIFO: it is found again from scan_from on, and an id that is met before may be a repeat
+-- ARGV 12 sure_at: ms, -1 = the order is known; FIFO: it is found again, and an id that is met before this time may be a repeat
 -- ARGV 13 sure_from: offset from which none is, whatever was before
 -- ARGV 14 tag_count
 -- ARGV + tag ids, then per entry: offset, header and record, mask, move key or '', skip reason or '', group, dedup id or '', count
@@ -189,15 +189,8 @@ local function process(entry)
     take(tags[i], entry, entry.size > 0 and string.sub(entry.mask, i, i) == '1')
   end
 end
-if fifo and f.seen < 0 and ARGV[12] ~= '-1' then
-  f.seen = scan_from
-  redis.call('HSET', meta, 'unsure', ARGV[12] .. ':' .. ARGV[13])
-end
-if fifo then
-  local sure_at, sure_from = string.match(redis.call('HGET', meta, 'unsure') or '0:0', '(%d+):(%d+)')
-  f.sure_at, f.sure_from = tonumber(sure_at), tonumber(sure_from)
-end
-if not fifo or f.seen >= 0 then
+local is_known = not fifo or turn_known(f, meta, ARGV[12], ARGV[13])
+if is_known then
   for a = 15 + tag_count, #ARGV, 8 do
     local entry = {off = tonumber(ARGV[a]), packed = ARGV[a + 1], mask = ARGV[a + 2], move_key = ARGV[a + 3], reason = ARGV[a + 4]}
     entry.group, entry.dedup = ARGV[a + 5], ARGV[a + 6]
@@ -213,10 +206,8 @@ if not fifo or f.seen >= 0 then
       process(entry)
     end
   end
-  local late = fifo and turn_next(f)
-  while late do
-    process(late)
-    late = turn_next(f)
+  if fifo then
+    for late in turn_next, f do process(late) end
   end
 end
 local cursors, full = {}, {}
@@ -224,9 +215,7 @@ if added > 0 then redis.call('HINCRBY', meta, 'bytes', added) end
 for i = 1, tag_count do
   local tag = tags[i]
   show(tag.visible, tag.row)
-  -- A scan that began before the order had to be found again has taken nothing.
-  local scanned = scan_from >= 0 and (not fifo or f.seen >= 0)
-  if scanned and tag.cursor >= scan_from and not tag.full and scan_next > tag.cursor then
+  if is_known and scan_from >= 0 and tag.cursor >= scan_from and not tag.full and scan_next > tag.cursor then
     tag.cursor = scan_next
     pass_ahead(tag)
   end

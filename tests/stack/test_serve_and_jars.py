@@ -54,6 +54,23 @@ def test_serve_runs_workers_on_one_port_and_stops_on_sigterm(there: dict[str, st
     assert process.returncode == 0
 
 
+def test_a_thread_gets_the_lock_of_a_busy_worker(there: dict[str, str]) -> None:
+    port = free_port()
+    command = [sys.executable, "-m", "facade", "serve", "--port", str(port)]
+    environment = {**there, "LW_APP": "tests.stack.busy_app:create_app"}
+
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        try:
+            process.stdout.readline()
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as answer:
+                late_ms = float(answer.read())
+        finally:
+            process.send_signal(signal.SIGTERM)
+    # With Python's own switch interval 120 to 1,100 ms, else 0.3 to 0.5.
+    assert late_ms < 30
+
+
 def test_serve_stops_though_nobody_reads_its_lines(there: dict[str, str]) -> None:
     command = [sys.executable, "-m", "facade", "serve", "--port", str(free_port())]
 
