@@ -39,7 +39,7 @@ from engine.runtime.failpoints import reached
 from engine.settings import EngineSettings
 from engine.shapes import ANY, Edit, NewTag, Principal, QueueSettings
 from engine.window.topic_retention import TopicRetention
-from engine.window.window import Window
+from engine.window.window import AHEAD_S, Window
 from schemas.records import QueueRecord, RedrivePolicy
 from schemas.topics import QUEUE_KEY, group_name
 from schemas.vocabulary import Verb
@@ -343,6 +343,8 @@ class Queues:
         await self._log.delete_records({part: end for part, end in ends.items() if end > 0})
         async with self._catalog.change(name) as change:
             await self.write(msgspec.structs.replace(self.known(name).record, purged_at_ms=now_ms()), change)
+        # What another worker had leased ahead, who has not heard of this, it hands out no later.
+        await asyncio.sleep(AHEAD_S)
 
     async def _purge_unit(self, queue: Queue, partition: int, below: int) -> None:
         unit = queue.units[partition]

@@ -21,9 +21,9 @@ from engine.receive.returns import Returns
 from engine.rules.queue import Queue
 from engine.shapes import Delivery
 from engine.window.body_cache import BodyCache
+from engine.window.window import AHEAD_S
 from schemas.records import TagRecord
 
-AHEAD_S: Final = 0.04
 # Not more: a message of which nothing is heard comes again that much later.
 MARGIN_MS: Final = round(AHEAD_S * 1000)
 MOST: Final = 100

@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.catalog.catalog import Catalog
 from engine.errors import TooManyInFlight, Unavailable
-from engine.receive.ahead import AHEAD_S, MARGIN_MS, Ahead
+from engine.receive.ahead import MARGIN_MS, Ahead
 from engine.receive.deliveries import Deliveries
 from engine.receive.poll import Leases, Poll, Poller
 from engine.receive.returns import REST_MS, Returns
@@ -23,6 +23,7 @@ from engine.rules.contention import Activity
 from engine.rules.linger import LINGER_S, batch_size_if_shared, should_linger
 from engine.rules.queue import Queue
 from engine.shapes import Delivery
+from engine.window.window import AHEAD_S
 from schemas.records import TagRecord
 from state.background import Background
 

@@ -5,7 +5,7 @@ is made again.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from engine.catalog.catalog import Catalog
 from engine.errors import Overloaded, QueueRenewed, Rebuilding, StoreUnavailable
@@ -16,6 +16,9 @@ T = TypeVar("T")
 
 # A dying or claimed message waits so long for its mover; then another takes over.
 MOVER_LEASE_MS = 30_000
+# So long a worker may hold what it has leased before anybody asked for it
+# (`engine/receive/ahead.py`).
+AHEAD_S: Final = 0.04
 
 
 class Recovery(Protocol):

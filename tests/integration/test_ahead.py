@@ -12,9 +12,11 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import StoreUnavailable
-from engine.receive.ahead import AHEAD_S, MARGIN_MS, MOST, Ahead
+from engine.receive.ahead import MARGIN_MS, MOST, Ahead
 from engine.receive.waiters import WaitList
 from engine.shapes import Delivery, QueueSettings, SendEntry
+from engine.window.body_cache import BodyCache
+from engine.window.window import AHEAD_S
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute, RedrivePolicy
 from state.errors import StateUnavailable
@@ -173,6 +175,21 @@ async def test_after_a_purge_nobody_gets_it(alone: Engine, queue: str) -> None:
 
 
 @pytest.mark.usefixtures("for_long")
+async def test_after_a_purge_by_another_worker_nobody_gets_it(make_engine: MakeEngine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that has begun so lately that this one does not know of it, nor of the purge yet."""
+    for place in ("engine.receive.pump", "engine.queues.queues"):
+        monkeypatch.setattr(f"{place}.AHEAD_S", 1.0)
+    one, other = await make_engine(), await make_engine()
+    monkeypatch.setattr(BodyCache, "is_only_worker", property(lambda _: True, lambda *_: None), raising=False)
+    await filled(one, queue, 60)
+    await other.catalog.sync()
+    await leased_ahead(one, queue)
+    assert line_of(one, queue).stock
+    monkeypatch.setattr(one.catalog, "_apply", lambda *_: None)
+    await other.purge(BY, queue)
+    assert await receive(one, queue, max=100, wait_ms=0) == []
+
+
 async def test_a_filter_finds_it(alone: Engine, queue: str) -> None:
     await alone.create_queue(BY, queue, QueueSettings(partitions=1))
     await alone.send(BY, queue, [SendEntry(b"%d" % n, {"red": Attribute("string", b"")}) for n in range(60)])
