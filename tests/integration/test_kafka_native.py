@@ -61,6 +61,13 @@ async def test_an_open_transaction_of_kafka_holds_up_no_record_behind_it(engine:
     assert await engine.log.end_offsets([part]) == {part: 2}
     assert await drain(engine, queue, expect=2) == ["in doubt", "raw"]
     await asyncio.to_thread(writer.abort_transaction, 10)
+    await asyncio.to_thread(produce, stack, engine, queue, b"behind the mark of its end")
+    assert await drain(engine, queue, expect=1) == ["behind the mark of its end"]
+
+    async def at_rest() -> bool:
+        return (await engine.get_queue(BY, queue)).tags[0].backlog == 0
+
+    await eventually(at_rest)
 
 
 async def owner_and_other(make_engine: MakeEngine) -> tuple[Engine, Engine]:
