@@ -59,11 +59,11 @@ class Stock:
     def __len__(self) -> int:
         return len(self._held)
 
-    def is_over(self, now: float) -> bool:
+    def is_over(self, queue: Queue, now: float) -> bool:
         """Whether something is here, or on its way back, that nobody may take any more: who asks
         Redis before it is back gets what was sent later.
         """
-        return bool(self.returning) or bool(self._held and now >= self.until)
+        return bool(self.returning) or bool(self._held and (now >= self.until or queue is not self._queue))
 
     def note(self, count: int, now: float) -> None:
         """So many messages are handed out."""
@@ -122,8 +122,8 @@ class Ahead:
         """
         now, kept, back = monotonic(), deliveries[:MOST], deliveries[MOST:]
         is_plain = all(d.message.group is None and (lease_ms is not None or d.message.lease_ms is None) for d in kept)
-        if not is_plain:
-            stock.pause(now)
+        if not is_plain or now >= until:
+            stock.pause(now)  # what has come too late would do so again
         if is_plain and not stock and now < until:
             stock.put(kept, queue, lease_ms, until)
             asyncio.get_running_loop().call_later(until - now, self._end, stock, until)
@@ -156,9 +156,9 @@ class Ahead:
         what is not back then is not waited for again.
         """
         self.give_back_soon(stock)
-        if stock.returning:
-            await asyncio.wait(stock.returning, timeout=BACK_S)
-            stock.returning.clear()
+        if under_way := set(stock.returning):
+            await asyncio.wait(under_way, timeout=BACK_S)
+            stock.returning -= under_way
 
 
 def may_wait(queue: Queue, tag: TagRecord, lease_ms: int | None) -> bool:

@@ -93,12 +93,11 @@ class Pump:
                 if should_linger(line.last, line.wanted()):
                     await asyncio.sleep(LINGER_S)
                 line.again = False
-                queue = self._catalog.by_incarnation.get(incarnation)
-                tag = next((t for t in queue.tags if t.id == line.tag), None) if queue else None
-                if queue is None or tag is None:
+                found = self._found(incarnation, line)
+                if found is None:
                     line.cancel_all()
                     return
-                if not await self._serve_some(queue, tag, line) and not line.again:
+                if not await self._serve_some(*found, line) and not line.again:
                     break
         except Exception as error:
             line.pause(loop.time() + 0.2)
@@ -110,22 +109,29 @@ class Pump:
                 line.cancel_all()
             self.set_timer(incarnation, line)
 
+    def _found(self, incarnation: str, line: WaitList) -> tuple[Queue, TagRecord] | None:
+        """The queue and tag of a line as they are now; None = there is none of them any more."""
+        queue = self._catalog.by_incarnation.get(incarnation)
+        tag = next((t for t in queue.tags if t.id == line.tag), None) if queue else None
+        return (queue, tag) if queue and tag else None
+
     async def _serve_some(self, queue: Queue, tag: TagRecord, line: WaitList) -> bool:
         """One call for the first waiters (FIFO: for the first, two receivers must not share a
         group); whether it leased something.
         """
-        if line.stock.is_over(monotonic()):
-            await self._ahead.give_back(line.stock)
         waiters = line.pop_batch(alone=queue.record.fifo)
         if not waiters:
             return False
         for waiter in waiters:
             waiter.busy = True
-        now, began = asyncio.get_running_loop().time(), monotonic()
-        lease_ms, wanted, stale = waiters[0].lease_ms, sum(waiter.max for waiter in waiters), line.stale(now)
-        ahead = self._ahead.wanted(queue, tag, line.stock, lease_ms, began)
-        poll = Poll(queue, tag, line, lease_ms, MARGIN_MS if ahead else 0)
+        lease_ms, wanted = waiters[0].lease_ms, sum(waiter.max for waiter in waiters)
         try:
+            if line.stock.is_over(queue, monotonic()):
+                await self._ahead.give_back(line.stock)
+                queue, tag = self._found(queue.incarnation, line) or (queue, tag)
+            began, stale = monotonic(), line.stale(asyncio.get_running_loop().time())
+            ahead = self._ahead.wanted(queue, tag, line.stock, lease_ms, began)
+            poll = Poll(queue, tag, line, lease_ms, MARGIN_MS if ahead else 0)
             leases = await self._poller.poll(poll, min(wanted + ahead, line.most), everywhere=stale, callers=len(waiters))
         except BaseException as error:
             if isinstance(error, Unavailable):
@@ -184,11 +190,15 @@ class Pump:
         self, queue: Queue, tag: TagRecord, line: WaitList, leases: Leases, lease_ms: int | None
     ) -> tuple[list[Delivery], Exception | None]:
         """What of `leases` can be delivered, and why not all can: what can't is given back, and its
-        partition rests.
+        partition rests. Nothing can if the queue was purged meanwhile.
         """
         deliveries, faults = await self._deliveries.complete(queue, tag, leases, lease_ms)
         until = asyncio.get_running_loop().time() + REST_MS / 1000
         line.rests.update(dict.fromkeys(faults, until))
+        now = self._catalog.by_incarnation.get(queue.incarnation)
+        if deliveries and now is not None and now.record.purged_at_ms != queue.record.purged_at_ms:
+            await self._returns.give_back(queue, tag.id, deliveries)
+            deliveries = []
         return deliveries, next(iter(faults.values()), None)
 
     def set_timer(self, incarnation: str, line: WaitList) -> None:

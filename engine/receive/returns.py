@@ -89,7 +89,7 @@ class Returns:
         self._given.append((now, queue, tag, partition, rows))
         self._counters.count("deliveries_returned_total", words.count("ok"))
         self._counters.count("deliveries_too_late_to_return_total", words.count("stale"))
-        self._receivable(queue.incarnation, partition, 0)
+        self._receivable(queue.incarnation, partition, _head(rows))
 
     def tell_again(self, unit: Unit) -> None:
         """The state of a unit was rebuilt from the journal: it may have deliveries again that were
@@ -103,7 +103,7 @@ class Returns:
     async def _repeat(self, queue: Queue, tag: int, partition: int, rows: Rows) -> None:
         words = await self._tell(queue, tag, partition, rows)
         if words is not None and "ok" in words:
-            self._receivable(queue.incarnation, partition, 0)
+            self._receivable(queue.incarnation, partition, _head(rows))
 
     async def _tell(self, queue: Queue, tag: int, partition: int, rows: Rows) -> list[str] | None:
         """The word of each row; None = the queue is gone, or Redis was away for too long."""
@@ -120,3 +120,10 @@ class Returns:
                 return None
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, 1.0)
+
+
+def _head(rows: Rows) -> int:
+    """Since when the first of them is visible, that its partition is asked in its turn; 0 = none is
+    at once.
+    """
+    return min((due for _, _, due in rows if due), default=0)

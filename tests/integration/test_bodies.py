@@ -36,6 +36,27 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
+async def test_what_is_purged_while_its_body_is_read_is_not_delivered(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await own_engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await knows(own_engine, alone=True)
+    await own_engine.send(BY, "q", [SendEntry(b"before")])
+    own_engine.parts.units.bodies.of.clear()
+    read, reading, purged = Log.read_at, asyncio.Event(), asyncio.Event()
+
+    async def slowly(self: Log, topic: Any, partition: int, offsets: Any) -> Any:
+        found = await read(self, topic, partition, offsets)
+        reading.set()
+        await purged.wait()
+        return found
+
+    monkeypatch.setattr(Log, "read_at", slowly)
+    waiting = asyncio.create_task(receive(own_engine, "q", wait_ms=1_000))
+    await asyncio.wait_for(reading.wait(), 5)
+    await own_engine.purge(BY, "q")
+    purged.set()
+    assert await waiting == []
+
+
 async def in_window(engine: Engine, queue: str) -> int:
     """How many bodies the window has of a queue."""
     units = engine.catalog.queues[queue].units

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from engine.receive.ahead import AHEAD_S, LEAST_LEASE_MS, MOST, PAUSE_S, SPAN_S, Stock, may_wait
+from engine.receive.ahead import LEAST_LEASE_MS, MOST, PAUSE_S, SPAN_S, Stock, may_wait
 from engine.rules.queue import Queue
 from engine.shapes import Delivery
+from engine.window.window import AHEAD_S
 from schemas.records import Message, QueueRecord, RedrivePolicy, TagRecord
 
 RECORD = QueueRecord("orders", "0123456789ab", "alice", 1, 2, 1, 0, 30_000, 7, 8, 9, 10, [TagRecord(0, "default", 1, 0, [0])], 1)
