@@ -151,10 +151,11 @@ class Loader:
             open_tags = [tag for tag in queue.tag_ids if tag not in self.full]
             start = min((self.cursors[tag] for tag in open_tags), default=self.end)
             prime = None
-            if queue.record.fifo and self.ordered_until < 0 and open_tags:
-                start, prime = await self._before(start)
-            elif queue.record.fifo and open_tags:
-                start = min(start, self.ordered_until)
+            if queue.record.fifo and open_tags:
+                if self.ordered_until < 0:
+                    start, prime = await self._before(start)
+                else:
+                    start = min(start, self.ordered_until)
             if start >= self.end and prime is None:
                 self.stuck_at = None
                 return False

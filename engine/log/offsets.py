@@ -21,6 +21,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 
 from engine.errors import LogUnavailable
 from engine.log.kafka_errors import BROKER_GONE, MOVING, NO_LEADER, UNKNOWN, UNKNOWN_PARTITION, client_logger, engine_error, error_of, note
+from engine.log.reader import READ_CONFIG
 from engine.log.shapes import TopicPartition
 from state.background import Background
 
@@ -50,8 +51,13 @@ class Offsets:
     """
 
     def __init__(self, config: dict[str, Any], threads: ThreadPoolExecutor) -> None:
-        self._config = {**config, "error_cb": note, "group.id": "leaseway-offsets", "enable.auto.commit": False}
-        self._config["isolation.level"] = "read_uncommitted"  # As the readers: the end is what they read up to.
+        self._config = {
+            **config,
+            "error_cb": note,
+            "group.id": "leaseway-offsets",
+            "enable.auto.commit": False,
+            "isolation.level": READ_CONFIG["isolation.level"],  # the end is what readers read up to
+        }
         self._threads = threads
         self._asker: Consumer | None = None
         self._made_at = 0.0

@@ -48,7 +48,7 @@ local now, channel, payload = clock(ARGV[3]), ARGV[4], ARGV[5]
 local window_messages, window_bytes = tonumber(ARGV[6]), tonumber(ARGV[7])
 local max_open, near_ms = tonumber(ARGV[8]), tonumber(ARGV[9])
 local scan_from, scan_next, tag_count = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[14])
-local m = redis.call('HMGET', meta, 'generation', 'bytes', 'seen', 'fifo', 'dedups', 'origins')
+local m = redis.call('HMGET', meta, 'generation', 'bytes', 'seen', 'fifo', 'dedups', 'origins', 'unsure')
 if m[1] ~= ARGV[1] then return {'LOST'} end
 if not m[2] or m[6] ~= tostring(redis.call('ZCARD', origins)) then return broken(meta) end
 if m[4] and m[5] ~= tostring(redis.call('HLEN', dedup)) then return broken(meta) end
@@ -189,7 +189,7 @@ local function process(entry)
     take(tags[i], entry, entry.size > 0 and string.sub(entry.mask, i, i) == '1')
   end
 end
-local is_known = not fifo or turn_known(f, meta, ARGV[12], ARGV[13])
+local is_known = not fifo or turn_known(f, meta, m[7], ARGV[12], ARGV[13])
 if is_known then
   for a = 15 + tag_count, #ARGV, 8 do
     local entry = {off = tonumber(ARGV[a]), packed = ARGV[a + 1], mask = ARGV[a + 2], move_key = ARGV[a + 3], reason = ARGV[a + 4]}

@@ -113,18 +113,18 @@ async def test_a_letter_whose_mover_died_is_not_appended_twice_while_the_secret_
     """Killed between the append and the note; a worker with the new secret takes it up."""
     old = await make_engine(**BARE, secret="first", secret_old="second")
     await once_delivered(old)
-    appended = 0
+    tried = 0
 
     async def killed(*_: Any, **__: Any) -> Any:
-        nonlocal appended
-        appended += 1
+        nonlocal tried
+        tried += 1
         raise StateUnavailable("killed")
 
     monkeypatch.setattr(old.store, "settle", killed)
     assert await receive(old, "q", max=100) == []
 
     async def all_appended() -> bool:
-        return appended == LETTERS
+        return tried == LETTERS
 
     await eventually(all_appended)
     await old.stop()

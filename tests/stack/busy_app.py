@@ -13,28 +13,19 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from facade.config import Settings
+from tests.stack.tiny_app import Receive, Send, answering
 
 JOBS = 10
 WORK_S = 0.001
-
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 def create_app(settings: Settings) -> Callable[[dict[str, Any], Receive, Send], Awaitable[None]]:
     """As `facade.app.create_app`; the body of each answer is `lateness()` in ms."""
 
-    async def app(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            while (await receive())["type"] == "lifespan.startup":
-                await send({"type": "lifespan.startup.complete"})
-            await send({"type": "lifespan.shutdown.complete"})
-            return
-        body = f"{1000 * await lateness():.3f}".encode()
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
-        await send({"type": "http.response.body", "body": body})
+    async def told() -> bytes:
+        return f"{1000 * await lateness():.3f}".encode()
 
-    return app
+    return answering(told)
 
 
 async def lateness() -> float:

@@ -21,13 +21,23 @@ def create_app(settings: Settings) -> Callable[[dict[str, Any], Receive, Send], 
     """
     body = f"{os.getpid()} {len(settings.secret)}".encode()
 
+    async def same() -> bytes:
+        return body
+
+    return answering(same)
+
+
+def answering(body: Callable[[], Awaitable[bytes]]) -> Callable[[dict[str, Any], Receive, Send], Awaitable[None]]:
+    """A facade that answers each request with a body that is made for it."""
+
     async def app(scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             while (await receive())["type"] == "lifespan.startup":
                 await send({"type": "lifespan.startup.complete"})
             await send({"type": "lifespan.shutdown.complete"})
             return
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
-        await send({"type": "http.response.body", "body": body})
+        told = await body()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(told))]})
+        await send({"type": "http.response.body", "body": told})
 
     return app

@@ -6,18 +6,20 @@
 local WINDOW = 300000
 -- An id packs to when and offset of its first message; in doubt, of the newest, and one byte more.
 local SURE = 16
--- The message that one of this id would repeat: when and offset, and whether it is in doubt; or nil.
+-- When an id was met last, or nil; the offset of the message that one of this id repeats, or nil; whether that one is in doubt.
 local function dedup_known(dedup, id, at)
   local packed = redis.call('HGET', dedup, id)
   if not packed then return nil end
   local then_at, first = struct.unpack('>I8I8', packed)
-  return then_at, first, #packed > SURE and at - then_at <= WINDOW
+  if at - then_at > WINDOW then return then_at, nil, false end
+  if #packed > SURE then return then_at, nil, true end
+  return then_at, first, false
 end
 -- The offset of the message that this one repeats, or nil; then its id is remembered. `f` is {dedup, ids, sure_at, sure_from}: an id that
 -- was not met before is in doubt before the time sure_at; a message in doubt is an id's first from the offset sure_from on.
 local function dedup_first(f, id, off, at)
   local then_at, first, doubt = dedup_known(f.dedup, id, at)
-  if then_at and not doubt and at - then_at <= WINDOW then return first end
+  if first then return first end
   doubt = off < f.sure_from and (doubt or not then_at and at < f.sure_at)
   -- The clock of another broker may be behind.
   redis.call('HSET', f.dedup, id, struct.pack('>I8I8', doubt and math.max(at, then_at or 0) or at, off) .. (doubt and '?' or ''))

@@ -2,12 +2,13 @@
 -- brings what had no room). `f` is {seen, dedup, ids, sure_at, sure_from, pending, scan_from, tags, repeats}.
 -- Whether the order is known; `sure_at` other than -1: it is found again, from the scan on. Until then nothing is taken, nor passed by a
 -- scan that began before.
-local function turn_known(f, meta, sure_at, sure_from)
+local function turn_known(f, meta, unsure, sure_at, sure_from)
   if f.seen < 0 and sure_at ~= '-1' then
     f.seen = f.scan_from
-    redis.call('HSET', meta, 'unsure', sure_at .. ':' .. sure_from)
+    unsure = sure_at .. ':' .. sure_from
+    redis.call('HSET', meta, 'unsure', unsure)
   end
-  sure_at, sure_from = string.match(redis.call('HGET', meta, 'unsure') or '0:0', '(%d+):(%d+)')
+  sure_at, sure_from = string.match(unsure or '0:0', '(%d+):(%d+)')
   f.sure_at, f.sure_from = tonumber(sure_at), tonumber(sure_from)
   return f.seen >= 0
 end
@@ -16,11 +17,8 @@ local function turn(f, entry)
   if entry.off < f.seen then
     -- For a tag that whoever looked at it did not know yet: a tag that is made at that moment.
     if entry.dedup ~= '' and entry.size > 0 then
-      local at = struct.unpack('>I8', entry.packed)
-      local then_at, first, doubt = dedup_known(f.dedup, entry.dedup, at)
-      if then_at and not doubt and first < entry.off and at - then_at <= WINDOW then
-        entry.reason, entry.size, entry.repeats = 'duplicate', 0, first
-      end
+      local _, first = dedup_known(f.dedup, entry.dedup, struct.unpack('>I8', entry.packed))
+      if first and first < entry.off then entry.reason, entry.size, entry.repeats = 'duplicate', 0, first end
     end
     return true
   end
