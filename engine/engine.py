@@ -105,6 +105,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
         await parts.messages.receiver.stop()
         await parts.messages.mover.stop()
         await parts.messages.sender.stop()
+        await parts.units.topic_retention.stop()
         await parts.transactions.finisher.stop()
         await parts.units.owner.stop()
         await base.rebuilder.stop()
@@ -179,6 +180,8 @@ class Engine(Managing, Watching, Transacting, Redriving):
         """No answer carried what one receive has leased: it is given back as if it never was.
         Returns at once.
         """
+        if deliveries[0].message.group is not None and not deliveries[0].repeated:
+            self._attempts.forget(deliveries)
         self._receiver.undelivered(deliveries)
 
     def one_use(self, delivery: Delivery) -> str:

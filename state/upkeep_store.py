@@ -200,6 +200,11 @@ class UpkeepStore(ScriptCaller):
         while (await self._run("close", names, (tag, 1000)))[1]:
             pass
 
+    async def time_ms(self) -> int:
+        """The time of Redis' clock, which all workers have in common."""
+        seconds, micros = await self._ask("TIME")
+        return int(seconds) * 1000 + int(micros) // 1000
+
     async def last_seq(self, unit: Unit) -> int:
         """The seq of the unit's last journal entry, 0 = none."""
         return int(await self._ask("HGET", self._unit(unit).meta, "seq") or 0)
@@ -220,6 +225,12 @@ class UpkeepStore(ScriptCaller):
         StateUnavailable.
         """
         return await self._most("ZCOUNT", [self._unit(unit).tag(tag).delayed for tag in tags], f"({now_ms}", "+inf")
+
+    async def not_due(self, unit: Unit, tags: Sequence[int], now_ms: int) -> int:
+        """How many open messages of the tag with the most are not due at a time: leased, delayed or
+        released with a delay; not those of parked groups. Raises StateUnavailable.
+        """
+        return await self._most("ZCOUNT", [self._unit(unit).tag(tag).visible for tag in tags], f"({now_ms}", f"({PARKED_MS}")
 
     async def parked_most(self, unit: Unit, tags: Sequence[int]) -> int:
         """How many groups of the tag with the most are parked. Raises StateUnavailable."""

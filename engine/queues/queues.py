@@ -207,9 +207,10 @@ class Queues:
             record = msgspec.structs.replace(old, **changes)
             check_own_delay(record)
             record = with_exhausted(record, settings)
-            change.check()
-            await self._topic_retention.change(queue, record)
-            return await self.write(record, change)
+            keep_ms = await self._topic_retention.raise_for(queue, record, change)
+            written = await self.write(record, change)
+            await self._topic_retention.lower(written, keep_ms, change)
+            return written
 
     async def _check_empty(self, queue: Queue) -> None:
         """The partition of a group depends on the scope: with messages left, those sent next would
@@ -340,9 +341,14 @@ class Queues:
             if part in ends:
                 self._note_use(queue, partition)
                 await self._purge_unit(queue, partition, ends[part])
-        await self._log.delete_records({part: end for part, end in ends.items() if end > 0})
         async with self._catalog.change(name) as change:
-            await self.write(msgspec.structs.replace(self.known(name).record, purged_at_ms=now_ms()), change)
+            now = self._catalog.by_incarnation.get(queue.incarnation)
+            if now is None:  # its topic may be that of a queue of the same name by now
+                raise self._catalog.ended(queue)
+            reached("purge.before_delete")
+            change.check()
+            await self._log.delete_records({part: end for part, end in ends.items() if end > 0})
+            await self.write(msgspec.structs.replace(now.record, purged_at_ms=now_ms()), change)
         # What another worker had leased ahead, who has not heard of this, it hands out no later.
         await asyncio.sleep(AHEAD_S)
 

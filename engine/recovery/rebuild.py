@@ -288,12 +288,13 @@ class Rebuilder:
         found = await asyncio.gather(*(self._snapshots.read(partition) for partition in partitions))
         folded = dict(zip(partitions, found, strict=True))
         lives: dict[Unit, _Life] = {}
+        time_ms = await self._store.time_ms()
         for unit in mine:
             history = folded[journal.partition_of(unit)].units.setdefault(unit, UnitState())
             held = await self._store.last_seq(unit) if unit in older else -1
             # Redis was started again and had lost nothing: its state has every entry of the
             # journal, so it is the true one.
-            lives[unit] = _Life(_next_life(max(held, history.last_seq)), history, held >= history.last_seq)
+            lives[unit] = _Life(_next_life(max(held, history.last_seq), time_ms), history, held >= history.last_seq)
         reached("rebuild.before_append")
         await asyncio.gather(*(self._append_life(mine[unit][0], unit, life.seq) for unit, life in lives.items()))
 
@@ -382,8 +383,9 @@ class Rebuilder:
         raise Rebuilding("another worker is still rebuilding it")
 
 
-def _next_life(last_seq: int) -> int:
+def _next_life(last_seq: int, time_ms: int) -> int:
     """The seq that a unit goes on from: above all of its lives before, also of one of which nothing
-    was drained (so by the clock).
+    was drained, and below those of whoever begins one later: so by a clock that all workers share,
+    that of Redis.
     """
-    return max(last_seq + SEQ_GAP, now_ms() << 10)
+    return max(last_seq + SEQ_GAP, time_ms << 10)

@@ -48,6 +48,9 @@ POINTS: Final[dict[str, str]] = {
     "send.appended": "Kafka has the messages of a group",
     "send.before_load": "as before, and the window is about to get them",
     "send.before_answer": "the window has had its chance, nobody has an answer",
+    "purge.before_delete": "what a purge settles is settled, its records are in Kafka yet",
+    "trim.before_delete": "it is decided on which records of a topic nobody needs, they are in Kafka yet",
+    "keep.before_set": "it is decided on how long a topic is to keep its records, Kafka has not heard of it",
     "change.before_write": "a change is decided on, its control record is not written",
     "transaction.before_prepare": "a half message is about to be stored",
     "transaction.prepared": "a half message is stored, nobody has an answer",
@@ -66,13 +69,13 @@ POINTS: Final[dict[str, str]] = {
     "delete.topic_deleted": "the topic is deleted, the state in Redis is not",
 }
 
-# Those at which a worker is about to append, or to delete a topic, and may be late: another may
-# have taken its place.
+# Those at which a worker is about to append, to delete a topic or records, or to set how long a
+# topic keeps them, and may be late: another may have taken its place.
 BEFORE_APPEND: Final = frozenset(
     {
         "change.before_write", "create.begun", "create.topic_made", "delete.record_written", "delete.topic_deleted",
         "snapshot.before_append", "snapshot.before_position", "drain.before_append", "rebuild.before_append",
-        "move.held", "redrive.claimed", "file.before_append",
+        "move.held", "redrive.claimed", "file.before_append", "purge.before_delete", "trim.before_delete", "keep.before_set",
         "transaction.before_prepare", "transaction.before_decide", "transaction.before_copy", "transaction.before_done",
         "transaction.before_check",
     }

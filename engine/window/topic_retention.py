@@ -3,7 +3,8 @@ message is delayed for longer.
 
 Kafka knows one time for all records of a topic, which is the only record of it: what a worker has
 in memory is a copy. It is raised before anything of a longer delay is stored, or taken from a
-native producer; it never falls by itself, for nobody knows when the last such message is gone. The
+native producer, and before settings that need more count; it is lowered after settings that need
+less do, and never falls by itself, for nobody knows when the last such message is gone. The
 topic of a queue with `keep_unacked` keeps records for ever: what every tag has settled is deleted
 from it here (docs/decisions/0025). A floor passes messages that are deferred (0021), so what is
 below it is looked for before that. Neighbours: `sender.py` and `loader.py` ask for a delay,
@@ -16,14 +17,16 @@ import asyncio
 import contextlib
 import logging
 
-from engine.catalog.catalog import Catalog
+from engine.catalog.catalog import Catalog, Change
 from engine.errors import QueueInUse, Unavailable
 from engine.log import Log, TopicPartition
 from engine.rules.limits import MAX_DELAY_MS, MAX_LEASE_MS
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
+from engine.runtime.failpoints import reached
 from schemas.records import QueueRecord
 from schemas.vocabulary import BATCH_SPAN_MS, SLOT_MS
+from state.background import Background
 from state.store import Store
 
 logger = logging.getLogger(__name__)
@@ -35,6 +38,7 @@ MARGIN_MS = MAX_LEASE_MS + 3_600_000
 LEAST_DELAY_MS = 3_600_000
 FOR_EVER = -1
 ONE_RECORD_BYTES = 1_000
+AGAIN_S = 1.0
 _SETTING = "retention.ms"
 
 
@@ -73,6 +77,10 @@ class TopicRetention:
         self._store = store
         self._kept: dict[str, int] = {}
         self._changing = asyncio.Lock()
+        self._background = Background()
+
+    async def stop(self) -> None:
+        await self._background.stop()
 
     def forget_queue(self, queue: Queue) -> None:
         """A queue is gone."""
@@ -88,12 +96,12 @@ class TopicRetention:
             if delay_ms <= self._kept.get(queue.incarnation, LEAST_DELAY_MS):
                 return
             try:
-                async with self._catalog.change(queue.name):
-                    await self._raise(queue, delay_ms)
+                async with self._catalog.change(queue.name) as change:
+                    await self._raise(queue, delay_ms, change)
             except QueueInUse as error:
                 raise Unavailable(f"the topic of queue {queue.name!r} can't be told to keep a longer delay now: {error}") from None
 
-    async def _raise(self, queue: Queue, delay_ms: int) -> None:
+    async def _raise(self, queue: Queue, delay_ms: int, change: Change) -> None:
         now = self._catalog.by_incarnation.get(queue.incarnation)
         if now is None:
             raise self._catalog.ended(queue)
@@ -104,20 +112,31 @@ class TopicRetention:
             # One that was delayed may be rescheduled: that is longer than any delay, and less than
             # for ever.
             if kept_ms != FOR_EVER:
-                await self._set(now, keep_ms(now.record.retention_ms, kept))
+                await self._set(now, keep_ms(now.record.retention_ms, kept), change)
         self._kept[queue.incarnation] = kept
 
-    async def change(self, queue: Queue, record: QueueRecord) -> None:
+    async def raise_for(self, queue: Queue, record: QueueRecord, change: Change) -> int | None:
         """Before `record` becomes the queue's: its topic keeps what these settings need, and the
-        delays that it kept so far.
-
-        Only while holding the right to change the queue.
+        delays that it kept so far. Returns how long that is, if it keeps records for longer; then
+        `lower` is to be called once the record counts.
         """
         if (record.retention_ms, record.delay_ms) == (queue.record.retention_ms, queue.record.delay_ms):
-            return
+            return None
         kept_ms = await self.kept_ms(queue.topic)
-        if kept_ms != FOR_EVER:
-            await self._set(queue, keep_ms(record.retention_ms, max(_delay_kept(queue, kept_ms), record.delay_ms)))
+        if kept_ms == FOR_EVER:
+            return None
+        needed_ms = keep_ms(record.retention_ms, max(_delay_kept(queue, kept_ms), record.delay_ms))
+        if needed_ms > kept_ms:
+            await self._set(queue, needed_ms, change)
+        return needed_ms if needed_ms < kept_ms else None
+
+    async def lower(self, queue: Queue, to_ms: int | None, change: Change) -> None:
+        """After the record that needs less. What fails leaves the topic with more than it needs."""
+        try:
+            if to_ms is not None:
+                await self._set(queue, to_ms, change)
+        except (Unavailable, QueueInUse) as error:
+            logger.warning("action=keep queue=%s topic=%s %s=%d error=%s", queue.name, queue.topic, _SETTING, to_ms, error)
 
     async def trim(self, queue: Queue, partition: int, low: int, floor: int) -> None:
         """Deletes what other queues would not keep either, of a partition that begins at `low` and
@@ -166,10 +185,12 @@ class TopicRetention:
         return min(at, (await self._log.offsets_at([part], records[0].timestamp_ms - BATCH_SPAN_MS)).get(part, 0))
 
     async def _delete_below(self, queue: Queue, partition: int, below: int) -> None:
-        async with self._catalog.change(queue.name):
+        async with self._catalog.change(queue.name) as change:
             now = self._catalog.by_incarnation.get(queue.incarnation)
             # It may be made anew, or have got a tag that begins with the oldest message.
             if now is not None and now.tag_ids == queue.tag_ids:
+                reached("trim.before_delete")
+                change.check()
                 await self._log.delete_records({(queue.topic, partition): below})
                 logger.info("action=trim queue=%s partition=%d below=%d reason=settled under every tag", queue.name, partition, below)
 
@@ -177,6 +198,28 @@ class TopicRetention:
         """What the topic is told, FOR_EVER = nothing is deleted. Raises LogUnavailable."""
         return int((await self._log.topic_config(topic)).get(_SETTING, FOR_EVER))
 
-    async def _set(self, queue: Queue, to_ms: int) -> None:
+    async def _set(self, queue: Queue, to_ms: int, change: Change) -> None:
+        change.check()
+        reached("keep.before_set")
         await self._log.set_topic_config(queue.topic, {_SETTING: str(to_ms)})
         logger.info("action=keep queue=%s topic=%s %s=%d", queue.name, queue.topic, _SETTING, to_ms)
+        try:
+            change.check()
+        except QueueInUse:
+            # We were stopped, and another worker may have raised what we have lowered now.
+            self._background.start(self._mend(queue.name), "mend_retention")
+
+    async def _mend(self, name: str) -> None:
+        """Has the topic of a queue keep what its settings and any delay need: how long it was told
+        to keep messages, and for which, is lost.
+        """
+        while True:
+            try:
+                async with self._catalog.change(name) as change:
+                    now = self._catalog.queues.get(name)
+                    if now is not None and not now.record.keep_unacked:
+                        await self._set(now, keep_ms(now.record.retention_ms, MAX_DELAY_MS), change)
+                    return
+            except (QueueInUse, Unavailable) as error:
+                logger.warning("action=keep queue=%s error=%s", name, error)
+                await asyncio.sleep(AGAIN_S)

@@ -17,6 +17,7 @@ from engine.loading import loader
 from engine.log import TopicSpec
 from engine.rules import limits
 from engine.rules.limits import DAY_MS
+from engine.runtime.failpoints import FailpointReached, arm, disarm
 from engine.send import sender
 from engine.settings import Settings
 from engine.shapes import Delivery, QueueSettings, SendEntry
@@ -58,6 +59,16 @@ async def test_a_topic_keeps_what_its_settings_need(engine: Engine, queue: str) 
     assert await kept_ms(engine, queue) == DAY_MS + 2 * DAY_MS + MARGIN_MS
     await engine.set_queue(BY, queue, QueueSettings(retention_ms=4 * DAY_MS))
     assert await kept_ms(engine, queue) == 4 * DAY_MS + 2 * DAY_MS + MARGIN_MS
+
+
+async def test_a_change_that_does_not_count_takes_nothing_from_the_topic(engine: Engine, queue: str) -> None:
+    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+    arm("change.before_write=raise*1")
+    with pytest.raises(FailpointReached):
+        await engine.set_queue(BY, queue, QueueSettings(retention_ms=DAY_MS))
+    disarm()
+    assert (await engine.get_queue(BY, queue)).retention_ms == 4 * DAY_MS
+    assert await kept_ms(engine, queue) == 4 * DAY_MS + HOUR_MS + MARGIN_MS
 
 
 async def test_a_longer_delay_is_kept_for_before_it_is_stored(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,10 +25,13 @@ from engine.engine import Engine
 from engine.errors import QueueInUse, Rebuilding, TransactionDecided, TransactionNotFound, Unavailable
 from engine.journal.fold import UnitState
 from engine.recovery.verify import Verifier
+from engine.rules.limits import DAY_MS, MAX_DELAY_MS
+from engine.runtime.clock import now_ms
 from engine.runtime.failpoints import BEFORE_APPEND, arm, disarm
 from engine.settings import Settings
 from engine.shapes import QueueSettings, SendEntry
 from engine.transactions.keeper import _keys
+from engine.window.topic_retention import keep_ms
 from schemas.records import JournalRecord, RedrivePolicy
 from schemas.vocabulary import TaskStatus
 from schemas.wire import decode
@@ -38,11 +41,14 @@ from tests.clock import ScriptClock
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, eventually, receive, send
 from tests.integration.test_far import HOUR_MS, filed, take
+from tests.integration.test_keeping import kept_ms
 from tests.integration.test_rebuild import drained, wipe
 from tests.integration.test_transactions import GROUP, prepare
 from tests.services import Services
 
 T = TypeVar("T")
+# What `Log` does to Kafka besides making topics, which are empty then.
+WRITES = ("append", "append_many", "delete_topics", "delete_records", "delete_groups", "set_topic_config", "commit_group_offsets")
 HOLD_MS = 1_200
 # No event tells that nothing was written: a worker that woke gets this long to do its harm, some
 # hundred times of what an append takes here.
@@ -160,6 +166,71 @@ async def a_setting(other: Engine, start: Start, make_engine: MakeEngine, stack:
 async def _sets(other: Engine, delay_ms: int) -> bool:
     try:
         await other.set_queue(BY, "q", QueueSettings(delay_ms=delay_ms))
+    except QueueInUse:
+        return False
+    return True
+
+
+async def a_purge(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
+    await other.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(other, "q", *"12345")
+    one = await start(other)
+    await one.run(one.engine.catalog.sync())
+    task = await one.stopped_at("purge.before_delete", one.engine.purge(BY, "q"))
+    await eventually(lambda: _deletes(other))
+    await other.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(other, "q", *"abcdefgh")
+    one.wake()
+    assert isinstance(await outcome(task), QueueInUse)
+    await asyncio.sleep(WOKEN_S)
+    assert await other.log.start_offsets([(other.catalog.queues["q"].topic, 0)]) == {(other.catalog.queues["q"].topic, 0): 0}
+    assert await drain(other, "q", expect=8) == list("abcdefgh")
+
+
+async def _deletes(other: Engine) -> bool:
+    try:
+        await other.delete_queue(BY, "q")
+    except QueueInUse:
+        return False
+    return True
+
+
+async def a_trim(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
+    await other.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(other, "q", *"12345")
+    one = await start(other)
+    await one.run(one.engine.catalog.sync())
+    queue, kept = one.engine.catalog.queues["q"], one.engine.parts.units.topic_retention
+    task = await one.stopped_at("trim.before_delete", kept._delete_below(queue, 0, 5))
+    await eventually(lambda: _deletes(other))
+    await other.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(other, "q", *"abcdefgh")
+    one.wake()
+    assert isinstance(await outcome(task), QueueInUse)
+    await asyncio.sleep(WOKEN_S)
+    assert await drain(other, "q", expect=8) == list("abcdefgh")
+
+
+async def a_retention(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
+    await other.create_queue(BY, "q", QueueSettings(partitions=1))
+    one = await start(other)
+    task = await one.stopped_at("keep.before_set", one.engine.set_queue(BY, "q", QueueSettings(retention_ms=DAY_MS)))
+    await eventually(lambda: _keeps(other, 3 * DAY_MS))
+    one.wake()
+    assert await outcome(task) is None  # it had come before
+
+    async def kept() -> bool:
+        return await kept_ms(other, "q") >= keep_ms(3 * DAY_MS, MAX_DELAY_MS)
+
+    await eventually(kept)
+    await asyncio.sleep(WOKEN_S)
+    assert await kept()
+    assert (await other.get_queue(BY, "q")).retention_ms == 3 * DAY_MS
+
+
+async def _keeps(other: Engine, retention_ms: int) -> bool:
+    try:
+        await other.set_queue(BY, "q", QueueSettings(retention_ms=retention_ms))
     except QueueInUse:
         return False
     return True
@@ -326,7 +397,9 @@ async def a_rebuild(other: Engine, start: Start, make_engine: MakeEngine, stack:
     for unit in other.catalog.queues["q"].units:
         other.parts.units.owner._forget(unit)
     wipe(stack, other)
-    task = await one.stopped_at("rebuild.before_append", receive(one.engine, "q"))
+    with pytest.MonkeyPatch.context() as patch:  # its clock is fast
+        patch.setattr("engine.recovery.rebuild.now_ms", lambda: now_ms() + HOUR_MS * (threading.current_thread() is one.thread))
+        task = await one.stopped_at("rebuild.before_append", receive(one.engine, "q"))
     await eventually(lambda: _acks(other, 5))
     await drained(other)
     one.wake()
@@ -490,6 +563,9 @@ async def a_pointer(other: Engine, start: Start, make_engine: MakeEngine, stack:
 
 
 SCENARIOS: dict[str, list[Callable[..., Awaitable[None]]]] = {
+    "purge.before_delete": [a_purge],
+    "trim.before_delete": [a_trim],
+    "keep.before_set": [a_retention],
     "change.before_write": [a_setting],
     "create.begun": [a_creation_before_its_topic],
     "create.topic_made": [a_creation],
@@ -523,7 +599,7 @@ def test_there_is_a_scenario_for_each_failpoint_before_an_append() -> None:
     assert set(SCENARIOS) == set(BEFORE_APPEND)
 
 
-def test_each_place_that_appends_or_deletes_a_topic_is_known_here() -> None:
+def test_each_place_that_writes_to_kafka_is_known_here() -> None:
     """A new one needs a failpoint before it, and a scenario above; or a reason why it can't be
     late.
     """
@@ -533,10 +609,12 @@ def test_each_place_that_appends_or_deletes_a_topic_is_known_here() -> None:
         for function in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.AsyncFunctionDef)):
             calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
             names = {(call.attr, ast.unparse(call.value)) for call in calls}
-            if any(attr in ("append", "append_many", "delete_topics") and of.split(".")[-1] in ("log", "_log") for attr, of in names):
+            if any(attr in WRITES and of.split(".")[-1] in ("log", "_log") for attr, of in names):
                 found.add(f"{path.stem}.{function.name}")
     assert found == {
+        "audit.start",  # settings that every worker asks for alike
         "audit._write",  # what a request came to, which is true whenever it comes; repeats are dropped
+        "catalog._make_topics",  # settings that every worker asks for alike
         "catalog.append",
         "finisher._append",
         "half_log.append",
@@ -544,13 +622,19 @@ def test_each_place_that_appends_or_deletes_a_topic_is_known_here() -> None:
         "mover._move",
         "outbox.append",
         "reporter._append",  # what a worker has counted in a minute, which is true whenever it comes; repeats are dropped
+        "topics.keep",  # of a topic that is adopted; what it is told for a while it keeps at least
         "topics._adopt",  # deletes an empty topic; under `Change.check`, as _finish_delete
+        "lag.commit",  # what Kafka's own tools show; the owner writes it again
         "queues._finish_delete",
+        "queues.purge",
         "sender._store",  # a sender is no owner: its message is what its client asked for, whenever it comes
         "snapshots._drop_replaced",  # tombstones of earlier epochs, which no reader uses after our position
         "snapshots._take",  # a mark: whoever appends it last begins the highest epoch
         "snapshots._write",
         "snapshots._write_unit",
+        "tags.delete",  # a group of Kafka's, which shows a lag and nothing else
+        "topic_retention._delete_below",
+        "topic_retention._set",
         "wheel.append",  # a pointer that comes late, or again, says what is so (docs/decisions/0021)
     }
 
