@@ -34,6 +34,7 @@ class LagReporter:
         LogUnavailable.
         """
         groups: dict[str, dict[tuple[str, int], int]] = {}
+        floors: dict[str, dict[tuple[str, int, int], int]] = {}
         for loader in loaders:
             queue = loader.queue
             with contextlib.suppress(StateError):
@@ -41,10 +42,12 @@ class LagReporter:
                 for tag, count in zip(queue.tags, counts, strict=True):
                     key = (queue.incarnation, loader.partition, tag.id)
                     if self._committed.get(key) != count.floor:
-                        self._committed[key] = count.floor
-                        groups.setdefault(group_name(self._prefix, queue.name, tag.name), {})[(queue.topic, loader.partition)] = count.floor
+                        group = group_name(self._prefix, queue.name, tag.name)
+                        groups.setdefault(group, {})[(queue.topic, loader.partition)] = count.floor
+                        floors.setdefault(group, {})[key] = count.floor
         for group, offsets in groups.items():
             await self._log.commit_group_offsets(group, offsets)
+            self._committed.update(floors[group])
 
     def forget(self, incarnation: str) -> None:
         """A queue is gone."""

@@ -35,7 +35,7 @@ from engine.window.window import MOVER_LEASE_MS, Window
 from engine.window.write_through import WriteThrough
 from schemas.identity import address_of
 from schemas.records import Attribute, Message, Origin, TagRecord
-from schemas.vocabulary import LOG_TIME_MARGIN_MS, NATIVE_SENDER, Reason
+from schemas.vocabulary import LOG_TIME_MARGIN_MS, NATIVE_SENDER, MessageState, Reason
 from schemas.wire import UndecodableRecord, decode_message, encode
 from state.background import Background
 from state.replies import Dying
@@ -45,6 +45,7 @@ logger = logging.getLogger(__name__)
 
 # How long after a failed try the next one begins: Kafka may be back at any moment.
 AGAIN_S = 0.5
+LONGEST_AGAIN_S = 5.0
 
 
 class Outcome(enum.Enum):
@@ -104,21 +105,35 @@ class Mover:
         await self._background.stop()
 
     async def move_dead(self, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]) -> None:
-        """Moves dying messages to the dead-letter queue. What fails is tried again here for as long
-        as it is ours.
+        """Moves dying messages to the dead-letter queue. What fails is tried again here, however
+        long Kafka is away.
         """
         left = await self._try(queue, tag, partition, dying)
         if left:
             self._background.start(self._go_on(queue, tag, partition, left), "move_dead")
 
     async def _go_on(self, queue: Queue, tag: TagRecord, partition: int, left: Sequence[Dying]) -> None:
+        """Once they are no longer held, another mover may take them up too: the target keeps one
+        of two copies.
+        """
         loop = asyncio.get_running_loop()
-        end_at = loop.time() + MOVER_LEASE_MS / 1000
-        while left and loop.time() < end_at:
-            await asyncio.sleep(AGAIN_S)
+        pause_s, held_until = AGAIN_S, loop.time() + MOVER_LEASE_MS / 1000
+        while left:
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_AGAIN_S)
+            if loop.time() > held_until:
+                left = await self._unsettled(queue, tag, partition, left)
             left = await self._try(queue, tag, partition, left)
-        if left:
-            logger.warning("action=move queue=%s partition=%d left=%d outcome=given up", queue.name, partition, len(left))
+
+    async def _unsettled(self, queue: Queue, tag: TagRecord, partition: int, left: Sequence[Dying]) -> Sequence[Dying]:
+        """Those of the messages that nobody has settled, as far as Redis can be asked."""
+        unit, offsets = queue.units[partition], [d.offset for d in left]
+        try:
+            states = await self._window.call(queue, lambda g: self._store.states(unit, g, tag.id, offsets))
+        except EngineError as error:
+            logger.warning("action=move queue=%s partition=%d left=%d error=%s", queue.name, partition, len(left), error)
+            return left
+        return [d for d, one in zip(left, states, strict=True) if one.state != MessageState.SETTLED]
 
     async def _try(self, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]) -> list[Dying]:
         """Moves what can be moved now; returns what is to be tried again. In a FIFO target what
@@ -261,6 +276,25 @@ class Mover:
 def _target_partition(target: Queue, held: Held, from_id: str, tag: TagRecord) -> int:
     """The same for each copy of a move, so that its copies meet in one window."""
     return moved_partition(target.record, held.message, from_id, tag.name)
+
+
+async def outcomes_of(moves: dict[int, Coroutine[Any, Any, Outcome]], *, in_turn: bool) -> dict[int, Outcome]:
+    """Side by side: one after the other, the answers of Kafka would bound the rate. In turn, what
+    follows one that waits waits too.
+    """
+    if not in_turn:
+        done = await asyncio.gather(*moves.values(), return_exceptions=True)
+        if (raised := next((outcome for outcome in done if isinstance(outcome, BaseException)), None)) is not None:
+            raise raised
+        return dict(zip(moves, (outcome for outcome in done if isinstance(outcome, Outcome)), strict=True))
+    outcomes: dict[int, Outcome] = {}
+    for offset, move in moves.items():
+        if Outcome.LATER in outcomes.values():
+            move.close()
+            outcomes[offset] = Outcome.LATER
+        else:
+            outcomes[offset] = await move
+    return outcomes
 
 
 async def _in_turn(moves: Sequence[Coroutine[Any, Any, bool]]) -> list[BaseException | None]:

@@ -13,8 +13,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -22,7 +21,7 @@ from engine.catalog.catalog import Catalog, Change
 from engine.errors import EngineError, NotAllowedOnQueue, TaskEnded
 from engine.log import Log
 from engine.move.destinations import Destinations, no_task
-from engine.move.mover import Held, Mover, Outcome
+from engine.move.mover import Held, Mover, Outcome, outcomes_of
 from engine.move.progress import Moved, Progress
 from engine.move.selection import Offsets, beyond_key, chosen_offsets, left_of, next_chosen
 from engine.rules.ids import Ids
@@ -194,20 +193,30 @@ class Tasks:
             if task.status != TaskStatus.RUNNING:
                 raise TaskEnded(f"task {id!r} is {task.status}", field="id", given=id)
             left = left_of(task.chosen, task.next_offsets, ended=True)
-            task = msgspec.structs.replace(task, status=TaskStatus.CANCELLED, modified_at_ms=now_ms(), chosen=left)
-            await change.write(f"task/{id}", task)
-        await self._ended(id)
+            cancelled = msgspec.structs.replace(task, status=TaskStatus.CANCELLED, modified_at_ms=now_ms(), chosen=left)
+            await change.write(f"task/{id}", cancelled)
+        await self._count(task)
         return await self.get(id)
 
-    async def _ended(self, id: str) -> None:
-        """Returns when nobody works on a cancelled task: who did has written how many it moved, or
-        died and lost its lock.
+    async def _count(self, task: TaskRecord) -> None:
+        """Returns when nobody works on a task, which was cancelled, and all that it moved is
+        counted: who did has written that, or has died or failed, and the journal knows.
         """
+        key = f"task/{task.id}"
         try:
-            async with lock(self._connection, self._prefix, f"task:{id}", hold_ms=LOCK_MS, wait_s=LOCK_MS / 1000 + 1):
+            async with lock(self._connection, self._prefix, f"task:{task.id}", hold_ms=LOCK_MS, wait_s=LOCK_MS / 1000 + 1):
                 await self._catalog.sync()
+                queue = self._catalog.by_incarnation.get(task.source_incarnation)
+                current = self._catalog.tasks.get(task.id)
+                if queue is None or current is None or (current.next_offsets, current.total) != (task.next_offsets, task.total):
+                    return
+                beyond = sum(map(len, await self._progress.moved_beyond(queue, task)))
+                if beyond:
+                    async with self._catalog.change(key) as change:
+                        counted = msgspec.structs.replace(current, moved=current.moved + beyond, total=current.total + beyond)
+                        await change.write(key, counted)
         except (EngineError, StateError) as error:
-            logger.warning("action=cancel task=%s error=%s", id, error)
+            logger.warning("action=cancel task=%s error=%s", task.id, error)
 
     async def _loop(self) -> None:
         while True:
@@ -260,9 +269,9 @@ class Tasks:
             queue = self._catalog.queues.get(task.source)
             if queue is None or queue.incarnation != task.source_incarnation:
                 return await self._save(before, task, moved, TaskStatus.FAILED, f"queue {task.source!r} was deleted")
+            moved = await self._progress.moved_beyond(queue, task) if moved is None else moved
             if fault := self._destinations.fault(task):
                 return await self._save(before, task, moved, TaskStatus.FAILED, fault)
-            moved = await self._progress.moved_beyond(queue, task) if moved is None else moved
             budget = STEP if not task.rate else min(STEP, int(task.rate * (loop.time() - began + 0.05)) - (task.moved - before.moved))
             if budget <= 0:
                 await asyncio.sleep(0.02)
@@ -371,27 +380,8 @@ class Tasks:
                 failed.add(offset)
             elif word == "settled":
                 settled.add(offset)
-        outcomes = await self._outcomes(moves, in_turn=queue.record.fifo)
+        outcomes = await outcomes_of(moves, in_turn=queue.record.fifo)
         failed |= {offset for offset, outcome in outcomes.items() if outcome is Outcome.FAILED}
         waits |= {offset for offset, outcome in outcomes.items() if outcome is Outcome.LATER}
         moved = {offset for offset, outcome in outcomes.items() if outcome is Outcome.MOVED}
         return moved, failed, settled, min(waits, default=None)
-
-    @staticmethod
-    async def _outcomes(moves: dict[int, Coroutine[Any, Any, Outcome]], *, in_turn: bool) -> dict[int, Outcome]:
-        """Side by side: one after the other, the answers of Kafka would bound the rate. In turn,
-        what follows one that waits waits too.
-        """
-        if not in_turn:
-            done = await asyncio.gather(*moves.values(), return_exceptions=True)
-            if (raised := next((outcome for outcome in done if isinstance(outcome, BaseException)), None)) is not None:
-                raise raised
-            return dict(zip(moves, (outcome for outcome in done if isinstance(outcome, Outcome)), strict=True))
-        outcomes: dict[int, Outcome] = {}
-        for offset, move in moves.items():
-            if Outcome.LATER in outcomes.values():
-                move.close()
-                outcomes[offset] = Outcome.LATER
-            else:
-                outcomes[offset] = await move
-        return outcomes

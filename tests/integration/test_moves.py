@@ -80,6 +80,36 @@ async def test_letters_move_as_soon_as_kafka_answers_again(make_engine: MakeEngi
     assert Background.failures == failures, "a background task lost its exception"
 
 
+async def test_letters_move_also_when_kafka_was_away_for_longer_than_they_are_held(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("window.window", "move.mover", "receive.poll"):
+        monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", 1_500)
+    monkeypatch.setattr("engine.move.mover.LONGEST_AGAIN_S", 0.5)
+    engine = await make_engine(**BARE)
+    await once_delivered(engine)
+    log, append, is_away = engine.log, engine.log.append, True
+
+    async def no_answer(*given: Any, **named: Any) -> Any:
+        if is_away and ".q.dlq" in given[0]:
+            raise LogUnavailable("Kafka is away")
+        return await append(*given, **named)
+
+    monkeypatch.setattr(log, "append", no_answer)
+    assert await receive(engine, "q", max=100) == []
+    await asyncio.sleep(5)
+    assert await receive(engine, "q", max=10) == []  # another mover has taken some of them up
+    is_away = False
+
+    async def moved() -> bool:
+        return await letters(engine) == LETTERS
+
+    # Nobody asks the source for messages.
+    await eventually(moved, within_s=5)
+    assert (await engine.get_queue(BY, "q")).tags[0].backlog == 0
+    assert len(await drain(engine, "dlq", expect=LETTERS)) == LETTERS
+
+
 async def test_a_letter_whose_append_had_no_answer_is_not_appended_twice(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = await make_engine(**BARE)
     await once_delivered(engine)

@@ -120,6 +120,53 @@ async def test_what_a_paused_runner_settles_after_its_successor_has_read_the_jou
     assert (found.moved, found.failed) == (LETTERS, 0) and reads >= 3
 
 
+@pytest.mark.parametrize("fails", [False, True], ids=["killed", "failing"])
+async def test_a_cancelled_task_counts_what_its_runner_had_not_written_down(
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    await with_letters(own_engine)
+    tasks = own_engine.parts.administration.tasks
+    task = await own_engine.redrive(BY, "dlq", None, None, 200)
+
+    async def some_moved() -> bool:
+        return (await own_engine.get_queue(BY, "dlq")).tags[0].backlog < LETTERS - 100
+
+    if fails:  # while it has moved more than its record says
+
+        async def no_answer(*_: Any) -> Any:
+            raise LogUnavailable("Kafka is away")
+
+        monkeypatch.setattr(tasks, "_save", no_answer)
+        await eventually(some_moved)
+    else:
+        await eventually(some_moved)
+        for running in tasks._running.values():
+            running.cancel()
+    found = await own_engine.cancel_task(BY, task.id)
+    moved = LETTERS - (await own_engine.get_queue(BY, "dlq")).tags[0].backlog
+    assert (found.status, found.moved, found.total) == ("cancelled", moved, moved) and moved >= 100
+    assert len(await drain(own_engine, "q")) >= moved  # what a killed runner was moving may be in both
+
+
+async def test_a_task_that_fails_counts_what_a_dead_runner_had_not_written_down(make_engine: MakeEngine) -> None:
+    engine, other = await make_engine(), await make_engine()
+    await with_letters(engine)
+    await engine.create_queue(BY, "elsewhere", QueueSettings(partitions=1))
+    task = await engine.redrive(BY, "dlq", "elsewhere", None, 200)
+
+    async def some_moved() -> bool:
+        return (await engine.get_queue(BY, "dlq")).tags[0].backlog < LETTERS - 100
+
+    await eventually(some_moved)
+    for worker in (engine, other):
+        await worker.parts.administration.tasks.stop()
+    moved = (await engine.get_queue(BY, "elsewhere")).tags[0].backlog
+    await engine.delete_queue(BY, "elsewhere")
+    await other.parts.administration.tasks.start()
+    found = await ended(other, task.id)
+    assert (found.status, found.moved) == ("failed", moved) and moved >= 100
+
+
 async def test_a_kafka_that_is_away_for_a_while_makes_no_letter_fail(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     await with_letters(own_engine)
     log, append, refused = own_engine.log, own_engine.log.append, 0
