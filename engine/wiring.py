@@ -243,8 +243,9 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
     filtered = FilteredReceives(store, base.targets, window, browse, poller, deliveries, pump, owner.refresh)
     receiver = Receiver(catalog, ids, wait_lists, poller, deliveries, returns, pump, activity, receiving, wake, owner.refresh, filtered)
     leases = Leases(
-        store, catalog, base.targets, window, ids, bodies, owner.note_use, owner.journaled.wait, mover.move_dead, receivable, base.meters
-    )
+        store, catalog, base.targets, window, ids, bodies, delays, owner.note_use, owner.journaled.wait, mover.move_dead, receivable,
+        base.meters,
+    )  # fmt: skip
     receivable.connect(pump.woken)
     base.rebuilt.connect(returns.tell_again)
     for part in (delays, sender, receiver):

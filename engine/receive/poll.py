@@ -85,8 +85,16 @@ class Poller:
 
         The oldest messages first, so a quiet partition is not behind a busy one: for several
         callers as few partitions as may do, then all others at once; for one caller exactly. Raises
-        TooManyInFlight.
+        TooManyInFlight. What fails after something was leased is not told: that is for a receive.
         """
+        try:
+            await self._poll(poll, max, everywhere=everywhere, callers=callers)
+        except Exception:
+            if not poll.leases:
+                raise
+        return poll.leases
+
+    async def _poll(self, poll: Poll, max: int, *, everywhere: bool, callers: int) -> None:
         queue, line = poll.queue, poll.line
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -105,22 +113,17 @@ class Poller:
         due = line.oldest(order, loop.time()) if left > 0 else []
         if len(due) == 1:
             poll.asked.update(due)
-            try:
-                left -= await self._receive_one(poll, due[0], left)
-            except Exception:
-                if not poll.leases:
-                    raise
+            left -= await self._receive_one(poll, due[0], left)
         elif due:
             left -= await self._in_order(poll, order, left, exact=callers == 1)
         if not poll.leases and line.rests:
             raise LogUnavailable(f"Kafka does not give the bodies of messages in queue {queue.name!r}")
         if poll.leases or not everywhere:
-            return poll.leases
+            return
         rest = [p for p in order if p not in poll.asked]
         await self._ask_when(poll, rest)
         await self._in_order(poll, rest, left, exact=True)
         line.looked_at = began
-        return poll.leases
 
     async def _shared(self, poll: Poll, order: Sequence[int], max: int, few: int) -> int:
         """For several callers: asks the `few` partitions with the oldest messages, then all others
@@ -158,11 +161,7 @@ class Poller:
         loop = asyncio.get_running_loop()
         left = max
         if exact and not poll.queue.record.fifo:
-            try:
-                left -= await self._exactly(poll, order, left)
-            except Exception:
-                if not poll.leases:
-                    raise
+            left -= await self._exactly(poll, order, left)
         for p in poll.line.oldest(order, loop.time()):
             if left > 0:
                 poll.asked.add(p)
@@ -244,12 +243,7 @@ class Poller:
         these or others before.
         """
         if len(shares) == 1:
-            try:
-                return await self._receive_one(poll, *next(iter(shares.items())), until_ms)
-            except Exception:
-                if not poll.leases:
-                    raise
-                return 0
+            return await self._receive_one(poll, *next(iter(shares.items())), until_ms)
         asks = (self._receive_one(poll, p, share, until_ms) for p, share in shares.items())
         outcomes = await asyncio.gather(*asks, return_exceptions=True)
         for outcome in outcomes:

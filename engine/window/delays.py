@@ -5,13 +5,16 @@ The window takes a bounded number of open messages. Were it full of delayed ones
 them would come; so a send that would make more of them than MAX_DELAYED is refused, which leaves
 room for the others. What is delayed is counted by Redis twice a second, and here in between;
 without Redis nothing is known and nothing refused. What comes past that (a native producer's, or
-what stood behind a full window) is told by an alarm (`alarms.py`). Neighbours: `sender.py` asks.
-Must not know which partition a send goes to.
+what stood behind a full window) is told by an alarm (`alarms.py`). A release with a delay is
+refused likewise. Neighbours: `sender.py` and `leases.py` ask. Must not know which partition a send
+goes to.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 
 from engine.errors import TooManyDelayed
 from engine.rules.limits import MAX_DELAYED
@@ -20,9 +23,12 @@ from engine.runtime.clock import now_ms
 from schemas.records import Message, QueueRecord
 from schemas.vocabulary import FAR_DELAY_MS
 from state.errors import StateError
+from state.keys import Unit
 from state.store import Store
 
 LOOK_S = 0.5
+# How many messages of the tag with the most a unit has, of those that are not due at a time.
+Look: TypeAlias = Callable[[Unit, Sequence[int], int], Awaitable[int]]
 
 
 def is_kept_delayed(record: QueueRecord, message: Message) -> bool:
@@ -32,7 +38,7 @@ def is_kept_delayed(record: QueueRecord, message: Message) -> bool:
 
 class Seen:
     """The most that a partition had under a tag when it was looked at (loop time), and how many
-    were sent here since.
+    came here since.
     """
 
     def __init__(self) -> None:
@@ -46,24 +52,33 @@ class Delays:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._seen: dict[str, Seen] = {}
+        self._sent: dict[str, Seen] = {}
+        self._released: dict[str, Seen] = {}
 
     def forget_queue(self, queue: Queue) -> None:
         """A queue is gone."""
-        self._seen.pop(queue.incarnation, None)
+        self._sent.pop(queue.incarnation, None)
+        self._released.pop(queue.incarnation, None)
 
     async def check(self, queue: Queue, count: int) -> None:
         """Before `count` delayed messages are sent together. Raises TooManyDelayed: then nothing of
         them is to be stored.
         """
-        seen = self._seen.get(queue.incarnation)
-        if seen is None:
-            seen = self._seen[queue.incarnation] = Seen()
+        await self._check(queue, count, self._sent, self._store.delayed)
+
+    async def check_release(self, queue: Queue, count: int) -> None:
+        """Before `count` leased messages are given back with a delay: they stay open, and others
+        may be leased in their place. What is leased counts too. Raises TooManyDelayed.
+        """
+        await self._check(queue, count, self._released, self._store.not_due)
+
+    async def _check(self, queue: Queue, count: int, known: dict[str, Seen], look: Look) -> None:
+        seen = known.setdefault(queue.incarnation, Seen())
         async with seen.looking:  # one look for all who came meanwhile
             if asyncio.get_running_loop().time() - seen.at > LOOK_S:
-                seen.most, seen.since = await self._most(queue), 0
+                seen.most, seen.since = await self._most(queue, look), 0
                 seen.at = asyncio.get_running_loop().time()
-        # What was sent since is spread over all partitions, about.
+        # What came since is spread over all partitions, about.
         most = seen.most + seen.since // len(queue.units)
         if most + count > MAX_DELAYED:
             raise TooManyDelayed(
@@ -75,9 +90,9 @@ class Delays:
             )
         seen.since += count
 
-    async def _most(self, queue: Queue) -> int:
+    async def _most(self, queue: Queue, look: Look) -> int:
         at_ms = now_ms()
         try:
-            return max(await asyncio.gather(*(self._store.delayed(unit, queue.tag_ids, at_ms) for unit in queue.units)))
+            return max(await asyncio.gather(*(look(unit, queue.tag_ids, at_ms) for unit in queue.units)))
         except StateError:
             return 0

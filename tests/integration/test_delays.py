@@ -107,6 +107,21 @@ async def test_the_queues_own_delay_counts_too(engine: Engine, queue: str, monke
     assert await drain(engine, queue, expect=1) == ["at once"]
 
 
+async def test_releases_with_a_delay_leave_room_for_what_comes_behind(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = await with_queue(await make_engine(), "q", monkeypatch)
+    monkeypatch.setattr(delays, "LOOK_S", 0.0)
+    await send(engine, "q", *map(str, range(BOUND + 5)))
+    leased = [d.handle for d in await receive(engine, "q", max=100, lease_ms=600_000)]
+    with pytest.raises(TooManyDelayed) as refused:
+        await engine.release(BY, "q", leased[:10], NEAR_MS)
+    assert (refused.value.field, refused.value.limit, refused.value.given) == ("delay_ms", BOUND, BOUND + 15)
+    # Nothing was changed: at once they may go back, and then there is room.
+    assert {one.status for one in await engine.release(BY, "q", leased[:15])} == {"ok"}
+    assert {one.status for one in await engine.release(BY, "q", leased[15:], NEAR_MS)} == {"ok"}
+    await send(engine, "q", "behind")
+    assert len(await drain(engine, "q", expect=16)) == 16
+
+
 async def test_what_stands_behind_a_window_full_of_delays_is_told(
     engine: Engine, queue: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,12 +11,15 @@ import redis
 
 from engine.engine import Engine
 from engine.errors import TooManyInFlight
+from engine.rules.limits import MAX_IN_FLIGHT
 from engine.shapes import Delivery, QueueSettings, SendEntry
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, all_wait, receive, send
+from tests.integration.test_plain import Told
 from tests.services import Services
 
 HELD = 600_000
+HOUR = 3_600_000
 
 
 async def fill(engine: Engine, queue: str, count: int, size: int = 10) -> None:
@@ -76,6 +79,20 @@ async def test_beyond_the_limit_a_receive_says_so_until_one_is_settled(make_engi
     assert one.parts.base.counters.values["receives_over_limit_total"] >= 2
 
 
+async def test_plain_receives_are_told_of_the_limit_too(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.receive.poll.MAX_IN_FLIGHT", 2_000)
+    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+    await fill(engine, queue, 2_100)
+    assert len(await lease(engine, queue, 2_000)) == 2_000
+    told = Told()
+    assert engine.receive_soon(BY, queue, None, [(1, 1, 0, None), (2, 1, 300, None)], told) == []
+    found = await told.wait(2)
+    assert [(type(found[n]), found[n].given, found[n].waited) for n in (1, 2)] == [
+        (TooManyInFlight, 2_000, False),
+        (TooManyInFlight, 2_000, True),
+    ]
+
+
 async def test_who_waits_at_the_limit_is_served_when_one_is_acked(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.receive.poll.MAX_IN_FLIGHT", 2_000)
     await engine.create_queue(BY, queue, QueueSettings(partitions=1))
@@ -101,20 +118,29 @@ async def test_a_fifo_queue_has_the_same_limit(engine: Engine, queue: str, monke
     assert refused.value.given == 2_000 and refused.value.fifo
 
 
-async def test_what_is_leased_costs_redis_little(make_engine: MakeEngine, stack: Services) -> None:
-    """120,000 in a default queue, beside four windows full of bodies, must fit into 64 MiB: a tenth
-    of them is measured here.
+@pytest.mark.long
+async def test_as_many_are_leased_as_sqs_lends_and_redis_has_room_for_them(make_engine: MakeEngine, stack: Services) -> None:
+    """120,000 in a default queue, beside four windows full of bodies, fit into 64 MiB; then a
+    receive is refused.
     """
     engine = await make_engine(kept_bytes=0)
     await engine.create_queue(BY, "q", QueueSettings())
-    await fill(engine, "q", 12_000, 1_000)
-    assert len(await lease(engine, "q", 12_000)) == 12_000
+    await fill(engine, "q", MAX_IN_FLIGHT + 1_000, 1_000)
+    leased: set[str] = set()
+
+    async def lease_all() -> None:
+        while got := await receive(engine, "q", max=100, wait_ms=10_000, lease_ms=HOUR):
+            leased.update(d.id for d in got)
+
+    with pytest.raises(TooManyInFlight) as refused:
+        await lease_all()
+    assert MAX_IN_FLIGHT == 120_000 <= len(leased) < 120_100 and refused.value.given == len(leased)
     with redis.Redis.from_url(stack.redis_url) as client:
         units = engine.catalog.queues["q"].units
         keys = [key for unit in units for key in client.scan_iter(f"*{unit.incarnation}:{unit.partition}}}:*")]
         sizes = {key: client.memory_usage(key, samples=0) or 0 for key in keys}
     bodies = sum(size for key, size in sizes.items() if key.endswith(b":body"))
-    each = (sum(sizes.values()) - bodies) / 12_000
-    print(f"bytes of Redis for each message in flight: {each:.0f}; bodies {bodies}")
-    assert each * 120_000 + 4 * 6_000_000 < 60 * 2**20
+    rest = sum(sizes.values()) - bodies
+    print(f"bytes of Redis for each message in flight: {rest / len(leased):.0f}; bodies {bodies}")
+    assert rest + 4 * 6_000_000 < 60 * 2**20
     assert bodies < 4 * 6_500_000

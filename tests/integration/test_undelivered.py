@@ -268,6 +268,28 @@ async def test_an_attempt_whose_client_has_gone_counts_nothing(engine: Engine, q
     await ack(engine, queue, again)
 
 
+async def test_an_attempt_that_no_answer_carried_is_not_leased_anew_before_it_is_given_back(
+    engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.create_queue(BY, queue, QueueSettings(fifo=True))
+    await put(engine, queue, "a", "1", "2")
+    first = await engine.receive(BY, queue, None, 10, 0, HOUR, "k")
+    real, tell = Store.give_back, asyncio.Event()
+
+    async def later(*given: Any, **named: Any) -> Any:
+        await tell.wait()
+        return await real(*given, **named)
+
+    monkeypatch.setattr(Store, "give_back", later)
+    engine.undelivered(first)
+    assert await engine.receive(BY, queue, None, 10, 0, HOUR, "k") == []
+    tell.set()
+    again = await engine.receive(BY, queue, None, 10, 3000, HOUR, "k")
+    assert texts(again) == ["1", "2"] and [d.receive_count for d in again] == [1, 1]
+    await asyncio.sleep(0.3)
+    await ack(engine, queue, again)
+
+
 async def test_what_redis_has_is_what_the_journal_says(own_engine: Engine, reads: Reads, stack: Services) -> None:
     await own_engine.create_queue(BY, "q", QueueSettings(partitions=1))
     await own_engine.create_queue(BY, "fifo", QueueSettings(fifo=True, partitions=1))
@@ -348,6 +370,40 @@ async def test_redis_that_is_away_is_told_when_it_is_back(once: Engine, queue: s
     await eventually(refused_again)
     monkeypatch.setattr(Store, "give_back", real)
     await first_deliveries(once, queue, 3)
+
+
+async def test_what_a_receive_has_leased_is_delivered_though_its_next_look_fails(
+    engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.create_queue(BY, queue, QueueSettings(priority=True))
+    await engine.send(BY, queue, [SendEntry(b"first", priority=1)])
+    await engine.send(BY, queue, [SendEntry(b"second", priority=9)])
+    real, probes = Store.probe, 0
+
+    async def once_only(*given: Any, **named: Any) -> Any:
+        if probes:
+            raise StateUnavailable("away")
+        return await real(*given, **named)
+
+    leases = Store.receive
+
+    async def leased(*given: Any, **named: Any) -> Any:
+        nonlocal probes
+        received = await leases(*given, **named)
+        probes += len(received.leased)
+        return received
+
+    monkeypatch.setattr(Store, "probe", once_only)
+    monkeypatch.setattr(Store, "receive", leased)
+    monkeypatch.setattr("engine.receive.poll.Poller._shares", _one_of_the_first)
+    got = await receive(engine, queue, max=10, lease_ms=HOUR)
+    assert texts(got) == ["first"]
+
+
+async def _one_of_the_first(poller: Any, poll: Any, partitions: Any, wanted: int) -> dict[int, int]:
+    """As if the partition of the first priority alone had something; the next look asks anew."""
+    await poller._ask_when(poll, partitions, wanted)
+    return {partitions[0]: 1}
 
 
 async def test_a_worker_that_stops_gives_back_what_it_had_for_clients_that_are_gone(make_engine: MakeEngine, slow: Slow) -> None:

@@ -50,6 +50,13 @@ class Attempts:
         self._kept[key] = (elapsed_s() + KEPT_S, [msgspec.structs.replace(one, message=_NO_BODY) for one in deliveries])
         self._forget()
 
+    def forget(self, deliveries: Sequence[Delivery]) -> None:
+        """No answer carried these, of one receive, and they are about to be given back: whoever
+        repeats that attempt must not have them leased anew under the same handles.
+        """
+        handles = {one.handle for one in deliveries}
+        self._kept = {key: kept for key, kept in self._kept.items() if handles.isdisjoint(one.handle for one in kept[1])}
+
     def _forget(self) -> None:
         now = elapsed_s()
         for key, (end, _) in list(self._kept.items()):

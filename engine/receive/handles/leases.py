@@ -29,6 +29,7 @@ from engine.runtime.outcomes import Outcome
 from engine.runtime.signals import Signal
 from engine.shapes import Delivery, EntryResult, ExtendEntry, Late
 from engine.window.body_cache import BodyCache
+from engine.window.delays import Delays
 from engine.window.window import MOVER_LEASE_MS, Window
 from schemas.identity import BadIdentity, Handle
 from schemas.records import TagRecord
@@ -67,6 +68,7 @@ class Leases:
         window: Window,
         ids: Ids,
         bodies: BodyCache,
+        delays: Delays,
         note_use: Callable[[Queue, int], None],
         wait_journaled: Callable[[Queue, int, int], Awaitable[None]],
         move_dead: MoveDead,
@@ -79,6 +81,7 @@ class Leases:
         self._window = window
         self._ids = ids
         self._bodies = bodies
+        self._delays = delays
         self._note_use = note_use
         self._wait_journaled = wait_journaled
         self._move_dead = move_dead
@@ -281,12 +284,14 @@ class Leases:
         return msgspec.structs.replace(handle, until_ms=delivery.next_visible_at_ms).text(self._ids.secret)
 
     async def release(self, queue: Queue, texts: Sequence[str], delay_ms: int, *, all_or_none: bool = False) -> list[EntryResult]:
-        """Gives messages back, receivable after `delay_ms`; their counts stay. Raises DelayTooLong,
-        which changes nothing.
+        """Gives messages back, receivable after `delay_ms`; their counts stay. Raises DelayTooLong
+        and TooManyDelayed, which change nothing.
         """
         began_ns = monotonic_ns()
         queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
         check_delay(queue.record, delay_ms)
+        if delay_ms and handles:
+            await self._delays.check_release(queue, len(handles))
         store = self._store
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[tuple[str, int]]:
