@@ -46,7 +46,7 @@ from facade.sqs.wire.errors import (
 )
 from facade.sqs.wire.limits import Limits
 from facade.sqs.wire.shapes import GetQueueUrl, OfQueue, SendMessage
-from facade.sqs.wire.words import INTERNAL
+from facade.sqs.wire.words import INTERNAL, unreadable_text
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -186,7 +186,7 @@ class JsonExchange(SqsExchange, gc=False):
         try:
             given = self.action.decoder.decode(body or b"{}")
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            raise SqsError(SERIALIZATION, _unreadable(str(error))) from None
+            raise SqsError(SERIALIZATION, unreadable_text(error)) from None
         return self.run(self.action, by, given)
 
     def output(self, content: Struct) -> Response:
@@ -204,15 +204,6 @@ class JsonExchange(SqsExchange, gc=False):
 def _json(status: int, body: bytes) -> Response:
     number = b"%b%012x" % (REQUEST_PREFIX, next(_NUMBERS))
     return Response(status, [_JSON_TYPE, (b"x-amzn-requestid", number), (b"content-length", b"%d" % len(body))], body)
-
-
-def _unreadable(sentence: str) -> str:
-    """Why a body can't be read, of msgspec's sentence: in AWS's words where it has some."""
-    if sentence.startswith("Expected `int") and "got `str`" in sentence:
-        return "STRING_VALUE can not be converted to an Integer"
-    if sentence.startswith("Expected `str") and "got `object`" in sentence:
-        return "Start of structure or map found where not expected."
-    return f"The body can't be read: {sentence}"
 
 
 class QueryExchange(SqsExchange, gc=False):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from engine.errors import EngineError, NotAllowedOnQueue, QueueExists, QueueNotFound, TagNotFound
+from engine.errors import DelayTooLong, EngineError, NotAllowedOnQueue, QueueExists, QueueNotFound, TagNotFound
 from engine.shapes import QueueInfo, QueueSettings
 from facade.sqs.queues import fifo, settings, tags
 from facade.sqs.queues.call import Call
@@ -22,6 +22,7 @@ from facade.sqs.queues.names import Address, named
 from facade.sqs.queues.redrive import REDRIVE_POLICY, refusal_of
 from facade.sqs.wire.errors import (
     INVALID_ATTRIBUTE_NAME,
+    INVALID_ATTRIBUTE_VALUE,
     PURGE_IN_PROGRESS,
     QUEUE_DELETED_RECENTLY,
     QUEUE_NAME_EXISTS,
@@ -192,6 +193,8 @@ async def set_queue_attributes(engine: Engine, call: Call) -> Output:
         if error.field == "dedup_scope" or (isinstance(error, QueueNotFound) and error.field != "dead_letter_queue"):
             raise
         raise _bad_policy(error, call.body.attributes) from error
+    except DelayTooLong:
+        raise SqsError(INVALID_ATTRIBUTE_VALUE, "Invalid value for the parameter DelaySeconds.") from None
     if wanted.no_policy:
         await engine.set_redrive_policy(call.by, name, None)
     return DONE

@@ -40,8 +40,10 @@ def parse(*texts: bytes) -> _Tree:
     for text in texts:
         try:
             fields = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FORM_FIELDS)
-        except ValueError as error:  # not ASCII, escapes that are no UTF-8, too many fields
-            raise _malformed(str(error)) from None
+        except UnicodeError:
+            raise _malformed("a name or a value is not UTF-8, or not escaped") from None
+        except ValueError:
+            raise _malformed(f"it has more than {FORM_FIELDS} fields") from None
         for name, value in fields:
             _put(tree, name, value)
     return tree

@@ -8,6 +8,7 @@ names and units. Neighbours: `errors` puts a shape to the text. This module must
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -57,6 +58,18 @@ NO_QUEUE: Final = "The specified queue does not exist."
 OTHER_QUEUE_TYPE: Final = "The request include parameter that is not valid for this queue type."
 NO_DEDUPLICATION: Final = "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly"
 INTERNAL: Final = "An internal error occurred."
+THROTTLED: Final = "Request is throttled."
+
+# What the decoder of JSON says of a value of another kind than its place has, and what AWS calls
+# those kinds. It does not say which of the two a boolean is.
+_MISFIT: Final = re.compile(r"Expected `(?P<wanted>\w+)[^`]*`(?: [<>]=? -?\d+)?, got `(?P<given>\w+)`")
+_UNREADABLE: Final = {UnicodeError: "it is not UTF-8.", RecursionError: "it is nested too deeply."}
+_STARTS: Final = {
+    "array": "Start of list found where not expected",
+    "object": "Start of structure or map found where not expected.",
+}
+_TOKENS: Final = {"str": "STRING_VALUE", "int": "NUMBER_VALUE", "float": "NUMBER_VALUE", "bool": "BOOLEAN_VALUE"}
+_KINDS: Final = {"int": "an Integer", "float": "a Number", "bool": "a Boolean", "str": "a String"}
 
 _TEXTS: Final[dict[type[errors.EngineError], str]] = {
     errors.EngineError: INTERNAL,
@@ -66,8 +79,15 @@ _TEXTS: Final[dict[type[errors.EngineError], str]] = {
     errors.TaskNotFound: "Task does not exist.",
     errors.Conflict: "The request conflicts with the state of the queue.",
     errors.TaskEnded: "Value for parameter TaskHandle is invalid. Reason: Only active tasks can be cancelled.",
-    errors.QueueInUse: "The request was denied due to request throttling: another change of the queue is under way.",
-    errors.Overloaded: "The request was denied due to request throttling.",
+    errors.TooManyDelayed: "Too many messages of the queue are delayed. Please send with a shorter delay, or wait until some are due.",
+    errors.TooManyInFlight: (
+        "Too many messages have been received without being deleted. Please delete your received messages or let them timeout before "
+        "receiving more."
+    ),
+    errors.QueueInUse: f"{THROTTLED} Another change of the queue is under way.",
+    errors.Overloaded: THROTTLED,
+    errors.QuotaExceeded: THROTTLED,
+    errors.TooManyAttempts: THROTTLED,
     errors.Denied: "Access to the resource is denied.",
     errors.NotAuthenticated: "The security token included in the request is invalid.",
     errors.Refused: "One or more parameters are invalid.",
@@ -95,6 +115,24 @@ def size_text(limit: object) -> str:
 def range_text(low: object, high: object) -> str:
     """Between what a value must be."""
     return f"Must be >= {low} and <= {high}, if provided."
+
+
+def unreadable_text(error: Exception) -> str:
+    """Why a body of JSON can't be read, of the decoder's error: in AWS's words where there are
+    some.
+    """
+    found = _MISFIT.match(str(error))
+    if found is None:
+        why = next((words for kind, words in _UNREADABLE.items() if isinstance(error, kind)), error)
+        return f"The body can't be read: {why}"
+    wanted, given = found["wanted"], found["given"]
+    if wanted == "array" and given not in _STARTS:
+        return "Expected list or null"
+    if given in _STARTS:
+        return _STARTS[given]
+    if wanted == "object":
+        return "Expected null"
+    return f"{_TOKENS.get(given, 'NULL_VALUE')} can not be converted to {_KINDS.get(wanted, 'a String')}"
 
 
 def text_of(error: errors.EngineError, action: str = "") -> str:
@@ -125,8 +163,6 @@ def _reason(error: errors.EngineError, parameter: str, factor: int) -> str:
         return f"Total VisibilityTimeout for the message is beyond the limit [{limit} seconds]"
     if isinstance(limit, list) and len(limit) == 2 and all(isinstance(part, int) for part in limit):
         low, high = (_in_units(part, factor) for part in limit)
-        if isinstance(error, errors.DelayTooLong):
-            return f"{parameter} must be >= {low} and <= {high}, which is the max_delay_seconds of the queue."
         return f"{parameter} must be >= {low} and <= {high}." if field == "delay_ms" else range_text(low, high)
     return ""
 

@@ -22,6 +22,7 @@ from tests.conformance.conftest import Running
 from tests.conformance.sqs.conftest import client_of
 from tests.conformance.sqs.error_rows import OLD, TABLE, Case
 from tests.services import Up
+from tests.unit.sqs.test_texts import CODES
 
 SIGNATURE = (
     "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. "
@@ -183,6 +184,38 @@ RAW: dict[str, tuple[str, dict[str, str], bytes, str, int, str]] = {
         400,
         "STRING_VALUE can not be converted to an Integer",
     ),
+    "a number for a text": (
+        "/",
+        {"x-amz-target": "AmazonSQS.CreateQueue"},
+        b'{"QueueName": "q", "Attributes": {"VisibilityTimeout": 30}}',
+        "SerializationException",
+        400,
+        "NUMBER_VALUE can not be converted to a String",
+    ),
+    "a text for a list": (
+        "/",
+        {"x-amz-target": "AmazonSQS.SendMessageBatch"},
+        b'{"QueueUrl": "q", "Entries": "x"}',
+        "SerializationException",
+        400,
+        "Expected list or null",
+    ),
+    "a list for a text": (
+        "/",
+        {"x-amz-target": "AmazonSQS.SendMessage"},
+        b'{"QueueUrl": "q", "MessageBody": ["x"]}',
+        "SerializationException",
+        400,
+        "Start of list found where not expected",
+    ),
+    "no JSON": (
+        "/",
+        {"x-amz-target": "AmazonSQS.SendMessage"},
+        b'{"QueueUrl": "\xff"}',
+        "SerializationException",
+        400,
+        "The body can't be read: it is not UTF-8.",
+    ),
     "an object for a text": (
         "/",
         {"x-amz-target": "AmazonSQS.SendMessage"},
@@ -206,22 +239,11 @@ def test_a_request_of_no_client_is_refused_with_a_text_of_aws(up: Up | Running, 
     assert (response.status_code, *found) == (status, code, about)
 
 
-# Caused elsewhere: test_strict and tests/unit/sqs, with an engine that fails or a request that is
-# not signed as it has to be.
-ELSEWHERE = {
-    "InternalFailure",
-    "ServiceUnavailable",
-    "RequestThrottled",
-    "MissingAuthenticationToken",
-    "IncompleteSignature",
-    "RequestExpired",
-    "MalformedQueryString",
-}
 HERE = {"AWS.SimpleQueueService.PurgeQueueInProgress", "AWS.SimpleQueueService.QueueDeletedRecently", "AccessDenied"}
 
 
 def test_every_error_that_the_dialect_knows_is_caused_by_a_test() -> None:
-    caused = {row[1] for row in TABLE.values()} | {row[3] for row in RAW.values()} | HERE | ELSEWHERE
+    caused = {row[1] for row in TABLE.values()} | {row[3] for row in RAW.values()} | HERE | CODES
     known = {shape.code for shape in vars(errors).values() if isinstance(shape, errors.Shape)}
 
     assert known - caused - {"SignatureDoesNotMatch", "InvalidClientTokenId"} == set()

@@ -87,6 +87,6 @@ def test_a_time_is_told_in_seconds(field: str) -> None:
 
 
 def test_the_dialect_passes_no_text_of_the_engine_on() -> None:
-    for file in SQS.glob("*.py"):
+    for file in SQS.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             assert not (isinstance(node, ast.Attribute) and node.attr == "detail"), f"{file.name}:{node.lineno}"
