@@ -105,6 +105,26 @@ async def test_a_probe_that_fails_is_no_answer_yet(tmp_path: Path) -> None:
     await child.stop()
 
 
+async def test_a_look_that_the_system_refuses_ends_no_watch() -> None:
+    said: list[str] = []
+    refused = 0
+
+    def hindrance() -> str | None:
+        nonlocal refused
+        refused += 1
+        if refused < 3:
+            raise OSError(errno.EIO, "Input/output error")
+        return None
+
+    program = Program("part", (sys.executable, "-c", SLEEP), dict(os.environ), None, always, start_s=10, stop_s=10, hindrance=hindrance)
+    child = Child(program, lambda: None, said.append)
+    await child.start()
+    await killed_and_back(child, said)
+    await child.stop()
+    assert refused == 3
+    assert any("Input/output error" in line and "starting it again when that is over" in line for line in said), said
+
+
 async def test_a_program_that_can_not_be_started_now_is_started_later(tmp_path: Path) -> None:
     said: list[str] = []
     program = tmp_path / "program"

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from schemas.topics import control_topic, journal_topic
+
 # Written when Kafka's storage is formatted, so that a folder without its data is known from a new
 # one.
 FORMATTED = "kafka.formatted"
@@ -37,6 +39,8 @@ def kafka_gone(folder: Path) -> str | None:
         missing = "meta.properties"
     elif not (data / "__cluster_metadata-0").exists() and any(data.glob("*-[0-9]*")):
         missing = "__cluster_metadata-0"
+    elif (topic := _control_topic_gone(folder)) is not None:
+        missing = f"{topic}-0"
     else:
         return None
     return (
@@ -45,6 +49,17 @@ def kafka_gone(folder: Path) -> str | None:
         f"`leaseway up --data {folder} --rebuild-redis`; without, `leaseway up --data {folder} --start-empty` sets what is left aside "
         "and starts without a queue"
     )
+
+
+def _control_topic_gone(folder: Path) -> str | None:
+    """The topic that says which queues there are, if its data are not there, but others of this
+    service are: Kafka would make it anew, without a word and without a queue.
+    """
+    data, prepared = folder / "kafka", folder / PREPARED
+    prefix = prepared.read_text().strip() if prepared.exists() else ""
+    topic = control_topic(prefix)
+    is_used = bool(prefix) and any(data.glob(f"{journal_topic(prefix)}-[0-9]*"))
+    return topic if is_used and not (data / f"{topic}-0").exists() else None
 
 
 def redis_refuses(folder: Path, words: str) -> str | None:

@@ -189,7 +189,7 @@ class Child:
         later.
         """
         while True:
-            if hindrance := self.program.hindrance():
+            if hindrance := self._hindrance():
                 self._say(f"{why}; {hindrance}: starting it again when that is over")
                 await self._hindrance_over()
             else:
@@ -204,8 +204,15 @@ class Child:
     async def _hindrance_over(self) -> None:
         while True:
             await asyncio.sleep(HINDRANCE_EVERY_S)
-            if self.program.hindrance() is None:
+            if self._hindrance() is None:
                 return
+
+    def _hindrance(self) -> str | None:
+        """What keeps the program from being started, as far as the system lets us look."""
+        try:
+            return self.program.hindrance()
+        except OSError as error:
+            return f"what it needs can't be looked at ({error})"
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         parent = os.getpid()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from facade.stack.data.broken import FORMATTED, kafka_gone, redis_refuses, set_aside
+from facade.stack.data.broken import FORMATTED, PREPARED, kafka_gone, redis_refuses, set_aside
 
 
 def formatted(folder: Path, *names: str) -> Path:
@@ -21,6 +21,19 @@ def formatted(folder: Path, *names: str) -> Path:
 def test_a_new_folder_and_a_whole_one_lack_nothing(tmp_path: Path) -> None:
     assert kafka_gone(tmp_path) is None
     assert kafka_gone(formatted(tmp_path, "meta.properties", "__cluster_metadata-0", "lw.q.orders-0")) is None
+
+
+def test_the_topic_that_names_all_queues_is_missed_alone(tmp_path: Path) -> None:
+    """Kafka makes a folder that is gone anew, and says nothing."""
+    formatted(tmp_path, "meta.properties", "__cluster_metadata-0", "mine.journal-0", "mine.control-0")
+    (tmp_path / PREPARED).write_text("mine\n")
+    assert kafka_gone(tmp_path) is None
+    (tmp_path / "kafka" / "mine.control-0").rmdir()
+    told = kafka_gone(tmp_path) or ""
+    assert "has no mine.control-0" in told and "--start-empty" in told
+    # A start that ended before it made a topic lacks nothing.
+    (tmp_path / "kafka" / "mine.journal-0").rmdir()
+    assert kafka_gone(tmp_path) is None
 
 
 @pytest.mark.parametrize(
