@@ -13,18 +13,21 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from engine.rules.fifo import CHOICES, SCOPES
-from engine.rules.limits import MAX_CONTACT, MAX_QUEUE_NAME, MAX_URL
+from engine.rules.limits import ASKED, MAX_ATTRIBUTES, MAX_CONTACT, MAX_QUEUE_NAME, MAX_URL
 from facade.native.wire.units import (
     ATTRIBUTE_NAME_PATTERN,
     ATTRIBUTE_TYPE_PATTERN,
     CONDITION_TYPE_PATTERN,
+    ID_PATTERN,
     HandleText,
     Millis,
     Name,
     QueueName,
     Seconds,
     Whole,
+    entries,
     items,
+    like,
     listed,
     one_of,
     setting,
@@ -46,7 +49,9 @@ class RedrivePolicyBody(Body, frozen=True, kw_only=True):
     max_receive_count: Annotated[Whole, within("max_receive_count", "Deliveries of a message before it goes there.")]
 
 
-UserAttributes = Annotated[dict[str, str], Meta(description="Free texts of the owner's; the service does not read them.")]
+UserAttributes = Annotated[
+    dict[str, str], entries(ASKED["user_attributes"][1], "Free texts of the owner's; the service does not read them.")
+]
 Policy = Annotated[RedrivePolicyBody, Meta(description="Where messages go that die, and when. Without one none does.")]
 Delay = Annotated[Seconds, setting("delay_ms", "Seconds from send to the first receive.")]
 MaxDelay = Annotated[Seconds, setting("max_delay_ms", "The longest delay, in seconds, that a message may ask for.")]
@@ -77,6 +82,7 @@ DefaultTag = Annotated[Name, Meta(description="Another name of the default tag."
 Priority = Annotated[bool, Meta(description="Messages with a lower priority number are received first; 16 partitions. Default: false.")]
 TagName = Annotated[Name, Meta(description="A tag of the queue. Default: the default tag.")]
 DeliverAt = Annotated[Whole, within("deliver_at_ms", "When it is due (ms since 1970), up to max_delay_seconds from now; past = now.")]
+OwnLease = Annotated[Seconds, within("lease_ms", "Seconds for which its deliveries are leased. Default: the queue's.")]
 OwnDelay = Annotated[Seconds, within("delay_ms", "Seconds until the first receive. Default: the queue's.")]
 
 
@@ -200,17 +206,15 @@ class SendMessage(Body, frozen=True, kw_only=True):
     attributes: (
         Annotated[
             dict[Annotated[str, Meta(pattern=ATTRIBUTE_NAME_PATTERN)], str | AttributeBody],
-            Meta(description="Attributes by name; a plain string is one of type string."),
+            entries(MAX_ATTRIBUTES, "Attributes by name; a plain string is one of type string."),
         ]
         | None
     ) = None
     delay_seconds: OwnDelay | None = None
     deliver_at_ms: DeliverAt | None = None
-    lease_seconds: Annotated[Seconds, within("lease_ms", "Seconds for which its deliveries are leased. Default: the queue's.")] | None = (
-        None
-    )
-    group: Annotated[str, Meta(description="Needed in a FIFO queue, which keeps its order; 1-128 characters.")] | None = None
-    dedup_id: Annotated[str, Meta(description="FIFO: a message with an id of the last five minutes is not delivered.")] | None = None
+    lease_seconds: OwnLease | None = None
+    group: Annotated[str, like(ID_PATTERN, "Needed in a FIFO queue, which keeps its order; 1-128 characters.")] | None = None
+    dedup_id: Annotated[str, like(ID_PATTERN, "FIFO: a message with an id of the last five minutes is not delivered.")] | None = None
     priority: Annotated[Whole, within("priority", "1 is received first, in a queue with priority. Default: 8.")] | None = None
 
 
@@ -245,7 +249,12 @@ class WebhookBody(Body, frozen=True, kw_only=True):
     """Where a producer group is asked; without a secret the service makes one."""
 
     url: Annotated[str, Meta(max_length=MAX_URL, description="http or https; a public address.")]
-    secret: Annotated[str, Meta(max_length=200, description="What signs the requests; 16 to 200 characters.")] | None = None
+    secret: (
+        Annotated[
+            str, Meta(max_length=200, description="What signs the requests; 16 to 200 characters.", extra_json_schema={"minLength": 16})
+        ]
+        | None
+    ) = None
 
 
 class ListTransactionsQuery(Body, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ _END = r"$(?!\n)"  # `$` alone also matches before a last newline
 NAME_PATTERN = rf"^[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MAX_NAME - 1}}}" + _END
 QUEUE_PATTERN = rf"^[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MAX_QUEUE_NAME - 1}}}" + _END
 ATTRIBUTE_NAME_PATTERN = r"^[!-~]{1,256}" + _END
+ID_PATTERN = r"^[!-~]{1,128}" + _END
 _TYPE = r"(?:[sS][tT][rR][iI][nN][gG]|[nN][uU][mM][bB][eE][rR]|[bB][iI][nN][aA][rR][yY])(?:\.[A-Za-z0-9.]{1,200})?"
 ATTRIBUTE_TYPE_PATTERN = "^" + _TYPE + _END
 CONDITION_TYPE_PATTERN = "^(?:[eE][mM][pP][tT][yY]|" + _TYPE + ")" + _END
@@ -79,6 +80,16 @@ def listed(field: str, about: str) -> Meta:
     """
     low, high = ASKED[field]
     return Meta(description=about, extra_json_schema={"minItems": low, "maxItems": high})
+
+
+def entries(most: int, about: str) -> Meta:
+    """How many a map may have, for who reads the document; the check is the engine's own."""
+    return Meta(description=about, extra_json_schema={"maxProperties": most})
+
+
+def like(pattern: str, about: str) -> Meta:
+    """What a text looks like, for who reads the document; the check is the engine's own."""
+    return Meta(description=about, extra_json_schema={"pattern": pattern})
 
 
 def one_of(words: Iterable[str], about: str) -> Meta:

@@ -13,14 +13,30 @@ import msgspec
 import pytest
 
 from engine.errors import InvalidValue
+from engine.meters.shapes import AGGREGATORS, METRICS
 from engine.rules import limits
-from engine.rules.fifo import CHOICES, SCOPES
+from engine.rules.fifo import CHOICES, SCOPES, check_entries
 from engine.rules.limits import ASKED, RANGES, check_asked, check_settings
-from engine.shapes import QueueSettings
+from engine.rules.new_queue import new_record
+from engine.shapes import QueueSettings, SendEntry
 from facade.native.reference.fields import about_of, rows_of
 from facade.native.reference.page import page_of
+from facade.native.wire.replies_watching import REQUESTS
 from facade.native.wire.units import to_seconds
-from schemas.vocabulary import DecisionReason, MessageState, Reason, TaskStatus, TransactionStatus
+from schemas.vocabulary import (
+    AlertChange,
+    DecisionReason,
+    Level,
+    Measurement,
+    MessageState,
+    PolicyFault,
+    Reason,
+    Role,
+    Subject,
+    TaskStatus,
+    Telling,
+    TransactionStatus,
+)
 
 # Field of the wire -> the engine's, by the kind of the table it is in.
 SETTINGS = {
@@ -164,6 +180,56 @@ async def test_every_word_of_the_engine_is_an_enum(document: dict[str, Any]) -> 
     about = schemas["TransactionReply"]["properties"]
     assert list(enums(about["status"])) == [[str(word) for word in TransactionStatus]]
     assert list(enums(about["reason"])) == [[*map(str, DecisionReason), ""]]
+
+
+OTHER_WORDS: dict[str, list[str]] = {
+    "aggregator": [*AGGREGATORS],
+    "change": [*map(str, AlertChange)],
+    "downsample": [*AGGREGATORS],
+    "level": [*map(str, Level)],
+    "measurement": [*map(str, Measurement)],
+    "metric": [*METRICS],
+    "role": [*map(str, Role)],
+    "stopped": [*map(str, PolicyFault), ""],
+    "told": [*map(str, Telling)],
+}
+
+
+async def test_words_of_rights_and_of_watching_are_enums_wherever_they_are(document: dict[str, Any]) -> None:
+    schemas, seen = document["components"]["schemas"], set()
+    fields = [(name, field, s) for name, one in schemas.items() for field, s in one.get("properties", {}).items()]
+    for name, field, schema in [*fields, *requests(document)]:
+        if field in OTHER_WORDS:
+            assert list(enums(schema)) == [OTHER_WORDS[field]], f"{name}.{field}"
+            seen.add(field)
+        elif field == "subject" and name in ("AlertBody", "AlertReply", "AlertEventReply", "StatisticsRowReply"):
+            assert list(enums(schema)) == [[*REQUESTS] if name == "StatisticsRowReply" else [*map(str, Subject)]], name
+            seen.add(name)
+    assert seen == {*OTHER_WORDS, "AlertBody", "AlertReply", "AlertEventReply", "StatisticsRowReply"}
+
+
+async def test_maps_and_ids_have_the_bounds_of_the_engine(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+
+    def part(struct: str, field: str) -> dict[str, Any]:
+        schema: dict[str, Any] = schemas[struct]["properties"][field]
+        return next((one for one in schema.get("anyOf", ()) if one["type"] != "null"), schema)
+
+    for struct in ("CreateQueueBody", "SetQueueBody", "CreateTagBody"):
+        assert part(struct, "user_attributes")["maxProperties"] == ASKED["user_attributes"][1], struct
+    assert part("SendMessage", "attributes")["maxProperties"] == limits.MAX_ATTRIBUTES
+    assert part("WebhookBody", "secret")["minLength"] == 16
+    for field in ("group", "dedup_id"):
+        pattern = re.compile(part("SendMessage", field)["pattern"])
+        for text, good in (("g", True), ("~" * 128, True), ("", False), ("g" * 129, False), ("a b", False), ("ü", False), ("g\n", False)):
+            assert (pattern.fullmatch(text) is not None) is good, text
+            record = msgspec.structs.replace(new_record("q", "o", QueueSettings(fifo=True), 1, (), 0), content_dedup=True)
+            entry = SendEntry(b"x", group=text) if field == "group" else SendEntry(b"x", group="g", dedup_id=text)
+            if good:
+                check_entries(record, [entry])
+            else:
+                with pytest.raises(InvalidValue):
+                    check_entries(record, [entry])
 
 
 async def test_no_range_is_that_of_the_decoder(document: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from engine.engine import Engine
-from engine.errors import EngineError, LogUnavailable, MessageTooLarge, StoreUnavailable
+from engine.errors import EngineError, LogUnavailable, MessageTooLarge, StoreUnavailable, TooManyInFlight
 from engine.shapes import EntryResult, Sent
 from facade.app import create_app
 from facade.config import Settings
@@ -129,6 +129,7 @@ OUTCOMES: list[tuple[str, str, Any]] = [
     ("receive", "receive", [delivery(), delivery(BYTES)]),
     ("receive", "receive", []),
     ("receive", "receive", StoreUnavailable("Redis is away")),
+    ("receive", "receive", TooManyInFlight("120000 may be in flight", field="in_flight", limit=120_000, given=120_000)),
     ("ack", "ack", [EntryResult("h1", "ok"), EntryResult("h2", "stale")]),
 ]
 
@@ -146,6 +147,27 @@ async def test_it_is_answered_as_on_the_long_way(word: str, verb: str, outcome: 
     (begun,) = engine.begun
     assert begun[:3] == (verb, "orders", None)
     assert short == long
+
+
+def sqs_request(*more: str) -> bytes:
+    body = b'{"QueueUrl": "orders", "WaitTimeSeconds": 5}'
+    lines = ("POST / HTTP/1.1", "Host: localhost", "Content-Type: application/x-amz-json-1.0", "X-Amz-Target: AmazonSQS.ReceiveMessage")
+    return "\r\n".join((*lines, *more, f"Content-Length: {len(body)}", "", "")).encode() + body
+
+
+@pytest.mark.parametrize(
+    ("waited", "fifo", "told"), [(False, False, True), (True, False, False), (False, True, False), (True, True, False)]
+)
+async def test_over_the_limit_in_flight_sqs_tells_as_on_the_long_way(waited: bool, fifo: bool, told: bool) -> None:
+    engine = Soon()
+    engine.error = TooManyInFlight("120000 may be in flight", limit=120_000, given=120_001, waited=waited, fifo=fifo)
+    async with serving(engine) as address:
+        long = await heard(address, sqs_request(LONG))
+        assert engine.calls and not engine.begun
+        short = await heard(address, sqs_request(), partial(engine.tell_all, engine.error))
+    assert len(engine.begun) == 1
+    without_ids = [re.sub(rb"x-amzn-requestid: [^\r]*\r\n", b"", answer) for answer in (short, long)]
+    assert without_ids[0] == without_ids[1] and (b"OverLimit" in short) is told
 
 
 async def test_what_it_asks_is_what_the_engine_is_asked() -> None:
