@@ -116,6 +116,7 @@ def test_a_wiped_redis_is_noticed_and_rebuilt_in_mid_traffic(up: Up, client: Cli
     _, held = client.call("POST", "/v1/queues/wiped/receive", wait_ack)
     held_handles = [m["handle"] for m in held["messages"] if m["body"].startswith("held-")]
     traffic.start()
+    workers = [facade["pid"] for facade in up.run["facades"]]
     time.sleep(3)
     wiped_at = time.monotonic()
     store.flushall()
@@ -125,14 +126,16 @@ def test_a_wiped_redis_is_noticed_and_rebuilt_in_mid_traffic(up: Up, client: Cli
     again = [row for row in traffic.again_after_ack if wiped_at - row[1] > 1.0]
     print(
         f"FLUSHALL: {len(traffic.acked_sends)} sends answered, {len(traffic.lost())} lost, service back after {back:.1f} s,"
-        f" delivered again after an ack: {len(traffic.again_after_ack)} ({len(again)} older than 1 s)"
+        f" delivered again after an ack: {len(traffic.again_after_ack)} ({len(again)} older than 1 s), statuses {dict(traffic.statuses)}"
     )
     assert traffic.lost() == set()
     assert back < bound(up)
     assert again == []
+    assert [facade["pid"] for facade in up.run["facades"]] == workers, "a worker has ended"
     # Leases older than the last drain are as they were: their handles still ack.
     status, answer = client.call("POST", "/v1/queues/wiped/ack", {"handles": held_handles})
-    assert status == 200 and {r["status"] for r in answer["results"]} == {"ok"}
+    assert status == 200, answer
+    assert {r["status"] for r in answer["results"]} == {"ok"}
     # The counts of the poison message went on, so it died after four deliveries in all; its dead
     # letter is there once.
     seen = counts + traffic.counts.get("poison", [])
