@@ -246,6 +246,42 @@ async def test_nothing_is_leased_ahead_beside_another_worker(make_engine: MakeEn
     assert await drain(second, queue, expect=10) != []
 
 
+async def test_another_tag_and_a_worker_that_is_not_known_yet_get_theirs_meanwhile(make_engine: MakeEngine, queue: str) -> None:
+    first = await make_engine()
+    await knows(first, alone=True)
+    await first.create_queue(BY, queue, QueueSettings(partitions=2, lease_ms=LEASE_MS))
+    await first.create_tag(BY, queue, "other", 0, None, {})
+    for begin in range(0, 10_000, 100):
+        await first.send(BY, queue, [SendEntry(b"%d" % n) for n in range(begin, begin + 100)])
+    mine: list[Delivery] = []
+    is_over, was_ahead = False, False
+
+    async def busy() -> None:
+        nonlocal was_ahead
+        while not is_over:
+            mine.extend(await receive(first, queue, max=1, wait_ms=200))
+            was_ahead = was_ahead or len(line_of(first, queue).stock) > 0
+
+    crowd = [asyncio.create_task(busy()) for _ in range(8)]
+
+    async def ahead() -> bool:
+        return was_ahead
+
+    await eventually(ahead)
+    second = await make_engine()
+    theirs = await receive(second, queue, max=10, wait_ms=2_000)
+    assert len(mine) + len(theirs) < 10_000, "the first had taken all before"
+    of_tag: list[Delivery] = []
+    while len(of_tag) < 500:
+        more = await receive(first, queue, max=100, wait_ms=2_000, tag="other")
+        assert more
+        of_tag += more
+    is_over = True
+    await asyncio.gather(*crowd)
+    assert theirs and {d.receive_count for d in theirs + of_tag} == {1}
+    assert not {d.id for d in mine} & {d.id for d in theirs} and len({d.id for d in mine}) == len(mine)
+
+
 @pytest.mark.usefixtures("for_long")
 async def test_a_worker_that_stops_gives_it_back(make_engine: MakeEngine, queue: str) -> None:
     first = await make_engine()

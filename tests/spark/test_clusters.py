@@ -11,17 +11,20 @@ import dataclasses
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from spark.dead_letters.bodies import MOST_SUCCEEDED, dead_letters_with_bodies, succeeded_of_sources
 from spark.dead_letters.clusters import dead_letter_clusters, with_cluster, without_cluster
 from spark.dead_letters.dead_letters import succeeded_of
 from spark.dead_letters.markers import with_marks
 from spark.frames.columns import DEAD_LETTERS, MESSAGES
 from spark.frames.log import Log
 from spark.frames.tables import Tables
+from spark.reports.staging import kept, write_staging
 from tests.conftest import StartUp
 from tests.spark.planted import CAUSES, GOOD, NOISE, plant
 from tests.spark.purity import found_of
@@ -101,6 +104,27 @@ def test_each_planted_cause_is_one_cluster_that_says_what_it_is(spark_session: S
         assert any(mark in _told(rows, row["cluster"]) for row in of_cause if row["cause"] == cause), (cause, mark)
     assert GOOD not in held
     assert not [mark for row in rows.values() for mark in row["apart"] if mark["field"] == "@DLQ.sourceQueue"]
+
+
+@pytest.mark.parametrize("queue", list(PLANTED))
+def test_the_same_causes_are_found_by_the_few_messages_that_a_report_reads(
+    spark_session: SparkSession, service: Service, queue: str, tmp_path: Path
+) -> None:
+    tables = Tables(spark_session, service.log)
+    staging = write_staging(tables, str(tmp_path), lambda stage: None)
+    causes = spark_session.createDataFrame(list(service.causes[queue].items()), "original_id string, cause string")
+    all_dead = kept(dead_letters_with_bodies(tables, staging, staging.messages), f"{tmp_path}/letters")
+    succeeded = kept(succeeded_of_sources(tables, staging, all_dead), f"{tmp_path}/succeeded").where(F.col("queue") == queue)
+    dead_letters = all_dead.where(F.col("source_queue") == queue).join(F.broadcast(causes), on="original_id")
+    clustered = with_cluster(dead_letters, succeeded).persist()
+    purity, held = found_of(clustered)
+    good = succeeded.count()
+    clustered.unpersist()
+    print(f"\n{queue}: {good} that succeeded, purity {purity:.4f}, held {held}")
+
+    assert 100 < good <= 2 * MOST_SUCCEEDED
+    assert purity >= 0.95, (purity, held)
+    assert all(held.get(cause, 0) >= 0.95 for cause in CAUSES[queue]), held
 
 
 def test_like_is_compared_with_like(spark_session: SparkSession) -> None:
