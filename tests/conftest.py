@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import pytest
 
+from facade.http.sockets.library import NoLibraryError, loaded
 from facade.stack.processes.errors import StackError
 from facade.stack.processes.programs import broker_class_path, find_java, find_redis_server
 from tests.clock import Clock
@@ -26,6 +27,19 @@ def absent(what: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(f"absent in CI: {what}", pytrace=False)
     pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def library() -> None:
+    """The native front is there. Without it a test is skipped, but fails where it can be built
+    (LW_FRONT_REQUIRED, ci.yml): the fuzzing would be gone without a word.
+    """
+    try:
+        loaded()
+    except NoLibraryError as error:
+        if os.environ.get("LW_FRONT_REQUIRED"):
+            pytest.fail(f"LW_FRONT_REQUIRED: {error}", pytrace=False)
+        pytest.skip(str(error))
 
 
 @pytest.fixture

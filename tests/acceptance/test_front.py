@@ -21,19 +21,10 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from facade.http.sockets.library import NoLibraryError, loaded
 from tests.conftest import StartUp
 from tests.services import Up
 
 NATIVE = {"LEASEWAY_FRONT": "native"}
-
-
-@pytest.fixture(scope="module")
-def library() -> None:
-    try:
-        loaded()
-    except NoLibraryError as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="module")

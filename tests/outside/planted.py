@@ -183,6 +183,16 @@ BROKEN: list[tuple[str, str, Callable[[], Plant]]] = [
     ),
     ("uncarried", "a count that nobody saw", lambda: clean().send("q", "z", 10).got("q", "z", t0=11, count=2)),
     (
+        "uncarried",
+        "two counts that nobody saw, and one kill of a worker that had leased ahead",
+        lambda: clean().fault("kill worker", 12, 14).send("q", "z", 10).got("q", "z", t0=50, count=3),
+    ),
+    (
+        "uncarried",
+        "a count that nobody saw, and a kill of a worker that was not alone: it leases nothing ahead",
+        lambda: clean().add("run", 0, workers=2).fault("kill worker", 12, 14).send("q", "z", 10).got("q", "z", t0=50, count=2),
+    ),
+    (
         "order",
         "ahead of the one before",
         lambda: clean().send("f", "f-g-8", 8, group="g").send("f", "f-g-9", 9, group="g").got("f", "f-g-9", t0=10),
@@ -329,6 +339,11 @@ BENT: list[tuple[str, str, Callable[[], Plant]]] = [
             .got("q", "y", t0=16, count=2)
             .got("q", "z", t0=13.5, count=2)
         ),
+    ),
+    (
+        "uncarried",
+        "a worker that was alone was killed, with what it had leased ahead",
+        lambda: clean().fault("kill worker", 12, 14).send("q", "z", 10).got("q", "z", t0=50, count=2),
     ),
     (
         "uncarried",

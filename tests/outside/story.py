@@ -21,6 +21,9 @@ from tests.outside.lanes import Lane
 LOSS_S, LOSS_LOADED_S, HEALED_S = 1.0, 5.0, 8.0
 # From that load average on (two cores), whoever made it, the bounds are those of a loaded machine.
 LOADED = 10
+# docs/explanation/architecture.md: so many messages of a tag a worker that is alone leases ahead of
+# receives, for so long at most.
+AHEAD, AHEAD_S = 100, 1.0
 NOT_DONE = (REFUSED, UNREACHED, "stale", "lapsed")
 
 
@@ -206,7 +209,8 @@ class Story:
     def carried(self, place: str) -> Carried:
         """What the unheard receives of a place may have carried, and of the queue of which it has
         the dead letters, for they are counted on. Of several workers, one may have given back what
-        another rebuilt: a loss of Redis may forget that. And who is killed gives nothing back.
+        another rebuilt: a loss of Redis may forget that. And who is killed gives nothing back: not
+        what it had leased ahead of receives either, if it was alone.
         """
         lane = self.lane(place)
         source = lane.is_dead_of if lane else ""
@@ -215,14 +219,18 @@ class Story:
         several = max((row.get("workers", 1) for row in self.by_op["run"]), default=1) > 1
         gone = (row for row in self.by_op["receive"] if row["place"] in places and row["outcome"] == "gone")
         rows += (row for row in gone if self._nobody_gave_back(row) or (several and self.excused(row["t0"], row["t1"])))
+        if lane is not None and not (several or lane.fifo or lane.dead or lane.is_dead_of):
+            rows += ({"t0": kill - AHEAD_S, "t1": kill, "max": AHEAD} for kill in self._kills())
         return Carried(rows)
 
     def _nobody_gave_back(self, row: Entry) -> bool:
         """Whether a worker was killed before it may be expected to have noticed that a client has
         gone.
         """
-        kills = (fault.begin for fault in self.faults if fault.name.startswith("kill") and "worker" in fault.name)
-        return any(row["t0"] <= kill <= row["t1"] + UNNOTICED_S for kill in kills)
+        return any(row["t0"] <= kill <= row["t1"] + UNNOTICED_S for kill in self._kills())
+
+    def _kills(self) -> list[float]:
+        return [fault.begin for fault in self.faults if fault.name.startswith("kill") and "worker" in fault.name]
 
     def _send(self, entry: Entry) -> None:
         for item in entry["items"]:

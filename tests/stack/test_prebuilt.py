@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from facade.http.sockets.library import BUILT, NoLibraryError, loaded
+from facade.http.sockets.library import BUILT
 from native.wheels import lock
 from native.wheels.lock import Lock
 from native.wheels.wheel import pack
@@ -90,11 +90,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 @pytest.fixture(scope="module")
-def wheel() -> bytes:
-    try:
-        loaded()
-    except NoLibraryError as error:
-        pytest.skip(str(error))
+def wheel(library: None) -> bytes:
     if not BUILT.exists():
         pytest.skip("the library here was not built here")
     return pack(BUILT.read_bytes(), lock.version(), PLATFORM, {})

@@ -26,7 +26,6 @@ from facade.http.bounds.shares import Shares
 from facade.http.bounds.unfinished import HEAD_BYTES
 from facade.http.connection import HEADERS, HELD_BYTES, Protocol
 from facade.http.sockets.answers import Answers
-from facade.http.sockets.library import NoLibraryError, loaded
 from facade.http.sockets.listener import Listener
 from facade.http.sockets.transport import Protocol as OnFront
 
@@ -78,10 +77,7 @@ def front(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     """
     monkeypatch.setattr(sys.modules[__name__], "NATIVE", request.param == "native")
     if request.param == "native":
-        try:
-            loaded()
-        except NoLibraryError as error:
-            pytest.skip(str(error))
+        request.getfixturevalue("library")
 
 
 NATIVE = False

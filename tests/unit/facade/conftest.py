@@ -12,7 +12,6 @@ from starlette.types import ASGIApp
 from engine.engine import Engine
 from facade.app import create_app
 from facade.config import Settings
-from facade.http.sockets.library import NoLibraryError, loaded
 from tests.unit.facade.double import RecordingEngine
 
 
@@ -31,12 +30,3 @@ async def client(app: ASGIApp) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app)  # it raises what the app raises, so nothing can hide behind a 500
     async with httpx.AsyncClient(transport=transport, base_url="http://leaseway.localhost") as client:
         yield client
-
-
-@pytest.fixture
-def library() -> None:
-    """Skips where the native front is not built."""
-    try:
-        loaded()
-    except NoLibraryError as error:
-        pytest.skip(str(error))
