@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from msgspec import ValidationError, convert, to_builtins
+from msgspec.json import Decoder
 
 from schemas.pack import pack, pack_snapshot
 from schemas.records import (
@@ -91,6 +92,10 @@ def _field(record: dict[str, Any], name: str) -> dict[str, Any]:
 _PARSED = {number: parse_schema(json.loads(schema_text(number))) for number in schema_ids()}
 _NEWEST = {subject: schema_id(subject) for subject in _TYPES}
 _SUBJECTS = {kind: subject for subject, kind in _TYPES.items()}
+# What msgspec has to know of a struct it finds out at the first use, and a second thread that uses
+# it meanwhile finds half of that: the process ends (SIGSEGV, msgspec 0.22). So that use is here.
+for _kind in _TYPES.values():
+    Decoder(_kind)
 _MESSAGE_HEAD = _head(_NEWEST["message"])
 _NEWEST_MESSAGE = _PARSED[_NEWEST["message"]]
 _SNAPSHOT_HEAD = _head(_NEWEST["snapshot"])
