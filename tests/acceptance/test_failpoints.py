@@ -177,6 +177,14 @@ def kill_at_changes(service: Service) -> None:
         service.create(slug(point))
         service.send(slug(point), ["old"])
         service.kill(point, "DELETE", f"/v1/queues/{slug(point)}", None)
+    service.create("purged")
+    service.send("purged", ["old"])
+    service.kill("purge.before_delete", "POST", "/v1/queues/purged/purge", None)
+    service.insist("POST", "/v1/queues/purged/purge", None, (200, 204))
+    service.send("purged", ["new"])
+    service.create("kept")
+    service.kill("keep.before_set", "PATCH", "/v1/queues/kept", {"retention_seconds": 1_000_000})
+    service.insist("PATCH", "/v1/queues/kept", {"retention_seconds": 1_000_000})
 
 
 def kill_at_transactions(service: Service) -> None:
@@ -222,6 +230,7 @@ def test_a_worker_killed_at_any_point_leaves_nothing_lost_and_nothing_twice(serv
             service.create(slug(point))
             service.send(slug(point), ["new"])
             assert service.take_all(slug(point), expect=1) == {"new": 1}, point
+    assert service.take_all("purged", expect=1) == {"new": 1}
     for point in points_of("transaction"):
         assert service.take_all(slug(point), expect=2) == {"0": 1, "1": 1}, point
     sent = service.take_all("sent", 2, expect=len(points_of("send")))

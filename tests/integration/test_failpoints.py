@@ -15,6 +15,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import QueueNotFound
+from engine.rules.limits import DAY_MS
 from engine.runtime import failpoints
 from engine.runtime.failpoints import POINTS, FailpointReached, arm, disarm, reached
 from engine.settings import BadSetting, Settings
@@ -24,6 +25,7 @@ from schemas.vocabulary import TaskStatus
 from tests.clock import ScriptClock
 from tests.integration.drive import BY, ack, drain, eventually, receive, send
 from tests.integration.test_far import a_step
+from tests.integration.test_keeping import kept_ms
 from tests.integration.test_rebuild import drained, wipe
 from tests.integration.test_transactions import GROUP, prepare
 from tests.services import Services
@@ -170,6 +172,41 @@ async def a_change(engine: Engine, stack: Services, point: str) -> None:
     assert (await engine.get_queue(BY, "q")).delay_ms == 2
 
 
+async def a_purge(engine: Engine, stack: Services, point: str) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(engine, "q", *"abc")
+    arm(f"{point}=raise*1")
+    with pytest.raises(FailpointReached):
+        await engine.purge(BY, "q")
+    await engine.purge(BY, "q")
+    await send(engine, "q", "new")
+    assert await drain(engine, "q", expect=1) == ["new"]
+    part = (engine.catalog.queues["q"].topic, 0)
+    assert await engine.log.start_offsets([part]) == {part: 3}
+
+
+async def a_trim(engine: Engine, stack: Services, point: str) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(engine, "q", *"abc")
+    queue, kept = engine.catalog.queues["q"], engine.parts.units.topic_retention
+    arm(f"{point}=raise*1")
+    with pytest.raises(FailpointReached):
+        await kept._delete_below(queue, 0, 1)
+    await kept._delete_below(queue, 0, 1)
+    assert await engine.log.start_offsets([(queue.topic, 0)]) == {(queue.topic, 0): 1}
+
+
+async def a_retention(engine: Engine, stack: Services, point: str) -> None:
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    arm(f"{point}=raise*1")
+    with pytest.raises(FailpointReached):
+        await engine.set_queue(BY, "q", QueueSettings(retention_ms=10 * DAY_MS))
+    assert (await engine.get_queue(BY, "q")).retention_ms == 4 * DAY_MS
+    await engine.set_queue(BY, "q", QueueSettings(retention_ms=10 * DAY_MS))
+    assert (await engine.get_queue(BY, "q")).retention_ms == 10 * DAY_MS
+    assert await kept_ms(engine, "q") > 10 * DAY_MS
+
+
 async def a_snapshot(engine: Engine, stack: Services, point: str) -> None:
     await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
     await send(engine, "q", *map(str, range(10)))
@@ -222,6 +259,9 @@ SCENARIOS: dict[str, Callable[[Engine, Services, str], Awaitable[None]]] = {
     "rebuild": a_rebuild,
     "send": a_send,
     "change": a_change,
+    "purge": a_purge,
+    "trim": a_trim,
+    "keep": a_retention,
     "snapshot": a_snapshot,
     "create": a_creation,
     "delete": a_deletion,
