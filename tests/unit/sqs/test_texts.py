@@ -137,6 +137,15 @@ async def test_a_failure_of_ours_tells_nothing_of_itself() -> None:
     assert (response.status_code, response.json()["message"]) == (500, "An internal error occurred.")
 
 
+async def test_a_delay_beyond_the_longest_of_a_queue_is_no_value_of_its_attribute() -> None:
+    engine = RecordingEngine()
+    engine.error = errors.DelayTooLong("a secret", field="delay_ms", limit=[0, 60_000], given=120_000, queue="q")
+    response = await post(engine, "SetQueueAttributes", b'{"QueueUrl": "q", "Attributes": {"DelaySeconds": "120"}}')
+
+    assert response.headers["x-amzn-query-error"] == "InvalidAttributeValue;Sender"
+    assert response.json()["message"] == "Invalid value for the parameter DelaySeconds."
+
+
 @pytest.mark.parametrize(
     ("sentence", "text"),
     [
