@@ -156,28 +156,43 @@ async def a_setting(other: Engine, start: Start, make_engine: MakeEngine, stack:
     await other.create_queue(BY, "q", QueueSettings(delay_ms=0))
     one = await start(other)
     task = await one.stopped_at("change.before_write", one.engine.set_queue(BY, "q", QueueSettings(delay_ms=1_000)))
-    await eventually(lambda: _sets(other, 2_000))
+    await eventually(lambda: _has_its_turn(other.set_queue(BY, "q", QueueSettings(delay_ms=2_000))))
     one.wake()
     assert isinstance(await outcome(task), QueueInUse)
     assert (await other.get_queue(BY, "q")).delay_ms == 2_000
     await same_everywhere(make_engine, other)
 
 
-async def _sets(other: Engine, delay_ms: int) -> bool:
+async def _has_its_turn(change: Coroutine[Any, Any, Any]) -> bool:
+    """Makes a change, unless the stopped worker still has the right to."""
     try:
-        await other.set_queue(BY, "q", QueueSettings(delay_ms=delay_ms))
+        await change
     except QueueInUse:
         return False
     return True
 
 
 async def a_purge(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
+    await records_that_are_gone(other, start, "purge.before_delete", lambda one: one.purge(BY, "q"))
+
+
+async def a_trim(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
+    def trim(one: Engine) -> Coroutine[Any, Any, None]:
+        return one.parts.units.topic_retention._delete_below(one.catalog.queues["q"], 0, 5)
+
+    await records_that_are_gone(other, start, "trim.before_delete", trim)
+
+
+async def records_that_are_gone(other: Engine, start: Start, point: str, work: Callable[[Engine], Coroutine[Any, Any, None]]) -> None:
+    """Those that the stopped worker is about to delete are gone with their queue, which is made
+    anew meanwhile.
+    """
     await other.create_queue(BY, "q", QueueSettings(partitions=1))
     await send(other, "q", *"12345")
     one = await start(other)
     await one.run(one.engine.catalog.sync())
-    task = await one.stopped_at("purge.before_delete", one.engine.purge(BY, "q"))
-    await eventually(lambda: _deletes(other))
+    task = await one.stopped_at(point, work(one.engine))
+    await eventually(lambda: _has_its_turn(other.delete_queue(BY, "q")))
     await other.create_queue(BY, "q", QueueSettings(partitions=1))
     await send(other, "q", *"abcdefgh")
     one.wake()
@@ -187,35 +202,11 @@ async def a_purge(other: Engine, start: Start, make_engine: MakeEngine, stack: S
     assert await drain(other, "q", expect=8) == list("abcdefgh")
 
 
-async def _deletes(other: Engine) -> bool:
-    try:
-        await other.delete_queue(BY, "q")
-    except QueueInUse:
-        return False
-    return True
-
-
-async def a_trim(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
-    await other.create_queue(BY, "q", QueueSettings(partitions=1))
-    await send(other, "q", *"12345")
-    one = await start(other)
-    await one.run(one.engine.catalog.sync())
-    queue, kept = one.engine.catalog.queues["q"], one.engine.parts.units.topic_retention
-    task = await one.stopped_at("trim.before_delete", kept._delete_below(queue, 0, 5))
-    await eventually(lambda: _deletes(other))
-    await other.create_queue(BY, "q", QueueSettings(partitions=1))
-    await send(other, "q", *"abcdefgh")
-    one.wake()
-    assert isinstance(await outcome(task), QueueInUse)
-    await asyncio.sleep(WOKEN_S)
-    assert await drain(other, "q", expect=8) == list("abcdefgh")
-
-
 async def a_retention(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
     await other.create_queue(BY, "q", QueueSettings(partitions=1))
     one = await start(other)
     task = await one.stopped_at("keep.before_set", one.engine.set_queue(BY, "q", QueueSettings(retention_ms=DAY_MS)))
-    await eventually(lambda: _keeps(other, 3 * DAY_MS))
+    await eventually(lambda: _has_its_turn(other.set_queue(BY, "q", QueueSettings(retention_ms=3 * DAY_MS))))
     one.wake()
     assert await outcome(task) is None  # it had come before
 
@@ -226,14 +217,6 @@ async def a_retention(other: Engine, start: Start, make_engine: MakeEngine, stac
     await asyncio.sleep(WOKEN_S)
     assert await kept()
     assert (await other.get_queue(BY, "q")).retention_ms == 3 * DAY_MS
-
-
-async def _keeps(other: Engine, retention_ms: int) -> bool:
-    try:
-        await other.set_queue(BY, "q", QueueSettings(retention_ms=retention_ms))
-    except QueueInUse:
-        return False
-    return True
 
 
 async def a_creation_before_its_topic(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:

@@ -55,11 +55,16 @@ def _control_topic_gone(folder: Path) -> str | None:
     """The topic that says which queues there are, if its data are not there, but others of this
     service are: Kafka would make it anew, without a word and without a queue.
     """
-    data, prepared = folder / "kafka", folder / PREPARED
-    prefix = prepared.read_text().strip() if prepared.exists() else ""
+    data, prefix = folder / "kafka", prepared_prefix(folder)
     topic = control_topic(prefix)
     is_used = bool(prefix) and any(data.glob(f"{journal_topic(prefix)}-[0-9]*"))
     return topic if is_used and not (data / f"{topic}-0").exists() else None
+
+
+def prepared_prefix(folder: Path) -> str:
+    """The prefix of topics for which Kafka was told what others may do; "" = for none."""
+    file = folder / PREPARED
+    return file.read_text().strip() if file.is_file() else ""
 
 
 def redis_refuses(folder: Path, words: str) -> str | None:

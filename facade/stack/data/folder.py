@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from facade.stack.data.broken import PREPARED
+from facade.stack.data.broken import PREPARED, prepared_prefix
 from facade.stack.processes.errors import StackError
 from facade.stack.processes.ports import free_port
 
@@ -114,9 +114,8 @@ class DataFolder:
 
     @property
     def prepared(self) -> str:
-        """The prefix of topics for which Kafka was told what others may do; "" = for none."""
-        file = self.path / PREPARED
-        return file.read_text().strip() if file.is_file() else ""
+        """See `prepared_prefix`."""
+        return prepared_prefix(self.path)
 
     def note_prepared(self, prefix: str) -> None:
         """Kafka was told so."""
