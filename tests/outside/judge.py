@@ -106,12 +106,18 @@ def printed(report: dict[str, Any]) -> str:
         "received_by_sqs",
     )
     lines = [f"{name}: {report[name]}" for name in head if name in report]
-    for name, row in report["verdicts"].items():
-        mark = "BROKEN" if row["breaches"] else "held"
-        lines.append(f"  {mark:6} {name}: {row['promise']}: looked {row['looked']}, breaches {row['breaches']}, excused {row['excused']}")
-        lines += [f"           {text}" for text in row["told"][:8]]
+    lines += [_verdict(name, row) for name, row in report["verdicts"].items() if not row["breaches"]]
     lines += [f"  back after {row['back']} s: {row['fault']} at {row['at']} s ({row['lasted']} s)" for row in report["recovery"]]
+    # Last, for the end is what is left of a long log.
+    for name, row in report["verdicts"].items():
+        if row["breaches"]:
+            lines += [_verdict(name, row), *(f"           {text}" for text in row["told"][:8])]
     return "\n".join([*lines, *(f"DEFECT of the harness: {text}" for text in report["defects_of_the_harness"])])
+
+
+def _verdict(name: str, row: dict[str, Any]) -> str:
+    mark = "BROKEN" if row["breaches"] else "held"
+    return f"  {mark:6} {name}: {row['promise']}: looked {row['looked']}, breaches {row['breaches']}, excused {row['excused']}"
 
 
 if __name__ == "__main__":

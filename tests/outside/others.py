@@ -6,14 +6,15 @@ Neighbours: `crew` hires them. It must not know faults.
 
 from __future__ import annotations
 
-import re
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import threading
 import uuid
-from collections.abc import Iterable
-from typing import Any
+from typing import IO, Any
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
-from confluent_kafka import Consumer as KafkaConsumer
-from confluent_kafka import Message as KafkaMessage
 from confluent_kafka import Producer as KafkaProducer
 
 from tests.outside import load as busy
@@ -21,10 +22,6 @@ from tests.outside.actors import Actor
 from tests.outside.book import DONE, UNKNOWN, Book, body_of
 from tests.outside.door import Door, Letter, Trouble
 from tests.outside.native import Native
-
-# How long the reader of the log may take at the end to read what is left.
-REST_WITHIN_S = 60.0
-_TOKEN = re.compile(rb"tk-[\w.~-]+(?=\|)")
 
 
 class Rounds(Actor):
@@ -147,58 +144,31 @@ class KafkaSender(Actor):
 
 
 class KafkaReader(Actor):
-    """Reads the topics of all queues from their beginning, as any program of the Kafka world may;
-    writes what it saw.
+    """Writes down what a Kafka client sees in the topics of all queues; another takes the place of
+    one that its library has killed, and reads from the beginning again.
     """
 
     def __init__(self, book: Book, bootstrap: str, seed: str) -> None:
         super().__init__(book, "kafka/read", seed)
-        self._settings = {
-            "bootstrap.servers": bootstrap,
-            "group.id": f"outside-{uuid.uuid4()}",
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "topic.metadata.refresh.interval.ms": 3000,
-            "log_level": 0,
-        }
-        self._consumer = KafkaConsumer(self._settings)
-        self._consumer.subscribe([r"^lw\.q\..*"])
-        self._next: dict[tuple[str, int], int] = {}
-
-    def step(self) -> None:
-        """Some records."""
-        t0 = self.book.now()
-        self._write(t0, self._consumer.consume(500, 0.5))
-
-    def _write(self, t0: float, messages: Iterable[KafkaMessage]) -> None:
-        rows = []
-        for message in messages:
-            topic, partition, offset = str(message.topic()), message.partition() or 0, message.offset()
-            if message.error() or offset is None:
-                continue
-            self._next[topic, partition] = offset + 1
-            if found := _TOKEN.search(message.value() or b""):
-                rows.append([topic[5:], partition, offset, found[0].decode()])
-        if rows:
-            self.book.write("log", t0, rows=rows)
+        self._command = [sys.executable, "-m", "tests.outside.reads", bootstrap]
 
     def run(self) -> None:
-        """Until stopped, and until all that there was then is read.
+        """Until stopped, and until all that there was then is read."""
+        while (status := self._read()) == -signal.SIGSEGV:
+            self.book.write("note", self.book.now(), who=self.who, text="the library of Kafka's client killed its process")
+        if status:
+            self.book.write("defect", self.book.now(), who=self.who, text=f"the reader of the log ended with status {status}")
 
-        What is left is read without a group: members may wait for each other for longer than a
-        session lasts when Kafka has stood still, and that is not what is looked at here.
-        """
-        super().run()
-        self._consumer.close()
-        rest = KafkaConsumer({**self._settings, "enable.partition.eof": True})
-        topics = [topic for topic in rest.list_topics(timeout=10).topics.values() if topic.topic.startswith("lw.q.")]
-        left = {(topic.topic, number) for topic in topics for number in topic.partitions}
-        rest.assign([TopicPartition(*part, self._next.get(part, OFFSET_BEGINNING)) for part in left])
-        end = self.book.now() + REST_WITHIN_S
-        while left and self.book.now() < end:
-            t0 = self.book.now()
-            messages = rest.consume(500, 0.5)
-            self._write(t0, messages)
-            ends = [message for message in messages if (error := message.error()) and error.code() == KafkaError._PARTITION_EOF]
-            left -= {(str(message.topic()), message.partition() or 0) for message in ends}
-        rest.close()
+    def _read(self) -> int:
+        command = [*self._command, f"outside-{uuid.uuid4()}"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdin is not None and process.stdout is not None
+            threading.Thread(target=self._end_when_stopped, args=[process.stdin], daemon=True).start()
+            for line in process.stdout:
+                self.book.write("log", self.book.now(), rows=json.loads(line))
+        return process.returncode
+
+    def _end_when_stopped(self, stdin: IO[str]) -> None:
+        self.stopped.wait()
+        with contextlib.suppress(OSError):
+            stdin.close()

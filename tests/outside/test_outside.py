@@ -8,6 +8,7 @@ the documents' own.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,9 @@ def test_every_promise_holds_for_clients_who_know_the_documents_alone(programs: 
     # one.
     command = [sys.executable, "-m", "tests.outside.run", "--seed", "1", "--seconds", "45", "--report", str(tmp_path / "report.json")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, (done.stdout + done.stderr)[-6_000:]
+    # What is broken comes first: a summary of many tests has room for a line of each.
+    broken = re.findall(r"BROKEN (.*)", done.stdout)
+    assert done.returncode == 0, f"{'; '.join(broken)}\n{(done.stdout + done.stderr)[-6_000:]}"
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["held"] and report["struck"]
     assert report["sends"] > 300
