@@ -3,13 +3,15 @@ before it could write that down.
 
 A task's record counts what was moved before its positions. A runner that begins, or has failed,
 reads here which dead letters from there on are the task's own work already: they are counted when
-it passes them, others that are settled are not. Neighbours: `redrive.py` runs tasks. Must not know
+it passes them, others that are settled are not. And a position is written only when the journal has
+what lies before it: else a loss of Redis would leave dead letters behind that position which were
+moved, and open again. Neighbours: `redrive.py` runs tasks. Must not know
 how a dead letter is moved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
@@ -62,6 +64,22 @@ class Progress:
         for at, wanted in keys.items():
             await self._read(task, at, wanted, moved)
         return moved
+
+    async def life(self, queue: Queue, partition: int) -> int:
+        """Which life of its state a unit is in: a loss of Redis begins another. Raises
+        Unavailable.
+        """
+        base, _ = await self._window.call(queue, lambda g: self._store.drained_seq(queue.units[partition]))
+        return base
+
+    async def journaled(self, queue: Queue, lives: Mapping[int, int]) -> None:
+        """Returns when the journal has all that was done to units (by partition) since they were
+        in these lives. Raises LogUnavailable when it never will, for Redis was lost meanwhile.
+        """
+        for partition, life in lives.items():
+            await self._journaled(queue, partition)
+            if await self.life(queue, partition) != life:
+                raise LogUnavailable(f"the state of queue {queue.name!r} was lost before the journal had what was moved")
 
     async def _journaled(self, queue: Queue, partition: int) -> None:
         """Returns when the journal has all that was done to a unit before the call."""

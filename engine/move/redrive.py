@@ -263,33 +263,42 @@ class Tasks:
         """
         loop = asyncio.get_running_loop()
         began, before = loop.time(), task
+        lives: dict[int, int] = {}  # of the units that it works on
         self._reread.discard(task.id)
         while loop.time() - began < SAVE_S and not self._cancelled(task.id):
             await self._catalog.sync()
             queue = self._catalog.queues.get(task.source)
             if queue is None or queue.incarnation != task.source_incarnation:
-                return await self._save(before, task, moved, TaskStatus.FAILED, f"queue {task.source!r} was deleted")
+                return await self._save(before, task, moved, lives, TaskStatus.FAILED, f"queue {task.source!r} was deleted")
             moved = await self._progress.moved_beyond(queue, task) if moved is None else moved
             if fault := self._destinations.fault(task):
-                return await self._save(before, task, moved, TaskStatus.FAILED, fault)
+                return await self._save(before, task, moved, lives, TaskStatus.FAILED, fault)
             budget = STEP if not task.rate else min(STEP, int(task.rate * (loop.time() - began + 0.05)) - (task.moved - before.moved))
             if budget <= 0:
                 await asyncio.sleep(0.02)
                 continue
             partition = next((p for p, end in enumerate(task.end_offsets) if task.next_offsets[p] < end), None)
             if partition is None:
-                return await self._save(before, task, moved, TaskStatus.COMPLETED, "")
+                return await self._save(before, task, moved, lives, TaskStatus.COMPLETED, "")
+            if partition not in lives:
+                lives[partition] = await self._progress.life(queue, partition)
             task = await self._step(task, queue, partition, budget, moved[partition])
-        return await self._save(before, task, moved, TaskStatus.RUNNING, "")
+        return await self._save(before, task, moved, lives, TaskStatus.RUNNING, "")
 
     def _cancelled(self, id: str) -> bool:
         task = self._catalog.tasks.get(id)
         return task is None or task.status != TaskStatus.RUNNING
 
-    async def _save(self, before: TaskRecord, task: TaskRecord, moved: Moved | None, status: TaskStatus, failure: str) -> Moved | None:
-        """Writes how far a task got since `before`, unless another worker has taken it over
-        meanwhile; gives `moved` back if it has not.
+    async def _save(
+        self, before: TaskRecord, task: TaskRecord, moved: Moved | None, lives: dict[int, int], status: TaskStatus, failure: str
+    ) -> Moved | None:
+        """Writes how far a task got since `before` once the journal has all of that, unless another
+        worker has taken it over meanwhile; gives `moved` back if it has not. Raises LogUnavailable
+        when Redis was lost since the `lives`: what was moved is to be looked at again.
         """
+        queue = self._catalog.by_incarnation.get(task.source_incarnation)
+        if queue is not None:
+            await self._progress.journaled(queue, lives)
         async with self._catalog.change(f"task/{task.id}") as change:
             current = self._catalog.tasks.get(task.id)
             if current is None or (current.next_offsets, current.total) != (before.next_offsets, before.total):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -183,3 +184,32 @@ async def test_a_kafka_that_is_away_for_a_while_makes_no_letter_fail(own_engine:
     assert refused == 30
     assert (found.status, found.moved, found.failed) == ("completed", LETTERS, 0)
     assert len(await drain(own_engine, "q", expect=LETTERS)) == LETTERS
+
+
+async def test_no_letter_stays_behind_that_was_moved_just_before_redis_was_lost(
+    own_engine: Engine, stack: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await with_letters(own_engine)
+    await drained(own_engine)
+    gate = asyncio.Event()
+
+    async def no_drain(*_: Any) -> int:
+        await gate.wait()
+        return 0
+
+    async def some_moved() -> bool:
+        return (await own_engine.get_queue(BY, "dlq")).tags[0].backlog < LETTERS - 100
+
+    with monkeypatch.context() as until_lost:
+        # The journal gets nothing until Redis is lost, as beside a slow disk.
+        for loader in own_engine.parts.units.owner.owned.values():
+            until_lost.setattr(loader.outbox, "drain", no_drain)
+        task = await own_engine.redrive(BY, "dlq", None, None, 0)
+        await eventually(some_moved)
+        await asyncio.sleep(2)  # it writes after a second how far it got
+        wipe(stack, own_engine)
+    gate.set()
+    found = await ended(own_engine, task.id)
+    assert (found.status, found.moved, found.failed) == ("completed", LETTERS, 0)
+    assert len(await drain(own_engine, "q", expect=LETTERS)) == LETTERS
+    assert not await receive(own_engine, "dlq", max=100, wait_ms=500)
