@@ -83,7 +83,7 @@ $(CLIENTS_STAMP): $(TEST_STAMP)
 	  && $(BIN)/python -m tests.browser.fetch && $(BIN)/python -m tests.golang $(GO_PROGRAMS) \
 	  && touch $@ || echo "setup: some clients for the tests are missing"
 
-test: setup lint types native audit ## set-up, lint, types, import contracts, all tests (36 minutes)
+test: setup lint types native audit ## set-up, lint, types, import contracts, all tests (30 minutes)
 	$(BIN)/python -m tests.tiers full
 
 test-change: setup lint types native ## what every change should pass: all but what takes long (9 minutes)
