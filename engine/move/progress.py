@@ -5,8 +5,8 @@ A task's record counts what was moved before its positions. A runner that begins
 reads here which dead letters from there on are the task's own work already: they are counted when
 it passes them, others that are settled are not. And a position is written only when the journal has
 what lies before it: else a loss of Redis would leave dead letters behind that position which were
-moved, and open again. Neighbours: `redrive.py` runs tasks. Must not know
-how a dead letter is moved.
+moved, and open again. Neighbours: `redrive.py` runs tasks. Must not know how a dead letter is
+moved.
 """
 
 from __future__ import annotations
@@ -69,8 +69,15 @@ class Progress:
         """Which life of its state a unit is in: a loss of Redis begins another. Raises
         Unavailable.
         """
-        base, _ = await self._window.call(queue, lambda g: self._store.drained_seq(queue.units[partition]))
-        return base
+        unit, tag = queue.units[partition], queue.tag(None).id
+
+        async def ask(generation: int) -> int:
+            base, _ = await self._store.drained_seq(unit)
+            # An empty Redis says 0, as the first life does; this one finds that it is lost.
+            await self._store.states(unit, generation, tag, ())
+            return base
+
+        return await self._window.call(queue, ask)
 
     async def journaled(self, queue: Queue, lives: Mapping[int, int]) -> None:
         """Returns when the journal has all that was done to units (by partition) since they were

@@ -219,3 +219,13 @@ async def test_no_letter_stays_behind_that_was_moved_just_before_redis_was_lost(
     assert sorted(bodies, key=int) == [str(n) for n in range(LETTERS)]
     assert not await receive(own_engine, "q", max=100, wait_ms=500)
     assert not await receive(own_engine, "dlq", max=100, wait_ms=500)
+
+
+async def test_what_is_moved_is_not_in_the_journal_while_redis_is_empty(own_engine: Engine, stack: Services) -> None:
+    await own_engine.create_queue(BY, "dlq", QueueSettings(partitions=1))
+    queue, progress = own_engine.catalog.queues["dlq"], own_engine.parts.administration.tasks._progress
+    lives = {0: await progress.life(queue, 0)}
+    await progress.journaled(queue, lives)
+    wipe(stack, own_engine)
+    with pytest.raises(LogUnavailable, match="was lost before the journal had"):
+        await progress.journaled(queue, lives)
