@@ -19,8 +19,11 @@ from tests.faults.run import Order, run
 LIVE_WITHIN_S = 150.0
 
 
-@pytest.mark.parametrize(("seed", "workers"), [(1, 2), (2, 1)])
-def test_every_promise_holds_while_the_service_is_hurt(programs: None, tmp_path: Path, seed: int, workers: int) -> None:
+@pytest.mark.parametrize(("seed", "workers", "front"), [(1, 2, "auto"), (2, 1, "python")])
+def test_every_promise_holds_while_the_service_is_hurt(
+    programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, workers: int, front: str
+) -> None:
+    monkeypatch.setenv("LEASEWAY_FRONT", front)
     order = Order(
         seed=seed,
         seconds=30,
