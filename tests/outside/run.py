@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import json
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -113,6 +114,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="a folder for book, logs and data")
     given = vars(parser.parse_args())
     report_to, keep = given.pop("report"), given.pop("keep")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the stack on the way out
     folder = keep or Path(tempfile.mkdtemp(prefix="outside-"))
     folder.mkdir(parents=True, exist_ok=True)
     report = run(Order(**given), folder)
