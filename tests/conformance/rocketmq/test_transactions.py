@@ -30,7 +30,8 @@ def test_a_producer_is_asked_until_it_knows(client: Rocketmq, topic: str) -> Non
     (got,) = client.received(consumer, 1, seconds=60)
     checks = client.ask("checked", by=producer)
     assert got["id"] == half["id"] and [one["id"] for one in checks] == [half["id"]] * 2
-    assert 2 <= checks[0]["at"] - began < 12 and checks[1]["at"] - checks[0]["at"] >= 2.5
+    # From the beginning: what comes late to the client is sooner followed by what comes in time.
+    assert 2 <= checks[0]["at"] - began < 12 and checks[1]["at"] - began >= 4.5
 
 
 def test_another_producer_of_the_topic_is_asked_when_the_first_is_gone(client: Rocketmq, topic: str, native: Native) -> None:
