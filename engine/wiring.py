@@ -35,6 +35,7 @@ from engine.move.mover import Mover
 from engine.move.parking import Parking
 from engine.move.progress import Progress
 from engine.move.redrive import Tasks
+from engine.move.task_runner import TaskRunner
 from engine.queues.alarms import AlarmMonitor
 from engine.queues.callers.access import Access
 from engine.queues.callers.audit import Audit
@@ -292,10 +293,9 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
     queues = Queues(settings, log, store, catalog, base.access, base.targets, window, info, topics, units.topic_retention, owner.note_use)
     topic_guard = TopicGuard(log, store, catalog, window, queues, base.counters)
     progress = Progress(log, store, catalog, window, base.journal, owner.journaled.wait)
-    tasks = Tasks(
-        prefix, log, base.connection, store, catalog, window, units.ids, info.backlog,
-        Destinations(catalog, base.access, base.targets), mover, progress, owner.note_use,
-    )  # fmt: skip
+    destinations = Destinations(catalog, base.access, base.targets)
+    runner = TaskRunner(prefix, log, base.connection, store, catalog, window, destinations, mover, progress, owner.note_use)
+    tasks = Tasks(prefix, log, base.connection, catalog, units.ids, info.backlog, destinations, progress, runner)
     alarm_monitor = AlarmMonitor(
         log, store, catalog, base.targets, window, units.retention, units.topic_retention, base.alarms, queues.finish_deletions,
         owner.stalled_partitions, owner.note_use, units.suspect,

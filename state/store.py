@@ -354,10 +354,11 @@ class Store(DelayStore):
         *,
         claim_ms: int,
         beyond: bool = False,
+        early_ms: int = 0,
         now_ms: int = 0,
     ) -> Claimed:
         """Holds messages for a redrive task: words ok, busy (leased or dying), held (by another
-        claim), settled, stored.
+        claim), settled, stored. A claim before may be taken over `early_ms` before its end.
 
         Each is (offset, group or b"", move key or ""). What the window has not taken is `stored`,
         unless it has a move key, or with `beyond`; FIFO needs its group then. Raises StateLost.
@@ -365,7 +366,7 @@ class Store(DelayStore):
         keys = self._unit(unit)
         t = keys.tag(tag)
         names = (keys.meta, t.visible, t.delivery, t.ahead, keys.outbox, t.order, t.groups, keys.origins)
-        arguments: list[Argument] = [generation, now_ms, tag, claim_ms, int(beyond)]
+        arguments: list[Argument] = [generation, now_ms, tag, claim_ms, int(beyond), early_ms]
         for message in messages:
             arguments += message
         _, nonce, words = await self._run("claim", names, arguments)

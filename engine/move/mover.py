@@ -49,19 +49,19 @@ LONGEST_AGAIN_S = 5.0
 
 
 class Outcome(enum.Enum):
-    """Of a task's move: done; somebody else has taken the message; it can't be done; not now, and
-    the message is held until its time.
+    """Of a task's move: done; it can't be done; not now: the message is held until its time, or
+    somebody else has settled or taken it.
     """
 
     MOVED = enum.auto()
-    TAKEN = enum.auto()
     FAILED = enum.auto()
     LATER = enum.auto()
 
 
 class Held(msgspec.Struct, frozen=True):
     """A message that we hold at its source. `again_ms`: a mover before had it until then, 0 =
-    none.
+    none. `until_ms`: a copy may be made until then. Others hold the message from that time on, and
+    what they do is seen only by a look at the target; who looks may go on for as long again.
     """
 
     offset: int
@@ -72,6 +72,7 @@ class Held(msgspec.Struct, frozen=True):
     first_received_at_ms: int
     reason: str
     again_ms: int
+    until_ms: int
 
 
 class Mover:
@@ -144,8 +145,9 @@ class Mover:
             target = await self._target(queue, tag)
             if target is None:
                 return []
-            held, left = await self._hold(queue, tag, partition, dying)
-            there = await self._there(queue, tag, partition, target, [item for _, item in held])
+            taken, left = await self._hold(queue, tag, partition, dying, until_ms)
+            items, there = await self._looked(queue, tag, partition, target, [item for _, item in taken])
+            held = list(zip([d for d, _ in taken], items, strict=True))
         except EngineError as error:
             logger.warning("action=move queue=%s partition=%d messages=%d error=%s", queue.name, partition, len(dying), error)
             return list(dying)
@@ -175,7 +177,7 @@ class Mover:
         return self._targets.of(now, tag.id) if now is not None and tag.id in now.policies else None
 
     async def _hold(
-        self, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]
+        self, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying], until_ms: int
     ) -> tuple[list[tuple[Dying, Held]], list[Dying]]:
         """Dying messages with what they say, and those that Kafka does not show though it should.
         Raises Unavailable.
@@ -193,16 +195,34 @@ class Mover:
             if found is None:
                 left += [d] if d.offset not in over else []
                 continue
-            held.append(
-                (d, Held(d.offset, d.nonce, found.message, found.sent_at_ms, d.count, d.first_received_at_ms, d.reason, d.again_ms))
-            )
+            first_ms, sent_ms = d.first_received_at_ms, found.sent_at_ms
+            held.append((d, Held(d.offset, d.nonce, found.message, sent_ms, d.count, first_ms, d.reason, d.again_ms, until_ms)))
         return held, left
 
-    async def move(self, queue: Queue, tag: TagRecord, partition: int, held: Held, target: Queue, task: str) -> Outcome:
-        """Moves one message that a task holds, and settles it at its source."""
+    async def move(self, queue: Queue, tag: TagRecord, partition: int, held: Sequence[tuple[Held, Queue]], task: str) -> dict[int, Outcome]:
+        """Moves messages that a task holds, each to its target, and settles them at their source:
+        by offset what came of each. Those of a FIFO queue go one after the other.
+        """
+        plans: list[tuple[Held, Queue, Set[str], EngineError | None]] = []
+        for target in {target.incarnation: target for _, target in held}.values():
+            items, fault = [item for item, to in held if to.incarnation == target.incarnation], None
+            try:
+                items, there = await self._looked(queue, tag, partition, target, items)
+            except EngineError as error:
+                there, fault = set(), error
+            plans += [(item, target, there, fault) for item in items]
+        plans.sort(key=lambda plan: plan[0].offset)
+        moves = {plan[0].offset: self._attempt(queue, tag, partition, task, *plan) for plan in plans}
+        return await _outcomes_of(moves, in_turn=queue.record.fifo)
+
+    async def _attempt(
+        self, queue: Queue, tag: TagRecord, partition: int, task: str, held: Held, target: Queue, there: Set[str], fault: EngineError | None
+    ) -> Outcome:
+        """`fault`: why its target could not be looked at."""
         try:
-            there = await self._there(queue, tag, partition, target, [held])
-            return Outcome.MOVED if await self._move(queue, tag, partition, held, target, "moved", there, task) else Outcome.TAKEN
+            if fault is not None:
+                raise fault
+            return Outcome.MOVED if await self._move(queue, tag, partition, held, target, "moved", there, task) else Outcome.LATER
         except EngineError as error:
             logger.warning(
                 "action=move queue=%s partition=%d offset=%d target=%s error=%s", queue.name, partition, held.offset, target.name, error
@@ -220,6 +240,10 @@ class Mover:
         from_id = self._ids.message_id(queue, partition, held.offset)
         reached("move.held")
         if address_of(from_id) not in there:
+            if now_ms() > held.until_ms:
+                # Another mover may have made a copy meanwhile, and so long ago that the window has
+                # forgotten its key: the next try looks again.
+                raise LogUnavailable(f"{queue.topic}/{partition}/{held.offset} was held for too short a time to be moved")
             message = _moved(queue, tag, held, from_id, kind)
             value = encode(message)
             target_partition = _target_partition(target, held, from_id, tag)
@@ -237,9 +261,11 @@ class Mover:
             self._counters.count(f"messages_{kind}_total")
         return word == "ok"
 
-    async def _there(self, queue: Queue, tag: TagRecord, partition: int, target: Queue, held: Sequence[Held]) -> set[str]:
+    async def _looked(
+        self, queue: Queue, tag: TagRecord, partition: int, target: Queue, held: Sequence[Held]
+    ) -> tuple[list[Held], set[str]]:
         """Addresses of those of which the target may have a copy, made by a mover before, and has
-        one. Raises LogUnavailable.
+        one; with all of them, held for as long from this look on. Raises LogUnavailable.
         """
         since: dict[int, int] = {}
         for item in held:
@@ -248,8 +274,9 @@ class Mover:
                 since[at] = min(item.again_ms, since.get(at, item.again_ms))
         there: set[str] = set()
         for at, again_ms in since.items():
-            there |= await self._copies(target, at, again_ms - MOVER_LEASE_MS - LOG_TIME_MARGIN_MS, tag)
-        return there
+            there |= await self._copies(target, at, again_ms - 2 * MOVER_LEASE_MS - LOG_TIME_MARGIN_MS, tag)
+        until_ms = now_ms() + MOVER_LEASE_MS
+        return [msgspec.structs.replace(item, until_ms=until_ms) if item.again_ms else item for item in held], there
 
     async def _copies(self, target: Queue, partition: int, since_ms: int, tag: TagRecord) -> set[str]:
         """Addresses of the messages that were moved to a partition from under a tag of that name
@@ -278,7 +305,7 @@ def _target_partition(target: Queue, held: Held, from_id: str, tag: TagRecord) -
     return moved_partition(target.record, held.message, from_id, tag.name)
 
 
-async def outcomes_of(moves: dict[int, Coroutine[Any, Any, Outcome]], *, in_turn: bool) -> dict[int, Outcome]:
+async def _outcomes_of(moves: dict[int, Coroutine[Any, Any, Outcome]], *, in_turn: bool) -> dict[int, Outcome]:
     """Side by side: one after the other, the answers of Kafka would bound the rate. In turn, what
     follows one that waits waits too.
     """

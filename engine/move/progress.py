@@ -5,13 +5,15 @@ A task's record counts what was moved before its positions. A runner that begins
 reads here which dead letters from there on are the task's own work already: they are counted when
 it passes them, others that are settled are not. And a position is written only when the journal has
 what lies before it: else a loss of Redis would leave dead letters behind that position which were
-moved, and open again. Neighbours: `redrive.py` runs tasks. Must not know how a dead letter is
+moved, and open again. Neighbours: `task_runner.py` runs tasks. Must not know how a dead letter is
 moved.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+
+from msgspec import Struct
 
 from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
@@ -26,9 +28,24 @@ from state.store import Store
 
 # By partition, the offsets at or after a task's positions that it has moved.
 Moved = list[set[int]]
+Place = tuple[list[int], int]
 
 CHUNK_RECORDS = 1_000
 CHUNK_BYTES = 4_000_000
+
+
+class Known(Struct, frozen=True):
+    """What a runner knows to be moved beyond a place that it has written."""
+
+    place: Place
+    moved: Moved
+
+
+def place_of(task: TaskRecord) -> Place:
+    """What a runner changes by writing a record: with another one, somebody else has worked on the
+    task.
+    """
+    return task.next_offsets, task.total
 
 
 class Progress:
@@ -72,9 +89,10 @@ class Progress:
         unit, tag = queue.units[partition], queue.tag(None).id
 
         async def ask(generation: int) -> int:
-            base, _ = await self._store.drained_seq(unit)
-            # An empty Redis says 0, as the first life does; this one finds that it is lost.
+            # An empty Redis says 0, as the first life does: this finds that it is lost. First, for
+            # another worker may rebuild it between the two.
             await self._store.states(unit, generation, tag, ())
+            base, _ = await self._store.drained_seq(unit)
             return base
 
         return await self._window.call(queue, ask)

@@ -12,15 +12,16 @@
 -- ARGV 3 tag
 -- ARGV 4 claim_ms
 -- ARGV 5 beyond: 1 = also what the window has not taken, whatever it is (Kafka no longer has it)
+-- ARGV 6 early_ms: so long before its end a claim may be taken over: by a task, before a consumer can get the message
 -- ARGV + per message: offset, group (8 bytes, FIFO only), move key
 -- ARGV + with move key '' it is claimed in the window only: a load alone knows what it repeats
 -- OUT 1 status
 -- OUT 2 nonce: of what is claimed, 0 = nothing is
 -- OUT 3 words: {status word, until when a lost claim before held it (ms, 0 = none), per message}
 -- STATUS OK BUSY HELD SETTLED STORED FULL LOST
--- INV a leased or dying message is never claimed; a parked one may be
+-- INV a leased or dying message is never claimed; a parked one may be; in FIFO units nothing behind one that is held or stored is claimed
 -- COST O(offsets log open)
--- VERSION 4
+-- VERSION 5
 -- INCLUDE clock journal delivery guard groups fair origins
 local meta, visible, delivery, ahead, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
@@ -29,14 +30,18 @@ if refused then return refused end
 if not ahead_whole(unit, ahead) then return broken(meta) end
 local now, tag, claim_ms = clock(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local words, claimed, times, held, touched = {}, {}, {}, {}, {}
-for a = 6, #ARGV, 3 do
+local early, waits = tonumber(ARGV[6]), false
+for a = 7, #ARGV, 3 do
   local off = tonumber(ARGV[a])
   local open = redis.call('ZSCORE', visible, off)
   local d = delivery_read(delivery, off) or {nonce = 0, count = 0, first = 0, flag = 0, time = 0, group = unit.fifo and ARGV[a + 1] or ''}
   local word, again = 'OK', 0
-  if open then
+  if waits then
+    word = 'HELD'
+  elseif open then
     if d.flag == 3 then again = d.time end
-    if d.nonce ~= 0 and d.time > now and d.flag ~= 4 then word = d.flag == 3 and 'HELD' or 'BUSY' end
+    local over = d.flag == 3 and d.time - early or d.time
+    if d.nonce ~= 0 and over > now and d.flag ~= 4 then word = d.flag == 3 and 'HELD' or 'BUSY' end
   elseif off < unit.cursor or redis.call('SISMEMBER', ahead, off) == 1 then
     word = 'SETTLED'
   elseif ARGV[5] == '0' and ARGV[a + 2] == '' then
@@ -57,6 +62,7 @@ for a = 6, #ARGV, 3 do
     d.flag, d.time = 3, now + claim_ms
     claimed[#claimed + 1], times[#times + 1], held[#held + 1] = off, d.time, d
   end
+  waits = waits or unit.fifo and (word == 'HELD' or word == 'STORED')
   words[#words + 1], words[#words + 2] = word, again
 end
 local nonce = 0

@@ -4,7 +4,7 @@ it may no longer act.
 A holder renews its lock until it gives it up. One that was stopped (SIGSTOP, a machine asleep)
 finds by its own clock that the time is over, before it has asked anybody. A lock makes work
 orderly; what a late holder writes is refused by the readers of what it writes to
-(docs/decisions/0009). Neighbours: `engine.catalog.catalog`, `engine.move.redrive`,
+(docs/decisions/0009). Neighbours: `engine.catalog.catalog`, `engine.move.task_runner`,
 `engine.journal.snapshots`. Must not know what is held.
 """
 

@@ -36,7 +36,7 @@ MOVE_MS = 800
 @pytest.fixture(autouse=True)
 def disarmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing is armed before and after; a lost mover is waited for 0.8 s, not 30."""
-    for module in ("window.window", "move.mover", "receive.poll", "receive.handles.leases", "move.redrive"):
+    for module in ("window.window", "move.mover", "receive.poll", "receive.handles.leases", "move.task_runner"):
         monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", MOVE_MS)
     monkeypatch.setattr("engine.transactions.finisher.TAKE_UP_MS", MOVE_MS)
     yield

@@ -10,12 +10,14 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import LogUnavailable
+from engine.log.shapes import Chunk
 from engine.rules.queue import Queue
 from engine.runtime import failpoints
 from engine.runtime.failpoints import arm, disarm
 from engine.shapes import QueueSettings, SendEntry, TaskInfo
 from schemas.records import RedrivePolicy, TaskRecord
 from schemas.vocabulary import TaskStatus
+from state.keys import Unit
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, eventually, receive
 from tests.integration.test_rebuild import drained, wipe
@@ -27,7 +29,7 @@ LETTERS = 600
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A lost mover is waited for 1 s, not 30."""
-    for module in ("window.window", "move.mover", "receive.poll", "receive.handles.leases", "move.redrive"):
+    for module in ("window.window", "move.mover", "receive.poll", "receive.handles.leases", "move.task_runner"):
         monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", 1000)
     yield
     disarm()
@@ -107,17 +109,21 @@ async def test_what_a_paused_runner_settles_after_its_successor_has_read_the_jou
 ) -> None:
     await with_letters(own_engine)
     progress = own_engine.parts.administration.tasks._progress
-    read, reads = progress.moved_beyond, 0
+    read, reads, second = progress.moved_beyond, 0, 0.0
 
     async def too_early(queue: Queue, task: TaskRecord) -> list[set[int]]:
-        nonlocal reads
+        nonlocal reads, second
         reads += 1
-        # The second runner reads before the first one has settled what it was about to.
-        return [set() for _ in task.next_offsets] if reads == 2 else await read(queue, task)
+        second = asyncio.get_running_loop().time() if reads == 2 else second
+        # The first runner settles what it was about to half a second after the second one reads.
+        if second and asyncio.get_running_loop().time() < second + 0.5:
+            return [set() for _ in task.next_offsets]
+        return await read(queue, task)
 
     monkeypatch.setattr(progress, "moved_beyond", too_early)
-    arm("move.after_settle=raise*1")
-    found = await ended(own_engine, (await own_engine.redrive(BY, "dlq", None, None, 300)).id)
+    task = await own_engine.redrive(BY, "dlq", None, None, 300)
+    arm("move.after_settle=raise*250")  # before it has written what it moved in this second
+    found = await ended(own_engine, task.id)
     assert (found.moved, found.failed) == (LETTERS, 0) and reads >= 3
 
 
@@ -137,7 +143,7 @@ async def test_a_cancelled_task_counts_what_its_runner_had_not_written_down(
         async def no_answer(*_: Any) -> Any:
             raise LogUnavailable("Kafka is away")
 
-        monkeypatch.setattr(tasks, "_save", no_answer)
+        monkeypatch.setattr(tasks._runner, "_save", no_answer)
         await eventually(some_moved)
     else:
         await eventually(some_moved)
@@ -229,3 +235,123 @@ async def test_what_is_moved_is_not_in_the_journal_while_redis_is_empty(own_engi
     wipe(stack, own_engine)
     with pytest.raises(LogUnavailable, match="was lost before the journal had"):
         await progress.journaled(queue, lives)
+
+
+async def test_no_consumer_gets_a_letter_whose_copy_a_lost_runner_has_made(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("task_runner", "mover"):
+        monkeypatch.setattr(f"engine.move.{module}.MOVER_LEASE_MS", 4_000)
+    await with_letters(own_engine)
+    loop, tasks = asyncio.get_running_loop(), own_engine.parts.administration.tasks
+
+    async def lost() -> bool:
+        return failpoints._armed["move.before_settle"].seen >= 50
+
+    arm("move.before_settle=raise*50")
+    task = await own_engine.redrive(BY, "dlq", None, None, 0)
+    await eventually(lost)
+    held_since = loop.time()
+    await tasks.stop()
+    moved, seen = set(await drain(own_engine, "q", patience_ms=300)), dict[str, str]()
+    while loop.time() < held_since + 5.5:  # a task may take it over from 4 s on, a consumer from 8 s on
+        for got in await receive(own_engine, "dlq", max=100, wait_ms=200, lease_ms=60_000):
+            seen[got.message.body.decode()] = got.handle
+    assert moved and not moved & set(seen)
+    handles = list(seen.values())
+    for at in range(0, len(handles), 100):
+        await own_engine.release(BY, "dlq", handles[at : at + 100], 0)
+    await tasks.start()
+    found = await ended(own_engine, task.id)
+    assert (found.status, found.moved, found.failed) == ("completed", LETTERS, 0)
+
+
+async def test_a_broker_that_answers_with_an_older_end_ends_no_task(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await with_letters(own_engine)
+    log, fetch, older = own_engine.log, own_engine.log.fetch, 0
+
+    async def fetched(topic: str, partition: int, offset: int, *rest: Any, **more: Any) -> Chunk:
+        nonlocal older
+        if ".q.dlq" in topic and offset > 50 and older < 5:
+            older += 1
+            return Chunk([], offset, True)
+        return await fetch(topic, partition, offset, *rest, **more)
+
+    monkeypatch.setattr(log, "fetch", fetched)
+    found = await ended(own_engine, (await own_engine.redrive(BY, "dlq", None, None, 0)).id)
+    assert older == 5
+    assert (found.status, found.moved, found.failed) == ("completed", LETTERS, 0)
+
+
+async def test_a_letter_behind_more_than_a_window_takes_ends_the_task(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = await make_engine(window_messages=10)
+    await engine.create_queue(BY, "dlq.fifo", QueueSettings(fifo=True, partitions=1))
+    await engine.create_queue(BY, "q.fifo", QueueSettings(fifo=True, partitions=1, redrive_policy=RedrivePolicy("dlq.fifo", 5)))
+    for n in range(60):
+        await engine.send(BY, "q.fifo", [SendEntry(b"%d" % n, group=f"g{n}", dedup_id=f"d{n}")])
+    killed = 0
+    while killed < 60:
+        got = await receive(engine, "q.fifo", max=10, wait_ms=2000)
+        assert {r.status for r in await engine.kill(BY, "q.fifo", [d.handle for d in got])} == {"ok"}
+        killed += len(got)
+    part = (engine.catalog.queues["dlq.fifo"].topic, 0)
+
+    async def all_there() -> bool:
+        return (await engine.log.end_offsets([part]))[part] == 60
+
+    await eventually(all_there)
+    incarnation = engine.catalog.queues["dlq.fifo"].incarnation
+    with monkeypatch.context() as patch:
+        patch.setattr("engine.move.task_runner.WAIT_S", 2.0)
+        found = await ended(engine, (await engine.redrive(BY, "dlq.fifo", None, None, 0, ids=[f"{incarnation}/0/59"])).id, 30)
+    assert (found.status, found.moved) == ("failed", 0)
+    assert "/0/59 lies behind more messages of queue 'dlq.fifo' than its window takes" in found.failure
+    found = await ended(engine, (await engine.redrive(BY, "dlq.fifo", None, None, 0)).id)
+    assert (found.status, found.moved) == ("completed", 60)
+
+
+async def test_a_cancelled_task_is_counted_when_kafka_is_back(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.move.redrive.COUNT_AGAIN_S", 0.2)
+    await with_letters(own_engine)
+    tasks = own_engine.parts.administration.tasks
+    task = await own_engine.redrive(BY, "dlq", None, None, 200)
+
+    async def some_moved() -> bool:
+        return (await own_engine.get_queue(BY, "dlq")).tags[0].backlog < LETTERS - 100
+
+    await eventually(some_moved)
+    for running in tasks._running.values():
+        running.cancel()
+    read, away = tasks._progress.moved_beyond, 2
+
+    async def moved_beyond(queue: Queue, task: TaskRecord) -> list[set[int]]:
+        nonlocal away
+        away -= 1
+        if away >= 0:
+            raise LogUnavailable("Kafka is away")
+        return await read(queue, task)
+
+    monkeypatch.setattr(tasks._progress, "moved_beyond", moved_beyond)
+    await own_engine.cancel_task(BY, task.id)
+    moved = LETTERS - (await own_engine.get_queue(BY, "dlq")).tags[0].backlog
+
+    async def counted() -> bool:
+        found = await own_engine.get_task(BY, task.id)
+        return (found.status, found.moved, found.total) == ("cancelled", moved, moved)
+
+    await eventually(counted)
+    assert moved >= 100
+
+
+async def test_a_life_that_another_worker_begins_meanwhile_is_another(own_engine: Engine, stack: Services, monkeypatch: Any) -> None:
+    await own_engine.create_queue(BY, "dlq", QueueSettings(partitions=1))
+    queue, progress, store = own_engine.catalog.queues["dlq"], own_engine.parts.administration.tasks._progress, own_engine.store
+    life, drained_seq = await progress.life(queue, 0), store.drained_seq
+    wipe(stack, own_engine)
+
+    async def rebuilt_behind(unit: Unit) -> tuple[int, int]:
+        found = await drained_seq(unit)
+        await progress._window._recovery.recover(queue)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "drained_seq", rebuilt_behind)
+        assert await progress.life(queue, 0) != life
