@@ -96,10 +96,12 @@ pub fn sent(json: &mut Vec<u8>, message_id: &[u8], digest: &[u8], entry_id: Opti
     json.extend_from_slice(b"\"}");
 }
 
-/// A message that was received. A body that is no text of SQS is shown in base64.
+/// A message that was received. A body that is no text of SQS is shown in base64. The id of a dead
+/// letter is a text of its record, which anybody may have written who may write to the topic; all else
+/// but the body is ours.
 pub fn received(json: &mut Vec<u8>, message_id: &[u8], handle: &[u8], known: &[u8], body: &[u8]) {
     json.extend_from_slice(b"{\"MessageId\":\"");
-    json.extend_from_slice(message_id);
+    string(json, message_id);
     json.extend_from_slice(b"\",\"ReceiptHandle\":\"");
     json.extend_from_slice(handle);
     json.extend_from_slice(b"\",\"MD5OfBody\":\"");
@@ -146,6 +148,26 @@ fn escaped(json: &mut Vec<u8>, text: &[u8]) -> bool {
         at += size;
     }
     true
+}
+
+/// Writes any text of Python as it stands in a JSON string.
+fn string(json: &mut Vec<u8>, text: &[u8]) {
+    let mut rest = text;
+    while !rest.is_empty() {
+        let run = rest.iter().take_while(|byte| **byte >= 0x20 && !matches!(byte, b'"' | b'\\')).count();
+        json.extend_from_slice(&rest[..run]);
+        let Some(byte) = rest.get(run) else { return };
+        match byte {
+            b'"' | b'\\' => json.extend_from_slice(&[b'\\', *byte]),
+            b'\n' => json.extend_from_slice(b"\\n"),
+            b'\r' => json.extend_from_slice(b"\\r"),
+            b'\t' => json.extend_from_slice(b"\\t"),
+            8 => json.extend_from_slice(b"\\b"),
+            12 => json.extend_from_slice(b"\\f"),
+            _ => json.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+        }
+        rest = &rest[run + 1..];
+    }
 }
 
 fn base64(bytes: &[u8]) -> Vec<u8> {
@@ -200,6 +222,15 @@ mod tests {
         let text = String::from_utf8(json).expect("text");
         assert!(text.starts_with(r#"{"MessageId":"i","ReceiptHandle":"h","MD5OfBody":""#), "{text}");
         assert!(text.ends_with("\",\"Body\":\"a\\\"\\\\\\n\\r\\té€😀\u{7f}\"}"), "{text}");
+    }
+
+    #[test]
+    fn an_id_may_be_any_text() {
+        let mut json = Vec::new();
+        received(&mut json, "a\",\"Body\":\"\\\n\r\t\u{8}\u{c}\u{1f}é\u{7f}".as_bytes(), b"h", &[b'0'; 32], b"b");
+        let text = String::from_utf8(json).expect("text");
+        let id = r#"{"MessageId":"a\",\"Body\":\"\\\n\r\t\b\f\u001fé"#.to_string() + "\u{7f}\",";
+        assert!(text.starts_with(&id), "{text}");
     }
 
     #[test]

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import pytest
 import uvicorn
+from msgspec import structs
 from uvicorn.server import ServerState
 
 from engine.engine import Engine
@@ -26,7 +27,9 @@ from facade.http.front import Front
 from facade.http.sockets.listener import Listener
 from facade.http.sockets.transport import Protocol
 from facade.sqs.wire.digests import of_body
-from tests.unit.facade.double import AT, BYTES, RecordingEngine, delivery
+from schemas.records import Attribute, Message
+from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE
+from tests.unit.facade.double import AT, BYTES, ORIGIN, RecordingEngine, delivery
 
 pytestmark = pytest.mark.usefixtures("library")
 
@@ -155,6 +158,10 @@ def sqs_request(*more: str) -> bytes:
     return "\r\n".join((*lines, *more, f"Content-Length: {len(body)}", "", "")).encode() + body
 
 
+def without_id(answer: bytes) -> bytes:
+    return re.sub(rb"x-amzn-requestid: [^\r]*\r\n", b"", answer)
+
+
 @pytest.mark.parametrize(
     ("waited", "fifo", "told"), [(False, False, True), (True, False, False), (False, True, False), (True, True, False)]
 )
@@ -166,8 +173,21 @@ async def test_over_the_limit_in_flight_sqs_tells_as_on_the_long_way(waited: boo
         assert engine.calls and not engine.begun
         short = await heard(address, sqs_request(), partial(engine.tell_all, engine.error))
     assert len(engine.begun) == 1
-    without_ids = [re.sub(rb"x-amzn-requestid: [^\r]*\r\n", b"", answer) for answer in (short, long)]
-    assert without_ids[0] == without_ids[1] and (b"OverLimit" in short) is told
+    assert without_id(short) == without_id(long) and (b"OverLimit" in short) is told
+
+
+async def test_a_dead_letter_is_told_as_on_the_long_way_whatever_its_record_has_for_an_id() -> None:
+    engine = Soon()
+    came_from = structs.replace(ORIGIN, original_id="".join(map(chr, range(0x20))) + '"\\\x7fé😀", "Body": "')
+    letter = delivery(Message(b"text", {SOURCE_QUEUE_ATTRIBUTE: Attribute("string", b"orders")}, origin=came_from))
+    engine.answers["receive"] = [letter]
+    async with serving(engine) as address:
+        long = await heard(address, sqs_request(LONG))
+        short = await heard(address, sqs_request(), partial(engine.tell_all, [letter]))
+    assert len(engine.begun) == 1
+    assert without_id(short) == without_id(long)
+    (told,) = json.loads(short.partition(b"\r\n\r\n")[2])["Messages"]
+    assert (told["MessageId"], told["Body"]) == (came_from.original_id, "text")
 
 
 async def test_what_it_asks_is_what_the_engine_is_asked() -> None:
