@@ -103,5 +103,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
     sqs = next(dialect.plain(counts, hosts) for dialect in dialects if isinstance(dialect, SqsDialect))
     own = next(dialect.plain(counts, hosts) for dialect in dialects if isinstance(dialect, NativeDialect))
     # What is read in groups is not written down one by one.
-    groups = AllGroups(verbs, REQUEST_PREFIX, sqs, own, signed=settings.auth != "open") if settings.audit != "all" else None
-    return Front(dialects, intake, counts, rest, hosts, verbs.audit, groups, trusts_proxy=settings.trust_proxy == "yes")
+    groups, trusts = None, settings.trust_proxy == "yes"
+    if settings.audit != "all":
+        groups = AllGroups(verbs, REQUEST_PREFIX, sqs, own, signed=settings.auth != "open", trusts_proxy=trusts)
+    return Front(dialects, intake, counts, rest, hosts, verbs.audit, groups, trusts_proxy=trusts)

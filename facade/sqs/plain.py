@@ -50,18 +50,19 @@ class SqsGroups(Groups):
         self._signers: dict[bytes, Principal] = {}  # of requests whose signatures are checked by the front
         self.begins = {SEND: self._send, SEND_BATCH: self._send, RECEIVE: self._receive, DELETE: self._delete, DELETE_BATCH: self._delete}
 
-    def keys(self, signers: list[bytes]) -> list[tuple[bytes, bytes, int]]:
+    def keys(self, signers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes, bytes, int]]:
         """See `Plain`. A key that was told of is asked for again within KEY_S."""
         found = []
-        for signer in set(signers):
+        for signer, address in set(map(tuple, signers)):
             key_id, day, region = signer.decode("ascii").split("/")
-            known = self._engine.signing_key(key_id, partial(signing_key, day=day, region=region))
+            at = self._service.peers.of_read(address)
+            known = self._engine.signing_key(key_id, partial(signing_key, day=day, region=region), at)
             if known is not None:
                 by, key, left_ms = known
                 if len(self._signers) >= LANES:
                     self._signers.clear()
                 self._signers[signer] = by
-                found.append((signer, key, min(left_ms // 1000, KEY_S)))
+                found.append((signer, address, key, min(left_ms // 1000, KEY_S)))
         return found
 
     def forget(self) -> None:

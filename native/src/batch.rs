@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use crate::json::Scanner;
+use crate::keys::From;
 use crate::pack::Packer;
 use crate::replies::digest;
 use crate::requests::{Request, Verb};
@@ -27,7 +28,7 @@ pub enum Kind {
     Blocked = 8,
     /// `[connection, ...]` whose output has left.
     Drained = 9,
-    /// `[signer, ...]` whose keys are not known.
+    /// `[[signer, address], ...]` whose keys are not known.
     Signers = 10,
     /// `[connection, ...]` that Python is to read: `Front::receive`.
     Reads = 11,
@@ -147,10 +148,15 @@ impl Batch {
         self.blocked.packer.uint(id);
     }
 
-    /// A request is signed by somebody whose key is not known.
-    pub fn signer(&mut self, signer: &[u8]) {
+    /// A request from there is signed by somebody whose key is not known.
+    pub fn signer(&mut self, signer: &[u8], from: From) {
         self.signers.items += 1;
-        self.signers.packer.binary(signer);
+        let packer = &mut self.signers.packer;
+        packer.array(2);
+        packer.binary(signer);
+        let mut address = Vec::new();
+        from.write(&mut address);
+        packer.binary(&address);
     }
 
     /// Lanes are told again before they are used.

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::batch::{Batch, Whose};
 use crate::front::{Front, Reads};
@@ -14,7 +14,7 @@ use crate::requests;
 use crate::sign;
 
 /// Raised when the functions or the batches change.
-const INTERFACE: u32 = 5;
+const INTERFACE: u32 = 6;
 
 /// A front and what it has returned a pointer to.
 pub struct Owned {
@@ -30,7 +30,8 @@ pub extern "C" fn front_interface() -> u32 {
 
 /// A front that accepts on a socket that listens, which it owns from now on; null when the system
 /// refuses. `prefix`: what request ids begin with. `reads`: 0 = every request is passed on, 1 = plain
-/// ones are read, 2 = plain ones that are signed by a known key are.
+/// ones are read, 2 = plain ones that are signed by a key that is known for where they come from, 3 =
+/// these too, and a proxy tells where that is.
 ///
 /// # Safety
 /// `prefix` points to `prefix_bytes` bytes; nobody else owns `descriptor`.
@@ -46,12 +47,13 @@ pub unsafe extern "C" fn front_new(
     let listener = unsafe { std::net::TcpListener::from_raw_fd(descriptor) };
     // SAFETY: by this function's contract.
     let prefix = unsafe { bytes(prefix, prefix_bytes) };
+    let trusts_proxy = reads == 3;
     let reads = match reads {
         0 => Reads::Nothing,
         1 => Reads::All,
         _ => Reads::Signed,
     };
-    match Front::new(listener, prefix, reads, most as usize) {
+    match Front::new(listener, prefix, reads, trusts_proxy, most as usize) {
         Ok(front) => Box::into_raw(Box::new(Owned { front, unsent: Packer::default() })),
         Err(_) => std::ptr::null_mut(),
     }
@@ -177,16 +179,27 @@ pub unsafe extern "C" fn front_waiting(front: *mut Owned, connection: u64) -> us
     slots.of(connection).and_then(|slot| slots.get(slot)).map_or(0, |connection| connection.unsent())
 }
 
-/// The key of a signer (`key/day/region`), of 32 bytes, which counts for so many seconds.
+/// The key of a signer (`key/day/region`) at an address, as news told them, of 32 bytes; it counts for
+/// so many seconds.
 ///
 /// # Safety
-/// `front` is one of `front_new`; `signer` points to `size` bytes, `key` to 32 bytes.
+/// `front` is one of `front_new`; `signer` points to `size` bytes, `from` to `from_bytes`, `key` to 32.
 #[no_mangle]
-pub unsafe extern "C" fn front_key(front: *mut Owned, signer: *const u8, size: usize, key: *const u8, seconds: u64) {
+pub unsafe extern "C" fn front_key(
+    front: *mut Owned,
+    signer: *const u8,
+    size: usize,
+    from: *const u8,
+    from_bytes: usize,
+    key: *const u8,
+    seconds: u64,
+) {
     // SAFETY: by this function's contract, and no other reference lives.
     let (owned, signer, key) = unsafe { (&mut *front, bytes(signer, size), bytes(key, 32)) };
+    // SAFETY: by this function's contract.
+    let from = unsafe { bytes(from, from_bytes) };
     if let Ok(key) = key.try_into() {
-        owned.front.learn(signer, key, Duration::from_secs(seconds.min(3600)));
+        owned.front.keys.learn(signer, from, key, Instant::now() + Duration::from_secs(seconds.min(3600)));
     }
 }
 

@@ -3,7 +3,7 @@
 //! `front` moves it from state to state; this module must not know verbs.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::Shutdown;
+use std::net::{IpAddr, Shutdown};
 use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
@@ -39,6 +39,8 @@ pub struct Asked {
 pub struct Connection {
     pub stream: TcpStream,
     pub id: u64,
+    /// Whose it is.
+    pub peer: IpAddr,
     pub state: State,
     pub asked: Option<Asked>,
     /// Python has a protocol for it.
@@ -80,10 +82,11 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn new(stream: TcpStream, id: u64, now: Instant) -> Self {
+    pub fn new(stream: TcpStream, id: u64, peer: IpAddr, now: Instant) -> Self {
         Self {
             stream,
             id,
+            peer,
             state: State::Ready,
             asked: None,
             is_known: false,

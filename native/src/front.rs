@@ -3,7 +3,6 @@
 //! One thread calls it. Each call returns when nothing more can be done without waiting; `MORE` says
 //! that it should be called again though its descriptor may be silent.
 
-use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
@@ -15,9 +14,10 @@ use crate::batch::{Batch, Whose};
 use crate::connection::{Asked, Connection, State};
 use crate::head::{self, Found};
 use crate::json::Scanner;
+use crate::keys::{From, Keys};
 use crate::replies::Heads;
 use crate::requests;
-use crate::sign::{self, Key};
+use crate::sign;
 use crate::slots::Slots;
 
 /// There is more to take.
@@ -46,9 +46,6 @@ const BATCH_BYTES: usize = 512 * 1024;
 /// Connections that Python reads after one look; others follow after the next.
 const READS: usize = 8;
 
-/// Keys that are remembered; of more all are forgotten.
-const KEYS: usize = 4096;
-
 /// Which requests are read here.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reads {
@@ -56,7 +53,7 @@ pub enum Reads {
     Nothing,
     /// Every plain one.
     All,
-    /// Those that a known key has signed.
+    /// Those that a key has signed which is known for where they come from.
     Signed,
 }
 
@@ -67,8 +64,9 @@ pub struct Front {
     /// Connections may wait to be accepted, and the system says so only once.
     accepts: bool,
     reads: Reads,
-    /// By `key/day/region`, and until when each counts.
-    keys: HashMap<Vec<u8>, (Key, Instant)>,
+    /// A proxy tells where requests come from.
+    trusts_proxy: bool,
+    pub keys: Keys,
     /// Connections that were closed because there were too many, and idle ones that were for others.
     pub refused: u64,
     pub closed: u64,
@@ -90,7 +88,13 @@ pub struct Front {
 }
 
 impl Front {
-    pub fn new(listener: std::net::TcpListener, prefix: &[u8], reads: Reads, most: usize) -> std::io::Result<Self> {
+    pub fn new(
+        listener: std::net::TcpListener,
+        prefix: &[u8],
+        reads: Reads,
+        trusts_proxy: bool,
+        most: usize,
+    ) -> std::io::Result<Self> {
         listener.set_nonblocking(true)?;
         let mut listener = TcpListener::from_std(listener);
         let poll = Poll::new()?;
@@ -101,7 +105,8 @@ impl Front {
             listener: Some(listener),
             accepts: true,
             reads,
-            keys: HashMap::new(),
+            trusts_proxy,
+            keys: Keys::default(),
             refused: 0,
             closed: 0,
             is_draining: false,
@@ -171,7 +176,7 @@ impl Front {
         for _ in 0..ACCEPTS {
             let Some(listener) = &self.listener else { return };
             match listener.accept() {
-                Ok((mut stream, _)) => {
+                Ok((mut stream, address)) => {
                     if self.slots.len() >= self.most && !self.make_room(now) {
                         self.refused += 1;
                         continue; // it is closed
@@ -181,7 +186,7 @@ impl Front {
                     let interest = Interest::READABLE | Interest::WRITABLE;
                     // Without a place in the poll it would never be heard: it is closed.
                     if self.poll.registry().register(&mut stream, Token(slot), interest).is_ok() {
-                        self.slots.add(|id| Connection::new(stream, id, now));
+                        self.slots.add(|id| Connection::new(stream, id, address.ip().to_canonical(), now));
                         self.turn(slot, now);
                     }
                 }
@@ -309,17 +314,9 @@ impl Front {
         connection.consume(connection.input.len());
     }
 
-    /// Python gives the key of a signer, which counts for a while.
-    pub fn learn(&mut self, signer: &[u8], key: Key, lasts: Duration) {
-        if self.keys.len() >= KEYS {
-            self.keys.clear();
-        }
-        self.keys.insert(signer.to_vec(), (key, Instant::now() + lasts));
-    }
-
     /// No key counts any more, and lanes are told again.
     pub fn forget(&mut self) {
-        self.keys.clear();
+        self.keys.forget();
         self.batch.forget_lanes();
     }
 
@@ -337,18 +334,15 @@ impl Front {
         let mut scanner = Scanner::new(body, &mut self.scratch);
         let Ok(request) = requests::read(found.verb, &mut scanner) else { return Outcome::Other };
         if self.reads == Reads::Signed {
-            match self.keys.get(found.whose) {
-                Some((key, until)) if *until > now => {
-                    if !sign::fits(&connection.input, &found, body, key, sign::now_s()) {
-                        return Outcome::Other;
-                    }
+            let from = From::new(if self.trusts_proxy { found.forwarded } else { b"" }, connection.peer);
+            let Some(key) = self.keys.of(found.whose, from, now) else {
+                if !found.whose.is_empty() {
+                    self.batch.signer(found.whose, from);
                 }
-                _ => {
-                    if !found.whose.is_empty() {
-                        self.batch.signer(found.whose);
-                    }
-                    return Outcome::Other;
-                }
+                return Outcome::Other;
+            };
+            if !sign::fits(&connection.input, &found, body, key, sign::now_s()) {
+                return Outcome::Other;
             }
         }
         let whose = Whose { host: found.host, path: found.path, signer: found.whose };

@@ -27,13 +27,15 @@ pub enum Found<'a> {
     Other,
 }
 
-/// A plain head. `whose` is the key id and region of the signature ("" = not signed).
+/// A plain head. `whose` is the key id, day and region of the signature ("" = not signed), `forwarded`
+/// the last X-Forwarded-For ("" = none).
 #[derive(Debug, PartialEq, Eq)]
 pub struct Head<'a> {
     pub verb: Verb,
     pub path: &'a [u8],
     pub host: &'a [u8],
     pub whose: &'a [u8],
+    pub forwarded: &'a [u8],
     pub head_bytes: usize,
     pub body_bytes: usize,
 }
@@ -91,6 +93,7 @@ struct Fields<'a> {
     host: Option<&'a [u8]>,
     target: Option<&'a [u8]>,
     whose: Option<&'a [u8]>,
+    forwarded: &'a [u8],
     media: Option<&'a [u8]>,
     length: Option<usize>,
 }
@@ -110,6 +113,10 @@ impl<'a> Fields<'a> {
             12 if name.eq_ignore_ascii_case(b"content-type") => once(&mut self.media, Some(value)),
             13 if name.eq_ignore_ascii_case(b"authorization") => once(&mut self.whose, whose(value)),
             14 if name.eq_ignore_ascii_case(b"content-length") => once(&mut self.length, length(value)),
+            15 if name.eq_ignore_ascii_case(b"x-forwarded-for") => {
+                self.forwarded = value;
+                true
+            }
             10 if name.eq_ignore_ascii_case(b"connection") => value.eq_ignore_ascii_case(b"keep-alive"),
             _ => !OTHERS.iter().any(|other| name.eq_ignore_ascii_case(other)),
         }
@@ -127,14 +134,15 @@ impl<'a> Fields<'a> {
             path,
             host: self.host?,
             whose: self.whose.unwrap_or(b""),
+            forwarded: self.forwarded,
             head_bytes,
             body_bytes: self.length.filter(|bytes| *bytes <= BODY_BYTES)?,
         })
     }
 }
 
-/// Headers by which Python does something, or llhttp. (`x-forwarded-*` change what URLs begin with,
-/// of which no answer here has one.)
+/// Headers by which Python does something, or llhttp. (The other `x-forwarded-*` change what URLs begin
+/// with, of which no answer here has one.)
 const OTHERS: [&[u8]; 12] = [
     b"expect",
     b"transfer-encoding",

@@ -23,6 +23,20 @@ fn a_plain_head() {
 }
 
 #[test]
+fn the_last_line_says_for_whom_it_is_forwarded() {
+    for (lines, told) in [
+        ("X-A: b", ""),
+        ("X-Forwarded-For: 10.0.0.1, 10.0.0.2", "10.0.0.1, 10.0.0.2"),
+        ("x-forwarded-for: 10.0.0.1\r\nX-FORWARDED-FOR:  10.0.0.2 ", "10.0.0.2"),
+        ("X-Forwarded-For: 10.0.0.1\r\nX-Forwarded-For:", ""),
+    ] {
+        let text = with(lines);
+        let Found::Head(head) = read(text.as_bytes()) else { panic!("not plain") };
+        assert_eq!(head.forwarded, told.as_bytes());
+    }
+}
+
+#[test]
 fn lines_that_change_nothing() {
     for line in
         ["User-Agent: x", "connection: Keep-Alive", "X-Amz-Date:20261124T000000Z", "Accept-Encoding:\tgzip ", "Empty:"]

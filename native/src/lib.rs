@@ -15,6 +15,7 @@ mod head;
 #[cfg(test)]
 mod head_tests;
 mod json;
+mod keys;
 mod pack;
 mod replies;
 mod requests;

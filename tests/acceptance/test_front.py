@@ -37,8 +37,8 @@ def up(library: None, leaseway_up_module: StartUp) -> Up:
 class Client:
     """One connection, by hand."""
 
-    def __init__(self, up: Up) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", up.port), 20)
+    def __init__(self, up: Up, at: str = "127.0.0.1") -> None:
+        self.socket = socket.create_connection(("127.0.0.1", up.port), 20, (at, 0))
         self._rest = b""
         self.host = f"127.0.0.1:{up.port}"
 
@@ -273,6 +273,11 @@ class Signer:
         lines = [f"{name}: {value}" for name, value in asked.headers.items()]
         return "\r\n".join(["POST / HTTP/1.1", *lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
 
+    def comes_from(self, address: str) -> None:
+        """Asks from another address from now on."""
+        self.client.socket.close()
+        self.client = Client(self._up, address)
+
     def asks(self, action: str, **fields: Any) -> tuple[int, Any]:
         self.client.says(self.request(action, **fields))
         status, _, found = self.client.hears()
@@ -343,6 +348,23 @@ def test_what_is_not_signed_well_is_refused_in_the_words_of_sqs(signers: Signers
     other = signers("stranger")
     for _ in range(3):  # also when the front knows the key
         assert "QueueDoesNotExist" in other.asks("SendMessage", QueueUrl=url, MessageBody="x")[1]["__type"]
+
+
+def test_a_right_secret_waits_where_too_many_were_wrong(guarded: Up, signers: Signers) -> None:
+    signer = signers("guessed")
+    url = signer.asks("CreateQueue", QueueName="guessed")[1]["QueueUrl"]
+    before = metric(guarded, 'leaseway_front_requests_total{way="plain"}')
+    assert [signer.asks("SendMessage", QueueUrl=url, MessageBody="x")[0] for _ in range(3)] == [200] * 3
+    assert metric(guarded, 'leaseway_front_requests_total{way="plain"}') > before
+    right = signer.secret
+    signer.comes_from("127.0.0.2")
+    for number in range(10):
+        signer.secret = f"wrong {number}"
+        assert "SignatureDoesNotMatch" in signer.asks("SendMessage", QueueUrl=url, MessageBody="x")[1]["__type"]
+    signer.secret = right
+    assert "RequestThrottled" in signer.asks("SendMessage", QueueUrl=url, MessageBody="x")[1]["__type"]
+    signer.comes_from("127.0.0.1")
+    assert signer.asks("SendMessage", QueueUrl=url, MessageBody="x")[0] == 200
 
 
 def test_a_key_that_is_withdrawn_opens_nothing_any_more(signers: Signers) -> None:

@@ -87,9 +87,9 @@ class Nothing:
     """Serves plain requests that never come."""
 
     request_prefix = b"0"
-    wants_signatures = False
+    wants_signatures = trusts_proxy = False
 
-    def keys(self, signers: list[bytes]) -> list[tuple[bytes, bytes, int]]:
+    def keys(self, signers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes, bytes, int]]:
         raise AssertionError(signers)
 
     def is_stale(self) -> bool:

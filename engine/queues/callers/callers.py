@@ -113,12 +113,15 @@ class Callers:
         """
         return self._proved(at, key_id, lambda: self._access.authenticate_signed(key_id, fits))
 
-    def signing_key(self, key_id: str, derive: Callable[[str], bytes]) -> tuple[Principal, bytes, int] | None:
+    def signing_key(self, key_id: str, derive: Callable[[str], bytes], at: str) -> tuple[Principal, bytes, int] | None:
         """Who has a key, what `derive` makes of its newest secret, and for how many ms at most that
-        counts; None = the key is not there or does not count. For who checks signatures many at a
-        time, and asks again when `key_changes` has changed: that a key is asked for is no use of
-        it.
+        counts; None = the key is not there or does not count, or nobody has proved it from `at`
+        lately. For who checks signatures many at a time, from there alone, and asks again when
+        `key_changes` has changed: that a key is asked for is no use of it, and wrong ones are told
+        by `authenticate_signed`.
         """
+        if not self._access.guesses.is_known(at, key_id):
+            return None
         return self._access.signing_key(key_id, derive)
 
     @property

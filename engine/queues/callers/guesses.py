@@ -80,7 +80,7 @@ class Guesses:
         """Before a secret is looked at that is named from an address for a key. Raises
         TooManyAttempts.
         """
-        if not self._wary_until or (at, key_id) in self._known or (at, key_id) in self._known_before:
+        if not self._wary_until or self.is_known(at, key_id):
             return
         if self._clock() > self._wary_until:
             self._wary_until = 0.0  # all buckets have run dry
@@ -90,6 +90,12 @@ class Guesses:
             wait_s = max(wait_s, self._addresses.wait_s(at))
         if wait_s:
             self._refuse(at, key_id, wait_s)
+
+    def is_known(self, at: str, key_id: str) -> bool:
+        """Whether the key was proved from the address lately: no secret from there is refused
+        unseen.
+        """
+        return (at, key_id) in self._known or (at, key_id) in self._known_before
 
     def failed(self, at: str, key_id: str, *, exists: bool) -> None:
         """A wrong secret, or a key that is not there."""

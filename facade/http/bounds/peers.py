@@ -59,6 +59,10 @@ class Peers:
         """The address of the client."""
         return peer_of(scope, headers, trusted=self._trusted) if self._counted else ""
 
+    def of_read(self, address: bytes) -> str:
+        """The same of a request that the native front has read, which tells from where."""
+        return counted_as(_without_port(address.decode("latin-1"))) if self._counted else ""
+
 
 def peers_of(auth: str, trust_proxy: str) -> Peers:
     """Those of a worker with these settings."""

@@ -87,7 +87,7 @@ class Groups(ABC):
         answers.soon()
         self._metrics.observe(self.names[verb], response.status, perf_counter() - began)
 
-    def keys(self, signers: list[bytes]) -> list[tuple[bytes, bytes, int]]:
+    def keys(self, signers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes, bytes, int]]:
         """See `Plain`."""
         return []
 
@@ -173,9 +173,10 @@ class AllGroups:
     requests name a queue by a URL in their bodies; of the others the path says it.
     """
 
-    def __init__(self, engine: Engine, request_prefix: bytes, named: Groups, others: Groups, *, signed: bool) -> None:
+    def __init__(self, engine: Engine, request_prefix: bytes, named: Groups, others: Groups, *, signed: bool, trusts_proxy: bool) -> None:
         self.request_prefix = request_prefix
         self.wants_signatures = signed
+        self.trusts_proxy = trusts_proxy
         self._engine = engine
         self._key_changes = engine.key_changes
         self._named = named
@@ -183,7 +184,7 @@ class AllGroups:
         self._all = named, others
         self._of = {verb: groups for groups in self._all for verb in groups.begins}
 
-    def keys(self, signers: list[bytes]) -> list[tuple[bytes, bytes, int]]:
+    def keys(self, signers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes, bytes, int]]:
         """See `Plain`."""
         return [key for groups in self._all for key in groups.keys(signers)]
 

@@ -18,7 +18,7 @@ import msgspec
 
 NAME: Final = "libleaseway_front.so"
 # Of the functions and of what batches look like; native/src/c.rs has the same.
-INTERFACE: Final = 5
+INTERFACE: Final = 6
 # Beside this module, where the image has it, and where `make setup` builds it.
 BESIDE: Final = Path(__file__).with_name(NAME)
 BUILT: Final = Path(__file__).parents[3] / "native" / "target" / "release" / NAME
@@ -29,8 +29,9 @@ KEY_BYTES: Final = 32
 # Of a connection that is not the front's at the moment, in one call.
 READ_BYTES: Final = 64 * 1024
 MORE, UNSENT, BAD = 1, 2, 4
-# Which requests a front reads: none, every plain one, or those that a known key has signed.
-NOTHING, ALL, SIGNED = 0, 1, 2
+# Which requests a front reads: none, every plain one, or those that a key has signed which is known
+# for the address they come from; FORWARDED: and a proxy tells that address.
+NOTHING, ALL, SIGNED, FORWARDED = range(4)
 
 _decode = msgspec.msgpack.Decoder().decode
 _Pointer = ctypes.c_void_p
@@ -49,7 +50,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "front_socket": (ctypes.c_int, (_Pointer, ctypes.c_uint64)),
     "front_waiting": (_Size, (_Pointer, ctypes.c_uint64)),
     "front_connections": (ctypes.c_uint64, (_Pointer,)),
-    "front_key": (None, (_Pointer, ctypes.c_char_p, _Size, ctypes.c_char_p, ctypes.c_uint64)),
+    "front_key": (None, (_Pointer, ctypes.c_char_p, _Size, ctypes.c_char_p, _Size, ctypes.c_char_p, ctypes.c_uint64)),
     "front_forget": (None, (_Pointer,)),
     "front_refused": (ctypes.c_uint64, (_Pointer, ctypes.c_uint32)),
     "front_fits": (ctypes.c_uint32, (ctypes.c_char_p, _Size, ctypes.c_char_p, ctypes.c_uint64)),
@@ -135,7 +136,8 @@ class NativeFront:
 
     def __init__(self, descriptor: int, prefix: bytes, most: int, reads: int) -> None:
         """Accepts `most` connections at once on `descriptor`, which is the front's from now on.
-        `prefix` begins the ids of replies; `reads` is NOTHING, ALL or SIGNED. Raises OSError.
+        `prefix` begins the ids of replies; `reads` is NOTHING, ALL, SIGNED or FORWARDED. Raises
+        OSError.
         """
         library = loaded()
         self._front = library.front_new(descriptor, prefix, len(prefix), reads, most)
@@ -198,10 +200,12 @@ class NativeFront:
         """How many bytes of its output wait for its client to read."""
         return int(self._library.front_waiting(self._front, connection))
 
-    def learn(self, signer: bytes, key: bytes, seconds: int) -> None:
-        """The signing key of `key/day/region`, 32 bytes, which counts for so long."""
+    def learn(self, signer: bytes, address: bytes, key: bytes, seconds: int) -> None:
+        """The signing key of `key/day/region` at an address, as news told both; 32 bytes, which
+        count for so long.
+        """
         assert len(key) == KEY_BYTES
-        self._library.front_key(self._front, signer, len(signer), key, seconds)
+        self._library.front_key(self._front, signer, len(signer), address, len(address), key, seconds)
 
     def forget(self) -> None:
         """No key that was learnt counts any more, and lanes are told again."""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from facade.http.sockets.answers import ABORT, Answers
-from facade.http.sockets.library import ALL, BAD, MORE, NOTHING, SIGNED, UNSENT, NativeFront
+from facade.http.sockets.library import ALL, BAD, FORWARDED, MORE, NOTHING, SIGNED, UNSENT, NativeFront
 from facade.http.sockets.transport import Transport
 
 log = logging.getLogger("leaseway.http")
@@ -42,9 +42,14 @@ class Plain(Protocol):
     def wants_signatures(self) -> bool:
         """Whether a request must be signed by a key of `keys` to be plain."""
 
-    def keys(self, signers: list[bytes]) -> list[tuple[bytes, bytes, int]]:
-        """Of these signers (`key/day/region`) those that are known, with their signing keys and the
-        seconds for which these count.
+    @property
+    def trusts_proxy(self) -> bool:
+        """Whether a proxy tells where requests come from."""
+
+    def keys(self, signers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes, bytes, int]]:
+        """Of these signers (`key/day/region`), each with an address from which it has signed, those
+        that have proved their keys there lately, with their signing keys and the seconds for which
+        these count.
         """
 
     def is_stale(self) -> bool:
@@ -90,8 +95,7 @@ class Listener:
         self._on_empty = on_empty
         self._count = count
         prefix = plain.request_prefix if plain else b""
-        reads = NOTHING if plain is None else SIGNED if plain.wants_signatures else ALL
-        self._native = NativeFront(os.dup(bound.fileno()), prefix, most, reads)
+        self._native = NativeFront(os.dup(bound.fileno()), prefix, most, _reads(plain))
         self._descriptor = self._native.descriptor
         self._answers = Answers(self._flush_soon)
         self._open: dict[int, tuple[Any, Transport]] = {}
@@ -255,3 +259,11 @@ class Listener:
                 self._plain.unsent(self._native.unsent())
             self._plain.given()
         self._heed(flags)
+
+
+def _reads(plain: Plain | None) -> int:
+    if plain is None:
+        return NOTHING
+    if not plain.wants_signatures:
+        return ALL
+    return FORWARDED if plain.trusts_proxy else SIGNED

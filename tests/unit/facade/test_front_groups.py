@@ -40,6 +40,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "receive": {"max": 2, "wait_seconds": 20, "lease_seconds": 5},
     "ack": {"handles": ["h1", "h2"]},
 }
+OPEN = Settings()
 LONG = "Te: trailers"  # a header that no plain request has
 
 
@@ -92,8 +93,8 @@ def _tell(verb: str, tell: Any, token: int, what: Any) -> None:
 
 
 @contextlib.asynccontextmanager
-async def serving(engine: Soon) -> AsyncIterator[Any]:
-    app = cast(Front, create_app(Settings(), cast(Engine, engine)))
+async def serving(engine: Soon, settings: Settings = OPEN) -> AsyncIterator[Any]:
+    app = cast(Front, create_app(settings, cast(Engine, engine)))
     config = uvicorn.Config(app, lifespan="off", log_config=None)
     config.load()
     bound = socket.create_server(("127.0.0.1", 0))
@@ -111,8 +112,8 @@ def request(word: str, *more: str) -> bytes:
     return "\r\n".join((*lines, f"Content-Length: {len(body)}", "", "")).encode() + body
 
 
-async def heard(address: Any, asked: bytes, after: Callable[[], Any] | None = None) -> bytes:
-    reader, writer = await asyncio.open_connection(*address)
+async def heard(address: Any, asked: bytes, after: Callable[[], Any] | None = None, at: str = "127.0.0.1") -> bytes:
+    reader, writer = await asyncio.open_connection(*address, local_addr=(at, 0))
     writer.write(asked)
     if after is not None:
         await after()
