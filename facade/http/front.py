@@ -191,10 +191,14 @@ class Front:
             self._metrics.receive_ends()
 
 
+def answered_id(response: Response) -> bytes:
+    """The id by which an answer names its request; empty = it names none."""
+    return next((value for name, value in response.headers if name in _REQUEST_IDS), b"")
+
+
 def _request_id(exchange: Exchange, response: Response) -> str:
     """What the client knows the request by: our answer names it, or the client has."""
-    found = next((value for name, value in response.headers if name in _REQUEST_IDS), None)
-    return (found or exchange.headers.get(b"x-request-id", b"")).decode("latin-1")
+    return (answered_id(response) or exchange.headers.get(b"x-request-id", b"")).decode("latin-1")
 
 
 def _by_head(exchange: Exchange) -> Principal | None:

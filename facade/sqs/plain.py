@@ -91,7 +91,7 @@ class SqsGroups(Groups):
 
         def tell(connection: int, told: list[str] | Exception, _: list[int]) -> None:
             if isinstance(told, Exception):
-                self.refuse(verb, connection, told, began, answers)
+                self.refuse(verb, lane, connection, told, began, answers)
                 return
             answers.sent.append((connection, told))
             answers.soon()
@@ -111,7 +111,7 @@ class SqsGroups(Groups):
             if isinstance(told, Exception):
                 # AWS tells only who does not wait, and only of standard queues.
                 if not (isinstance(told, TooManyInFlight) and (told.waited or told.fifo)):
-                    self.refuse(verb, connection, told, began, answers)
+                    self.refuse(verb, lane, connection, told, began, answers)
                     return
                 told = []
             answers.received.append((connection, [_shown(delivery) for delivery in told] if told else _NOTHING))
@@ -125,7 +125,7 @@ class SqsGroups(Groups):
 
         def tell(connection: int, told: list[str] | Exception) -> None:
             if isinstance(told, Exception):
-                self.refuse(verb, connection, told, began, answers)
+                self.refuse(verb, lane, connection, told, began, answers)
                 return
             answers.deleted.append(connection)
             answers.soon()

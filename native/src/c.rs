@@ -14,12 +14,13 @@ use crate::requests;
 use crate::sign;
 
 /// Raised when the functions or the batches change.
-const INTERFACE: u32 = 6;
+const INTERFACE: u32 = 7;
 
 /// A front and what it has returned a pointer to.
 pub struct Owned {
     front: Front,
     unsent: Packer,
+    from: Vec<u8>,
 }
 
 /// The number of this interface, which the loader compares with its own.
@@ -54,7 +55,7 @@ pub unsafe extern "C" fn front_new(
         _ => Reads::Signed,
     };
     match Front::new(listener, prefix, reads, trusts_proxy, most as usize) {
-        Ok(front) => Box::into_raw(Box::new(Owned { front, unsent: Packer::default() })),
+        Ok(front) => Box::into_raw(Box::new(Owned { front, unsent: Packer::default(), from: Vec::new() })),
         Err(_) => std::ptr::null_mut(),
     }
 }
@@ -166,6 +167,21 @@ pub unsafe extern "C" fn front_socket(front: *mut Owned, connection: u64) -> i32
     // SAFETY: by this function's contract, and no other reference lives.
     let slots = &mut unsafe { &mut *front }.front.slots;
     slots.of(connection).and_then(|slot| slots.get(slot)).map_or(-1, |connection| connection.stream.as_raw_fd())
+}
+
+/// From where a connection has asked what it waits for: an address, as news tell it of a signer, of
+/// `size` bytes; none = the connection is no more.
+///
+/// # Safety
+/// `front` is one of `front_new`; `size` points to a number.
+#[no_mangle]
+pub unsafe extern "C" fn front_from(front: *mut Owned, connection: u64, size: *mut usize) -> *const u8 {
+    // SAFETY: by this function's contract, and no other reference lives.
+    let (owned, size) = unsafe { (&mut *front, &mut *size) };
+    owned.from.clear();
+    owned.front.write_from(connection, &mut owned.from);
+    *size = owned.from.len();
+    owned.from.as_ptr()
 }
 
 /// How many bytes of a connection's output wait for its client to read.

@@ -320,6 +320,18 @@ impl Front {
         self.batch.forget_lanes();
     }
 
+    /// Writes from where a connection has asked; nothing if it is no more.
+    pub fn write_from(&self, id: u64, text: &mut Vec<u8>) {
+        if let Some(connection) = self.slots.of(id).and_then(|slot| self.slots.get(slot)) {
+            match head::read(&connection.input) {
+                Found::Head(found) if connection.asked.is_some() && self.trusts_proxy => {
+                    From::new(found.forwarded, connection.peer).write(text);
+                }
+                _ => From::Peer(connection.peer).write(text),
+            }
+        }
+    }
+
     fn ask(&mut self, connection: &mut Connection, now: Instant) -> Outcome {
         if self.reads == Reads::Nothing || self.asked_bytes > ASKED_BYTES {
             return Outcome::Other;

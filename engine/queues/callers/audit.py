@@ -10,7 +10,8 @@ many were not.
 
 An append whose answer was lost is made again: readers drop a number of a worker that they have
 seen.
-Neighbours: who serves requests calls `begin` and `end`. Must not know how a request is served.
+Neighbours: who serves requests calls `begin` and `end`, or `refused`. Must not know how a request
+is served.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from engine.runtime.asked import Asked, current
 from engine.runtime.clock import now_ms
 from engine.runtime.counters import Counters
 from engine.settings import EngineSettings
+from engine.shapes import Principal
 from schemas.records.watching import AuditRecord
 from schemas.topics import audit_topic
 from schemas.vocabulary import CHANGES, Outcome, Verb
@@ -126,6 +128,15 @@ class Audit:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(WAIT_S):
                     await written.wait()
+
+    def refused(
+        self, peer: str, by: Principal, verb: Verb, queue: str, operation: str, status: int, error: Denied, request_id: str
+    ) -> None:
+        """As `begin` and `end` of a request that no task serves, and that was refused for who
+        asked. Returns at once.
+        """
+        if not self._is_flood():
+            self._put(Asked(peer, by.id, by.key_id, verb, queue), operation, status, Outcome.REFUSED, _code(error), request_id)
 
     def _is_flood(self) -> bool:
         """Counts a failed request; whether it is one too many within this second."""

@@ -43,6 +43,11 @@ def address_of(scope: Scope, headers: Mapping[bytes, bytes], *, trusted: bool) -
     return client[0] if client else ""
 
 
+def address_read(address: bytes) -> str:
+    """As `address_of`, of a request that the native front has read, which tells from where."""
+    return _without_port(address.decode("latin-1"))
+
+
 def peer_of(scope: Scope, headers: Mapping[bytes, bytes], *, trusted: bool) -> str:
     """The address under which the client is counted; `trusted` as for `address_of`."""
     return counted_as(address_of(scope, headers, trusted=trusted))
@@ -61,7 +66,7 @@ class Peers:
 
     def of_read(self, address: bytes) -> str:
         """The same of a request that the native front has read, which tells from where."""
-        return counted_as(_without_port(address.decode("latin-1"))) if self._counted else ""
+        return counted_as(address_read(address)) if self._counted else ""
 
 
 def peers_of(auth: str, trust_proxy: str) -> Peers:

@@ -26,10 +26,13 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Answers:
-    """Belongs to one event loop. `soon` is called when there is something to take."""
+    """Belongs to one event loop. `soon` is called when there is something to take. `address_of`
+    says from where a connection has asked what it waits for, "" = it is no more.
+    """
 
-    def __init__(self, soon: Callable[[], None]) -> None:
+    def __init__(self, soon: Callable[[], None], address_of: Callable[[int], str] = lambda connection: "") -> None:
         self._soon = soon
+        self.address_of = address_of
         self._groups: tuple[list[Any], ...] = tuple([] for _ in range(CARRIED + 1))
         # (connection, id of each message)
         self.sent: list[tuple[int, list[str]]] = self._groups[SENT]

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from engine.errors import EngineError
+from engine.errors import Denied, EngineError
 from engine.shapes import Delivery, Principal, TellReceived
 from facade.dialect import Response
 from facade.http.cycle import header_lines, status_line
-from facade.http.front import GONE, Hosts
+from facade.http.front import GONE, Hosts, answered_id
 from facade.http.sockets.answers import Answers
+from schemas.accounts import full
+from schemas.vocabulary import Verb
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -72,11 +74,16 @@ class Groups(ABC):
     def error(self, verb: int, error: Exception) -> Response:
         """An error as the dialect tells it."""
 
-    def refuse(self, verb: int, connection: int, error: Exception, began: float, answers: Answers) -> None:
+    def refuse(self, verb: int, lane: Lane, connection: int, error: Exception, began: float, answers: Answers) -> None:
         """Tells of an error after the engine has begun: the request must not be begun again."""
         if not isinstance(error, EngineError):
             log.error("%s failed", self.names[verb], exc_info=error)
-        self.tell(verb, connection, self.error(verb, error), began, answers)
+        response = self.error(verb, error)
+        if isinstance(error, Denied):
+            # Only a receive waits for so long that its caller's right may go meanwhile.
+            peer, queue, name = answers.address_of(connection), full(lane.by.account, lane.queue), answered_id(response).decode("latin-1")
+            self._engine.audit.refused(peer, lane.by, Verb.RECEIVE, queue, self.names[verb], response.status, error, name)
+        self.tell(verb, connection, response, began, answers)
 
     def tell(self, verb: int, connection: int, response: Response, began: float, answers: Answers, *, carries: bool = False) -> None:
         """Answers a request that began then. `carries`: with messages, which go back if they can't
@@ -108,13 +115,14 @@ class Groups(ABC):
     def ask(self, verb: int, lane: int, items: list[Any], answers: Answers) -> None:
         """See `Plain`."""
         known = self._lanes.get(lane)
-        left: Sequence[int]
-        try:
-            left = [item[0] for item in items] if known is None else self.begins[verb](verb, known, items, answers)
-        except Exception as error:  # of which nothing can be begun any more: the engine raises before it begins
-            for item in items:
-                self.refuse(verb, item[0], error, perf_counter(), answers)
-            return
+        left: Sequence[int] = [item[0] for item in items]
+        if known is not None:
+            try:
+                left = self.begins[verb](verb, known, items, answers)
+            except Exception as error:  # of which nothing can be begun any more: the engine raises before it begins
+                for connection in left:
+                    self.refuse(verb, known, connection, error, perf_counter(), answers)
+                return
         self._metrics.front_read(len(items), len(left))
         if left:
             answers.passed.extend(left)

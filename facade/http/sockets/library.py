@@ -18,7 +18,7 @@ import msgspec
 
 NAME: Final = "libleaseway_front.so"
 # Of the functions and of what batches look like; native/src/c.rs has the same.
-INTERFACE: Final = 6
+INTERFACE: Final = 7
 # Beside this module, where the image has it, and where `make setup` builds it.
 BESIDE: Final = Path(__file__).with_name(NAME)
 BUILT: Final = Path(__file__).parents[3] / "native" / "target" / "release" / NAME
@@ -48,6 +48,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "front_tick": (ctypes.c_uint32, (_Pointer, ctypes.c_uint64, ctypes.c_uint64)),
     "front_drain": (ctypes.c_uint32, (_Pointer,)),
     "front_socket": (ctypes.c_int, (_Pointer, ctypes.c_uint64)),
+    "front_from": (_Pointer, (_Pointer, ctypes.c_uint64, _Pointer)),
     "front_waiting": (_Size, (_Pointer, ctypes.c_uint64)),
     "front_connections": (ctypes.c_uint64, (_Pointer,)),
     "front_key": (None, (_Pointer, ctypes.c_char_p, _Size, ctypes.c_char_p, _Size, ctypes.c_char_p, ctypes.c_uint64)),
@@ -195,6 +196,13 @@ class NativeFront:
     def socket(self, connection: int) -> int:
         """The descriptor of a connection, which is the front's; -1 = it is no more."""
         return int(self._library.front_socket(self._front, connection))
+
+    def address(self, connection: int) -> bytes:
+        """From where the request comes that a connection has asked, as news tell it of a signer;
+        empty = the connection is no more.
+        """
+        pointer = self._library.front_from(self._front, connection, self._size_at)
+        return ctypes.string_at(pointer, self._size.value)
 
     def waiting(self, connection: int) -> int:
         """How many bytes of its output wait for its client to read."""

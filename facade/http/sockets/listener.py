@@ -15,6 +15,7 @@ import socket
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
+from facade.http.bounds.peers import address_read
 from facade.http.sockets.answers import ABORT, Answers
 from facade.http.sockets.library import ALL, BAD, FORWARDED, MORE, NOTHING, SIGNED, UNSENT, NativeFront
 from facade.http.sockets.transport import Transport
@@ -97,7 +98,7 @@ class Listener:
         prefix = plain.request_prefix if plain else b""
         self._native = NativeFront(os.dup(bound.fileno()), prefix, most, _reads(plain))
         self._descriptor = self._native.descriptor
-        self._answers = Answers(self._flush_soon)
+        self._answers = Answers(self._flush_soon, self._address)
         self._open: dict[int, tuple[Any, Transport]] = {}
         self._each = {READS: self._read, GONE: self._lost, BLOCKED: self._pause, DRAINED: self._resume}
         self._ticks: asyncio.TimerHandle | None = None
@@ -231,6 +232,9 @@ class Listener:
 
     def _socket(self, connection: int) -> int:
         return -1 if self._is_freed else self._native.socket(connection)
+
+    def _address(self, connection: int) -> str:
+        return "" if self._is_freed else address_read(self._native.address(connection))
 
     def _lost(self, connection: int) -> None:
         if self._plain is not None:

@@ -56,7 +56,7 @@ class NativeGroups(Groups):
 
         def tell(connection: int, told: list[str] | Exception, at_ms: list[int]) -> None:
             if isinstance(told, Exception):
-                self.refuse(verb, connection, told, began, answers)
+                self.refuse(verb, lane, connection, told, began, answers)
                 return
             rows = zip(told, digests[connection], at_ms, strict=True)
             reply = SendReply(messages=[SentReply(id=name, body_md5=digest, sent_at_ms=at) for name, digest, at in rows])
@@ -69,13 +69,13 @@ class NativeGroups(Groups):
 
         def tell(connection: int, told: list[Delivery] | Exception) -> None:
             if isinstance(told, Exception):
-                self.refuse(verb, connection, told, began, answers)
+                self.refuse(verb, lane, connection, told, began, answers)
                 return
             try:
                 response = encoded(Answer(ReceiveReply(messages=[delivery_reply(delivery) for delivery in told])))
             except Exception as error:
                 self.unsent([connection])
-                self.refuse(verb, connection, error, began, answers)
+                self.refuse(verb, lane, connection, error, began, answers)
                 return
             self.tell(verb, connection, response, began, answers, carries=bool(told))
 
@@ -88,7 +88,7 @@ class NativeGroups(Groups):
 
         def tell(connection: int, told: list[str] | Exception) -> None:
             if isinstance(told, Exception):
-                self.refuse(verb, connection, told, began, answers)
+                self.refuse(verb, lane, connection, told, began, answers)
                 return
             rows: Any = zip(handles[connection], told, strict=True)
             reply = ResultsReply(results=[ResultReply(handle=handle, status=status) for handle, status in rows])

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from engine.errors import EngineError, NotAuthenticated
+from engine.errors import Denied, EngineError, NotAuthenticated
 from engine.runtime.asked import Asked
 from engine.shapes import Alarm, Delivery, Peeked, Principal, QueueInfo, TagInfo, TaskInfo
 from schemas.filters import Condition, Filter
@@ -62,12 +62,17 @@ class RecordingAudit:
 
     def __init__(self) -> None:
         self.heard: list[tuple[str, str, int, str, str]] = []
+        self.refused_: list[tuple[Principal, str, str]] = []
 
     def begin(self, peer: str) -> Asked:
         return Asked(peer)
 
     async def end(self, asked: Asked, operation: str, status: int, error: BaseException | None, request_id: str = "") -> None:
         self.heard.append((asked.peer, operation, status, type(error).__name__ if error else "", request_id))
+
+    def refused(self, peer: str, by: Principal, verb: str, queue: str, operation: str, status: int, error: Denied, request_id: str) -> None:
+        self.heard.append((peer, operation, status, type(error).__name__, request_id))
+        self.refused_.append((by, verb, queue))
 
 
 class RecordingEngine:

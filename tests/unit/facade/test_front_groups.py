@@ -19,8 +19,8 @@ from msgspec import structs
 from uvicorn.server import ServerState
 
 from engine.engine import Engine
-from engine.errors import EngineError, LogUnavailable, MessageTooLarge, StoreUnavailable, TooManyInFlight
-from engine.shapes import EntryResult, Sent
+from engine.errors import EngineError, LogUnavailable, MessageTooLarge, NotAuthorised, StoreUnavailable, TooManyInFlight
+from engine.shapes import EntryResult, Principal, Sent
 from facade.app import create_app
 from facade.config import Settings
 from facade.http.front import Front
@@ -200,6 +200,19 @@ async def test_what_it_asks_is_what_the_engine_is_asked() -> None:
     assert sends == [["é\n".encode(), b"b"], [of_body("é\n".encode()), of_body(b"b")]]
     assert receives == [2, 20_000, 5_000]
     assert acks == [["h1", "h2"]]
+
+
+async def test_a_receive_that_is_refused_while_it_waits_is_written_down_as_on_the_long_way() -> None:
+    engine = Soon()
+    engine.error = NotAuthorised("key 'k' was revoked", field="key_id", given="k")
+    async with serving(engine) as address:
+        long = await heard(address, sqs_request(LONG), at="127.0.0.2")
+        short = await heard(address, sqs_request(), partial(engine.tell_all, engine.error), at="127.0.0.2")
+        await heard(address, sqs_request(), partial(engine.tell_all, StoreUnavailable("Redis is away")))
+    assert without_id(short) == without_id(long)
+    ids = [re.findall(rb"x-amzn-requestid: ([^\r]*)", answer)[0].decode() for answer in (long, short)]
+    assert engine.audit.heard == [("127.0.0.2", "sqs.ReceiveMessage", 403, "NotAuthorised", one) for one in ids]
+    assert engine.audit.refused_ == [(Principal("anonymous"), "receive", "orders")]
 
 
 @contextlib.asynccontextmanager

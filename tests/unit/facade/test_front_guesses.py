@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from engine.errors import NotAuthorised
 from engine.queues.callers.access import Access
 from engine.queues.callers.callers import Callers
 from engine.queues.callers.guesses import KEY_AT_ADDRESS, Guesses
@@ -121,3 +123,6 @@ async def test_behind_a_proxy_that_is_trusted_its_clients_are_told_apart(trust: 
         # Without trust both are the proxy, which has proved the key.
         assert await bad.asks(RIGHT) == ("RequestThrottled" if trust == "yes" else "plainly")
         assert await good.asks(RIGHT) == "plainly"
+        withdrawn = NotAuthorised("key 'key' was revoked", field="key_id", given="key")
+        await heard(service, signed(RIGHT, "X-Forwarded-For: 10.0.0.6, 10.0.0.7"), partial(engine.tell_all, withdrawn), GOOD)
+        assert engine.audit.heard[-1][0] == ("10.0.0.7" if trust == "yes" else GOOD)
