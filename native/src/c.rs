@@ -1,8 +1,9 @@
-//! The C interface: the only module with unsafe code, all of it for what C can't promise.
+//! The C interface, and what we ask of C: the only module with unsafe code, all of it for what C can't
+//! promise.
 
 #![allow(unsafe_code)]
 
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::time::{Duration, Instant};
 
 use crate::batch::{Batch, Whose};
@@ -15,6 +16,12 @@ use crate::sign;
 
 /// Raised when the functions or the batches change.
 const INTERFACE: u32 = 7;
+
+/// What tells that the other end has closed its side, which not every system does.
+#[cfg(target_os = "linux")]
+const LEFT: libc::c_short = libc::POLLRDHUP;
+#[cfg(not(target_os = "linux"))]
+const LEFT: libc::c_short = 0;
 
 /// A front and what it has returned a pointer to.
 pub struct Owned {
@@ -291,6 +298,13 @@ pub unsafe extern "C" fn front_fits(request: *const u8, size: usize, key: *const
     let Found::Head(found) = head::read(request) else { return 0 };
     let Some(body) = request.get(found.head_bytes..found.head_bytes + found.body_bytes) else { return 0 };
     key.try_into().map_or(0, |key| u32::from(sign::fits(request, &found, body, &key, now_s)))
+}
+
+/// Whether the other end of a socket has closed its side, or the connection is broken.
+pub fn has_ended(socket: RawFd) -> bool {
+    let mut asked = libc::pollfd { fd: socket, events: LEFT, revents: 0 };
+    // SAFETY: it is one entry, which is ours, and the call does not wait.
+    unsafe { libc::poll(&mut asked, 1, 0) > 0 }
 }
 
 /// # Safety

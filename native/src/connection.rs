@@ -4,9 +4,12 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
+
+use crate::c::has_ended;
 
 /// Bytes that are read of a connection before others have their turn.
 pub const TURN_BYTES: usize = 64 * 1024;
@@ -214,14 +217,10 @@ impl Connection {
         self.input.shrink_to(KEPT_BYTES);
     }
 
-    /// Whether the client has closed it, also when nobody has heard of that yet.
+    /// Whether the client has closed it, also when nobody has heard of that yet, and when there is
+    /// something to read before the end.
     pub fn is_gone(&mut self) -> bool {
-        match self.stream.peek(&mut [0]) {
-            Ok(0) => self.has_left = true,
-            Ok(_) => {}
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            Err(_) => self.is_broken = true,
-        }
+        self.has_left |= has_ended(self.stream.as_raw_fd());
         self.is_over()
     }
 }

@@ -241,6 +241,24 @@ async def test_messages_for_a_client_that_has_left_go_back() -> None:
     assert engine.undelivered_ == [[delivery()]]
 
 
+@pytest.mark.parametrize("behind", [0, 1, 70_000])
+async def test_messages_for_a_client_that_has_left_unheard_go_back(behind: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the client has sent before it closed was not read yet when the messages come."""
+    monkeypatch.setattr(Listener, "_flush_soon", Listener._flush)
+    engine = Soon()
+    async with serving(engine) as address:
+        client = socket.create_connection(address)
+        client.sendall(request("receive"))
+        async with asyncio.timeout(5):
+            while not engine.told:
+                await asyncio.sleep(0)
+            client.sendall(b"x" * behind)
+            client.close()
+            (tell,) = engine.told
+            tell([delivery()])
+    assert engine.undelivered_ == [[delivery()]]
+
+
 # More than the front reads behind a request that is not answered.
 @pytest.mark.parametrize("behind", [0, 1, 70_000])
 async def test_a_receive_whose_client_leaves_while_it_waits_is_left(behind: int) -> None:
