@@ -184,7 +184,6 @@ impl Front {
         let Some(connection) = self.slots.at(slot) else { return };
         let Some(asked) = connection.asked.take() else { return };
         connection.consume(asked.bytes);
-        self.asked_bytes -= asked.bytes;
         connection.state = State::Ready;
         let closes = connection.is_closing;
         let mut output = std::mem::take(&mut connection.output);
@@ -197,8 +196,7 @@ impl Front {
     fn passed(&mut self, id: u64, now: Instant) {
         let Some(slot) = self.slots.of(id) else { return };
         if let Some(connection) = self.slots.at(slot) {
-            if let Some(asked) = connection.asked.take() {
-                self.asked_bytes -= asked.bytes;
+            if connection.asked.take().is_some() {
                 connection.state = State::Passed;
                 connection.is_closing = false; // its protocol closes it, while we drain too
                 self.go_on(slot, now);

@@ -13,8 +13,6 @@ use crate::c::has_ended;
 
 /// Bytes that are read of a connection before others have their turn.
 pub const TURN_BYTES: usize = 64 * 1024;
-/// Bytes behind an asked request that are kept; then the client has to wait.
-pub const BEHIND_BYTES: usize = 64 * 1024;
 /// Bytes that wait to be sent before Python's protocol is told to wait; it hears when all have left.
 pub const OUTPUT_BYTES: usize = 64 * 1024;
 /// Room that an idle connection keeps.
@@ -38,6 +36,14 @@ pub struct Asked {
     pub entries: Vec<(Vec<u8>, [u8; 32])>,
 }
 
+/// Bytes of a connection's input: of a part of a request, or of what is asked and all that came with
+/// it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    pub part: usize,
+    pub asked: usize,
+}
+
 #[derive(Debug)]
 pub struct Connection {
     pub stream: TcpStream,
@@ -49,6 +55,8 @@ pub struct Connection {
     /// Python has a protocol for it.
     pub is_known: bool,
     pub input: Vec<u8>,
+    /// What of it is in the front's sums.
+    pub counted: Held,
     pub output: Vec<u8>,
     sent: usize,
     /// There may be more to read than we have read.
@@ -94,6 +102,7 @@ impl Connection {
             asked: None,
             is_known: false,
             input: Vec::new(),
+            counted: Held::default(),
             output: Vec::new(),
             sent: 0,
             is_readable: true,
@@ -126,12 +135,22 @@ impl Connection {
         is_idle.then(|| now.saturating_duration_since(self.idle_since))
     }
 
+    /// What it holds here, until Python or a reply has it.
+    pub fn held(&self) -> Held {
+        match self.part_since {
+            _ if self.state == State::Passed => Held::default(),
+            Some(_) => Held { part: self.input.len(), asked: 0 },
+            None => Held { part: 0, asked: self.input.len() },
+        }
+    }
+
+    /// What is not read stays with the client, when the system's buffers are full.
     fn is_full(&self) -> bool {
         match self.state {
-            State::Asked => self.input.len() >= self.asked.as_ref().map_or(0, |asked| asked.bytes) + BEHIND_BYTES,
+            State::Asked => true,
             State::Passed => self.is_paused,
             // A client that does not read its reply is not read either.
-            State::Ready => self.unsent() > 0 && self.input.len() >= BEHIND_BYTES,
+            State::Ready => self.unsent() > 0,
         }
     }
 
@@ -144,7 +163,7 @@ impl Connection {
             left = left.saturating_sub(size);
         }
         // The end stands behind what is not read while somebody waits for an answer.
-        self.has_left |= self.has_end && self.state == State::Asked && self.is_full();
+        self.has_left |= self.has_end && self.state == State::Asked;
     }
 
     /// Reads once; how many bytes.

@@ -11,7 +11,7 @@ use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 
 use crate::batch::{Batch, Whose};
-use crate::connection::{Asked, Connection, State};
+use crate::connection::{Asked, Connection, Held, State};
 use crate::head::{self, Found};
 use crate::json::Scanner;
 use crate::keys::{From, Keys};
@@ -38,7 +38,7 @@ const ACCEPTS: usize = 256;
 const BUFFER_BYTES: usize = 64 * 1024;
 /// Of requests that are not whole, in all; beyond it they are Python's, which has bounds of its own.
 const PART_BYTES: usize = 64 * 1024 * 1024;
-/// Of requests that are asked, likewise.
+/// Of requests that are asked, and of what came with them, likewise.
 const ASKED_BYTES: usize = 128 * 1024 * 1024;
 
 /// Of what one batch has for Python's protocols: all connections share it.
@@ -83,8 +83,8 @@ pub struct Front {
     turns: Vec<usize>,
     buffer: Vec<u8>,
     scratch: Vec<u8>,
-    part_bytes: usize,
-    pub asked_bytes: usize,
+    /// Of all connections.
+    pub held: Held,
 }
 
 impl Front {
@@ -120,8 +120,7 @@ impl Front {
             turns: Vec::new(),
             buffer: vec![0; BUFFER_BYTES],
             scratch: Vec::new(),
-            part_bytes: 0,
-            asked_bytes: 0,
+            held: Held::default(),
         })
     }
 
@@ -243,11 +242,14 @@ impl Front {
             return;
         }
         let before = connection.input.len();
-        connection.read(&mut self.buffer);
+        // What came with the last request may be whole, and is asked before more is read.
+        if connection.state != State::Ready || before == 0 || connection.part_since.is_some() {
+            connection.read(&mut self.buffer);
+        }
         if connection.input.len() != before {
             connection.idle_since = now;
         }
-        self.serve(&mut connection, before, now);
+        self.serve(&mut connection, now);
         self.settle(connection, slot);
     }
 
@@ -285,8 +287,8 @@ impl Front {
         size
     }
 
-    /// Asks or passes on what has come; there were so many bytes `before`.
-    fn serve(&mut self, connection: &mut Connection, before: usize, now: Instant) {
+    /// Asks or passes on what has come.
+    fn serve(&mut self, connection: &mut Connection, now: Instant) {
         if connection.is_closing && connection.asked.is_none() {
             connection.input.clear();
             return;
@@ -294,8 +296,7 @@ impl Front {
         if connection.state == State::Ready && !connection.input.is_empty() && connection.unsent() == 0 {
             match self.ask(connection, now) {
                 Outcome::Asked => connection.part_since = None,
-                Outcome::Part if self.part_bytes < PART_BYTES => {
-                    self.part_bytes += connection.input.len() - before;
+                Outcome::Part if self.held.part < PART_BYTES => {
                     connection.part_since.get_or_insert(now);
                 }
                 _ => connection.state = State::Passed,
@@ -333,7 +334,7 @@ impl Front {
     }
 
     fn ask(&mut self, connection: &mut Connection, now: Instant) -> Outcome {
-        if self.reads == Reads::Nothing || self.asked_bytes > ASKED_BYTES {
+        if self.reads == Reads::Nothing || self.held.asked > ASKED_BYTES {
             return Outcome::Other;
         }
         let found = match head::read(&connection.input) {
@@ -359,7 +360,6 @@ impl Front {
         }
         let whose = Whose { host: found.host, path: found.path, signer: found.whose };
         let entries = self.batch.ask(connection.id, found.verb, whose, &request, &scanner);
-        self.asked_bytes += end;
         connection.asked = Some(Asked { bytes: end, entries });
         connection.state = State::Asked;
         Outcome::Asked
@@ -367,6 +367,8 @@ impl Front {
 
     /// Puts a connection back, or ends it.
     fn settle(&mut self, mut connection: Connection, slot: usize) {
+        let held = connection.held();
+        self.count(&mut connection, held);
         let answered = connection.is_closing && connection.asked.is_none();
         let over = answered || connection.is_over();
         if connection.is_over() && !connection.is_told && (connection.is_known || connection.asked.is_some()) {
@@ -380,7 +382,7 @@ impl Front {
             // It may be closed all the same.
             let _ = self.poll.registry().deregister(&mut connection.stream);
             self.slots.free(slot);
-            self.asked_bytes -= connection.asked.map_or(0, |asked| asked.bytes);
+            self.count(&mut connection, Held::default());
             return;
         }
         if connection.is_blocked != connection.is_block_told {
@@ -396,6 +398,12 @@ impl Front {
             self.take_turn(&mut connection, slot);
         }
         self.slots.put_back(slot, connection);
+    }
+
+    fn count(&mut self, connection: &mut Connection, held: Held) {
+        let before = std::mem::replace(&mut connection.counted, held);
+        self.held.part = self.held.part + held.part - before.part;
+        self.held.asked = self.held.asked + held.asked - before.asked;
     }
 
     /// Has a connection looked at in the next call.
@@ -420,12 +428,8 @@ impl Front {
     /// which knows how long to wait.
     pub fn tick(&mut self, idle: Duration, part: Duration) -> u32 {
         let now = Instant::now();
-        self.part_bytes = 0;
         for slot in self.slots.taken() {
             let Some(connection) = self.slots.at(slot) else { continue };
-            if connection.part_since.is_some() {
-                self.part_bytes += connection.input.len();
-            }
             if connection.part_since.is_some_and(|since| now - since >= part) {
                 connection.state = State::Passed;
                 self.turn(slot, now);

@@ -11,6 +11,8 @@ mod batch;
 mod c;
 mod connection;
 mod front;
+#[cfg(test)]
+mod front_tests;
 mod head;
 #[cfg(test)]
 mod head_tests;

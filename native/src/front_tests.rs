@@ -1,0 +1,97 @@
+//! Tests of `front`: what it holds of its connections is in its sums.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use crate::connection::{Held, State};
+use crate::front::{Front, Reads};
+use crate::pack::Packer;
+
+const ONE: &[u8] =
+    b"POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: AmazonSQS.ReceiveMessage\r\nContent-Length: 16\r\n\r\n{\"QueueUrl\":\"u\"}";
+const BEHIND: usize = 20_000;
+
+fn listening() -> (Front, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    (Front::new(listener, b"p", Reads::All, false, 10).expect("a front"), address)
+}
+
+fn client(address: SocketAddr, says: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.write_all(says).expect("room for it");
+    stream
+}
+
+/// Looks until it is so.
+fn look_until(front: &mut Front, is_so: impl Fn(&Front) -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !is_so(front) {
+        assert!(Instant::now() < end, "it holds {:?}", front.held);
+        std::thread::sleep(Duration::from_millis(1));
+        front.look();
+    }
+}
+
+fn asked(front: &Front) -> Vec<u64> {
+    let taken = front.slots.taken();
+    let all = taken.iter().filter_map(|slot| front.slots.get(*slot));
+    all.filter(|one| one.state == State::Asked).map(|one| one.id).collect()
+}
+
+/// Answers a receive: there is nothing.
+fn answer(front: &mut Front, id: u64) {
+    let mut packer = Packer::default();
+    packer.array(1);
+    packer.array(2);
+    packer.uint(2);
+    packer.array(1);
+    packer.array(2);
+    packer.uint(id);
+    packer.array(0);
+    front.answer(&packer.bytes);
+}
+
+#[test]
+fn what_came_with_a_request_is_counted_until_it_is_passed_on_or_its_client_has_left() {
+    let (mut front, address) = listening();
+    let says = [ONE, &vec![b'x'; BEHIND]].concat();
+    let mut clients: Vec<_> = (0..3).map(|_| client(address, &says)).collect();
+    std::thread::sleep(Duration::from_millis(50)); // so that all of it has come before it is read
+    look_until(&mut front, |front| asked(front).len() == 3);
+    assert_eq!(front.held, Held { part: 0, asked: 3 * says.len() });
+
+    let first = asked(&front)[0];
+    answer(&mut front, first);
+    assert_eq!(front.held, Held { part: 0, asked: 2 * says.len() });
+
+    clients.pop();
+    look_until(&mut front, |front| asked(front).len() == 1);
+    assert_eq!(front.held, Held { part: 0, asked: says.len() });
+}
+
+#[test]
+fn a_part_is_counted_until_it_is_whole() {
+    let (mut front, address) = listening();
+    let mut one = client(address, &ONE[..50]);
+    look_until(&mut front, |front| front.held.part > 0);
+    assert_eq!(front.held, Held { part: 50, asked: 0 });
+    one.write_all(&ONE[50..]).expect("room for it");
+    look_until(&mut front, |front| !asked(front).is_empty());
+    assert_eq!(front.held, Held { part: 0, asked: ONE.len() });
+    let first = asked(&front)[0];
+    answer(&mut front, first);
+    assert_eq!(front.held, Held::default());
+}
+
+#[test]
+fn a_part_that_follows_a_whole_request_is_counted_whole() {
+    let (mut front, address) = listening();
+    let _client = client(address, &[ONE, &ONE[..50]].concat());
+    std::thread::sleep(Duration::from_millis(50));
+    look_until(&mut front, |front| !asked(front).is_empty());
+    let first = asked(&front)[0];
+    answer(&mut front, first);
+    assert_eq!(front.held, Held { part: 50, asked: 0 });
+}
