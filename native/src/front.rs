@@ -13,6 +13,7 @@ use mio::{Events, Interest, Poll, Token};
 use crate::batch::{Batch, Whose};
 use crate::connection::{Asked, Connection, Held, State};
 use crate::head::{self, Found};
+use crate::idle;
 use crate::json::Scanner;
 use crate::keys::{From, Keys};
 use crate::replies::Heads;
@@ -29,10 +30,6 @@ pub const BAD: u32 = 4;
 
 const LISTENER: Token = Token(usize::MAX);
 const EVENTS: usize = 1024;
-/// A connection that nobody has used for so long may be closed for a new one, as in Python's
-/// `facade.http.bounds.connections`; so many are looked out at once, for a look costs time.
-const IDLE: Duration = Duration::from_secs(1);
-const IDLE_AT_ONCE: usize = 64;
 /// New connections between two looks at those that are there.
 const ACCEPTS: usize = 256;
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -201,22 +198,15 @@ impl Front {
         self.turns.push(usize::MAX);
     }
 
-    /// Closes a connection that is idle, those that are for the longest time first; whether there
-    /// was one.
+    /// Closes a connection that is idle; whether there was one.
     fn make_room(&mut self, now: Instant) -> bool {
         for looked in [false, true] {
             if looked {
-                let taken = self.slots.taken();
-                let idle = taken.iter().filter_map(|slot| Some((self.slots.get(*slot)?.idle(now)?, *slot)));
-                let mut idle: Vec<_> = idle.filter(|(since, _)| *since >= IDLE).collect();
-                idle.sort_unstable();
-                // The last is the one that is idle for the longest time, and is taken first.
-                self.idle =
-                    idle.split_off(idle.len().saturating_sub(IDLE_AT_ONCE)).into_iter().map(|one| one.1).collect();
+                self.idle = idle::chosen(&self.slots, now);
             }
             while let Some(slot) = self.idle.pop() {
                 if let Some(connection) = self.slots.at(slot) {
-                    if connection.idle(now).is_some_and(|since| since >= IDLE) {
+                    if idle::is_idle(connection, now) {
                         connection.is_broken = true;
                         self.closed += 1;
                         self.turn(slot, now);

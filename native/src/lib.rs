@@ -16,6 +16,7 @@ mod front_tests;
 mod head;
 #[cfg(test)]
 mod head_tests;
+mod idle;
 mod json;
 mod keys;
 mod pack;

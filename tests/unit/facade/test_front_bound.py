@@ -14,7 +14,7 @@ from facade.http.sockets.listener import Listener
 pytestmark = pytest.mark.usefixtures("library")
 
 MOST = 3
-IDLE_S = 1.0  # native/src/front.rs
+IDLE_S = 1.0  # native/src/idle.rs
 
 
 class Deaf(asyncio.Protocol):
@@ -57,4 +57,18 @@ async def test_a_connection_too_many_is_closed_until_another_was_idle_for_a_whil
         last = await asyncio.open_connection(host, port)
         assert not await is_open(last[0])
         for _, writer in (busy, *idle, early, *later, last):
+            writer.close()
+
+
+async def test_those_of_the_peer_with_the_most_end_first() -> None:
+    """Many that one host has just opened take no room from a client that is idle for longer."""
+    async with listening() as (host, port):
+        good = await asyncio.open_connection(host, port, local_addr=("127.0.0.2", 0))
+        await asyncio.sleep(0.2)
+        many = [await asyncio.open_connection(host, port) for _ in range(MOST - 1)]
+        await asyncio.sleep(IDLE_S)
+        late = [await asyncio.open_connection(host, port) for _ in range(MOST - 1)]
+        assert [await is_open(one[0]) for one in (good, *late)] == [True] * MOST
+        assert [await is_open(one[0]) for one in many] == [False] * (MOST - 1)
+        for _, writer in (good, *many, *late):
             writer.close()
