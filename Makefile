@@ -113,7 +113,7 @@ native: $(FRONT_STAMP) ## the tests of the native front, where cargo is
 # CARGO= on the command line: the prebuilt one is set up and tried, also where cargo is.
 front-tests: $(TEST_STAMP) $(BROKER_JARS) $(FRONT_STAMP) ## what SQS promises, by the native front that is there; it must be there
 	$(BIN)/python -m native.wheels.probe
-	LEASEWAY_FRONT=native $(BIN)/pytest -q tests/unit/facade/test_front*.py tests/unit/test_protocol.py tests/acceptance/test_front.py tests/conformance/cases
+	LEASEWAY_FRONT=native $(BIN)/pytest -q tests/unit/facade/test_front*.py tests/unit/test_protocol.py tests/acceptance/test_front*.py tests/conformance/cases
 
 wheels: $(RUN_STAMP) $(WHEEL_TOOLS) ## build the native front for every platform, as wheels in dist/wheels, and write requirements/front.lock
 	@$(BIN)/python -m native.wheels build $(WHEEL_TOOLS)
