@@ -17,7 +17,7 @@ from facade.dialect import Response
 from facade.http.front import Hosts
 from facade.http.metrics import Metrics
 from facade.http.sockets.answers import Answers
-from facade.http.sockets.groups import LANES, Groups, Lane
+from facade.http.sockets.groups import Groups, Lane
 from facade.sqs.actions import ACTIONS
 from facade.sqs.exchange import JsonExchange, Service
 from facade.sqs.messages.messages import shown_id
@@ -36,6 +36,8 @@ _VERB: Final = {number: f"sqs.{name}" for number, name in ACTION.items()}
 _NOTHING: Final[list[tuple[str, str, str, bytes]]] = []
 _OK: Final = 200
 KEY_S: Final = 60
+# The front has as many keys at most (native/src/keys.rs), of signers that must be known here.
+SIGNERS: Final = 16_384
 
 
 class SqsGroups(Groups):
@@ -59,9 +61,10 @@ class SqsGroups(Groups):
             known = self._engine.signing_key(key_id, partial(signing_key, day=day, region=region), at)
             if known is not None:
                 by, key, left_ms = known
-                if len(self._signers) >= LANES:
-                    self._signers.clear()
+                self._signers.pop(signer, None)  # to be the last one to be forgotten
                 self._signers[signer] = by
+                if len(self._signers) > SIGNERS:
+                    del self._signers[next(iter(self._signers))]
                 found.append((signer, address, key, min(left_ms // 1000, KEY_S)))
         return found
 

@@ -15,6 +15,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from engine.engine import Engine
 from engine.errors import NotAuthorised
 from engine.queues.callers.access import Access
 from engine.queues.callers.callers import Callers
@@ -22,10 +23,13 @@ from engine.queues.callers.guesses import KEY_AT_ADDRESS, Guesses
 from engine.runtime.counters import Counters
 from engine.shapes import Principal
 from facade.config import Settings
+from facade.http.metrics import Metrics
+from facade.sqs.dialect import SqsDialect
 from tests.unit.facade.test_front_groups import SENT, Soon, heard, serving
 
 pytestmark = pytest.mark.usefixtures("library")
 
+KEYS = 16_384  # native/src/keys.rs
 RIGHT = "a secret of the tests"
 BURST = KEY_AT_ADDRESS[0]
 GOOD, BAD = "127.0.0.2", "127.0.0.1"
@@ -42,6 +46,9 @@ class Guarded(Soon):
         nothing = cast(Any, None)
         access = Access(settings, catalog, uses, Guesses(Counters()))
         self._callers = Callers(catalog, access, nothing, nothing, nothing, nothing)
+
+    def proves(self, at: str) -> None:
+        self._callers.authenticate_signed("key", lambda secret: True, at)
 
     def check_key(self, key_id: str, at: str = "") -> None:
         self._callers.check_key(key_id, at)
@@ -93,6 +100,20 @@ class Asker:
 
     async def guesses(self, number: int) -> list[str]:
         return [await self.asks(f"wrong {place}") for place in range(number)]
+
+
+def test_of_as_many_keys_as_the_front_has_each_is_somebodys() -> None:
+    engine = Guarded(settings())
+    engine.proves(GOOD)
+    groups = SqsDialect(cast(Engine, engine), settings()).plain(Metrics(dict), None)
+    signers = [b"key/20261127/r-%d" % number for number in range(KEYS + 1)]
+    for signer in signers:
+        assert len(groups.keys([(signer, GOOD.encode())])) == 1
+    # The first is asked for again, and the front knows the others.
+    with pytest.raises(KeyError):
+        groups.lane(b"localhost", b"/", signers[0], "http://localhost/000000000000/q")
+    for signer in (signers[1], signers[-1]):
+        assert groups.lane(b"localhost", b"/", signer, "http://localhost/000000000000/q").by.id == "key"
 
 
 def settings(**more: Any) -> Settings:
