@@ -105,12 +105,12 @@ async def test_letters_move_also_when_kafka_was_away_for_longer_than_they_are_he
         return await letters(engine) == LETTERS
 
     # Nobody asks the source for messages.
-    await eventually(moved, within_s=5)
+    await eventually(moved, within_s=18)
 
     async def settled() -> bool:
         return (await engine.get_queue(BY, "q")).tags[0].backlog == 0
 
-    await eventually(settled, within_s=5)
+    await eventually(settled, within_s=18)
     assert len(await drain(engine, "dlq", expect=LETTERS)) == LETTERS
 
 
