@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import socket
-import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -219,29 +217,6 @@ def test_many_clients_that_do_not_read_hold_nobody_up(up: Up, client: Client, ur
     assert time.monotonic() - began < 10
     for one in deaf:
         one.socket.close()
-
-
-def test_a_stop_answers_what_is_asked_and_loses_nothing(library: None, leaseway_up: StartUp) -> None:
-    up = leaseway_up(environment=NATIVE)
-    up.wait_ready()
-    asking = Client(up)
-    url = asking.asks("CreateQueue", QueueName="stopped")["QueueUrl"]
-    waiting, idle = Client(up), Client(up)
-    idle.asks("SendMessage", QueueUrl=url, MessageBody="a")
-    (one,) = waiting.asks("ReceiveMessage", QueueUrl=url, WaitTimeSeconds=10)["Messages"]
-    waiting.asks("DeleteMessage", QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])
-    waiting.says(waiting.request("ReceiveMessage", QueueUrl=url, WaitTimeSeconds=20))
-    eventually(lambda: metric(up, "leaseway_receives_in_progress") >= 1, "the receive waits")
-    stopper = threading.Thread(target=up.stop, args=(signal.SIGTERM,))
-    stopper.start()
-    assert idle.ended()
-    status, headers, found = waiting.hears()
-    assert (status, headers["connection"], found) == (200, "close", {})
-    assert waiting.ended()
-    stopper.join()
-    assert up.process.returncode == 0
-    for client in (asking, waiting, idle):
-        client.socket.close()
 
 
 # Where keys count, the front reads what a key has signed.
