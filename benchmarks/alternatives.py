@@ -33,7 +33,7 @@ from facade.app import create_app
 from facade.config import Settings
 from schemas.records import Message
 from schemas.registry import schema_id
-from state.redis.connection import Argument
+from state.redis.wire import Argument
 
 
 def uvicorn_http(settings: Settings) -> ASGIApp:

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from state.keys import Unit, UnitKeys, wake_channel, wake_up
-from state.redis.connection import Argument
+from state.redis.wire import Argument
 from state.replies import Dying, Parked
 from state.upkeep_store import UpkeepStore
 

@@ -18,7 +18,8 @@ from state.delay_store import DelayStore
 from state.errors import StateLost
 from state.keys import Unit, wake_channel, wake_up
 from state.packed import first_due
-from state.redis.connection import Argument, Connection
+from state.redis.connection import Connection
+from state.redis.wire import Argument
 from state.replies import (
     AS_THEY_ARE,
     Acked,

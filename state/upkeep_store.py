@@ -21,8 +21,9 @@ import msgspec
 from schemas.records import OpenDelivery
 from schemas.vocabulary import PARKED_MS
 from state.keys import Unit, UnitKeys, wake_channel, wake_up
-from state.redis.connection import Argument, Connection
+from state.redis.connection import Connection
 from state.redis.script_caller import ScriptCaller
+from state.redis.wire import Argument
 from state.replies import Dump, Entry, Owned, TagCounts, TagDump, Window
 
 # As lua/include/delivery.lua packs it: nonce, receive count, first receive, flag, time.

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from state.redis.connection import Argument
 from state.redis.script_caller import ScriptCaller
 from state.redis.scripts import read_scripts
+from state.redis.wire import Argument
 
 # Leases of workers go on by Redis' own clock: nobody is to lose a unit because a test waits for no
 # one.

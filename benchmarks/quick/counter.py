@@ -14,14 +14,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from state.redis import connection
+from state.redis.wire import Wire
 
 # Frames of the event loop and of the measuring itself are no part of the service; uvloop, which
 # serves for real, has no such frames.
 _NOT_OURS = ("/asyncio/", "/selectors.py", "/benchmarks/quick/", "/contextlib.py")
-_WIRE = connection._Wire  # noqa: SLF001 - the one place where commands become bytes
-_WRITE = _WIRE._flush.__code__  # noqa: SLF001
-_COMMAND = _WIRE.call.__code__
+_WRITE = Wire._flush.__code__  # noqa: SLF001
+_COMMAND = Wire.call.__code__  # the one place where commands become bytes
 _TURN = BaseEventLoop._run_once.__code__  # type: ignore[attr-defined]  # noqa: SLF001
 _PRODUCE = frozenset(("produce", "produce_batch"))
 

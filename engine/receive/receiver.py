@@ -82,7 +82,7 @@ class Receiver:
         self._activity.forget(queue.incarnation)
         self._wait_lists.drop_queue(queue.incarnation)
         with contextlib.suppress(RuntimeError):
-            self._start(self._wake.forget(queue.incarnation))
+            self._wake.forget(queue.incarnation)
 
     async def receive(
         self,
@@ -200,7 +200,7 @@ class Receiver:
         line.waiters.append(waiter)
         timer = loop.call_later(wait_s, waiter.give_up)
         try:
-            await self._wake.want(queue.incarnation)
+            self._wake.want(queue.incarnation)
             self.look(queue, line)
             deliveries = await served
             self.check_waited(queue, tag, asker, deliveries, rights, loop.time() - began)

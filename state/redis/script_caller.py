@@ -11,8 +11,9 @@ from typing import Any
 import hiredis
 
 from state.errors import Fenced, OutboxFull, StateLost, StateUnavailable
-from state.redis.connection import Argument, Connection
+from state.redis.connection import Connection
 from state.redis.scripts import read_scripts
+from state.redis.wire import Argument
 
 # The first word of a reply of ours that says no.
 _REFUSED: dict[bytes, type[StateLost | OutboxFull | Fenced]] = {b"LOST": StateLost, b"FULL": OutboxFull, b"FENCED": Fenced}

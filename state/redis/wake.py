@@ -7,18 +7,49 @@ time, never a message: waiters look again every few seconds. Must not know what 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
+from functools import partial
 
-import redis.asyncio
-from redis.exceptions import RedisError
+import hiredis
 
 from state.background import Background
 from state.cancel import cancel_all
+from state.errors import StateUnavailable
 from state.keys import wake_channel
+from state.redis.address import redis_address
+from state.redis.wire import NOTHING, Argument, Wire, opened
 
 logger = logging.getLogger(__name__)
+
+AGAIN_S = 0.2
+# Redis is asked so often whether it is there, and the connection cut when it has said nothing for
+# three times as long.
+PING_S = 5.0
+
+
+class _Subscriber(Wire):
+    """A connection on which Redis says what it likes; each such list goes to `heard`."""
+
+    def __init__(self, heard: Callable[[bytes, bytes, bytes], None]) -> None:
+        super().__init__()
+        self._heard = heard
+
+    def data_received(self, data: bytes) -> None:
+        self.reader.feed(data)
+        self.heard = self.loop.time()
+        while (reply := self.reader.gets()) is not NOTHING:
+            if isinstance(reply, list):
+                self._heard(*[*reply, b""][:3])
+            elif self.waiting:  # AUTH's
+                if not (future := self.waiting.popleft()).done():
+                    future.set_result(reply)
+            else:
+                logger.warning("action=listen part=redis error=%s", reply)
+
+    def send(self, *arguments: Argument) -> None:
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.write(hiredis.pack_command(arguments))  # type: ignore[arg-type]
 
 
 class Wake:
@@ -29,14 +60,14 @@ class Wake:
     """
 
     def __init__(self, url: str, prefix: str, name: str, heard: Callable[[str, int, int], None]) -> None:
-        self._url = url
+        self._address = redis_address(url)
         self._prefix = prefix
         self._name = name
         self._heard = heard
         self._wanted: set[str] = set()
         self._background = Background()
         self._task: asyncio.Task[None] | None = None
-        self._subscriber: redis.asyncio.client.PubSub | None = None
+        self._subscriber: _Subscriber | None = None
 
     async def start(self) -> None:
         if self._task is None:
@@ -51,51 +82,53 @@ class Wake:
         """Whether `want` has been called for this queue."""
         return incarnation in self._wanted
 
-    async def want(self, incarnation: str) -> None:
-        """Hears of this queue from now on; returns when Redis has been asked, and `heard` is called
-        (-1) when it listens. Idempotent.
-        """
-        if incarnation in self._wanted:
-            return
-        self._wanted.add(incarnation)
-        if self._subscriber is not None:
-            with contextlib.suppress(RedisError, OSError):
-                await self._subscriber.subscribe(wake_channel(self._prefix, incarnation))
+    def want(self, incarnation: str) -> None:
+        """Hears of this queue from now on: `heard` is called (-1) when it listens. Idempotent."""
+        if incarnation not in self._wanted:
+            self._wanted.add(incarnation)
+            self._ask("SUBSCRIBE", incarnation)
 
-    async def forget(self, incarnation: str) -> None:
+    def forget(self, incarnation: str) -> None:
         """Hears of this queue no more."""
         self._wanted.discard(incarnation)
+        self._ask("UNSUBSCRIBE", incarnation)
+
+    def _ask(self, command: str, *incarnations: str) -> None:
+        """A connection that is lost meanwhile is followed by one that asks for all that is
+        wanted.
+        """
         if self._subscriber is not None:
-            with contextlib.suppress(RedisError, OSError):
-                await self._subscriber.unsubscribe(wake_channel(self._prefix, incarnation))
+            self._subscriber.send(command, *(wake_channel(self._prefix, incarnation) for incarnation in incarnations))
 
     async def _loop(self) -> None:
         while True:
-            client = redis.asyncio.Redis.from_url(self._url, socket_connect_timeout=2)
-            subscriber = client.pubsub()
             try:
-                await self._listen(subscriber)
-            except (RedisError, OSError) as error:
+                subscriber = await opened(self._address, partial(_Subscriber, self._told))
+            except (OSError, TimeoutError, StateUnavailable) as error:
                 logger.debug("action=listen part=redis error=%s", error)
-            finally:
-                self._subscriber = None
-                with contextlib.suppress(RedisError, OSError):
-                    await subscriber.aclose()  # type: ignore[no-untyped-call]
-                    await client.aclose()
-            await asyncio.sleep(0.2)
+            else:
+                await self._listen(subscriber)
+            await asyncio.sleep(AGAIN_S)
 
-    async def _listen(self, subscriber: redis.asyncio.client.PubSub) -> None:
-        await subscriber.subscribe(wake_channel(self._prefix, ""))  # every worker's: `store.workers` counts them
+    async def _listen(self, subscriber: _Subscriber) -> None:
+        """Returns when the connection is lost."""
         self._subscriber = subscriber
-        wanted = list(self._wanted)
-        if wanted:
-            await subscriber.subscribe(*(wake_channel(self._prefix, incarnation) for incarnation in wanted))
-        async for message in subscriber.listen():
-            incarnation = message["channel"].decode().rpartition(":")[2]
-            if message["type"] == "message":
-                partition, name, head_ms = (*message["data"].decode().split(" "), "", "0")[:3]
-                if name != self._name:
-                    self._heard(incarnation, int(partition), int(head_ms))
-            elif message["type"] == "subscribe":
-                # What was published before Redis had the subscription was not heard.
-                self._heard(incarnation, -1, 0)
+        try:
+            # The first is every worker's: `store.workers` counts them.
+            self._ask("SUBSCRIBE", "", *self._wanted)
+            while not subscriber.closed.done() and subscriber.loop.time() - subscriber.heard < 3 * PING_S:
+                await asyncio.wait([subscriber.closed], timeout=PING_S)
+                subscriber.send("PING")
+        finally:
+            self._subscriber = None
+            subscriber.close()
+
+    def _told(self, kind: bytes, channel: bytes, data: bytes) -> None:
+        incarnation = channel.decode().rpartition(":")[2]
+        if kind == b"message":
+            partition, name, head_ms = (*data.decode().split(" "), "", "0")[:3]
+            if name != self._name:
+                self._heard(incarnation, int(partition), int(head_ms))
+        elif kind == b"subscribe":
+            # What was published before Redis had the subscription was not heard.
+            self._heard(incarnation, -1, 0)

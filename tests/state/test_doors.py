@@ -145,7 +145,7 @@ def test_scripts_and_wake_ups_come_through_tls_with_a_client_certificate(
             assert (await store.info(unit, 1, [0]))[0].cursor == 0
             wake = Wake(url_of(tls_redis, certificates), prefix, "me", lambda *_: heard.set())
             await wake.start()
-            await wake.want(unit.incarnation)
+            wake.want(unit.incarnation)
             await asyncio.wait_for(heard.wait(), 5)
             await wake.stop()
 
