@@ -357,7 +357,7 @@ async def test_what_a_gone_receiver_gives_back_wakes_the_next_at_once(engine: En
             await asyncio.sleep(0.05)
         return answer
 
-    async def deaf(self: Wake, incarnation: str) -> None: ...
+    def deaf(self: Wake, incarnation: str) -> None: ...
 
     monkeypatch.setattr(Returns, "give_back", slow)
     monkeypatch.setattr(Poller, "poll", tells)
