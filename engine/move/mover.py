@@ -274,6 +274,7 @@ class Mover:
                 since[at] = min(item.again_ms, since.get(at, item.again_ms))
         there: set[str] = set()
         for at, again_ms in since.items():
+            # The longest hold is a task's claim, which lasts twice as long (`task_runner.py`).
             there |= await self._copies(target, at, again_ms - 2 * MOVER_LEASE_MS - LOG_TIME_MARGIN_MS, tag)
         until_ms = now_ms() + MOVER_LEASE_MS
         return [msgspec.structs.replace(item, until_ms=until_ms) if item.again_ms else item for item in held], there

@@ -81,8 +81,7 @@ class Receiver:
         """A queue is gone: who waits for it is told that there is nothing."""
         self._activity.forget(queue.incarnation)
         self._wait_lists.drop_queue(queue.incarnation)
-        with contextlib.suppress(RuntimeError):
-            self._wake.forget(queue.incarnation)
+        self._wake.forget(queue.incarnation)
 
     async def receive(
         self,

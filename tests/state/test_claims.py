@@ -5,28 +5,17 @@ claimed behind one that waits.
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator
 
 import pytest
 
 from engine.rules.fifo import group_digest
 from state.keys import Unit
 from state.packed import pack_body
-from state.redis.connection import Connection
-from state.replies import InOrder, LoadEntry, Window
+from state.replies import InOrder, LoadEntry
 from state.store import Store
-from tests.services import Services
 
 NOW = 1_000_000
 GROUPS = "aab"
-
-
-@pytest.fixture
-async def store(stack: Services) -> AsyncIterator[Store]:
-    connection = Connection(stack.redis_url)
-    await connection.start()
-    yield Store(connection, f"c{secrets.token_hex(3)}", Window(10_000, 10**7))
-    await connection.stop()
 
 
 @pytest.fixture(params=[False, True], ids=["standard", "fifo"])

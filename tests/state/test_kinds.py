@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator
-
-import pytest
 
 from state.keys import Unit
 from state.packed import pack_body
-from state.redis.connection import Connection
-from state.replies import LoadEntry, Window
+from state.replies import LoadEntry
 from state.store import Store
-from tests.services import Services
 
 NOW = 1_000_000
 PACKED = pack_body(NOW, NOW, None, b"x")
-
-
-@pytest.fixture
-async def store(stack: Services) -> AsyncIterator[Store]:
-    connection = Connection(stack.redis_url)
-    await connection.start()
-    yield Store(connection, f"s{secrets.token_hex(3)}", Window(100, 1_000_000))
-    await connection.stop()
 
 
 async def receive(store: Store, unit: Unit) -> tuple[list[int], int]:

@@ -12,9 +12,7 @@ from state.packed import pack_body
 from state.redis.connection import Connection
 from state.replies import LoadEntry, Window
 from state.store import Store
-from tests.state.test_store import NOW, connection
-
-__all__ = ["connection"]
+from tests.state.test_store import NOW
 
 
 @pytest.mark.parametrize("body", [b"", b"x"], ids=["without bodies", "with bodies"])

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import AsyncIterator
 
 import pytest
 import redis
@@ -14,18 +13,9 @@ import redis
 from state.errors import StateUnavailable
 from state.keys import Unit
 from state.packed import pack_body
-from state.redis.connection import Connection
-from state.replies import LoadEntry, Window
+from state.replies import LoadEntry
 from state.store import Store
 from tests.services import Services
-
-
-@pytest.fixture
-async def store(stack: Services) -> AsyncIterator[Store]:
-    connection = Connection(stack.redis_url)
-    await connection.start()
-    yield Store(connection, f"s{secrets.token_hex(3)}", Window(100, 1_000_000))
-    await connection.stop()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 import pytest
@@ -22,19 +22,6 @@ from state.store import Store
 from tests.services import Services
 
 NOW = 1_000_000
-
-
-@pytest.fixture
-async def connection(stack: Services) -> AsyncIterator[Connection]:
-    opened = Connection(stack.redis_url)
-    await opened.start()
-    yield opened
-    await opened.stop()
-
-
-@pytest.fixture
-def store(connection: Connection) -> Store:
-    return Store(connection, f"s{secrets.token_hex(3)}", Window(100, 1_000_000))
 
 
 @pytest.fixture

@@ -246,16 +246,9 @@ async def test_messages_for_a_client_that_has_left_unheard_go_back(behind: int, 
     """What the client has sent before it closed was not read yet when the messages come."""
     monkeypatch.setattr(Listener, "_flush_soon", Listener._flush)
     engine = Soon()
-    async with serving(engine) as address:
-        client = socket.create_connection(address)
-        client.sendall(request("receive"))
-        async with asyncio.timeout(5):
-            while not engine.told:
-                await asyncio.sleep(0)
-            client.sendall(b"x" * behind)
-            client.close()
-            (tell,) = engine.told
-            tell([delivery()])
+    async with left_by_its_client(engine, behind):
+        (tell,) = engine.told
+        tell([delivery()])
     assert engine.undelivered_ == [[delivery()]]
 
 
