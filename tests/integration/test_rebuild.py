@@ -377,7 +377,19 @@ async def own_redis(stack: Services, tmp_path: Path, make_engine: MakeEngine) ->
     from facade.stack.processes.programs import find_redis_server
 
     port = free_port()
-    command = [str(find_redis_server()), "--port", str(port), "--dir", str(tmp_path), "--appendonly", "yes", "--save", ""]
+    command = [
+        str(find_redis_server()),
+        "--port",
+        str(port),
+        "--dir",
+        str(tmp_path),
+        "--appendonly",
+        "yes",
+        "--appendfsync",
+        "no",
+        "--save",
+        "",
+    ]
     running: list[Any] = []
 
     def start() -> None:

@@ -118,7 +118,8 @@ def uncarried(story: Story) -> Verdict:
             if not copy.gots:
                 continue
             top = max(copy.gots, key=lambda got: got.count)
-            seen = sum(got.t1 <= top.t1 for got in copy.gots)
+            # An answer may reach its client later than that of a receive which came after it.
+            seen = sum(got.t0 <= top.t1 for got in copy.gots)
             if lane.is_dead_of and top.by == "sqs":
                 seen += sum(len(before.gots) for at in story.at if at.partition("@")[0] == lane.is_dead_of
                             for before in story.at[at] if before.token == copy.token)  # fmt: skip

@@ -261,10 +261,6 @@ class Story:
                 last = next(fault for fault in reversed(self.faults) if fault.name == row["name"])
                 last.end = row["t0"]
         self.losses = [(row["t0"], row["t1"]) for row in self.by_op["loss"]]
-        # Of a server that is killed the end of the file may be missing while the disk is slow: it
-        # answers before it writes, then.
-        killed = ("kill redis", "kill kafka and redis") if self.loaded else ()
-        self.losses += [(fault.begin, fault.begin) for fault in self.faults if fault.name in killed]
 
 
 def told(entry: Any) -> str:

@@ -46,6 +46,13 @@ def test_a_letter_may_wait_for_a_fault_that_is_noted_as_over_a_moment_after_it()
     assert (verdict.looked, verdict.breaches) == (1, [])
 
 
+def test_a_delivery_counts_as_seen_though_its_answer_came_after_that_of_a_later_receive() -> None:
+    """Its worker stood still before it could answer; the lease was over meanwhile."""
+    plant = clean().send("q", "z", 10).got("q", "z", t0=11).got("q", "z", t0=19, count=2)
+    plant.rows[-2]["t1"] = 20
+    assert CHECKS["uncarried"](Story(plant.rows)).breaches == []
+
+
 def test_every_check_has_a_planted_breach() -> None:
     assert {check for check, _, _ in BROKEN} == set(CHECKS)
 
