@@ -212,7 +212,7 @@ FAULTS: dict[str, Fault] = {
 
 # Not noticed yet: the scripts are to tell a unit that lacks a part.
 PENDING: tuple[str, ...] = ()
-# Struck by `make faults`, and found to break promises or a worker (docs/lab/harness.md, "Open"): CI
+# Struck by `make faults`, and found to break promises or a worker (docs/lab/harness.md): CI
 # strikes the others until that is mended.
 OPEN: tuple[str, ...] = ()
 DEFAULT = tuple(name for name in FAULTS if name not in PENDING)
