@@ -38,6 +38,8 @@ from facade.stack.welcome import connectable, endpoint_of, ports_of, rocketmq_of
 READY_S = 60.0
 PREPARE_S = 90.0
 WRITE_AGAIN_S = 1.0
+STARTS = 3
+KAFKA_PORTS = "kafka_port", "controller_port", "service_port"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +71,36 @@ def up(order: Order, say: Callable[[str], None]) -> None:
         set_aside(folder.path, order.aside, say)
         settings = _with_secrets(settings, folder)
         refuse_unsafe(settings)
-        _check_remembered_ports(folder, say)
         write_client_file(folder.path, Credentials.of(folder))
         with reserved(settings.host, ports_of(settings)), _socket(folder.path) as socket:
-            settings = dataclasses.replace(
-                settings,
-                kafka_bootstrap=f"127.0.0.1:{folder.identity.service_port}",
-                kafka_config=str(client_file(folder.path)),
-                redis_url=redis_server.url_of(socket),
-            )
-            asyncio.run(Stack(folder, settings, socket, order.workers, say).run())
+            _run(folder, settings, socket, order.workers, say)
     except OSError as error:
         if error.filename is None:
             raise
         raise StackError(f"data folder {folder.path} can't be used: {error.strerror}: {error.filename}") from None
     finally:
         folder.close()
+
+
+def _run(folder: DataFolder, settings: Settings, socket: Path, worker_count: int, say: Callable[[str], None]) -> None:
+    """Runs the stack until it is asked to stop; once more with other ports when somebody took one
+    of Kafka's before Kafka, which needs seconds, had it.
+    """
+    for starts_left in range(STARTS - 1, -1, -1):
+        _check_remembered_ports(folder, say)
+        settings = dataclasses.replace(
+            settings,
+            kafka_bootstrap=f"127.0.0.1:{folder.identity.service_port}",
+            kafka_config=str(client_file(folder.path)),
+            redis_url=redis_server.url_of(socket),
+        )
+        try:
+            asyncio.run(Stack(folder, settings, socket, worker_count, say).run())
+        except StackError:
+            if not starts_left or not _taken_ports(folder):
+                raise
+        else:
+            return
 
 
 class Stack:
@@ -222,13 +238,17 @@ def _with_secrets(settings: Settings, folder: DataFolder) -> Settings:
     return settings
 
 
+def _taken_ports(folder: DataFolder) -> list[str]:
+    """Which of Kafka's ports something has, by their names in the identity."""
+    ports = dataclasses.asdict(folder.identity)
+    return [name for name in KAFKA_PORTS if not is_free("127.0.0.1", ports[name])]
+
+
 def _check_remembered_ports(folder: DataFolder, say: Callable[[str], None]) -> None:
     """Ports are kept from start to start; one that somebody took meanwhile is replaced."""
     ports = dataclasses.asdict(folder.identity)
-    names = ("kafka_port", "controller_port", "service_port")
-    for name in names:
+    for name in _taken_ports(folder):
         port = ports[name]
-        if not is_free("127.0.0.1", port):
-            ports[name] = free_port(*(ports[one] for one in names))
-            say(f"{name.replace('_', ' ')} {port} was taken meanwhile; using {ports[name]}")
+        ports[name] = free_port(*(ports[one] for one in KAFKA_PORTS))
+        say(f"{name.replace('_', ' ')} {port} was taken meanwhile; using {ports[name]}")
     folder.save(Identity(**ports))

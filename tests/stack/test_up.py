@@ -118,6 +118,18 @@ def test_a_taken_port_is_refused_in_one_line(up: Up, leaseway_up: StartUp) -> No
     assert f"port {up.port} of 127.0.0.1 is in use or not permitted" in second.text
 
 
+@pytest.mark.parametrize("name", ["controller_port", "service_port"])
+def test_a_port_that_somebody_takes_before_kafka_has_it_is_replaced(leaseway_up: StartUp, tmp_path: Path, name: str) -> None:
+    up = leaseway_up(data=tmp_path, environment=TINY)
+    up.wait_line("starting Kafka")  # which listens a second later
+    port = json.loads((tmp_path / "stack.json").read_text())[name]
+    with socket.create_server(("127.0.0.1", port)):
+        up.wait_ready()
+        assert f"{name.replace('_', ' ')} {port} was taken meanwhile" in up.text
+        assert json.loads((tmp_path / "stack.json").read_text())[name] != port
+    assert up.stop() == 0
+
+
 def test_up_survives_its_own_kill_and_stops_cleanly(leaseway_up: StartUp, tmp_path: Path) -> None:
     # A path of no meaning to the shell, the properties file or redis.conf must not break any of
     # them.
