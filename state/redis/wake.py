@@ -29,18 +29,18 @@ PING_S = 5.0
 
 
 class _Subscriber(Wire):
-    """A connection on which Redis says what it likes; each such list goes to `heard`."""
+    """A connection on which Redis says what it likes; each such list goes to `told`."""
 
-    def __init__(self, heard: Callable[[bytes, bytes, bytes], None]) -> None:
+    def __init__(self, told: Callable[[bytes, bytes, bytes], None]) -> None:
         super().__init__()
-        self._heard = heard
+        self._told = told
 
     def data_received(self, data: bytes) -> None:
         self.reader.feed(data)
         self.heard = self.loop.time()
         while (reply := self.reader.gets()) is not NOTHING:
             if isinstance(reply, list):
-                self._heard(*[*reply, b""][:3])
+                self._told(*[*reply, b""][:3])
             elif self.waiting:  # AUTH's
                 if not (future := self.waiting.popleft()).done():
                     future.set_result(reply)

@@ -375,21 +375,11 @@ async def own_redis(stack: Services, tmp_path: Path, make_engine: MakeEngine) ->
 
     from facade.stack.processes.ports import free_port
     from facade.stack.processes.programs import find_redis_server
+    from facade.stack.processes.settings import REDIS_OPTIONS
 
     port = free_port()
-    command = [
-        str(find_redis_server()),
-        "--port",
-        str(port),
-        "--dir",
-        str(tmp_path),
-        "--appendonly",
-        "yes",
-        "--appendfsync",
-        "no",
-        "--save",
-        "",
-    ]
+    options = (word for name, value in REDIS_OPTIONS.items() for word in (f"--{name}", value))
+    command = [str(find_redis_server()), "--port", str(port), "--dir", str(tmp_path), *options]
     running: list[Any] = []
 
     def start() -> None:

@@ -9,7 +9,6 @@ import hashlib
 import random
 import re
 import secrets
-from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
@@ -46,14 +45,6 @@ def _alone(script: Script) -> Script:
 
 def _sha(source: str) -> str:
     return hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
-
-
-@pytest.fixture
-async def connection(stack: Any) -> AsyncIterator[Connection]:
-    opened = Connection(stack.redis_url)
-    await opened.start()
-    yield opened
-    await opened.stop()
 
 
 @pytest.fixture
