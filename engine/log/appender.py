@@ -20,8 +20,10 @@ from typing import Any, cast
 from confluent_kafka import KafkaError, KafkaException
 
 from engine.log.kafka_errors import PURGED, QUEUE_FULL, STOPPED, UNKNOWN, engine_error, error_of, logger
+from engine.log.log_clock import LogClock
 from engine.log.polled_producer import Job, PolledProducer, Report
 from engine.log.shapes import MAX_RECORD_BYTES, Appended, Headers
+from engine.runtime.clock import boot_s
 from state.background import Background
 
 _QUEUE_RECORDS = 100_000
@@ -36,9 +38,16 @@ class Appender:
     """Appends records. All methods belong to the event loop that called `start`."""
 
     def __init__(
-        self, config: dict[str, Any], send_timeout_ms: int, threads: ThreadPoolExecutor, heard: Callable[[KafkaError], None]
+        self,
+        config: dict[str, Any],
+        send_timeout_ms: int,
+        threads: ThreadPoolExecutor,
+        heard: Callable[[KafkaError], None],
+        clock: LogClock,
     ) -> None:
-        """`heard` is called with each error of the client as a whole."""
+        """`heard` is called with each error of the client as a whole; `clock` learns from each
+        append.
+        """
         self._config = {
             **config,
             "acks": "all",
@@ -60,6 +69,7 @@ class Appender:
         self._timeout_s = send_timeout_ms / 1000
         self._threads = threads
         self._heard = heard
+        self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._producer: PolledProducer | None = None
         self._old: list[PolledProducer] = []
@@ -72,7 +82,7 @@ class Appender:
         """Starts the producer; Kafka need not be there. Idempotent."""
         if self._producer is None:
             self._loop = asyncio.get_running_loop()
-            self._producer = PolledProducer(self._config, self._loop, self._resolve, self._heard)
+            self._producer = PolledProducer(self._config, self._loop, self._resolve, self._heard, self._clock)
 
     async def stop(self) -> None:
         """Delivers what is queued (within the send time-out), fails the rest, ends the threads.
@@ -122,6 +132,7 @@ class Appender:
         if producer.broken:
             producer = self._replace(producer)
         self._late_at[job] = self._running().time() + self._timeout_s
+        job.sent_s = boot_s()
         if self._timer is None:
             self._timer = self._running().call_later(self._timeout_s, self._check_late)
         if job.single:
@@ -154,7 +165,7 @@ class Appender:
         old.close(0, partial(self._unreported, list(self._late_at)))
         self._late_at.clear()
         self._old = [*(each for each in self._old if each.alive), old]
-        self._producer = PolledProducer(self._config, self._running(), self._resolve, self._heard)
+        self._producer = PolledProducer(self._config, self._running(), self._resolve, self._heard, self._clock)
         return self._producer
 
     def _check_late(self, again: bool = False) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from engine.log.admin import Admin
 from engine.log.appender import Appender
 from engine.log.client.refusals import Refusals, made
+from engine.log.log_clock import LogClock
 from engine.log.offsets import EARLIEST, LATEST, Offsets
 from engine.log.reader_pool import Readers
 from engine.log.shapes import Appended, Chunk, Headers, Record, TopicPartition, TopicSpec
@@ -61,6 +62,7 @@ class Log:
 
     `bootstrap` is host:port[,host:port]; `send_timeout_ms` bounds an append; `options` say how the
     client gets in, in librdkafka's words. Kafka may be away when it starts, and may come and go.
+    `clock` is Kafka's time, as the appends of this worker tell it.
     """
 
     def __init__(
@@ -71,7 +73,8 @@ class Log:
         self._offsets = Offsets(config, self._threads)
         self._admin = Admin(config, self._threads, self._offsets)
         self._refusals = Refusals()
-        self._appender = Appender(config, send_timeout_ms, self._threads, self._refusals.heard)
+        self.clock = LogClock()
+        self._appender = Appender(config, send_timeout_ms, self._threads, self._refusals.heard, self.clock)
         self._readers = Readers(config, self._offsets.end_of)
         self._tails = Readers({**config, "fetch.wait.max.ms": TAIL_WAIT_MS}, self._offsets.end_of)
         self._scattered = Readers({**config, **_SCATTERED_CONFIG}, self._offsets.end_of, SCATTERED_READERS)

@@ -14,10 +14,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message, Producer
 
 from engine.log.kafka_errors import FATAL, client_logger, logger
+from engine.log.log_clock import LogClock
 from engine.log.shapes import Appended, Headers
+from engine.runtime.clock import boot_s
 
 _POLL_S = 0.2
 
@@ -27,7 +29,7 @@ class Job:
     Touched by the loop's thread only.
     """
 
-    __slots__ = ("future", "headers", "key", "left", "partition", "repeated", "results", "single", "topic", "values")
+    __slots__ = ("future", "headers", "key", "left", "partition", "repeated", "results", "sent_s", "single", "topic", "values")
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class Job:
         self.results: list[Appended | KafkaError | None] = [None] * len(values)
         self.left = len(values)
         self.repeated = False
+        self.sent_s = 0.0  # boot_s() when it was handed to the client last
 
 
 Report: TypeAlias = tuple[Job, int, Appended | KafkaError]
@@ -66,10 +69,15 @@ class PolledProducer:
         loop: asyncio.AbstractEventLoop,
         resolve: Callable[[list[Report]], None],
         heard: Callable[[KafkaError], None],
+        clock: LogClock,
     ) -> None:
-        """`heard` is called with each error of the client as a whole."""
+        """`heard` is called with each error of the client as a whole; `clock` gets the times that
+        Kafka wrote.
+        """
         self.broken = False
         self._reports: list[Report] = []
+        self._clock = clock
+        self._written: tuple[float, int] | None = None
         self._loop = loop
         self._resolve = resolve
         self._heard = heard
@@ -90,7 +98,10 @@ class PolledProducer:
         if error is not None:
             self._reports.append((job, index, error))
             return
-        self._reports.append((job, index, Appended(message.partition() or 0, message.offset() or 0, message.timestamp()[1])))
+        kind, at_ms = message.timestamp()
+        if kind == TIMESTAMP_LOG_APPEND_TIME:
+            self._written = job.sent_s, at_ms
+        self._reports.append((job, index, Appended(message.partition() or 0, message.offset() or 0, at_ms)))
 
     def _run(self) -> None:
         while self._close_by is None or (len(self.client) > 0 and time.monotonic() < self._close_by):
@@ -107,6 +118,9 @@ class PolledProducer:
 
     def _hand_over(self) -> None:
         """Called in the thread: one wake-up of the loop for all reports of a poll."""
+        if self._written is not None:
+            self._clock.note(self._written[0], boot_s(), self._written[1])
+            self._written = None
         if not self._reports:
             return
         reports, self._reports = self._reports, []

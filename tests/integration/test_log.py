@@ -396,3 +396,22 @@ async def test_a_log_without_kafka_starts_fails_in_time_and_stops() -> None:
     await log.stop()
 
     assert time.monotonic() - began < 30
+
+
+async def test_appends_tell_the_time_of_kafka(log: Log, topic: str) -> None:
+    assert log.clock.now_ms() is None
+    for _ in range(5):
+        appended = await log.append(topic, 0, b"x")
+    known = log.clock.now_ms()
+    assert known is not None and log.clock.error_ms < 5_000
+    # Kafka is on this machine here, so its clock is ours.
+    assert abs(known - time.time() * 1000) <= log.clock.error_ms + 50
+    assert appended.timestamp_ms <= known + log.clock.error_ms
+
+
+async def test_a_topic_of_its_producers_times_does_not_tell_the_time_of_kafka(log: Log) -> None:
+    name = f"log-{secrets.token_hex(6)}"
+    await log.create_topics([TopicSpec(name, 1, 1, {"message.timestamp.type": "CreateTime"})])
+    await log.append(name, 0, b"x")
+    assert log.clock.now_ms() is None
+    await log.delete_topics([name])
