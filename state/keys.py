@@ -85,7 +85,7 @@ def wake_up(partition: int, name: str, head_ms: int = 0) -> str:
 
 
 def lock_key(prefix: str, name: str) -> str:
-    """A lock among workers: a string with the holder's token and a time to live."""
+    """A lock among workers: a string with the holder's token and its time."""
     return f"{prefix}:lock:{name}"
 
 

@@ -40,6 +40,7 @@ class UpkeepStore(ScriptCaller):
 
     def __init__(self, connection: Connection, prefix: str, window: Window) -> None:
         super().__init__(connection)
+        self._sightings = connection.sightings
         self._prefix = prefix
         self._window = window
         self._keys: dict[Unit, UnitKeys] = {}
@@ -98,8 +99,16 @@ class UpkeepStore(ScriptCaller):
         return Dump(seq, waiting, [_tag_dump(row, *more) for row, more in zip(rows, told, strict=True)])
 
     async def own(self, unit: Unit, worker: str, *, lease_ms: int, now_ms: int = 0) -> Owned:
-        """Takes or renews the loader's lease of a unit."""
-        status, number, generation = await self._run("own", (self._unit(unit).meta,), (now_ms, worker, lease_ms))
+        """Takes or renews the loader's lease of a unit. Another's lease is over by the time of the
+        service, or when this worker has seen it go without a renewal for the whole of it.
+        """
+        meta = self._unit(unit).meta
+        seen = self._sightings.over(meta)
+        status, number, generation, beat, owner_ms = await self._run("own", (meta,), (now_ms, worker, lease_ms, seen))
+        if status == b"OWNED":
+            self._sightings.forget(meta)
+        else:
+            self._sightings.note(meta, beat.decode(), owner_ms)
         return Owned(status == b"OWNED", number, int(generation) if generation else None)
 
     async def seize(self, unit: Unit, worker: str, *, lease_ms: int, now_ms: int = 0) -> int:

@@ -1,12 +1,14 @@
 -- keep: renews a lock for its holder.
--- KEYS 1 lock string: the holder's token, with a time to live
--- ARGV 1 token: of the holder
--- ARGV 2 hold_ms: the lock ends by itself so long from now
+-- KEYS 1 lock string: the holder's token, for how long (ms) it may go without a renewal, and until when by the clock of who wrote it
+-- ARGV 1 now: ms, 0 = Redis' clock
+-- ARGV 2 token: of the holder
+-- ARGV 3 hold_ms: how long it may go without the next renewal
 -- OUT 1 status
 -- STATUS OK GONE
 -- INV nobody's lock but the holder's own changes
 -- COST O(1)
--- VERSION 1
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {'GONE'} end
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
+-- VERSION 2
+-- INCLUDE clock hold
+if not is_of(redis.call('GET', KEYS[1]), ARGV[2]) then return {'GONE'} end
+hold(KEYS[1], ARGV[2], tonumber(ARGV[3]), clock(ARGV[1]))
 return {'OK'}

@@ -1,5 +1,5 @@
 -- open: makes a unit serve: sets its generation, and the cursor of each tag it does not have yet. Idempotent.
--- KEYS 1 meta hash: all but owner, owner_until and x:<tag>
+-- KEYS 1 meta hash: all but owner, owner_until, owner_ms and x:<tag>
 -- KEYS 2 dedup hash: id -> when (ms) and offset, FIFO only
 -- KEYS 3 ids list: ids of dedup by age, FIFO only
 -- ARGV 1 generation

@@ -13,6 +13,7 @@ from typing import Any
 
 from state.background import Background
 from state.cancel import cancel_all
+from state.clock.sightings import Sightings
 from state.errors import StateUnavailable
 from state.redis.address import redis_address
 from state.redis.wire import CONNECT_S, REPLY_S, Argument, Wire, expect, opened
@@ -31,6 +32,7 @@ class Connection:
     def __init__(self, url: str) -> None:
         self._address = redis_address(url)
         self.run_id = ""
+        self.sightings = Sightings()
         self._wire: Wire | None = None
         self._background = Background()
         self._keeper: asyncio.Task[None] | None = None

@@ -2,7 +2,9 @@
 it may no longer act.
 
 A holder renews its lock until it gives it up. One that was stopped (SIGSTOP, a machine asleep)
-finds by its own clock that the time is over, before it has asked anybody. A lock makes work
+finds by its own clock that the time is over, before it has asked anybody. Others find a dead one by
+renewals that do not come (`state/clock/sightings.py`), or when its time is over by the clock of the
+service. A lock makes work
 orderly; what a late holder writes is refused by the readers of what it writes to
 (docs/decisions/0009). Neighbours: `engine.catalog.catalog`, `engine.move.task_runner`,
 `engine.journal.snapshots`. Must not know what is held.
@@ -35,6 +37,7 @@ class Hold(ScriptCaller):
     def __init__(self, connection: Connection, prefix: str, name: str, hold_ms: int) -> None:
         super().__init__(connection)
         self._keys = (lock_key(prefix, name),)
+        self._sightings = connection.sightings
         self._token = secrets.token_hex(8)
         self._hold_ms = hold_ms
         self._until = 0.0
@@ -47,16 +50,22 @@ class Hold(ScriptCaller):
         return asyncio.get_running_loop().time() < self._until
 
     async def take(self) -> bool:
-        """Takes the lock unless somebody has it. Raises StateUnavailable."""
-        asked_at = asyncio.get_running_loop().time()
-        return self._note(asked_at, await self._run("lock", self._keys, (self._token, self._hold_ms)))
+        """Takes the lock unless somebody has it who renews it. Raises StateUnavailable."""
+        (key,) = self._keys
+        asked_at, seen = asyncio.get_running_loop().time(), self._sightings.over(key)
+        reply = await self._run("lock", self._keys, (0, self._token, self._hold_ms, seen))
+        if reply[0] == b"OK":
+            self._sightings.forget(key)
+        else:
+            self._sightings.note(key, reply[1].decode(), _hold_ms(reply[1], self._hold_ms))
+        return self._note(asked_at, reply)
 
     async def renew(self) -> bool:
         """Holds it for `hold_ms` from now; False = it is lost for good. Raises StateUnavailable (it
         may be held still).
         """
         asked_at = asyncio.get_running_loop().time()
-        return self._note(asked_at, await self._run("keep", self._keys, (self._token, self._hold_ms)))
+        return self._note(asked_at, await self._run("keep", self._keys, (0, self._token, self._hold_ms)))
 
     def _note(self, asked_at: float, reply: list[bytes]) -> bool:
         held = reply[0] == b"OK"
@@ -75,6 +84,12 @@ class Hold(ScriptCaller):
         self._until = 0.0
         with suppress(StateError):
             await self._run("unlock", self._keys, (self._token,))
+
+
+def _hold_ms(value: bytes, ours: int) -> int:
+    """How long the holder of a lock may go without a renewal, by what stands in the key."""
+    parts = value.split()
+    return int(parts[1]) if len(parts) == 3 and parts[1].isdigit() else ours
 
 
 @asynccontextmanager
