@@ -44,7 +44,7 @@ class Mail:
             message.set_content(text)
             await asyncio.get_running_loop().run_in_executor(self._threads, self._send, message)
         except (OSError, smtplib.SMTPException, ValueError) as error:
-            raise NotDeliveredError(f"the mail server did not take it: {error}") from None
+            raise NotDeliveredError(f"the mail server did not take it: {_reason(error)}") from error
         return "mail"
 
     def _send(self, message: EmailMessage) -> None:
@@ -62,3 +62,17 @@ class Mail:
         if self._settings.smtp_user:
             server.login(self._settings.smtp_user, self._settings.smtp_password)
         server.send_message(message)
+
+
+def _reason(error: OSError | smtplib.SMTPException | ValueError) -> str:
+    """Returns why, in words for the owner of a queue: a server's own text and the system's may name
+    hosts and addresses of the network that the service is in.
+    """
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        codes = sorted({code for code, _ in error.recipients.values()})
+        return f"it refused the recipient ({', '.join(map(str, codes))})"
+    if isinstance(error, smtplib.SMTPResponseException):
+        return f"it answered {error.smtp_code}"
+    if isinstance(error, OSError) and not isinstance(error, smtplib.SMTPException):
+        return "it could not be reached"
+    return type(error).__name__

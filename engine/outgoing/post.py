@@ -53,10 +53,12 @@ async def post(url: str, body: bytes, headers: Mapping[str, str], *, private: bo
             return await _post(url, body, headers, private)
     except TimeoutError:
         raise OutgoingError(f"no answer within {TIMEOUT_S:g} s") from None
-    except (OSError, ssl.SSLError, httptools.HttpParserError, InvalidValue, UnicodeError) as error:
+    except (httptools.HttpParserError, InvalidValue, UnicodeError) as error:
         # An error of the callback comes wrapped by the parser.
         cause = error.__context__ if isinstance(error.__context__, OutgoingError) else error
         raise OutgoingError(str(cause) or type(error).__name__) from error
+    except OSError as error:
+        raise OutgoingError(_reason(error)) from error
 
 
 async def _post(url: str, body: bytes, headers: Mapping[str, str], private: bool) -> tuple[int, bytes]:
@@ -74,6 +76,21 @@ async def _post(url: str, body: bytes, headers: Mapping[str, str], private: bool
         writer.close()
 
 
+def _reason(error: OSError) -> str:
+    """Returns why a connection failed, without the addresses that the system's own text has: the
+    user who reads it may not know what a name means inside this network.
+    """
+    if isinstance(error, socket.gaierror):
+        return "its host has no address"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not valid: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS failed: {error.reason or 'no reason given'}"
+    if isinstance(error, ConnectionRefusedError):
+        return "it refused the connection"
+    return "no connection could be made, or it broke"
+
+
 @functools.cache
 def _authorities() -> ssl.SSLContext:
     """Whom we trust; read once, for that takes the event loop's time."""
@@ -83,9 +100,10 @@ def _authorities() -> ssl.SSLContext:
 async def _address(target: Target, private: bool) -> str:
     found = await asyncio.get_running_loop().getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     addresses = [str(row[4][0]) for row in found]
-    refused = [address for address in addresses if not private and not is_public(address)]
-    if refused or not addresses:
-        raise OutgoingError(f"{target.host} is at {', '.join(refused) or 'no address'}, which webhooks may not go to")
+    if not addresses:
+        raise OutgoingError("its host has no address")
+    if not private and not all(map(is_public, addresses)):
+        raise OutgoingError("its host has an address that is not public, which webhooks may not go to")
     return addresses[0]
 
 

@@ -18,8 +18,11 @@ from engine.rules.limits import MAX_URL
 
 _RULE: Final = f"an http:// or https:// URL of up to {MAX_URL} printable ASCII characters, with a host and without user and fragment"
 _PORTS: Final = {"http": 80, "https": 443}
-# Public by their looks, and each holds an IPv4 address that need not be: NAT64, 6to4, Teredo.
-_CARRIERS: Final = tuple(map(ipaddress.ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
+# All that IANA has allocated to the public Internet of version 6. What lies outside of it holds an
+# IPv4 address that need not be public (::/96, NAT64), or was set apart (site-local, SRv6, discard).
+_GLOBAL_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
+# Within it: IETF protocols (Teredo among them), 6to4 and documentation. And the anycast of 6to4.
+_APART: Final = tuple(map(ipaddress.ip_network, ("2001::/23", "2002::/16", "3fff::/20", "192.88.99.0/24")))
 
 
 class Target(Struct, frozen=True):
@@ -49,8 +52,14 @@ def target_of(url: str, field: str = "webhook") -> Target:
 
 
 def is_public(address: str) -> bool:
-    """Whether an address is of the public Internet, by what IANA has set apart."""
+    """Returns whether an address is of the public Internet, by the registries of IANA."""
     ip = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.ipv4_mapped is None:
+            return ip in _GLOBAL_UNICAST and ip.is_global and not _is_apart(ip)
         ip = ip.ipv4_mapped
-    return ip.is_global and not ip.is_multicast and not any(ip in carrier for carrier in _CARRIERS if carrier.version == ip.version)
+    return ip.is_global and not ip.is_multicast and not _is_apart(ip)
+
+
+def _is_apart(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    return any(ip in network for network in _APART if network.version == ip.version)

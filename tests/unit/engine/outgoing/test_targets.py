@@ -79,12 +79,24 @@ def test_what_is_no_url_for_a_webhook_is_refused(url: str) -> None:
         "64:ff9b:1::a00:1",
         "2002:7f00:1::1",
         "2001:0:7f00:1::1",
+        "::10.0.0.1",
+        "::8.8.8.8",
+        "::ffff:0:10.0.0.1",
+        "fec0::1",
+        "3fff::1",
+        "5f00::1",
+        "100::1",
+        "100:0:0:1::1",
+        "2001:2::1",
+        "2001:1ff::1",
+        "4000::1",
+        "192.88.99.1",
     ],
 )
 def test_an_address_that_only_the_service_may_reach_is_not_public(address: str) -> None:
     assert not is_public(address)
 
 
-@pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111", "::ffff:8.8.8.8"])
+@pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111", "2001:4860:4860::8888", "2a00:1450:4001::1", "::ffff:8.8.8.8"])
 def test_an_address_of_the_internet_is_public(address: str) -> None:
     assert is_public(address)
