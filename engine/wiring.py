@@ -345,8 +345,10 @@ def _wire_watching(settings: EngineSettings, base: Base, info: Info) -> Watching
     statistics, watches = Statistics(history, DayTables(settings.statistics_folder)), Watches(catalog)
     webhook = Webhook(settings.secret, private=settings.webhook_addresses == "all")
     messenger = Messenger(catalog, watches, statistics, webhook, Mail(settings), counters)
+    reporter = Reporter(base.worker, prefix, minute_ms, log, catalog, base.meters, counters)
+    base.queue_gone.connect(reporter.forget_queue)
     return Watching(
-        reporter=Reporter(base.worker, prefix, minute_ms, log, catalog, base.meters, counters),
+        reporter=reporter,
         metrics=Metrics(history),
         statistics=statistics,
         watches=watches,

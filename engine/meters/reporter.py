@@ -16,6 +16,7 @@ import zlib
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, Overloaded
 from engine.log import Log
+from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from engine.runtime.counters import Counters
 from engine.runtime.meters import Cell, Key, Meters
@@ -53,6 +54,8 @@ class Reporter:
         self._meters = meters
         self._counters = counters
         self._minute = now_ms() // minute_ms
+        # Queues whose life is over, and since which minute: their last requests are still written.
+        self._gone: dict[str, tuple[Queue, int]] = {}
         # The minutes that are not written, oldest first; what of them Kafka has is taken away.
         self._left: collections.deque[list[MeterRecord]] = collections.deque()
         self._background = Background()
@@ -72,6 +75,10 @@ class Reporter:
         if lost := sum(map(len, self._left)):
             logger.warning("action=report_meters lost=%d", lost)
 
+    def forget_queue(self, queue: Queue) -> None:
+        """Keeps a queue that is gone until its last requests have been written."""
+        self._gone[queue.incarnation] = (queue, self._minute)
+
     async def _serve(self) -> None:
         """Takes each minute away as it ends: no request of the next one is counted in it."""
         while True:
@@ -88,6 +95,8 @@ class Reporter:
         for key, cell in self._meters.take().items():
             cells.setdefault(key[0], []).append((key, cell))
         records = [record for some in cells.values() if (record := self._record(minute, some)) is not None]
+        # A request that was under way when its queue went is counted a moment later.
+        self._gone = {key: one for key, one in self._gone.items() if one[1] >= minute}
         if not records:
             return
         self._left.append(records)
@@ -97,9 +106,10 @@ class Reporter:
             logger.error("action=report_meters dropped=%d reason=Kafka took nothing for %d minutes", len(dropped), KEPT_MINUTES)
 
     def _record(self, minute: int, cells: list[tuple[Key, Cell]]) -> MeterRecord | None:
-        """None for a queue that is gone."""
+        """Returns what is written of a queue; None for one that went more than a minute ago."""
         incarnation = cells[0][0][0]
-        queue = self._catalog.by_incarnation.get(incarnation)
+        gone = self._gone.get(incarnation)
+        queue = self._catalog.by_incarnation.get(incarnation) or (gone and gone[0])
         if queue is None:
             return None
         names = {tag.id: tag.name for tag in queue.tags}

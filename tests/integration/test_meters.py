@@ -13,6 +13,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import InvalidValue, LogUnavailable, QueueNotFound, TagNotFound
+from engine.meters.history import History
 from engine.meters.shapes import DayStatistics, MetricQuery
 from engine.meters.statistics import day_of
 from engine.shapes import ExtendEntry, QueueSettings, SendEntry
@@ -134,6 +135,27 @@ async def test_a_worker_that_stops_writes_the_minute_that_runs(make_engine: Make
     await send(first, queue, "a")
     await first.stop()
     assert counted(await today(second, queue))["", "send_request"] == (1, 1)
+
+
+async def test_the_last_minute_of_a_deleted_queue_is_written(make_engine: MakeEngine, queue: str) -> None:
+    first, second = await make_engine(), await make_engine()
+    await first.create_queue(BY, queue, QueueSettings(partitions=1))
+    await first.create_tag(BY, queue, "other", 0, None, {})
+    await second.catalog.sync()
+    incarnation = first.catalog.queues[queue].incarnation
+    await send(first, queue, "a", "b")
+    await receive(first, queue, tag="other")
+    await second.delete_queue(BY, queue)
+    await first.catalog.sync()
+    await first.stop()
+    found: list[MeterRecord] = []
+    now_ms = int(time.time() * 1000)
+    prefix = first.catalog.topic.removesuffix(".control")
+    await History(prefix, second.parts.base.log).read(incarnation, now_ms - 2 * MINUTE_MS, now_ms + MINUTE_MS, found.append)
+    rows = {(row.tag, row.operation): row.messages for record in found for row in record.rows}
+    assert {record.queue for record in found} == {queue}
+    assert sum(messages for (tag, _), messages in rows.items() if tag == "other") >= 1
+    assert sum(messages for (tag, _), messages in rows.items() if tag == "") == 2
 
 
 async def test_a_queue_made_again_begins_with_nothing(make_engine: MakeEngine, queue: str) -> None:
