@@ -121,7 +121,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
         MessageTooLarge, LogUnavailable.
         """
         found = self._known(by, Verb.SEND, queue) or await self._queue(by, Verb.SEND, queue)
-        charge = await self._quotas.take_send(found, entries) if found.has_quotas(self.catalog.users) else FREE
+        charge = await self._quotas.take_send(found, entries) if self._quotas.bound(found) else FREE
         began_ns = monotonic_ns()
         with charge:
             sent = await self._sender.send(found, by.id, entries)
@@ -153,7 +153,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
         if found is None or (tag and tag not in found.by_name):
             found = await self._queue(by, Verb.RECEIVE, queue, tag)
         at = found.tag(tag)
-        if found.has_quotas(self.catalog.users):
+        if self._quotas.bound(found):
             await self._quotas.take(found, "read", at)
         began_ns = monotonic_ns()
         waits = found.record.receive_wait_ms if wait_ms is None else wait_ms
@@ -172,7 +172,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
 
     def _asker(self, by: Principal, queue: Queue, tag: str) -> Asker:
         bounds: list[WaitBound] = [WaitBound(f"principal {by.id!r}", self.settings.max_waits)] if by.key_id else []
-        if queue.has_quotas(self.catalog.users):
+        if self._quotas.bound(queue):
             bounds += self._quotas.waits(queue)
         return Asker(tuple(bounds), partial(self._access.check_still, by, Verb.RECEIVE, queue.incarnation, tag))
 
@@ -191,11 +191,22 @@ class Engine(Managing, Watching, Transacting, Redriving):
     # Many plain requests by one call (ADR 0033). The tokens are of those that nothing was done of.
 
     def send_soon(self, by: Principal, queue: str, sends: Sequence[tuple[int, list[bytes], list[str]]], tell: TellSent) -> list[int]:
-        return self.parts.messages.plain_sends.begin(self._plain(by, Verb.SEND, queue), by.id, sends, tell)
+        found = self._plain(by, Verb.SEND, queue)
+        if found is None or not self._quotas.bound(found):
+            return self.parts.messages.plain_sends.begin(found, by.id, sends, tell)
+        sizes = {token: sum(map(len, bodies)) for token, bodies, _ in sends}
+        if not self._quotas.take_now(found, "write", sum(sizes.values())):
+            return list(sizes)
+        left = self.parts.messages.plain_sends.begin(found, by.id, sends, tell)
+        self._quotas.give_back(found, sum(sizes[token] for token in left))
+        return left
 
     def receive_soon(self, by: Principal, queue: str, tag: str | None, asked: Sequence[PlainAsked], tell: TellReceived) -> list[int]:
         found = self._plain(by, Verb.RECEIVE, queue, tag)
-        asker = NOBODY if found is None or self.settings.auth == "open" else self._asker(by, found, tag or "")
+        if found is not None and not self._quotas.take_now(found, "read"):
+            found = None
+        unbounded = found is None or (self.settings.auth == "open" and not self._quotas.bound(found))
+        asker = NOBODY if found is None or unbounded else self._asker(by, found, tag or "")
         return self.parts.messages.plain_receives.begin(found, tag, asked, tell, asker)
 
     def ack_soon(self, by: Principal, queue: str, acks: Sequence[tuple[int, list[str]]], tell: TellAcked) -> list[int]:

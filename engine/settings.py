@@ -133,6 +133,11 @@ class EngineSettings(Section):
     max_waits: int = setting(
         10_000, "Receives of one principal that wait at a worker, {within}; a worker has 20000 in all.", within=(1, 20_000)
     )
+    quotas: str = setting(
+        "default",
+        "Bounds of users and accounts that have none of their own, when auth is required: default (docs/reference/native.md) or none.",
+        words=("default", "none"),
+    )
     default_partitions: int = setting(4, "Partitions of a queue that names none, {within}.", within=(1, 64))
     journal_partitions: int = setting(4, "Partitions of the journal when it is first made, {within}.", within=(1, 64))
     window_messages: int = setting(8000, "Message bodies that Redis keeps for each partition and tag, {within}.", within=(10, 1_000_000))

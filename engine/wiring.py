@@ -43,6 +43,7 @@ from engine.queues.callers.grants import Grants
 from engine.queues.callers.guesses import Guesses
 from engine.queues.callers.keys import Keys, KeyUses
 from engine.queues.callers.quotas import Quotas
+from engine.queues.callers.user_bounds import UserBounds
 from engine.queues.callers.users import Users
 from engine.queues.info import Info
 from engine.queues.queues import Queues
@@ -302,14 +303,15 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
     )  # fmt: skip
     units.suspect.connect(topic_guard.suspect)
     base.queue_gone.connect(alarm_monitor.forget_queue)
-    quotas = Quotas(Allotments(base.connection, prefix), catalog)
+    bounds = UserBounds(settings, catalog)
+    quotas = Quotas(Allotments(base.connection, prefix), bounds)
     base.queue_gone.connect(quotas.forget_queue)
     return Administration(
         audit=Audit(settings, base.worker, log, base.counters),
         keys=Keys(settings, catalog, base.key_uses),
         grants=Grants(catalog, queues),
         quotas=quotas,
-        users=Users(catalog, settings.secret),
+        users=Users(catalog, settings.secret, bounds),
         info=info,
         queues=queues,
         tags=Tags(prefix, log, store, catalog, window, queues),

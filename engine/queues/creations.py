@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from engine.catalog.catalog import Catalog
 from engine.errors import QueueExists, QuotaExceeded
+from engine.queues.callers.user_bounds import UserBounds
 from engine.settings import EngineSettings
 from schemas.accounts import account_of
-from schemas.records import QueueRecord
+from schemas.records import QueueRecord, UserRecord
 
 
 def check_creation(settings: EngineSettings, catalog: Catalog, record: QueueRecord) -> None:
@@ -17,8 +18,9 @@ def check_creation(settings: EngineSettings, catalog: Catalog, record: QueueReco
     or the service has as much as they may: about, since creations of other names may come between.
     """
     _check_alike(catalog, record.name)
-    _check_owner(catalog, record.owner, "user", record.partitions)
-    _check_owner(catalog, account_of(record.name), "account", record.partitions)
+    users = UserBounds(settings, catalog)
+    for owner, kind in ((record.owner, "user"), (account_of(record.name), "account")):
+        _check_owner(catalog, users.of(owner), owner, kind, record.partitions)
     queues = catalog.queues
     if len(queues) >= settings.max_queues:
         raise QuotaExceeded(f"the service may have {settings.max_queues} queues", field="queues", limit=settings.max_queues)
@@ -36,8 +38,7 @@ def _check_alike(catalog: Catalog, name: str) -> None:
         raise QueueExists(f"Kafka can't tell {name!r} from the existing queue {alike!r}", field="name", limit=alike, given=name)
 
 
-def _check_owner(catalog: Catalog, owner: str, kind: str, more: int) -> None:
-    user = catalog.users.get(owner)
+def _check_owner(catalog: Catalog, user: UserRecord | None, owner: str, kind: str, more: int) -> None:
     if user is None or not (user.queues or user.partitions):
         return
     there = [queue.record.partitions for queue in catalog.queues.values() if owner in (queue.record.owner, queue.account)]

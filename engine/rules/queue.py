@@ -6,7 +6,6 @@ Neighbours: `catalog.py` makes it, all verbs read it. Immutable.
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import Final, NamedTuple
 
 from engine.errors import TagNotFound
@@ -84,12 +83,6 @@ class Queue:
         self.dead_letter_queues = frozenset(policy.dead_letter_queue for policy in all_policies if policy is not None)
         # Of every message; None = it depends on the message, for a tag has a filter.
         self.mask = "1" * len(record.tags) if all(tag.filter is None for tag in record.tags) else None
-
-    def has_quotas(self, users: Container[str]) -> bool:
-        """Whether quotas of its own may bound its use, or those of its owner or account: of some
-        `users` something is noted, which may be quotas.
-        """
-        return self.is_limited or self.record.owner in users or self.account in users
 
     def tag(self, name: str | None) -> TagRecord:
         """The tag of that name, None = the default tag. Raises TagNotFound."""

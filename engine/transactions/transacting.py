@@ -61,7 +61,7 @@ class Transacting(Callers):
         asked about them within `check_immunity_ms`, None = the service's setting.
         """
         found = await self._queue(by, Verb.SEND, queue)
-        charge = await self._quotas.take_send(found, entries) if found.has_quotas(self.catalog.users) else FREE
+        charge = await self._quotas.take_send(found, entries) if self._quotas.bound(found) else FREE
         group = full(by.account, producer_group)
         with charge:
             return transaction_for(by.account, await self._transactions.prepare(found, by.id, group, entries, check_immunity_ms))

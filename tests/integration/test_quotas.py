@@ -9,16 +9,20 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from engine.engine import Engine
 from engine.errors import InvalidValue, MessageTooLarge, NotAuthorised, Overloaded, QuotaExceeded
+from engine.queues.callers import user_bounds
 from engine.shapes import Principal, QueueSettings, SendEntry, UserUse
 from state.allotments import Allotments
 from state.errors import StateUnavailable
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, all_wait, eventually
 
+# What a worker takes of the default of bytes a day with the first send.
+SHARE = 64_000_000
 ALICE, BOB = Principal("alice"), Principal("bob")
 
 
@@ -93,10 +97,57 @@ async def test_the_queues_of_a_user_share_the_quota_of_the_user(make_engine: Mak
     assert (await allowed(sends(engine, "c", BOB), 30)).number == 30
     with pytest.raises(QuotaExceeded, match="user 'alice' may have 2 queues"):
         await engine.create_queue(ALICE, "d", QueueSettings())
-    assert await engine.get_user_use(ALICE, "alice") == UserUse(2, 0, 0, 8)
+    assert await engine.get_user_use(ALICE, "alice") == UserUse(2, 0, 0, 8, SHARE)
     await engine.set_user_quota(BY, "alice", 0, 0, 0)
     await engine.create_queue(ALICE, "d", QueueSettings(read_qps=5, write_qps=7))
-    assert await engine.get_user_use(ALICE, "alice") == UserUse(3, 5, 7, 12)
+    assert await engine.get_user_use(ALICE, "alice") == UserUse(3, 5, 7, 12, SHARE)
+
+
+async def test_a_user_has_bounds_in_required_mode_unless_they_are_lifted(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = await make_engine(auth="required", admin_key_secret="admin's secret")
+    lifted = await make_engine(auth="required", admin_key_secret="admin's secret", quotas="none")
+    shown = engine.get_user(ALICE, "alice")
+    assert (shown.queues, shown.partitions, shown.daily_bytes, shown.waits) == (1_000, 4_000, 50_000_000_000, 1_000)
+    assert (shown.read_qps, shown.write_qps) == (0, 0)
+    monkeypatch.setattr(user_bounds, "OF_USER", msgspec.structs.replace(user_bounds.OF_USER, partitions=6))
+    await engine.create_queue(ALICE, "first", QueueSettings(partitions=4))
+    with pytest.raises(QuotaExceeded, match="user 'alice' may have 6 partitions"):
+        await engine.create_queue(ALICE, "second", QueueSettings(partitions=4))
+    await engine.create_queue(Principal("admin", role=BY.role), "administrators", QueueSettings(partitions=8))
+    await engine.set_user_quota(BY, "alice", 0, 0, 0, partitions=8)
+    await engine.create_queue(ALICE, "second", QueueSettings(partitions=4))
+    await lifted.catalog.sync()
+    assert lifted.get_user(ALICE, "alice").queues == 0
+    account = engine.get_user(BY, "111122223333")
+    assert (account.queues, account.daily_bytes) == (5_000, 250_000_000_000)
+    assert engine.get_user(BY, "admin").queues == 0
+
+
+async def test_fast_sends_are_counted_by_bytes_and_refused_beyond_them(make_engine: MakeEngine) -> None:
+    engine = await make_engine(auth="required", admin_key_secret="admin's secret")
+    await engine.create_queue(ALICE, "q", QueueSettings())
+    await engine.set_user_quota(BY, "alice", 0, 0, 0, daily_bytes=100_000)
+    outcomes: list[Any] = []
+
+    def begin(number: int) -> list[int]:
+        return engine.send_soon(ALICE, "q", [(number, [b"x" * 1_000], ["0" * 32])], lambda token, ids, times: outcomes.append(ids))
+
+    assert begin(0) == [0], "the first one asks Redis, so it is not begun here"
+    await engine.send(ALICE, "q", [SendEntry(b"x" * 1_000)])
+    refused = [number for number in range(1, 30) if begin(number)]
+    assert refused == list(range(5, 30)), "a worker takes a twentieth of the quota at a time, and the first send used 1,000 of it"
+    await eventually_all(outcomes, 4)
+    assert await engine._quotas.bytes_today("alice") == 5_000
+    tried = await allowed(lambda: engine.send(ALICE, "q", [SendEntry(b"x" * 1_000)]), 100)
+    assert tried.number == 95
+    assert begin(99) == [99]
+
+
+async def eventually_all(outcomes: list[Any], number: int) -> None:
+    async def there() -> bool:
+        return len(outcomes) == number and not any(isinstance(one, Exception) for one in outcomes)
+
+    await eventually(there, within_s=10)
 
 
 async def test_nothing_is_counted_while_redis_is_away(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +163,7 @@ async def test_nothing_is_counted_while_redis_is_away(engine: Engine, queue: str
 async def test_who_may_note_and_bound_what_of_a_user(make_engine: MakeEngine) -> None:
     engine = await make_engine(auth="required", admin_key_secret="admin's secret")
     made = await engine.set_contacts(ALICE, "alice", "Alice", "alice@example.com", "1")
-    assert (made.display_name, made.email, made.phone, made.queues) == ("Alice", "alice@example.com", "1", 0)
+    assert (made.display_name, made.email, made.phone, made.queues) == ("Alice", "alice@example.com", "1", 1_000)
     quota = await engine.set_user_quota(BY, "alice", 1, 2, 3)
     assert (quota.email, quota.read_qps, quota.write_qps, quota.queues) == ("alice@example.com", 1, 2, 3)
     other = await make_engine(auth="required", admin_key_secret="admin's secret")

@@ -65,11 +65,11 @@ class Callers:
         return queue
 
     def _plain(self, by: Principal, verb: Verb, name: str, tag: str | None = None) -> Queue | None:
-        """As `_known`; None also for a queue with a quota, and for who may not: then the verb
-        itself is to be asked, which waits or refuses.
+        """As `_known`; None also for who may not: then the verb itself is to be asked, which waits
+        or refuses.
         """
         queue = self.catalog.queues.get(full(by.account, name) if by.account else name)
-        if queue is None or queue.has_quotas(self.catalog.users) or not self._access.may(by, verb, queue, tag or ""):
+        if queue is None or not self._access.may(by, verb, queue, tag or ""):
             return None
         return queue
 

@@ -14,8 +14,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NoReturn
 
-from engine.catalog.catalog import Catalog
 from engine.errors import Conflict, NotFound, Overloaded, QuotaExceeded, Refused
+from engine.queues.callers.user_bounds import UserBounds
 from engine.rules.limits import DAY_MS, check_send
 from engine.rules.queue import Queue
 from engine.rules.rights import WaitBound
@@ -28,6 +28,8 @@ Kind = Literal["read", "write"]
 # A worker takes this part of a quota at once: less, and it would ask for each request; more, and
 # other workers would find nothing left.
 PART = 20
+# But no more bytes than this at once: what a worker has taken and not sent yet is shown as used.
+MOST_BYTES: Final = 64_000_000
 SECOND_MS: Final = 1000
 _NOUNS: Final = {"read": "receives a second", "write": "sends a second", "bytes": "bytes a day"}
 # While Redis is away it is asked again this often.
@@ -86,11 +88,41 @@ class Quotas:
     quota.
     """
 
-    def __init__(self, allotments: Allotments, catalog: Catalog) -> None:
+    def __init__(self, allotments: Allotments, users: UserBounds) -> None:
         self._allotments = allotments
-        self._catalog = catalog
+        self._users = users
         self._meters: dict[str, dict[str, Meter]] = {}
         self.refused = 0
+
+    def bound(self, queue: Queue) -> bool:
+        """Returns whether anything bounds the use of a queue: itself, its owner or its account."""
+        return queue.is_limited or any(self._users.of(name) is not None for name in (queue.record.owner, queue.account))
+
+    def take_now(self, queue: Queue, kind: Kind, size: int = 0) -> bool:
+        """Counts requests of which none is counted by itself, and the bytes of their messages.
+
+        False = nothing is counted, for Redis has to be asked: `take` and `take_send` do that.
+        """
+        if kind == "read" and any(tag.read_qps for tag in queue.tags):
+            return False
+        now, meters = asyncio.get_running_loop().time(), list[Meter]()
+        for whose, _, record in self._bounded(queue):
+            if record.read_qps if kind == "read" else record.write_qps:
+                return False
+            if size and record.daily_bytes:
+                meter = self._meters.get(whose, {}).get("bytes")
+                if meter is None or meter.until <= now or meter.left < size:
+                    return False
+                meters.append(meter)
+        for meter in meters:
+            meter.left -= size
+        return True
+
+    def give_back(self, queue: Queue, size: int) -> None:
+        """Uncounts bytes of which `take_now` has counted too many in this turn of the loop."""
+        for whose, _, record in self._bounded(queue):
+            if size and record.daily_bytes:
+                self._meters[whose]["bytes"].left += size
 
     async def take(self, queue: Queue, kind: Kind, tag: TagRecord | None = None) -> None:
         """Counts one request. Raises QuotaExceeded."""
@@ -123,7 +155,7 @@ class Quotas:
         """Bytes that workers have sent today to all queues of a user, or are about to: each takes a
         part of the quota. 0 while nothing bounds them, or Redis is away.
         """
-        record = self._catalog.users.get(user)
+        record = self._users.of(user)
         if record is None or not record.daily_bytes:
             return 0
         with contextlib.suppress(StateError):
@@ -142,7 +174,7 @@ class Quotas:
         yield queue.incarnation, f"queue {queue.name!r}", queue.record
         owner, account = queue.record.owner, queue.account
         for name, kind in ((owner, "user"), (account, "account")):
-            user = self._catalog.users.get(name)
+            user = self._users.of(name)
             if user is not None and (kind == "user" or name != owner):
                 yield f"user/{name}", f"{kind} {name!r}", user
 
@@ -168,7 +200,7 @@ class Quotas:
             if now < meter.refused_until and least >= meter.refused:
                 self._refuse(kind, limit, about, wanted, meter.until - now)
             try:
-                most = max(least, limit // PART)
+                most = max(least, min(limit // PART, MOST_BYTES))
                 granted, left_ms, _ = await self._allotments.allot(f"{whose}/{kind}", limit, most, span_ms, least=least)
             except StateError:
                 meter.away_until = now + ASK_AGAIN_S

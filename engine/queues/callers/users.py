@@ -14,6 +14,7 @@ import msgspec
 from engine.catalog.catalog import Catalog
 from engine.outgoing.signature import webhook_secret
 from engine.outgoing.targets import target_of
+from engine.queues.callers.user_bounds import UserBounds
 from engine.rules.limits import check_name, check_user
 from engine.runtime.clock import now_ms
 from engine.shapes import UserInfo, UserUse
@@ -23,13 +24,14 @@ from schemas.records import UserRecord
 class Users:
     """Changes of users' records, one after the other for each user."""
 
-    def __init__(self, catalog: Catalog, secret: str) -> None:
+    def __init__(self, catalog: Catalog, secret: str, bounds: UserBounds) -> None:
         self._catalog = catalog
         self._secret = secret
+        self._bounds = bounds
 
     def get(self, name: str) -> UserInfo:
-        """What is known; nothing of a user without a record."""
-        record = self._catalog.users.get(name) or UserRecord(name, 0)
+        """What is known, with the bounds that count; nothing more of a user without a record."""
+        record = self._bounds.of(name) or UserRecord(name, 0)
         return UserInfo(
             name,
             record.display_name,
