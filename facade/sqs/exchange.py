@@ -245,6 +245,8 @@ class QueryExchange(SqsExchange, gc=False):
     def refusal(self, error: SqsError) -> Response:
         """See `SqsExchange`."""
         shape: Shape = error.shape
+        if shape is UNKNOWN_OPERATION:  # AWS's framework says so itself, whatever the protocol is
+            return _xml(shape.status, lambda number: b"<UnknownOperationException/>\n")
         message = _NO_QUEUE if shape is QUEUE_DOES_NOT_EXIST else error.message
         return _xml(shape.status, lambda number: xml.error(_fault(error), shape.code, message, number))
 

@@ -18,7 +18,7 @@ from facade.sqs.queues.call import Call
 from facade.sqs.wire.errors import CHANGED, DELETED, INVALID_HANDLE, Shape, SqsError, missing, sqs_error
 from facade.sqs.wire.limits import HANDLE_CHARACTERS, VISIBILITY_SECONDS
 from facade.sqs.wire.replies import DONE, DoneBatchReply, DoneReply, FailedReply, Output
-from facade.sqs.wire.shapes import HandleEntry, OfHandle
+from facade.sqs.wire.shapes import ChangeMessageVisibility, DeleteEntry, DeleteMessage, VisibilityEntry
 from facade.sqs.wire.words import handle_text, value_text
 from schemas.vocabulary import EntryStatus
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 _T = TypeVar("_T")
+_E = TypeVar("_E", bound=DeleteEntry)
 _Outcomes = Mapping[str, Shape | None]
 _NOT_IN_FLIGHT = "Message does not exist or is not available for visibility timeout change."
 
@@ -38,7 +39,7 @@ def _change(engine: Engine, call: Call, entries: list[ExtendEntry]) -> Awaitable
     return engine.extend(call.by, call.place.of_url(call.body.queue_url).queue, entries, late=Late.BY_QUEUE)
 
 
-def _handle(given: HandleEntry | OfHandle) -> str:
+def _handle(given: DeleteEntry | DeleteMessage) -> str:
     """The handle of an entry. Raises SqsError."""
     handle = given.receipt_handle
     if not handle:
@@ -48,7 +49,7 @@ def _handle(given: HandleEntry | OfHandle) -> str:
     return handle
 
 
-def _extension(given: HandleEntry | OfHandle) -> ExtendEntry:
+def _extension(given: VisibilityEntry | ChangeMessageVisibility) -> ExtendEntry:
     """What an entry asks for. Raises SqsError."""
     handle = _handle(given)
     if given.visibility_timeout is None:
@@ -57,7 +58,7 @@ def _extension(given: HandleEntry | OfHandle) -> ExtendEntry:
     return ExtendEntry(handle, lease_ms, VISIBILITY_SECONDS[1])
 
 
-def _read(given: Mapping[str, HandleEntry], read: Callable[[HandleEntry], _T]) -> tuple[dict[str, _T], list[FailedReply]]:
+def _read(given: Mapping[str, _E], read: Callable[[_E], _T]) -> tuple[dict[str, _T], list[FailedReply]]:
     """What the entries of a batch ask for, by their ids; and those that can't be read."""
     wanted: dict[str, _T] = {}
     bad: list[FailedReply] = []

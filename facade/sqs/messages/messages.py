@@ -26,7 +26,7 @@ from facade.sqs.wire.digests import of_attributes, of_body
 from facade.sqs.wire.errors import BATCH_TOO_LONG, INVALID_CONTENTS, SqsError, between, invalid, missing, sqs_error
 from facade.sqs.wire.limits import ATTEMPT_CHARACTERS, VISIBILITY_SECONDS
 from facade.sqs.wire.replies import FailedReply, MessageReply, ReceiveReply, SentBatchReply, SentReply
-from facade.sqs.wire.shapes import Outgoing
+from facade.sqs.wire.shapes import Outgoing, OutgoingEntry
 from schemas.records import Attribute, Origin, QueueRecord
 from schemas.vocabulary import NATIVE_SENDER, SOURCE_QUEUE_ATTRIBUTE
 
@@ -93,7 +93,7 @@ async def send_message_batch(engine: Engine, call: Call) -> SentBatchReply:
     Only groups in different partitions are sent apart: of them some may fail.
     """
     at = call.place.of_url(call.body.queue_url)
-    entries: Mapping[str, Outgoing] = by_id("SendMessageBatch", call.body.entries, call.limits.batch)
+    entries: Mapping[str, OutgoingEntry] = by_id("SendMessageBatch", call.body.entries, call.limits.batch)
     # That there is no such queue is an error of the request, whatever the entries are.
     record = engine.known(at.queue, call.by) or await engine.record(at.queue, call.by)
     fifo.check_batch(record, entries)
@@ -109,7 +109,7 @@ async def send_message_batch(engine: Engine, call: Call) -> SentBatchReply:
     return SentBatchReply(successful=good or None, failed=bad or None)
 
 
-def _sorted(entries: Mapping[str, Outgoing], call: Call, record: QueueRecord) -> tuple[dict[str, SendEntry], list[FailedReply], int]:
+def _sorted(entries: Mapping[str, OutgoingEntry], call: Call, record: QueueRecord) -> tuple[dict[str, SendEntry], list[FailedReply], int]:
     """The entries that may be sent, those that fail alone, and the bytes of all that could be
     read.
     """

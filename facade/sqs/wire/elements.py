@@ -34,6 +34,13 @@ _ELEMENTS: Final[dict[str, str]] = {
 }
 
 
+def spellings(member: str, action: str) -> tuple[str, ...]:
+    """The names that AWS takes for a list or map in a request: its element's, its own, and its own
+    in the letters that another action has it in (`tags` of CreateQueue, `Tags` of TagQueue).
+    """
+    return element(member, action), member, member[0].swapcase() + member[1:]
+
+
 def element(member: str, action: str) -> str:
     """The element of a list or map. Raises KeyError for a member without a row (a fault of
     ours).
@@ -42,5 +49,5 @@ def element(member: str, action: str) -> str:
 
 
 def pair(element: str) -> tuple[str, str]:
-    """How a map's element names its key and its value."""
-    return ("Key", "Value") if element == "Tag" else ("Name", "Value")
+    """How a map names its key and its value, by any of its spellings."""
+    return ("Key", "Value") if element in ("Tag", "Tags", "tags") else ("Name", "Value")

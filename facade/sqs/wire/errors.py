@@ -40,6 +40,7 @@ SERIALIZATION: Final = Shape(_CORAL + "SerializationException", "SerializationEx
 INVALID_ACTION: Final = Shape(_CORAL + "InvalidAction", "InvalidAction")
 MISSING_ACTION: Final = Shape(_CORAL + "MissingAction", "MissingAction")
 MALFORMED_QUERY: Final = Shape(_CORAL + "MalformedQueryString", "MalformedQueryString", 404)
+MALFORMED_INPUT: Final = Shape(_CORAL + "MalformedInput", "MalformedInput")
 ACCESS_DENIED: Final = Shape(_CORAL + "AccessDeniedException", "AccessDenied", 403)
 INVALID_CLIENT_TOKEN: Final = Shape(_CORAL + "InvalidClientTokenId", "InvalidClientTokenId", 403)
 MISSING_TOKEN: Final = Shape(_CORAL + "MissingAuthenticationToken", "MissingAuthenticationToken", 403)

@@ -2,8 +2,8 @@
 become.
 
 `MessageAttribute.1.Value.StringValue=x` is a path in a tree; which struct an action wants says how
-the tree is read, so no action has a line here. Neighbours: `elements` names lists and maps,
-`protocols` calls. This module must not know any action.
+the tree is read, so no action has a line here. A name that the struct does not have is refused:
+what a client has written is never dropped in silence. `elements` names lists and maps.
 """
 
 from __future__ import annotations
@@ -18,18 +18,33 @@ from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
-from facade.sqs.wire.elements import element, pair
-from facade.sqs.wire.errors import MALFORMED_QUERY, SqsError, invalid
+from facade.sqs.wire.elements import pair, spellings
+from facade.sqs.wire.errors import MALFORMED_INPUT, MALFORMED_QUERY, SqsError, invalid
 from facade.sqs.wire.limits import FORM_FIELDS
 
 _Tree: TypeAlias = "dict[str, str | _Tree]"
 _Node: TypeAlias = "str | _Tree"
 _Read = Callable[[str, _Node, str], Any]  # (name for errors, node, action)
 _DEEPEST = 8
+# What a request may name beside the members of its action: the protocol's own fields, and those of
+# the signatures of versions 1, 2 and 4.
+_OF_PROTOCOL = frozenset(
+    ("Action", "Version", "AWSAccessKeyId", "Signature", "SignatureMethod", "SignatureVersion", "Timestamp", "Expires", "SecurityToken")
+)
+_OF_SIGNATURE = "x-amz-"
+# AWS's own words.
+_NO_STRUCTURE = "Start of structure or map found where not expected."
+_NO_LIST = "Start of list found where not expected"
 
 
 def _malformed(about: str) -> SqsError:
+    """The request has no form that can be read."""
     return SqsError(MALFORMED_QUERY, f"The request is not a query of SQS: {about[:200]}")
+
+
+def _misplaced(about: str) -> SqsError:
+    """A field stands where the action has none."""
+    return SqsError(MALFORMED_INPUT, about[:300])
 
 
 def parse(*texts: bytes) -> _Tree:
@@ -64,9 +79,10 @@ def _put(tree: _Tree, name: str, value: str) -> None:
 
 def struct_of(kind: Any, tree: _Tree, action: str) -> Any:
     """The input of `action` that the fields spell; what they do not name is absent. Raises
-    SqsError.
+    SqsError, for a field that is none of the action's, too.
     """
-    return _struct(kind)("", tree, action)
+    named = {name: node for name, node in tree.items() if name not in _OF_PROTOCOL and not name.lower().startswith(_OF_SIGNATURE)}
+    return _struct(kind)("", named, action)
 
 
 @cache
@@ -76,14 +92,25 @@ def _struct(kind: Any) -> _Read:
         (field, member, _reader(hints[field])) for field, member in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
     ]
 
+    @cache
+    def named(action: str) -> dict[str, tuple[str, _Read]]:
+        found: dict[str, tuple[str, _Read]] = {}
+        for field, member, (flat, reads) in members:
+            found |= dict.fromkeys(spellings(member, action) if flat else (member,), (field, reads))
+        return found
+
     def read(name: str, node: _Node, action: str) -> Any:
         if isinstance(node, str):
-            raise _malformed(f"{name} has parts")
-        values = {}
-        for field, member, (flat, reads) in members:
-            spelled = element(member, action) if flat else member
-            if spelled in node:
-                values[field] = reads(f"{name}.{spelled}" if name else spelled, node[spelled], action)
+            raise _misplaced(f"{name} is a structure")
+        values, known = {}, named(action)
+        for spelled, below in node.items():
+            whole = f"{name}.{spelled}" if name else spelled
+            if spelled not in known:
+                raise _misplaced(f"{whole} is no parameter of {action}")
+            field, reads = known[spelled]
+            if field in values:
+                raise _misplaced(f"{whole} is there under two names")
+            values[field] = reads(whole, below, action)
         return kind(**values)
 
     return read
@@ -107,7 +134,7 @@ def _reader(hint: Any) -> tuple[bool, _Read]:
 def _text(name: str, node: _Node, action: str) -> str:
     if isinstance(node, str):
         return node
-    raise _malformed(f"{name} is one value")
+    raise _misplaced(_NO_LIST if _is_numbered(node) else _NO_STRUCTURE)
 
 
 def _number(name: str, node: _Node, action: str) -> int:
@@ -126,29 +153,39 @@ def _binary(name: str, node: _Node, action: str) -> bytes:
         raise invalid(name, text, "Must be base64.") from None
 
 
-def _numbered(name: str, node: _Node) -> list[_Node]:
-    """The nodes 1, 2, ... in that order. An empty list is spelled `name=`; one value may go without
-    its number.
+def _is_numbered(node: _Tree) -> bool:
+    return any(key.isascii() and key.isdigit() for key in node)
+
+
+def _each(name: str, node: _Node) -> list[_Node]:
+    """The nodes 1, 2, ... in that order. One alone may go without its number, and an empty list is
+    spelled `name=`.
     """
     if isinstance(node, str):
         return [node] if node else []
-    if not all(key.isascii() and key.isdigit() and len(key) <= 9 for key in node):
-        raise _malformed(f"{name} is numbered")
+    if not _is_numbered(node):
+        return [node]
+    for key in node:
+        if not (key.isascii() and key.isdigit() and len(key) <= 9) or key.startswith("0"):
+            raise _misplaced(f"{name}: {key} is not a valid index")
     return [node[key] for key in sorted(node, key=int)]
 
 
 def _list(reads: _Read) -> _Read:
-    return lambda name, node, action: [reads(name, one, action) for one in _numbered(name, node)]
+    return lambda name, node, action: [reads(name, one, action) for one in _each(name, node)]
 
 
 def _map(reads: _Read) -> _Read:
     def read(name: str, node: _Node, action: str) -> dict[str, Any]:
         key, value = pair(name.rpartition(".")[2])
-        found = {}
-        for one in _numbered(name, node):
-            if isinstance(one, str) or key not in one or value not in one:
-                raise _malformed(f"{name} needs {key} and {value} for each number")
-            found[_text(name, one[key], action)] = reads(f"{name}.{value}", one[value], action)
+        found: dict[str, Any] = {}
+        for one in _each(name, node):
+            if isinstance(one, str) or one.keys() != {key, value}:
+                raise _misplaced(f"{name} needs {key} and {value}, and nothing else, for each number")
+            of = _text(name, one[key], action)
+            if of in found:
+                raise _misplaced(f"{name} has {of} twice")
+            found[of] = reads(f"{name}.{value}", one[value], action)
         return found
 
     return read

@@ -64,9 +64,8 @@ Attributes = dict[str, AttributeValue]
 
 
 class Outgoing(Struct, frozen=True, rename=wire, gc=False):
-    """A message to send, alone or in a batch; `id` in a batch only."""
+    """A message to send, alone or in a batch."""
 
-    id: str | None = None
     message_body: str | None = None
     delay_seconds: int | None = None
     message_attributes: Attributes | None = None
@@ -79,8 +78,14 @@ class SendMessage(Outgoing, frozen=True):
     queue_url: str | None = None
 
 
+class OutgoingEntry(Outgoing, frozen=True):
+    """An entry of a batch of messages to send."""
+
+    id: str | None = None
+
+
 class SendMessageBatch(OfQueue, frozen=True):
-    entries: list[Outgoing] | None = None
+    entries: list[OutgoingEntry] | None = None
 
 
 class ReceiveMessage(OfQueue, frozen=True):
@@ -93,25 +98,33 @@ class ReceiveMessage(OfQueue, frozen=True):
     receive_request_attempt_id: str | None = None
 
 
-class HandleEntry(Struct, frozen=True, rename=wire, gc=False):
-    """An entry of a batch of deletes or visibility changes."""
+class DeleteEntry(Struct, frozen=True, rename=wire, gc=False):
+    """An entry of a batch of deletes."""
 
     id: str | None = None
     receipt_handle: str | None = None
+
+
+class VisibilityEntry(DeleteEntry, frozen=True):
+    """An entry of a batch of visibility changes."""
+
     visibility_timeout: int | None = None
 
 
-class OfHandle(OfQueue, frozen=True):
-    """DeleteMessage and ChangeMessageVisibility."""
-
+class DeleteMessage(OfQueue, frozen=True):
     receipt_handle: str | None = None
+
+
+class ChangeMessageVisibility(DeleteMessage, frozen=True):
     visibility_timeout: int | None = None
 
 
-class OfHandles(OfQueue, frozen=True):
-    """DeleteMessageBatch and ChangeMessageVisibilityBatch."""
+class DeleteMessageBatch(OfQueue, frozen=True):
+    entries: list[DeleteEntry] | None = None
 
-    entries: list[HandleEntry] | None = None
+
+class ChangeMessageVisibilityBatch(OfQueue, frozen=True):
+    entries: list[VisibilityEntry] | None = None
 
 
 class AddPermission(OfQueue, frozen=True):

@@ -17,7 +17,7 @@ from facade.sqs.queues.call import Call
 from facade.sqs.queues.names import Place
 from facade.sqs.wire.limits import LIMITS
 from facade.sqs.wire.replies import SentBatchReply
-from facade.sqs.wire.shapes import Outgoing, SendMessageBatch
+from facade.sqs.wire.shapes import OutgoingEntry, SendMessageBatch
 from schemas.records import QueueRecord
 from tests.unit.facade.double import RECORD, RecordingEngine
 
@@ -41,7 +41,9 @@ class Groups(RecordingEngine):
 
 
 async def batch(engine: Groups, groups: str) -> SentBatchReply:
-    entries = [Outgoing(f"e{n}", f"b{n}", message_group_id=g, message_deduplication_id=f"d{n}") for n, g in enumerate(groups)]
+    entries = [
+        OutgoingEntry(id=f"e{n}", message_body=f"b{n}", message_group_id=g, message_deduplication_id=f"d{n}") for n, g in enumerate(groups)
+    ]
     call = Call(Principal("shop"), SendMessageBatch("http://h/0/q.fifo", entries), Place("http://h", "0", "r"), LIMITS["aws"], 0)
     return await send_message_batch(cast("Engine", engine), call)
 

@@ -141,12 +141,12 @@ async def test_an_error_has_the_code_of_the_older_protocol(engine: RecordingEngi
         ("/", {"Action": "SendMessage", "QueueUrl": "q"}, (400, "Sender", "MissingParameter")),
         ("/", {"Action": "ReceiveMessage", "QueueUrl": "q", "WaitTimeSeconds": "1.5"}, (400, "Sender", "InvalidParameterValue")),
         ("/", {"Action": "SendMessage", "Action.1": "x"}, (404, "Sender", "MalformedQueryString")),
-        ("/", {"Action": "CreateQueue", "QueueName": "q", "Attribute.1.Name": "x"}, (404, "Sender", "MalformedQueryString")),
-        ("/", {"Action": "CreateQueue", "QueueName.1": "q"}, (404, "Sender", "MalformedQueryString")),
+        ("/", {"Action": "CreateQueue", "QueueName": "q", "Attribute.1.Name": "x"}, (400, "Sender", "MalformedInput")),
+        ("/", {"Action": "CreateQueue", "QueueName.1": "q"}, (400, "Sender", "MalformedInput")),
         (
             "/",
             {"Action": "DeleteMessageBatch", "QueueUrl": "q", "DeleteMessageBatchRequestEntry": "x"},
-            (404, "Sender", "MalformedQueryString"),
+            (400, "Sender", "MalformedInput"),
         ),
     ],
 )
@@ -156,7 +156,10 @@ async def test_a_bad_form_is_refused(engine: RecordingEngine, path: str, form: d
 
 
 async def test_a_queue_path_without_an_action_is_an_unknown_operation(engine: RecordingEngine) -> None:
-    assert refusal(await ask(engine, "/000000000000/q", "GET")) == (404, "Sender", "UnknownOperationException")
+    response = await ask(engine, "/000000000000/q", "GET")
+
+    assert (response.status_code, response.text) == (404, "<UnknownOperationException/>\n")
+    assert response.headers["x-amzn-requestid"]
 
 
 @pytest.mark.parametrize("headers", [{"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}, {"origin": "http://evil.example"}])

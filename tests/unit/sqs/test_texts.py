@@ -18,7 +18,6 @@ from facade.sqs.wire.limits import FORM_FIELDS
 from facade.sqs.wire.words import unreadable_text
 from tests.unit.facade.double import RecordingEngine
 from tests.unit.sqs.test_dialect import post
-from tests.unit.sqs.test_query import ask, refusal
 from tests.unit.sqs.test_signature import read, signed, with_header
 
 AWAY = "The request has failed due to a temporary failure of the server."
@@ -120,13 +119,6 @@ async def test_who_signs_nothing_is_told_so() -> None:
 
     assert response.headers["x-amzn-query-error"] == "MissingAuthenticationToken;Sender"
     assert response.json()["message"] == "Request is missing Authentication Token"
-
-
-async def test_an_address_of_a_queue_alone_is_no_request() -> None:
-    response = await ask(RecordingEngine(), "/000000000000/q", "GET")
-
-    assert refusal(response) == (404, "Sender", "UnknownOperationException")
-    assert "<Message>The request names no action.</Message>" in response.text
 
 
 async def test_a_failure_of_ours_tells_nothing_of_itself() -> None:
