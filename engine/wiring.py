@@ -1,5 +1,5 @@
 """Builds every part of the engine once and connects the signals: the only place that does either,
-but for the parts of transactions, which their own room builds.
+but for the parts of transactions and of alerts, which their own rooms build.
 
 What a part needs is in its constructor, in the order in which parts are built here: no part knows
 one that comes after it, except through a signal.
@@ -12,11 +12,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.alerts.judge import Judge
-from engine.alerts.mail import Mail
-from engine.alerts.messenger import Messenger
-from engine.alerts.watches import Watches
-from engine.alerts.webhook import Webhook
+from engine.alerts.parts import Watching, wire_watching
 from engine.catalog.catalog import Catalog
 from engine.journal.outbox import Journal
 from engine.journal.snapshots import Snapshots
@@ -25,11 +21,6 @@ from engine.loading.loader import Loading
 from engine.loading.owner import UnitOwner
 from engine.loading.wheel import Wheel
 from engine.log import Log
-from engine.meters.day_tables import DayTables
-from engine.meters.history import History
-from engine.meters.reporter import Reporter
-from engine.meters.series import Metrics
-from engine.meters.statistics import Statistics
 from engine.move.destinations import Destinations
 from engine.move.mover import Mover
 from engine.move.parking import Parking
@@ -322,43 +313,6 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
 
 
 @dataclass(frozen=True)
-class Watching:
-    """What watches queues: meters, metrics, statistics, alerts."""
-
-    reporter: Reporter
-    metrics: Metrics
-    statistics: Statistics
-    watches: Watches
-    judge: Judge
-
-    async def start(self) -> None:
-        """Counts and judges from now on."""
-        await self.reporter.start()
-        await self.judge.start()
-
-    async def stop(self) -> None:
-        """Judges no more; the reporter is stopped when nothing is counted any more."""
-        await self.judge.stop()
-
-
-def _wire_watching(settings: EngineSettings, base: Base, info: Info) -> Watching:
-    prefix, minute_ms, log, catalog, counters = settings.topic_prefix, settings.meter_minute_s * 1000, base.log, base.catalog, base.counters
-    history = History(prefix, log)
-    statistics, watches = Statistics(history, DayTables(settings.statistics_folder)), Watches(catalog)
-    webhook = Webhook(settings.secret, private=settings.webhook_addresses == "all")
-    messenger = Messenger(catalog, watches, statistics, webhook, Mail(settings), counters)
-    reporter = Reporter(base.worker, prefix, minute_ms, log, catalog, base.meters, counters)
-    base.queue_gone.connect(reporter.forget_queue)
-    return Watching(
-        reporter=reporter,
-        metrics=Metrics(history),
-        statistics=statistics,
-        watches=watches,
-        judge=Judge(prefix, minute_ms, log, base.connection, catalog, watches, messenger, info.tags),
-    )
-
-
-@dataclass(frozen=True)
 class Parts:
     """All parts of a worker's engine."""
 
@@ -397,4 +351,15 @@ def wire(settings: EngineSettings) -> Parts:
     transacted = wire_transactions(
         settings, units.ids.secret, base.log, base.connection, base.catalog, base.access, units.write_through, base.counters
     )
-    return Parts(base, units, messages, asked, transacted, _wire_watching(settings, base, asked.info))
+    watching = wire_watching(
+        settings,
+        worker=base.worker,
+        log=base.log,
+        connection=base.connection,
+        catalog=base.catalog,
+        meters=base.meters,
+        counters=base.counters,
+        tags_of=asked.info.tags,
+    )
+    base.queue_gone.connect(watching.reporter.forget_queue)
+    return Parts(base, units, messages, asked, transacted, watching)
