@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.alerts.parts import Watching, wire_watching
+from engine.catalog.candidates import Candidates
 from engine.catalog.catalog import Catalog
 from engine.journal.outbox import Journal
 from engine.journal.snapshots import Snapshots
@@ -56,6 +57,7 @@ from engine.receive.returns import Returns
 from engine.receive.waiters import WaitLists
 from engine.recovery.maintenance import Maintenance
 from engine.recovery.rebuild import Rebuilder
+from engine.recovery.sealing import Sealing
 from engine.recovery.verify import Verifier
 from engine.rules.contention import Activity
 from engine.rules.ids import Ids
@@ -110,17 +112,15 @@ class Base:
     rebuilt: Signal[[Unit]]
 
 
-def wire_base(settings: EngineSettings, *, adopt: bool = False) -> Base:
-    """Clients of Kafka and Redis that are not connected yet, and what stands on them alone. `adopt`
-    as in `Catalog`.
-    """
+def wire_base(settings: EngineSettings, candidates: Candidates | None = None) -> Base:
+    """Clients of Kafka and Redis that are not connected yet, and what stands on them alone."""
     queue_gone, rebuilt = Signal[[Queue]](), Signal[[Unit]]()
     worker = f"{os.getpid()}-{secrets.token_hex(4)}"
     log = Log(settings.kafka_bootstrap, settings.send_timeout_ms, settings.kafka_client())
     connection = Connection(settings.redis_url)
     store = Store(connection, settings.topic_prefix, Bounds(settings.window_messages, settings.window_bytes))
     counters, alarms = Counters(), Alarms()
-    catalog = Catalog(settings, log, connection, queue_gone, counters, alarms, adopt=adopt)
+    catalog = Catalog(settings, log, connection, queue_gone, counters, alarms, candidates=candidates)
     uses = KeyUses(LastUses(connection, settings.topic_prefix))
     access = Access(settings, catalog, uses, Guesses(counters))
     journal = Journal(log, store, catalog, counters)
@@ -132,15 +132,18 @@ def wire_base(settings: EngineSettings, *, adopt: bool = False) -> Base:
     )  # fmt: skip
 
 
-def wire_maintenance(settings: EngineSettings, *, adopt: bool = False) -> Maintenance:
-    """What `leaseway verify`, `rebuild` and `seal` need, beside running workers. `adopt` as in
-    `Catalog`.
-    """
-    base = wire_base(settings, adopt=adopt)
+def wire_maintenance(settings: EngineSettings) -> Maintenance:
+    """What `leaseway verify` and `rebuild` need, beside running workers."""
+    base = wire_base(settings)
     log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
     verifier = Verifier(base.worker, log, store, catalog, base.journal, base.snapshots, counters)
-    bootstrap = settings.kafka_bootstrap
-    return Maintenance(bootstrap, base.worker, log, base.connection, store, catalog, counters, base.rebuilder, verifier)
+    return Maintenance(settings.kafka_bootstrap, base.worker, log, base.connection, store, catalog, counters, base.rebuilder, verifier)
+
+
+def wire_sealing(settings: EngineSettings, *, copied: bool = False) -> Sealing:
+    """What `leaseway seal` needs, beside running workers."""
+    base = wire_base(settings, candidates := Candidates())
+    return Sealing(settings.kafka_bootstrap, base.log, base.connection, base.catalog, candidates, copied=copied)
 
 
 @dataclass(frozen=True)

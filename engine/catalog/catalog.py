@@ -16,10 +16,11 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator
 
+from engine.catalog.candidates import Candidates
 from engine.catalog.precedence import Precedence
 from engine.catalog.repairs import Repairs
-from engine.catalog.seal import Broken, Opened, Reason, Seal
-from engine.catalog.tables import ControlRecord, Tables, put
+from engine.catalog.seal import Broken, Reason, Seal
+from engine.catalog.tables import ControlRecord, Tables
 from engine.errors import LogUnavailable, NotOurs, QueueInUse, QueueNotFound, StoreUnavailable
 from engine.log import MAX_RECORD_BYTES, Log, Record, TopicSpec
 from engine.rules.queue import Queue
@@ -105,10 +106,10 @@ class Catalog(Tables):
         counters: Counters,
         alarms: Alarms,
         *,
-        adopt: bool = False,
+        candidates: Candidates | None = None,
     ) -> None:
-        """`adopt`: what has no seal that holds counts all the same, where it can be read, unless
-        its key has something that is sealed.
+        """`candidates` hear of every record, for an operator to look at; then a start writes
+        nothing, and a topic of another secret is opened too.
         """
         super().__init__(settings.topic_prefix, queue_gone)
         self._settings = settings
@@ -118,15 +119,15 @@ class Catalog(Tables):
         self.journal_topic = journal_topic(settings.topic_prefix)
         self.snapshot_topic = snapshot_topic(settings.topic_prefix)
         self.journal_partitions = settings.journal_partitions
-        # By key: of the last record, why it does not count; or, of one that counts, what seal it
-        # should not have.
+        # Keys whose last record does not count, with why; keys whose record the old secret sealed.
         self.refused: dict[str, Reason] = {}
-        self.foreign: dict[str, Reason] = {}
+        self.old_sealed: set[str] = set()
         self._counters = counters
         self._alarms = alarms
-        self._adopt = adopt
+        self._candidates = candidates
         self._seal = Seal(self.topic, settings.secret, settings.secret_old)
-        self._opened = self._has_read = False
+        self._has_read = False
+        self._sealed_since: int | None = None  # the offset of the first record that was sealed
         self._applied = 0
         self._precedence = Precedence()
         self._moved = asyncio.Condition()
@@ -142,17 +143,19 @@ class Catalog(Tables):
         # partition.
         self.journal_partitions = await self._log.partition_count(self.journal_topic) or self._settings.journal_partitions
         await self._read_all()
-        self._check_ours()
+        if self._candidates is None:
+            self.check_ours()
         self._has_read = True
         for key, reason in self.refused.items():
             self._tell(key, reason)
         self._repairs.ask()
         self._tail = self._background.keep(self._follow, "follow")
-        if not self._adopt:  # which writes what counts itself
-            self._repairs.start()
+        if self._candidates is not None:
+            return
+        self._repairs.start()
         if self.generation == 0:
             async with self.change("generation") as change:
-                self._check_ours()
+                self.check_ours()
                 if self.generation == 0:
                     await change.write("generation", GenerationRecord(1, self._connection.run_id, 0))
 
@@ -185,11 +188,11 @@ class Catalog(Tables):
         await cancel_all(self._tail, self._syncing)
         self._tail = self._syncing = None
 
-    def _check_ours(self) -> None:
+    def check_ours(self) -> None:
         """A worker with another secret than the others would take all that they write for forged.
         Raises NotOurs.
         """
-        if self.refused and not self._opened:
+        if self.refused and self._sealed_since is None:
             reasons = sorted(set(self.refused.values()))
             raise NotOurs(
                 f"none of the {len(self.refused)} records of {self.topic} counts ({'; '.join(reason.about for reason in reasons)}): "
@@ -250,11 +253,17 @@ class Catalog(Tables):
     def _apply(self, record: Record) -> None:
         key = (record.key or b"").decode("utf-8", "replace")
         try:
-            opened, foreign = self._open(key, record)
+            opened = self._seal.open(key, record)
         except Broken as broken:
+            if self._candidates is not None:
+                self._candidates.refused(key, record, broken)
             self._precedence.refuse(key, record.offset)
             self._refuse(key, broken.reason)
             return
+        since = record.offset if opened.since is None else opened.since
+        self._sealed_since = since if self._sealed_since is None else min(since, self._sealed_since)
+        if self._candidates is not None:
+            self._candidates.sealed(key, since)
         known = self._seal.was_known(opened.nonce, record.timestamp_ms) if opened.nonce else False
         if not self._precedence.offer(key, record.offset, opened.seen, deletes=opened.value is None, at_ms=record.timestamp_ms):
             logger.warning("action=refuse part=control offset=%d key=%s seen=%s", record.offset, key, opened.seen)
@@ -263,7 +272,7 @@ class Catalog(Tables):
             self._repairs.ask()
             return
         self.refused.pop(key, None)
-        put(self.foreign, key, foreign)
+        (self.old_sealed.discard if opened.current else self.old_sealed.add)(key)
         kind, _, name = key.partition("/")
         try:
             value = decode(opened.value) if opened.value else None
@@ -271,20 +280,6 @@ class Catalog(Tables):
             logger.error("action=apply part=control offset=%d key=%s error=%s", record.offset, key, error)
             return
         self.put(kind, name, value, record.timestamp_ms)
-
-    def _open(self, key: str, record: Record) -> tuple[Opened, Reason | None]:
-        """What a record says, and what seal it should not have, if it counts all the same. Raises
-        Broken.
-        """
-        try:
-            opened = self._seal.open(key, record)
-        except Broken as broken:
-            is_better = self._precedence.counts(key) is not None and key not in self.foreign
-            if not self._adopt or broken.content is None or is_better:
-                raise
-            return broken.content, broken.reason
-        self._opened = True
-        return opened, None if opened.current else Reason.OLD
 
     def _refuse(self, key: str, reason: Reason) -> None:
         """Notes that the last record of a key does not count because of its seal. At the start it
@@ -321,9 +316,9 @@ class Catalog(Tables):
         it is applied here.
 
         None: it does not count, for somebody else's came before it. `value` is what it says; it is
-        sealed here. Only `Change` and `write_again` call it. Raises LogUnavailable.
+        sealed here. Only `Change` and this module call it. Raises LogUnavailable.
         """
-        content, headers = self._seal.close(key, value, seen, kafka_ms())
+        content, headers = self._seal.close(key, value, seen, kafka_ms(), self._sealed_since)
         appended = await self._log.append(self.topic, 0, content, key=key.encode(), headers=headers)
         await self._reach(appended.offset + 1)
         if not self._precedence.was_refused(appended.offset):
@@ -337,28 +332,32 @@ class Catalog(Tables):
         if self._precedence.overwritten.get(key, -1) >= 0:
             await self.write_again(key)
 
-    async def write_again(self, key: str, *, drop: bool = False) -> bool:
-        """Writes what counts of a key as its last record, sealed with the secret of now; `drop`:
-        deletes it if nothing counts; whether it did. Raises QueueInUse, LogUnavailable,
-        StoreUnavailable.
+    async def write_again(self, key: str) -> None:
+        """Writes what counts of a key as its last record, sealed with the secret of now. Raises
+        QueueInUse, LogUnavailable, StoreUnavailable.
         """
         async with self.change(key.removeprefix(QUEUE_KEY)):
             offset = self._precedence.counts(key)
             if offset is None:
-                deletes = drop and key in self.refused
-                if deletes:
-                    await self.append(key, None, self._applied)
-                return deletes
+                return
             chunk = await self._log.fetch(self.topic, 0, offset, 1, 4_000_000)
             try:
                 if not chunk.records or chunk.records[0].offset != offset:
                     raise LookupError("Kafka no longer has it")
-                opened, _ = self._open(key, chunk.records[0])
+                opened = self._seal.open(key, chunk.records[0])
             except (LookupError, Broken) as error:
                 logger.error("action=write_again part=control key=%s offset=%d reason=%s", key, offset, error)
             else:
                 await self.append(key, opened.value, self._applied)
-        return False
+
+    async def adopt(self, key: str, value: bytes | None) -> bool:
+        """Seals `value` (None: deletes) where nothing of the key counts; whether it did. Raises
+        QueueInUse, LogUnavailable, StoreUnavailable.
+        """
+        async with self.change(key.removeprefix(QUEUE_KEY)):
+            if self._precedence.counts(key) is not None:
+                return False
+            return await self.append(key, value, self._applied) is not None
 
     async def _reach(self, offset: int) -> None:
         async with self._moved:

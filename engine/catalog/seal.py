@@ -38,9 +38,10 @@ FRESH_MS = 3_600_000
 _VERSION = 1
 _CLEAR, _HIDDEN = 0, 1
 _NAME_BYTES, _NONCE_BYTES, _TAG_BYTES = 4, 12, 16
-# Version, form, name of the secret, when it was sealed, nonce, tag.
-_LAYOUT = Layout(f">BB{_NAME_BYTES}sQ{_NONCE_BYTES}s{_TAG_BYTES}s")
-_BOUND = Layout(">IIBB4sQQB")
+# Version, form, name of the secret, when it was sealed, since which offset records are, nonce, tag.
+_LAYOUT = Layout(f">BB{_NAME_BYTES}sQQ{_NONCE_BYTES}s{_TAG_BYTES}s")
+_BOUND = Layout(">IIBB4sQQQB")
+_FIRST = 2**64 - 1  # instead of an offset: the record is the first that is sealed
 _PURPOSE = b"leaseway control record 1"
 
 
@@ -83,13 +84,15 @@ class Broken(Exception):
 @dataclass(frozen=True, slots=True)
 class Opened:
     """What a record says. `value` None = it deletes; `seen` None = a writer of before, which did
-    not say; `current` = sealed with the secret, not with the old one.
+    not say; `current` = sealed with the secret, not with the old one; `since`: the offset of the
+    first record of the topic that was sealed, None = it knows of none.
     """
 
     value: bytes | None
     seen: int | None
     nonce: bytes = b""
     current: bool = True
+    since: int | None = None
 
 
 class Seal:
@@ -103,14 +106,17 @@ class Seal:
         self._nonces: set[bytes] = set()
         self._times: collections.deque[tuple[int, bytes]] = collections.deque()
 
-    def close(self, key: str, value: bytes | None, seen: int, at_ms: int) -> tuple[bytes | None, Headers]:
-        """The value and the headers of a record to append."""
+    def close(self, key: str, value: bytes | None, seen: int, at_ms: int, since: int | None = None) -> tuple[bytes | None, Headers]:
+        """The value and the headers of a record to append. `since`: the offset of the first record
+        that was sealed, None = this is it.
+        """
+        first = _FIRST if since is None else since
         form = _HIDDEN if value is not None and key.partition("/")[0] in HIDDEN else _CLEAR
         nonce = secrets.token_bytes(_NONCE_BYTES)
-        bound = self._bound(key, form, self._name, at_ms, seen, value)
+        bound = self._bound(key, form, self._name, at_ms, first, seen, value)
         sealed = self._cipher.encrypt(nonce, value if form == _HIDDEN and value is not None else b"", bound)
         content, tag = sealed[:-_TAG_BYTES], sealed[-_TAG_BYTES:]
-        header = _LAYOUT.pack(_VERSION, form, self._name, at_ms, nonce, tag)
+        header = _LAYOUT.pack(_VERSION, form, self._name, at_ms, first, nonce, tag)
         return content if form == _HIDDEN else value, [(SEEN, str(seen).encode()), (SEAL, header)]
 
     def open(self, key: str, record: Record) -> Opened:
@@ -121,17 +127,17 @@ class Seal:
             raise Broken(Reason.UNSEALED, Opened(value, seen))
         if len(header) != _LAYOUT.size or header[0] != _VERSION or header[1] not in (_CLEAR, _HIDDEN) or seen is None:
             raise Broken(Reason.ALTERED, None)
-        _, form, name, at_ms, nonce, tag = _LAYOUT.unpack(header)
+        _, form, name, at_ms, first, nonce, tag = _LAYOUT.unpack(header)
         cipher = self._ciphers.get(name)
         if cipher is None:
             raise Broken(Reason.OTHER, Opened(value, seen) if form == _CLEAR else None)
+        bound = self._bound(key, form, name, at_ms, first, seen, value)
         try:
-            content = cipher.decrypt(
-                nonce, (value or b"" if form == _HIDDEN else b"") + tag, self._bound(key, form, name, at_ms, seen, value)
-            )
+            content = cipher.decrypt(nonce, (value or b"" if form == _HIDDEN else b"") + tag, bound)
         except InvalidTag:
             raise Broken(Reason.ALTERED, None) from None
-        opened = Opened(content if form == _HIDDEN else value, seen, nonce, name == self._name)
+        since = None if first == _FIRST else first
+        opened = Opened(content if form == _HIDDEN else value, seen, nonce, name == self._name, since)
         if abs(record.timestamp_ms - at_ms) > FRESH_MS:
             raise Broken(Reason.STALE, opened)
         return opened
@@ -148,12 +154,12 @@ class Seal:
             self._nonces.discard(self._times.popleft()[1])
         return False
 
-    def _bound(self, key: str, form: int, name: bytes, at_ms: int, seen: int, value: bytes | None) -> bytes:
+    def _bound(self, key: str, form: int, name: bytes, at_ms: int, first: int, seen: int, value: bytes | None) -> bytes:
         """What the tag covers besides a content that is encrypted. Lengths go before what varies,
         so that no two records give the same bytes.
         """
         place = key.encode()
-        head = _BOUND.pack(len(self._topic), len(place), _VERSION, form, name, at_ms, seen, value is not None)
+        head = _BOUND.pack(len(self._topic), len(place), _VERSION, form, name, at_ms, first, seen, value is not None)
         return b"".join((_PURPOSE, head, self._topic, place, value or b"" if form == _CLEAR else b""))
 
 

@@ -1,5 +1,5 @@
-"""The engine without its services: what `leaseway verify`, `rebuild` and `seal` need, beside
-running workers.
+"""The engine without its services: what `leaseway verify` and `rebuild` need, beside running
+workers.
 
 It loads nothing, answers nobody, and keeps no unit.
 """
@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.catalog.catalog import Catalog
-from engine.catalog.seal import Reason
 from engine.errors import LogUnavailable, QueueNotFound, QueueRenewed, Rebuilding
 from engine.log import Log
 from engine.recovery.rebuild import Rebuilder
@@ -39,15 +38,6 @@ class Rebuilt:
     settled: int
     deliveries: int
     seconds: float
-
-
-@dataclass(frozen=True)
-class Unsealed:
-    """A control record that the secret has not sealed; `counts` = workers take it all the same."""
-
-    key: str
-    reason: str
-    counts: bool
 
 
 class Maintenance:
@@ -100,27 +90,6 @@ class Maintenance:
             if name not in known:
                 raise QueueNotFound(f"there is no queue {name!r}", field="queue", given=name)
         return [known[name] for name in names or self._catalog.names]
-
-    def unsealed(self) -> list[Unsealed]:
-        """The control records that the secret has not sealed, by key."""
-        catalog = self._catalog
-        found = {**catalog.foreign, **catalog.refused}
-        return [Unsealed(key, why.about, why == Reason.OLD) for key, why in sorted(found.items())]
-
-    def administrators(self) -> list[str]:
-        """The ids of all keys of administrators."""
-        return sorted(key_id for key_id, key in self._catalog.keys.items() if key.admin)
-
-    async def seal(self, *, drop: bool) -> tuple[int, int]:
-        """Seals what counts with the secret; with `drop` deletes what does not count and nothing
-        else of its key does. How many of each. Raises QueueInUse, LogUnavailable, StoreUnavailable.
-        """
-        catalog = self._catalog
-        sealed = list(catalog.foreign)
-        for key in sealed:
-            await catalog.write_again(key)
-        refused = list(catalog.refused) if drop else []
-        return len(sealed), sum([await catalog.write_again(key, drop=True) for key in refused])
 
     async def verify(self, names: Sequence[str] = ()) -> Report:
         """Compares Redis with Kafka. Raises QueueNotFound, LogUnavailable, StateUnavailable."""

@@ -287,15 +287,30 @@ def _rebuild(given: argparse.Namespace) -> int:
 
 
 def _seal_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--adopt", action="store_true", help="seal what can be read: from then on it counts")
+    adopt = parser.add_mutually_exclusive_group()
+    adopt.add_argument(
+        "--adopt",
+        nargs="*",
+        metavar="NAME",
+        help="seal again what LEASEWAY_SECRET_OLD has sealed, and seal the records of these names as the list has them; "
+        "without names a terminal is asked, and nothing else is adopted",
+    )
+    adopt.add_argument("--adopt-listed", type=Path, metavar="FILE", help="the same for the names in a list that this command printed")
+    parser.add_argument(
+        "--copied", action="store_true", help="the topic is a copy from another cluster: offer what the secret sealed there"
+    )
     parser.add_argument("--drop", action="store_true", help="delete what does not count, where nothing else of its key does")
     spark_options.data_argument(parser)
 
 
 def _seal(given: argparse.Namespace) -> int:
-    from facade.cli import maintenance
+    from facade.cli import maintenance, sealing
 
-    status, lines = maintenance.seal(maintenance.settings_of(given.data), adopt=given.adopt, drop=given.drop)
+    names = given.adopt or [] if given.adopt_listed is None else sealing.names_in(given.adopt_listed)
+    adopts = given.adopt is not None or given.adopt_listed is not None
+    asks = given.adopt == [] and sys.stdin.isatty()
+    wish = sealing.Wish(adopts, names, given.drop, given.copied, sealing.terminal if asks else None)
+    status, lines = sealing.seal(maintenance.settings_of(given.data), wish)
     print("\n".join(lines))
     return status
 

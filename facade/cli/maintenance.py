@@ -1,5 +1,5 @@
-"""`leaseway verify`, `rebuild` and `seal`: maintenance from the command line, and its findings as
-text or JSON.
+"""`leaseway verify` and `rebuild`: maintenance from the command line, and its findings as text or
+JSON.
 
 Neighbours: `facade.cli.cli` prints what these return; `engine.recovery.maintenance` does the work.
 It must not know how state is compared.
@@ -75,43 +75,8 @@ def rebuild(settings: EngineSettings, names: Sequence[str]) -> list[str]:
     ]
 
 
-def seal(settings: EngineSettings, *, adopt: bool, drop: bool) -> tuple[int, list[str]]:
-    """Exit status and lines: 0 all control records are sealed, 1 some are not. Raises
-    StackError.
-    """
-
-    async def work(maintenance: Maintenance) -> tuple[int, list[str]]:
-        found = maintenance.unsealed()
-        lines = [f"{one.key[:200]!r} {'counts' if one.counts else 'does not count'}: {one.reason}" for one in found]
-        if not adopt and not drop:
-            return (EXIT_DIFFERENT if found else EXIT_SAME), [
-                *lines,
-                f"{len(found) or 'no'} control record(s) without the seal of this secret",
-            ]
-        sealed, dropped = await maintenance.seal(drop=drop)
-        left = maintenance.unsealed()
-        return (EXIT_DIFFERENT if left else EXIT_SAME), [*lines, f"sealed {sealed}, dropped {dropped}, left {len(left)}"]
-
-    # What has no seal that holds would be told one by one, and the lines say it.
-    logging.getLogger("engine.catalog").setLevel(logging.CRITICAL)
-    return asyncio.run(_with_maintenance(settings, work, adopt=adopt or not drop))
-
-
-def adopt(settings: EngineSettings) -> list[str]:
-    """Seals what a version of before has written, and says what it was. Raises StackError."""
-    logging.getLogger("engine.catalog").setLevel(logging.CRITICAL)
-
-    async def work(maintenance: Maintenance) -> list[str]:
-        keys = [one.key for one in maintenance.unsealed()]
-        sealed, _ = await maintenance.seal(drop=False)
-        admins = ", ".join(maintenance.administrators()) or "none"
-        return [f"{sealed} control records of a version before are sealed now; keys of administrators among them: {admins}"] if keys else []
-
-    return asyncio.run(_with_maintenance(settings, work, adopt=True))
-
-
-async def _with_maintenance(settings: EngineSettings, work: Callable[[Maintenance], Awaitable[T]], *, adopt: bool = False) -> T:
-    maintenance = wire_maintenance(settings, adopt=adopt)
+async def _with_maintenance(settings: EngineSettings, work: Callable[[Maintenance], Awaitable[T]]) -> T:
+    maintenance = wire_maintenance(settings)
     try:
         await maintenance.start()
         return await work(maintenance)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from engine.errors import EngineError
 from engine.log.client import local_rights
-from facade.cli import maintenance
+from facade.cli import sealing
 from facade.config import Settings
 from facade.stack.processes.errors import StackError
 from schemas.topics import control_topic
@@ -28,4 +28,4 @@ def run(settings: Settings, *, of_before: bool) -> list[str]:
         adopts = of_before and local_rights.has_topic(options, control_topic(settings.topic_prefix))
     except EngineError as error:
         raise StackError(str(error)) from None
-    return maintenance.adopt(settings) if adopts else []
+    return sealing.adopt_folder(settings) if adopts else []

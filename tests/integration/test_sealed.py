@@ -5,21 +5,29 @@ tells of it, and the service goes on with what it has.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import functools
 import secrets
+from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
+from engine.catalog.candidates import Candidate
 from engine.catalog.seal import FRESH_MS, SEAL, SEEN, Reason, Seal
 from engine.engine import Engine
 from engine.errors import NotAuthenticated, NotOurs
 from engine.log import Headers, Record
-from engine.recovery.maintenance import Maintenance
+from engine.recovery.sealing import Sealed
 from engine.runtime.clock import now_ms
 from engine.settings import Settings
 from engine.shapes import QueueSettings
-from engine.wiring import wire_maintenance
+from engine.wiring import wire_maintenance, wire_sealing
+from facade.cli import sealing as cli
+from facade.stack.processes.errors import StackError
 from schemas.records import GenerationRecord, KeyRecord, QueueRecord
 from schemas.wire import encode
 from tests.integration.conftest import MakeEngine
@@ -64,7 +72,15 @@ def forged(principal: str = "mallory") -> bytes:
     return encode(KeyRecord("evil", "known to me", principal, True, now_ms()))
 
 
-@pytest.mark.parametrize("headers", [None, [(SEEN, b"9000000000")], [(SEEN, b"9000000000"), (SEAL, bytes(46))]])
+def queue_fields(name: str) -> dict[str, Any]:
+    return {
+        "name": name, "incarnation": secrets.token_hex(8), "owner": "alice", "created_at_ms": 1, "modified_at_ms": 1, "partitions": 1,
+        "delay_ms": 0, "lease_ms": 30_000, "retention_ms": 345_600_000, "max_message_bytes": 262_144, "receive_wait_ms": 0,
+        "max_receive_messages": 10, "tags": [], "next_tag_id": 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("headers", [None, [(SEEN, b"9000000000")], [(SEEN, b"9000000000"), (SEAL, bytes(54))]])
 async def test_a_forged_key_opens_nothing(guarded: Engine, make_engine: MakeEngine, stack: Services, headers: Headers | None) -> None:
     append(stack, guarded.catalog.topic, "key/evil", forged(), headers)
     await guarded.catalog.sync()
@@ -184,56 +200,183 @@ async def test_a_secret_is_replaced_while_the_service_runs(make_engine: MakeEngi
     await old.catalog.sync()
     assert "l" in old.catalog.keys and new.authenticate("k", secret).id == "alice"
     await ack(new, "q", [delivery])
-    assert await sealed_by(new.settings, drop=False) == (3, 0)
+    # Keys k and q and the generation were sealed with the former secret.
+    done = await sealed_by(new.settings)
+    assert (done.resealed, done.adopted, done.left) == (3, 0, [])
     last = await make_engine(**ways, secret=NEW)
     assert last.authenticate("k", secret).id == "alice" and "q" in last.catalog.queues
     for engine in (old, new, last):
         assert alarms(engine) == {}
 
 
-async def sealed_by(settings: Settings, *, drop: bool, adopt: bool = True) -> tuple[int, int]:
-    """As `leaseway seal` with --adopt does."""
-    maintenance: Maintenance = wire_maintenance(settings, adopt=adopt)
+async def sealed_by(settings: Settings, names: Collection[str] = (), *, drop: bool = False, copied: bool = False) -> Sealed:
+    """As `leaseway seal --adopt NAMES` does."""
+    sealing = wire_sealing(settings, copied=copied)
     try:
-        await maintenance.start()
-        done = await maintenance.seal(drop=drop)
-        assert maintenance.unsealed() == []
-        return done
+        await sealing.start()
+        return await sealing.seal(names, drop=drop)
     finally:
-        await maintenance.stop()
+        await sealing.stop()
 
 
-async def test_a_topic_of_before_opens_once_it_was_sealed(make_engine: MakeEngine, stack: Services) -> None:
-    prefix = f"t{secrets.token_hex(4)}"
-    made = await make_engine(topic_prefix=prefix, secret=SECRET)
-    topic = made.catalog.topic
-    settings: dict[str, Any] = {"auth": "required", "admin_key_secret": ADMIN, "secret": SECRET, "topic_prefix": f"{prefix}b"}
-    await made.create_queue(BY, "q", QueueSettings())
-    before = await made.log.fetch(topic, 0, 0, 100, 4_000_000)
-    old = {record.key: record for record in before.records}
-    empty = wire_maintenance(Settings(kafka_bootstrap=stack.bootstrap, redis_url=stack.redis_url, **settings))
+async def shown_by(settings: Settings, *, copied: bool = False) -> dict[str, Candidate]:
+    """As `leaseway seal` does: by key."""
+    sealing = wire_sealing(settings, copied=copied)
+    try:
+        await sealing.start()
+        return {one.key: one for one in sealing.found()}
+    finally:
+        await sealing.stop()
+
+
+async def bare_topic(stack: Services, **settings: Any) -> tuple[Settings, str]:
+    """The control topic of an installation that nobody has written to."""
+    made = Settings(kafka_bootstrap=stack.bootstrap, redis_url=stack.redis_url, topic_prefix=f"t{secrets.token_hex(4)}", **settings)
+    empty = wire_maintenance(made)
     await empty._log.start()
     await empty._catalog._make_topics()
     await empty._log.stop()
-    target = f"{prefix}b.control"
-    for key, record in old.items():
-        append(stack, target, (key or b"").decode(), record.value, [(SEEN, b"0")])
+    return made, f"{made.topic_prefix}.control"
+
+
+async def test_rotation_adopts_no_forgery_of_any_shape(guarded: Engine, make_engine: MakeEngine, stack: Services) -> None:
+    """Neither alone nor by name: each was appended while records were sealed."""
+    topic = guarded.catalog.topic
+    _, secret = await guarded.create_key(BY, "k", "alice", "member")
+    _, deleted = await guarded.create_key(BY, "fired", "bob", "admin")
+    (alice,), (fired,) = await records_of(guarded, "key/k"), await records_of(guarded, "key/fired")
+    await guarded.delete_key(BY, "fired")
+    other, now = Seal(topic, "a secret of somebody"), now_ms()
+    forge = functools.partial(append, stack, topic)
+    forge("key/plain", forged(), None)
+    forge("key/seen", forged(), [(SEEN, b"9000000000")])
+    forge("key/empty-seal", forged(), [(SEEN, b"9000000000"), (SEAL, bytes(54))])
+    forge("key/short-seal", forged(), [(SEEN, b"9000000000"), (SEAL, b"\x01")])
+    forge("key/other", *other.close("key/other", forged(), 9_000_000, now, 9_000_000))
+    forge("key/moved", alice.value, alice.headers)
+    forge("key/moved-content", forged(), alice.headers)
+    forge("key/fired", fired.value, fired.headers)
+    forge("key/stale", *Seal(topic, SECRET).close("key/stale", forged(), 9_000_000, now - 2 * FRESH_MS, 9_000_000))
+    forge("key/k", forged("alice"), None)
+    forge("queue/theirs", encode(QueueRecord(**{**queue_fields("theirs"), "owner": "mallory"})), None)
+    forge("key/with\n \x1b[2Jterminal", forged(), None)
+    forge("user/alice", forged(), None)
+    new = await make_engine(auth="required", admin_key_secret=ADMIN, secret=NEW, secret_old=SECRET)
+    shown = await shown_by(new.settings)
+    assert all(one.barred or one.counts for one in shown.values()), shown
+    assert set(shown) >= {"key/plain", "key/other", "key/moved", "key/stale", "queue/theirs", "user/alice"}
+    done = await sealed_by(new.settings, [one.name for one in shown.values()])
+    assert done.adopted == 0 and done.resealed >= 2
+    last = await make_engine(auth="required", admin_key_secret=ADMIN, secret=NEW)
+    assert list(last.catalog.keys) == ["k"] and list(last.catalog.queues) == []
+    assert last.authenticate("k", secret).role == "member"
+    for key, known in (("fired", deleted), ("plain", "known to me"), ("stale", "known to me"), ("k", "known to me")):
+        with pytest.raises(NotAuthenticated):
+            last.authenticate(key, known)
+
+
+async def test_what_was_sealed_first_may_be_gone(guarded: Engine, make_engine: MakeEngine, stack: Services) -> None:
+    """A rotation writes everything again, and Kafka then forgets what was there before: a forgery
+    may be the oldest record that is left.
+    """
+    topic = guarded.catalog.topic
+    append(stack, topic, "key/plain", forged(), None)
+    await guarded.catalog.sync()
+    (plain,) = await records_of(guarded, "key/plain")
+    await sealed_by((await make_engine(secret=NEW, secret_old=SECRET)).settings)
+    await guarded.log.set_topic_config(topic, {"cleanup.policy": "delete"})  # only then can it be done at once
+    admin = AdminClient({"bootstrap.servers": stack.bootstrap})
+    (gone,) = admin.delete_records([TopicPartition(topic, 0, plain.offset)]).values()
+    gone.result(20)
+    later = dataclasses.replace(guarded.settings, secret=NEW)
+    shown = await shown_by(later)
+    assert shown["key/plain"].barred and (await sealed_by(later, [shown["key/plain"].name])).adopted == 0
+
+
+async def test_a_topic_of_before_opens_once_an_operator_has_named_its_records(make_engine: MakeEngine, stack: Services) -> None:
+    made = await make_engine(topic_prefix=f"t{secrets.token_hex(4)}", secret=SECRET)
+    await made.create_queue(BY, "q", QueueSettings())
+    before = await made.log.fetch(made.catalog.topic, 0, 0, 100, 4_000_000)
+    settings, target = await bare_topic(stack, auth="required", admin_key_secret=ADMIN, secret=SECRET)
+    for record in {record.key: record for record in before.records}.values():
+        append(stack, target, (record.key or b"").decode(), record.value, [(SEEN, b"0")])
     append(stack, target, "key/k", encode(KeyRecord("k", "its secret", "alice", False, now_ms())), None)
+    append(stack, target, "key/evil", forged(), None)
+    append(stack, target, "key/later", forged(), None)
     append(stack, target, "key/gone", forged(), None)
     append(stack, target, "key/gone", None, None)
-
+    own = {"topic_prefix": settings.topic_prefix, "auth": "required", "admin_key_secret": ADMIN, "secret": SECRET}
     with pytest.raises(NotOurs, match="leaseway seal"):
-        await make_engine(**settings)
-    assert await sealed_by(Settings(kafka_bootstrap=stack.bootstrap, redis_url=stack.redis_url, **settings), drop=False) == (4, 0)
-    after = await make_engine(**settings)
+        await make_engine(**own)
+    with pytest.raises(NotOurs):
+        await sealed_by(settings, drop=True)  # which would delete everything
+
+    assert (await sealed_by(settings)).adopted == 0  # nobody named anything
+    shown = await shown_by(settings)
+    assert not any(one.barred for one in shown.values())
+    append(stack, target, "key/later", forged("somebody else"), None)
+    wanted = ("generation", "queue/q", "key/k", "key/gone", "key/later")
+    done = await sealed_by(settings, [shown[key].name for key in wanted])
+    assert done.adopted == 4, "key/later is not what was shown"
+    after = await make_engine(**own)
     assert after.authenticate("k", "its secret").id == "alice"
-    assert alarms(after) == {} and list(after.catalog.queues) == ["q"] and list(after.catalog.keys) == ["k"]
-    # From now on nothing without a seal counts, nor is it adopted over what has one.
+    assert list(after.catalog.queues) == ["q"] and list(after.catalog.keys) == ["k"]
+    # What was not named may be named later; what comes from now on had to be sealed.
+    append(stack, target, "key/after", forged(), None)
     append(stack, target, "key/k", forged(), None)
-    append(stack, target, "key/evil", forged(), None)
-    await eventually(lambda: _is(alarms(after).get(Reason.UNSEALED) == 2))
-    await asyncio.sleep(0)
-    assert after.authenticate("k", "its secret").id == "alice"
-    assert "evil" not in after.catalog.keys
-    assert await sealed_by(after.settings, drop=True, adopt=False) == (0, 1)
+    await eventually(lambda: _is(alarms(after).get(Reason.UNSEALED) is not None))
+    shown = await shown_by(settings)
+    assert {key for key, one in shown.items() if not one.barred} == {"key/evil", "key/later"}
+    assert (await sealed_by(settings, [shown["key/after"].name])).adopted == 0
+    await eventually(lambda: _is(after.authenticate("k", "its secret").id == "alice"))
+    done = await sealed_by(settings, drop=True)
+    assert (done.dropped, [one for one in done.left if not one.barred]) == (3, [])
     assert (await records_of(after, "key/evil"))[-1].value is None
+
+
+async def test_a_copy_in_another_cluster_opens_and_a_forgery_in_it_does_not(make_engine: MakeEngine, stack: Services) -> None:
+    settings, target = await bare_topic(stack, auth="required", admin_key_secret=ADMIN, secret=SECRET)
+    seal, then = Seal(target, SECRET), now_ms() - 5 * FRESH_MS
+    append(stack, target, "generation", *seal.close("generation", encode(GenerationRecord(1, "x", 0)), 0, then))
+    mine = encode(KeyRecord("k", "its secret", "alice", False, then))
+    append(stack, target, "key/k", *seal.close("key/k", mine, 1, then, 0))
+    append(stack, target, "key/plain", forged(), None)
+    plainly = await shown_by(settings)
+    assert all(one.barred for one in plainly.values())
+    shown = await shown_by(settings, copied=True)
+    assert {key for key, one in shown.items() if not one.barred} == {"generation", "key/k"}
+    done = await sealed_by(settings, [one.name for one in shown.values()], copied=True)
+    assert (done.adopted, [one.key for one in done.left]) == (2, ["key/plain"])
+    after = await make_engine(topic_prefix=settings.topic_prefix, auth="required", admin_key_secret=ADMIN, secret=SECRET)
+    assert list(after.catalog.keys) == ["k"] and after.authenticate("k", "its secret").id == "alice"
+
+
+async def test_an_operator_sees_what_a_record_says_and_accepts_it(make_engine: MakeEngine, stack: Services, tmp_path: Path) -> None:
+    settings, target = await bare_topic(stack, auth="required", admin_key_secret=ADMIN, secret=SECRET)
+    append(stack, target, "generation", encode(GenerationRecord(1, "x", 0)), None)
+    append(stack, target, "key/k", encode(KeyRecord("k", "its secret", "alice", False, now_ms())), None)
+    append(stack, target, "key/evil\x1b[2J", forged(), None)
+
+    def run(wish: cli.Wish) -> tuple[int, list[str]]:
+        return cli.seal(settings, wish)
+
+    status, lines = await asyncio.to_thread(run, cli.Wish())
+    text = "\n".join(lines)
+    assert status == cli.EXIT_NOT_SEALED and text.isprintable() is False and "\x1b" not in text
+    assert "ADMINISTRATOR" in text and "mallory" in text and "its secret" not in text and "known to me" not in text
+    listed = tmp_path / "list"
+    listed.write_text("\n".join(line for line in lines if not line.startswith("key/")))
+    asked: list[str] = []
+
+    def answer(question: str) -> str:
+        asked.append(question)
+        return "each" if "all 2" in question else "y" if "key/k@" in question and "evil" not in question else ""
+
+    status, lines = await asyncio.to_thread(run, cli.Wish(adopt=True, names=cli.names_in(listed)))
+    assert lines[-1].startswith("# sealed again 0, adopted 1,")
+    with pytest.raises(StackError, match="nothing was sealed"):
+        await asyncio.to_thread(run, cli.Wish(adopt=True, names=["key/k@00000000000000000000"]))
+    status, lines = await asyncio.to_thread(run, cli.Wish(adopt=True, ask=answer))
+    assert (status, len(asked)) == (cli.EXIT_NOT_SEALED, 3) and lines[-1].startswith("# sealed again 0, adopted 1,")
+    after = await make_engine(topic_prefix=settings.topic_prefix, auth="required", admin_key_secret=ADMIN, secret=SECRET)
+    assert list(after.catalog.keys) == ["k"]
