@@ -1,9 +1,9 @@
 # One image for the facade and for Spark jobs: their locked requirements, the package, the connector jars of Spark.
-FROM rust:1.88-slim-bookworm AS front
+FROM rust:1.88-slim-bookworm@sha256:38bc5a86d998772d4aec2348656ed21438d20fcdce2795b56ca434cf21430d89 AS front
 COPY native native
 RUN cargo build --release --locked --manifest-path native/Cargo.toml
 
-FROM python:3.11-slim-bookworm
+FROM python:3.11.15-slim-bookworm@sha256:b18992999dbe963a45a8a4da40ac2b1975be1a776d939d098c647482bcad5cba
 
 RUN apt-get update \
  && apt-get install -y --no-install-recommends openjdk-17-jre-headless \

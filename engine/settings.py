@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -53,6 +53,35 @@ def variable_of(name: str) -> str:
     return PREFIX + name.upper()
 
 
+def file_variable_of(field: dataclasses.Field[Any]) -> str:
+    """Returns the variable that names a file with the value of a setting; "" for a setting that has
+    no secret in it, which needs none.
+    """
+    return f"{variable_of(field.name)}_FILE" if field.metadata["secret"] or not field.repr else ""
+
+
+def from_files(fields: Iterable[dataclasses.Field[Any]], environment: Mapping[str, str]) -> dict[str, str]:
+    """Returns the environment with the content of the files that it names in place of their names,
+    without the end of the last line. Raises BadSetting.
+    """
+    read = dict(environment)
+    for field in fields:
+        variable, named = variable_of(field.name), file_variable_of(field)
+        path = read.pop(named, "") if named else ""
+        if not path:
+            continue
+        if variable in environment:
+            raise BadSetting(f"{variable} and {named} are both set: give one of them")
+        try:
+            read[variable] = Path(path).read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise BadSetting(f"{named}: {path} can't be read: {why}") from None
+        if not read[variable]:
+            raise BadSetting(f"{named}: {path} is empty")
+    return read
+
+
 @dataclass(frozen=True)
 class Section:
     """Some settings: one field for each, made by `setting`."""
@@ -66,11 +95,11 @@ class Section:
         """Settings from `given` (first) and `environment`.
 
         Raises BadSetting for an unknown `LEASEWAY_` variable, a number that is none, or a value out
-        of range.
+        of range, and for a file of a secret that can't be read.
         """
         fields = {f.name: f for f in dataclasses.fields(cls)}
         values: dict[str, Any] = {}
-        for variable, text in environment.items():
+        for variable, text in from_files(fields.values(), environment).items():
             if not variable.startswith(PREFIX):
                 continue
             name = variable[len(PREFIX) :].lower()

@@ -7,11 +7,12 @@ the stack. It must not know how a setting is used.
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.rules.limits import DAY_MS, DEFAULTS
-from engine.settings import variable_of
+from engine.settings import file_variable_of, variable_of
 from engine.window.topic_retention import LEAST_DELAY_MS, MARGIN_MS, keep_ms
 from facade.config import Settings
 from facade.stack.processes.errors import StackError
@@ -19,8 +20,6 @@ from facade.stack.processes.settings import BROKER_PROPERTIES, REDIS_OPTIONS, re
 from state.redis.address import without_password
 
 MASK = "********"
-# The settings without which compose starts nothing.
-NEEDED = ("secret", "admin_key_secret")
 
 STACK_VARIABLES = {
     "LW_JARS": "Folder of the jars (`broker/`, `spark/`). Default: `.cache/jars` of the checkout, else the user's cache folder.",
@@ -35,6 +34,8 @@ Written by `leaseway config --markdown`; a test keeps it fresh. `leaseway config
 in force and where they came from. A worker reads the variables once, when it starts. An unknown
 `LEASEWAY_` variable, or a value out of range, stops the start with one line. Options of
 `leaseway up` and `leaseway serve` win over variables.
+
+{files}
 """
 
 
@@ -43,7 +44,7 @@ def current(settings: Settings, environment: Mapping[str, str]) -> str:
     rows = []
     for field in dataclasses.fields(Settings):
         variable, value = _variable(field), getattr(settings, field.name)
-        origin = "environment" if variable in environment else "default"
+        origin = "environment" if variable in environment else "file" if environment.get(file_variable_of(field)) else "default"
         rows.append((variable, _shown(field, value), origin))
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     return "".join(f"{name:<{widths[0]}}  {value:<{widths[1]}}  {origin}\n" for name, value, origin in rows)
@@ -67,7 +68,7 @@ def markdown() -> str:
     broker = [(f"`{name}`", _code(value)) for name, value in {**BROKER_PROPERTIES, **replication(1)}.items()]
     redis = [(f"`{name}`", _code(value)) for name, value in REDIS_OPTIONS.items()]
     sections = [
-        HEAD,
+        HEAD.format(files=_files()),
         "## The facade\n\n" + _table(("variable", "default", "meaning"), settings),
         "## The embedded stack\n\n" + _table(("variable", "meaning"), stack),
         _durability(),
@@ -79,16 +80,20 @@ def markdown() -> str:
 
 
 def example() -> str:
-    """The file .env.example: every variable, commented out unless compose needs it set."""
+    """The file .env.example: every variable, commented out."""
     lines = ["# Written by `leaseway config --example`; copy it to .env. docker compose reads it."]
     for field in dataclasses.fields(Settings):
-        lines += ["", f"# {field.metadata['about']}"]
-        if field.name in NEEDED:
-            # The service refuses this one.
-            lines.append(f"{_variable(field)}=change-me")
-        else:
-            lines.append(f"#{_variable(field)}={_default(field)}")
+        lines += ["", f"# {field.metadata['about']}", f"#{_variable(field)}={_default(field)}"]
     return "\n".join(lines) + "\n"
+
+
+def _files() -> str:
+    names = ", ".join(f"`{_variable(field)}`" for field in dataclasses.fields(Settings) if file_variable_of(field))
+    text = (
+        "A variable with `_FILE` behind its name says in which file the value is, so that a secret need not be in an environment; "
+        f"the end of the file's last line does not count. These settings have one: {names}."
+    )
+    return textwrap.fill(text, 100, break_on_hyphens=False, break_long_words=False)
 
 
 def _durability() -> str:

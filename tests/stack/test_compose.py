@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from engine.settings import PREFIX
+from engine.settings import PREFIX, file_variable_of, variable_of
 from facade.config import Settings
 from facade.http.sockets import library
 from facade.stack.processes.jars import pinned_version
@@ -65,7 +65,38 @@ def test_the_three_brokers_are_one_quorum_with_their_own_numbers() -> None:
 def test_the_composed_broker_has_the_embedded_one_s_version() -> None:
     images = {SERVICES[name]["image"] for name in ONE + THREE}
 
-    assert images == {f"apache/kafka:{pinned_version('kafka_2.13')}"}
+    assert {image.partition("@")[0] for image in images} == {f"apache/kafka:{pinned_version('kafka_2.13')}"}
+
+
+def test_every_image_and_action_is_named_by_what_it_is() -> None:
+    """A tag can be moved to another image, and that of an action to another commit."""
+    images = [service["image"] for service in SERVICES.values() if "image" in service]
+    images += re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    workflows = [path.read_text() for path in sorted((ROOT / ".github" / "workflows").glob("*.yml"))]
+    images += [image for text in workflows for image in re.findall(r"(?:python|alpine|debian):\S+(?= )", text)]
+    actions = [action for text in workflows for action in re.findall(r"uses: (\S+)", text)]
+
+    assert len(images) >= 9 and len(actions) >= 10
+    assert [image for image in images if not re.search(r"@sha256:[0-9a-f]{64}$", image)] == []
+    assert [action for action in actions if not re.search(r"@[0-9a-f]{40}$", action)] == []
+
+
+@pytest.mark.parametrize("service", sorted(SERVICES))
+def test_no_container_has_a_capability_or_writes_outside_of_its_volumes(service: str) -> None:
+    given = SERVICES[service]
+
+    assert given["read_only"] is True
+    assert given["cap_drop"] == ["ALL"] and "cap_add" not in given and not given.get("privileged")
+    assert given["security_opt"] == ["no-new-privileges:true"]
+    assert "/tmp" in given["tmpfs"]
+
+
+def test_no_secret_is_in_an_environment() -> None:
+    secrets = {f"{variable_of(field.name)}" for field in dataclasses.fields(Settings) if field.metadata["secret"]}
+    given = {name for service in SERVICES.values() for name in service.get("environment", {})}
+
+    assert not secrets & given
+    assert {name.removesuffix("_FILE") for name in given if name.endswith("_FILE")} == {"LEASEWAY_SECRET", "LEASEWAY_ADMIN_KEY_SECRET"}
 
 
 @pytest.mark.parametrize("service", ["redis", "redis-three"])
@@ -79,6 +110,7 @@ def test_a_composed_redis_is_told_what_the_embedded_one_is(service: str) -> None
 @pytest.mark.parametrize("service", ["facade", "facade-three", "spark"])
 def test_a_composed_facade_is_given_settings_that_exist(service: str) -> None:
     known = {PREFIX + field.name.upper() for field in dataclasses.fields(Settings)}
+    known |= {file_variable_of(field) for field in dataclasses.fields(Settings)}
     given = {name for name in SERVICES[service]["environment"] if name.startswith(PREFIX)}
 
     assert given
@@ -86,12 +118,20 @@ def test_a_composed_facade_is_given_settings_that_exist(service: str) -> None:
 
 
 @pytest.mark.parametrize(("service", "brokers"), [("facade", ONE), ("facade-three", THREE)])
-def test_a_composed_facade_starts_with_the_secrets_of_the_env_file_and_uses_its_own_services(service: str, brokers: list[str]) -> None:
-    # What compose would put in for ${NAME:-default} and ${NAME:?why}.
+def test_a_composed_facade_starts_with_the_secrets_of_its_files_and_uses_its_own_services(
+    service: str, brokers: list[str], tmp_path: Path
+) -> None:
+    # What compose would put in for ${NAME:-default}.
     given = {name: value for name, value in SERVICES[service]["environment"].items() if not str(value).startswith("${")}
-    filled = {"LEASEWAY_SECRET": "u8Xw-3kFq9_ZtR2mPb7L", "LEASEWAY_ADMIN_KEY_SECRET": "u8Xw-3kFq9_ZtR2mPb7L"}
+    for name in SERVICES[service]["secrets"]:
+        assert COMPOSE["secrets"][name] == {"file": f"./secrets/{name}"}
+        (tmp_path / name).write_text("u8Xw-3kFq9_ZtR2mPb7L\n")
+        variable = f"LEASEWAY_{name.upper()}_FILE"
+        assert given[variable] == f"/run/secrets/{name}"
+        given[variable] = str(tmp_path / name)
 
-    settings = Settings.read({**given, **filled})
+    settings = Settings.read(given)
+    assert settings.secret == settings.admin_key_secret == "u8Xw-3kFq9_ZtR2mPb7L"
 
     refuse_unsafe(settings)
     assert settings.kafka_bootstrap == ",".join(f"{name}:9092" for name in brokers)

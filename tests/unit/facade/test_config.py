@@ -5,11 +5,12 @@ stands once, in its field.
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.settings import BadSetting, EngineSettings, Section, variable_of
+from engine.settings import BadSetting, EngineSettings, Section, file_variable_of, variable_of
 from facade.config import EmqSettings, MnsSettings, RocketmqSettings, ServerSettings, Settings, SqsSettings
 
 FIELDS = dataclasses.fields(Settings)
@@ -64,3 +65,37 @@ def test_a_variable_that_cannot_be_used_is_named(variables: dict[str, str], said
 
 def test_an_option_wins_over_a_variable() -> None:
     assert Settings.read({"LEASEWAY_PORT": "1", "OTHER": "x"}, port=2, host=None) == Settings(port=2)
+
+
+SECRETS = ["secret", "secret_old", "admin_key_secret", "admin_key_secret_old", "smtp_password", "redis_url"]
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_every_secret_may_come_from_a_file(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "value"
+    path.write_text("redis://:p@ssword@h:1/0\n")
+
+    settings = Settings.read({f"LEASEWAY_{name.upper()}_FILE": str(path)})
+
+    assert getattr(settings, name) == "redis://:p@ssword@h:1/0"
+
+
+def test_no_other_setting_has_a_file_and_no_secret_lacks_one() -> None:
+    assert sorted(f.name for f in dataclasses.fields(Settings) if file_variable_of(f)) == sorted(SECRETS)
+    with pytest.raises(BadSetting, match="LEASEWAY_PORT_FILE is not a setting"):
+        Settings.read({"LEASEWAY_PORT_FILE": "/etc/hostname"})
+
+
+def test_a_file_that_can_not_be_used_stops_the_start_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    for name, why in (("missing", "No such file"), ("empty", "is empty"), ("binary", "not UTF-8"), ("", "Is a directory")):
+        with pytest.raises(BadSetting, match=why) as caught:
+            Settings.read({"LEASEWAY_SECRET_FILE": str(tmp_path / name)})
+        assert "LEASEWAY_SECRET_FILE" in str(caught.value)
+
+
+def test_a_secret_is_given_once(tmp_path: Path) -> None:
+    (tmp_path / "value").write_text("one")
+    with pytest.raises(BadSetting, match="both set"):
+        Settings.read({"LEASEWAY_SECRET_FILE": str(tmp_path / "value"), "LEASEWAY_SECRET": "two"})
