@@ -76,6 +76,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
         await base.log.start()
         await base.log.reach()
         await base.connection.start()
+        await base.clock.start()
         await base.catalog.start()
         # Trusted if it is the life of Redis that the control topic names; else the first use finds
         # its state lost.
@@ -111,6 +112,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
         await base.rebuilder.stop()
         await parts.watching.reporter.stop()
         await base.catalog.stop()
+        await base.clock.stop()
         await base.connection.stop()
         await base.log.stop()
 

@@ -82,6 +82,7 @@ from engine.window.write_through import WriteThrough
 from schemas.records import TagRecord
 from state.allotments import Allotments, LastUses
 from state.background import Background
+from state.clock.keeper import ClockKeeper
 from state.keys import Unit
 from state.redis.connection import Connection
 from state.redis.wake import Wake
@@ -97,6 +98,7 @@ class Base:
     worker: str
     log: Log
     connection: Connection
+    clock: ClockKeeper
     store: Store
     catalog: Catalog
     access: Access
@@ -118,6 +120,7 @@ def wire_base(settings: EngineSettings, candidates: Candidates | None = None) ->
     worker = f"{os.getpid()}-{secrets.token_hex(4)}"
     log = Log(settings.kafka_bootstrap, settings.send_timeout_ms, settings.kafka_client())
     connection = Connection(settings.redis_url)
+    clock = ClockKeeper(connection, settings.topic_prefix)
     store = Store(connection, settings.topic_prefix, Bounds(settings.window_messages, settings.window_bytes))
     counters, alarms = Counters(), Alarms()
     catalog = Catalog(settings, log, connection, queue_gone, counters, alarms, candidates=candidates)
@@ -127,8 +130,8 @@ def wire_base(settings: EngineSettings, candidates: Candidates | None = None) ->
     snapshots = Snapshots(settings.topic_prefix, log, connection, catalog, counters, alarms)
     rebuilder = Rebuilder(worker, log, connection, store, catalog, journal, snapshots, counters, rebuilt)
     return Base(
-        worker, log, connection, store, catalog, access, uses, Targets(catalog, access), counters, alarms, Meters(), journal, snapshots,
-        rebuilder, queue_gone, rebuilt,
+        worker, log, connection, clock, store, catalog, access, uses, Targets(catalog, access), counters, alarms, Meters(), journal,
+        snapshots, rebuilder, queue_gone, rebuilt,
     )  # fmt: skip
 
 
@@ -137,13 +140,14 @@ def wire_maintenance(settings: EngineSettings) -> Maintenance:
     base = wire_base(settings)
     log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
     verifier = Verifier(base.worker, log, store, catalog, base.journal, base.snapshots, counters)
-    return Maintenance(settings.kafka_bootstrap, base.worker, log, base.connection, store, catalog, counters, base.rebuilder, verifier)
+    bootstrap = settings.kafka_bootstrap
+    return Maintenance(bootstrap, base.worker, log, base.connection, base.clock, store, catalog, counters, base.rebuilder, verifier)
 
 
 def wire_sealing(settings: EngineSettings, *, copied: bool = False) -> Sealing:
     """What `leaseway seal` needs, beside running workers."""
     base = wire_base(settings, candidates := Candidates())
-    return Sealing(settings.kafka_bootstrap, base.log, base.connection, base.catalog, candidates, copied=copied)
+    return Sealing(settings.kafka_bootstrap, base.log, base.connection, base.clock, base.catalog, candidates, copied=copied)
 
 
 @dataclass(frozen=True)

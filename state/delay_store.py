@@ -2,7 +2,7 @@
 messages by their ids, or to parked groups.
 
 Every method raises StateUnavailable and, where it says so, StateLost, Fenced or OutboxFull. Each
-call is one atomic script on one unit. `now_ms` 0 = Redis' clock (others: tests). Neighbours:
+call is one atomic script on one unit. `now_ms` 0 = the time of the service (others: tests).
 `loading` files and brings what a unit has deferred, `recovery` restores it, `browse` ends it or
 changes it by its id. include/far.lua has the rules. Longer than 250 lines: a method per script.
 """

@@ -89,6 +89,11 @@ def lock_key(prefix: str, name: str) -> str:
     return f"{prefix}:lock:{name}"
 
 
+def clock_key(prefix: str) -> str:
+    """What the time of the service is, against the clock of Redis: a hash."""
+    return f"{prefix}:clock"
+
+
 def quota_key(prefix: str, name: str) -> str:
     """What was used of a quota within this second: a hash with a time to live."""
     return f"{prefix}:quota:{name}"

@@ -3,7 +3,7 @@ Other packages see no keys and no lists.
 
 Every method raises StateUnavailable (no Redis; the outcome is unknown) and, where it says so,
 StateLost, Fenced or OutboxFull. Each call is one atomic script on one unit; any number of tasks and
-workers may call at once. `now_ms` 0 = Redis' clock (others: tests). Neighbours: `engine` calls it;
+workers may call at once. `now_ms` 0 = the time of the service (others: tests).
 `delay_store.py` has deferred messages, `upkeep_store.py` what keeps units. Longer than 250 lines: a
 method per script, so that the contract test finds each by its name.
 """

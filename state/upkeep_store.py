@@ -2,7 +2,7 @@
 
 Every method raises StateUnavailable (no Redis; the outcome is unknown) and, where it says so,
 StateLost or Fenced. Each call is one atomic script on one unit, or one plain command. `now_ms` 0 =
-Redis' clock (others: tests). Neighbours: `store.py` adds the verbs of consumers to it; the loader,
+the time of the service (others: tests). `store.py` adds the verbs of consumers to it; the loader,
 the recovery and the alarms of `engine` call it. Longer than 250 lines: a method per script, so that
 the contract test finds each by its name.
 """
@@ -13,6 +13,7 @@ import asyncio
 import secrets
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from time import time_ns
 from types import MappingProxyType
 from typing import Any
 
@@ -48,6 +49,13 @@ class UpkeepStore(ScriptCaller):
         # itself.
         self.name = secrets.token_hex(4)
         self.alone = False
+
+    def now_ms(self) -> int:
+        """Returns the time of the service, of which the times of leases, delays and entries are;
+        the clock of this machine where nobody keeps it. Raises StateUnavailable while it is not
+        known.
+        """
+        return self._clock.now_ms() or time_ns() // 1_000_000
 
     def note_alone(self, alone: bool) -> None:
         """Whether this worker is known to be the only one that listens for wake-ups: then loads

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from engine.errors import LogUnavailable
 from engine.loading.loader import Loader
 from engine.rules.queue import Queue
-from engine.runtime.clock import now_ms
 from state.errors import StateError
 from state.keys import Unit
 from state.store import Store
@@ -58,4 +57,4 @@ class Journaled:
         0 = none waits.
         """
         since = [loader.outbox.waiting_since_ms for loader in self._owned.values() if loader.outbox.waiting_since_ms]
-        return max(0.0, (now_ms() - min(since)) / 1000) if since else 0.0
+        return max(0.0, (self._store.now_ms() - min(since)) / 1000) if since else 0.0

@@ -17,6 +17,7 @@ from engine.recovery.rebuild import Rebuilder
 from engine.recovery.verify import Report, Verifier
 from engine.rules.queue import Queue
 from engine.runtime.counters import Counters
+from state.clock.keeper import ClockKeeper
 from state.redis.connection import Connection
 from state.store import Store
 
@@ -49,6 +50,7 @@ class Maintenance:
         worker: str,
         log: Log,
         connection: Connection,
+        clock: ClockKeeper,
         store: Store,
         catalog: Catalog,
         counters: Counters,
@@ -59,6 +61,7 @@ class Maintenance:
         self._worker = worker
         self._log = log
         self._connection = connection
+        self._clock = clock
         self._store = store
         self._catalog = catalog
         self._counters = counters
@@ -74,12 +77,14 @@ class Maintenance:
         if await self._log.partition_count(self._catalog.topic) is None:
             raise LogUnavailable(f"Kafka at {self._bootstrap} has no topic {self._catalog.topic}: it is not Leaseway's")
         await self._connection.start()
+        await self._clock.start()
         await self._catalog.start()
         self._store.trust(self._catalog.redis_run_id)
 
     async def stop(self) -> None:
         await self._rebuilder.stop()
         await self._catalog.stop()
+        await self._clock.stop()
         await self._connection.stop()
         await self._log.stop()
 

@@ -12,6 +12,7 @@ from engine.catalog.catalog import Catalog
 from engine.catalog.seal import Reason
 from engine.errors import LogUnavailable
 from engine.log import Log
+from state.clock.keeper import ClockKeeper
 from state.redis.connection import Connection
 
 
@@ -33,10 +34,21 @@ class Sealing:
     are older than their records.
     """
 
-    def __init__(self, bootstrap: str, log: Log, connection: Connection, catalog: Catalog, candidates: Candidates, *, copied: bool) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        log: Log,
+        connection: Connection,
+        clock: ClockKeeper,
+        catalog: Catalog,
+        candidates: Candidates,
+        *,
+        copied: bool,
+    ) -> None:
         self._bootstrap = bootstrap
         self._log = log
         self._connection = connection
+        self._clock = clock
         self._catalog = catalog
         self._candidates = candidates
         self._copied = copied
@@ -50,10 +62,12 @@ class Sealing:
         if await self._log.partition_count(self._catalog.topic) is None:
             raise LogUnavailable(f"Kafka at {self._bootstrap} has no topic {self._catalog.topic}: it is not Leaseway's")
         await self._connection.start()
+        await self._clock.start()
         await self._catalog.start()
 
     async def stop(self) -> None:
         await self._catalog.stop()
+        await self._clock.stop()
         await self._connection.stop()
         await self._log.stop()
 

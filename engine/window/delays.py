@@ -19,7 +19,6 @@ from typing import TypeAlias
 from engine.errors import TooManyDelayed
 from engine.rules.limits import MAX_DELAYED
 from engine.rules.queue import Queue
-from engine.runtime.clock import now_ms
 from schemas.records import Message, QueueRecord
 from schemas.vocabulary import FAR_DELAY_MS
 from state.errors import StateError
@@ -91,8 +90,8 @@ class Delays:
         seen.since += count
 
     async def _most(self, queue: Queue, look: Look) -> int:
-        at_ms = now_ms()
         try:
+            at_ms = self._store.now_ms()
             return max(await asyncio.gather(*(look(unit, queue.tag_ids, at_ms) for unit in queue.units)))
         except StateError:
             return 0

@@ -13,6 +13,7 @@ from typing import Any
 
 from state.background import Background
 from state.cancel import cancel_all
+from state.clock.service_clock import ServiceClock
 from state.clock.sightings import Sightings
 from state.errors import StateUnavailable
 from state.redis.address import redis_address
@@ -33,6 +34,7 @@ class Connection:
         self._address = redis_address(url)
         self.run_id = ""
         self.sightings = Sightings()
+        self.clock = ServiceClock()
         self._wire: Wire | None = None
         self._background = Background()
         self._keeper: asyncio.Task[None] | None = None

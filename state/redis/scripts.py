@@ -25,7 +25,8 @@ class BadScript(ValueError):
 
 class Script(Struct, frozen=True):
     """One verb in Lua. `keys`, `arguments` and `outs` (items of the reply) are the numbered names
-    in order; `*_more` = further ones follow per tag or entry.
+    in order; `*_more` = further ones follow per tag or entry. `now_at` is where ARGV has the time,
+    -1 = nowhere.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Script(Struct, frozen=True):
     version: int
     source: str
     sha: str
+    now_at: int
 
 
 def _header(name: str, text: str) -> tuple[str, list[tuple[str, str]], str]:
@@ -93,7 +95,8 @@ def read_script(path: Path, *, plain: bool = True) -> Script:
     outs, _ = _numbered(name, "OUT", rows)
     sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
     status, version = one["STATUS"].split(), int(one["VERSION"])
-    return Script(name, purpose, keys, keys_more, arguments, arguments_more, outs, status, version, source, sha)
+    now_at = arguments.index("now") if "now" in arguments else -1
+    return Script(name, purpose, keys, keys_more, arguments, arguments_more, outs, status, version, source, sha, now_at)
 
 
 @cache

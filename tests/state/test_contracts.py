@@ -16,11 +16,11 @@ from schemas.vocabulary import EntryStatus, EventKind, MessageState, Reason
 from state.redis.scripts import FOLDER, Script, read_scripts
 
 SCRIPTS = read_scripts()
-STORES = ("store.py", "delay_store.py", "upkeep_store.py", "redis/lock.py", "allotments.py")
+STORES = ("store.py", "delay_store.py", "upkeep_store.py", "redis/lock.py", "allotments.py", "clock/keeper.py")
 CALLERS = [ast.parse((FOLDER.parent / name).read_text()) for name in STORES]
 PLACES = {"packed": state.packed, "store": state.store, "vocabulary": schemas.vocabulary}
 # The method that runs a script, where that has another name.
-METHODS = {"receive_fifo": "receive", "receive_fair": "receive", "lock": "take", "keep": "renew", "unlock": "give_up"}
+METHODS = {"receive_fifo": "receive", "receive_fair": "receive", "lock": "take", "keep": "renew", "unlock": "give_up", "clock": "_read"}
 
 
 def body_of(script: Script) -> str:

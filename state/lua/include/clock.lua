@@ -1,4 +1,4 @@
--- Now in epoch ms: Redis' own clock, or `given` (tests) when it is not '0'.
+-- Now in epoch ms: the time of the service, which whoever calls gives (ADR 0040), or Redis' own clock for '0' (tests).
 local function clock(given)
   if given ~= '0' then return tonumber(given) end
   local t = redis.call('TIME')

@@ -1,0 +1,70 @@
+"""The time of the service in one process: it goes on by a clock that nobody sets, and is moved by
+at most one hundredth of what passes. It is what scripts get as `now`, so no wall clock decides who
+may have a message.
+"""
+
+from __future__ import annotations
+
+import time as system
+
+from state.errors import StateUnavailable
+
+# What the clock may be moved by, of the time that passes.
+SLEW = 0.01
+# CLOCK_MONOTONIC stands still while a machine sleeps, CLOCK_BOOTTIME does not.
+_BOOT_CLOCK = getattr(system, "CLOCK_BOOTTIME", None)
+
+
+def boot_s() -> float:
+    """Returns seconds since some moment, with those for which this machine slept, where the system
+    tells them.
+    """
+    return system.monotonic() if _BOOT_CLOCK is None else system.clock_gettime(_BOOT_CLOCK)
+
+
+class ServiceClock:
+    """A clock that is not set until `take`; `ClockKeeper` alone moves it."""
+
+    def __init__(self) -> None:
+        self._required = False
+        self._is_set = False
+        self._since_s = 0.0
+        self._since_ms = 0.0
+        self._error_ms = 0.0
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it shows a time."""
+        return self._is_set
+
+    def require(self) -> None:
+        """From now on nothing is to be decided before the clock is set."""
+        self._required = True
+
+    def now_ms(self) -> int:
+        """Returns the time of the service; 0 = Redis' clock, where nobody keeps this one. Raises
+        StateUnavailable while it is not known.
+        """
+        if self._is_set:
+            return int(self.at_ms(boot_s()))
+        if self._required:
+            raise StateUnavailable("the time of the service is not known yet: Redis has not answered since this worker was started")
+        return 0
+
+    def at_ms(self, at_s: float) -> float:
+        """Returns the time of the service at a moment of `boot_s`."""
+        passed_ms = (at_s - self._since_s) * 1000
+        most_ms = passed_ms * SLEW
+        error_ms = self._error_ms
+        if error_ms:
+            passed_ms += most_ms if error_ms > most_ms else max(error_ms, -most_ms)
+        return self._since_ms + passed_ms
+
+    def take(self, at_s: float, service_ms: float) -> None:
+        """Sets the clock, whatever it showed."""
+        self._is_set, self._since_s, self._since_ms, self._error_ms = True, at_s, service_ms, 0.0
+
+    def slew(self, error_ms: float) -> None:
+        """Moves the clock from now on, slowly, until it has gone by `error_ms` more (or less)."""
+        now_s = boot_s()
+        self._since_ms, self._since_s, self._error_ms = self.at_ms(now_s), now_s, error_ms
