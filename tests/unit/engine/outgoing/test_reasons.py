@@ -1,4 +1,6 @@
-"""What a user reads when a webhook or a mail could not be delivered: nothing of the network inside."""
+"""What a user reads when a webhook or a mail could not be delivered: nothing of the network
+inside.
+"""
 
 from __future__ import annotations
 
