@@ -72,6 +72,7 @@ from engine.send.schedule import Schedule
 from engine.send.sender import Sender
 from engine.settings import EngineSettings
 from engine.transactions.parts import Transacted, wire_transactions
+from engine.window.batches.skips import Skips
 from engine.window.body_cache import BodyCache
 from engine.window.body_source import BodySource
 from engine.window.delays import Delays
@@ -139,7 +140,7 @@ def wire_maintenance(settings: EngineSettings) -> Maintenance:
     """What `leaseway verify` and `rebuild` need, beside running workers."""
     base = wire_base(settings)
     log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
-    verifier = Verifier(base.worker, log, store, catalog, base.journal, base.snapshots, counters)
+    verifier = Verifier(base.worker, log, store, catalog, base.journal, base.snapshots)
     bootstrap = settings.kafka_bootstrap
     return Maintenance(bootstrap, base.worker, log, base.connection, base.clock, store, catalog, counters, base.rebuilder, verifier)
 
@@ -180,7 +181,7 @@ def _wire_units(settings: EngineSettings, base: Base) -> Units:
     retention = Retention(log, store, window, counters, suspect)
     topic_retention = TopicRetention(log, catalog, store)
     bounds = Bounds(settings.window_messages, settings.window_bytes)
-    loading = Loading(settings.topic_prefix, bounds, log, store, catalog, retention, topic_retention, counters, receivable)
+    loading = Loading(settings.topic_prefix, bounds, log, store, catalog, retention, topic_retention, counters, receivable, Skips(counters))
     deferrals = Deferrals(log, store, catalog, Wheel(settings, log, counters), counters, receivable)
     owner = UnitOwner(base.worker, loading, base.journal, base.rebuilder, wait_lists, activity, bodies, deferrals)
     for part in (bodies, owner, topic_retention):
@@ -297,7 +298,7 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
     tasks = Tasks(prefix, log, base.connection, catalog, units.ids, info.backlog, destinations, progress, runner)
     alarm_monitor = AlarmMonitor(
         log, store, catalog, base.targets, window, units.retention, units.topic_retention, base.alarms, queues.finish_deletions,
-        owner.stalled_partitions, owner.note_use, units.suspect,
+        owner, units.suspect,
     )  # fmt: skip
     units.suspect.connect(topic_guard.suspect)
     base.queue_gone.connect(alarm_monitor.forget_queue)

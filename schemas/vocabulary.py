@@ -19,7 +19,7 @@ DEFAULT_TAG: Final = "default"  # The name of tag 0: every queue has it, and it 
 # Numbers that more than one package or language counts with; the contract test of the scripts
 # compares the copies in Lua.
 BATCH_SPAN_MS: Final = 30_000  # An atomic batch is torn when its last record is so much later than its first (docs/decisions/0002).
-BATCH_CLOCK_MARGIN_MS: Final = 10_000  # Clocks of reader and broker may differ so much when we judge that the rest of a batch won't come.
+BATCH_CLOCK_MARGIN_MS: Final = 10_000  # An unfinished batch is waited for so much longer than its span.
 LOG_TIME_MARGIN_MS: Final = 60_000  # The broker's clock may differ so much from ours and Redis' when we look for a time in the log.
 COMMIT_SPAN_MS: Final = 30_000  # A committed message counts if it was appended so soon after its attempt began (docs/decisions/0022).
 DEDUP_WINDOW_MS: Final = 300_000  # FIFO: a message repeats one with the same id that was appended at most so long before.

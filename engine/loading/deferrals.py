@@ -27,7 +27,7 @@ from engine.rules.queue import Queue
 from engine.runtime.counters import Counters
 from engine.runtime.failpoints import reached
 from engine.runtime.signals import Signal
-from engine.window.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
+from engine.window.batches.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
 from engine.window.entry import load_entry
 from schemas.records import Message, TagRecord
 from schemas.vocabulary import FAR_DELAY_MS, SLOT_MS
@@ -198,15 +198,17 @@ class Deferrals:
         while at < end:
             chunk = await fetch(at)
             # As the loader judges them: a torn batch was never deferred.
-            ordered, early, next_offset = await assemble(self._counters, queue, chunk, fetch)
-            far = (entry for entry in (*ordered, *early) if entry.packed and delay_of_body(entry.packed) >= FAR_DELAY_MS)
+            found = await assemble(loader.unfinished, queue, chunk, fetch)
+            far = (entry for entry in (*found.ordered, *found.early) if entry.packed and delay_of_body(entry.packed) >= FAR_DELAY_MS)
             dues = [(int.from_bytes(entry.packed[8:16]), entry.offset) for entry in far]
             pointers = [pointer for pointer in dues if pointer[0] // SLOT_MS in lacking]
             if pointers:
                 await self._wheel.append(loader.unit, pointers)
-            if next_offset <= at:  # a batch that is not whole yet is beyond all cursors
-                break
-            at = next_offset
+            # What follows a batch that is not whole yet is among the early ones.
+            after = found.next_offset if found.next_offset > at else chunk.next_offset
+            if after <= at:
+                break  # the log ends before
+            at = after
 
 
 def _first_hours(slots: Mapping[int, int], until_ms: int) -> tuple[list[int], Pointer]:

@@ -9,7 +9,7 @@ process that wakes up). Neighbours: `owner.py` decides which units this worker o
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
@@ -22,7 +22,9 @@ from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from engine.runtime.counters import Counters
 from engine.runtime.signals import Signal
-from engine.window.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
+from engine.window.batches.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
+from engine.window.batches.skips import Skips
+from engine.window.batches.unfinished import Unfinished
 from engine.window.retention import Retention
 from engine.window.topic_retention import LEAST_DELAY_MS, TopicRetention
 from schemas.vocabulary import DEDUP_WINDOW_MS, LOG_TIME_MARGIN_MS
@@ -66,6 +68,8 @@ class Loading:
     topic_retention: TopicRetention
     counters: Counters
     receivable: Signal[[str, int, int]]
+    skips: Skips
+    unfinished: Unfinished = field(default_factory=Unfinished)
 
 
 class Loader:
@@ -165,10 +169,13 @@ class Loader:
                     queue, self.partition, chunk.records[0].offset if chunk.records else chunk.next_offset
                 )
             self.end = max(self.end, chunk.next_offset)
-            ordered, early, scan_next = await assemble(self._parts.counters, queue, chunk, self._fetch)
+            found = await assemble(self._parts.unfinished, queue, chunk, self._fetch)
+            ordered, early, scan_next = found.ordered, found.early, found.next_offset
             await self._keep_delays(queue, [*ordered, *early])
             tags = queue.tag_ids if queue.record.fifo else open_tags
             taken = await self._load(tags, self._masked(tags, ordered), (start, max(start, scan_next)), prime)
+            passed = min((self.cursors[tag] for tag in tags), default=0)
+            self._parts.skips.settled(queue, self.partition, [skip for skip in found.skipped if skip.offset < passed])
             if early:
                 generation, entries = self._parts.catalog.generation, self._masked(tags, early)
                 taken += (await self._parts.store.load(self.unit, generation, tags, entries, epoch=self.epoch)).taken
@@ -177,6 +184,11 @@ class Loader:
             # A torn or unfinished batch holds the cursors: look again later, not at once.
             self._got_to(start, scan_next)
             return not self.stalled
+
+    @property
+    def unfinished(self) -> Unfinished:
+        """The batches that this worker knows as not whole."""
+        return self._parts.unfinished
 
     async def meet(self) -> None:
         """FIFO: whoever found the order before they heard of a new tag has kept no repeat from it.

@@ -155,6 +155,10 @@ class UnitOwner:
         loaders = [loader for unit in queue.units if (loader := self.owned.get(unit))]
         return sum(loader.stuck_at is not None and loader.stuck_at[1] < before for loader in loaders)
 
+    def skipped(self, queue: Queue) -> int:
+        """Records that were settled unseen here in the last hour."""
+        return self._parts.skips.recent(queue)
+
     async def _own_all(self) -> None:
         """Takes and renews leases; gives up idle units."""
         now = asyncio.get_running_loop().time()
@@ -389,4 +393,5 @@ class UnitOwner:
         for unit in queue.units:
             self._forget(unit)
         self._looked.pop(queue.incarnation, None)
+        self._parts.skips.forget_queue(queue)
         self._lag.forget(queue.incarnation)

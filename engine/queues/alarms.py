@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol
 
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError
@@ -56,17 +57,30 @@ KINDS = {
     "topic_missing": "partitions of the queue that Kafka does not have",
     "load_stopped": "partitions of which nothing was loaded for a minute though Kafka has more",
     "delayed_near": "delayed messages of the partition and tag with the most, over 80% of what may be: more are refused at 150,000",
+    "records_skipped": "records that were settled unseen in the last hour: parts of torn batches, unreadable ones, late commits",
     "groups_parked": "groups of a FIFO queue that are parked, of the partition and tag with the most",
     "parked_full": "messages, at most, that nobody gets until groups are unparked: what they hold back fills the window",
     "delayed_full": "messages, at most, that nobody gets until some that are delayed before them are due: they fill the window",
 }
 
 
+class Loads(Protocol):
+    """Who loads units at this worker."""
+
+    def stalled_partitions(self, queue: Queue) -> int:
+        """Returns how many partitions of a queue are not loaded though there is more."""
+
+    def skipped(self, queue: Queue) -> int:
+        """Returns how many records of a queue were settled unseen in the last hour."""
+
+    def note_use(self, queue: Queue, partition: int) -> None:
+        """Has a unit owned."""
+
+
 class AlarmMonitor:
     """Alarms of this worker. `run_once` may be called by tests; the service calls it every 30 s.
 
-    `finish` finishes deletions of queues, `stalled(queue)` counts partitions that are not loaded,
-    `note_use(queue, partition)` has a unit owned, `suspect` hears of a topic that may be gone.
+    `finish` finishes deletions of queues, `suspect` hears of a topic that may be gone.
     """
 
     def __init__(
@@ -80,8 +94,7 @@ class AlarmMonitor:
         topic_retention: TopicRetention,
         alarms: Alarms,
         finish: Callable[[], Awaitable[None]],
-        stalled: Callable[[Queue], int],
-        note_use: Callable[[Queue, int], None],
+        loads: Loads,
         suspect: Signal[[Queue]],
     ) -> None:
         self._log = log
@@ -93,8 +106,7 @@ class AlarmMonitor:
         self._topic_retention = topic_retention
         self._alarms = alarms
         self._finish = finish
-        self._stalled = stalled
-        self._note_use = note_use
+        self._loads = loads
         self._suspect = suspect
         self._service = Periodic("watch", self._round, ROUND_S, first_s=FIRST_S, quiet=(EngineError,))
 
@@ -140,7 +152,7 @@ class AlarmMonitor:
             return  # without Redis nobody can drain anything
         for (queue, partition), entries in zip(units, left, strict=True):
             if entries:
-                self._note_use(queue, partition)
+                self._loads.note_use(queue, partition)
 
     async def _close_left(self, queues: Sequence[Queue]) -> None:
         """Drops what deleted tags still have in Redis: it was away, or the worker died, when they
@@ -168,7 +180,12 @@ class AlarmMonitor:
         for queue in queues:
             mine = [(queue.topic, p) for p in range(len(queue.units))]
             missing = sum(part not in starts or part not in ends for part in mine)
-            alarms: dict[str, float] = {"topic_missing": missing, "load_stopped": self._stalled(queue), "groups_parked": parked[queue.name]}
+            alarms: dict[str, float] = {
+                "topic_missing": missing,
+                "load_stopped": self._loads.stalled_partitions(queue),
+                "groups_parked": parked[queue.name],
+            }
+            alarms["records_skipped"] = self._loads.skipped(queue)
             alarms["redrive_stopped"] = self._targets.stopped(queue)
             try:
                 if missing:

@@ -25,8 +25,8 @@ from engine.journal.snapshots import FoldedJournal, Snapshots
 from engine.log import Chunk, Log, Record
 from engine.recovery.compare import NOT_OPEN, NOT_SETTLED, Difference, Findings, compare
 from engine.rules.queue import Queue
-from engine.runtime.counters import Counters
-from engine.window.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
+from engine.window.batches.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
+from engine.window.batches.unfinished import Unfinished
 from engine.window.entry import load_entry
 from schemas.records import JournalRecord, Message
 from schemas.wire import AnyRecord, UndecodableRecord, decode_message
@@ -74,16 +74,13 @@ class Verifier:
     nobody owns.
     """
 
-    def __init__(
-        self, worker: str, log: Log, store: Store, catalog: Catalog, journal: Journal, snapshots: Snapshots, counters: Counters
-    ) -> None:
+    def __init__(self, worker: str, log: Log, store: Store, catalog: Catalog, journal: Journal, snapshots: Snapshots) -> None:
         self._worker = worker
         self._log = log
         self._store = store
         self._catalog = catalog
         self._journal = journal
         self._snapshots = snapshots
-        self._counters = counters
 
     async def run(self, queues: Sequence[Queue]) -> Report:
         """Compares all units of `queues`. Raises LogUnavailable, StateUnavailable."""
@@ -217,15 +214,15 @@ class Verifier:
                 found.add(offset, f"visible at {at}", f"never delivered, due at {due_ms}")
 
     async def _is_torn(self, cut: Cut, offset: int) -> bool:
-        """Whether the record is of an atomic batch that is never shown: judged as the loader does,
-        with what is around it.
+        """Whether the record is of an atomic batch that is not shown: judged as the loader does,
+        with what is around it. One that this reader would wait for, its owner has waited for.
         """
 
         def fetch(start: int) -> Awaitable[Chunk]:
             return self._log.fetch(cut.queue.topic, cut.partition, start, CHUNK_RECORDS, CHUNK_BYTES)
 
-        ordered, early, _ = await assemble(self._counters, cut.queue, await fetch(offset), fetch)
-        return any(entry.offset == offset and not entry.packed for entry in (*ordered, *early))
+        found = await assemble(Unfinished(), cut.queue, await fetch(offset), fetch)
+        return not any(entry.offset == offset and entry.packed for entry in (*found.ordered, *found.early))
 
 
 def _missing(offset: int, log_end: int, findings: Iterable[Findings]) -> None:

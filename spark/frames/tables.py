@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from schemas.topics import QUEUE_KEY, audit_topic, control_topic, journal_topic, meter_topic, queue_topic, queue_topics, snapshot_topic
-from schemas.vocabulary import BATCH_SPAN_MS, LATE_MS
+from schemas.vocabulary import BATCH_CLOCK_MARGIN_MS, BATCH_SPAN_MS, LATE_MS
 from spark.frames.columns import FRAMES, MESSAGES
 from spark.frames.decode import audit_of, avro_fields, entries_of, head_id, messages_of, meters_of, plus_ms, time_of, unread_of
 from spark.frames.log import Log
@@ -25,6 +25,9 @@ from spark.rules.floors import newest_snapshots, runs_of_snapshots
 from spark.rules.transitions import journal_of, without_repeats
 
 LATENESS = "1 minute"
+
+# After the end of a span: what decides about a batch that began in it.
+_DECIDED_MS = BATCH_SPAN_MS + BATCH_CLOCK_MARGIN_MS + 1_000
 
 
 def queues_of(records: DataFrame) -> DataFrame:
@@ -86,18 +89,18 @@ class Tables:
 
     def unjudged_messages(self) -> DataFrame:
         """MESSAGES whose atomic batches are not judged yet (see `atomic_batches.judged`), from 30 s
-        before the span to 30 s after it.
+        before the span to 41 s after it: so far what decides about a batch may be.
 
         For jobs that drop the bodies before they judge: judging reads its input twice.
         """
-        records = read(self.spark_session, self.log, all_queues(self.log), self.span.padded(BATCH_SPAN_MS, BATCH_SPAN_MS))
+        records = read(self.spark_session, self.log, all_queues(self.log), self.span.padded(BATCH_SPAN_MS, _DECIDED_MS))
         return with_queues(messages_of(records, queue_topics(self.log.prefix)), self.queues())
 
     def messages(self) -> DataFrame:
-        """MESSAGES of all queues. Read 30 s wider than the span, so that no batch at its edge looks
+        """MESSAGES of all queues. Read wider than the span, so that no batch at its edge looks
         torn.
         """
-        return self.within(judged(self.unjudged_messages(), F.current_timestamp()), "sent_at")
+        return self.within(judged(self.unjudged_messages()), "sent_at")
 
     def messages_at(self, ranges: Mapping[str, Mapping[int, tuple[int, int]]], queues: DataFrame) -> DataFrame:
         """MESSAGES of some places: queue -> partition -> (first offset, one after the last). Atomic

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from spark.frames.tables import Tables
 from spark.rules.atomic_batches import judged
@@ -51,7 +50,7 @@ def write_staging(tables: Tables, folder: str, begin: Callable[[str], None]) -> 
     begin("messages")
     queues = kept(tables.queues().coalesce(1), f"{folder}/queues")
     slim = with_wanted_tags(tables.unjudged_messages(), queues).select(*SLIM)
-    messages = tables.within(judged(kept(slim, f"{folder}/messages"), F.current_timestamp()), "sent_at")
+    messages = tables.within(judged(kept(slim, f"{folder}/messages")), "sent_at")
     begin("journal")
     # Before the journal, and that to its end: an ack that a snapshot has and the journal has not is
     # then an old one.

@@ -15,14 +15,17 @@ from spark.rules.commits import first_copies
 _UNIT = ("queue", "partition")
 
 
-def judged(messages: DataFrame, as_of: Column) -> DataFrame:
-    """The same rows; `status` of `shown` records of a batch becomes `undecided` or `torn` when the
-    batch is not whole, and that of second copies of a commit `repeated`.
+def judged(messages: DataFrame) -> DataFrame:
+    """Returns the same rows; `status` of `shown` records of a batch becomes `undecided` or `torn`
+    when the batch is not whole, and that of second copies of a commit `repeated`.
 
-    Reads queue, partition, offset, sent_at, status, batch, origin. `as_of` is the time of the look:
-    a batch that lacks records is undecided until its 30 s are over. Records sent singly are not
-    shuffled.
+    Reads queue, partition, offset, sent_at, status, batch, origin. The log alone decides, not the
+    clock of whoever reads: a batch that lacks records is torn when its partition has a record 30 s
+    younger than its first, or any partition one that is 40 s younger (10 s for the clocks of
+    brokers). Else it is undecided. Records sent singly are not shuffled.
     """
+    newest = messages.groupBy(*_UNIT).agg(F.max("sent_at").alias("newest_here"))
+    anywhere = messages.agg(F.max("sent_at").alias("newest_anywhere"))
     marked = (F.col("batch").isNotNull()) & (F.col("status") == "shown")
     batch = Window.partitionBy(*_UNIT, "batch.id")
     verdict = _verdict(
@@ -31,10 +34,10 @@ def judged(messages: DataFrame, as_of: Column) -> DataFrame:
         F.min("batch.index").over(batch),
         F.unix_millis(F.min("sent_at").over(batch)),
         F.unix_millis(F.max("sent_at").over(batch)),
-        as_of,
     )
     single, batched = messages.where(~marked), messages.where(marked)
-    return first_copies(single.unionByName(batched.withColumn("status", verdict)))
+    timed = batched.join(F.broadcast(newest), on=list(_UNIT), how="left").crossJoin(F.broadcast(anywhere))
+    return first_copies(single.unionByName(timed.withColumn("status", verdict).select(*messages.columns)))
 
 
 def judged_stream(messages: DataFrame, lateness: str) -> DataFrame:
@@ -64,8 +67,9 @@ def judged_stream(messages: DataFrame, lateness: str) -> DataFrame:
     return single.select(*messages.columns).unionByName(decided.select(*columns))
 
 
-def _verdict(seen: Column, of: Column, lowest: Column, first_ms: Column, last_ms: Column, as_of: Column) -> Column:
+def _verdict(seen: Column, of: Column, lowest: Column, first_ms: Column, last_ms: Column) -> Column:
     whole = (seen == of) & (last_ms - first_ms <= BATCH_SPAN_MS)
     begun = (lowest == 0) & (seen < of)
-    may_come = F.unix_millis(as_of) - first_ms <= BATCH_SPAN_MS + BATCH_CLOCK_MARGIN_MS
-    return F.when(whole, "shown").when(begun & may_come, "undecided").otherwise("torn")
+    here_ms, anywhere_ms = (F.coalesce(F.unix_millis(name), first_ms) for name in ("newest_here", "newest_anywhere"))
+    over = (here_ms - first_ms > BATCH_SPAN_MS) | (anywhere_ms - first_ms > BATCH_SPAN_MS + BATCH_CLOCK_MARGIN_MS)
+    return F.when(whole, "shown").when(begun & ~over, "undecided").otherwise("torn")

@@ -80,6 +80,11 @@ MEANINGS = {
     "leaseway_attempts_refused_total": ("counter", "Requests refused without a look at their secret, after too many wrong ones."),
     "leaseway_control_refused_total": ("counter", "Control records whose seal does not hold: forged, altered or played back."),
     "leaseway_undecodable_records_total": ("counter", "Records that could not be read, and were skipped."),
+    "leaseway_torn_batch_records_total": (
+        "counter",
+        "Records of atomic batches that never became whole, and were skipped: nobody was answered for them.",
+    ),
+    "leaseway_late_commits_total": ("counter", "Copies of committed messages that came too late to count, and were skipped."),
     "leaseway_brought_total": ("counter", "Deferred messages that came back into the window, under each tag."),
     "leaseway_delay_pointers_total": ("counter", "Pointers to deferred messages that went to the wheel."),
     "leaseway_wheel_repairs_total": ("counter", "Times that the wheel had lost pointers, which were found again in the queue's topic."),
@@ -93,9 +98,10 @@ MEANINGS = {
     "leaseway_lost_with_topic_total": ("counter", "Messages that were lost with them."),
 }
 ALARM = """`leaseway_alarm` is there while an alarm lasts. Every worker looks at all queues every 30 s, but only
-the owner of a partition knows `load_stopped`. `journal_gap` lasts until the worker ends; its `queue` is a
-partition of the journal. So does `control_refused`, whose `queue` is the reason: `unsealed`, `other_secret`,
-`altered`, `stale`, `replayed`. `GET /health` counts the queues with each kind."""
+the owner of a partition knows `load_stopped`, and `records_skipped` is of what this worker has skipped.
+`journal_gap` lasts until the worker ends; its `queue` is a partition of the journal. So does `control_refused`,
+whose `queue` is the reason: `unsealed`, `other_secret`, `altered`, `stale`, `replayed`. `GET /health` counts the
+queues with each kind."""
 _CONTROL_REFUSED = "control records that this worker has refused: somebody else wrote them, or they were played back"
 _JOURNAL_GAP = "records of the journal that Kafka deleted before they were folded: acks in them are forgotten if Redis is lost"
 

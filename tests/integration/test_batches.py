@@ -10,16 +10,17 @@ import pytest
 
 import engine.loading.loader
 import engine.loading.owner
-import engine.window.atomic_batches
+import engine.window.batches.atomic_batches
+import engine.window.batches.unfinished
 from engine.engine import Engine
 from engine.log import Chunk
 from engine.rules.queue import Queue
-from engine.runtime.counters import Counters
 from engine.shapes import QueueSettings, SendEntry
-from engine.window.atomic_batches import Fetch
+from engine.window.batches.atomic_batches import Assembled, Fetch
+from engine.window.batches.unfinished import Unfinished
 from schemas.records import BatchMark, Message
 from schemas.wire import encode
-from state.replies import LoadEntry
+from tests.clock import Clock
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, drain
 
@@ -72,15 +73,54 @@ async def test_a_batch_of_more_bytes_than_a_chunk_comes_whole(make_engine: MakeE
 
 async def test_a_torn_batch_holds_up_no_log_that_is_longer_than_what_is_looked_at(small: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sender died, others went on fast: within 30 s more came than a loader looks at together."""
-    monkeypatch.setattr(engine.window.atomic_batches, "LOOK_AHEAD", 50)
-    monkeypatch.setattr(engine.window.atomic_batches, "BATCH_SPAN_MS", 2000)
-    monkeypatch.setattr(engine.window.atomic_batches, "BATCH_CLOCK_MARGIN_MS", 200)
+    monkeypatch.setattr(engine.window.batches.atomic_batches, "LOOK_AHEAD", 50)
+    monkeypatch.setattr(engine.window.batches.atomic_batches, "BATCH_SPAN_MS", 2000)
+    monkeypatch.setattr(engine.window.batches.unfinished, "BATCH_SPAN_MS", 2000)
+    monkeypatch.setattr(engine.window.batches.unfinished, "BATCH_CLOCK_MARGIN_MS", 200)
     await append(small, [part("torn", n, 10) for n in range(5)])
     await append(small, [single(b"s%d" % n) for n in range(1500)])
     got = await drain(small, "q", expect=1500)
     assert sorted(got) == sorted(f"s{n}" for n in range(1500))
     status = (await small.get_queue(BY, "q")).tags[0]
     assert (status.stored, status.ready) == (0, 0), "the cursor has passed the torn batch"
+    assert small.counts()["torn_batch_records_total"] == 5
+    await small.parts.administration.alarm_monitor.run_once()
+    assert [(alarm.kind, alarm.queue, alarm.number) for alarm in small.alarms()] == [("records_skipped", "q", 5)]
+
+
+@pytest.mark.parametrize("ahead_s", [300, -300])
+async def test_a_clock_that_differs_from_that_of_kafka_tears_no_batch(small: Engine, clock: Clock, ahead_s: int) -> None:
+    """The second half of an answered batch is appended while the loader has seen the first, in
+    several requests, as over a slow link.
+    """
+    clock.pass_s(ahead_s)
+    await append(small, [single(b"before")])
+    for index in range(4):
+        await append(small, [part("b", index, 4)])
+        got = await drain(small, "q", patience_ms=300)
+        assert got == (["before"] if index == 0 else ["b0", "b1", "b2", "b3"] if index == 3 else [])
+    assert "torn_batch_records_total" not in small.counts()
+
+
+@pytest.mark.parametrize("fifo", [False, True])
+async def test_a_torn_batch_at_the_end_of_an_idle_partition_is_settled(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fifo: bool
+) -> None:
+    """This worker appends nothing, and nothing comes later in the log."""
+    monkeypatch.setattr(engine.window.batches.unfinished, "BATCH_SPAN_MS", 1000)
+    monkeypatch.setattr(engine.window.batches.unfinished, "BATCH_CLOCK_MARGIN_MS", 500)
+    worker = await make_engine()
+    await worker.create_queue(BY, "q", QueueSettings(partitions=1, fifo=fifo))
+    await append(worker, [part("torn", 0, 3), part("torn", 1, 3), encode(Message(b"after", sender="tester", group="g" if fifo else None))])
+    got = await drain(worker, "q", patience_ms=500)
+    assert got == ([] if fifo else ["after"])
+    assert await drain(worker, "q", expect=1 if fifo else 0, patience_ms=4_000) == (["after"] if fifo else [])
+    async with asyncio.timeout(10):
+        while worker.counts().get("torn_batch_records_total") != 2:
+            await drain(worker, "q", patience_ms=200)
+    (line,) = [r.getMessage() for r in caplog.records if "reason=torn_batch" in r.getMessage()]
+    assert line.startswith("action=skip queue=q partition=0 offset=0 ") and line.endswith("batch=torn records=2 of=3")
+    assert (await worker.get_queue(BY, "q")).tags[0].backlog == 0
 
 
 @pytest.mark.parametrize("index", [-1, 7, 1 << 40])
@@ -91,12 +131,12 @@ async def test_a_forged_place_in_a_batch_holds_up_nothing(small: Engine, index: 
 
 
 async def test_a_partition_that_does_not_get_on_is_looked_at_less_often_and_told(small: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks, real = [0], engine.window.atomic_batches.assemble
+    looks, real = [0], engine.window.batches.atomic_batches.assemble
 
-    async def stuck(counters: Counters, queue: Queue, chunk: Chunk, fetch: Fetch) -> tuple[list[LoadEntry], list[LoadEntry], int]:
+    async def stuck(unfinished: Unfinished, queue: Queue, chunk: Chunk, fetch: Fetch) -> Assembled:
         looks[0] += 1
         await asyncio.sleep(0.05)
-        return [], [], chunk.records[0].offset
+        return Assembled([], [], chunk.records[0].offset, [])
 
     monkeypatch.setattr(engine.loading.loader, "assemble", stuck)
     monkeypatch.setattr(engine.loading.owner, "STOPPED_S", 0.5)

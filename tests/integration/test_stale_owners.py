@@ -363,7 +363,7 @@ async def backlog_is(other: Engine, count: int) -> None:
 
 async def other_verify(other: Engine) -> list[Any]:
     base = other.parts.base
-    verifier = Verifier(base.worker, base.log, base.store, base.catalog, base.journal, base.snapshots, base.counters)
+    verifier = Verifier(base.worker, base.log, base.store, base.catalog, base.journal, base.snapshots)
     return (await verifier.run([other.catalog.queues["q"]])).differences
 
 

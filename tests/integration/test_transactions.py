@@ -407,7 +407,7 @@ async def test_a_copy_that_comes_too_late_after_its_attempt_is_received_by_nobod
     await send(engine, "q", "b")
     assert sorted(await drain(engine, "q", expect=len(seen) + 1, patience_ms=1_000)) == [*seen, "b"]
     base = engine.parts.base
-    verifier = Verifier(base.worker, base.log, base.store, base.catalog, base.journal, base.snapshots, base.counters)
+    verifier = Verifier(base.worker, base.log, base.store, base.catalog, base.journal, base.snapshots)
     assert (await verifier.run([engine.catalog.queues["q"]])).differences == []
     wipe(stack, engine)
     assert await drain(engine, "q", patience_ms=1_500) == []

@@ -4,12 +4,12 @@ holding back unfinished batches.
 Rule of atomic batches (docs/decisions/0002): the records of a batch are shown only when all of them
 are there and the last was appended at most 30 s after the first. It depends on the log alone, so
 every reader (and Spark) decides alike. A chunk may begin or end inside a batch: what it lacks is
-read around it. Neighbours: `loader.py` and `verify.py` call `assemble`.
+read around it. A batch that lacks records at the end of the log is given up when this worker has
+known it for so long that no sender answers for it any more (`unfinished.py`).
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
@@ -17,16 +17,14 @@ import msgspec
 
 from engine.log import Chunk, Record
 from engine.rules.queue import Queue
-from engine.runtime.clock import now_ms
-from engine.runtime.counters import Counters
-from engine.window.commits import is_late
+from engine.window.batches.commits import is_late
+from engine.window.batches.skips import Skip
+from engine.window.batches.unfinished import Unfinished
 from engine.window.entry import load_entry
 from schemas.records import BatchMark, Message
-from schemas.vocabulary import BATCH_CLOCK_MARGIN_MS, BATCH_SPAN_MS, Reason
+from schemas.vocabulary import BATCH_SPAN_MS, Reason
 from schemas.wire import UndecodableRecord, decode_message, encode
 from state.replies import LoadEntry
-
-logger = logging.getLogger(__name__)
 
 # How much is loaded together with a batch that is not whole yet, and so how far its rest is looked
 # for while it may still come.
@@ -46,6 +44,20 @@ LOOK_BACK = 1_000
 Fetch: TypeAlias = Callable[[int], Awaitable[Chunk]]
 
 
+class Assembled(msgspec.Struct):
+    """`ordered` are entries in log order, `early` those after an unfinished batch, `next_offset` is
+    where the cursors may come to; `skipped` are those of both that are no messages.
+
+    Records of an unfinished batch are in neither list; cursors stop at its first record. When the
+    chunk begins with one, it was read on from, so there may be entries from beyond it.
+    """
+
+    ordered: list[LoadEntry]
+    early: list[LoadEntry]
+    next_offset: int
+    skipped: list[Skip]
+
+
 class _Batch(msgspec.Struct):
     """What has been seen of a batch."""
 
@@ -61,7 +73,7 @@ class BatchView:
     def __init__(self) -> None:
         self._of: dict[str, _Batch] = {}
         self._log_ms = 0
-        self._at_end = False
+        self._given_up: set[str] = set()
 
     def see(self, mark: BatchMark, at_ms: int, *, known: bool = False) -> None:
         """Takes in a record; `known`: only if others of its batch have been seen."""
@@ -76,7 +88,10 @@ class BatchView:
     def passed(self, chunk: Chunk) -> None:
         """All records up to the end of `chunk` have been seen."""
         self._log_ms = max(self._log_ms, chunk.records[-1].timestamp_ms if chunk.records else 0)
-        self._at_end = chunk.at_end
+
+    def give_up(self, mark: BatchMark) -> None:
+        """All that can count of a batch has been seen."""
+        self._given_up.add(mark.id)
 
     def headless(self) -> tuple[int, int]:
         """What is before the chunk of batches that it has records of: how many records, about, and
@@ -93,54 +108,66 @@ class BatchView:
         batch = self._of[mark.id]
         if len(batch.seen) == batch.size:
             return batch.last_ms - batch.first_ms <= BATCH_SPAN_MS
-        if 0 not in batch.seen or self._log_ms - batch.first_ms > BATCH_SPAN_MS:
+        if 0 not in batch.seen or self._log_ms - batch.first_ms > BATCH_SPAN_MS or mark.id in self._given_up:
             return False
-        return False if self._at_end and not self.young(mark) else None
+        return None
 
-    def young(self, mark: BatchMark) -> bool:
-        """Whether the rest of a batch may still be appended."""
-        return now_ms() - self._of[mark.id].first_ms <= BATCH_SPAN_MS + BATCH_CLOCK_MARGIN_MS
+    def about(self, mark: BatchMark) -> str:
+        """How much of a batch has been seen, for people."""
+        return f"batch={mark.id} records={len(self._of[mark.id].seen)} of={self._of[mark.id].size}"
+
+    def remember(self, unfinished: Unfinished, incarnation: str, partition: int) -> None:
+        """Keeps since when the batches of a partition are known that are not whole."""
+        for name, batch in self._of.items():
+            key = (incarnation, partition, name)
+            if self.whole(BatchMark(name, 0, batch.size)) is None:
+                unfinished.note(key)
+            else:
+                unfinished.forget(key)
 
 
-async def assemble(counters: Counters, queue: Queue, chunk: Chunk, fetch: Fetch) -> tuple[list[LoadEntry], list[LoadEntry], int]:
-    """(entries in log order, entries after an unfinished batch, next offset the cursors may come
-    to).
-
-    Records of an unfinished batch are in neither list; cursors stop at its first record. When the
-    chunk begins with one, it is read on from with `fetch`, so there may be entries from beyond it.
-    Raises LogUnavailable.
+async def assemble(unfinished: Unfinished, queue: Queue, chunk: Chunk, fetch: Fetch) -> Assembled:
+    """Returns what the window is to have of a chunk, and of what is read on with `fetch`. Raises
+    LogUnavailable.
     """
     batches = BatchView()
-    messages = _noted(counters, queue, batches, chunk)
+    messages = _noted(batches, chunk)
     await _look_back(batches, chunk, fetch)
-    mark = messages[0].batch if messages and messages[0] is not None else None
+    first = messages[0] if messages else None
+    mark = first.batch if isinstance(first, Message) else None
     grown = False
     while mark is not None and batches.whole(mark) is None and not chunk.at_end and _may_grow(chunk):
         more = await fetch(chunk.next_offset)
-        messages += _noted(counters, queue, batches, more)
+        messages += _noted(batches, more)
         chunk = Chunk([*chunk.records, *more.records], more.next_offset, more.at_end)
         grown = True
     if grown:  # it may have records now of batches that began before it
         await _look_back(batches, chunk, fetch)
-    if mark is not None and not batches.young(mark):
-        await _look_ahead(batches, mark, chunk, fetch)
+    partition = chunk.records[0].partition if chunk.records else 0
+    if mark is not None:
+        await _look_ahead(batches, mark, chunk, fetch, lambda: unfinished.is_over((queue.incarnation, partition, mark.id)))
+    batches.remember(unfinished, queue.incarnation, partition)
     held = -1
-    ordered: list[LoadEntry] = []
-    early: list[LoadEntry] = []
+    found = Assembled([], [], chunk.next_offset, [])
     for record, message in zip(chunk.records, messages, strict=True):
-        whole = batches.whole(message.batch) if message is not None and message.batch is not None else True
+        batch = message.batch if isinstance(message, Message) else None
+        whole = True if batch is None else batches.whole(batch)
         if whole is not None:
-            (ordered if held < 0 else early).append(_entry(queue, record, message, torn=not whole))
+            skip = _skip(record, message, batches, torn=not whole)
+            entry = _entry(queue, record, message, skip)
+            (found.ordered if held < 0 else found.early).append(entry)
+            if skip is not None:
+                found.skipped.append(skip)
         elif held < 0:
-            held = record.offset
-    return ordered, early, chunk.next_offset if held < 0 else held
+            held = found.next_offset = record.offset
+    return found
 
 
-def _noted(counters: Counters, queue: Queue, batches: BatchView, chunk: Chunk) -> list[Message | None]:
-    """The messages of a chunk, None for what can't be read; their batches are seen."""
-    messages = [_decode(counters, queue, record) for record in chunk.records]
+def _noted(batches: BatchView, chunk: Chunk) -> list[Message | UndecodableRecord]:
+    """The messages of a chunk, or why they can't be read; their batches are seen."""
+    messages = [_decode(record) for record in chunk.records]
     for record, message in zip(chunk.records, messages, strict=True):
-        if message is not None and message.batch is not None:
+        if isinstance(message, Message) and message.batch is not None:
             batches.see(message.batch, record.timestamp_ms)
     batches.passed(chunk)
     return messages
@@ -169,14 +196,21 @@ async def _look_back(batches: BatchView, chunk: Chunk, fetch: Fetch) -> None:
         back *= WIDER
 
 
-async def _look_ahead(batches: BatchView, mark: BatchMark, chunk: Chunk, fetch: Fetch) -> None:
-    """Sees what is after the chunk of its batches, until it is known whether one of them is
-    whole.
+async def _look_ahead(batches: BatchView, mark: BatchMark, chunk: Chunk, fetch: Fetch, is_over: Callable[[], bool]) -> None:
+    """Sees what is after the chunk of its batches, until it is known whether one of them is whole.
+
+    At the end of the log nothing more may come only if that was found by a fetch that began when
+    the time of the batch was over: what came before is seen by it.
     """
-    while batches.whole(mark) is None and not chunk.at_end:
-        chunk = await fetch(chunk.next_offset)
+    while batches.whole(mark) is None:
+        over = is_over()
+        if chunk.at_end and not over:
+            return
+        asked, chunk = chunk.next_offset, await fetch(chunk.next_offset)
         _see_known(batches, chunk.records)
         batches.passed(chunk)
+        if over and chunk.at_end and not chunk.records and chunk.next_offset <= asked:
+            batches.give_up(mark)
 
 
 def _see_known(batches: BatchView, records: Sequence[Record]) -> None:
@@ -189,21 +223,29 @@ def _see_known(batches: BatchView, records: Sequence[Record]) -> None:
             batches.see(mark, record.timestamp_ms, known=True)
 
 
-def _decode(counters: Counters, queue: Queue, record: Record) -> Message | None:
+def _decode(record: Record) -> Message | UndecodableRecord:
     try:
         return decode_message(record.value, record.headers)
     except UndecodableRecord as error:
-        counters.count("undecodable_records_total")
-        logger.error("action=skip queue=%s partition=%d offset=%d error=%s", queue.name, record.partition, record.offset, error)
-        return None
+        return error
 
 
-def _entry(queue: Queue, record: Record, message: Message | None, *, torn: bool) -> LoadEntry:
-    if message is None or torn:
-        reason = Reason.UNDECODABLE if message is None else Reason.TORN_BATCH
-        return LoadEntry(record.offset, b"", "0" * len(queue.tags), "", reason)
-    if is_late(message, record.timestamp_ms):
-        return LoadEntry(record.offset, b"", "0" * len(queue.tags), "", Reason.LATE_COMMIT)
+def _skip(record: Record, message: Message | UndecodableRecord, batches: BatchView, *, torn: bool) -> Skip | None:
+    """Why a record is no message, if it is none."""
+    if isinstance(message, UndecodableRecord):
+        return Skip(record.offset, Reason.UNDECODABLE, record.offset, f"error={message}")
+    if torn and message.batch is not None:
+        return Skip(record.offset, Reason.TORN_BATCH, message.batch.id, batches.about(message.batch))
+    if is_late(message, record.timestamp_ms) and message.origin is not None:
+        origin = message.origin
+        about = f"transaction={origin.original_id} late_ms={record.timestamp_ms - origin.moved_at_ms}"
+        return Skip(record.offset, Reason.LATE_COMMIT, origin.original_id, about)
+    return None
+
+
+def _entry(queue: Queue, record: Record, message: Message | UndecodableRecord, skip: Skip | None) -> LoadEntry:
+    if skip is not None or isinstance(message, UndecodableRecord):
+        return LoadEntry(record.offset, b"", "0" * len(queue.tags), "", skip.reason if skip is not None else Reason.UNDECODABLE)
     # A native record keeps its headers only in our own form.
     value = encode(message) if not message.sender else record.value or b""
     return load_entry(queue, record.offset, record.timestamp_ms, message, value)
