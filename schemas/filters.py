@@ -1,8 +1,10 @@
 """Filters of tags and redrive tasks: which attributes a message must carry.
 
 Rules (reference/emq.md section 3.2): a condition of type `empty` asks that the attribute exists;
-any other asks that type and value are equal, byte for byte. A filter combines conditions with AND
-or OR. Neighbours: the sender and the loader ask `matches`; this module must not know queues.
+any other asks for the same kind and value. Each dialect writes the kinds in letters of its own
+(`string`, `String`, `STRING`), so their case does not count; a label (`Number.eur`) counts where
+the condition has one. Values are compared byte for byte. A filter combines conditions with AND or
+OR. `spark.rules.lifecycles` has the same rule.
 """
 
 from __future__ import annotations
@@ -11,8 +13,6 @@ from collections.abc import Mapping
 from typing import Literal, Protocol
 
 from msgspec import Struct
-
-from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE
 
 
 class Typed(Protocol):
@@ -26,7 +26,7 @@ class Typed(Protocol):
 
 
 class Condition(Struct, frozen=True):
-    """Attribute `name` must exist (type `empty`), else have this type and value."""
+    """Attribute `name` must exist (type `empty`), else be of this type and have this value."""
 
     name: str
     type: str = "empty"
@@ -46,11 +46,17 @@ def _holds(condition: Condition, attributes: Mapping[str, Typed]) -> bool:
         return False
     if condition.type.lower() == "empty":
         return True
-    # The type of the engine's own attribute was once `STRING`: letters and filters of then say so
-    # still.
-    of_engine = condition.name == SOURCE_QUEUE_ATTRIBUTE
-    alike = attribute.type == condition.type or (of_engine and attribute.type.lower() == condition.type.lower())
-    return alike and attribute.value == condition.value
+    return attribute.value == condition.value and is_of(attribute.type, condition.type)
+
+
+def is_of(given: str, wanted: str) -> bool:
+    """Whether an attribute of type `given` is of the type that a condition wants: of the same kind,
+    and with the same label, if the condition has one.
+    """
+    if given == wanted:
+        return True
+    kind, wanted = given.lower(), wanted.lower()
+    return kind == wanted or kind.startswith(f"{wanted}.")
 
 
 def matches(filter: Filter | None, attributes: Mapping[str, Typed]) -> bool:

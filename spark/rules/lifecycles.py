@@ -36,7 +36,9 @@ def _wants(tag: Column) -> Column:
 
 def _holds(condition: Column) -> Column:
     attribute = F.try_element_at(F.col("attributes"), condition["name"])
-    same = (attribute["type"] == condition["type"]) & (attribute["value"] == condition["value"])
+    given, wanted = F.lower(attribute["type"]), F.lower(condition["type"])
+    alike = (given == wanted) | F.startswith(given, F.concat(wanted, F.lit(".")))
+    same = alike & (attribute["value"] == condition["value"])
     return attribute.isNotNull() & ((F.lower(condition["type"]) == "empty") | F.coalesce(same, F.lit(False)))
 
 

@@ -18,6 +18,7 @@ from spark.rules.deliveries import leases
 from spark.rules.floors import RUNS
 from spark.rules.lifecycles import lifecycles_of, with_wanted_tags
 from tests.spark.rows import BEGIN, INCARNATION, at, frame, rows_of
+from tests.unit.schemas.test_filters import TYPES
 
 MINUTE = 60_000
 
@@ -185,6 +186,19 @@ def test_what_was_given_back_undelivered_was_not_received_and_a_lease_set_to_end
     )  # fmt: skip
 
     assert rows_of(events(journal), "measure", "requests", "messages") == [("extended", 1, 1), ("leased", 1, 1), ("released", 1, 1)]
+
+
+def test_a_tag_wants_the_types_that_the_service_takes_for_its_own(spark_session: SparkSession) -> None:
+    tags = [(number, f"tag{number}", 0, 0, [0], ([("a", wanted, b"1")], "AND")) for number, (_, wanted, _) in enumerate(TYPES)]
+    queues = frame(spark_session, QUEUES, {"queue": "q", "incarnation": INCARNATION, "tags": tags})
+    each = [
+        {"incarnation": INCARNATION, "partition": 0, "offset": offset, "attributes": {"a": (given, b"1")}}
+        for offset, (given, _, _) in enumerate(TYPES)
+    ]
+
+    found = with_wanted_tags(frame(spark_session, MESSAGES, *each), queues).collect()
+
+    assert [number in found[number]["tag_ids"] for number in range(len(TYPES))] == [fits for _, _, fits in TYPES]
 
 
 def test_a_message_lives_under_each_tag_that_wants_it(spark_session: SparkSession) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 _EMPTY: Final = "empty"
+_NUMBER: Final = "number"
 _SOURCE_TYPE: Final = "STRING"
 
 
@@ -59,6 +60,8 @@ def condition_of(name: str, given: MessageAttribute) -> Condition:
     """What a filter asks of one attribute; of type `empty` it must be there. Raises EmqError."""
     if given.type.lower() == _EMPTY:
         return Condition(name)
+    if given.type.partition(".")[0].lower() == _NUMBER and given.string_value is not None:  # sent in another dialect
+        return Condition(name, given.type, given.string_value.encode())
     attribute = attribute_of(name, given)
     if name == SOURCE_QUEUE_ATTRIBUTE:
         return Condition(name, attribute.type, attribute.value.rpartition(b"/")[2])

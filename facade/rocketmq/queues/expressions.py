@@ -1,9 +1,7 @@
 """Filter expressions of subscriptions: `*`, or tags of messages with `||` between them, as filters
 of the engine.
 
-The tag of a message is its attribute TAGS, of the type that SQS calls String; the native API and
-EMQ may write it small, so both are asked for where a filter has room. Neighbours: `groups`. This
-module must not know queues.
+The tag of a message is its attribute TAGS, a text in any dialect.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from schemas.filters import Condition, Filter
 
 TAG_ATTRIBUTE: Final = "TAGS"
 ALL: Final = "*"
-_TYPES: Final = ("String", "string")
+_TYPE: Final = "String"
 _MOST: Final = 20  # conditions of a filter
 
 
@@ -40,6 +38,4 @@ def filter_of(text: str) -> Filter | None:
     """The filter of an expression in its only form; None = all messages."""
     if text == ALL:
         return None
-    tags = text.split("||")
-    types = _TYPES if len(tags) * len(_TYPES) <= _MOST else _TYPES[:1]
-    return Filter([Condition(TAG_ATTRIBUTE, word, tag.encode()) for tag in tags for word in types], "OR")
+    return Filter([Condition(TAG_ATTRIBUTE, _TYPE, tag.encode()) for tag in text.split("||")], "OR")

@@ -31,7 +31,7 @@ class NativeClient:
     def __init__(self, endpoint: str) -> None:
         self._http = httpx.Client(base_url=f"{endpoint}/v1", timeout=30)
 
-    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
         answer = self._http.request(method, path, json=body) if body is not None else self._http.request(method, path)
         found: Any = answer.json() if answer.content else None
         if answer.is_success:
@@ -40,7 +40,7 @@ class NativeClient:
 
     def create(self, queue: str, spec: QueueSpec = PLAIN) -> None:
         dead = spec.dead and {"dead_letter_queue": spec.dead[0], "max_receive_count": spec.dead[1]}
-        self._ask(
+        self.ask(
             "POST",
             "/queues",
             _given(
@@ -55,43 +55,43 @@ class NativeClient:
         )
 
     def set_lease(self, queue: str, lease_s: int) -> None:
-        self._ask("PATCH", f"/queues/{queue}", {"lease_seconds": lease_s})
+        self.ask("PATCH", f"/queues/{queue}", {"lease_seconds": lease_s})
 
     def set_parks(self, queue: str, count: int) -> None:
         """A FIFO queue that another dialect has made parks groups; no other dialect can say so."""
-        self._ask("PATCH", f"/queues/{queue}", {"on_exhausted": "park", "max_receive_count": count})
+        self.ask("PATCH", f"/queues/{queue}", {"on_exhausted": "park", "max_receive_count": count})
 
     def parked(self, queue: str) -> list[tuple[str, int]]:
         """The parked groups, and how many messages each holds back."""
-        return [(one["group"], one["held"]) for one in self._ask("GET", f"/queues/{queue}/parked")["groups"]]
+        return [(one["group"], one["held"]) for one in self.ask("GET", f"/queues/{queue}/parked")["groups"]]
 
     def unpark(self, queue: str, group: str) -> bool:
-        return bool(self._ask("POST", f"/queues/{queue}/unpark", {"group": group})["unparked"])
+        return bool(self.ask("POST", f"/queues/{queue}/unpark", {"group": group})["unparked"])
 
     def delete(self, queue: str) -> None:
-        self._ask("DELETE", f"/queues/{queue}")
+        self.ask("DELETE", f"/queues/{queue}")
 
     def purge(self, queue: str) -> None:
-        self._ask("POST", f"/queues/{queue}/purge")
+        self.ask("POST", f"/queues/{queue}/purge")
 
     def queues(self, prefix: str) -> list[str]:
-        return list(self._ask("GET", f"/queues?prefix={prefix}")["queues"])
+        return list(self.ask("GET", f"/queues?prefix={prefix}")["queues"])
 
     def counts(self, queue: str, tag: str | None = None) -> Counts:
-        tags = self._ask("GET", f"/queues/{queue}/tags")["tags"]
+        tags = self.ask("GET", f"/queues/{queue}/tags")["tags"]
         found = next(one for one in tags if one["name"] == (tag or "default"))
         return Counts(found["ready"] + found["stored"], found["leased"] + found["parked"], found["delayed"])
 
     def create_tag(self, queue: str, tag: str, kinds: tuple[str, ...] = ()) -> None:
         conditions = [{"name": "kind", "value": kind} for kind in kinds]
         body = {"name": tag, **({"filter": {"operator": "OR", "conditions": conditions}} if kinds else {})}
-        self._ask("POST", f"/queues/{queue}/tags", body)
+        self.ask("POST", f"/queues/{queue}/tags", body)
 
     def delete_tag(self, queue: str, tag: str) -> None:
-        self._ask("DELETE", f"/queues/{queue}/tags/{tag}")
+        self.ask("DELETE", f"/queues/{queue}/tags/{tag}")
 
     def _send(self, queue: str, messages: list[dict[str, Any]]) -> list[str]:
-        return [sent["id"] for sent in self._ask("POST", f"/queues/{queue}/messages", {"messages": messages})["messages"]]
+        return [sent["id"] for sent in self.ask("POST", f"/queues/{queue}/messages", {"messages": messages})["messages"]]
 
     def send(
         self, queue: str, *bodies: str, delay_s: int | None = None, attributes: TEXT | None = None, group: str | None = None
@@ -115,21 +115,21 @@ class NativeClient:
                 one["sent_at_ms"],
                 one["first_received_at_ms"],
             )
-            for one in self._ask("POST", f"/queues/{queue}/receive", body)["messages"]
+            for one in self.ask("POST", f"/queues/{queue}/receive", body)["messages"]
         ]
 
     def ack(self, queue: str, *handles: str, tag: str | None = None) -> None:
-        self._ask("POST", f"/queues/{queue}/ack", {"handles": handles})
+        self.ask("POST", f"/queues/{queue}/ack", {"handles": handles})
 
     def extend(self, queue: str, handle: str, lease_s: int) -> str:
-        self._ask("POST", f"/queues/{queue}/extend", {"entries": [{"handle": handle, "lease_seconds": lease_s}]})
+        self.ask("POST", f"/queues/{queue}/extend", {"entries": [{"handle": handle, "lease_seconds": lease_s}]})
         return handle
 
     def release(self, queue: str, handle: str) -> None:
-        self._ask("POST", f"/queues/{queue}/release", {"handles": [handle]})
+        self.ask("POST", f"/queues/{queue}/release", {"handles": [handle]})
 
     def redrive(self, queue: str) -> None:
-        self._ask("POST", f"/queues/{queue}/redrive", {})
+        self.ask("POST", f"/queues/{queue}/redrive", {})
 
     def close(self) -> None:
         self._http.close()

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conformance.cases.client import Counts, QueueClient
 from tests.conformance.cases.conftest import CLIENTS
+from tests.conformance.cases.native import NativeClient
 
 PAIRS = list(itertools.permutations([make.name for make in CLIENTS], 2))
 
@@ -25,6 +26,38 @@ def test_what_one_dialect_sends_another_receives(clients: dict[str, QueueClient]
     assert other.counts(name) == Counts(0, 0, 0)
     other.delete(name)
     assert one.queues(name) == []
+
+
+@pytest.mark.parametrize(("sender", "receiver"), PAIRS)
+def test_a_tag_of_one_dialect_filters_what_another_sends(clients: dict[str, QueueClient], name: str, sender: str, receiver: str) -> None:
+    one, other = clients[sender], clients[receiver]
+    other.create(name)
+    other.create_tag(name, "retail", ("retail",))
+    one.send(name, "wanted", attributes={"kind": "retail"})
+    one.send(name, "not wanted", attributes={"kind": "trade"})
+    one.send(name, "wanted too", attributes={"kind": "retail", "more": "x"})
+
+    got = [*other.receive(name, tag="retail", wait_s=2), *other.receive(name, tag="retail", wait_s=0)]
+    assert sorted(message.body for message in got) == ["wanted", "wanted too"]
+    assert {message.attributes["kind"] for message in got} == {"retail"}
+
+
+@pytest.mark.parametrize("sender", [make.name for make in CLIENTS])
+def test_a_receive_and_a_redrive_filter_what_any_dialect_sends(clients: dict[str, QueueClient], name: str, sender: str) -> None:
+    one, native = clients[sender], clients["native"]
+    assert isinstance(native, NativeClient)
+    for queue in (name, f"{name}-other"):
+        one.create(queue)
+    for kind in ("retail", "trade"):
+        one.send(name, kind, attributes={"kind": kind})
+    wanted = {"conditions": [{"name": "kind", "value": "retail"}]}
+
+    assert [
+        message["body"] for message in native.ask("POST", f"/queues/{name}/receive", {"filter": wanted, "lease_seconds": 0})["messages"]
+    ] == ["retail"]
+    native.ask("POST", f"/queues/{name}/redrive", {"filter": wanted, "destination": f"{name}-other"})
+    assert [message.body for message in one.receive(f"{name}-other", wait_s=10)] == ["retail"]
+    assert [message.body for message in one.receive(name, wait_s=2)] == ["trade"]
 
 
 @pytest.mark.parametrize(("sender", "receiver"), PAIRS)

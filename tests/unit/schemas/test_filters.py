@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from schemas.filters import Condition, Filter, matches
@@ -39,14 +41,38 @@ def test_conditions_are_joined_by_and_or_or(conditions: list[Condition], all_hol
 @pytest.mark.parametrize(
     "condition",
     [
-        Condition("color", "String", b"red"),
         Condition("color", "string", b"Red"),
         Condition("Color", "string", b"red"),
         Condition("color", "string"),
+        Condition("color", "binary", b"red"),
+        Condition("size", "string", b"7"),
+        Condition("size", "number", b"7.0"),
     ],
 )
-def test_name_type_and_value_are_compared_byte_for_byte(condition: Condition) -> None:
+def test_name_and_value_are_compared_byte_for_byte_and_the_kind_as_a_word(condition: Condition) -> None:
     assert not matches(Filter([condition]), MESSAGE)
+
+
+# A type of an attribute, one of a condition, and whether the condition wants it.
+TYPES = [
+    *((given, wanted, True) for given, wanted in itertools.product(["string", "String", "STRING"], repeat=2)),
+    *((given, wanted, True) for given, wanted in itertools.product(["number", "Number", "NUMBER"], repeat=2)),
+    *((given, wanted, True) for given, wanted in itertools.product(["binary", "Binary", "BINARY"], repeat=2)),
+    ("String.x", "string", True),  # a label is the sender's own
+    ("string.boolean", "STRING", True),
+    ("Number.int", "number", True),
+    ("STRING.Number", "string.number", True),
+    ("string", "String.x", False),
+    ("String.y", "String.x", False),
+    ("String.xy", "String.x", False),
+    ("string.number", "number", False),
+    ("strings", "string", False),
+]
+
+
+@pytest.mark.parametrize(("given", "wanted", "fits"), TYPES)
+def test_each_dialects_word_for_a_type_means_the_same(given: str, wanted: str, fits: bool) -> None:
+    assert matches(Filter([Condition("a", wanted, b"1")]), {"a": Attribute(given, b"1")}) == fits
 
 
 def test_the_word_empty_has_any_case_and_no_value() -> None:
