@@ -40,6 +40,7 @@ from engine.engine import Engine
 from engine.errors import Unavailable
 from engine.recovery.verify import Report
 from engine.rules.queue import Queue
+from engine.runtime.deadline import journal_until
 from engine.settings import Settings
 from engine.shapes import Principal, QueueSettings
 from engine.wiring import wire_maintenance
@@ -114,7 +115,7 @@ async def digest(engine: Engine, queue: Queue, but: tuple[int, int] | None = Non
 async def journaled(engine: Engine, queue: Queue) -> None:
     """Returns when the journal has everything."""
     for partition, unit in enumerate(queue.units):
-        await engine.parts.units.owner.journaled.wait(queue, partition, await engine.store.last_seq(unit))
+        await engine.parts.units.owner.journaled.wait(queue, partition, await engine.store.last_seq(unit), journal_until())
 
 
 async def until_answered(engine: Engine) -> tuple[int, int]:

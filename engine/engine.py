@@ -7,15 +7,18 @@ number of tasks may call at once; several workers may serve the same Kafka and R
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 from time import monotonic_ns
 
+from engine.errors import NotStored
 from engine.move.redriving import Redriving
 from engine.queues.callers.quotas import FREE
 from engine.queues.managing import Managing
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker, WaitBound
+from engine.runtime.deadline import before
 from engine.runtime.meters import NO_TAG
 from engine.settings import EngineSettings
 from engine.shapes import (
@@ -120,16 +123,23 @@ class Engine(Managing, Watching, Transacting, Redriving):
 
     async def send(self, by: Principal, queue: str, entries: list[SendEntry]) -> list[Sent]:
         """Sends 1-100 messages, all or none; Kafka has them when this returns. Raises
-        MessageTooLarge, LogUnavailable.
+        MessageTooLarge, NotStored (repeat it), LogUnavailable (the outcome is unknown).
         """
-        found = self._known(by, Verb.SEND, queue) or await self._queue(by, Verb.SEND, queue)
-        charge = await self._quotas.take_send(found, entries) if self._quotas.bound(found) else FREE
+        until, late = self._send_until(), partial(NotStored.of, queue)
+        found = self._known(by, Verb.SEND, queue)
+        if found is None:
+            found = await before(until, self._queue(by, Verb.SEND, queue), late)
+        charge = await before(until, self._quotas.take_send(found, entries), late) if self._quotas.bound(found) else FREE
         began_ns = monotonic_ns()
         with charge:
-            sent = await self._sender.send(found, by.id, entries)
+            sent = await self._sender.send(found, by.id, entries, until)
         operation = Operation.SINGLE_SEND if len(entries) == 1 else Operation.BATCH_SEND
         self._meters.note(found.incarnation, NO_TAG, operation, len(entries), began_ns)
         return sent
+
+    def _send_until(self) -> float:
+        """When a send that comes now is answered at the latest (loop time)."""
+        return asyncio.get_running_loop().time() + self.settings.send_timeout_ms / 1000
 
     async def receive(
         self,
@@ -195,11 +205,11 @@ class Engine(Managing, Watching, Transacting, Redriving):
     def send_soon(self, by: Principal, queue: str, sends: Sequence[tuple[int, list[bytes], list[str]]], tell: TellSent) -> list[int]:
         found = self._plain(by, Verb.SEND, queue)
         if found is None or not self._quotas.bound(found):
-            return self.parts.messages.plain_sends.begin(found, by.id, sends, tell)
+            return self.parts.messages.plain_sends.begin(found, by.id, sends, tell, self._send_until())
         sizes = {token: sum(map(len, bodies)) for token, bodies, _ in sends}
         if not self._quotas.take_now(found, "write", sum(sizes.values())):
             return list(sizes)
-        left = self.parts.messages.plain_sends.begin(found, by.id, sends, tell)
+        left = self.parts.messages.plain_sends.begin(found, by.id, sends, tell, self._send_until())
         self._quotas.give_back(found, sum(sizes[token] for token in left))
         return left
 

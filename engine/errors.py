@@ -8,7 +8,7 @@ EngineError
               MessageDue, TaskEnded, TransactionDecided, TransactionGone, TooManyTransactions
     Refused:  InvalidValue (MessageTooLarge, DelayTooLong), InvalidHandle, NotAllowedOnQueue
     Denied:   NotAuthenticated, NotAuthorised
-    Unavailable: LogUnavailable, StoreUnavailable, Rebuilding (QueueRenewed), Overloaded,
+    Unavailable: LogUnavailable, NotStored, StoreUnavailable, Rebuilding (QueueRenewed), Overloaded,
                  QuotaExceeded, TooManyAttempts
 
 Unavailable and its children may be repeated by the client after `retry_after_s`; no other error
@@ -241,6 +241,19 @@ class LogUnavailable(Unavailable):
     """Kafka did not answer in time; the outcome of a send is unknown."""
 
     code = "log_unavailable"
+
+
+class NotStored(Unavailable):
+    """The send waited for Kafka as long as it may; nothing was stored, so it may be sent again."""
+
+    code = "not_stored"
+
+    @classmethod
+    def of(cls, queue: str) -> NotStored:
+        """What a send to a queue is told whose time ended before anything of it was given to
+        Kafka.
+        """
+        return cls(f"the send to queue {queue!r} waited until its time was over, and nothing of it was stored: it may be sent again")
 
 
 class StoreUnavailable(Unavailable):

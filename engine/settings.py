@@ -178,7 +178,9 @@ class EngineSettings(Section):
         "Bytes of sent messages a worker keeps in memory while it is alone, {within}; 0 = none.",
         within=(0, 10_000_000_000),
     )
-    send_timeout_ms: int = setting(10_000, "How long a send waits for Kafka before it fails with 503, {within} ms.", within=(1000, 60_000))
+    send_timeout_ms: int = setting(
+        10_000, "How long a send may take from its request on, before it fails with 503, {within} ms.", within=(1000, 60_000)
+    )
     transaction_immunity_ms: int = setting(
         6_000, "How long nobody is asked about a transaction whose prepare names no time, {within} ms.", within=(0, 43_200_000)
     )

@@ -15,6 +15,7 @@ from engine.runtime.counters import Counters
 from engine.runtime.failpoints import reached
 from schemas.records import JournalEntry, JournalRecord
 from schemas.wire import encode
+from state.background import Background
 from state.keys import Unit
 from state.replies import Entry
 from state.store import Store
@@ -36,6 +37,7 @@ class Journal:
         self._log = log
         self._catalog = catalog
         self._counters = counters
+        self.background = Background()
 
     def partition_of(self, unit: Unit) -> int:
         """Which partition has the entries of a unit."""
@@ -66,6 +68,15 @@ class Outbox:
         self.waiting_since_ms = 0
         self._done_seq = 0
         self._draining = asyncio.Lock()
+        self._next: asyncio.Task[int] | None = None
+
+    async def drained(self) -> None:
+        """Returns when a drain has ended that began after the call. All who call before it begins
+        share it, and it goes on without who does not wait any more. Raises what `drain` does.
+        """
+        if self._next is None or self._next.done():
+            self._next = self._journal.background.start(self.drain(), "drain", awaited=True)
+        await asyncio.shield(self._next)
 
     async def drain(self) -> int:
         """Moves what the outbox has now to the journal, in order; returns how many entries. Raises
@@ -75,6 +86,8 @@ class Outbox:
         would be no end of small writes.
         """
         async with self._draining:
+            if self._next is asyncio.current_task():
+                self._next = None
             moved = 0
             while True:
                 entries = await self._journal.store.drain(self._unit, self._epoch, done_seq=self._done_seq, max=DRAIN_ENTRIES)

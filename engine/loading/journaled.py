@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from engine.errors import LogUnavailable
 from engine.loading.loader import Loader
 from engine.rules.queue import Queue
+from engine.runtime.deadline import before
 from state.errors import StateError
 from state.keys import Unit
 from state.store import Store
 
-WAIT_S = 5.0
 LOOK_S = 0.02
 
 
@@ -29,20 +29,22 @@ class Journaled:
         self._owned = owned
         self._note_use = note_use
 
-    async def wait(self, queue: Queue, partition: int, seq: int) -> None:
+    async def wait(self, queue: Queue, partition: int, seq: int, until: float) -> None:
         """Returns when the journal has entry `seq` of a unit.
 
-        Raises LogUnavailable after 5 s, or when Redis lost its state before the journal had it (the
-        outcome is unknown).
+        Raises LogUnavailable at `until` (loop time), or when Redis lost its state before the
+        journal had it (the outcome is unknown).
         """
+        late = f"the journal of queue {queue.name!r} did not come to entry {seq} in time: what was done may be forgotten with Redis"
+        await before(until, self._wait(queue, partition, seq), lambda: LogUnavailable(late))
+
+    async def _wait(self, queue: Queue, partition: int, seq: int) -> None:
         unit = queue.units[partition]
-        loop = asyncio.get_running_loop()
-        end_at = loop.time() + WAIT_S
-        while loop.time() < end_at:
+        while True:
             loader = self._owned.get(unit)
             with contextlib.suppress(StateError):
                 if loader is not None:
-                    await loader.outbox.drain()
+                    await loader.outbox.drained()
                 base, drained = await self._store.drained_seq(unit)
                 if seq <= base:
                     raise LogUnavailable(f"the state of queue {queue.name!r} was lost before the journal had this: it may be forgotten")
@@ -50,7 +52,6 @@ class Journaled:
                     return
             self._note_use(queue, partition)
             await asyncio.sleep(LOOK_S)
-        raise LogUnavailable(f"the journal of queue {queue.name!r} did not come to entry {seq} within {WAIT_S:.0f} s")
 
     def lag_s(self) -> float:
         """How long the oldest entry of the units owned here has waited for the journal, in seconds;

@@ -25,6 +25,7 @@ from engine.rules.ids import Ids
 from engine.rules.limits import check_asked
 from engine.rules.queue import Queue
 from engine.runtime.counters import Counters
+from engine.runtime.deadline import journal_until
 from engine.shapes import ParkedGroup, ParkedPage
 from engine.window.window import MOVER_LEASE_MS, Window
 from schemas.records import TagRecord
@@ -40,7 +41,8 @@ class Parking:
     """Looks at parked groups and resumes them. Any number of tasks and workers may ask at once.
 
     `check_policy(queue, tag)` raises NotAllowedOnQueue where nothing can be killed,
-    `note_use(queue, partition)` has a unit owned, `wait_journaled(queue, partition, seq)` waits.
+    `note_use(queue, partition)` has a unit owned, `wait_journaled(queue, partition, seq, until)`
+    waits.
     """
 
     def __init__(
@@ -53,7 +55,7 @@ class Parking:
         counters: Counters,
         check_policy: Callable[[Queue, TagRecord], None],
         note_use: Callable[[Queue, int], None],
-        wait_journaled: Callable[[Queue, int, int], Awaitable[None]],
+        wait_journaled: Callable[[Queue, int, int, float], Awaitable[None]],
     ) -> None:
         self._log = log
         self._store = store
@@ -119,10 +121,11 @@ class Parking:
         check_group(group)
         if kill:
             self._check_policy(queue, tag)
+        until = journal_until()
         partitions = [partition_of_group(queue.record, group)] if group else range(len(queue.units))
-        return any(await asyncio.gather(*(self._unpark(queue, tag, partition, group, kill=kill) for partition in partitions)))
+        return any(await asyncio.gather(*(self._unpark(queue, tag, partition, group, until, kill=kill) for partition in partitions)))
 
-    async def _unpark(self, queue: Queue, tag: TagRecord, partition: int, group: str, *, kill: bool) -> bool:
+    async def _unpark(self, queue: Queue, tag: TagRecord, partition: int, group: str, until: float, *, kill: bool) -> bool:
         self._note_use(queue, partition)
         unit, digest, move_ms = queue.units[partition], group_digest(group), MOVER_LEASE_MS if kill else 0
         found: tuple[int, Dying] | None = await self._window.call(
@@ -139,7 +142,7 @@ class Parking:
         if kill:
             await self._mover.move_dead(queue, tag, partition, [message])
         # Not within the call: a loss of state while waiting must not do it again, which is done.
-        await self._wait_journaled(queue, partition, seq)
+        await self._wait_journaled(queue, partition, seq, until)
         return True
 
 

@@ -20,6 +20,7 @@ from engine.errors import LogUnavailable
 from engine.journal.outbox import Journal, journal_key
 from engine.log import Log
 from engine.rules.queue import Queue
+from engine.runtime.deadline import journal_until
 from engine.window.window import Window
 from schemas.records import JournalRecord, TaskRecord
 from schemas.vocabulary import LOG_TIME_MARGIN_MS, EventKind
@@ -49,8 +50,8 @@ def place_of(task: TaskRecord) -> Place:
 
 
 class Progress:
-    """Reads the journal for what tasks have done. `wait_journaled(queue, partition, seq)` returns
-    when the journal has an entry.
+    """Reads the journal for what tasks have done. `wait_journaled(queue, partition, seq,
+    until)` returns when the journal has an entry.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Progress:
         catalog: Catalog,
         window: Window,
         journal: Journal,
-        wait_journaled: Callable[[Queue, int, int], Awaitable[None]],
+        wait_journaled: Callable[[Queue, int, int, float], Awaitable[None]],
     ) -> None:
         self._log = log
         self._store = store
@@ -74,8 +75,9 @@ class Progress:
         moved: Moved = [set() for _ in task.next_offsets]
         open_units = [p for p, end in enumerate(task.end_offsets) if task.next_offsets[p] < end]
         keys: dict[int, dict[bytes, int]] = {}
+        until = journal_until()
         for partition in open_units:
-            await self._journaled(queue, partition)
+            await self._journaled(queue, partition, until)
             unit = queue.units[partition]
             keys.setdefault(self._journal.partition_of(unit), {})[journal_key(unit)] = partition
         for at, wanted in keys.items():
@@ -101,18 +103,21 @@ class Progress:
         """Returns when the journal has all that was done to units (by partition) since they were
         in these lives. Raises LogUnavailable when it never will, for Redis was lost meanwhile.
         """
+        until = journal_until()
         for partition, life in lives.items():
-            await self._journaled(queue, partition)
+            await self._journaled(queue, partition, until)
             if await self.life(queue, partition) != life:
                 raise LogUnavailable(f"the state of queue {queue.name!r} was lost before the journal had what was moved")
 
-    async def _journaled(self, queue: Queue, partition: int) -> None:
-        """Returns when the journal has all that was done to a unit before the call."""
+    async def _journaled(self, queue: Queue, partition: int, until: float) -> None:
+        """Returns when the journal has all that was done to a unit before the call. Raises
+        LogUnavailable at `until`.
+        """
         unit = queue.units[partition]
         last = await self._window.call(queue, lambda g: self._store.last_seq(unit))
         base, drained = await self._window.call(queue, lambda g: self._store.drained_seq(unit))
         if last > max(base, drained):
-            await self._wait_journaled(queue, partition, last)
+            await self._wait_journaled(queue, partition, last, until)
 
     async def _read(self, task: TaskRecord, at: int, wanted: dict[bytes, int], moved: Moved) -> None:
         topic, log = self._catalog.journal_topic, self._log

@@ -58,10 +58,13 @@ class PlainSends:
         self._ids = ids
         self._meters = meters
 
-    def begin(self, queue: Queue | None, sender: str, sends: Sequence[tuple[int, Sequence[bytes], list[str]]], tell: TellSent) -> list[int]:
+    def begin(
+        self, queue: Queue | None, sender: str, sends: Sequence[tuple[int, Sequence[bytes], list[str]]], tell: TellSent, until: float
+    ) -> list[int]:
         """Begins sends of (token, bodies, hex MD5 of each), and returns the tokens of those that
         are not plain, of which nothing was done: the queue is None or none of the plain kind, a
-        body is too large, or too much waits. `tell` is called once for each of the others.
+        body is too large, or too much waits. `tell` is called once for each of the others, at
+        `until` (loop time) at the latest.
         """
         if queue is None or queue.record.fifo or queue.record.priority or queue.record.delay_ms:
             return [token for token, _, _ in sends]
@@ -76,7 +79,7 @@ class PlainSends:
             messages = messages_of([SendEntry(body) for body in bodies], sender, 0)
             done = PlainSend(self._ids, self._meters, queue, token, began_ns, tell)
             try:
-                self._sender.begin(queue, messages, digests, size, done)
+                self._sender.begin(queue, messages, digests, size, done, until)
             except Overloaded:
                 left.append(token)
         return left

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from engine.errors import MessageDue, MessageNotFound, NotAllowedOnQueue, Rebuilding
+from engine.errors import LogUnavailable, MessageDue, MessageNotFound, NotAllowedOnQueue, Rebuilding
 from engine.log import Log
 from engine.rules.fifo import group_digest
 from engine.rules.limits import check_deliver_at
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
+from engine.runtime.deadline import before, journal_until
 from engine.window.delays import Delays
 from engine.window.entry import delay_of, far_dues
 from engine.window.topic_retention import TopicRetention
@@ -26,7 +27,8 @@ from state.store import Store
 
 class Schedule:
     """Changes of delayed messages. `address(queue, text)` finds a message by its id,
-    `note_use(queue, partition)` has its unit owned, `wait_journaled(queue, partition, seq)` waits.
+    `note_use(queue, partition)` has its unit owned, `wait_journaled(queue, partition, seq, until)`
+    waits.
     """
 
     def __init__(
@@ -38,7 +40,7 @@ class Schedule:
         topic_retention: TopicRetention,
         address: Callable[[Queue, str], tuple[int, int]],
         note_use: Callable[[Queue, int], None],
-        wait_journaled: Callable[[Queue, int, int], Awaitable[None]],
+        wait_journaled: Callable[[Queue, int, int, float], Awaitable[None]],
     ) -> None:
         self._log = log
         self._store = store
@@ -53,11 +55,12 @@ class Schedule:
         """Settles a delayed message under all tags. Raises MessageNotFound, also when it is settled
         already, MessageDue, Unavailable.
         """
-        partition, offset, sent_at_ms, message = await self._read(queue, text)
+        until = journal_until()
+        partition, offset, sent_at_ms, message = await before(until, self._read(queue, text), _not_read)
         unit, dues = queue.units[partition], far_dues(queue, sent_at_ms, message)
         due_ms = sent_at_ms + delay_of(queue, message)
         word, seq = await self._window.call(queue, lambda g: self._store.cancel(unit, g, queue.tag_ids, offset, due_ms, dues))
-        await self._judge(queue, partition, text, word, seq)
+        await self._judge(queue, partition, text, word, seq, until)
 
     async def reschedule(self, queue: Queue, text: str, deliver_at_ms: int) -> None:
         """Gives a delayed message another due time, as far from now as the queue lets a message be
@@ -68,19 +71,22 @@ class Schedule:
         """
         if queue.record.fifo:
             raise NotAllowedOnQueue("a message in a FIFO queue has the delay of its queue", field="queue", given=queue.name)
-        now = now_ms()
+        now, until = now_ms(), journal_until()
         check_deliver_at(queue.record, deliver_at_ms)
-        partition, offset, sent_at_ms, message = await self._read(queue, text)
+        partition, offset, sent_at_ms, message = await before(until, self._read(queue, text), _not_read)
         if deliver_at_ms > now:
-            await self._delays.check(queue, 1)
-            await self._topic_retention.keep(queue, deliver_at_ms - sent_at_ms)
+            await before(until, self._make_room(queue, deliver_at_ms - sent_at_ms), _not_read)
         unit, dues = queue.units[partition], far_dues(queue, sent_at_ms, message)
         due_ms, group = sent_at_ms + delay_of(queue, message), group_digest(message.group) if message.group else b""
         word, seq = await self._window.call(
             queue,
             lambda g: self._store.reschedule(unit, g, queue.tag_ids, offset, due_ms, dues, time_ms=deliver_at_ms, group=group),
         )
-        await self._judge(queue, partition, text, word, seq)
+        await self._judge(queue, partition, text, word, seq, until)
+
+    async def _make_room(self, queue: Queue, delay_ms: int) -> None:
+        await self._delays.check(queue, 1)
+        await self._topic_retention.keep(queue, delay_ms)
 
     async def _read(self, queue: Queue, text: str) -> tuple[int, int, int, Message]:
         """(partition, offset, sent at ms, message). Raises MessageNotFound."""
@@ -94,11 +100,15 @@ class Schedule:
                 pass
         raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}, or no longer", field="id", given=text[:100])
 
-    async def _judge(self, queue: Queue, partition: int, text: str, word: str, seq: int) -> None:
+    async def _judge(self, queue: Queue, partition: int, text: str, word: str, seq: int, until: float) -> None:
         if word == "due":
             raise MessageDue(f"message {text[:100]!r} is due, or was delivered; it can't be changed any more", field="id", given=text[:100])
         if word == "settled":
             raise MessageNotFound(f"message {text[:100]!r} is settled under all tags", field="id", given=text[:100])
         if word == "stored":
             raise Rebuilding(f"queue {queue.name!r} has not come to message {text[:100]!r} yet; try again")
-        await self._wait_journaled(queue, partition, seq)
+        await self._wait_journaled(queue, partition, seq, until)
+
+
+def _not_read() -> LogUnavailable:
+    return LogUnavailable("Kafka did not answer in time: nothing was changed")

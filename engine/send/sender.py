@@ -19,7 +19,7 @@ from typing import cast
 import msgspec
 
 from engine.catalog.catalog import Catalog
-from engine.errors import LogUnavailable, Overloaded
+from engine.errors import LogUnavailable, NotStored, Overloaded
 from engine.log import Appended, Log
 from engine.rules.contention import Activity
 from engine.rules.fifo import check_entries, sequence_number
@@ -29,6 +29,7 @@ from engine.rules.linger import LINGER_S, is_busy, send_linger_s, should_linger
 from engine.rules.placement import fixed_partition
 from engine.rules.queue import Queue
 from engine.runtime.clock import boot_s
+from engine.runtime.deadline import before
 from engine.runtime.failpoints import reached
 from engine.runtime.outcomes import Outcome
 from engine.runtime.signals import Signal
@@ -97,26 +98,25 @@ class Sender:
         """Returns when the commits under way have ended."""
         await self._background.finished()
 
-    async def send(self, queue: Queue, sender: str, entries: Sequence[SendEntry]) -> list[Sent]:
-        """Sends 1-100 messages, all or none. Returns when Kafka has them (acks=all).
+    async def send(self, queue: Queue, sender: str, entries: Sequence[SendEntry], until: float) -> list[Sent]:
+        """Sends 1-100 messages, all or none. Returns when Kafka has them (acks=all), and fails at
+        `until` (loop time) at the latest.
 
         FIFO: they come after all that were answered before in their groups; one that repeats an
         earlier one is answered as that. Raises InvalidValue, MessageTooLarge, TooManyDelayed,
-        Overloaded (nothing was stored), LogUnavailable (the outcome is unknown).
+        Overloaded and NotStored (nothing was stored), LogUnavailable (the outcome is unknown).
         """
         record = queue.record
         size = check_send(entries, record)
         entries = check_entries(record, entries)
         if record.priority and len({entry.priority or DEFAULT_PRIORITY for entry in entries}) > 1:
-            return await self._send_by_priority(queue, sender, entries)
+            return await self._send_by_priority(queue, sender, entries, until)
         messages = messages_of(entries, sender, record.delay_ms)
         digests = [hashlib.md5(entry.body, usedforsecurity=False).hexdigest() for entry in entries]
-        if (longest := max([message.delay_ms for message in messages])) > LEAST_DELAY_MS:
-            await self._topic_retention.keep(queue, longest)
-        if longest and (kept := sum(is_kept_delayed(record, message) for message in messages)):
-            await self._delays.check(queue, kept)
+        if longest := max([message.delay_ms for message in messages]):
+            await before(until, self._make_room(queue, messages, longest), lambda: NotStored.of(queue.name))
         done: asyncio.Future[list[Appended]] = asyncio.get_running_loop().create_future()
-        self.begin(queue, messages, digests, size, done)
+        self.begin(queue, messages, digests, size, done, until)
         appended = await done
         id_of = ids_of(self._ids.secret, queue.incarnation, appended[0].partition)  # a send is in one partition
         fifo = record.fifo
@@ -125,7 +125,14 @@ class Sender:
             for a, digest in zip(appended, digests, strict=True)
         ]
 
-    async def _send_by_priority(self, queue: Queue, sender: str, entries: Sequence[SendEntry]) -> list[Sent]:
+    async def _make_room(self, queue: Queue, messages: Sequence[Message], longest: int) -> None:
+        """Returns when messages may be delayed, the one with the longest delay too."""
+        if longest > LEAST_DELAY_MS:
+            await self._topic_retention.keep(queue, longest)
+        if kept := sum(is_kept_delayed(queue.record, message) for message in messages):
+            await self._delays.check(queue, kept)
+
+    async def _send_by_priority(self, queue: Queue, sender: str, entries: Sequence[SendEntry], until: float) -> list[Sent]:
         """A send of several priorities: those of one are stored all or none, in the partition of
         that priority.
 
@@ -134,7 +141,7 @@ class Sender:
         places: dict[int, list[int]] = {}
         for place, entry in enumerate(entries):
             places.setdefault(entry.priority or DEFAULT_PRIORITY, []).append(place)
-        parts = [self.send(queue, sender, [entries[place] for place in some]) for some in places.values()]
+        parts = [self.send(queue, sender, [entries[place] for place in some], until) for some in places.values()]
         outcomes = await asyncio.gather(*parts, return_exceptions=True)
         failed = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         if len(failed) == len(outcomes):
@@ -146,9 +153,12 @@ class Sender:
             sent.update(zip(some, cast("list[Sent]", outcome), strict=True))
         return [sent[place] for place in range(len(entries))]
 
-    def begin(self, queue: Queue, messages: list[Message], digests: list[str], size: int, done: Outcome[list[Appended]]) -> None:
-        """Commits the messages of one send in the queue's next batch, and tells `done`. Raises
-        Overloaded (nothing was stored); LogUnavailable is told later.
+    def begin(
+        self, queue: Queue, messages: list[Message], digests: list[str], size: int, done: Outcome[list[Appended]], until: float
+    ) -> None:
+        """Commits the messages of one send in the queue's next batch, and tells `done`, at `until`
+        (loop time) at the latest. Raises Overloaded (nothing was stored); NotStored and
+        LogUnavailable are told later.
         """
         record, first = queue.record, messages[0]
         partition = fixed_partition(record, first.group, first.priority) if record.fifo or record.priority else None
@@ -158,7 +168,7 @@ class Sender:
         batch.queue = queue
         if len(batch.waiting) >= WAITING_SENDS or batch.size >= WAITING_BYTES:
             raise Overloaded(f"too many sends to queue {queue.name!r} are waiting for Kafka")
-        batch.add(PendingSend(messages, digests, size, done))
+        batch.add(PendingSend(messages, digests, size, done, until))
         self._begin(batch)
 
     def _is_contended(self, batch: SendBatch) -> bool:
@@ -166,19 +176,20 @@ class Sender:
 
     def _begin(self, batch: SendBatch) -> None:
         """Starts the next batch's task if somebody waits and one more may be under way."""
-        if not batch.waiting or batch.starting or batch.under_way >= BATCHES_UNDER_WAY:
+        if not batch.waiting or batch.starting or len(batch.under_way) >= BATCHES_UNDER_WAY:
             return
         if batch.under_way and (is_busy(batch.last, batch.records) or self._is_contended(batch)):
             return
-        batch.under_way += 1
+        items: list[PendingSend] = []
+        batch.under_way.append(items)
         batch.starting = True
-        self._background.start(self._commit(batch), "send")
+        self._background.start(self._commit(batch, items), "send")
 
     def _linger_s(self, batch: SendBatch, now: float) -> float:
         received = self._activity.is_received(batch.queue.incarnation, now)
         return send_linger_s(batch.took_s) if received else LINGER_S
 
-    async def _commit(self, batch: SendBatch) -> None:
+    async def _commit(self, batch: SendBatch, items: list[PendingSend]) -> None:
         """Takes, stores and answers a batch; then the next one's turn comes, at once or after a
         rest.
         """
@@ -186,20 +197,21 @@ class Sender:
         # At least one turn of the loop: what was read from the sockets together goes together.
         await asyncio.sleep(self._linger_s(batch, loop.time()) if should_linger(batch.last, batch.records) else 0)
         began = loop.time()
-        items = batch.take(SHARED_RECORDS if self._is_contended(batch) else BATCH_RECORDS)
+        batch.take(SHARED_RECORDS if self._is_contended(batch) else BATCH_RECORDS, items)
         batch.starting = False
         self._begin(batch)
         try:
+            if not items:
+                return
             await self._store(batch.queue, batch.next_partition(), items)
             batch.took_s = loop.time() - began
             if batch.waiting and self._is_contended(batch):
                 await asyncio.sleep(min(REST * batch.took_s, LONGEST_REST_S))
         except Exception as error:  # the waiters must hear of it, whatever it is
             for item in items:
-                if not item.done.done():
-                    item.done.set_exception(error)
+                item.fail(error)
         finally:
-            batch.under_way -= 1
+            batch.under_way = [other for other in batch.under_way if other is not items]
             self._begin(batch)
 
     async def _store(self, queue: Queue, partition: int, items: list[PendingSend]) -> None:
@@ -226,10 +238,10 @@ class Sender:
         repeats = await self._write_through.write(queue, partition, entries) if entries else {}
         reached("send.before_answer")
         for item, outcome in settled:
-            if item.done.done():
-                continue
             if isinstance(outcome, Exception):
                 self._refuse(queue, item, outcome)
+                continue
+            if item.done.done():
                 continue
             if repeats:
                 outcome = [msgspec.structs.replace(a, offset=repeats.get(a.offset, a.offset)) for a in outcome]
@@ -240,11 +252,11 @@ class Sender:
         met that has an unknown outcome, as any other.
         """
         if queue.incarnation not in self._catalog.by_incarnation and queue.name not in self._catalog.queues:
-            item.done.set_exception(self._catalog.ended(queue))
+            item.fail(self._catalog.ended(queue))
             return
         if isinstance(outcome, LogUnavailable):
             self._suspect(queue)
-        item.done.set_exception(outcome)
+        item.fail(outcome)
 
 
 def messages_of(entries: Sequence[SendEntry], sender: str, delay_ms: int) -> list[Message]:

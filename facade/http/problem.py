@@ -67,6 +67,7 @@ STATUSES: dict[type[errors.EngineError], int] = {
     errors.NotAuthorised: 403,
     errors.Unavailable: 503,
     errors.LogUnavailable: 503,
+    errors.NotStored: 503,
     errors.StoreUnavailable: 503,
     errors.Rebuilding: 503,
     errors.QueueRenewed: 503,

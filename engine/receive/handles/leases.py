@@ -24,6 +24,7 @@ from engine.rules.limits import check_asked, check_delay
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets
 from engine.runtime.clock import now_ms
+from engine.runtime.deadline import journal_until
 from engine.runtime.meters import NO_TAG, Meters
 from engine.runtime.outcomes import Outcome
 from engine.runtime.signals import Signal
@@ -70,7 +71,7 @@ class Leases:
         bodies: BodyCache,
         delays: Delays,
         note_use: Callable[[Queue, int], None],
-        wait_journaled: Callable[[Queue, int, int], Awaitable[None]],
+        wait_journaled: Callable[[Queue, int, int, float], Awaitable[None]],
         move_dead: MoveDead,
         receivable: Signal[[str, int, int]],
         meters: Meters,
@@ -171,10 +172,10 @@ class Leases:
     async def ack(self, queue: Queue, texts: Sequence[str], *, late: Late = Late.ALWAYS, all_or_none: bool = False) -> list[EntryResult]:
         """Settles messages. With `durable_acks` the answer waits until the journal in Kafka has it.
 
-        Raises LogUnavailable when that takes over 5 s: the messages are settled, but a loss of
+        Raises LogUnavailable when all that takes over 5 s: the messages are settled, but a loss of
         Redis might forget it.
         """
-        began_ns = monotonic_ns()
+        began_ns, until = monotonic_ns(), journal_until()
         queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
         counts = late is Late.ALWAYS or (late is Late.BY_QUEUE and not queue.record.fifo)
         rows: list[tuple[int, ...]] = [(handle.offset, handle.nonce) for handle in handles]
@@ -198,7 +199,7 @@ class Leases:
         if queue.record.durable_acks:
             # Not within the call: a loss of state while waiting must not make the ack again, which
             # is done.
-            await asyncio.gather(*(self._wait_journaled(queue, partition, seq) for partition, seq in written))
+            await asyncio.gather(*(self._wait_journaled(queue, partition, seq, until) for partition, seq in written))
         if queue.record.fifo:
             self._woken(queue, handles)
         tag = handles[0].tag if handles else NO_TAG

@@ -100,7 +100,8 @@ ERRORS: Final[Mapping[type[errors.EngineError], ErrorCode]] = {
     # No send that was stored ends so, and what else does may be done twice.
     errors.Rebuilding: ErrorCode.QUEUE_NOT_CACHED,
     errors.QueueRenewed: ErrorCode.QUEUE_NOT_CACHED,
-    # A send that ends so was not stored.
+    # A send that ends in one of these two was not stored.
+    errors.NotStored: ErrorCode.PARTITION_NOT_SERVING,
     errors.Overloaded: ErrorCode.PARTITION_NOT_SERVING,
     errors.QuotaExceeded: ErrorCode.QUOTA_EXCEEDED,
     errors.TooManyAttempts: ErrorCode.QUOTA_EXCEEDED,

@@ -85,6 +85,7 @@ ERRORS: Final[Mapping[type[errors.EngineError], Code]] = {
     errors.NotAuthorised: ACCESS_DENIED,
     errors.Unavailable: NOT_NOW,
     errors.LogUnavailable: NOT_NOW,
+    errors.NotStored: NOT_NOW,
     errors.StoreUnavailable: NOT_NOW,
     errors.Rebuilding: NOT_NOW,
     errors.QueueRenewed: NOT_NOW,

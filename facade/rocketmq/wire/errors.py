@@ -51,6 +51,7 @@ ERRORS: Final[Mapping[type[errors.EngineError], Code]] = {
     errors.NotAuthorised: Code.FORBIDDEN,
     errors.Unavailable: Code.INTERNAL_SERVER_ERROR,
     errors.LogUnavailable: Code.INTERNAL_SERVER_ERROR,  # whether a send is in Kafka is not known
+    errors.NotStored: Code.TOO_MANY_REQUESTS,  # clients send again, and wait a little before
     errors.StoreUnavailable: Code.INTERNAL_SERVER_ERROR,
     errors.Rebuilding: Code.HA_NOT_AVAILABLE,  # no send ends so
     errors.QueueRenewed: Code.HA_NOT_AVAILABLE,

@@ -106,6 +106,7 @@ ERRORS: Final[dict[type[errors.EngineError], Shape]] = {
     errors.NotAuthorised: ACCESS_DENIED,
     errors.Unavailable: SERVICE_UNAVAILABLE,
     errors.LogUnavailable: SERVICE_UNAVAILABLE,
+    errors.NotStored: SERVICE_UNAVAILABLE,
     errors.StoreUnavailable: SERVICE_UNAVAILABLE,
     errors.Rebuilding: SERVICE_UNAVAILABLE,
     errors.QueueRenewed: SERVICE_UNAVAILABLE,

@@ -93,6 +93,7 @@ _TEXTS: Final[dict[type[errors.EngineError], str]] = {
     errors.Refused: "One or more parameters are invalid.",
     errors.Unavailable: "The request has failed due to a temporary failure of the server.",
     errors.LogUnavailable: "The request has failed due to a temporary failure of the server. What was sent may have been stored.",
+    errors.NotStored: "The request has failed due to a temporary failure of the server. Nothing was stored: it may be sent again.",
 }
 
 

@@ -26,7 +26,7 @@ def test_each_engine_error_has_a_row_of_its_own(error: type[errors.EngineError])
 def test_a_client_repeats_by_itself_only_what_was_not_done() -> None:
     repeated = {error for error, code in ERRORS.items() if code in REPEATED}
 
-    assert repeated == {errors.QueueInUse, errors.Rebuilding, errors.QueueRenewed, errors.Overloaded}
+    assert repeated == {errors.QueueInUse, errors.Rebuilding, errors.QueueRenewed, errors.Overloaded, errors.NotStored}
     assert {code_of(errors.LogUnavailable), code_of(errors.StoreUnavailable)} == {ErrorCode.INTERNAL_ERROR}
 
 

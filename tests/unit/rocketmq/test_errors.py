@@ -28,6 +28,7 @@ def test_what_passes_by_itself_is_told_apart_from_what_does_not() -> None:
 
     assert busy == {errors.QueueInUse, errors.TooManyDelayed, errors.TooManyInFlight, errors.TooManyTransactions} | {
         errors.Overloaded,
+        errors.NotStored,
         errors.QuotaExceeded,
         errors.TooManyAttempts,
     }

@@ -1,0 +1,40 @@
+"""Nothing waits longer than its request may: one time for all that it waits for, from when it
+came.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.runtime import deadline
+from engine.shapes import QueueSettings
+from tests.integration.conftest import MakeEngine
+from tests.integration.drive import BY
+from tests.integration.served import served
+from tests.outside.deadlines import hold_up, take_all
+from tests.services import Services
+
+SEND_S = 2.0
+ACK_S = 2.0
+STOP_S = 6.5
+# What a slow machine may need to serve all clients, who live in the same process.
+SLOW_S = 2.0
+
+
+async def test_no_answer_comes_late_while_kafka_stands_still_and_what_was_not_stored_is_not_delivered(
+    make_engine: MakeEngine, stack: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadline, "JOURNAL_S", ACK_S)
+    engine = await make_engine(send_timeout_ms=int(SEND_S * 1000))
+    await engine.create_queue(BY, "to", QueueSettings())
+    await engine.create_queue(BY, "acked", QueueSettings(durable_acks=True, partitions=1))
+    async with served(engine) as port:
+        book = await hold_up(port, stack.kafka_pid, senders=80, ackers=10, stop_s=STOP_S, queues=("to", "acked"))
+        print(book.told())
+        found = await take_all(port, "to")
+    assert max(book.took["send"]) < SEND_S + SLOW_S
+    assert max(book.took["ack"]) < ACK_S + SLOW_S
+    assert book.unknown and book.not_stored, "nobody waited"
+    assert not book.not_stored & found.keys()
+    assert not book.stored - found.keys()
+    assert set(found.values()) == {1}
