@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from time import time_ns
 from types import MappingProxyType
 from typing import Any
@@ -32,6 +32,8 @@ _DELIVERY = struct.Struct(">QIQBQ")
 _WORDS = msgspec.msgpack.Decoder(list[str])
 # Of the meta hash: a tag's cursor, and the mark of one that is being closed.
 _TAG_FIELDS = ("c", "x")
+# Units whose leases are asked for in one write.
+GROUP = 128
 # Offsets of a bitmap, as lua/include/far.lua.
 EXCEPT_CHUNK = 1024
 
@@ -118,6 +120,15 @@ class UpkeepStore(ScriptCaller):
         else:
             self._sightings.note(meta, beat.decode(), owner_ms)
         return Owned(status == b"OWNED", number, int(generation) if generation else None)
+
+    async def own_each(self, units: Sequence[Unit], worker: str, *, lease_ms: int) -> AsyncIterator[tuple[Unit, Owned]]:
+        """As `own` for each, in groups whose commands leave together: others get in between. Raises
+        StateUnavailable; those before it are given by then.
+        """
+        for at in range(0, len(units), GROUP):
+            some = units[at : at + GROUP]
+            for unit, owned in zip(some, await asyncio.gather(*(self.own(u, worker, lease_ms=lease_ms) for u in some)), strict=True):
+                yield unit, owned
 
     async def seize(self, unit: Unit, worker: str, *, lease_ms: int, now_ms: int = 0) -> int:
         """Takes a unit out of service and its lease from whoever has it; the new epoch. What waits

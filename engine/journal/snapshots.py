@@ -53,6 +53,10 @@ EPOCH = b"epoch"
 NO_EPOCH = -1
 
 
+def _nothing(_unit: Unit, _record: JournalRecord) -> None:
+    """Notes nothing."""
+
+
 class FoldedJournal:
     """A journal partition folded up to `offset`. Since the last snapshots, of `at_ms`: units
     `changed`, by entries of `noted` messages.
@@ -194,15 +198,23 @@ class Snapshots:
         return folded
 
     async def _fold(self, partition: int, folded: FoldedJournal) -> None:
+        await self._check_gap(partition, folded.offset)
+        await self.follow(partition, folded)
+
+    async def follow(self, partition: int, folded: FoldedJournal, note: Callable[[Unit, JournalRecord], None] = _nothing) -> None:
+        """Folds what has come since; `note` sees each record of a unit before it is applied. Raises
+        LogUnavailable: what was applied by then is known by its seq.
+        """
+
         def apply(record: Record, value: AnyRecord | None) -> None:
             if isinstance(value, JournalRecord):
                 self._counters.count("journal_entries_read_total", len(value.entries))
                 unit = Unit(value.incarnation, value.partition)
+                note(unit, value)
                 if folded.units.setdefault(unit, UnitState()).apply(value):
                     folded.changed.add(unit)
                     folded.noted += sum(len(entry.offsets) for entry in value.entries)
 
-        await self._check_gap(partition, folded.offset)
         folded.offset = await self.scan(self._catalog.journal_topic, partition, folded.offset, apply)
 
     async def _check_gap(self, partition: int, offset: int) -> None:

@@ -2,8 +2,7 @@
 
 A unit is taken up when this worker touches it (a send, a receive, a waiter) and nobody owns it; it
 is given up after IDLE_S of silence. So an idle queue costs nothing, and a crashed owner is replaced
-by whoever is asked next. Longer than 250 lines: taking, draining, looking, loading and giving up
-are one rhythm over the same owned units.
+by whoever is asked next.
 """
 
 from __future__ import annotations
@@ -11,15 +10,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 
 from engine.errors import Unavailable
-from engine.journal.outbox import LEASE_MS, REBUILD_LEASE_MS, Journal, Outbox
+from engine.journal.outbox import Journal, Outbox
 from engine.loading.deferrals import Deferrals
 from engine.loading.journaled import Journaled
 from engine.loading.lag import LagReporter
 from engine.loading.loader import Loader, Loading, Rebuilding, Waiting
+from engine.loading.renewals import Renewals
 from engine.loading.turns import Turns
 from engine.rules.contention import Activity
 from engine.rules.queue import Queue
@@ -29,7 +29,7 @@ from state.background import Background
 from state.cancel import cancel_all
 from state.errors import Fenced, StateError, StateLost
 from state.keys import Unit
-from state.replies import MAX_OPEN, Probed, Received
+from state.replies import MAX_OPEN, Owned, Probed, Received
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,6 @@ ENDS_S = 0.1
 QUIET_LOOK_S = 0.5
 # A little more than that: how often a tick is waited for what another worker is to load.
 ELSEWHERE_TRIES = 14
-RENEW_S = LEASE_MS / 3000
 FLOORS_S = 5.0
 # To own a unit costs three calls to Redis a second, to give it up and to take it up again five; but
 # its last floor is to be shown first.
@@ -73,18 +72,17 @@ class UnitOwner:
         deferrals: Deferrals,
     ) -> None:
         self.owned: dict[Unit, Loader] = {}
-        self._worker = worker
         self._parts = parts
         self._store = parts.store
         self._catalog = parts.catalog
         self._log = parts.log
         self._journal = journal
         self._rebuilder = rebuilder
+        self._renewals = Renewals(parts.store, worker, rebuilder)
         self._waiting = waiting
         self._activity = activity
         self._bodies = bodies
         self._used: dict[Unit, float] = {}
-        self._ask_again: dict[Unit, float] = {}
         self._drained_at: dict[Unit, float] = {}
         self._looked: dict[str, float] = {}
         self._looked_at_all = 0.0
@@ -113,12 +111,14 @@ class UnitOwner:
         """Drains what is owned and gives it up."""
         await asyncio.gather(*(service.stop() for service in self._services))
         await cancel_all(*self._loads.values(), *self._drains.values(), *self.turns.tasks.values(), *self._looking.values())
-        for loader in list(self.owned.values()):
-            with contextlib.suppress(StateError, Unavailable):
-                while await loader.outbox.drain():
-                    pass
-                await self._store.disown(loader.unit, loader.epoch)
+        await asyncio.gather(*(self._end(loader) for loader in self.owned.values()))
         self.owned.clear()
+
+    async def _end(self, loader: Loader) -> None:
+        with contextlib.suppress(StateError, Unavailable):
+            while await loader.outbox.drain():
+                pass
+            await self._store.disown(loader.unit, loader.epoch)
 
     def note_use(self, queue: Queue, partition: int) -> None:
         """There is traffic on a unit: somebody must own it."""
@@ -170,7 +170,7 @@ class UnitOwner:
                 self._forget(unit)
             elif now - at > IDLE_S and not self._waiting.waits(queue) and not self._rebuilder.holds(unit):
                 idle.append((unit, at))
-            elif self._ask_again.get(unit, 0) <= now:
+            elif self._renewals.is_due(unit, now):
                 wanted.append(unit)
         for unit, at in idle:
             loader = self.owned.get(unit)
@@ -178,17 +178,18 @@ class UnitOwner:
                 self._forget(unit)
             else:
                 self._start_drain(loader, partial(self._give_up, loader, at))
-        await asyncio.gather(*(self._own(unit, now) for unit in wanted))
+        await self._own(wanted)
 
-    async def _own(self, unit: Unit, now: float) -> None:
-        lease_ms = REBUILD_LEASE_MS if self._rebuilder.holds(unit) else LEASE_MS
-        owned = await self._store.own(unit, self._worker, lease_ms=lease_ms)
+    async def _own(self, units: Sequence[Unit]) -> None:
+        """Takes and renews leases."""
+        async for unit, owned in self._renewals.ask(units):
+            self._note_owned(unit, owned)
+
+    def _note_owned(self, unit: Unit, owned: Owned) -> None:
         queue = self._catalog.by_incarnation.get(unit.incarnation)
         if not owned.ours or queue is None:
             self._drop(unit)
-            self._ask_again[unit] = now + min(owned.number, 1000) / 1000
             return
-        self._ask_again[unit] = now + RENEW_S
         loader = self.owned.get(unit)
         if loader is None or loader.epoch != owned.number:
             outbox = Outbox(self._journal, queue.name, unit, owned.number)
@@ -216,13 +217,13 @@ class UnitOwner:
         unit = loader.unit
         if self.owned.get(unit) is loader:
             self._drop(unit)
-            self._ask_again.pop(unit, None)
+            self._renewals.forget(unit)
             self._used[unit] = asyncio.get_running_loop().time()
 
     def _forget(self, unit: Unit) -> None:
         self._drop(unit)
         self._used.pop(unit, None)
-        self._ask_again.pop(unit, None)
+        self._renewals.forget(unit)
 
     def _drop(self, unit: Unit) -> None:
         self.owned.pop(unit, None)
@@ -304,9 +305,8 @@ class UnitOwner:
         return looking.result() if done else False
 
     async def _refresh(self, queue: Queue) -> bool:
-        now = asyncio.get_running_loop().time()
         try:
-            await asyncio.gather(*(self._own(unit, now) for unit in queue.units if unit not in self.owned))
+            await self._own([unit for unit in queue.units if unit not in self.owned])
             before = self._parts.counters.get("loaded_chunks_total") + self._parts.counters.get("brought_total")
             await self._check_ends([queue])
             loads = [task for unit in queue.units if (task := self._loads.get(unit))]

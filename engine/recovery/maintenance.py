@@ -13,16 +13,19 @@ from dataclasses import dataclass
 from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable, QueueNotFound, QueueRenewed, Rebuilding
 from engine.log import Log
+from engine.recovery.holding import Holding
 from engine.recovery.rebuild import Rebuilder
 from engine.recovery.verify import Report, Verifier
 from engine.rules.queue import Queue
 from engine.runtime.counters import Counters
+from state.background import Background
 from state.clock.keeper import ClockKeeper
 from state.redis.connection import Connection
 from state.store import Store
+from state.upkeep_store import GROUP
 
 REBUILD_S = 600.0
-# Long enough to read a long journal: until the unit serves again, nobody else may take its lease.
+# Until a unit serves again, nobody else may take its lease, which is renewed meanwhile.
 SEIZE_MS = 60_000
 
 
@@ -67,6 +70,7 @@ class Maintenance:
         self._counters = counters
         self._rebuilder = rebuilder
         self._verifier = verifier
+        self._background = Background()
 
     async def start(self) -> None:
         """Connects. Raises LogUnavailable, also for a Kafka that has no Leaseway: this command
@@ -112,12 +116,16 @@ class Maintenance:
         queues = self.queues(names)
         await self._rebuilder.trust()
         units = [unit for queue in queues for unit in queue.units]
-        for unit in units:
-            await self._store.seize(unit, self._worker, lease_ms=SEIZE_MS)
-        await asyncio.gather(*(self._recover(queue, began + REBUILD_S) for queue in queues))
-        for unit in units:
-            # Ends our lease at once, so that a worker with traffic takes the unit up.
-            await self._store.own(unit, self._worker, lease_ms=1)
+        async with Holding(self._store, self._worker, self._background, set(), SEIZE_MS) as holding:
+            for at in range(0, len(units), GROUP):
+                some = units[at : at + GROUP]
+                await asyncio.gather(*(self._store.seize(unit, self._worker, lease_ms=SEIZE_MS) for unit in some))
+                for unit in some:
+                    holding.add(unit)
+            await asyncio.gather(*(self._recover(queue, began + REBUILD_S) for queue in queues))
+        # Ends our leases at once, so that a worker with traffic takes the units up.
+        async for _ in self._store.own_each(units, self._worker, lease_ms=1):
+            pass
         seconds = loop.time() - began
         counts = self._counters.values
         return Rebuilt(

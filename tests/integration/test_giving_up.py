@@ -68,7 +68,7 @@ async def test_a_unit_that_was_taken_anew_while_it_was_given_up_stays_owned(
         """Kafka stood still for longer than the lease of the unit; then it was used again."""
         await own_engine.store.disown(loader.unit, loader.epoch)
         owner._drop(loader.unit)
-        owner._ask_again.clear()
+        owner._renewals._due_at.clear()
         await ack(own_engine, queue, delivery)
         await eventually(taken)
         raise Fenced("the unit has another owner")

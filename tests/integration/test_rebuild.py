@@ -202,7 +202,7 @@ async def test_a_worker_does_not_end_its_own_rebuild(own_engine: Engine) -> None
     loaders = own_engine.parts.units.owner
     own_engine.parts.base.rebuilder._held.add(unit)
     loaders._used[unit] -= 1000
-    loaders._ask_again.clear()
+    loaders._renewals._due_at.clear()
     await loaders._own_all()
     owned = await own_engine.store.own(unit, "another", lease_ms=1000)
     assert not owned.ours and owned.number > LEASE_MS, "given up as idle, or its lease shortened"

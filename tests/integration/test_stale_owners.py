@@ -97,9 +97,9 @@ def short_times(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(f"engine.move.{module}.LOCK_MS", HOLD_MS)
     monkeypatch.setattr("engine.transactions.keeper.HOLD_MS", HOLD_MS)
     monkeypatch.setattr("engine.transactions.finisher.TAKE_UP_MS", 800)
-    monkeypatch.setattr("engine.loading.owner.LEASE_MS", HOLD_MS)
-    monkeypatch.setattr("engine.recovery.rebuild.REBUILD_LEASE_MS", HOLD_MS)
-    monkeypatch.setattr("engine.loading.owner.RENEW_S", HOLD_MS / 3000)
+    monkeypatch.setattr("engine.loading.renewals.LEASE_MS", HOLD_MS)
+    monkeypatch.setattr("engine.recovery.holding.REBUILD_LEASE_MS", HOLD_MS)
+    monkeypatch.setattr("engine.loading.renewals.RENEW_S", HOLD_MS / 3000)
     for module in ("window.window", "move.mover", "receive.poll", "receive.handles.leases", "move.task_runner"):
         monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", 800)
     yield
@@ -382,7 +382,7 @@ async def a_rebuild(other: Engine, start: Start, make_engine: MakeEngine, stack:
         other.parts.units.owner._forget(unit)
     wipe(stack, other)
     with pytest.MonkeyPatch.context() as patch:  # its clock is fast
-        patch.setattr("engine.recovery.rebuild.now_ms", lambda: now_ms() + HOUR_MS * (threading.current_thread() is one.thread))
+        patch.setattr("engine.recovery.lives.now_ms", lambda: now_ms() + HOUR_MS * (threading.current_thread() is one.thread))
         task = await one.stopped_at("rebuild.before_append", receive(one.engine, "q"))
     await eventually(lambda: _acks(other, 5))
     await drained(other)

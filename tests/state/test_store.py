@@ -63,6 +63,22 @@ async def test_a_unit_without_state_or_of_another_generation_says_lost(store: St
         await store.load(unit, 1, [0, 1], [entry(0)])  # tag 1 was never opened
 
 
+async def test_an_owner_that_renews_late_keeps_its_epoch_unless_somebody_took_the_unit(store: Store, unit: Unit) -> None:
+    """A busy worker that was a second late fenced itself, and loaded all its units anew."""
+    first = await store.own(unit, "one", lease_ms=100, now_ms=NOW)
+    late = await store.own(unit, "one", lease_ms=100, now_ms=NOW + 5_000)
+    assert late.ours and late.number == first.number
+    assert await store.drain(unit, first.number, done_seq=0, max=1) == []
+    assert await store.disown(unit, first.number)
+    again = await store.own(unit, "one", lease_ms=100, now_ms=NOW + 5_001)
+    assert again.number > first.number, "what it gave up it has anew"
+    taken = await store.own(unit, "two", lease_ms=100, now_ms=NOW + 10_000)
+    back = await store.own(unit, "one", lease_ms=100, now_ms=NOW + 20_000)
+    assert taken.ours and back.ours and again.number < taken.number < back.number
+    with pytest.raises(Fenced):
+        await store.drain(unit, first.number, done_seq=0, max=1)
+
+
 async def test_an_owner_that_was_replaced_is_fenced(store: Store, unit: Unit) -> None:
     first = await store.own(unit, "one", lease_ms=100, now_ms=NOW)
     assert first.ours

@@ -1,0 +1,115 @@
+"""New lives of units, each begun by an entry in the journal, and what it says of those before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+from engine.errors import Rebuilding
+from engine.journal.fold import UnitState
+from engine.journal.outbox import Journal
+from engine.journal.snapshots import FoldedJournal, Snapshots
+from engine.rules.queue import Queue
+from engine.runtime.clock import now_ms
+from engine.runtime.failpoints import reached
+from schemas.records import JournalEntry, JournalRecord
+from schemas.vocabulary import EventKind, Reason
+from state.keys import Unit
+from state.store import Store
+
+# Seqs (= nonces) given out after the last drained entry are unknown: those of the next life begin
+# far above them.
+SEQ_GAP = 1_000_000
+
+
+class Life:
+    """A new life of a unit: entries have higher numbers than `seq`. `adopted`: its state in Redis
+    is kept as it is.
+    """
+
+    __slots__ = ("adopted", "history", "seq")
+
+    def __init__(self, seq: int, history: UnitState, adopted: bool) -> None:
+        self.seq = seq
+        self.history = history
+        self.adopted = adopted
+
+    def note(self, record: JournalRecord) -> None:
+        """Sees what came after the journal was read, up to the entry that begins this life: Redis
+        does not have it.
+        """
+        if any(self.history.last_seq < entry.seq < self.seq for entry in record.entries):
+            self.adopted = False
+
+
+class Lives:
+    """Begins lives, for rounds that follow each other: each partition of the journal is read once,
+    and from then on only what has come since.
+    """
+
+    def __init__(self, journal: Journal, snapshots: Snapshots, store: Store) -> None:
+        self._journal = journal
+        self._snapshots = snapshots
+        self._store = store
+        self._folded: dict[int, FoldedJournal] = {}
+        self._begun: dict[Unit, Life] = {}
+
+    async def begin(self, queues: Mapping[Unit, Queue], older: Iterable[Unit]) -> tuple[dict[Unit, Life], dict[Unit, Exception]]:
+        """The lives of units, after an entry in the journal that begins each; and why one has none.
+        `older`: those of which Redis has a state of an earlier generation. Raises LogUnavailable.
+
+        An owner of before that was stopped may append what it had drained at any time: what comes
+        before our entry counts for every reader, what comes after it has a lower seq than that and
+        counts for none.
+        """
+        partitions = sorted({self._journal.partition_of(unit) for unit in queues})
+        await self._read(partitions)
+        older = list(older)
+        held = dict(zip(older, await asyncio.gather(*(self._store.last_seq(unit) for unit in older)), strict=True))
+        time_ms = await self._store.time_ms()
+        lives: dict[Unit, Life] = {}
+        for unit in queues:
+            history = self._folded[self._journal.partition_of(unit)].units.setdefault(unit, UnitState())
+            known = held.get(unit, -1)
+            # Redis was started again and had lost nothing: its state has every entry of the
+            # journal, so it is the true one.
+            lives[unit] = Life(next_life(max(known, history.last_seq), time_ms), history, known >= history.last_seq)
+        reached("rebuild.before_append")
+        appending = (self._append(queues[unit], unit, life.seq) for unit, life in lives.items())
+        appends = await asyncio.gather(*appending, return_exceptions=True)
+        failed = {unit: error for unit, error in zip(lives, appends, strict=True) if isinstance(error, Exception)}
+        self._begun = lives
+        await self._read(partitions)
+        for unit, life in lives.items():
+            if life.history.last_seq != life.seq:
+                failed.setdefault(unit, Rebuilding("the journal went on while it was read"))
+        return {unit: life for unit, life in lives.items() if unit not in failed}, failed
+
+    async def _read(self, partitions: Iterable[int]) -> None:
+        await asyncio.gather(*(self._read_one(partition) for partition in partitions))
+
+    async def _read_one(self, partition: int) -> None:
+        folded = self._folded.get(partition)
+        if folded is None:
+            self._folded[partition] = await self._snapshots.read(partition)
+        else:
+            await self._snapshots.follow(partition, folded, self._note)
+
+    def _note(self, unit: Unit, record: JournalRecord) -> None:
+        if (life := self._begun.get(unit)) is not None:
+            life.note(record)
+
+    async def _append(self, queue: Queue, unit: Unit, seq: int) -> None:
+        """An entry that says only which seq is used up (of nothing below offset 0 anything is
+        open).
+        """
+        entry = JournalEntry(seq, now_ms(), EventKind.FLOOR.value, 0, [0], [], Reason.REBUILT.value)
+        await self._journal.append(queue.name, unit, [entry])
+
+
+def next_life(last_seq: int, time_ms: int) -> int:
+    """The seq that a unit goes on from: above all of its lives before, also of one of which nothing
+    was drained, and below those of whoever begins one later: so by a clock that all workers share,
+    that of Redis.
+    """
+    return max(last_seq + SEQ_GAP, time_ms << 10)
