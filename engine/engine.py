@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from functools import partial
 from time import monotonic_ns
 
-from engine.errors import NotStored
+from engine.errors import LogUnavailable, NotStored
 from engine.move.redriving import Redriving
+from engine.queues.bounded import MESSAGES_S, bounded
 from engine.queues.callers.quotas import FREE
 from engine.queues.managing import Managing
 from engine.rules.queue import Queue
@@ -171,7 +172,8 @@ class Engine(Managing, Watching, Transacting, Redriving):
         waits = found.record.receive_wait_ms if wait_ms is None else wait_ms
         operation = Operation.LONG_RECEIVE if waits else Operation.SHORT_RECEIVE
         if attempt is not None and found.record.fifo:
-            again = await self._attempts.again(found, at, by.id, attempt, lease_ms)
+            late = partial(LogUnavailable, "Kafka does not give what the attempt was answered")
+            again = await before(self._send_until(), self._attempts.again(found, at, by.id, attempt, lease_ms), late)
             if again:
                 self._meters.note(found.incarnation, at.id, operation, len(again), began_ns)
                 return again
@@ -246,21 +248,25 @@ class Engine(Managing, Watching, Transacting, Redriving):
         """Gives messages back, receivable after `delay_ms`."""
         return await self._leases.release(await self._queue(by, Verb.RELEASE, queue), handles, delay_ms, all_or_none=all_or_none)
 
+    @bounded(MESSAGES_S)
     async def kill(self, by: Principal, queue: str, handles: list[str], *, all_or_none: bool = False) -> list[EntryResult]:
         """Sends messages to the dead-letter queue now; ok = it has them. Raises NotAllowedOnQueue
         without a policy.
         """
         return await self._leases.kill(await self._queue(by, Verb.KILL, queue), handles, all_or_none=all_or_none)
 
+    @bounded(MESSAGES_S)
     async def peek(self, by: Principal, queue: str, id_or_handle: str, tag: str | None) -> Peeked:
         found = await self._queue(by, Verb.PEEK, queue, tag)
         return await self._browse.peek(found, id_or_handle, found.tag(tag))
 
+    @bounded(MESSAGES_S)
     async def peek_next(self, by: Principal, queue: str, tag: str | None, max: int) -> list[Peeked]:
         """The messages that a receive would lease now, up to `max`, in its order; none is."""
         found = await self._queue(by, Verb.PEEK, queue, tag)
         return await self._browse.peek_next(found, found.tag(tag), max)
 
+    @bounded(MESSAGES_S)
     async def query(
         self,
         by: Principal,
@@ -280,16 +286,19 @@ class Engine(Managing, Watching, Transacting, Redriving):
         found = await self._queue(by, Verb.QUERY, queue, tag)
         return await self._browse.query(found, found.tag(tag), from_ms, to_ms, state, filter, limit, next, partition)
 
+    @bounded(MESSAGES_S)
     async def delete_message(self, by: Principal, queue: str, id: str, *, unreceived: bool = False) -> None:
         """`unreceived`: only what was received under no tag; else what nobody has leased now."""
         await self._browse.delete(await self._queue(by, Verb.DELETE_MESSAGE, queue), id, unreceived=unreceived)
 
+    @bounded(MESSAGES_S)
     async def cancel(self, by: Principal, queue: str, id: str) -> None:
         """Settles a message that is not due yet, under all tags: nobody is given it. Raises
         MessageNotFound, MessageDue.
         """
         await self._schedule.cancel(await self._queue(by, Verb.CANCEL, queue), id)
 
+    @bounded(MESSAGES_S)
     async def reschedule(self, by: Principal, queue: str, id: str, deliver_at_ms: int) -> None:
         """Gives a message that is not due yet another due time; a past one is now. Raises
         MessageNotFound, MessageDue, InvalidValue, TooManyDelayed.

@@ -9,6 +9,7 @@ from engine.alerts.watches import Watches
 from engine.meters.series import Metrics
 from engine.meters.shapes import DayStatistics, MetricQuery, Series
 from engine.meters.statistics import Statistics
+from engine.queues.bounded import CHANGE_S, MESSAGES_S, bounded
 from engine.queues.callers.callers import Callers
 from engine.rules.queue import Queue
 from engine.runtime.counters import Alarms
@@ -27,6 +28,7 @@ class Watching(Callers):
         self._metrics = metrics
         self._alarms = alarms
 
+    @bounded(CHANGE_S)
     async def add_alert(self, by: Principal, queue: str, tag: str | None, subject: str, measurement: str, threshold: float) -> AlertPolicy:
         """Adds an alert policy for a tag, None = the queue as a whole; an equal one that is there
         is fine. Raises InvalidValue, TagNotFound.
@@ -34,6 +36,7 @@ class Watching(Callers):
         found = await self._queue(by, Verb.ADD_ALERT, queue, tag)
         return await self._watches.add(found, None if tag is None else found.tag(tag), subject, measurement, threshold)
 
+    @bounded(CHANGE_S)
     async def delete_alert(self, by: Principal, queue: str, id: str) -> None:
         """Takes an alert policy away. Raises AlertNotFound."""
         await self._watches.delete(await self._queue(by, Verb.DELETE_ALERT, queue), id)
@@ -52,11 +55,13 @@ class Watching(Callers):
             if name in (None, policy.tag)
         ]
 
+    @bounded(MESSAGES_S)
     async def list_alert_events(self, by: Principal, queue: str) -> list[AlertEvent]:
         """What has fired and cleared, newest first; at most 50."""
         record = self._watches.of(await self._queue(by, Verb.LIST_ALERTS, queue))
         return [event for event in reversed(record.events) if not event.day]
 
+    @bounded(CHANGE_S)
     async def set_daily_statistics(self, by: Principal, queue: str, enabled: bool) -> None:
         """Has each day's statistics mailed to the owner, or no longer."""
         await self._watches.set_daily(await self._queue(by, Verb.SET_DAILY_STATISTICS, queue), enabled)
@@ -65,10 +70,12 @@ class Watching(Callers):
         """Whether each day's statistics are mailed to the owner."""
         return self._watches.of(await self._queue(by, Verb.GET_STATISTICS, queue)).daily_statistics
 
+    @bounded(MESSAGES_S)
     async def statistics(self, by: Principal, queue: str, day: str) -> DayStatistics:
         """The requests of a UTC day, YYYY-MM-DD. Raises InvalidValue."""
         return await self._statistics.day(await self._queue(by, Verb.GET_STATISTICS, queue), day)
 
+    @bounded(MESSAGES_S)
     async def query_metric(self, by: Principal, queue: str, query: MetricQuery) -> Series:
         """A metric over time. Raises InvalidValue, TagNotFound."""
         return await self._metrics.series(await self._queue(by, Verb.QUERY_METRIC, queue, query.tag), query)

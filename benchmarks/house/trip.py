@@ -30,6 +30,7 @@ NO_RULES = {
     "engine.engine": "a verb by its name, which calls one part",
     "engine.queues.managing": "a verb by its name, which calls one part",
     "engine.queues.callers.callers": "a verb by its name, which calls one part",
+    "engine.queues.bounded": "when a verb is answered at the latest: what it does is the same",
     "engine.queues.callers.accounts": "names as the caller says them: what they mean is said in schemas",
     "engine.log": "the client of Kafka",
     "engine.catalog.catalog": "the records in memory; a verb waits until those are read that were written before it",

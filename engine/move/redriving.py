@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from engine.move.destinations import no_task
 from engine.move.parking import Parking
 from engine.move.redrive import Tasks
+from engine.queues.bounded import CHANGE_S, MESSAGES_S, bounded
 from engine.queues.callers.accounts import task_for
 from engine.queues.callers.callers import Callers
 from engine.rules.limits import check_name
@@ -30,6 +31,7 @@ class Redriving(Callers):
     _tasks: Tasks
     _parking: Parking
 
+    @bounded(CHANGE_S)
     async def redrive(
         self,
         by: Principal,
@@ -56,10 +58,12 @@ class Redriving(Callers):
             target = await self._queue(by, Verb.SEND, destination)
         return _shown(by, await self._tasks.redrive(found, by.id, target, filter, rate, alone=alone, ids=ids))
 
+    @bounded(MESSAGES_S)
     async def list_tasks(self, by: Principal, queue: str) -> list[TaskInfo]:
         """The tasks that empty `queue` or did in the last three days, newest first."""
         return [_shown(by, task) for task in self._tasks.of_queue(await self._queue(by, Verb.REDRIVE, queue))]
 
+    @bounded(MESSAGES_S)
     async def get_task(self, by: Principal, id: str) -> TaskInfo:
         task = await self._tasks.get(id)
         queue = self.catalog.by_incarnation.get(task.source_incarnation)
@@ -68,10 +72,12 @@ class Redriving(Callers):
         self._access.authorise(by, Verb.REDRIVE, queue)
         return _shown(by, task)
 
+    @bounded(CHANGE_S)
     async def cancel_task(self, by: Principal, id: str) -> TaskInfo:
         await self.get_task(by, id)
         return _shown(by, await self._tasks.cancel(id))
 
+    @bounded(MESSAGES_S)
     async def parked_groups(self, by: Principal, queue: str, tag: str | None, limit: int, next: str | None) -> ParkedPage:
         """A page of the groups of a FIFO queue that are held back under a tag. Raises
         NotAllowedOnQueue, InvalidValue.
@@ -79,6 +85,7 @@ class Redriving(Callers):
         found = await self._queue(by, Verb.QUERY, queue, tag)
         return await self._parking.groups(found, found.tag(tag), limit, next)
 
+    @bounded(MESSAGES_S)
     async def unpark(self, by: Principal, queue: str, tag: str | None, group: str, *, kill: bool = False) -> bool:
         """Resumes a parked group under a tag; False = it is not parked. Its first message is
         received again, as if it never had been; with `kill` it goes to the dead-letter queue.

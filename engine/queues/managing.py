@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.queues.bounded import CHANGE_S, MESSAGES_S, bounded
 from engine.queues.callers.accounts import edit_of, policy_for, policy_of, queue_for, settings_of, shared_for, tags_for
 from engine.queues.callers.callers import Callers
 from engine.queues.info import Info
@@ -32,6 +33,7 @@ class Managing(Callers):
     _queues: Queues
     _tags: Tags
 
+    @bounded(CHANGE_S)
     async def create_queue(
         self, by: Principal, name: str, settings: QueueSettings, tags: Sequence[NewTag] = (), owner: str | None = None
     ) -> tuple[QueueInfo, bool]:
@@ -64,6 +66,7 @@ class Managing(Callers):
         some = [short(by.account, name) for name in names[:limit]]
         return some, some[-1] if len(names) > limit else None
 
+    @bounded(MESSAGES_S)
     async def list_shared(self, by: Principal, prefix: str, limit: int, after: str | None) -> tuple[list[SharedQueue], str | None]:
         """Queues of others with which `by` was given a right, in order of their names, and the
         `after` of the next page. Everybody may ask.
@@ -75,12 +78,14 @@ class Managing(Callers):
         some = [shared_for(by.account, await self._info.shared(queue)) for _, queue in shared[:limit]]
         return some, some[-1].name if len(shared) > limit else None
 
+    @bounded(MESSAGES_S)
     async def get_queue(self, by: Principal, name: str) -> QueueInfo:
         return await self._shown(by, await self._queue(by, Verb.GET_QUEUE, name))
 
     async def _shown(self, by: Principal, queue: Queue) -> QueueInfo:
         return queue_for(by.account, await self._info.queue(queue))
 
+    @bounded(CHANGE_S)
     async def set_queue(self, by: Principal, name: str, settings: QueueSettings, edit: Edit | None = None) -> QueueInfo:
         """Changes what is named, and what `edit` makes of what is: nothing is changed by others
         meanwhile; not the redrive policy.
@@ -88,6 +93,7 @@ class Managing(Callers):
         found = await self._queue(by, Verb.SET_QUEUE, name)
         return await self._shown(by, await self._queues.set(by, found.name, settings_of(by, settings), edit_of(by, edit)))
 
+    @bounded(CHANGE_S)
     async def delete_queue(self, by: Principal, name: str) -> None:
         await self._queues.delete((await self._queue(by, Verb.DELETE_QUEUE, name)).name)
 
@@ -97,9 +103,11 @@ class Managing(Callers):
         """
         return self.catalog.deleted.get(full(by.account, name))
 
+    @bounded(CHANGE_S)
     async def purge(self, by: Principal, name: str) -> None:
         await self._queues.purge((await self._queue(by, Verb.PURGE, name)).name)
 
+    @bounded(CHANGE_S)
     async def copy_queue(self, by: Principal, name: str, target: str) -> QueueInfo:
         target = full(by.account, target)
         note(by.id, by.key_id, Verb.COPY_QUEUE, full(by.account, name), subject=target)
@@ -112,6 +120,7 @@ class Managing(Callers):
         policy, fault = self._info.policy(await self._queue(by, Verb.GET_REDRIVE_POLICY, name))
         return policy_for(by.account, policy), fault
 
+    @bounded(CHANGE_S)
     async def set_redrive_policy(self, by: Principal, name: str, policy: RedrivePolicy | None) -> RedrivePolicy | None:
         """Sets the policy; None removes it."""
         found = await self._queue(by, Verb.SET_REDRIVE_POLICY, name)
@@ -119,6 +128,7 @@ class Managing(Callers):
 
     # Tags
 
+    @bounded(CHANGE_S)
     async def create_tag(
         self,
         by: Principal,
@@ -141,10 +151,12 @@ class Managing(Callers):
         found, tag, made = await self._tags.create(by, queue, name, start_at_ms, filter, user_attributes, read_qps, policy)
         return tags_for(by.account, await self._info.tags(found, [tag]))[0], made
 
+    @bounded(MESSAGES_S)
     async def list_tags(self, by: Principal, queue: str) -> list[TagInfo]:
         found = await self._queue(by, Verb.LIST_TAGS, queue)
         return tags_for(by.account, await self._info.tags(found, found.tags))
 
+    @bounded(CHANGE_S)
     async def delete_tag(self, by: Principal, queue: str, name: str) -> None:
         note(by.id, by.key_id, Verb.DELETE_TAG, full(by.account, queue), name)
         await self._tags.delete((await self._queue(by, Verb.DELETE_TAG, queue)).name, name)

@@ -7,12 +7,14 @@ anything else. Neighbours: `engine.py` has the other verbs.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from msgspec import structs
 
 from engine.catalog.catalog import Catalog
-from engine.errors import NotAuthorised
+from engine.errors import LogUnavailable, NotAuthorised
+from engine.queues.bounded import CHANGE_S, MESSAGES_S, bounded
 from engine.queues.callers.access import Access
 from engine.queues.callers.accounts import transaction_for, webhook_for
 from engine.queues.callers.callers import Callers
@@ -23,6 +25,7 @@ from engine.queues.callers.users import Users
 from engine.rules.limits import check_asked, check_name
 from engine.rules.queue import Queue
 from engine.runtime.asked import note
+from engine.runtime.deadline import before
 from engine.shapes import Check, Principal, SendEntry, TransactionInfo, Webhook
 from engine.transactions.book import Transaction
 from engine.transactions.checks import Checks
@@ -54,6 +57,7 @@ class Transacting(Callers):
         self._webhooks = webhooks
         self._returning = Background()
 
+    @bounded(MESSAGES_S)
     async def prepare(
         self, by: Principal, queue: str, producer_group: str, entries: list[SendEntry], check_immunity_ms: int | None = None
     ) -> TransactionInfo:
@@ -66,6 +70,7 @@ class Transacting(Callers):
         with charge:
             return transaction_for(by.account, await self._transactions.prepare(found, by.id, group, entries, check_immunity_ms))
 
+    @bounded(MESSAGES_S)
     async def commit(self, by: Principal, transaction: str) -> TransactionInfo:
         """Sends the messages of a transaction, once however often it is repeated; all that wait
         for messages see them. Raises TransactionDecided, TransactionGone, Unavailable.
@@ -73,17 +78,20 @@ class Transacting(Callers):
         await self._known_transaction(by, transaction)
         return transaction_for(by.account, await self._transactions.decide(transaction, TransactionStatus.COMMITTED, by.id))
 
+    @bounded(MESSAGES_S)
     async def rollback(self, by: Principal, transaction: str) -> TransactionInfo:
         """Drops the messages of a transaction. Raises TransactionDecided, Unavailable."""
         await self._known_transaction(by, transaction, own=True)
         return transaction_for(by.account, await self._transactions.decide(transaction, TransactionStatus.ROLLED_BACK, by.id))
 
+    @bounded(MESSAGES_S)
     async def unknown(self, by: Principal, transaction: str) -> TransactionInfo:
         """Says that the outcome is not known yet: nothing changes, and the producers are asked
         again.
         """
         return transaction_for(by.account, self._transactions.info(await self._known_transaction(by, transaction, own=True)))
 
+    @bounded(MESSAGES_S)
     async def get_transaction(self, by: Principal, transaction: str) -> TransactionInfo:
         one = await self._known_transaction(by, transaction, own=True)
         return transaction_for(by.account, self._transactions.info(await self._transactions.find(one.id, newest=True)))
@@ -105,7 +113,9 @@ class Transacting(Callers):
         check_asked("wait_ms", wait_ms)
         taken = await self._checks.take(producer_group, lambda one: self._may_send(by, one), max, wait_ms)
         try:
-            return [self._check_for(by, check) for check in await self._transactions.shown(taken)]
+            until = asyncio.get_running_loop().time() + MESSAGES_S
+            shown = await before(until, self._transactions.shown(taken), lambda: LogUnavailable("Kafka does not give the messages"))
+            return [self._check_for(by, check) for check in shown]
         except BaseException:
             self._returning.start(self._checks.put_back(taken), "put back checks")
             raise
@@ -114,6 +124,7 @@ class Transacting(Callers):
         """No answer carried these checks: others may have them. Returns at once."""
         self._returning.start(self._checks.put_back_ids([check.id for check in checks]), "put back checks")
 
+    @bounded(CHANGE_S)
     async def set_webhook(self, by: Principal, producer_group: str, url: str, secret: str | None) -> tuple[Webhook, str]:
         """Registers where a producer group is asked; returns the secret that signs the requests.
         Raises InvalidValue, NotAuthorised (it is somebody else's).
@@ -127,6 +138,7 @@ class Transacting(Callers):
         self._access.authorise(by, Verb.SET_PRODUCER_GROUP)
         return webhook_for(by.account, await self._webhooks.get(by, full(by.account, producer_group)))
 
+    @bounded(CHANGE_S)
     async def delete_webhook(self, by: Principal, producer_group: str) -> None:
         """Raises ProducerGroupNotFound, NotAuthorised."""
         await self._webhooks.remove(by, self._producer_group(by, producer_group))

@@ -4,14 +4,20 @@ came.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import Awaitable
+
 import pytest
 
+from engine.errors import EngineError
+from engine.queues.bounded import MESSAGES_S
 from engine.runtime import deadline
-from engine.shapes import QueueSettings
+from engine.shapes import QueueSettings, SendEntry
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY
 from tests.integration.served import served
-from tests.outside.deadlines import hold_up, take_all
+from tests.outside.deadlines import hold_up, stopped, take_all
 from tests.services import Services
 
 SEND_S = 2.0
@@ -38,3 +44,28 @@ async def test_no_answer_comes_late_while_kafka_stands_still_and_what_was_not_st
     assert not book.not_stored & found.keys()
     assert not book.stored - found.keys()
     assert set(found.values()) == {1}
+
+
+async def test_verbs_that_only_look_are_answered_in_time_however_many_wait_for_kafka(make_engine: MakeEngine, stack: Services) -> None:
+    engine = await make_engine()
+    await engine.create_queue(BY, "q", QueueSettings())
+    sent = await engine.send(BY, "q", [SendEntry(str(n).encode()) for n in range(60)])
+    half = await engine.prepare(BY, "q", "producers", [SendEntry(b"half")])
+    loop = asyncio.get_running_loop()
+    took: list[float] = []
+
+    async def timed(verb: Awaitable[object]) -> None:
+        began = loop.time()
+        with contextlib.suppress(EngineError):
+            await verb
+        took.append(loop.time() - began)
+
+    with stopped(stack.kafka_pid):
+        looks = asyncio.gather(
+            *(timed(engine.peek(BY, "q", one.id, None)) for one in sent),
+            *(timed(engine.get_transaction(BY, half.id)) for _ in range(3)),
+            *(timed(engine.get_queue(BY, name)) for name in ("q", "nobody")),
+        )
+        await asyncio.sleep(MESSAGES_S + SLOW_S + 0.5)
+    await looks
+    assert max(took) < MESSAGES_S + SLOW_S

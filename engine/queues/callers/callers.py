@@ -6,10 +6,12 @@ Each method passes the authoriser before anything else. Neighbours: `engine.py` 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from engine.catalog.catalog import Catalog
-from engine.errors import NotAuthenticated
+from engine.errors import LogUnavailable, NotAuthenticated
+from engine.queues.bounded import CHANGE_S, MESSAGES_S, bounded
 from engine.queues.callers.access import Access
 from engine.queues.callers.accounts import key_for, record_for, user_for
 from engine.queues.callers.grants import Grants
@@ -19,6 +21,7 @@ from engine.queues.callers.users import Users
 from engine.rules.queue import Queue
 from engine.rules.rights import level_of, levels_of, no_queue
 from engine.runtime.asked import note, note_claim, note_hidden
+from engine.runtime.deadline import before
 from engine.shapes import KeyInfo, Principal, UserInfo, UserUse
 from schemas.accounts import account_of, full, full_principal, short_principal
 from schemas.records import QueueRecord
@@ -46,7 +49,7 @@ class Callers:
         """
         queue = self._known(by, verb, name, tag)
         if queue is None or (tag and tag not in queue.by_name):
-            await self.catalog.sync()
+            await self._sync()
             queue = self._known(by, verb, name, tag)
         if queue is None:
             name = full(by.account, name)
@@ -55,6 +58,11 @@ class Callers:
                 note_hidden()
             raise no_queue(name)
         return queue
+
+    async def _sync(self) -> None:
+        """Returns when all that was written before is known here. Raises LogUnavailable."""
+        until = asyncio.get_running_loop().time() + MESSAGES_S
+        await before(until, self.catalog.sync(), lambda: LogUnavailable("Kafka does not say whether the queue is there"))
 
     def _known(self, by: Principal, verb: Verb, name: str, tag: str | None = None) -> Queue | None:
         """As `_queue`, without waiting; None = this worker may not have heard of it."""
@@ -90,7 +98,7 @@ class Callers:
         """
         record = self.known(name, by)
         if record is None:
-            await self.catalog.sync()
+            await self._sync()
             record = self.known(name, by)
         if record is None:
             if by is not None and (name := full(by.account, name)) in self.catalog.queues:
@@ -154,6 +162,7 @@ class Callers:
         self._access.guesses.fitted(at, key_id)
         return by
 
+    @bounded(CHANGE_S)
     async def create_key(self, by: Principal, key_id: str, principal: str, role: str, expires_at_ms: int = 0) -> tuple[str, str]:
         """A key for a principal; its id and secret. `role` is a word of Role, `expires_at_ms` 0 =
         never.
@@ -164,6 +173,7 @@ class Callers:
         self._access.check_account(by, principal)
         return await self._keys.create(key_id, principal, role, expires_at_ms)
 
+    @bounded(CHANGE_S)
     async def set_key(
         self, by: Principal, key_id: str, role: str | None = None, expires_at_ms: int | None = None, disabled: bool | None = None
     ) -> KeyInfo:
@@ -171,6 +181,7 @@ class Callers:
         self._authorise_key(by, key_id)
         return key_for(by.account, await self._keys.set(key_id, role, expires_at_ms, disabled))
 
+    @bounded(CHANGE_S)
     async def rotate_key(self, by: Principal, key_id: str, grace_ms: int) -> str:
         """Gives a key another secret, and returns it; the one before counts for `grace_ms` more. A
         key may do that for itself, by its newest secret: who has found an old one may not lock its
@@ -181,10 +192,12 @@ class Callers:
             self._authorise_key(by, key_id)
         return await self._keys.rotate(key_id, grace_ms)
 
+    @bounded(CHANGE_S)
     async def delete_key(self, by: Principal, key_id: str) -> None:
         self._authorise_key(by, key_id)
         await self._keys.delete(key_id)
 
+    @bounded(MESSAGES_S)
     async def list_keys(self, by: Principal) -> list[KeyInfo]:
         """The keys of the caller's account; the service's administrators: all."""
         self._access.authorise(by, Verb.MANAGE_KEYS)
@@ -200,6 +213,7 @@ class Callers:
 
     # Levels of permission: on a queue, or with `tag` on messages of that tag alone.
 
+    @bounded(MESSAGES_S)
     async def list_grants(self, by: Principal, queue: str, tag: str = "") -> dict[str, Level]:
         """The level of each principal that was given one; owner and administrators have every
         right without. Raises TagNotFound.
@@ -208,6 +222,7 @@ class Callers:
         levels = levels_of(found.record.grants, found.tag(tag).name if tag else "")
         return {short_principal(by.account, who): level for who, level in levels.items()}
 
+    @bounded(MESSAGES_S)
     async def get_grant(self, by: Principal, queue: str, principal: str) -> Level:
         """The level of a principal; everybody may ask for their own, unless they have none."""
         principal, name = full_principal(by.account, principal), full(by.account, queue)
@@ -217,6 +232,7 @@ class Callers:
         everything = found.record.owner == principal or (by.admin and by.id == principal)
         return Level.FULL_CONTROL if everything else level_of(found.record.grants, principal)
 
+    @bounded(CHANGE_S)
     async def grant(self, by: Principal, queue: str, principal: str, level: str, tag: str = "") -> None:
         """Gives a principal a level in place of the one it had; NONE takes it away. Raises
         TagNotFound.
@@ -229,11 +245,13 @@ class Callers:
         """Contacts and quotas of a user; everybody may ask for their own."""
         return user_for(by.account, self._users.get(self._user(by, name)))
 
+    @bounded(MESSAGES_S)
     async def get_user_use(self, by: Principal, name: str) -> UserUse:
         """What a user has of what they may have; everybody may ask for their own."""
         name = self._user(by, name)
         return self._users.use(name, await self._quotas.bytes_today(name))
 
+    @bounded(CHANGE_S)
     async def set_contacts(
         self, by: Principal, name: str, display_name: str, email: str, phone: str, webhook: str | None = None
     ) -> UserInfo:
@@ -247,6 +265,7 @@ class Callers:
         also = {} if webhook is None else {"webhook": webhook}
         return user_for(by.account, await self._users.set(name, display_name=display_name, email=email, phone=phone, **also))
 
+    @bounded(CHANGE_S)
     async def set_user_quota(self, by: Principal, name: str, read_qps: int, write_qps: int, queues: int, **more: int) -> UserInfo:
         """Bounds what a user may use, or an account as a whole; 0 = no bound. `more`: partitions,
         daily_bytes, waits; what is not named stays as it was. An account's bounds are the service's

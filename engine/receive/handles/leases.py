@@ -17,14 +17,14 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 
 from engine.catalog.catalog import Catalog
-from engine.errors import EngineError, InvalidHandle, InvalidValue, NotAllowedOnQueue
+from engine.errors import EngineError, InvalidHandle, InvalidValue, LogUnavailable, NotAllowedOnQueue
 from engine.receive.handles.acks import Acks
 from engine.rules.ids import Ids
 from engine.rules.limits import check_asked, check_delay
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets
 from engine.runtime.clock import now_ms
-from engine.runtime.deadline import journal_until
+from engine.runtime.deadline import before, journal_until
 from engine.runtime.meters import NO_TAG, Meters
 from engine.runtime.outcomes import Outcome
 from engine.runtime.signals import Signal
@@ -121,7 +121,7 @@ class Leases:
             except BadIdentity as error:
                 refused[text] = InvalidHandle(f"not a receipt handle: {error}", field="handles", given=text)
         if any(handle.incarnation not in catalog.by_incarnation for handle in good.values()):
-            await catalog.sync()
+            await before(journal_until(), catalog.sync(), lambda: LogUnavailable("Kafka does not say of which queue a handle is"))
             queue = catalog.queues.get(queue.name, queue)
         for text, handle in list(good.items()):
             if handle.incarnation == queue.incarnation:
