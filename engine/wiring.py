@@ -34,8 +34,7 @@ from engine.queues.callers.audit import Audit
 from engine.queues.callers.grants import Grants
 from engine.queues.callers.guesses import Guesses
 from engine.queues.callers.keys import Keys, KeyUses
-from engine.queues.callers.quotas import Quotas
-from engine.queues.callers.user_bounds import UserBounds
+from engine.queues.callers.quotas import Quotas, UserBounds
 from engine.queues.callers.users import Users
 from engine.queues.info import Info
 from engine.queues.queues import Queues

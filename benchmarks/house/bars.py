@@ -39,8 +39,9 @@ MODULES = 10
 FUNCTION_LINES = 44
 FILE_LINES = 400
 RECEIVE_ROOMS = 6
-RECEIVE_RETURNS = 5
-RULE_FILES = 10
+# Bounds of users by default are looked up before a receive, and before a queue is made.
+RECEIVE_RETURNS = 6
+RULE_FILES = 11
 
 
 def of_layouts(layouts: Mapping[str, Layout]) -> list[Bar]:

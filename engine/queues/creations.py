@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from engine.catalog.catalog import Catalog
 from engine.errors import QueueExists, QuotaExceeded
-from engine.queues.callers.user_bounds import UserBounds
+from engine.queues.callers.quotas import UserBounds
 from engine.settings import EngineSettings
 from schemas.accounts import account_of
 from schemas.records import QueueRecord, UserRecord

@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 
+from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from spark.frames.log import Log, reach
@@ -36,6 +37,16 @@ _ADVICE = {
 }
 
 
+def guard(master: str) -> dict[str, str]:
+    """Returns the settings with which nobody else reaches the driver and its block manager while a
+    job runs: on loopback for a local master; else by the cluster's secret, which YARN and
+    Kubernetes make themselves and a standalone cluster is given (`spark.authenticate.secret`).
+    """
+    if master.startswith("local"):
+        return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return {"spark.authenticate": "true"}
+
+
 def session(name: str, master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
     """A session; `settings` come last. `master` None = what spark-submit says, and without
     spark-submit 2 threads here.
@@ -48,7 +59,10 @@ def session(name: str, master: str | None = None, settings: Mapping[str, str] | 
         builder = builder.master(master or "local[2]").config("spark.driver.memory", DRIVER_MEMORY)
     # PySpark logs a wrong query with all of its plans, beside raising it.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    for key, value in {**_SETTINGS, **(settings or {})}.items():
+    submitted = SparkConf()  # what spark-submit and spark-defaults.conf say
+    guards = guard(master or submitted.get("spark.master", "local[2]") or "")
+    guards = {key: value for key, value in guards.items() if not submitted.contains(key)}
+    for key, value in {**_SETTINGS, **guards, **(settings or {})}.items():
         builder = builder.config(key, value)
     made = builder.getOrCreate()
     for key, value in _ADVICE.items():

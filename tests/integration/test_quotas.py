@@ -14,7 +14,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import InvalidValue, MessageTooLarge, NotAuthorised, Overloaded, QuotaExceeded
-from engine.queues.callers import user_bounds
+from engine.queues.callers import quotas
 from engine.shapes import Principal, QueueSettings, SendEntry, UserUse
 from state.allotments import Allotments
 from state.errors import StateUnavailable
@@ -109,7 +109,7 @@ async def test_a_user_has_bounds_in_required_mode_unless_they_are_lifted(make_en
     shown = engine.get_user(ALICE, "alice")
     assert (shown.queues, shown.partitions, shown.daily_bytes, shown.waits) == (1_000, 4_000, 50_000_000_000, 1_000)
     assert (shown.read_qps, shown.write_qps) == (0, 0)
-    monkeypatch.setattr(user_bounds, "OF_USER", msgspec.structs.replace(user_bounds.OF_USER, partitions=6))
+    monkeypatch.setattr(quotas, "OF_USER", msgspec.structs.replace(quotas.OF_USER, partitions=6))
     await engine.create_queue(ALICE, "first", QueueSettings(partitions=4))
     with pytest.raises(QuotaExceeded, match="user 'alice' may have 6 partitions"):
         await engine.create_queue(ALICE, "second", QueueSettings(partitions=4))

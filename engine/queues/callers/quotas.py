@@ -11,14 +11,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NoReturn
 
+import msgspec
+
+from engine.catalog.catalog import Catalog
 from engine.errors import Conflict, NotFound, Overloaded, QuotaExceeded, Refused
-from engine.queues.callers.user_bounds import UserBounds
 from engine.rules.limits import DAY_MS, check_send
 from engine.rules.queue import Queue
 from engine.rules.rights import WaitBound
+from engine.settings import EngineSettings
 from engine.shapes import SendEntry
 from schemas.records import QueueRecord, TagRecord, UserRecord
 from state.allotments import Allotments
@@ -37,6 +41,39 @@ ASK_AGAIN_S = 1.0
 # Errors of a send after which Kafka has nothing of it.
 NOTHING_STORED = (NotFound, Conflict, Refused, Overloaded)
 FREE: Final = contextlib.nullcontext()  # of what no quota bounds
+
+
+# An account has room for five users that use all of theirs.
+OF_USER: Final = UserRecord("", 0, queues=1_000, partitions=4_000, daily_bytes=50_000_000_000, waits=1_000)
+OF_ACCOUNT: Final = UserRecord("", 0, queues=5_000, partitions=20_000, daily_bytes=250_000_000_000, waits=5_000)
+_BOUNDS: Final = ("queues", "partitions", "daily_bytes", "waits")
+_ACCOUNT: Final = re.compile(r"[0-9]{12}")
+
+
+class UserBounds:
+    """What bounds users and accounts: what an administrator has set, and in required mode the
+    defaults for the rest, so that one key can't take the disk, the topics or the waits of all.
+
+    A rate has no default, for workers share their time (ADR 0030). LEASEWAY_QUOTAS=none lifts the
+    defaults as a whole, and a higher number for one user.
+    """
+
+    def __init__(self, settings: EngineSettings, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._by_default = settings.auth == "required" and settings.quotas == "default"
+        self._administrator = settings.admin_key_id
+
+    def of(self, name: str) -> UserRecord | None:
+        """Returns the record of a user or account with every bound that counts; None = nothing is
+        noted of it and nothing bounds it. The first administrator has no defaults.
+        """
+        noted = self._catalog.users.get(name)
+        if not self._by_default or not name or name == self._administrator:
+            return noted
+        defaults = OF_ACCOUNT if _ACCOUNT.fullmatch(name) else OF_USER
+        if noted is None:
+            return defaults
+        return msgspec.structs.replace(noted, **{bound: getattr(noted, bound) or getattr(defaults, bound) for bound in _BOUNDS})
 
 
 class Meter:

@@ -14,7 +14,7 @@ import msgspec
 from engine.catalog.catalog import Catalog
 from engine.outgoing.signature import webhook_secret
 from engine.outgoing.targets import target_of
-from engine.queues.callers.user_bounds import UserBounds
+from engine.queues.callers.quotas import UserBounds
 from engine.rules.limits import check_name, check_user
 from engine.runtime.clock import now_ms
 from engine.shapes import UserInfo, UserUse

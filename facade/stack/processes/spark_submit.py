@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ from pathlib import Path
 from facade.stack.processes.errors import StackError
 from facade.stack.processes.programs import find_java, jars_folder
 
+LOOPBACK = "127.0.0.1"
+_MASTER = re.compile(r"(?:--master[ =]|spark\.master=)(\S+)")
 # Jars that Spark brings itself in the same or a newer version; two of a kind on one class path are
 # trouble.
 _SPARK_HAS = ("scala-library", "scala-parallel", "slf4j-api", "lz4-java", "snappy-java", "jsr305", "xz", "spark-tags")
@@ -28,7 +31,23 @@ def command(arguments: Sequence[str]) -> list[str]:
     home = spark_home()
     job, *rest = arguments
     program = home / "bin" / ("pyspark" if job == "shell" else "spark-submit")
-    return [str(program), "--jars", ",".join(map(str, connectors())), *(rest if job == "shell" else [job, *rest])]
+    words = rest if job == "shell" else [job, *rest]
+    return [str(program), "--jars", ",".join(map(str, connectors())), *_guard(words, home), *words]
+
+
+def _guard(words: Sequence[str], home: Path) -> list[str]:
+    """Returns options with which nobody else reaches the driver while it runs: on loopback, or by
+    the cluster's secret. Options that the user gives come later and count.
+
+    A spark-defaults.conf may name a cluster, so its owner is left to say.
+    """
+    if (Path(os.environ.get("SPARK_CONF_DIR") or home / "conf") / "spark-defaults.conf").exists():
+        return []
+    text = " ".join(words)
+    named = _MASTER.search(text)
+    if named is not None and not named[1].startswith("local"):
+        return ["--conf", "spark.authenticate=true"]
+    return ["--conf", f"spark.driver.host={LOOPBACK}", "--conf", f"spark.driver.bindAddress={LOOPBACK}"]
 
 
 def spark_home() -> Path:

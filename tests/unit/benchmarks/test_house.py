@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.house.bars import Bar, of_layouts, of_trips
+from benchmarks.house.bars import RULE_FILES, Bar, of_layouts, of_trips
 from benchmarks.house.layout import PACKAGES, Layout, read, upward, with_one_dialect
 from benchmarks.house.trip import Trip, follow
 from engine.rules.limits import check_name
@@ -94,7 +94,7 @@ def test_a_broken_bar_is_told_with_its_place() -> None:
 def test_a_way_back_into_a_room_is_a_return() -> None:
     trip = Trip()
     trip.steps = ["a", "b", "b", "a", "c", "b"]
-    trip.files = {f"engine.rules.r{n}" for n in range(11)}
+    trip.files = {f"engine.rules.r{n}" for n in range(RULE_FILES + 1)}
     assert (trip.rooms(), trip.returns()) == (["a", "b", "c"], 2)
     assert [bar.holds() for bar in of_trips({"receive": trip})] == [True, True, False]
 

@@ -1,0 +1,65 @@
+"""Who can reach a Spark driver while a job runs: nobody on another machine, nobody without the
+secret of the cluster.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from facade.stack.processes.spark_submit import command
+from spark.frames.session import guard
+
+LOOPBACK = "127.0.0.1"
+
+
+def listening(pid: int) -> set[str]:
+    """Returns the addresses on which a process listens, in the form of /proc."""
+    inodes = {str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir() if fd.is_symlink()}
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
+                found.add(fields[1].rpartition(":")[0])
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux'")
+def test_the_driver_and_its_block_manager_listen_on_loopback_alone(spark_session: SparkSession) -> None:
+    spark_session.range(10).count()
+    jvm = spark_session.sparkContext._jvm
+    assert jvm is not None
+    addresses = listening(int(jvm.java.lang.ProcessHandle.current().pid()))
+
+    assert addresses, "a driver listens somewhere"
+    loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+    assert addresses <= loopback
+
+
+def test_a_cluster_is_reached_with_its_secret() -> None:
+    assert guard("spark://host:7077") == guard("yarn") == guard("k8s://https://host") == {"spark.authenticate": "true"}
+    assert guard("local[2]") == guard("local") == {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+
+
+def test_a_job_of_the_user_is_guarded_unless_its_owner_says_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loopback = [f"spark.driver.host={LOOPBACK}", f"spark.driver.bindAddress={LOOPBACK}"]
+    for words, confs in (
+        (["job.py"], loopback),
+        (["--master", "local[4]", "job.py"], loopback),
+        (["shell"], loopback),
+        (["--master", "spark://h:7077", "job.py"], ["spark.authenticate=true"]),
+        (["--master=yarn", "job.py"], ["spark.authenticate=true"]),
+        (["--conf", "spark.master=k8s://h", "job.py"], ["spark.authenticate=true"]),
+    ):
+        made = command(words)
+        given = [made[at + 1] for at, word in enumerate(made) if word == "--conf"]
+        assert [conf for conf in given if conf.startswith(("spark.driver", "spark.auth"))] == confs
+    given = command(["--conf", "spark.authenticate=false", "--master", "yarn", "job.py"])
+    assert given.index("spark.authenticate=true") < given.index("spark.authenticate=false"), "the later one counts"
+    (tmp_path / "spark-defaults.conf").write_text("spark.master yarn\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert not [word for word in command(["job.py"]) if word.startswith(("spark.driver", "spark.auth"))]
