@@ -43,7 +43,7 @@ def _forwarded_host(scheme: bytes, host: bytes, forwarded: bytes, port: bytes) -
     found = named or _HOST.fullmatch(host)
     if found is None:
         return host
-    stated = port if port.isdigit() and 0 < int(port) < 65536 else None
+    stated = port if port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536 else None
     # A port beside the forwarded host is the client's; one in Host may be ours.
     used = (found["port"] or stated) if named is not None else (stated or found["port"])
     return found["name"] + (b"" if used is None or used == _USUAL_PORTS[scheme] else b":" + used)

@@ -95,7 +95,7 @@ class Exchange(Protocol):
 
     def start(self, by: Principal, body: bytes) -> Coroutine[Any, Any, Any]:
         """What does the verb, to be awaited; `body` is the whole body. Raises for what can't be
-        read.
+        read. With a long body it is called in a thread of its own: it reads, and does nothing.
         """
 
     def output(self, content: Any) -> Response:

@@ -7,9 +7,11 @@ reads and writes. This module must not know a dialect.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import Any
 
@@ -30,6 +32,8 @@ log = logging.getLogger("leaseway.facade")
 Serve = Callable[[Scope, Receive, Send, Exchange], Awaitable[None]]
 GONE = 499  # the status of a request whose client has gone, in the metrics
 INTERNAL = 500
+# What reads a longer body takes milliseconds, in which nobody else would be served.
+LONG_BYTES = 262_144
 MISDIRECTED = "misdirected"  # the verb of a request to another host's name, in the metrics
 _WRONG_HOST = refusal("misdirected")
 # Answers that are remembered: clients name few hosts, and each request asks.
@@ -106,6 +110,8 @@ class Front:
         self._intake = intake
         self._metrics = metrics
         self._rest = rest(self)
+        # One thread: two would keep the event loop from the interpreter for twice as long.
+        self._reader = ThreadPoolExecutor(1, "bodies")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, exchange: Exchange | None = None) -> None:
         """Answers one request: that of `exchange`, if the caller knows it. Raises nothing but
@@ -121,12 +127,12 @@ class Front:
         unsent: Callable[[], None] | None = None
         try:
             by = _by_head(exchange)
-            most = exchange.most_bytes
-            body = self._intake.take_buffered(direct, most)
+            body = self._intake.take_buffered(direct, exchange.most_bytes)
             if body is None:
-                body = await self._intake.read(exchange.headers, receive, most, self._holder(scope, exchange, by))
+                body = await self._intake.read(exchange.headers, receive, exchange.most_bytes, self._holder(scope, exchange, by))
             try:
-                call = exchange.start(exchange.principal(body) if by is None else by, body)
+                by = exchange.principal(body) if by is None else by
+                call = exchange.start(by, body) if len(body) <= LONG_BYTES else await self._started(exchange, by, body)
                 content = await (self._poll(call, receive) if exchange.long_poll else call)
             finally:
                 self._intake.release(body)
@@ -151,6 +157,15 @@ class Front:
             await reply(send, response, unsent)
         elif not direct.reply(response.status, response.headers, response.body, look=unsent is not None) and unsent is not None:
             unsent()
+
+    async def _started(self, exchange: Exchange, by: Principal, body: bytes) -> Coroutine[Any, Any, Any]:
+        """As `Exchange.start`, off the event loop. Raises what that raises."""
+        started = asyncio.get_running_loop().run_in_executor(self._reader, exchange.start, by, body)
+        try:
+            return await asyncio.shield(started)
+        except asyncio.CancelledError:
+            started.add_done_callback(_close)
+            raise
 
     async def _tell(self, asked: Any, exchange: Exchange, response: Response, error: Exception | None) -> None:
         if self._audit is not None:
@@ -222,6 +237,12 @@ def _refuse_pages(exchange: Exchange) -> None:
     site = exchange.headers.get(b"sec-fetch-site")
     if site == b"cross-site" or (exchange.simple and (site not in _OWN_PAGES or b"origin" in exchange.headers)):
         raise ProblemError("cross_site", field="Sec-Fetch-Site", limit="same-origin", given="cross-site")
+
+
+def _close(started: asyncio.Future[Coroutine[Any, Any, Any]]) -> None:
+    """Ends a call that nobody waits for."""
+    if started.exception() is None:
+        started.result().close()
 
 
 def _failed(exchange: Exchange, error: Exception) -> Response:

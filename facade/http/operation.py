@@ -67,7 +67,8 @@ class Operation:
     `replies` maps each status of success to the struct of its body (None = no body). `codes` are
     the problem codes that it may answer besides those that any operation may. `anonymous` = no
     credentials are asked for; `or_anonymous` = only those that are given are looked at. `long_poll`
-    = the call is cancelled when the client goes. `render` makes another error body of a problem
+    = the call is cancelled when the client goes. `bulky`: its body holds messages, so it may be as
+    large as the service takes. `render` makes another error body of a problem
     than problem+json; `reword` puts an engine error into the words of the dialect.
     """
 
@@ -88,6 +89,7 @@ class Operation:
     or_anonymous: bool = False
     long_poll: bool = False
     hot: bool = False
+    bulky: bool = False
     media_type: str = JSON
     render: Callable[[Problem], Answer] | None = None
     reword: Callable[[EngineError], EngineError] | None = None

@@ -161,6 +161,7 @@ OPERATIONS = (
         send,
         SendBody,
         SendReply,
+        bulky=True,
         codes=("message_too_large", "too_many_delayed"),
     ),
     _verb(

@@ -135,6 +135,7 @@ OPERATIONS = (
         example=examples.TRANSACTIONS["prepare"],
         rules={"queue": QUEUE_RULE},
         body=PrepareBody,
+        bulky=True,
         codes=("queue_not_found", "not_allowed_on_queue", "message_too_large", "too_many_transactions"),
     ),
     Operation(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from itertools import count
 from random import getrandbits
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct, structs
@@ -22,6 +22,7 @@ from engine.errors import EngineError, NotAuthenticated, Unavailable
 from engine.shapes import Principal
 from facade.dialect import Response
 from facade.http.bounds.peers import Peers
+from facade.http.decode import check_values
 from facade.http.problem import ProblemError
 from facade.sqs import signature
 from facade.sqs.actions import ACTIONS
@@ -44,7 +45,7 @@ from facade.sqs.wire.errors import (
     SqsError,
     sqs_error,
 )
-from facade.sqs.wire.limits import Limits
+from facade.sqs.wire.limits import REQUEST_BYTES, Limits
 from facade.sqs.wire.shapes import GetQueueUrl, OfQueue, SendMessage
 from facade.sqs.wire.words import INTERNAL, unreadable_text
 
@@ -58,6 +59,7 @@ _NO_MATCH: Final = (
     "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. "
     "Consult the service documentation for details."
 )
+SENDS: Final = frozenset(("SendMessage", "SendMessageBatch"))
 OTHER: Final = "sqs.other"  # the verb of what is no action
 _encode = msgspec.json.Encoder().encode
 
@@ -90,7 +92,6 @@ class SqsExchange(Struct, gc=False):
     long_poll: bool = False
     claim: signature.Claim | None = None
     changes = True
-    most_bytes: ClassVar[int | None] = None
     unknown = UNKNOWN_OPERATION  # what is answered to an action that is not there
 
     @property
@@ -179,10 +180,16 @@ class JsonExchange(SqsExchange, gc=False):
 
     simple = False
 
+    @property
+    def most_bytes(self) -> int | None:
+        """See `Exchange`."""
+        return self.service.limits.json_bytes if self.name in SENDS else REQUEST_BYTES
+
     def start(self, by: Principal, body: bytes) -> Coroutine[Any, Any, Any]:
         """See `Exchange`."""
         if self.action is None:
             raise self.not_there()
+        check_values(body)
         try:
             given = self.action.decoder.decode(body or b"{}")
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -214,6 +221,11 @@ class QueryExchange(SqsExchange, gc=False):
     simple = True
     unknown = INVALID_ACTION
 
+    @property
+    def most_bytes(self) -> int | None:
+        """See `Exchange`."""
+        return self.service.limits.form_bytes
+
     def start(self, by: Principal, body: bytes) -> Coroutine[Any, Any, Any]:
         """See `Exchange`."""
         fields = forms.parse(self.scope["query_string"], body)
@@ -226,6 +238,8 @@ class QueryExchange(SqsExchange, gc=False):
         action = ACTIONS.get(name)
         if action is None:
             raise self.not_there()
+        if name not in SENDS and len(body) > REQUEST_BYTES:
+            raise SqsError(INVALID_PARAMETER, f"A request of {name} may have {REQUEST_BYTES} bytes, this one has {len(body)}.")
         self.verb, self.long_poll = f"sqs.{name}", action.long_poll
         return self.run(action, by, self._input(action, fields))
 
@@ -254,7 +268,10 @@ class QueryExchange(SqsExchange, gc=False):
 class GetExchange(QueryExchange, gc=False):
     """The query protocol by GET, which has no body."""
 
-    most_bytes: ClassVar[int | None] = 1024
+    @property
+    def most_bytes(self) -> int | None:
+        """See `Exchange`."""
+        return 1024
 
 
 def _xml(status: int, text: Callable[[str], bytes]) -> Response:

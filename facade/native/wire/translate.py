@@ -29,6 +29,7 @@ from schemas.records import Attribute, RedrivePolicy
 from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE
 
 RESERVED_ATTRIBUTE = SOURCE_QUEUE_ATTRIBUTE  # set by the move to a dead-letter queue, so never by a sender
+_NUMBER_CHARACTERS = 400
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?")
 _ATTRIBUTE_NAME = re.compile(ATTRIBUTE_NAME_PATTERN)
 _NO_ATTRIBUTES: dict[str, Attribute] = {}
@@ -131,8 +132,9 @@ def _typed(where: str, type: str, value: str | None, value_base64: bytes | None)
         return value_base64
     if value is None:
         raise ProblemError("missing_field", f"{where} needs {wanted}.", field=f"{where}.{wanted}")
-    if kind == "number" and not _NUMBER.fullmatch(value):
-        raise ProblemError("invalid_value", f"{where} is not a number.", field=f"{where}.value", limit="a decimal number", given=value)
+    if kind == "number" and not (len(value) <= _NUMBER_CHARACTERS and _NUMBER.fullmatch(value)):
+        limit = f"a decimal number of {_NUMBER_CHARACTERS} characters at most"
+        raise ProblemError("invalid_value", f"{where} is not a number.", field=f"{where}.value", limit=limit, given=value)
     return value.encode()
 
 

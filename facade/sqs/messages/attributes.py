@@ -29,7 +29,8 @@ _RESERVED = ("aws.", "amazon.")
 # The label's characters and length are the engine's.
 _DATA_TYPE = re.compile(r"(String|Number|Binary)(\.[A-Za-z0-9.]{1,200})?")
 _TRACE = re.compile(rb"[ -~]{1,512}")
-_NUMBER = re.compile(r"[+-]?0*(?P<whole>\d*)(?:\.(?P<part>\d*))?(?:[eE](?P<exponent>[+-]?\d{1,4}))?")
+# Zeros can be read in one way only: of two, the time would grow with the square of the length.
+_NUMBER = re.compile(r"[+-]?0*(?P<whole>(?:[1-9]\d*)?)(?:\.(?P<part>\d*))?(?:[eE](?P<exponent>[+-]?\d{1,4}))?", re.ASCII)
 # What UTF-8 has beyond #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF.
 _CONTROLS = set(range(0x20)) - set(b"\t\n\r")
 _MARKED = bytes(0x7F if byte in _CONTROLS else byte for byte in range(256))  # a table that changes them only: half the time of deleting
@@ -156,19 +157,28 @@ def triples(attributes: Mapping[str, Attribute]) -> list[tuple[str, str, bytes]]
     return [(name, attribute.type, attribute.value) for name, attribute in attributes.items()]
 
 
-def wanted(attributes: Mapping[str, Attribute], names: Sequence[str] | None) -> dict[str, Attribute]:
-    """The user's attributes that a receive with MessageAttributeNames `names` shows, with data
-    types in SQS's spelling.
+class Wanted:
+    """What the MessageAttributeNames of a receive ask for; made once for all its messages, for a
+    request may have thousands of names.
     """
-    if not names or not attributes:
-        return {}
-    everything = not _EVERYTHING.isdisjoint(names)
-    exact, prefixes = frozenset(names), tuple(name[:-2] for name in names if name.endswith(".*"))
-    return {
-        name: Attribute(_data_type(attribute.type), attribute.value)
-        for name, attribute in attributes.items()
-        if name not in _HIDDEN and (everything or name in exact or name.startswith(prefixes))
-    }
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._everything = not _EVERYTHING.isdisjoint(names)
+        self._names = frozenset(names)
+        self._prefixes = frozenset(name[:-2] for name in names if name.endswith(".*"))
+
+    def of(self, attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:
+        """The user's attributes among these that are shown, with data types in SQS's spelling."""
+        return {
+            name: Attribute(_data_type(attribute.type), attribute.value)
+            for name, attribute in attributes.items()
+            if name not in _HIDDEN and self._asks(name)
+        }
+
+    def _asks(self, name: str) -> bool:
+        if self._everything or name in self._names:
+            return True
+        return bool(self._prefixes) and any(name[:end] in self._prefixes for end in range(len(name) + 1))
 
 
 def _data_type(type: str) -> str:

@@ -178,7 +178,8 @@ async def receive_message(engine: Engine, call: Call) -> ReceiveReply | Carried:
         return ReceiveReply()
     asked, more = given.attribute_names, given.message_system_attribute_names
     system = frozenset((*(asked or ()), *(more or ()))) if asked or more else _NOTHING
-    names, place = given.message_attribute_names, call.place
+    asks, place = given.message_attribute_names, call.place
+    names = attributes.Wanted(asks) if asks else None
     unsent = partial(engine.undelivered, deliveries)
     try:
         return Carried(ReceiveReply([_message(delivery, system, names, place) for delivery in deliveries]), unsent)
@@ -187,7 +188,7 @@ async def receive_message(engine: Engine, call: Call) -> ReceiveReply | Carried:
         raise
 
 
-def _message(delivery: Delivery, system: frozenset[str], names: list[str] | None, place: Place) -> MessageReply:
+def _message(delivery: Delivery, system: frozenset[str], names: attributes.Wanted | None, place: Place) -> MessageReply:
     body, stored = delivery.message.body, delivery.message.attributes
     text = attributes.decoded(body)
     digest = delivery.body_md5
@@ -197,7 +198,7 @@ def _message(delivery: Delivery, system: frozenset[str], names: list[str] | None
     digest = digest or of_body(body)
     if not stored and not system:
         return MessageReply(delivery.id, delivery.handle, digest, text)
-    shown = attributes.wanted(stored, names)
+    shown = names.of(stored) if names is not None and stored else {}
     return MessageReply(
         shown_id(delivery),
         delivery.handle,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
 from typing import Any, Final
 
 import msgspec
@@ -128,14 +127,37 @@ def _verbs(actions: Iterable[str]) -> list[str]:
     """The verbs that actions stand for; `sqs:Send*` and `*` are patterns, and case does not
     matter.
     """
-    found: set[str] = set()
+    patterns: set[str] = set()
     for action in actions:
         service, colon, pattern = action.lower().partition(":")
         if action != ANY and (not colon or service != "sqs"):
             raise _bad(f"{action[:100]} is no action of SQS.")
-        pattern = pattern if colon else ANY
-        found.update(str(verb) for name, verbs in ACTIONS.items() if fnmatchcase(name.lower(), pattern) for verb in verbs)
-    return sorted(found)
+        patterns.add(pattern if colon else ANY)
+    return sorted({str(verb) for name, verbs in ACTIONS.items() if _fits_one(name.lower(), patterns) for verb in verbs})
+
+
+def _fits_one(name: str, patterns: set[str]) -> bool:
+    return name in patterns or any(fits(name, pattern) for pattern in patterns if ANY in pattern or "?" in pattern)
+
+
+def fits(name: str, pattern: str) -> bool:
+    """Whether a pattern of IAM, with `*` for any characters and `?` for one, is that of `name`. It
+    looks at each place of `name` once at most for each character of the pattern.
+    """
+    at = tried = begun = 0
+    star = -1  # the last one; what is behind it is tried from each place of the name on
+    while at < len(name):
+        sign = pattern[tried : tried + 1]
+        if sign == ANY:
+            star, begun, tried = tried, at, tried + 1
+        elif sign and sign in ("?", name[at]):
+            at, tried = at + 1, tried + 1
+        elif star >= 0:
+            begun += 1
+            at, tried = begun, star + 1
+        else:
+            return False
+    return not pattern[tried:].strip(ANY)
 
 
 def with_permission(text: str, arn: str, label: str, accounts: Sequence[str], actions: Sequence[str]) -> str:

@@ -8,13 +8,13 @@ what a client has written is never dropped in silence. `elements` names lists an
 
 from __future__ import annotations
 
+import re
 import types
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
-from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
@@ -33,6 +33,9 @@ _OF_PROTOCOL = frozenset(
 )
 _OF_SIGNATURE = "x-amz-"
 # AWS's own words.
+_NOT_UTF8 = "a name or a value is not UTF-8, or not escaped"
+_BAD_ESCAPES = 1000
+_BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _NO_STRUCTURE = "Start of structure or map found where not expected."
 _NO_LIST = "Start of list found where not expected"
 
@@ -53,15 +56,33 @@ def parse(*texts: bytes) -> _Tree:
     """
     tree: _Tree = {}
     for text in texts:
-        try:
-            fields = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FORM_FIELDS)
-        except UnicodeError:
-            raise _malformed("a name or a value is not UTF-8, or not escaped") from None
-        except ValueError:
-            raise _malformed(f"it has more than {FORM_FIELDS} fields") from None
-        for name, value in fields:
-            _put(tree, name, value)
+        if text.count(b"&") >= FORM_FIELDS:
+            raise _malformed(f"it has more than {FORM_FIELDS} fields")
+        if not text.isascii():
+            raise _malformed(_NOT_UTF8)
+        for field in text.split(b"&"):
+            if field:
+                name, _, value = field.partition(b"=")
+                _put(tree, _unescaped(name), _unescaped(value))
     return tree
+
+
+def _unescaped(text: bytes) -> str:
+    """A name or a value of a form. Raises SqsError.
+
+    The codec of Python's own escapes does it: `unquote` takes ten times as long, in a loop for
+    each escape.
+    """
+    text = text.replace(b"+", b" ")
+    if b"%" in text:
+        text = _BAD_ESCAPE.sub(b"%25", text, _BAD_ESCAPES)  # a percent sign alone is one
+        if _BAD_ESCAPE.search(text):
+            raise _malformed(f"more than {_BAD_ESCAPES} percent signs have no two hex digits behind them")
+        text = text.replace(b"\\", b"\\\\").replace(b"%", b"\\x").decode("unicode_escape").encode("latin-1")
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        raise _malformed(_NOT_UTF8) from None
 
 
 def _put(tree: _Tree, name: str, value: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, cast
 
@@ -18,7 +20,7 @@ from facade.app import DIALECTS, create_app
 from facade.config import Settings
 from facade.dialect import Carried, Refusal, Response
 from facade.http.bounds.intake import Intake
-from facade.http.front import Front, Serve
+from facade.http.front import LONG_BYTES, Front, Serve
 from facade.http.metrics import Metrics
 from facade.http.problem import ProblemError
 from tests.unit.facade.double import RecordingEngine
@@ -110,6 +112,36 @@ class Fronts:
 @pytest.fixture
 def fronts() -> Fronts:
     return Fronts()
+
+
+async def test_a_long_body_is_read_while_others_are_served(fronts: Fronts) -> None:
+    """Two requests: the second is answered while the first is still being read."""
+    other = threading.Event()
+    threads: list[threading.Thread] = []
+
+    class Slow(Toy):
+        def claims(self, scope: Scope, headers: Mapping[bytes, bytes]) -> ToyExchange | None:
+            exchange = super().claims(scope, headers)
+            return exchange and SlowExchange(*(getattr(exchange, name) for name in exchange.__struct_fields__))
+
+    class SlowExchange(ToyExchange):
+        def start(self, by: Principal, body: bytes) -> Coroutine[Any, Any, Any]:
+            if len(body) > LONG_BYTES:
+                threads.append(threading.current_thread())
+                assert other.wait(10), "the other request was not served"
+            return super().start(by, body)
+
+    fronts.intake = Intake(2 * LONG_BYTES)
+    slow = asyncio.create_task(fronts.ask(Slow(), client=Client(b"x" * (LONG_BYTES + 1))))
+    while not threads:
+        await asyncio.sleep(0.01)
+    scope = {"type": "http", "method": "POST", "path": "/toy", "headers": [], "query_string": b""}
+    quick = Client(b"hello")
+    await Front([Slow()], fronts.intake, fronts.metrics, fronts.rest)(scope, quick.receive, quick.send)
+    assert body_of(quick) == b"toy: HELLO"
+    other.set()
+    assert body_of(await slow) == b"toy: " + b"X" * (LONG_BYTES + 1)
+    assert threads != [threading.main_thread()]
 
 
 def body_of(client: Client) -> bytes:

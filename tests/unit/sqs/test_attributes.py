@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facade.sqs.messages.attributes import encoded, incoming, wanted
+from facade.sqs.messages.attributes import Wanted, encoded, incoming
 from facade.sqs.wire.errors import SqsError
 from facade.sqs.wire.shapes import AttributeValue
 from schemas.records import Attribute
@@ -58,8 +58,8 @@ def test_exactly_the_characters_of_sqs_are_legal(text: str) -> None:
     [(None, set()), ([], set()), (["All"], {"kind", "foo.a"}), (["foo.*"], {"foo.a"}), (["f.*"], {"foo.a"}), (["AWS.TraceHeader"], set())],
 )
 def test_a_receive_shows_what_was_asked_for_and_never_what_is_ours(names: list[str] | None, shown: set[str]) -> None:
-    assert set(wanted(STORED, names)) == shown
+    assert set(Wanted(names or ()).of(STORED)) == shown
 
 
 def test_native_types_are_spelled_as_sqs_does() -> None:
-    assert [one.type for one in wanted(STORED, ["All"]).values()] == ["String", "Number.int"]
+    assert [one.type for one in Wanted(["All"]).of(STORED).values()] == ["String", "Number.int"]
