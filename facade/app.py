@@ -37,10 +37,15 @@ from facade.sqs.dialect import SqsDialect
 from facade.sqs.exchange import REQUEST_PREFIX
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from engine.engine import Engine
 
 # The first that claims a request answers it.
 DIALECTS: Final[tuple[Callable[[Engine, Settings], Dialect], ...]] = (SqsDialect, EmqDialect, NativeDialect, MnsDialect)
+
+# Of the connections of a worker, while the RocketMQ port is on.
+ROCKETMQ_PART: Final = 4
 
 
 def _engine(settings: Settings) -> Engine:
@@ -51,15 +56,16 @@ def _engine(settings: Settings) -> Engine:
 
 
 @asynccontextmanager
-async def _rocketmq(settings: Settings, engine: Engine, metrics: Metrics) -> AsyncIterator[None]:
+async def _rocketmq(settings: Settings, engine: Engine, metrics: Metrics, connections: int, tls: SSLContext | None) -> AsyncIterator[None]:
     """The RocketMQ endpoint, while its port is on."""
     if not settings.rocketmq_port:
         yield
         return
-    # gRPC takes 0.2 s and 20 MB: who does not use it does not pay for it.
+    # Who does not use it does not pay for its imports.
+    from facade.rocketmq.http2.port import Port
     from facade.rocketmq.server import RocketmqServer
 
-    server = RocketmqServer(engine, settings, metrics)
+    server = RocketmqServer(engine, settings, metrics, Port(connections), tls)
     await server.start()
     try:
         yield
@@ -67,12 +73,14 @@ async def _rocketmq(settings: Settings, engine: Engine, metrics: Metrics) -> Asy
         await server.stop()
 
 
-def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
+def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext | None = None) -> ASGIApp:
     """The ASGI app of one worker. Its lifespan starts and stops the engine, which is made from
-    `settings` if not given.
+    `settings` if not given. `tls` is for the RocketMQ port.
     """
     verbs = engine if engine is not None else _engine(settings)
-    bounds = Bounds(connections=Connections(most_connections(settings.max_connections)))
+    most = most_connections(settings.max_connections)
+    rocketmq = most // ROCKETMQ_PART if settings.rocketmq_port else 0
+    bounds = Bounds(connections=Connections(most - rocketmq))
     intake = Intake(shares=bounds.shares)
     counts = Metrics(lambda: {**verbs.counts(), **bounds.counts()}, verbs.alarms)
 
@@ -80,7 +88,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> ASGIApp:
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Bounds]]:
         await verbs.start()
         try:
-            async with _rocketmq(settings, verbs, counts):
+            async with _rocketmq(settings, verbs, counts, rocketmq, tls):
                 yield {BOUNDS: bounds}
         finally:
             await verbs.stop()

@@ -34,7 +34,9 @@ class ServerSettings(Section):
         form=(r"[A-Za-z0-9.,_ -]*", "names with commas in between"),
     )
     max_connections: int = setting(
-        20_000, "HTTP connections of a worker at once, {within}; fewer where it may not open so many descriptors.", within=(16, 1_000_000)
+        20_000,
+        "Connections of a worker at once, {within}; fewer where it may not open so many descriptors. RocketMQ's port has a quarter.",
+        within=(16, 1_000_000),
     )
     front: str = setting(
         "auto",
@@ -101,6 +103,11 @@ class RocketmqSettings(Section):
     """Where RocketMQ clients are served, and how their consumer groups behave."""
 
     rocketmq_port: int = setting(0, "Port of the RocketMQ 5 endpoint (gRPC), {within}; 0 = off.", within=(0, 65535))
+    rocketmq_zones: str = setting(
+        "",
+        "Zones of RocketMQ clients that sign local time as if it were UTC, as +08:00,-03:30, or any; UTC and this machine's are known.",
+        form=(r"(any|([+-](0\d|1[0-4]):[0-5]\d)(, *[+-](0\d|1[0-4]):[0-5]\d)*)?", "offsets from UTC with commas in between, or any"),
+    )
     rocketmq_retries: str = setting(
         "sofa",
         "When push consumers of RocketMQ retry: sofa (10 s, 30 s, ... 2 h) or rocketmq (1 s, 5 s, 10 s, ...).",

@@ -13,16 +13,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
-from typing import Any, Final, TypeVar
-from urllib.parse import unquote
+from typing import Any, Final, NoReturn, TypeVar
 
-import grpc
 from google.protobuf.message import DecodeError
 
 from engine.errors import EngineError, NotAuthenticated
 from engine.shapes import Check, Principal
 from facade.dialect import Audit
-from facade.http.bounds.peers import counted_as
 from facade.http.metrics import Metrics
 from facade.rocketmq import signature
 from facade.rocketmq.actions import ACTIONS, RECEIVE, TELEMETRY, Action
@@ -30,6 +27,8 @@ from facade.rocketmq.clients import telemetry
 from facade.rocketmq.clients.clients import Clients
 from facade.rocketmq.clients.producers import Producers
 from facade.rocketmq.clients.renewals import Renewals
+from facade.rocketmq.http2.framing import CallEnded, GrpcStatus, end
+from facade.rocketmq.http2.rpc import Gone, Rpc
 from facade.rocketmq.messages.receive import Received, receive_message
 from facade.rocketmq.messages.transactions import question
 from facade.rocketmq.queues.call import Call, Common
@@ -46,7 +45,6 @@ _VERBS: Final = {name: f"rocketmq.{name}" for name in (*ACTIONS, RECEIVE, TELEME
 
 log = logging.getLogger("leaseway.rocketmq")
 _Answer = TypeVar("_Answer")
-Context = Any  # grpc.aio.ServicerContext, which has no types
 
 
 class Exchange:
@@ -58,6 +56,7 @@ class Exchange:
         self._metrics = metrics
         self.clients = Clients(Renewals(common.engine), Producers(common.engine))
         self._is_open = common.engine.settings.auth == "open"
+        self._zones = signature.zones_of(common.settings.rocketmq_zones)
         self._waiting: set[asyncio.Task[Any]] = set()
         self._streams = 0
         self._stopping = asyncio.Event()
@@ -68,12 +67,12 @@ class Exchange:
         for task in self._waiting:
             task.cancel()
 
-    async def unary(self, name: str, action: Action, body: bytes, context: Context) -> bytes:
+    async def unary(self, name: str, action: Action, rpc: Rpc) -> bytes:
         """The answer to a request of one answer, encoded."""
-        started, asked = perf_counter(), self._audit.begin(_address(context))
+        started, asked = perf_counter(), self._audit.begin(rpc.peer)
         try:
-            answer = await action.run(self._call(action.request, body, context), self.clients)
-        except asyncio.CancelledError:
+            answer = await action.run(await self._call(action.request, rpc), self.clients)
+        except (asyncio.CancelledError, CallEnded):
             self._observe(name, GONE, started)
             raise
         except Exception as error:
@@ -85,35 +84,37 @@ class Exchange:
         encoded: bytes = answer.SerializeToString()
         return encoded
 
-    async def receive(self, body: bytes, context: Context) -> None:
+    async def receive(self, rpc: Rpc) -> None:
         """Writes the answer of ReceiveMessage. What it has leased and can't say is given back."""
-        started, asked = perf_counter(), self._audit.begin(_address(context))
+        started, asked = perf_counter(), self._audit.begin(rpc.peer)
         self._metrics.receive_begins()
         try:
             try:
-                call = self._call(pb.ReceiveMessageRequest, body, context)
+                call = await self._call(pb.ReceiveMessageRequest, rpc)
                 received = await self._until_stop(receive_message(call, self.clients), partial(self._give_back, call))
+            except CallEnded:
+                raise
             except Exception as error:
                 status = self._failed(RECEIVE, error)
                 await self._audited(asked, RECEIVE, status.code, error)
                 self._observe(RECEIVE, status.code, started)
-                await context.write(pb.ReceiveMessageResponse(status=status).SerializeToString())
+                await rpc.write(pb.ReceiveMessageResponse(status=status).SerializeToString())
                 return
             received = received or Received([], "", fifo=False, lease_ms=0)
             await self._audited(asked, RECEIVE, Code.OK, None)
             self._observe(RECEIVE, Code.OK if received.deliveries else Code.MESSAGE_NOT_FOUND, started)
-            await self._say(received, call, context)
-        except asyncio.CancelledError:
+            await self._say(received, call, rpc)
+        except (asyncio.CancelledError, Gone, CallEnded):
             self._observe(RECEIVE, GONE, started)
             raise
         finally:
             self._metrics.receive_ends()
 
-    async def _say(self, received: Received, call: Call, context: Context) -> None:
+    async def _say(self, received: Received, call: Call, rpc: Rpc) -> None:
         said = 0  # of the deliveries
         try:
             for response in received.responses():
-                await context.write(response.SerializeToString())
+                await rpc.write(response.SerializeToString())
                 said += response.HasField("message")
         except BaseException:
             self._give_back(call, received, said)
@@ -126,23 +127,22 @@ class Exchange:
             self.clients.renewals.forget(call.by, call.client_id, [delivery.handle for delivery in unsaid])
             self._common.engine.undelivered(unsaid)
 
-    async def telemetry(self, context: Context) -> None:
+    async def telemetry(self, rpc: Rpc) -> None:
         """Serves the telemetry stream of a client until it or this worker ends it. The client is
         asked on it about transactions.
         """
         if self._streams >= MOST_STREAMS:
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"a worker has {MOST_STREAMS} telemetry streams at most")
-        asked = self._audit.begin(_address(context))
+            end(GrpcStatus.RESOURCE_EXHAUSTED, f"a worker has {MOST_STREAMS} telemetry streams at most")
+        asked = self._audit.begin(rpc.peer)
         try:
-            by, client_id = self._caller(_metadata(context), _address(context))
+            by, client_id = self._caller(rpc)
         except (EngineError, RocketError) as error:
-            await self._refuse(error, context, perf_counter(), asked)
-            return
-        writing = asyncio.Lock()  # gRPC takes one message at a time
+            await self._refuse(error, perf_counter(), asked)
+        writing = asyncio.Lock()  # one message at a time
 
         async def say(command: pb.TelemetryCommand) -> None:
             async with writing:
-                await context.write(command.SerializeToString())
+                await rpc.write(command.SerializeToString())
 
         async def ask(topic: str, check: Check) -> None:
             await say(question(topic, check))
@@ -151,33 +151,33 @@ class Exchange:
         stream = self.clients.producers.opened(by, client_id, ask)
         try:
             while not self._stopping.is_set():
-                body = await self._until_stop(context.read())
-                if body is None or body is grpc.aio.EOF:
+                body = await self._until_stop(rpc.message(first=False))
+                if body is None:
                     return
-                await self._told(body, context, say)
+                await self._told(body, rpc, say)
         finally:
             self._streams -= 1
             await self.clients.producers.closed(by, client_id, stream)
 
-    async def _told(self, body: bytes, context: Context, say: Callable[[pb.TelemetryCommand], Awaitable[None]]) -> None:
-        started, asked = perf_counter(), self._audit.begin(_address(context))
+    async def _told(self, body: bytes, rpc: Rpc, say: Callable[[pb.TelemetryCommand], Awaitable[None]]) -> None:
+        started, asked = perf_counter(), self._audit.begin(rpc.peer)
         try:
-            answer = await telemetry.answered(self._call(pb.TelemetryCommand, body, context), self.clients)
+            by, client_id = self._caller(rpc, again=True)
+            call = Call(by, _read(pb.TelemetryCommand, body), self._common, client_id)
+            answer = await telemetry.answered(call, self.clients)
         except Exception as error:
-            await self._refuse(error, context, started, asked)
-            return
+            await self._refuse(error, started, asked)
         await self._audited(asked, TELEMETRY, Code.OK, None)
         self._observe(TELEMETRY, answer.status.code if answer is not None else Code.OK, started)
         if answer is not None:
             await say(answer)
 
-    async def _refuse(self, error: Exception, context: Context, started: float, asked: Any) -> None:
-        """Ends a telemetry stream."""
+    async def _refuse(self, error: Exception, started: float, asked: Any) -> NoReturn:
+        """Ends a telemetry stream. Raises CallEnded."""
         status = self._failed(TELEMETRY, error)
         await self._audited(asked, TELEMETRY, status.code, error)
         self._observe(TELEMETRY, status.code, started)
-        code = grpc.StatusCode.UNAUTHENTICATED if status.code == Code.UNAUTHORIZED else grpc.StatusCode.INVALID_ARGUMENT
-        await context.abort(code, status.message)
+        end(GrpcStatus.UNAUTHENTICATED if status.code == Code.UNAUTHORIZED else GrpcStatus.INVALID_ARGUMENT, status.message)
 
     async def _until_stop(self, work: Coroutine[Any, Any, _Answer], unsaid: Callable[[_Answer], None] | None = None) -> _Answer | None:
         """What `work` answers; None = this worker stops. `unsaid` gets the answer when the client
@@ -200,27 +200,27 @@ class Exchange:
         finally:
             self._waiting.discard(task)
 
-    def _call(self, request: Any, body: bytes, context: Context) -> Call:
-        """Raises RocketError, NotAuthenticated."""
-        by, client_id = self._caller(_metadata(context), _address(context))
-        try:
-            given = request.FromString(body)
-        except DecodeError:
-            raise RocketError(Code.BAD_REQUEST, f"the request is no {request.DESCRIPTOR.name}") from None
-        left_s = context.time_remaining()
-        return Call(by, given, self._common, client_id, left_s if left_s is not None and left_s < _FAR_S else None)
+    async def _call(self, request: Any, rpc: Rpc) -> Call:
+        """Who asks is known before the body comes. Raises RocketError, EngineError, CallEnded."""
+        by, client_id = self._caller(rpc)
+        body = await rpc.message()
+        if body is None:
+            end(GrpcStatus.INTERNAL, "the request has no message")
+        left_s = rpc.left_s()
+        return Call(by, _read(request, body), self._common, client_id, left_s if left_s is not None and left_s < _FAR_S else None)
 
-    def _caller(self, metadata: Mapping[str, str], at: str) -> tuple[Principal, str]:
-        """Who asks, and the name that the client has given itself. Raises RocketError,
-        NotAuthenticated.
+    def _caller(self, rpc: Rpc, *, again: bool = False) -> tuple[Principal, str]:
+        """Who asks, and the name that the client has given itself; `again`: on a stream that is
+        open, whose time was checked when it began. Raises RocketError, NotAuthenticated.
         """
-        by = self._principal(metadata, at)
-        client_id = metadata.get(CLIENT_ID, "")
+        by = self._principal(rpc.metadata, rpc.peer, again=again)
+        client_id = rpc.metadata.get(CLIENT_ID, "")
         if not client_id or len(client_id) > _CLIENT_ID_CHARACTERS:
             raise RocketError(Code.CLIENT_ID_REQUIRED, f"{CLIENT_ID} of 1 to {_CLIENT_ID_CHARACTERS} characters is needed")
+        rpc.identify(rpc.peer if self._is_open else by.id)
         return by, client_id
 
-    def _principal(self, metadata: Mapping[str, str], at: str) -> Principal:
+    def _principal(self, metadata: Mapping[str, str], at: str, *, again: bool) -> Principal:
         """Open mode believes the key id, required mode the signature. Raises NotAuthenticated,
         RocketError.
         """
@@ -230,7 +230,8 @@ class Exchange:
         claim = signature.claim_of(metadata)
         if claim is None:
             raise NotAuthenticated("the request is not signed")
-        claim.check_time(datetime.now(UTC))
+        if not again:
+            claim.check_time(datetime.now(UTC), self._zones)
         return engine.authenticate_signed(claim.key_id, claim.fits, at)
 
     def _failed(self, name: str, error: Exception) -> pb.Status:
@@ -248,16 +249,9 @@ class Exchange:
         self._metrics.observe(_VERBS[name], code, perf_counter() - started)
 
 
-def _address(context: Context) -> str:
-    """Where a request comes from: gRPC writes ipv4:1.2.3.4:5, ipv6:%5B::1%5D:5, or unix:path."""
-    _, _, rest = context.peer().partition(":")
-    return counted_as(unquote(rest).rpartition(":")[0].strip("[]"))
-
-
-def _metadata(context: Context) -> dict[str, str]:
-    """The metadata of a request by name; of two with one name the first counts."""
-    found: dict[str, str] = {}
-    for name, value in context.invocation_metadata() or ():
-        if isinstance(value, str):
-            found.setdefault(name, value)
-    return found
+def _read(request: Any, body: bytes) -> Any:
+    """Raises RocketError."""
+    try:
+        return request.FromString(body)
+    except DecodeError:
+        raise RocketError(Code.BAD_REQUEST, f"the request is no {request.DESCRIPTOR.name}") from None

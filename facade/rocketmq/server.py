@@ -1,22 +1,26 @@
-"""The gRPC server of one worker, on the worker's own event loop.
-
-Neighbours: `facade.app` starts and stops it when the port is on; `exchange` answers. This module
-must not know any method.
+"""The RocketMQ port of one worker, on the worker's own event loop: it listens, hands calls to the
+exchange, and looks after connections.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
-from typing import Any, Final
-
-import grpc
+import socket
+import ssl
+from typing import Final
 
 from engine.engine import Engine
 from facade.config import Settings
+from facade.http.bounds.handshakes import Handshakes
 from facade.http.metrics import Metrics
-from facade.rocketmq.actions import ACTIONS, RECEIVE, TELEMETRY, Action
-from facade.rocketmq.exchange import Context, Exchange
+from facade.rocketmq.actions import ACTIONS, RECEIVE, TELEMETRY
+from facade.rocketmq.exchange import Exchange
+from facade.rocketmq.http2.connection import Connection
+from facade.rocketmq.http2.framing import GrpcStatus, end
+from facade.rocketmq.http2.port import Port
+from facade.rocketmq.http2.rpc import Rpc
 from facade.rocketmq.queues.call import Common
 from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.rocketmq_pb2 import AddressScheme
@@ -24,68 +28,95 @@ from state.background import Background
 
 SERVICE: Final = "apache.rocketmq.v2.MessagingService"
 STOP_S: Final = 2.0
-MOST_CALLS: Final = 40_000  # at once, of a worker; those above are refused with RESOURCE_EXHAUSTED
+LOOK_S: Final = 1.0
+BACKLOG: Final = 2048
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-OPTIONS: Final = (
-    ("grpc.so_reuseport", 1),  # the workers share the port
-    ("grpc.max_receive_message_length", 5_000_000),  # a batch of the engine is 4,000,000 bytes at most
-    ("grpc.max_send_message_length", 5_000_000),
-    ("grpc.max_metadata_size", 16_384),
-    ("grpc.absolute_max_metadata_size", 32_768),
-    ("grpc.max_concurrent_streams", 1000),  # of a connection
-    # A client that is gone without a word is found after two minutes, so that its long poll ends.
-    ("grpc.keepalive_time_ms", 90_000),
-    ("grpc.keepalive_timeout_ms", 30_000),
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
-)
 
 
 class RocketmqServer:
-    """Serves one engine. `start` and `stop` are called once each, in the same event loop."""
+    """Serves one engine. `start` and `stop` are called once each, in the same event loop. `tls` has
+    the certificate, None = the port has no TLS.
+    """
 
-    def __init__(self, engine: Engine, settings: Settings, metrics: Metrics) -> None:
-        self._address = _address(settings.host, settings.rocketmq_port)
+    def __init__(self, engine: Engine, settings: Settings, metrics: Metrics, port: Port, tls: ssl.SSLContext | None) -> None:
+        self._host, self._number = settings.host, settings.rocketmq_port
         self._exchange = Exchange(Common(engine, settings, _own(settings)), metrics)
-        self._server: Any = None
+        self._port = port
+        self._tls = tls
+        self._listener: Handshakes | asyncio.Server | None = None
+        self._bound: socket.socket | None = None
         self._background = Background()
 
     async def start(self) -> None:
-        """Listens. Raises RuntimeError when the port can't be had."""
-        self._server = grpc.aio.server(options=OPTIONS, maximum_concurrent_rpcs=MOST_CALLS)
-        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, self._handlers()),))
-        self._server.add_insecure_port(self._address)
-        await self._server.start()
+        """Listens. Raises OSError when the port can't be had."""
+        self._bound = bound = _bound(self._host, self._number)
+        if self._tls is None:
+            self._listener = await asyncio.get_running_loop().create_server(self._connection, sock=bound, backlog=BACKLOG)
+        else:
+            self._listener = Handshakes(bound, self._tls, self._connection, self._port.connections, self._port.there)
+            self._listener.open(BACKLOG)
         self._background.keep(self._exchange.clients.renewals.run, "renew leases")
+        self._background.keep(self._look, "look after RocketMQ connections")
 
     async def stop(self) -> None:
         """Takes no more requests, ends those that wait, and gives the others 2 s."""
         await self._background.stop()
-        if self._server is not None:
-            stopped = asyncio.ensure_future(self._server.stop(STOP_S))
-            await asyncio.sleep(0)
-            self._exchange.stop()
-            await stopped
+        if isinstance(self._listener, Handshakes):
+            await self._listener.stop()
+        elif self._listener is not None:
+            self._listener.close()
+        if self._bound is not None:
+            self._bound.close()
+        for connection in self._connections():
+            connection.drain()
+        self._exchange.stop()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP_S):
+                await self._port.all_answered()
+        for connection in self._connections():
+            connection.close()
+        await asyncio.sleep(0)
 
-    def _handlers(self) -> dict[str, Any]:
-        """Requests and answers are bytes here: the exchange reads them, and says what is wrong."""
-        handlers = {name: grpc.unary_unary_rpc_method_handler(self._unary(name, action)) for name, action in ACTIONS.items()}
-        handlers[RECEIVE] = grpc.unary_stream_rpc_method_handler(self._exchange.receive)
-        handlers[TELEMETRY] = grpc.stream_stream_rpc_method_handler(self._telemetry)
-        return handlers
+    def _connection(self) -> Connection:
+        return Connection(self._port, self._serve)
 
-    def _unary(self, name: str, action: Action) -> Any:
-        async def answer(body: bytes, context: Context) -> bytes:
-            return await self._exchange.unary(name, action, body, context)
+    def _connections(self) -> list[Connection]:
+        return [one for one in self._port.there if isinstance(one, Connection)]
 
-        return answer
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            now = asyncio.get_running_loop().time()
+            for connection in self._connections():
+                connection.look(now)
 
-    async def _telemetry(self, requests: Any, context: Context) -> None:
-        await self._exchange.telemetry(context)
+    async def _serve(self, rpc: Rpc) -> None:
+        service, _, name = rpc.path.removeprefix("/").partition("/")
+        if service == SERVICE:
+            if (action := ACTIONS.get(name)) is not None:
+                await rpc.write(await self._exchange.unary(name, action, rpc))
+                return
+            if name == RECEIVE:
+                await self._exchange.receive(rpc)
+                return
+            if name == TELEMETRY:
+                await self._exchange.telemetry(rpc)
+                return
+        end(GrpcStatus.UNIMPLEMENTED, f"there is no method {rpc.path[:200]!r}")
 
 
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket that shares its port with the other workers' sockets. Raises OSError."""
+    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    bound = socket.socket(family, kind)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        bound.bind(address)
+    except OSError:
+        bound.close()
+        raise
+    return bound
 
 
 def _own(settings: Settings) -> pb.Endpoints:

@@ -1,10 +1,10 @@
 """Signatures of RocketMQ clients: what the metadata of a request claims, and whether a secret makes
 the same signature.
 
-Pure: no clock, no keys. Only the time of the request is signed, so whoever sees a request can make
-others until that time is too old. Clients write their local time and say that it is UTC
-(reference/rocketmq.md 4.5): the window is as wide as the time zones are. Neighbours: the exchange
-reads the claim, the engine has the secret. This module must not know methods.
+No keys. Only the time of the request is signed, so whoever sees a request can make others until
+that time is too old: a quarter of an hour. The clients of Java, Go and Python write their local
+time and say that it is UTC, Node's writes UTC, and Rust's its offset too; so a time counts that is
+now in UTC, in the zone of this machine, or in one that the settings name.
 """
 
 from __future__ import annotations
@@ -23,27 +23,42 @@ from facade.rocketmq.wire.rocketmq_pb2 import Code
 ALGORITHM: Final = "MQv2-HMAC-SHA1"
 DATE_TIME: Final = "x-mq-date-time"
 KEY_ID_CHARACTERS: Final = 128
-# The farthest time zones, and a quarter of an hour for clocks.
-BEHIND: Final = timedelta(hours=12, minutes=15)
-AHEAD: Final = timedelta(hours=14, minutes=15)
+LIFE: Final = timedelta(minutes=15)  # of a signature, and what clocks may differ, as in SQS
+ANY: Final = "any"
+# The farthest time zones, which ANY allows.
+_BEHIND, _AHEAD = timedelta(hours=-12), timedelta(hours=14)
 
 _KEY_ID: Final = re.compile(rf"[!-+\--.0-~]{{1,{KEY_ID_CHARACTERS}}}")  # printable, without ',' and '/'
 _SIGNATURE: Final = re.compile(r"[0-9A-Fa-f]{40}")
 _TIME: Final = re.compile(r"\d{8}T\d{6}Z", re.ASCII)
+_WITH_OFFSET: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
+
+Zones = tuple[timedelta, ...] | None  # offsets from UTC; None = any
 
 
 class Claim(Struct, frozen=True):
-    """Who has signed, when by their clock, and what a secret is tried against."""
+    """Who has signed, when by their clock, and what a secret is tried against. `is_exact`: the time
+    has its offset, so no zone is tried.
+    """
 
     key_id: str
     signature: bytes
     to_sign: bytes
     at: datetime
+    is_exact: bool = False
 
-    def check_time(self, now: datetime) -> None:
-        """Raises RocketError for a time that is now in no time zone."""
-        if not -BEHIND <= self.at - now <= AHEAD:
-            raise RocketError(Code.UNAUTHORIZED, f"{DATE_TIME} is no time of today: it is {now:%Y%m%dT%H%M%SZ} here")
+    def check_time(self, now: datetime, zones: Zones) -> None:
+        """Raises RocketError for a time that is not now, in UTC, here, or in one of the zones."""
+        ahead = self.at - now
+        if self.is_exact:
+            zones = ()
+        if zones is None:
+            if _BEHIND - LIFE <= ahead <= _AHEAD + LIFE:
+                return
+        elif any(abs(ahead - zone) <= LIFE for zone in (timedelta(), *(() if self.is_exact else (_here(now),)), *zones)):
+            return
+        about = f"{DATE_TIME} is {self.at:%Y%m%dT%H%M%SZ}, and it is {now:%Y%m%dT%H%M%SZ} here"
+        raise RocketError(Code.UNAUTHORIZED, f"{about}: a client that writes local time needs its zone in LEASEWAY_ROCKETMQ_ZONES")
 
     def fits(self, secret: str) -> bool:
         """Whether `secret` makes this signature; takes as long whatever the secret is."""
@@ -63,7 +78,25 @@ def claim_of(metadata: Mapping[str, str]) -> Claim | None:
     if words.get("signedheaders", "").lower() != DATE_TIME:
         raise RocketError(Code.UNAUTHORIZED, f"the signed header must be {DATE_TIME}")
     text = metadata.get(DATE_TIME, "")
-    return Claim(key_id, bytes.fromhex(words["signature"]), text.encode("utf-8", "surrogatepass"), _time(text))
+    at, is_exact = _time(text)
+    return Claim(key_id, bytes.fromhex(words["signature"]), text.encode("utf-8", "surrogatepass"), at, is_exact)
+
+
+def zones_of(setting: str) -> Zones:
+    """The zones of the setting, as "+08:00,-03:30" or "any". Raises ValueError."""
+    if setting == ANY:
+        return None
+    return tuple(_offset(word.strip()) for word in setting.split(",") if word.strip())
+
+
+def _offset(word: str) -> timedelta:
+    found = datetime.strptime(word, "%z").utcoffset()
+    assert found is not None
+    return found
+
+
+def _here(now: datetime) -> timedelta:
+    return now.astimezone().utcoffset() or timedelta()
 
 
 def claimed_key_id(metadata: Mapping[str, str]) -> str | None:
@@ -86,10 +119,13 @@ def _key_id(words: Mapping[str, str]) -> str | None:
     return key_id if _KEY_ID.fullmatch(key_id) else None
 
 
-def _time(text: str) -> datetime:
+def _time(text: str) -> tuple[datetime, bool]:
+    """A time, and whether it has its offset. Raises RocketError."""
     try:
+        if (found := _WITH_OFFSET.fullmatch(text)) is not None:
+            return datetime.fromisoformat(found[1] + found[2]).astimezone(UTC), True
         if _TIME.fullmatch(text) is None:
             raise ValueError
-        return datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-    except ValueError:
-        raise RocketError(Code.UNAUTHORIZED, f"{DATE_TIME} must be as 20260102T030405Z") from None
+        return datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC), False
+    except (ValueError, OverflowError):
+        raise RocketError(Code.UNAUTHORIZED, f"{DATE_TIME} must be as 20260102T030405Z or 2026-01-02T03:04:05+08:00") from None

@@ -28,7 +28,7 @@ from facade.http.connection import Protocol
 from facade.http.sockets.library import NoLibraryError, chosen
 from facade.http.sockets.listener import Plain
 from facade.http.sockets.serve import listen
-from facade.stack.data.certificate import Certificate, certificate_of
+from facade.stack.data.certificate import HTTP2, Certificate, certificate_of
 from facade.stack.processes.errors import StackError
 from facade.stack.processes.ports import reuse_port_socket
 from facade.stack.safety import refuse_unsafe
@@ -65,12 +65,14 @@ class Server(uvicorn.Server):
         ready_file: Path | None,
         certificate: Certificate | None,
         *,
+        rocketmq: Certificate | None = None,
         native: bool = False,
         plain: Plain | None = None,
     ) -> None:
         super().__init__(config)
         self._ready_file = ready_file
         self._certificate = certificate
+        self._certificates = [one for one in (certificate, rocketmq) if one is not None]
         self._native = native
         self._plain = plain
         self._handshakes: list[Handshakes] = []
@@ -120,8 +122,8 @@ class Server(uvicorn.Server):
         """As uvicorn's, which calls it ten times a second."""
         if counter % TICKS_A_SECOND == 0:
             self._tell()
-            if self._certificate is not None:
-                self._certificate.renew()
+            for one in self._certificates:
+                one.renew()
         return await super().on_tick(counter)
 
     def _tell(self) -> None:
@@ -187,7 +189,8 @@ def run(settings: Settings, ready_file: Path | None) -> int:
     native, why = front_of(settings)
     log.info("action=choose_front front=%s reason=%s", "native" if native else "python", why)
     bound = reuse_port_socket(settings.host, settings.port)
-    app = _app(settings)
+    rocketmq = certificate_of(settings.tls_cert, settings.tls_key, HTTP2) if settings.rocketmq_port else None
+    app = _app(settings, rocketmq)
     config = uvicorn.Config(
         app,
         loop="uvloop",
@@ -203,7 +206,7 @@ def run(settings: Settings, ready_file: Path | None) -> int:
         timeout_graceful_shutdown=GRACE_S,
     )
     plain = getattr(app, "plain", None)
-    server = Server(config, ready_file, certificate, native=native, plain=plain)
+    server = Server(config, ready_file, certificate, rocketmq=rocketmq, native=native, plain=plain)
     with bound:
         server.run(sockets=[bound])
     return 0 if server.started else 3
@@ -220,7 +223,8 @@ def _reason_alone(record: logging.LogRecord) -> bool:
     return True
 
 
-def _app(settings: Settings) -> Any:
+def _app(settings: Settings, rocketmq: Certificate | None) -> Any:
     # LW_APP is for the stack's own tests, which need a facade that can't fail.
     module, _, function = os.environ.get("LW_APP", APP).partition(":")
-    return getattr(importlib.import_module(module), function)(settings)
+    make = getattr(importlib.import_module(module), function)
+    return make(settings) if rocketmq is None else make(settings, tls=rocketmq.context)

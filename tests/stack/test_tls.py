@@ -11,9 +11,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from facade.config import Settings
+from facade.rocketmq.wire import rocketmq_pb2 as pb
+from facade.rocketmq.wire.rocketmq_pb2 import Code
 from facade.stack.data.certificate import Certificate, certificate_of
 from facade.stack.processes.errors import StackError
 from facade.stack.safety import refuse_unsafe
@@ -36,7 +39,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def up(leaseway_up_module: StartUp, authority: Certificates, served: Path) -> Up:
     served.write_bytes(authority.server.read_bytes())
-    started = leaseway_up_module(environment={"LEASEWAY_TLS_CERT": str(served), "LEASEWAY_TLS_KEY": str(served)})
+    started = leaseway_up_module("--rocketmq-port", "0", environment={"LEASEWAY_TLS_CERT": str(served), "LEASEWAY_TLS_KEY": str(served)})
     started.wait_line("ready after", 120)
     return started
 
@@ -45,12 +48,20 @@ def context_of(authority: Certificates) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(authority.ca))
 
 
-def shown(up: Up, authority: Certificates) -> str:
-    """The name in the certificate of a new connection."""
+def rocketmq_port(up: Up) -> int:
+    return int(up.run["rocketmq"].rpartition(":")[2])
+
+
+def shown(up: Up, authority: Certificates, port: int | None = None) -> str:
+    """The name in the certificate of a new connection, to the RocketMQ port by HTTP/2."""
+    context = context_of(authority)
+    if port is not None:
+        context.set_alpn_protocols(["h2"])
     with (
-        socket.create_connection(("127.0.0.1", up.port), timeout=5) as raw,
-        context_of(authority).wrap_socket(raw, server_hostname="127.0.0.1") as tls,
+        socket.create_connection(("127.0.0.1", port or up.port), timeout=5) as raw,
+        context.wrap_socket(raw, server_hostname="127.0.0.1") as tls,
     ):
+        assert tls.selected_alpn_protocol() == (None if port is None else "h2")
         found: Any = tls.getpeercert()
         return str(found["subject"][0][0][1])
 
@@ -70,6 +81,18 @@ def test_requests_go_over_tls(up: Up, authority: Certificates) -> None:
         assert call("/v1/queues/q/receive", {"wait_seconds": 5})[1]["messages"][0]["body"] == "x" * 200_000  # type: ignore[index]
         target = {"content-type": "application/x-amz-json-1.0", "x-amz-target": "AmazonSQS.GetQueueUrl"}
         assert call("/", {"QueueName": "q"}, **target)[1]["QueueUrl"].startswith(f"https://127.0.0.1:{up.port}/")
+
+
+def test_rocketmq_clients_are_served_over_tls_alone(up: Up, authority: Certificates) -> None:
+    target = f"127.0.0.1:{rocketmq_port(up)}"
+    channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(authority.ca.read_bytes()))
+    method, client = "/apache.rocketmq.v2.MessagingService/Heartbeat", (("x-mq-client-id", "tls"),)
+    with contextlib.closing(channel):
+        answer = channel.unary_unary(method)(b"", metadata=client, timeout=20)
+        assert pb.HeartbeatResponse.FromString(answer).status.code == Code.OK
+    plain = grpc.insecure_channel(target)
+    with contextlib.closing(plain), pytest.raises(grpc.RpcError):
+        plain.unary_unary(method)(b"", metadata=client, timeout=5)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +126,7 @@ def test_plain_http_and_half_a_handshake_are_cut_off(up: Up, authority: Certific
 
 
 def test_a_new_certificate_is_served_without_a_restart_and_a_broken_one_is_not(up: Up, authority: Certificates, served: Path) -> None:
-    assert shown(up, authority) == "server"
+    assert shown(up, authority) == shown(up, authority, rocketmq_port(up)) == "server"
     with (
         socket.create_connection(("127.0.0.1", up.port), timeout=20) as raw,
         context_of(authority).wrap_socket(raw, server_hostname="127.0.0.1") as old,
@@ -115,7 +138,7 @@ def test_a_new_certificate_is_served_without_a_restart_and_a_broken_one_is_not(u
         renewed.write_bytes(authority.issue("renewed").read_bytes())
         renewed.replace(served)
         end = time.monotonic() + 10
-        while shown(up, authority) != "renewed":
+        while {shown(up, authority), shown(up, authority, rocketmq_port(up))} != {"renewed"}:
             assert time.monotonic() < end
             time.sleep(0.2)
         old.sendall(b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -71,7 +71,7 @@ async def _with_policy(call: Call, record: QueueRecord, group: str, make: Callab
         try:
             await make(policy)
         except QueueNotFound as error:
-            if error.given != name:
+            if error.field != "dead_letter_queue":
                 raise
             await call.engine.create_queue(call.by, name, QueueSettings(partitions=1, fifo=record.fifo, dead_letter=True))
             await make(policy)

@@ -14,6 +14,8 @@ from facade.stack.processes.errors import StackError
 
 log = logging.getLogger("leaseway.worker")
 
+HTTP, HTTP2 = "http/1.1", "h2"
+
 _Stamp = tuple[tuple[int, int, int], ...]
 
 
@@ -22,14 +24,15 @@ class Certificate:
     they began with.
     """
 
-    def __init__(self, cert: str, key: str) -> None:
-        """Raises StackError for files that can't be used."""
+    def __init__(self, cert: str, key: str, protocol: str = HTTP) -> None:
+        """`protocol` is what is spoken, by ALPN. Raises StackError for files that can't be used."""
         self._files = (cert, key)
+        self._protocol = protocol
         try:
             self._seen = self._stamp()
-            self._current = _context(*self._files)
+            self._current = _context(*self._files, protocol)
             # What the server listens with; each handshake is given the context of then.
-            self.context = _context(*self._files)
+            self.context = _context(*self._files, protocol)
         except (OSError, ValueError) as error:
             raise StackError(f"LEASEWAY_TLS_CERT and LEASEWAY_TLS_KEY ({cert}, {key}) can't be used: {error}") from None
         self.context.sni_callback = self._choose
@@ -43,7 +46,7 @@ class Certificate:
             if stamp == self._seen:
                 return
             self._seen = stamp
-            self._current = _context(*self._files)
+            self._current = _context(*self._files, self._protocol)
         except (OSError, ValueError) as error:
             log.error("action=renew_certificate cert=%s error=%s", self._files[0], error)
         else:
@@ -56,22 +59,22 @@ class Certificate:
         handshake.context = self._current
 
 
-def certificate_of(cert: str, key: str) -> Certificate | None:
-    """The certificate of two settings; None = there is none. Raises StackError for one without the
-    other too.
+def certificate_of(cert: str, key: str, protocol: str = HTTP) -> Certificate | None:
+    """Returns the certificate of two settings, for a protocol; None = there is none. Raises
+    StackError for one without the other too.
     """
     if not cert and not key:
         return None
     if not cert or not key:
         raise StackError("LEASEWAY_TLS_CERT and LEASEWAY_TLS_KEY are both needed for HTTPS, or none of them")
-    return Certificate(cert, key)
+    return Certificate(cert, key, protocol)
 
 
-def _context(cert: str, key: str) -> ssl.SSLContext:
+def _context(cert: str, key: str, protocol: str) -> ssl.SSLContext:
     """Raises OSError (ssl.SSLError too), ValueError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols([protocol])
     context.load_cert_chain(cert, key, password=_no_password)
     return context
 

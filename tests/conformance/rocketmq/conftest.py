@@ -38,6 +38,17 @@ def rocketmq_up(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.fixture(scope="session")
+def guarded(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """A service that asks for keys."""
+    process = Up(tmp_path_factory.mktemp("guarded"), "--rocketmq-port", "0", "--auth", "required")
+    try:
+        process.wait_ready()
+        yield process
+    finally:
+        process.close()
+
+
+@pytest.fixture(scope="session")
 def endpoints(rocketmq_up: Up) -> str:
     """What clients take as endpoints."""
     found: str = rocketmq_up.run["rocketmq"]

@@ -14,7 +14,7 @@ import time
 import urllib.request
 from base64 import b64encode
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -37,17 +37,6 @@ def asked(up: Up, method: str, path: str, body: Any = None, user: str = "tester:
     request = urllib.request.Request(up.endpoint + path, data, headers, method=method)
     with urllib.request.urlopen(request, timeout=30) as reply:
         return json.loads(reply.read() or b"null")
-
-
-@pytest.fixture(scope="module")
-def guarded(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """A service that asks for keys."""
-    process = Up(tmp_path_factory.mktemp("guarded"), "--rocketmq-port", "0", "--auth", "required")
-    try:
-        process.wait_ready()
-        yield process
-    finally:
-        process.close()
 
 
 @pytest.fixture(scope="module")
@@ -101,17 +90,38 @@ def test_only_who_signs_with_a_key_is_served(guarded: Up, keys: dict[str, str]) 
         forger.close()
 
 
-def test_signatures_are_checked_before_anything_else(guarded: Up, keys: dict[str, str]) -> None:
-    def signed(secret: str, at: str) -> tuple[tuple[str, str], ...]:
-        made = hmac.digest(secret.encode(), at.encode(), "sha1").hex()
-        words = f"MQv2-HMAC-SHA1 Credential=shop, SignedHeaders=x-mq-date-time, Signature={made}"
-        return (*CLIENT, ("x-mq-date-time", at), ("authorization", words))
+def signed(secret: str, at: datetime, key: str = "shop") -> tuple[tuple[str, str], ...]:
+    """Metadata that a key has signed."""
+    text = f"{at:%Y%m%dT%H%M%SZ}"
+    made = hmac.digest(secret.encode(), text.encode(), "sha1").hex()
+    words = f"MQv2-HMAC-SHA1 Credential={key}, SignedHeaders=x-mq-date-time, Signature={made}"
+    return (*CLIENT, ("x-mq-date-time", text), ("authorization", words))
 
-    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+
+def test_the_first_group_of_an_account_gets_its_messages(guarded: Up) -> None:
+    admin = "admin:" + (guarded.data / "admin_secret").read_text().strip()
+    secret = asked(guarded, "POST", "/v1/keys", {"key_id": "tenant", "principal": "111122223333.shop"}, admin)["secret"]
+    asked(guarded, "POST", "/v1/queues", {"name": "tenants"}, f"tenant:{secret}")
+    with connected(guarded.run["rocketmq"]) as raw:
+
+        def received() -> list[bytes]:
+            answers = raw.received(receiving("tenants", "tenants", wait_s=5), metadata=signed(secret, datetime.now(UTC), "tenant"))
+            assert answers[0].status.code in (Code.OK, Code.MESSAGE_NOT_FOUND), answers[0]
+            return [one.message.body for one in answers if one.HasField("message")]
+
+        sent = raw.ask("SendMessage", sending("tenants", b"m"), signed(secret, datetime.now(UTC), "tenant"))
+        assert sent.status.code == Code.OK
+        assert received() == [b"m"]
+    assert "dlq.tenants" in asked(guarded, "GET", "/v1/queues", user=f"tenant:{secret}")["queues"]
+
+
+def test_signatures_are_checked_before_anything_else(guarded: Up, keys: dict[str, str]) -> None:
+    now = datetime.now(UTC)
+    old = now - timedelta(minutes=16)
     route = pb.QueryRouteRequest(topic=pb.Resource(name="orders"))
     with connected(guarded.run["rocketmq"]) as raw:
         assert raw.ask("QueryRoute", route, signed(keys["shop"], now)).status.code == Code.OK
-        for metadata in (CLIENT, signed("wrong", now), signed(keys["shop"], "20200101T000000Z")):
+        for metadata in (CLIENT, signed("wrong", now), signed(keys["shop"], old)):
             assert raw.ask("QueryRoute", route, metadata).status.code == Code.UNAUTHORIZED
             assert raw.ask("SendMessage", sending("orders", b"m"), metadata).status.code == Code.UNAUTHORIZED
             (answer,) = raw.received(receiving("orders"), metadata=metadata)

@@ -5,7 +5,7 @@ stops.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,16 +14,18 @@ from engine.shapes import Delivery, Principal
 from facade.config import Settings
 from facade.http.metrics import Metrics
 from facade.rocketmq import exchange as module
-from facade.rocketmq.exchange import Exchange, _address
+from facade.rocketmq.actions import ACTIONS
+from facade.rocketmq.exchange import Exchange
+from facade.rocketmq.http2.framing import CallEnded, GrpcStatus
+from facade.rocketmq.http2.rpc import Rpc
 from facade.rocketmq.messages.receive import Received
-from facade.rocketmq.queues.call import Call, Common
+from facade.rocketmq.queues.call import Common
 from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.rocketmq_pb2 import Code
 from schemas.records import Message
 from tests.unit.facade.double import RecordingAudit
 
 DELIVERIES = [Delivery(f"id{n}", f"handle{n}", Message(b"body"), 1, 1, 1, 1, 0, n) for n in range(3)]
-METADATA = (("x-mq-client-id", "c"),)
 
 
 class Undelivering:
@@ -42,21 +44,25 @@ class Undelivering:
         self.undone += [delivery.handle for delivery in deliveries]
 
 
-class Context:
-    """A call of gRPC; it breaks after `most` answers."""
+class Call:
+    """A call of a client; it breaks after `most` answers."""
 
     def __init__(self, most: int = 100) -> None:
         self.said: list[pb.ReceiveMessageResponse] = []
+        self.metadata = {"x-mq-client-id": "c"}
+        self.peer = "10.0.0.1"
+        self.holder = ""
         self._most = most
 
-    def invocation_metadata(self) -> Any:
-        return METADATA
-
-    def time_remaining(self) -> None:
+    def left_s(self) -> None:
         return None
 
-    def peer(self) -> str:
-        return "ipv6:%5B::ffff:10.0.0.1%5D:4711"
+    def identify(self, holder: str) -> None:
+        self.holder = holder
+
+    async def message(self, *, first: bool = True) -> bytes:
+        assert self.holder, "a body came before anybody knew whose it is"
+        return b""
 
     async def write(self, body: bytes) -> None:
         if len(self.said) == self._most:
@@ -64,16 +70,29 @@ class Context:
         self.said.append(pb.ReceiveMessageResponse.FromString(body))
 
 
-@pytest.mark.parametrize(
-    ("said", "address"),
-    [("ipv4:10.0.0.1:4711", "10.0.0.1"), ("ipv6:%5B::ffff:10.0.0.1%5D:4711", "10.0.0.1"), ("ipv6:[2001:db8::1]:1", "2001:db8::/64")],
-)
-def test_a_client_is_counted_by_its_address(said: str, address: str) -> None:
-    class Peer(Context):
-        def peer(self) -> str:
-            return said
+class Unread(Call):
+    """A call whose body nobody may ask for."""
 
-    assert _address(Peer()) == address
+    async def message(self, *, first: bool = True) -> bytes:
+        raise AssertionError("the body of a stranger was read")
+
+
+async def test_no_body_is_read_before_who_asks_is_known(engine: Undelivering) -> None:
+    engine.settings = EngineSettings(auth="required", secret="s" * 32)
+    exchange = Exchange(Common(engine, Settings(), pb.Endpoints()), Metrics(dict))  # type: ignore[arg-type]
+    for name, action in ACTIONS.items():
+        answer = action.response.FromString(await exchange.unary(name, action, rpc(Unread())))
+        assert answer.status.code == Code.UNAUTHORIZED
+    call = Unread()
+    await exchange.receive(rpc(call))
+    assert [one.status.code for one in call.said] == [Code.UNAUTHORIZED]
+    with pytest.raises(CallEnded) as ended:
+        await exchange.telemetry(rpc(Unread()))
+    assert ended.value.status == GrpcStatus.UNAUTHENTICATED
+
+
+def rpc(call: Call) -> Rpc:
+    return cast(Rpc, call)
 
 
 @pytest.fixture
@@ -97,7 +116,7 @@ class Gate(asyncio.Event):
 def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
     gate = Gate()
 
-    async def receive(call: Call, _: Any) -> Received:
+    async def receive(call: Any, _: Any) -> Received:
         await gate.wait()
         gate.leased += len(DELIVERIES)
         return Received(DELIVERIES, "orders", fifo=False, lease_ms=1)
@@ -108,8 +127,8 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
 
 async def test_what_was_said_is_not_given_back(exchange: Exchange, engine: Undelivering, gate: Gate) -> None:
     gate.set()
-    context = Context()
-    await exchange.receive(b"", context)
+    context = Call()
+    await exchange.receive(rpc(context))
     assert len(context.said) == 5 and engine.undone == []
 
 
@@ -117,7 +136,7 @@ async def test_what_was_said_is_not_given_back(exchange: Exchange, engine: Undel
 async def test_what_could_not_be_said_is_given_back(exchange: Exchange, engine: Undelivering, gate: Gate, most: int, undone: int) -> None:
     gate.set()
     with pytest.raises(asyncio.CancelledError):
-        await exchange.receive(b"", Context(most))
+        await exchange.receive(rpc(Call(most)))
     assert engine.undone == [f"handle{n}" for n in range(3)][3 - undone :]
 
 
@@ -126,8 +145,8 @@ async def test_a_client_that_goes_as_its_messages_come_leaves_them(exchange: Exc
         gate.clear()
         gate.leased = 0
         engine.undone.clear()
-        context = Context()
-        receiving = asyncio.create_task(exchange.receive(b"", context))
+        context = Call()
+        receiving = asyncio.create_task(exchange.receive(rpc(context)))
         await asyncio.sleep(0.001)
         gate.set()
         for _ in range(rounds):
@@ -138,12 +157,12 @@ async def test_a_client_that_goes_as_its_messages_come_leaves_them(exchange: Exc
 
 
 async def test_a_stop_answers_with_nothing(exchange: Exchange, engine: Undelivering, gate: Gate) -> None:
-    context = Context()
-    receiving = asyncio.create_task(exchange.receive(b"", context))
+    context = Call()
+    receiving = asyncio.create_task(exchange.receive(rpc(context)))
     await asyncio.sleep(0.01)
     exchange.stop()
     await receiving
     assert [one.status.code for one in context.said] == [Code.MESSAGE_NOT_FOUND] and engine.undone == []
-    late = Context()
-    await exchange.receive(b"", late)
+    late = Call()
+    await exchange.receive(rpc(late))
     assert [one.status.code for one in late.said] == [Code.MESSAGE_NOT_FOUND]
