@@ -201,7 +201,7 @@ class Late(Enum):
 
     ALWAYS = auto()
     NEVER = auto()  # it is LAPSED; so is one whose message was delivered again and is not settled
-    BY_QUEUE = auto()  # not in a FIFO queue
+    BY_QUEUE = auto()  # not in a FIFO queue; in others an extension of a message that was delivered again is SUPERSEDED
 
 
 class ExtendEntry(Struct, frozen=True, gc=False):

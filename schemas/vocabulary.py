@@ -14,6 +14,7 @@ from typing import Final
 NATIVE_SENDER: Final = "native"  # Who sent a record that a Kafka-native producer wrote: the record itself names nobody.
 SOURCE_QUEUE_ATTRIBUTE: Final = "DLQ.sourceQueue"  # The engine gives it to each dead letter: the queue where it died.
 NO_INCARNATION: Final = "none"  # In place of an incarnation: that of no queue.
+TRACE_ATTRIBUTE: Final = "AWS.TraceHeader"  # What SQS calls the system attribute AWSTraceHeader.
 DEFAULT_TAG: Final = "default"  # The name of tag 0: every queue has it, and it wants every message.
 
 # Numbers that more than one package or language counts with; the contract test of the scripts
@@ -149,6 +150,7 @@ class EntryStatus(StrEnum):
     """What became of one handle in an ack, extend, release or kill."""
 
     OK = "ok"  # Done.
+    SUPERSEDED = "superseded"  # Stale, where the caller tells it apart: the message was delivered again and is open.
     STALE = "stale"  # The handle's delivery is over: settled, released, or delivered again since. Nothing was changed.
     LAPSED = "lapsed"  # The lease has run out and the caller asked not to count that; nothing was changed.
     INVALID = "invalid"  # Not a handle that this queue has given out; for dialects that answer entry by entry. Nothing was changed.

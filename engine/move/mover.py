@@ -344,6 +344,8 @@ async def _in_turn(moves: Sequence[Coroutine[Any, Any, bool]]) -> list[BaseExcep
 def _moved(queue: Queue, tag: TagRecord, held: Held, from_id: str, kind: str) -> Message:
     """The copy for the target: body and attributes as they were, and where it came from."""
     before = None if (came := held.message.origin) is not None and came.reason == Reason.COMMITTED else came
+    # A dead letter dies again in a queue that is its own dead-letter queue only.
+    again = kind == "dead" and RESERVED_ATTRIBUTE in held.message.attributes
     origin = Origin(
         from_id=from_id,
         from_tag=tag.name,
@@ -351,7 +353,7 @@ def _moved(queue: Queue, tag: TagRecord, held: Held, from_id: str, kind: str) ->
         original_queue=before.original_queue if before else queue.name,
         original_tag=before.original_tag if before else tag.name,
         reason=held.reason,
-        receive_count=held.count,
+        receive_count=held.count + (before.receive_count if before and again else 0),
         first_received_at_ms=held.first_received_at_ms,
         original_sent_at_ms=before.original_sent_at_ms if before else held.sent_at_ms,
         moved_at_ms=now_ms(),

@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import secrets
 from collections.abc import Awaitable, Callable, Sequence
+from uuid import uuid4
 
 import msgspec
 
@@ -133,7 +133,7 @@ class Tasks:
         at = now_ms()
         end_offsets = [ends.get(part, 0) for part in parts]
         task = TaskRecord(
-            id=secrets.token_hex(8),
+            id=str(uuid4()),
             status=TaskStatus.RUNNING,
             source=queue.name,
             source_incarnation=queue.incarnation,

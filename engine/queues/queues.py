@@ -230,14 +230,14 @@ class Queues:
         """The policy with who sets it and the life that it means; to be called with the right to
         change the queue, so that it is the one that was asked about.
 
-        Restrictions of design section 5 and reference/emq.md 3.5: no chains, and the dead-letter
-        queue exists. Who sets a policy sends by it, so they must be allowed to.
+        The dead-letter queue exists, and there are no chains (reference/emq.md 3.5), but a queue
+        may be its own. Who sets a policy sends by it, so they must be allowed to.
         """
         if policy is None:
             return None
         target = self._checked_target(by, name, policy.dead_letter_queue, fifo=fifo)
         why = "was made as a dead-letter queue" if dead_letter else ""
-        if not why and (sources := self.sources(name)):
+        if not why and (sources := [source for source in self.sources(name) if source != name]):
             why = f"is the dead-letter queue of {', '.join(sources)}"
         if why:
             raise NotAllowedOnQueue(
@@ -249,10 +249,6 @@ class Queues:
         """The queue `target`. Raises QueueNotFound, NotAuthorised, NotAllowedOnQueue unless it can
         have the dead letters of `name`.
         """
-        if target == name:
-            raise NotAllowedOnQueue(
-                "a queue can't be its own dead-letter queue", field="dead_letter_queue", limit="another queue", given=target
-            )
         queue = self._catalog.queues.get(target)
         if queue is None or not self._rights.knows(by, queue):
             raise QueueNotFound(f"the dead-letter queue {target!r} does not exist", field="dead_letter_queue", given=target)
@@ -264,7 +260,7 @@ class Queues:
                 limit=_kind(fifo),
                 given=target,
             )
-        if queue.dead_letter_queues:
+        if queue.dead_letter_queues and target != name:
             raise NotAllowedOnQueue(
                 f"{target!r} has a redrive policy, so it can't be a dead-letter queue",
                 field="dead_letter_queue",

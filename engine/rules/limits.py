@@ -16,7 +16,7 @@ from engine.runtime.clock import now_ms
 from engine.shapes import NewTag, QueueSettings, SendEntry
 from schemas.filters import Filter
 from schemas.records import Attribute, QueueRecord
-from schemas.vocabulary import DEFAULT_TAG, PRIORITIES, SOURCE_QUEUE_ATTRIBUTE
+from schemas.vocabulary import DEFAULT_TAG, PRIORITIES, SOURCE_QUEUE_ATTRIBUTE, TRACE_ATTRIBUTE
 
 DAY_MS = 86_400_000
 MAX_DELAY_MS = 30 * DAY_MS
@@ -36,6 +36,7 @@ MAX_BATCH_BYTES = 4_000_000
 MAX_TAGS = 20
 MAX_RECEIVE_COUNT = 1000
 MAX_ATTRIBUTES = 100
+UNCOUNTED_BYTES = 4_096  # of a trace header
 MAX_LABELS = 50
 MAX_POLICY_BYTES = 8192
 MAX_GRANTS = 20
@@ -112,7 +113,9 @@ MAX_NAME = 80
 MAX_QUEUE_NAME = 150
 _QUEUE_FIELDS = ("name", "target", "dead_letter_queue", "destination")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
-_ATTRIBUTE_NAME = re.compile(r"[!-~]{1,256}\Z")
+# Printable ASCII, and letters and digits beyond it.
+ATTRIBUTE_NAME = r"[!-~\w]{1,256}"
+_ATTRIBUTE_NAME = re.compile(ATTRIBUTE_NAME + r"\Z")
 _ATTRIBUTE_TYPE = re.compile(r"(?:string|number|binary)(?:\.[A-Za-z0-9.]{1,200})?\Z", re.IGNORECASE)
 
 
@@ -194,7 +197,7 @@ def check_filter(filter: Filter | None) -> None:
     for condition in filter.conditions:
         if _ATTRIBUTE_NAME.match(condition.name) is None:
             raise InvalidValue(
-                "filter: an attribute name must be 1 to 256 printable ASCII characters without space",
+                "filter: an attribute name must be 1 to 256 letters, digits and printable ASCII characters without space",
                 field="filter",
                 given=condition.name,
             )
@@ -228,7 +231,7 @@ def check_attributes(attributes: Mapping[str, Attribute]) -> None:
             raise InvalidValue(f"attribute name {RESERVED_ATTRIBUTE} is reserved", field="attributes", given=name)
         if _ATTRIBUTE_NAME.match(name) is None:
             raise InvalidValue(
-                "an attribute name must be 1 to 256 printable ASCII characters without space",
+                "an attribute name must be 1 to 256 letters, digits and printable ASCII characters without space",
                 field="attributes",
                 limit=256,
                 given=name,
@@ -243,10 +246,12 @@ def check_attributes(attributes: Mapping[str, Attribute]) -> None:
 
 def message_bytes(entry: SendEntry) -> int:
     """Size as limits count it: body, and name, type and value of each attribute, in encoded
-    bytes.
+    bytes. The trace header of SQS does not count, unless it is as long as no such header is.
     """
     size = len(entry.body)
     for name, attribute in entry.attributes.items():
+        if name == TRACE_ATTRIBUTE and len(attribute.value) <= UNCOUNTED_BYTES:
+            continue
         size += len(name.encode()) + len(attribute.type.encode()) + len(attribute.value)
     return size
 

@@ -194,8 +194,8 @@ class Leases:
             return acked.words
 
         words = await self._each(queue, handles, call, EntryStatus.STALE.value)
-        if not counts and EntryStatus.STALE in words:
-            words = await self._with_lapsed(queue, handles, words)
+        if not counts:
+            words = await self._told_apart(queue, handles, words, EntryStatus.LAPSED)
         if queue.record.durable_acks:
             # Not within the call: a loss of state while waiting must not make the ack again, which
             # is done.
@@ -216,13 +216,13 @@ class Leases:
         stale = Acked([EntryStatus.STALE.value] * len(rows), 0)
         return await self._window.call(queue, lambda g: self._acks.ack(unit, g, tag, rows, late=True), stale, met=met)
 
-    async def _with_lapsed(self, queue: Queue, handles: Sequence[Handle], words: Sequence[str]) -> list[str]:
-        """The words of acks that were not to count late: a stale handle whose message is not
-        settled has lapsed, since the message was delivered again.
+    async def _told_apart(self, queue: Queue, handles: Sequence[Handle], words: Sequence[str], superseded: EntryStatus) -> list[str]:
+        """The words, with `superseded` for a stale handle whose message is not settled: it was
+        delivered again.
         """
         stale = [index for index, word in enumerate(words) if word == EntryStatus.STALE]
-        settled = dict(zip(stale, await self._settled(queue, [handles[index] for index in stale]), strict=True))
-        return [word if settled.get(index, True) else EntryStatus.LAPSED.value for index, word in enumerate(words)]
+        settled = dict(zip(stale, await self._settled(queue, [handles[index] for index in stale]), strict=True)) if stale else {}
+        return [word if settled.get(index, True) else superseded.value for index, word in enumerate(words)]
 
     async def _settled(self, queue: Queue, handles: Sequence[Handle]) -> list[bool]:
         """Whether the message of each handle is settled under the handle's tag; also when the tag
@@ -268,6 +268,9 @@ class Leases:
 
         results = await self._each(queue, handles, call, (EntryStatus.STALE.value, 0))
         self._note_change(queue, handles, results, began_ns)
+        if late is Late.BY_QUEUE and counts:
+            words = await self._told_apart(queue, handles, [word for word, _ in results], EntryStatus.SUPERSEDED)
+            results = [(word, time) for word, (_, time) in zip(words, results, strict=True)]
         done = [EntryResult(text, word, time or None) for text, (word, time) in zip(good, results, strict=True)]
         if any(entry.one_use for entry in entries):
             done = [self._renewed(one, handle) if wanted[one.handle].one_use else one for one, handle in zip(done, handles, strict=True)]

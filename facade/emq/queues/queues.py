@@ -186,7 +186,10 @@ async def set_queue_redrive_policy(engine: Engine, call: Call) -> wire.SetQueueR
     record = await record_of(engine, given.queue_name, call.by)
     if record.priority or record.fifo:
         raise EmqError(ErrorCode.INVALID_ACTION, _NO_POLICY)
-    policy = await engine.set_redrive_policy(call.by, record.name, await policy_of(engine, given.redrive_policy, call.by))
+    wanted = await policy_of(engine, given.redrive_policy, call.by)
+    if wanted is not None and wanted.dead_letter_queue == record.name:
+        raise EmqError(ErrorCode.INVALID_ACTION, "a queue can't be its own dead-letter queue")
+    policy = await engine.set_redrive_policy(call.by, record.name, wanted)
     answer = policy_reply(engine, policy, call.by) or given.redrive_policy
     return wire.SetQueueRedrivePolicyResponse(queue_name=full_name(record.owner, record.name), redrive_policy=answer)
 

@@ -16,7 +16,7 @@ from facade.mns.wire.errors import INVALID_ARGUMENT, MALFORMED_XML, MnsError
 from facade.mns.wire.replies import Item
 from facade.mns.wire.xml import Element
 from schemas.records import Attribute, Message
-from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE
+from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE, TRACE_ATTRIBUTE
 
 MOST: Final = 50
 VALUE_CHARACTERS: Final = 4096
@@ -26,7 +26,7 @@ _SYSTEM: Final = "mns:"
 # A client may give these; the others tell of dead letters.
 _SYSTEM_NAMES: Final = frozenset(("traceparent", "tracestate", "baggage"))
 # Of other dialects, which no user has given.
-_HIDDEN: Final = frozenset((SOURCE_QUEUE_ATTRIBUTE, "AWS.TraceHeader"))
+_HIDDEN: Final = frozenset((SOURCE_QUEUE_ATTRIBUTE, TRACE_ATTRIBUTE))
 
 
 def incoming(message: Element) -> dict[str, Attribute]:

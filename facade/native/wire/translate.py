@@ -166,7 +166,7 @@ def filter_of_query(attributes: Sequence[str]) -> Filter | None:
     for given in attributes:
         name, equals, value = given.partition("=")
         if not _ATTRIBUTE_NAME.match(name):
-            about = "name or name=value; the name is printable ASCII without spaces"
+            about = "name or name=value; the name is letters, digits and printable ASCII without spaces"
             raise ProblemError("invalid_value", f"attribute must be {about}.", field="attribute", limit=about, given=given)
         conditions.append(Condition(name, "string", value.encode()) if equals else Condition(name))
     return Filter(conditions) if conditions else None

@@ -14,13 +14,13 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from engine.errors import DelayTooLong, EngineError, InvalidValue
-from engine.rules.limits import ASKED, DEFAULTS, MAX_NAME, MAX_QUEUE_NAME, RANGES
+from engine.rules.limits import ASKED, ATTRIBUTE_NAME, DEFAULTS, MAX_NAME, MAX_QUEUE_NAME, RANGES
 from facade.http.operation import PathRule
 
 _END = r"$(?!\n)"  # `$` alone also matches before a last newline
 NAME_PATTERN = rf"^[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MAX_NAME - 1}}}" + _END
 QUEUE_PATTERN = rf"^[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MAX_QUEUE_NAME - 1}}}" + _END
-ATTRIBUTE_NAME_PATTERN = r"^[!-~]{1,256}" + _END
+ATTRIBUTE_NAME_PATTERN = f"^{ATTRIBUTE_NAME}" + _END
 ID_PATTERN = r"^[!-~]{1,128}" + _END
 _TYPE = r"(?:[sS][tT][rR][iI][nN][gG]|[nN][uU][mM][bB][eE][rR]|[bB][iI][nN][aA][rR][yY])(?:\.[A-Za-z0-9.]{1,200})?"
 ATTRIBUTE_TYPE_PATTERN = "^" + _TYPE + _END

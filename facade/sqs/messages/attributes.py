@@ -17,14 +17,13 @@ from facade.sqs.wire.replies import AttributeReply
 from facade.sqs.wire.shapes import AttributeValue
 from facade.sqs.wire.words import GIVEN_CHARACTERS
 from schemas.records import Attribute
-from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE
+from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE, TRACE_ATTRIBUTE
 
 TRACE_HEADER = "AWSTraceHeader"
-_STORED_TRACE_HEADER = "AWS.TraceHeader"
-_HIDDEN = frozenset((_STORED_TRACE_HEADER, SOURCE_QUEUE_ATTRIBUTE))
+_HIDDEN = frozenset((TRACE_ATTRIBUTE, SOURCE_QUEUE_ATTRIBUTE))
 
 _EVERYTHING = frozenset(("All", "*", ".*"))
-_NAME = re.compile(r"(?!\.)(?!.*\.\.)[A-Za-z0-9_.-]{1,256}(?<!\.)")
+_NAME = re.compile(r"(?!\.)(?!.*\.\.)[\w.-]{1,256}(?<!\.)")  # AWS takes letters beyond ASCII too
 _RESERVED = ("aws.", "amazon.")
 # The label's characters and length are the engine's.
 _DATA_TYPE = re.compile(r"(String|Number|Binary)(\.[A-Za-z0-9.]{1,200})?")
@@ -81,14 +80,14 @@ def incoming_system(given: Mapping[str, AttributeValue] | None) -> dict[str, Att
     for name, value in given.items():
         if name != TRACE_HEADER or value.data_type != "String":
             raise _refused(f"Message system attribute name '{name[:GIVEN_CHARACTERS]}' is invalid.")
-    return {_STORED_TRACE_HEADER: _incoming(TRACE_HEADER, given[TRACE_HEADER])}
+    return {TRACE_ATTRIBUTE: _incoming(TRACE_HEADER, given[TRACE_HEADER])}
 
 
 def traced(trace: bytes) -> dict[str, Attribute]:
     """The system attribute that stands for the X-Ray header of a request; none of one that is no
     such header.
     """
-    return {_STORED_TRACE_HEADER: Attribute("String", trace)} if _TRACE.fullmatch(trace) else {}
+    return {TRACE_ATTRIBUTE: Attribute("String", trace)} if _TRACE.fullmatch(trace) else {}
 
 
 def _refused(text: str) -> SqsError:
@@ -204,15 +203,15 @@ def stored_text(attributes: Mapping[str, Attribute], name: str) -> str | None:
 
 def trace_header(attributes: Mapping[str, Attribute]) -> str | None:
     """The X-Ray trace header that the sender gave, or None."""
-    return stored_text(attributes, _STORED_TRACE_HEADER)
+    return stored_text(attributes, TRACE_ATTRIBUTE)
 
 
 def of_user(stored: Mapping[str, Attribute]) -> list[tuple[str, str, bytes]]:
     """What the user gave of the attributes to send, for the MD5."""
-    return [one for one in triples(stored) if one[0] != _STORED_TRACE_HEADER]
+    return [one for one in triples(stored) if one[0] != TRACE_ATTRIBUTE]
 
 
 def of_system(stored: Mapping[str, Attribute]) -> list[tuple[str, str, bytes]]:
     """The system attributes among those to send, under SQS's own names, for the MD5."""
-    found = stored.get(_STORED_TRACE_HEADER)
+    found = stored.get(TRACE_ATTRIBUTE)
     return [] if found is None else [(TRACE_HEADER, found.type, found.value)]

@@ -26,6 +26,10 @@ THROUGHPUT_LIMIT: Final = "FifoThroughputLimit"
 SETTINGS: Final = {FIFO_QUEUE: "fifo", "ContentBasedDeduplication": "content_dedup", "DeduplicationScope": "dedup_scope"}
 NAMES: Final = (*SETTINGS, THROUGHPUT_LIMIT)
 PER_QUEUE: Final = "perQueue"
+# What AWS says of those that it knows on a standard queue; the others it does not know there.
+_OF_FIFO: Final = {
+    name: f"You can specify the {name} only when FifoQueue is set to true." for name in ("DeduplicationScope", THROUGHPUT_LIMIT)
+}
 
 _SCOPES: Final = {"queue": "queue", "messageGroup": "group"}
 _BOOLEANS: Final = {"true": True, "false": False}
@@ -65,7 +69,7 @@ def check(given: Mapping[str, str], *, fifo: bool, scope: str = "queue", limit: 
     """
     of_fifo = [name for name in NAMES if name in given]
     if not fifo and of_fifo:
-        raise SqsError(INVALID_ATTRIBUTE_NAME, f"Unknown Attribute {of_fifo[0]}.")
+        raise SqsError(INVALID_ATTRIBUTE_NAME, _OF_FIFO.get(of_fifo[0], f"Unknown Attribute {of_fifo[0]}."))
     if FIFO_QUEUE in given and not asked_for(given):
         raise SqsError(
             INVALID_ATTRIBUTE_VALUE, f"Invalid value for the parameter {FIFO_QUEUE}. Reason: Modifying queue type is not supported."

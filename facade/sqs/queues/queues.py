@@ -50,7 +50,7 @@ async def create_queue(engine: Engine, call: Call) -> UrlReply:
         return UrlReply(queue_url=call.place.url(at.name))
     wanted = settings.changes(at.queue, attributes, call.limits, call.place)
     fifo.check(wanted.of_fifo, fifo=fifo.asked_for(attributes))
-    labels = tags.checked(given.tags or {})
+    labels = tags.checked(call.place.name(at.queue), given.tags or {})
     try:
         _same(await engine.get_queue(call.by, at.queue), wanted)
     except QueueNotFound:

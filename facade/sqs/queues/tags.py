@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from engine.shapes import QueueSettings
 from facade.sqs.queues.call import Call
-from facade.sqs.wire.errors import invalid, missing
+from facade.sqs.wire.errors import INVALID_PARAMETER, SqsError, invalid, missing
 from facade.sqs.wire.limits import TAG_KEY_CHARACTERS, TAG_VALUE_CHARACTERS, TAGS
 from facade.sqs.wire.replies import DONE, Output, TagsReply
 
@@ -23,26 +23,27 @@ if TYPE_CHECKING:
 _LEGAL = re.compile(r"[\w\s.:/=+@-]*")
 
 
-def checked(given: Mapping[str, str]) -> dict[str, str]:
-    """Tags that SQS takes. Raises SqsError for a key or value that it does not."""
+def checked(queue: str, given: Mapping[str, str]) -> dict[str, str]:
+    """Tags that SQS takes for a queue. Raises SqsError for a key or value that it does not."""
     for key, value in given.items():
         if not 1 <= len(key) <= TAG_KEY_CHARACTERS or not _LEGAL.fullmatch(key) or key.lower().startswith("aws:"):
             raise invalid("Tag.Key", key, f"It has 1 to {TAG_KEY_CHARACTERS} letters, digits, spaces or _.:/=+-@, not beginning with aws:.")
         if len(value) > TAG_VALUE_CHARACTERS or not _LEGAL.fullmatch(value):
             raise invalid("Tag.Value", value, f"It has up to {TAG_VALUE_CHARACTERS} letters, digits, spaces or _.:/=+-@.")
     if len(given) > TAGS:
-        raise invalid("Tags", len(given), f"A queue may have {TAGS} tags.")
+        raise SqsError(INVALID_PARAMETER, f"Too many tags added for queue {queue}.")
     return dict(given)
 
 
 async def tag_queue(engine: Engine, call: Call) -> Output:
     """Add tags to a queue; one with the same key is overwritten."""
     name = call.place.whole(call.body.queue_url, "TagQueue")
+    queue = call.place.name(name)
     if not call.body.tags:
         raise missing("Tags")
 
     def edit(record: QueueRecord) -> QueueSettings:
-        return QueueSettings(labels=checked({**record.labels, **call.body.tags}))
+        return QueueSettings(labels=checked(queue, {**record.labels, **call.body.tags}))
 
     await engine.set_queue(call.by, name, QueueSettings(), edit)
     return DONE
@@ -53,7 +54,7 @@ async def untag_queue(engine: Engine, call: Call) -> Output:
     name = call.place.whole(call.body.queue_url, "UntagQueue")
     keys = call.body.tag_keys
     if not keys:
-        raise missing("TagKeys")
+        raise SqsError(INVALID_PARAMETER, f"Tag keys must be between 1 and {TAG_KEY_CHARACTERS} characters in length.")
 
     def edit(record: QueueRecord) -> QueueSettings:
         return QueueSettings(labels={key: value for key, value in record.labels.items() if key not in keys})

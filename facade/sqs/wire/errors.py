@@ -116,15 +116,18 @@ ERRORS: Final[dict[type[errors.EngineError], Shape]] = {
 }
 
 # What became of a handle -> shape, None = success. A delete with a stale handle is silence, a
-# visibility change is not. Only of FIFO queues a lapsed handle does not count.
+# visibility change is one only while the message is open. Only of FIFO queues a lapsed handle does
+# not count.
 DELETED: Final[dict[str, Shape | None]] = {
     EntryStatus.OK: None,
+    EntryStatus.SUPERSEDED: None,
     EntryStatus.STALE: None,
     EntryStatus.LAPSED: INVALID_PARAMETER,
     EntryStatus.INVALID: INVALID_HANDLE,
 }
 CHANGED: Final[dict[str, Shape | None]] = {
     EntryStatus.OK: None,
+    EntryStatus.SUPERSEDED: None,
     EntryStatus.STALE: INVALID_PARAMETER,
     EntryStatus.LAPSED: MESSAGE_NOT_INFLIGHT,
     EntryStatus.INVALID: INVALID_HANDLE,

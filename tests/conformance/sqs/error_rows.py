@@ -280,6 +280,35 @@ TABLE: dict[str, tuple[Cause, str, int, str]] = {
     ),
     "an unknown attribute": (configure(Nothing="1"), ATTRIBUTE, 400, "Unknown Attribute Nothing."),
     "a fifo attribute": (configure(FifoQueue="true"), ATTRIBUTE, 400, "Unknown Attribute FifoQueue."),
+    "content deduplication": (create(ContentBasedDeduplication="true"), ATTRIBUTE, 400, "Unknown Attribute ContentBasedDeduplication."),
+    **{
+        f"{name} by {how.__name__}": (
+            how(**{name: value}),
+            ATTRIBUTE,
+            400,
+            f"You can specify the {name} only when FifoQueue is set to true.",
+        )
+        for name, value in (("DeduplicationScope", "queue"), ("FifoThroughputLimit", "perQueue"))
+        for how in (create, configure)
+    },
+    "too many tags": (
+        lambda at: at.sqs.tag_queue(QueueUrl=at.url, Tags={str(number): "" for number in range(51)}),
+        INVALID,
+        400,
+        "Too many tags added for queue {name}.",
+    ),
+    "no tags": (
+        lambda at: at.sqs.tag_queue(QueueUrl=at.url, Tags={}),
+        "MissingParameter",
+        400,
+        "The request must contain the parameter Tags.",
+    ),
+    "no keys of tags": (
+        lambda at: at.sqs.untag_queue(QueueUrl=at.url, TagKeys=[]),
+        INVALID,
+        400,
+        "Tag keys must be between 1 and 128 characters in length.",
+    ),
     "asked for an unknown attribute": (
         lambda at: at.sqs.get_queue_attributes(QueueUrl=at.url, AttributeNames=["Nothing"]),
         ATTRIBUTE,

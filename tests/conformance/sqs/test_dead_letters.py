@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import json
 import time
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -64,6 +65,31 @@ def test_a_dead_letter_keeps_its_id_its_time_and_its_count(sqs: Any, name: str, 
     assert got["Attributes"]["DeadLetterQueueSourceArn"] == arn(name)
     assert got["Attributes"]["SentTimestamp"] == before["Attributes"]["SentTimestamp"]
     assert (before["Attributes"]["ApproximateReceiveCount"], got["Attributes"]["ApproximateReceiveCount"]) == ("2", "3")
+
+
+def test_a_queue_may_be_its_own_dead_letter_queue(sqs: Any, name: str) -> None:
+    """What dies begins again behind the others, by the same id; only the count goes on."""
+    url = sqs.create_queue(QueueName=name)["QueueUrl"]
+    policy = json.dumps({"deadLetterTargetArn": arn(name), "maxReceiveCount": 2})
+    for _ in range(2):
+        sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": policy})
+    assert sqs.list_dead_letter_source_queues(QueueUrl=url)["queueUrls"] == [url]
+    sent = sqs.send_message(QueueUrl=url, MessageBody="x")
+
+    told = []
+    for _ in range(6):
+        (got,) = receive_all(sqs, url, 1, VisibilityTimeout=0, **EVERYTHING)
+        told.append((got["MessageId"], got["Body"], int(got["Attributes"]["ApproximateReceiveCount"])))
+    assert told == [(sent["MessageId"], "x", count) for count in range(1, 7)]
+    assert got["Attributes"]["DeadLetterQueueSourceArn"] == arn(name)
+    sqs.delete_message(QueueUrl=url, ReceiptHandle=got["ReceiptHandle"])
+    wait_counts(sqs, url, 0)
+
+    handle = sqs.start_message_move_task(SourceArn=arn(name))["TaskHandle"]
+    assert UUID(json.loads(b64decode(handle))["taskId"])
+    other = sqs.create_queue(QueueName=f"{name}-other")["QueueUrl"]
+    with pytest.raises(sqs.exceptions.ClientError):
+        sqs.set_queue_attributes(QueueUrl=other, Attributes={"RedrivePolicy": policy})
 
 
 # ListDeadLetterSourceQueues, RedriveAllowPolicy

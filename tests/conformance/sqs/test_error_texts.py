@@ -160,6 +160,14 @@ RAW: dict[str, tuple[str, dict[str, str], bytes, str, int, str]] = {
         400,
         "The action Nothing is not valid for this endpoint.",
     ),
+    "a list where there is one value": (
+        "/",
+        FORM,
+        b"Action=GetQueueUrl&QueueName.1=q",
+        "MalformedInput",
+        400,
+        "Start of list found where not expected",
+    ),
     "an action without a queue at a queue": (
         "/000000000000/q",
         FORM,

@@ -93,6 +93,20 @@ def test_the_visibility_of_a_deleted_message_can_not_be_changed(sqs: Any, queue:
     assert refused(sqs.change_message_visibility, QueueUrl=queue, ReceiptHandle=handles[0], VisibilityTimeout=5) == INVALID
 
 
+def test_the_handle_of_an_earlier_receive_changes_nothing_and_is_no_error(sqs: Any, queue: str, refused: Refused) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="x")
+    (old,) = sqs.receive_message(QueueUrl=queue, VisibilityTimeout=0)["Messages"]
+    (new,) = sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=1)["Messages"]
+
+    sqs.change_message_visibility(QueueUrl=queue, ReceiptHandle=old["ReceiptHandle"], VisibilityTimeout=0)
+    entries = [{"Id": "a", "ReceiptHandle": old["ReceiptHandle"], "VisibilityTimeout": 0}]
+    assert [one["Id"] for one in sqs.change_message_visibility_batch(QueueUrl=queue, Entries=entries)["Successful"]] == ["a"]
+    assert counts(sqs, queue) == (0, 1, 0)
+    sqs.delete_message(QueueUrl=queue, ReceiptHandle=new["ReceiptHandle"])
+    asked = {"QueueUrl": queue, "ReceiptHandle": old["ReceiptHandle"], "VisibilityTimeout": 5}
+    assert refused(sqs.change_message_visibility, **asked) == INVALID
+
+
 @pytest.mark.parametrize("seconds", [-1, 43_201])
 def test_a_visibility_out_of_range_is_refused(sqs: Any, queue: str, handles: list[str], refused: Refused, seconds: int) -> None:
     assert refused(sqs.change_message_visibility, QueueUrl=queue, ReceiptHandle=handles[0], VisibilityTimeout=seconds) == INVALID

@@ -111,6 +111,30 @@ def test_a_group_of_a_standard_queue_is_shown_and_orders_nothing(sqs: Any, queue
     assert refused(sqs.send_message, QueueUrl=queue, MessageBody="x", MessageGroupId="a b") == INVALID
 
 
+def test_a_trace_header_does_not_count_into_the_size(sqs: Any, name: str) -> None:
+    queue = sqs.create_queue(QueueName=name, Attributes={"MaximumMessageSize": "1024"})["QueueUrl"]
+    trace = {
+        "MessageBody": "x" * 1024,
+        "MessageSystemAttributes": {"AWSTraceHeader": text("Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1")},
+    }
+    sqs.send_message(QueueUrl=queue, **trace)
+    whole = sqs.send_message_batch(QueueUrl=queue, Entries=[{"Id": str(number), **trace} for number in range(2)])
+    assert len(whole["Successful"]) == 2
+
+    large = sqs.create_queue(QueueName=f"{name}-large")["QueueUrl"]
+    entries = [{**trace, "Id": str(number), "MessageBody": "x" * (1_048_576 // 8)} for number in range(8)]
+    assert len(sqs.send_message_batch(QueueUrl=large, Entries=entries)["Successful"]) == 8
+
+
+def test_names_of_attributes_may_have_letters_beyond_ascii(sqs: Any, queue: str) -> None:
+    given = {"größe": text("1"), "Ключ.数_2": {"DataType": "Number", "StringValue": "2"}}
+    sent = sqs.send_message(QueueUrl=queue, MessageBody="x", MessageAttributes=given)
+    (got,) = sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=2, MessageAttributeNames=["All"])["Messages"]
+
+    assert got["MessageAttributes"] == given
+    assert got["MD5OfMessageAttributes"] == sent["MD5OfMessageAttributes"]
+
+
 def test_a_trace_header_travels_as_a_system_attribute(sqs: Any, queue: str, refused: Refused) -> None:
     trace = {"AWSTraceHeader": text("Root=1-5759e988-bd862e3fe1be46a994272793")}
     sent = sqs.send_message(QueueUrl=queue, MessageBody="x", MessageSystemAttributes=trace)

@@ -15,6 +15,7 @@ from engine.rules.limits import (
     MAX_QUEUE_NAME,
     RANGES,
     RESERVED_ATTRIBUTE,
+    UNCOUNTED_BYTES,
     check_asked,
     check_attributes,
     check_filter,
@@ -29,6 +30,7 @@ from engine.runtime.clock import now_ms
 from engine.shapes import QueueSettings, SendEntry
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute, QueueRecord, RedrivePolicy
+from schemas.vocabulary import TRACE_ATTRIBUTE
 
 
 def queue_with(**more: int) -> QueueRecord:
@@ -129,10 +131,18 @@ def test_a_queue_has_no_longer_delay_than_its_messages_may_ask_for() -> None:
 
 @pytest.mark.parametrize(
     ("name", "type"),
-    [(RESERVED_ATTRIBUTE, "string"), ("with space", "string"), ("é", "string"), ("a", "text"), ("a", "string."), ("", "number")],
+    [
+        (RESERVED_ATTRIBUTE, "string"),
+        ("with space", "string"),
+        ("é\n", "string"),
+        ("\u2028", "string"),
+        ("a", "text"),
+        ("a", "string."),
+        ("", "number"),
+    ],
 )
 def test_an_attribute_out_of_bounds_is_refused(name: str, type: str) -> None:
-    check_attributes({"good": Attribute("Number.float", b"1")})
+    check_attributes({"good": Attribute("Number.float", b"1"), "größe_数": Attribute("string", b"1")})
     with pytest.raises(InvalidValue):
         check_attributes({name: Attribute(type, b"1")})
 
@@ -145,3 +155,11 @@ def test_a_filter_has_1_to_20_conditions_with_legal_names_and_types() -> None:
     for bad in ([], [condition] * 21, [Condition("a b", "string", b"")], [Condition("a", "colour", b"")]):
         with pytest.raises(InvalidValue):
             check_filter(Filter(bad))
+
+
+def test_a_trace_header_does_not_count_into_the_size() -> None:
+    body = SendEntry(b"x" * 1000, {TRACE_ATTRIBUTE: Attribute("String", b"t" * UNCOUNTED_BYTES)})
+    long = SendEntry(b"x" * 1000, {TRACE_ATTRIBUTE: Attribute("String", b"t" * (UNCOUNTED_BYTES + 1))})
+
+    assert message_bytes(body) == 1000
+    assert message_bytes(long) > 1000 + UNCOUNTED_BYTES
