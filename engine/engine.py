@@ -49,6 +49,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
 
     def __init__(self, settings: EngineSettings) -> None:
         self.settings = settings
+        self._send_s = settings.send_timeout_ms / 1000
         self.parts = parts = wire(settings)
         asked, transacted = parts.administration, parts.transactions
         callers = parts.base.access, asked.keys, asked.grants, asked.quotas, asked.users
@@ -126,11 +127,12 @@ class Engine(Managing, Watching, Transacting, Redriving):
         """Sends 1-100 messages, all or none; Kafka has them when this returns. Raises
         MessageTooLarge, NotStored (repeat it), LogUnavailable (the outcome is unknown).
         """
-        until, late = self._send_until(), partial(NotStored.of, queue)
+        until = asyncio.get_running_loop().time() + self._send_s
         found = self._known(by, Verb.SEND, queue)
         if found is None:
-            found = await before(until, self._queue(by, Verb.SEND, queue), late)
-        charge = await before(until, self._quotas.take_send(found, entries), late) if self._quotas.bound(found) else FREE
+            found = await before(until, self._queue(by, Verb.SEND, queue), lambda: NotStored.of(queue))
+        is_bound = self._quotas.bound(found)
+        charge = await before(until, self._quotas.take_send(found, entries), lambda: NotStored.of(queue)) if is_bound else FREE
         began_ns = monotonic_ns()
         with charge:
             sent = await self._sender.send(found, by.id, entries, until)
@@ -140,7 +142,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
 
     def _send_until(self) -> float:
         """When a send that comes now is answered at the latest (loop time)."""
-        return asyncio.get_running_loop().time() + self.settings.send_timeout_ms / 1000
+        return asyncio.get_running_loop().time() + self._send_s
 
     async def receive(
         self,

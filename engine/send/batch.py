@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import math
 import secrets
 
 from engine.errors import LogUnavailable, NotStored
@@ -51,7 +52,7 @@ class SendBatch:
     """Sends of one queue (FIFO: of one partition) that wait for the next commit, or are in one."""
 
     __slots__ = (
-        "_fixed", "_timer", "_turn", "last", "queue", "records", "size", "starting", "taken", "took_s", "under_way", "waiting",
+        "_fixed", "_timer", "_timer_at", "_turn", "last", "queue", "records", "size", "starting", "taken", "took_s", "under_way", "waiting",
     )  # fmt: skip
 
     def __init__(self, queue: Queue, partition: int | None) -> None:
@@ -66,19 +67,19 @@ class SendBatch:
         self._fixed = partition
         self._turn = Turn(secrets.randbelow(queue.record.partitions))
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf  # loop time
 
     def add(self, item: PendingSend) -> None:
         self.waiting.append(item)
         self.records += len(item.messages)
         self.size += item.size
-        if self._timer is None or item.until < self._timer.when():
+        if item.until < self._timer_at:
             self._look_at(item.until)
 
-    def take(self, most: int, items: list[PendingSend]) -> None:
+    def take(self, most: int, items: list[PendingSend], now: float) -> None:
         """Fills the next batch, which is under way: with whole sends, until there are `most`
-        records or BATCH_BYTES.
+        records or BATCH_BYTES. Those whose time is over `now` are refused.
         """
-        now = asyncio.get_running_loop().time()
         waiting, records, size = self.waiting, 0, 0
         while waiting and records < most and size < BATCH_BYTES:
             item = waiting.popleft()
@@ -100,15 +101,17 @@ class SendBatch:
     def _look_at(self, at: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        self._timer_at = at
         self._timer = asyncio.get_running_loop().call_at(at, self._answer_late)
 
     def _answer_late(self, again: bool = False) -> None:
         """Answers sends whose time is over."""
-        loop, timer, self._timer = asyncio.get_running_loop(), self._timer, None
+        loop = asyncio.get_running_loop()
         now = loop.time()
-        if not again and timer is not None and now - timer.when() > STOOD_STILL_S:
+        if not again and now - self._timer_at > STOOD_STILL_S:
             self._timer = loop.call_later(LOOK_AGAIN_S, self._answer_late, True)
             return
+        self._timer, self._timer_at = None, math.inf
         waiting, self.waiting = self.waiting, collections.deque()
         for item in waiting:
             if item.until <= now:

@@ -181,7 +181,7 @@ class Sender:
         if batch.under_way and (is_busy(batch.last, batch.records) or self._is_contended(batch)):
             return
         items: list[PendingSend] = []
-        batch.under_way.append(items)
+        batch.under_way = [*batch.under_way, items]
         batch.starting = True
         self._background.start(self._commit(batch, items), "send")
 
@@ -197,7 +197,7 @@ class Sender:
         # At least one turn of the loop: what was read from the sockets together goes together.
         await asyncio.sleep(self._linger_s(batch, loop.time()) if should_linger(batch.last, batch.records) else 0)
         began = loop.time()
-        batch.take(SHARED_RECORDS if self._is_contended(batch) else BATCH_RECORDS, items)
+        batch.take(SHARED_RECORDS if self._is_contended(batch) else BATCH_RECORDS, items, began)
         batch.starting = False
         self._begin(batch)
         try:

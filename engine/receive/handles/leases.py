@@ -175,7 +175,7 @@ class Leases:
         Raises LogUnavailable when all that takes over 5 s: the messages are settled, but a loss of
         Redis might forget it.
         """
-        began_ns, until = monotonic_ns(), journal_until()
+        began_ns, until = monotonic_ns(), journal_until() if queue.record.durable_acks else 0.0
         queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
         counts = late is Late.ALWAYS or (late is Late.BY_QUEUE and not queue.record.fifo)
         rows: list[tuple[int, ...]] = [(handle.offset, handle.nonce) for handle in handles]

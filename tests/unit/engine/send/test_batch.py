@@ -5,11 +5,12 @@ stored.
 from __future__ import annotations
 
 import asyncio
+import time
 
 from engine.errors import LogUnavailable, NotStored
 from engine.log import Appended
 from engine.rules.queue import Queue
-from engine.send.batch import PendingSend, SendBatch
+from engine.send.batch import STOOD_STILL_S, PendingSend, SendBatch
 from schemas.records import Message, QueueRecord, TagRecord
 
 RECORD = QueueRecord("orders", "0123456789ab", "alice", 1, 2, 1, 0, 30_000, 7, 8, 9, 10, [TagRecord(0, "default", 1, 0, [0])], 1)
@@ -56,7 +57,7 @@ async def test_a_send_that_a_batch_has_taken_has_an_unknown_outcome_when_its_tim
     item, items = pending(0.02), list[PendingSend]()
     sends.add(item)
     sends.under_way.append(items)
-    sends.take(10, items)
+    sends.take(10, items, asyncio.get_running_loop().time())
     assert items == [item]
     assert await outcome(item) is LogUnavailable
 
@@ -67,7 +68,18 @@ async def test_a_batch_takes_none_whose_time_is_over() -> None:
     sends.add(over)
     sends.add(good)
     sends.under_way.append(items)
-    sends.take(10, items)
+    sends.take(10, items, asyncio.get_running_loop().time())
     assert items == [good]
     assert await outcome(over) is NotStored
     assert (sends.records, sends.size) == (0, 0)
+
+
+async def test_after_the_process_stood_still_what_comes_meanwhile_does_not_put_off_the_answer() -> None:
+    sends = batch()
+    over = pending(0.05)
+    sends.add(over)
+    time.sleep(STOOD_STILL_S + 0.1)  # the whole process stands still
+    await asyncio.sleep(0.01)
+    assert isinstance(over.done, asyncio.Future) and not over.done.done()
+    sends.add(pending(60))
+    assert await outcome(over) is NotStored
