@@ -82,6 +82,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
         await base.log.reach()
         await base.connection.start()
         await base.clock.start()
+        await parts.administration.clock_watch.start()
         await base.catalog.start()
         # Trusted if it is the life of Redis that the control topic names; else the first use finds
         # its state lost.
@@ -117,6 +118,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
         await base.rebuilder.stop()
         await parts.watching.reporter.stop()
         await base.catalog.stop()
+        await parts.administration.clock_watch.stop()
         await base.clock.stop()
         await base.connection.stop()
         await base.log.stop()

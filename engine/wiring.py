@@ -36,6 +36,7 @@ from engine.queues.callers.guesses import Guesses
 from engine.queues.callers.keys import Keys, KeyUses
 from engine.queues.callers.quotas import Quotas, UserBounds
 from engine.queues.callers.users import Users
+from engine.queues.clock_skew import ClockWatch
 from engine.queues.info import Info
 from engine.queues.queues import Queues
 from engine.queues.tags import Tags
@@ -281,6 +282,7 @@ class Administration:
     tags: Tags
     topic_guard: TopicGuard
     alarm_monitor: AlarmMonitor
+    clock_watch: ClockWatch
     tasks: Tasks
 
 
@@ -315,6 +317,7 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
         tags=Tags(prefix, log, store, catalog, window, queues),
         topic_guard=topic_guard,
         alarm_monitor=alarm_monitor,
+        clock_watch=ClockWatch(log, base.clock, base.alarms),
         tasks=tasks,
     )
 

@@ -112,6 +112,7 @@ class DelayStore(UpkeepStore):
         payload = "" if self.alone else wake_up(unit.partition, self.name, messages[0].due_ms if messages else 0)
         arguments: list[Argument] = [
             generation, epoch, now_ms, channel, payload, w.messages, w.bytes, w.max_open, tag, str(found), to.ms, to.offset,
+            self._clock.early_ms,
         ]  # fmt: skip
         for one in messages:
             arguments += (one.offset, one.due_ms, one.packed, one.group)
@@ -222,7 +223,7 @@ class DelayStore(UpkeepStore):
         seq as of `cancel`). Raises StateLost, OutboxFull.
         """
         keys, channel = self._unit(unit), wake_channel(self._prefix, unit.incarnation)
-        arguments: list[Argument] = [generation, now_ms, channel, unit.partition, offset, due_ms, time_ms, group]
+        arguments: list[Argument] = [generation, now_ms, channel, unit.partition, offset, due_ms, time_ms + self._clock.early_ms, group]
         for pair in zip(tags, dues, strict=True):
             arguments += pair
         word, seq = await self._run("reschedule", self._message(keys, tags), arguments)

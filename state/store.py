@@ -111,7 +111,8 @@ class Store(DelayStore):
         payload = "" if self.alone else wake_up(unit.partition, self.name, first_due(entries))
         arguments: list[Argument] = [
             generation, epoch, now_ms, channel, payload,
-            w.messages, w.bytes, w.max_open, w.near_ms, scan_from, scan_next, *(prime or (-1, 0)), len(tags), *tags,
+            w.messages, w.bytes, w.max_open, w.near_ms, scan_from, scan_next, *(prime or (-1, 0)), len(tags), self._clock.early_ms,
+            *tags,
         ]  # fmt: skip
         for e in entries:
             arguments += (e.offset, e.packed, e.mask, e.move_key, e.reason, e.group, e.dedup, e.count)
@@ -143,7 +144,7 @@ class Store(DelayStore):
         t = keys.tag(tag)
         names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.delayed)
         arguments = (generation, now_ms, tag, max, -1 if lease_ms is None else lease_ms, queue_lease_ms, max_receive_count,
-                     retention_ms, move_ms, self._window.bytes, self._window.messages)  # fmt: skip
+                     self.keep_ms(retention_ms), move_ms, self._window.bytes, self._window.messages)  # fmt: skip
         for _ in range(_KIND_CHANGES):
             kind = self._kinds.get(unit, _ALL_STANDARD).get(tag)
             if kind is None:
@@ -179,7 +180,7 @@ class Store(DelayStore):
         t = keys.tag(tag)
         names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.delayed, t.order, t.groups)
         arguments = (generation, now_ms, tag, -1 if lease_ms is None else lease_ms, queue_lease_ms, max_receive_count,
-                     retention_ms, move_ms, self._window.bytes, self._window.messages, *offsets)  # fmt: skip
+                     self.keep_ms(retention_ms), move_ms, self._window.bytes, self._window.messages, *offsets)  # fmt: skip
         reply = await self._run("pick", names, arguments)
         if reply[0] == _FIFO:
             raise ValueError(f"pick: {unit} is a FIFO unit, whose groups have an order")
@@ -224,7 +225,9 @@ class Store(DelayStore):
         keys = self._unit(unit)
         t = keys.tag(tag)
         names = (keys.meta, t.visible, t.delivery, keys.body, t.order, t.groups)
-        _, out = await self._run("peek_next", names, (generation, now_ms, tag, max, max_receive_count, retention_ms, per_group))
+        _, out = await self._run(
+            "peek_next", names, (generation, now_ms, tag, max, max_receive_count, self.keep_ms(retention_ms), per_group)
+        )
         rows = (out[i : i + 5] for i in range(0, len(out), 5))
         return [Next(off, count, first, since, bool(later)) for off, count, first, since, later in rows]
 

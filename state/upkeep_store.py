@@ -59,6 +59,12 @@ class UpkeepStore(ScriptCaller):
         """
         return self._clock.now_ms() or time_ns() // 1_000_000
 
+    def keep_ms(self, retention_ms: int) -> int:
+        """Returns how long a message stays by the time of the service, so that by the time of the
+        log it has its retention.
+        """
+        return retention_ms + self._clock.keep_ms
+
     def note_alone(self, alone: bool) -> None:
         """Whether this worker is known to be the only one that listens for wake-ups: then loads
         send none.

@@ -140,7 +140,7 @@ class Mover:
         """Moves what can be moved now; returns what is to be tried again. In a FIFO target what
         follows a failure waits for it.
         """
-        until_ms = now_ms() + MOVER_LEASE_MS
+        until_ms = self._store.now_ms() + MOVER_LEASE_MS
         try:
             target = await self._target(queue, tag)
             if target is None:
@@ -240,7 +240,7 @@ class Mover:
         from_id = self._ids.message_id(queue, partition, held.offset)
         reached("move.held")
         if address_of(from_id) not in there:
-            if now_ms() > held.until_ms:
+            if self._store.now_ms() > held.until_ms:
                 # Another mover may have made a copy meanwhile, and so long ago that the window has
                 # forgotten its key: the next try looks again.
                 raise LogUnavailable(f"{queue.topic}/{partition}/{held.offset} was held for too short a time to be moved")
@@ -276,7 +276,7 @@ class Mover:
         for at, again_ms in since.items():
             # The longest hold is a task's claim, which lasts twice as long (`task_runner.py`).
             there |= await self._copies(target, at, again_ms - 2 * MOVER_LEASE_MS - LOG_TIME_MARGIN_MS, tag)
-        until_ms = now_ms() + MOVER_LEASE_MS
+        until_ms = self._store.now_ms() + MOVER_LEASE_MS
         return [msgspec.structs.replace(item, until_ms=until_ms) if item.again_ms else item for item in held], there
 
     async def _copies(self, target: Queue, partition: int, since_ms: int, tag: TagRecord) -> set[str]:

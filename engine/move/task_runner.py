@@ -272,7 +272,7 @@ class TaskRunner:
             return worked
         states = await self._window.call(queue, lambda g: store.states(unit, g, tag.id, ready))
         wanted = [(offset, b"", beyond_key(queue, dead_letters[offset][0])) for offset in ready]
-        until_ms = now_ms() + MOVER_LEASE_MS
+        until_ms = store.now_ms() + MOVER_LEASE_MS
         claimed = await self._window.call(
             queue, lambda g: store.claim(unit, g, tag.id, wanted, claim_ms=2 * MOVER_LEASE_MS, early_ms=MOVER_LEASE_MS)
         )

@@ -215,7 +215,7 @@ class Deliveries:
         knows this only of a first delivery.
         """
         received = part.received
-        since = received.now_ms - queue.expires_ms
+        since = received.now_ms - self._store.keep_ms(queue.expires_ms)
         again = {leased.offset for leased in received.leased if leased.count > 1 and not leased.packed}
         late = {d.offset for d in part.made if d.offset in again and _due_at(queue, d) <= since}
         if late:

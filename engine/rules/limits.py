@@ -256,9 +256,11 @@ def message_bytes(entry: SendEntry) -> int:
     return size
 
 
-def delay_until(deliver_at_ms: int) -> int:
-    """The delay of a message that is due at a time; a past time is none."""
-    return max(0, deliver_at_ms - now_ms())
+def delay_until(deliver_at_ms: int, at_ms: int) -> int:
+    """Returns the delay of a message that is appended at `at_ms` and due at another time; a past
+    time is none.
+    """
+    return max(0, deliver_at_ms - at_ms)
 
 
 def check_delay(queue: QueueRecord, delay_ms: int) -> None:

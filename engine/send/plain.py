@@ -76,7 +76,7 @@ class PlainSends:
             if max(sizes) > most or size > MAX_BATCH_BYTES:
                 left.append(token)
                 continue
-            messages = messages_of([SendEntry(body) for body in bodies], sender, 0)
+            messages = messages_of([SendEntry(body) for body in bodies], sender, 0, 0)
             done = PlainSend(self._ids, self._meters, queue, token, began_ns, tell)
             try:
                 self._sender.begin(queue, messages, digests, size, done, until)

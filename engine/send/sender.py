@@ -14,6 +14,7 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import Sequence
+from math import ceil
 from typing import cast
 
 import msgspec
@@ -28,7 +29,7 @@ from engine.rules.limits import check_send, delay_until
 from engine.rules.linger import LINGER_S, is_busy, send_linger_s, should_linger
 from engine.rules.placement import fixed_partition
 from engine.rules.queue import Queue
-from engine.runtime.clock import boot_s
+from engine.runtime.clock import boot_s, now_ms
 from engine.runtime.deadline import before
 from engine.runtime.failpoints import reached
 from engine.runtime.outcomes import Outcome
@@ -98,6 +99,13 @@ class Sender:
         """Returns when the commits under way have ended."""
         await self._background.finished()
 
+    def _at_ms(self) -> int:
+        """Returns the earliest time that Kafka may write into what is appended now: delays count
+        from that. Before this worker's first append its own clock has to do.
+        """
+        kafka = self._log.clock.now_ms()
+        return now_ms() if kafka is None else kafka - ceil(self._log.clock.error_ms)
+
     async def send(self, queue: Queue, sender: str, entries: Sequence[SendEntry], until: float) -> list[Sent]:
         """Sends 1-100 messages, all or none. Returns when Kafka has them (acks=all), and fails at
         `until` (loop time) at the latest.
@@ -111,7 +119,7 @@ class Sender:
         entries = check_entries(record, entries)
         if record.priority and len({entry.priority or DEFAULT_PRIORITY for entry in entries}) > 1:
             return await self._send_by_priority(queue, sender, entries, until)
-        messages = messages_of(entries, sender, record.delay_ms)
+        messages = messages_of(entries, sender, record.delay_ms, self._at_ms())
         digests = [hashlib.md5(entry.body, usedforsecurity=False).hexdigest() for entry in entries]
         if longest := max([message.delay_ms for message in messages]):
             await before(until, self._make_room(queue, messages, longest), lambda: NotStored.of(queue.name))
@@ -259,15 +267,17 @@ class Sender:
         item.fail(outcome)
 
 
-def messages_of(entries: Sequence[SendEntry], sender: str, delay_ms: int) -> list[Message]:
-    """The entries of one send as they are kept; `delay_ms` is that of the queue."""
+def messages_of(entries: Sequence[SendEntry], sender: str, delay_ms: int, at_ms: int) -> list[Message]:
+    """The entries of one send as they are kept; `delay_ms` is that of the queue, and they are
+    appended at `at_ms` or later.
+    """
     size = len(entries)
     batch_id = secrets.token_hex(8) if size > 1 else ""
     return [
         Message(
             entry.body,
             entry.attributes,
-            (delay_ms if entry.delay_ms is None else entry.delay_ms) if entry.deliver_at_ms is None else delay_until(entry.deliver_at_ms),
+            _delay_ms(entry, delay_ms, at_ms),
             entry.lease_ms,
             sender,
             None,
@@ -293,3 +303,9 @@ def _outcome(results: list[Appended | Exception], took_ms: float) -> list[Append
         if max(took_ms, max(times) - min(times)) > BATCH_SPAN_MS:
             return LogUnavailable("the batch took longer than 30 s to be written; it may never be shown")
     return appended
+
+
+def _delay_ms(entry: SendEntry, delay_ms: int, at_ms: int) -> int:
+    if entry.deliver_at_ms is not None:
+        return delay_until(entry.deliver_at_ms, at_ms)
+    return delay_ms if entry.delay_ms is None else entry.delay_ms

@@ -81,7 +81,7 @@ class Transactions:
             producer_group=producer_group,
             principal=by,
             immunity_ms=self._settings.transaction_immunity_ms if immunity_ms is None else immunity_ms,
-            messages=[encode(message) for message in messages_of(entries, by, queue.record.delay_ms)],
+            messages=[encode(message) for message in messages_of(entries, by, queue.record.delay_ms, now_ms())],
             count=len(entries),
         )
         self._preparing += 1

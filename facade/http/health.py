@@ -37,10 +37,12 @@ class Ready(Struct, frozen=True):
 
 
 class Health(Struct, frozen=True):
-    """`ok` or `alarm`; `alarms` counts the queues by kind of alarm. /metrics names them."""
+    """`ok` or `alarm`; `alarms` counts the queues, or clocks, by kind of alarm. /metrics names
+    them.
+    """
 
     status: Annotated[str, Meta(description="ok or alarm.")]
-    alarms: Annotated[dict[str, int], Meta(description="How many queues need attention, by kind of alarm.")]
+    alarms: Annotated[dict[str, int], Meta(description="How many queues (or clocks) need attention, by kind of alarm.")]
     front: Annotated[str, Meta(description="Who reads the sockets of this worker: native or python.")]
 
 

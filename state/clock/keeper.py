@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from math import copysign
 from typing import NamedTuple
 
 from state.background import Background
@@ -24,8 +25,9 @@ from state.redis.script_caller import ScriptCaller
 logger = logging.getLogger(__name__)
 
 TICK_S = 1.0
-# Until the first answer.
+# Until the first answer; then the clock is set by the best of some.
 FIRST_TICK_S = 0.05
+FIRST_READS = 5
 # A worker's clock and that of the service agree within so much; clocks of machines drift by less.
 AGREE_MS = 250.0
 DRIFT_MS_PER_S = 1.0
@@ -38,11 +40,13 @@ WITNESS_S = 10.0
 # How far a worker moves the time of the service in a tick towards the log's, when its own clock has
 # followed.
 STEP_MS = 10
+# How long it counts what a worker knew of the log's clock.
+LOG_KNOWN_S = 10.0
 FOLLOWED_MS = 20.0
 
 
 class Skews(NamedTuple):
-    """How far other clocks are ahead of the time of the service (ms); None = not known."""
+    """How far other clocks are ahead of the time of the service (ms), at least; None = unknown."""
 
     redis: float | None
     log: float | None
@@ -55,6 +59,8 @@ class _Reading(NamedTuple):
     offset: int
     version: int
     votes: int
+    log: bytes
+    log_at: int
 
     @property
     def service_ms(self) -> int:
@@ -71,8 +77,7 @@ class ClockKeeper(ScriptCaller):
         self.clock = connection.clock
         self.clock.require()
         self._keys = (clock_key(prefix),)
-        # A version is agreed with when a reading of it fitted to our clock.
-        self._agreed = 0
+        # When a reading fitted to our clock.
         self._agreed_at_s = 0.0
         # How far it may have been off then, and still is to be moved.
         self._doubt_ms = 0.0
@@ -80,6 +85,7 @@ class ClockKeeper(ScriptCaller):
         self._dispute: _Reading | None = None
         self._offset: int | None = None
         self._log: tuple[float, float] | None = None
+        self._log_at_s = 0.0
         self._background = Background()
         self._task: asyncio.Task[None] | None = None
 
@@ -100,13 +106,24 @@ class ClockKeeper(ScriptCaller):
 
     def note_log(self, ahead_ms: float, error_ms: float) -> None:
         """Takes in how far the clock of the log is ahead of the time of the service, right to
-        `error_ms`: the time of the service is moved towards it.
+        `error_ms`: the time of the service is moved towards it, and other workers hear of it.
         """
-        self._log = ahead_ms, error_ms
+        self._log, self._log_at_s = (ahead_ms, error_ms), boot_s()
+        self.clock.note_log(ahead_ms, error_ms)
+
+    def _hear_of_log(self, read: _Reading) -> None:
+        """Takes what another worker knows of the log's clock, for want of knowledge of its own."""
+        if read.at_s - self._log_at_s < LOG_KNOWN_S and self._log is not None:
+            return
+        if read.log and abs(read.service_ms - read.log_at) < LOG_KNOWN_S * 1000:
+            self._log = float(read.log), AGREE_MS
+            self.clock.note_log(*self._log)
 
     @property
     def skews(self) -> Skews:
-        return Skews(None if self._offset is None else -self._offset, None if self._log is None else self._log[0])
+        ahead_ms, error_ms = self._log or (None, 0.0)
+        log = None if ahead_ms is None else copysign(max(0.0, abs(ahead_ms) - error_ms), ahead_ms)
+        return Skews(None if self._offset is None else -self._offset, log)
 
     async def _keep(self) -> None:
         while True:
@@ -120,9 +137,9 @@ class ClockKeeper(ScriptCaller):
         """Compares the clocks once. `time_ms` 0 = Redis' clock (others: tests). Raises
         StateError.
         """
-        read = await self._read(time_ms)
+        read = await self._read(time_ms) if self.clock.is_set else await self._first(time_ms)
+        self._hear_of_log(read)
         if not self.clock.is_set:
-            # Of an answer that took long half of that is how wrong it may be: better than none.
             self.clock.take(read.at_s, read.service_ms)
             self._kept_since_s = read.at_s
             self._agree(read, read.round_s * 500)
@@ -134,15 +151,19 @@ class ClockKeeper(ScriptCaller):
             if self._is_witness(read.at_s):
                 await self._write(read, 0, self.clock.at_ms(read.at_s) - read.redis_ms)
             return
+        # An answer is right to half of its round trip: what is less is no difference.
         error_ms = read.service_ms - self.clock.at_ms(read.at_s)
-        if abs(error_ms) <= self._bound_ms(read.at_s) + read.round_s * 500:
-            self._agree(read, max(read.round_s * 500, abs(error_ms)))
+        error_ms = copysign(max(0.0, abs(error_ms) - read.round_s * 500), error_ms)
+        if abs(error_ms) <= self._bound_ms(read.at_s):
+            self._agree(read, abs(error_ms))
             self.clock.slew(error_ms)
             await self._follow_log(read, error_ms)
-        elif read.version != self._agreed:
-            self._give_in(read, error_ms, "another worker has written the time of the service")
         else:
             await self._differ(read, error_ms)
+
+    async def _first(self, time_ms: int) -> _Reading:
+        """Returns the answer that came soonest of some: half of that is how wrong it may be."""
+        return min([await self._read(time_ms) for _ in range(FIRST_READS)], key=lambda read: read.round_s)
 
     def _bound_ms(self, at_s: float) -> float:
         return AGREE_MS + self._doubt_ms + (at_s - self._agreed_at_s) * DRIFT_MS_PER_S
@@ -151,24 +172,24 @@ class ClockKeeper(ScriptCaller):
         return at_s - self._kept_since_s >= WITNESS_S
 
     def _agree(self, read: _Reading, doubt_ms: float) -> None:
-        self._agreed, self._agreed_at_s, self._dispute, self._offset = read.version, read.at_s, None, read.offset
+        self._agreed_at_s, self._dispute, self._offset = read.at_s, None, read.offset
         self._doubt_ms = doubt_ms
 
     async def _differ(self, read: _Reading, error_ms: float) -> None:
-        """The version that fitted before does not fit any more: either the clock of Redis was set,
-        or ours has stood still (a machine that was suspended). Others know.
+        """Either the clock of Redis was set, or ours has stood still (a machine that was suspended)
+        or was taken from that of Redis too soon after it was set. Others know.
         """
         first = self._dispute
-        if first is None or first.version != read.version:
+        if first is not None and read.votes != first.votes:
+            self._give_in(read, error_ms)
+        elif first is None or read.version != first.version:
             self._dispute = read
-        elif read.votes != first.votes:
-            self._give_in(read, error_ms, "the clock of this worker stood still or was wrong")
         elif read.at_s - first.at_s >= DISPUTE_S:
             logger.error("action=clock_step part=redis by_ms=%.0f outcome=the time of the service goes on as before", error_ms)
             await self._write(read, read.version, read.offset - error_ms)
 
-    def _give_in(self, read: _Reading, error_ms: float, why: str) -> None:
-        logger.error("action=clock_set by_ms=%.0f reason=%s", error_ms, why)
+    def _give_in(self, read: _Reading, error_ms: float) -> None:
+        logger.error("action=clock_set by_ms=%.0f reason=other workers agree on another time of the service", error_ms)
         self.clock.take(read.at_s, read.service_ms)
         self._kept_since_s = read.at_s
         self._agree(read, read.round_s * 500)
@@ -195,6 +216,7 @@ class ClockKeeper(ScriptCaller):
         began_s = boot_s()
         votes = self.clock.is_set and version == "" and self._is_witness(began_s)
         ours, bound = (int(self.clock.at_ms(began_s)), int(self._bound_ms(began_s))) if votes else (0, 0)
-        reply = await self._run("clock", self._keys, (time_ms, ours, bound, version, offset, replacement))
-        ended_s, (_, now, offset, read, count) = boot_s(), reply
-        return _Reading((began_s + ended_s) / 2, ended_s - began_s, now, offset, read, count)
+        log = round(self._log[0]) if self._log is not None and began_s - self._log_at_s < LOG_KNOWN_S else ""
+        reply = await self._run("clock", self._keys, (time_ms, ours, bound, version, offset, replacement, log))
+        ended_s = boot_s()
+        return _Reading((began_s + ended_s) / 2, ended_s - began_s, *reply[1:])

@@ -6,11 +6,14 @@ may have a message.
 from __future__ import annotations
 
 import time as system
+from math import ceil
 
 from state.errors import StateUnavailable
 
 # What the clock may be moved by, of the time that passes.
 SLEW = 0.01
+# Longer than any retention.
+FOR_EVER_MS = 2**52
 # CLOCK_MONOTONIC stands still while a machine sleeps, CLOCK_BOOTTIME does not.
 _BOOT_CLOCK = getattr(system, "CLOCK_BOOTTIME", None)
 
@@ -31,6 +34,11 @@ class ServiceClock:
         self._since_s = 0.0
         self._since_ms = 0.0
         self._error_ms = 0.0
+        # How much later a due time of the log has come, in the time of the service.
+        self.early_ms = 0
+        # How much longer than its retention a message stays: nothing expires in time that the log
+        # does not have yet. FOR_EVER while its clock is not known.
+        self.keep_ms = 0
 
     @property
     def is_set(self) -> bool:
@@ -40,6 +48,7 @@ class ServiceClock:
     def require(self) -> None:
         """From now on nothing is to be decided before the clock is set."""
         self._required = True
+        self.keep_ms = FOR_EVER_MS
 
     def now_ms(self) -> int:
         """Returns the time of the service; 0 = Redis' clock, where nobody keeps this one. Raises
@@ -63,6 +72,13 @@ class ServiceClock:
     def take(self, at_s: float, service_ms: float) -> None:
         """Sets the clock, whatever it showed."""
         self._is_set, self._since_s, self._since_ms, self._error_ms = True, at_s, service_ms, 0.0
+
+    def note_log(self, ahead_ms: float, error_ms: float) -> None:
+        """Takes in how far the clock of the log is ahead of this one (less than 0: behind it),
+        right to `error_ms`.
+        """
+        self.early_ms = ceil(-ahead_ms) if -ahead_ms > error_ms else 0
+        self.keep_ms = max(0, ceil(error_ms - ahead_ms))
 
     def slew(self, error_ms: float) -> None:
         """Moves the clock from now on, slowly, until it has gone by `error_ms` more (or less)."""

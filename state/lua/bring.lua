@@ -24,6 +24,7 @@
 -- ARGV 10 mark: where the caller found the mark, ms:offset
 -- ARGV 11 to_ms: up to there the messages given are all there are, by what the wheel and `pointers` had
 -- ARGV 12 to_offset
+-- ARGV 13 early_ms: how far the time of the service is ahead of the log's: a delay is over so much later
 -- ARGV + per message, by due ms and offset: offset, due ms, header and record or '' (the tag does not want it), group (8 bytes) or ''
 -- OUT 1 status: STALE = the mark is another
 -- OUT 2 brought: how many
@@ -32,12 +33,12 @@
 -- STATUS OK STALE FENCED FULL LOST
 -- INV a message is brought at most once, and only if it was deferred; what the mark passes is in the window
 -- COST O(messages log open)
--- VERSION 1
+-- VERSION 2
 -- INCLUDE clock journal delivery guard groups fair leased far
 local meta, body, refs, outbox, far, except, pointers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local visible, ahead, delayed, delivery, order, groups = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 if redis.call('HGET', meta, 'epoch') ~= ARGV[2] then return {'FENCED'} end
-local now, tag, max_open = clock(ARGV[3]), ARGV[9], tonumber(ARGV[8])
+local now, tag, max_open, early_ms = clock(ARGV[3]), ARGV[9], tonumber(ARGV[8]), tonumber(ARGV[13])
 local unit, refused = guard(meta, ARGV[1], tag, visible, delivery, order, groups)
 refused = refused or blocked(unit, meta, outbox)
 if refused then return refused end
@@ -45,7 +46,7 @@ if not ahead_whole(unit, ahead) or not far_whole(meta, far, except, pointers) th
 local mark = mark_of(meta, tag)
 if mark_text(mark.ms, mark.off) ~= ARGV[10] then return {'STALE'} end
 local to, listed = {ms = tonumber(ARGV[11]), off = tonumber(ARGV[12])}, {}
-for a = 13, #ARGV, 4 do listed[ARGV[a]] = true end
+for a = 14, #ARGV, 4 do listed[ARGV[a]] = true end
 -- What was deferred since the caller looked is for the next time: the mark stops before it.
 local unlisted = redis.call('ZRANGEBYSCORE', pointers, mark.ms, to.ms, 'WITHSCORES')
 for i = 1, #unlisted, 2 do
@@ -66,7 +67,7 @@ local function hold(off, packed)
     redis.call('HSET', refs, off, tonumber(redis.call('HGET', refs, off) or '1') + 1)
   end
 end
-for a = 13, #ARGV, 4 do
+for a = 14, #ARGV, 4 do
   local off, due, packed, group = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2], ARGV[a + 3]
   if after(to, due, off) then break end
   local taken = off < unit.cursor or redis.call('SISMEMBER', ahead, off) == 1
@@ -75,11 +76,12 @@ for a = 13, #ARGV, 4 do
       full, to = 1, {ms = due, off = off - 1}
       break
     end
-    redis.call('ZADD', visible, due, off)
-    if due > now then redis.call('ZADD', delayed, due, off) end
+    local at = due + early_ms
+    redis.call('ZADD', visible, at, off)
+    if at > now then redis.call('ZADD', delayed, at, off) end
     if group ~= '' then
-      delivery_write(delivery, off, {nonce = 0, count = 0, first = 0, flag = 0, time = due, group = group})
-      join(visible, order, groups, {due = due, off = off, group = group}, now)
+      delivery_write(delivery, off, {nonce = 0, count = 0, first = 0, flag = 0, time = at, group = group})
+      join(visible, order, groups, {due = at, off = off, group = group}, now)
     end
     hold(off, packed)
     open, offsets[#offsets + 1], dues[#dues + 1] = open + 1, off, due

@@ -25,6 +25,7 @@
 -- ARGV 12 sure_at: ms, -1 = the order is known; FIFO: it is found again, and an id that is met before this time may be a repeat
 -- ARGV 13 sure_from: offset from which none is, whatever was before
 -- ARGV 14 tag_count
+-- ARGV 15 early_ms: how far the time of the service is ahead of the log's: a delay is over so much later
 -- ARGV + tag ids, then per entry: offset, header and record, mask, move key or '', skip reason or '', group, dedup id or '', count
 -- ARGV + header and record: '' = skipped; a header alone is kept without a body
 -- ARGV + mask: one 0 or 1 per tag; group: 8 bytes or ''
@@ -38,7 +39,7 @@
 -- STATUS OK FENCED LOST
 -- INV an offset below the cursor or in ahead is never taken again; a cursor never passes a record it did not take
 -- COST O(entries x tags)
--- VERSION 6
+-- VERSION 7
 -- PLAIN plain/load.lua
 -- INCLUDE clock journal delivery guard groups fair head leased dedup turn origins far
 local meta, body, refs, outbox, origins, dedup, ids, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
@@ -47,7 +48,7 @@ if ARGV[2] ~= '0' and redis.call('HGET', meta, 'epoch') ~= ARGV[2] then return {
 local now, channel, payload = clock(ARGV[3]), ARGV[4], ARGV[5]
 local window_messages, window_bytes = tonumber(ARGV[6]), tonumber(ARGV[7])
 local max_open, near_ms = tonumber(ARGV[8]), tonumber(ARGV[9])
-local scan_from, scan_next, tag_count = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[14])
+local scan_from, scan_next, tag_count, early_ms = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[14]), tonumber(ARGV[15])
 local m = redis.call('HMGET', meta, 'generation', 'bytes', 'seen', 'fifo', 'dedups', 'origins', 'unsure')
 if m[1] ~= ARGV[1] then return {'LOST'} end
 if not m[2] or m[6] ~= tostring(redis.call('ZCARD', origins)) then return broken(meta) end
@@ -58,14 +59,14 @@ if bodies == 0 and m[2] ~= '0' then redis.call('HSET', meta, 'bytes', 0) end
 local fifo = m[4] == '1'
 local f = {
   seen = tonumber(m[3] or '-1'), dedup = dedup, ids = ids, pending = pending, scan_from = scan_from, repeats = {},
-  tags = table.concat(ARGV, ',', 15, 14 + tag_count),
+  tags = table.concat(ARGV, ',', 16, 15 + tag_count),
 }
 local share = math.floor(window_messages / 8)
 -- HEADER: bytes of the header, as packed.HEADER_BYTES.
 local EARLY, HEADER = 1000, 24
 local tags = {}
 for i = 1, tag_count do
-  local k, id = 11 + (i - 1) * 6, ARGV[14 + i]
+  local k, id = 11 + (i - 1) * 6, ARGV[15 + i]
   local unit, refused = guard(meta, ARGV[1], id, KEYS[k + 1], KEYS[k + 4], KEYS[k + 5], KEYS[k + 6])
   if refused then return refused end
   if not ahead_whole(unit, KEYS[k + 2]) then return broken(meta) end
@@ -99,8 +100,7 @@ local function hungry(tag)
   return tag.hungry
 end
 -- Whether a message is due so late that it is deferred. `unfiled`: pointers that the wheel does not have, with those of this call.
-local unfiled
-local lost = false
+local unfiled, lost
 local function defers(tag, entry)
   if not entry.far then return false end
   lost = lost or not unfiled and not far_whole(meta, far, except, pointers)
@@ -109,10 +109,10 @@ local function defers(tag, entry)
 end
 local function fits(tag, entry)
   if defers(tag, entry) then return unfiled < POINTERS end
-  return tag.open < max_open and (entry.due - now >= near_ms or room(tag, entry) or hungry(tag))
+  return tag.open < max_open and (entry.at - now >= near_ms or room(tag, entry) or hungry(tag))
 end
 local function hold_body(tag, entry)
-  if entry.bare or entry.due - now >= near_ms or not room(tag, entry) then return end
+  if entry.bare or entry.at - now >= near_ms or not room(tag, entry) then return end
   if entry.held == nil and redis.call('HSETNX', body, entry.off, entry.packed) == 1 then
     bodies, bytes, added = bodies + 1, bytes + entry.size, added + entry.size
   else
@@ -127,15 +127,15 @@ local function insert(tag, entry)
     unfiled, taken = unfiled + 1, taken + 1
     return
   end
-  tag.row[#tag.row + 1], tag.row[#tag.row + 2] = entry.due, entry.off
+  tag.row[#tag.row + 1], tag.row[#tag.row + 2] = entry.at, entry.off
   if entry.group ~= '' or #tag.row >= 1000 then show(tag.visible, tag.row) tag.row = {} end
-  if entry.due > now then tag.delays = tag.delays + redis.call('ZADD', tag.delayed, entry.due, entry.off) end
+  if entry.at > now then tag.delays = tag.delays + redis.call('ZADD', tag.delayed, entry.at, entry.off) end
   if entry.group ~= '' then
-    delivery_write(tag.delivery, entry.off, {nonce = 0, count = 0, first = 0, flag = 0, time = entry.due, group = entry.group})
+    delivery_write(tag.delivery, entry.off, {nonce = 0, count = 0, first = 0, flag = 0, time = entry.at, group = entry.group})
     if fifo then
-      group_add(tag.order, tag.groups, entry.off, entry.group, entry.due)
+      group_add(tag.order, tag.groups, entry.off, entry.group, entry.at)
     else
-      join(tag.visible, tag.order, tag.groups, entry, now)
+      join(tag.visible, tag.order, tag.groups, {due = entry.at, off = entry.off, group = entry.group}, now)
     end
     tag.grouped = true
   end
@@ -191,13 +191,14 @@ local function process(entry)
 end
 local is_known = not fifo or turn_known(f, meta, m[7], ARGV[12], ARGV[13])
 if is_known then
-  for a = 15 + tag_count, #ARGV, 8 do
+  for a = 16 + tag_count, #ARGV, 8 do
     local entry = {off = tonumber(ARGV[a]), packed = ARGV[a + 1], mask = ARGV[a + 2], move_key = ARGV[a + 3], reason = ARGV[a + 4]}
     entry.group, entry.dedup = ARGV[a + 5], ARGV[a + 6]
     entry.size = #entry.packed
     if entry.size > 0 then
       local sent
       sent, entry.due = struct.unpack('>I8I8', entry.packed)
+      entry.at = entry.due == sent and math.min(sent, now) or entry.due + early_ms -- visible from then on
       entry.bare, entry.far = entry.size == HEADER, not fifo and entry.due - sent >= FAR
     end
     process(entry)

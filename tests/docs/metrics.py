@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engine.queues.alarms import KINDS
+from engine.queues.clock_skew import ABOUT as ABOUT_SKEW
+from engine.queues.clock_skew import KIND as CLOCK_SKEW
 from tests.docs.markdown import table, wrapped
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,8 +102,8 @@ MEANINGS = {
 ALARM = """`leaseway_alarm` is there while an alarm lasts. Every worker looks at all queues every 30 s, but only
 the owner of a partition knows `load_stopped`, and `records_skipped` is of what this worker has skipped.
 `journal_gap` lasts until the worker ends; its `queue` is a partition of the journal. So does `control_refused`,
-whose `queue` is the reason: `unsealed`, `other_secret`, `altered`, `stale`, `replayed`. `GET /health` counts the
-queues with each kind."""
+whose `queue` is the reason: `unsealed`, `other_secret`, `altered`, `stale`, `replayed`. The `queue` of
+`clock_skew` is whose clock differs. `GET /health` counts the queues, or clocks, with each kind."""
 _CONTROL_REFUSED = "control records that this worker has refused: somebody else wrote them, or they were played back"
 _JOURNAL_GAP = "records of the journal that Kafka deleted before they were folded: acks in them are forgotten if Redis is lost"
 
@@ -157,7 +159,8 @@ def page() -> str:
     """The page. Raises AssertionError when code and meanings differ."""
     assert names() == MEANINGS.keys(), f"without a meaning, or without code: {sorted(names() ^ MEANINGS.keys())}"
     rows = [(f"`{name}`", *MEANINGS[name]) for name in MEANINGS]
-    kinds = [(f"`{kind}`", about) for kind, about in {**KINDS, "journal_gap": _JOURNAL_GAP, "control_refused": _CONTROL_REFUSED}.items()]
+    others = {"journal_gap": _JOURNAL_GAP, "control_refused": _CONTROL_REFUSED, CLOCK_SKEW: ABOUT_SKEW}
+    kinds = [(f"`{kind}`", about) for kind, about in {**KINDS, **others}.items()]
     return (
         HEAD + table(("metric", "kind", "meaning"), rows) + "\n## Alarms\n\n" + wrapped(ALARM) + table(("kind", "the number counts"), kinds)
     )

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from tests.faults.checkers import check
-from tests.faults.faults import DEFAULT, FAULTS
+from tests.faults.faults import CLOCKS, DEFAULT, FAULTS
 from tests.faults.history import Recorder, read
 from tests.faults.memory import Watch
 from tests.faults.nemesis import Nemesis
@@ -88,10 +88,11 @@ def hurt(order: Order, data: Path, history: Path) -> dict[str, Any]:
     """Runs the service, its clients and the faults; what the history does not tell."""
     rest = random.Random(order.seed)
     recorder = Recorder(history)
-    stack = Stack(data, order.workers)
+    clocks = any(name.strip() in CLOCKS for name in order.fault.split(","))
+    stack = Stack(data, order.workers, clocks=clocks)
     try:
         stack.start()
-        workload = Workload(recorder, stack.endpoint, rest)
+        workload = Workload(recorder, stack.endpoint, rest, brief=clocks)
         workload.create()
         watch = Watch(lambda: {name: child.pid for name, child in stack.parts.items()})
         workload.start()

@@ -27,6 +27,7 @@ from facade.stack.data.leftovers import MARK, end_leftovers
 from facade.stack.processes.child import Child, Program
 from facade.stack.processes.ports import free_port
 from tests.faults.proxy import Proxy
+from tests.faults.set_clock import SetClock, built
 from tests.services import ANYBODY
 
 T = TypeVar("T")
@@ -38,11 +39,13 @@ class Stack:
     time.
     """
 
-    def __init__(self, path: Path, worker_count: int) -> None:
+    def __init__(self, path: Path, worker_count: int, *, clocks: bool = False) -> None:
         self._folder = DataFolder.open(path)
         self.path = self._folder.path
         self._environment = {**os.environ, MARK: str(self.path)}
         self.said: list[str] = []
+        # By the program that has it, when their clocks can be set.
+        self.clocks: dict[str, SetClock] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="stack")
         self._thread.start()
@@ -54,7 +57,8 @@ class Stack:
         self.redis_port = free_port(*taken, *ports, self.port)
         self.redis_proxy, self.kafka_proxy = self.run(self._proxies(ports))
         self.kafka = self._child(self._kafka(ports[1]))
-        self.redis = self._child(redis_server.program(self.path, self.path / "redis" / "redis.sock", self._environment, self.redis_port))
+        program = redis_server.program(self.path, self.path / "redis" / "redis.sock", self._environment, self.redis_port)
+        self.redis = self._child(self._clocked(program, clocks))
         settings = dataclasses.replace(
             Settings(),
             kafka_bootstrap=f"127.0.0.1:{ports[1]}",
@@ -62,8 +66,9 @@ class Stack:
             port=self.port,
             secret=self._folder.secret("secret"),
         )
-        logs = self._folder.logs
-        self.facades = [self._child(p) for p in workers.programs(settings, worker_count, logs, logs, self._environment)]
+        logs = self.logs = self._folder.logs
+        programs = workers.programs(settings, worker_count, logs, logs, self._environment)
+        self.facades = [self._child(self._clocked(program, clocks)) for program in programs]
 
     async def _proxies(self, ports: list[int]) -> tuple[Proxy, Proxy]:
         identity = self._folder.identity
@@ -77,6 +82,21 @@ class Stack:
         service = f"SERVICE://127.0.0.1:{self._folder.identity.service_port}"
         override = ("--override", f"advertised.listeners={service},LOCAL://127.0.0.1:{port}")
         return dataclasses.replace(program, command=(*program.command, *override))
+
+    def _clocked(self, program: Program, clocks: bool) -> Program:
+        """The program with a wall clock of its own, if it is to have one. Raises
+        NoCompilerError.
+        """
+        if not clocks:
+            return program
+        clock = self.clocks[program.name] = SetClock(built(self.path), self.path / f"{len(self.clocks)}.clock")
+        return dataclasses.replace(program, environment={**program.environment, **clock.environment})
+
+    def alarms(self, clock: str) -> int:
+        """How many workers have written that a clock is wrong, and not since that this is over."""
+        logs = b"".join(file.read_bytes() for file in self.logs.glob("facade-*.log"))
+        began, over = (logs.count(f"action={word} kind=clock_skew clock={clock} ".encode()) for word in ("alarm", "alarm_over"))
+        return began - over
 
     def _child(self, program: Program) -> Child:
         return Child(program, lambda: None, self._say)

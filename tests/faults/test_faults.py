@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.faults import DEFAULT, FAULTS, OPEN, PENDING
+from tests.faults.faults import CLOCKS, DEFAULT, FAULTS, OPEN, PENDING
 from tests.faults.run import Order, run
 
 # A heal is followed by this long a wait at most: the bound tells a service that stays away from one
@@ -45,6 +45,6 @@ def test_every_promise_holds_while_the_service_is_hurt(
 
 
 def test_a_fault_is_either_struck_by_default_or_pending() -> None:
-    assert set(DEFAULT) | set(PENDING) == set(FAULTS)
+    assert set(DEFAULT) | set(PENDING) | set(CLOCKS) == set(FAULTS)
     assert not set(DEFAULT) & set(PENDING)
     assert set(OPEN) <= set(DEFAULT)

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.faults.client import Client, Leased
 from tests.faults.history import Line, Recorder
-from tests.faults.queues import LEASE_MS, QUEUES
+from tests.faults.queues import BRIEF, LEASE_MS, QUEUES
 
 # Longer than the 30 s after which a letter is taken from a mover that was lost.
 TASKS_S = 60.0
@@ -26,7 +26,7 @@ LOADS_S = 3.0
 class Workload:
     """Threads of clients. `start`, then `drain`, then `looks`, in one thread."""
 
-    def __init__(self, recorder: Recorder, endpoint: str, rest: random.Random) -> None:
+    def __init__(self, recorder: Recorder, endpoint: str, rest: random.Random, *, brief: bool = False) -> None:
         self._recorder = recorder
         self._endpoint = endpoint
         self._rest = rest
@@ -39,7 +39,7 @@ class Workload:
         self._worked: dict[tuple[str, str], float] = {}
         self._began = 0.0
         self.errors: list[BaseException] = []
-        self.queues = QUEUES
+        self.queues = BRIEF if brief else QUEUES
 
     def client(self) -> Client:
         return Client(self._recorder, self._endpoint, next(self._numbers), self._worked)

@@ -94,6 +94,23 @@ async def test_the_time_goes_on_when_the_clock_of_redis_is_set(machine: Machine,
     assert "clock_set" not in caplog.text
 
 
+@pytest.mark.parametrize("pause_s", [0, 1, 2, 3, 4, 5])
+async def test_the_time_goes_on_when_the_clock_is_set_again_before_all_have_followed(machine: Machine, pause_s: int) -> None:
+    """Found by the harness: one worker had mended a step, the other not looked yet."""
+    one, two = await machine.worker(), await machine.worker()
+    await machine.run(20, one, two)
+    for step_ms in (300_000, 0, -300_000, 61_000):
+        machine.step_ms = step_ms
+        await machine.run(pause_s, one, two)
+        machine.boot += 0.5
+        await one.tick(machine.redis_ms)
+        machine.step_ms = 300_000 - step_ms
+        await machine.run(pause_s, two, one)
+        assert abs(machine.wrong_ms(one)) < 2 and abs(machine.wrong_ms(two)) < 2
+    await machine.run(6, one, two)
+    assert one.skews.redis == two.skews.redis == pytest.approx(machine.step_ms, abs=2)
+
+
 async def test_a_worker_that_is_alone_is_witness_enough(machine: Machine) -> None:
     one = await machine.worker()
     await machine.run(20, one)

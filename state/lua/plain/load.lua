@@ -4,7 +4,7 @@
 -- FAR: a delay that is far (ms), as vocabulary.FAR_DELAY_MS.
 local FAR = 300000
 do
-  local call, meta, visible, tag = redis.call, KEYS[1], KEYS[12], ARGV[15]
+  local call, meta, visible, tag = redis.call, KEYS[1], KEYS[12], ARGV[16]
   if ARGV[14] == '1' and ARGV[10] == '-1' and ARGV[2] == '0' then
     local m = call('HMGET', meta, 'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'g:' .. tag, 'a:' .. tag, 'bytes', 'seen', 'origins')
     local open, held = call('ZCARD', visible), call('HLEN', KEYS[15])
@@ -16,15 +16,16 @@ do
         now = t[1] * 1000 + math.floor(t[2] / 1000)
       end
       local row, cursor, plain = {}, tonumber(m[2]), true
-      for a = 16, #ARGV, 8 do
+      for a = 17, #ARGV, 8 do
         local packed, count = ARGV[a + 1], tonumber(ARGV[a + 7])
         -- A header alone; whose reason, group and so on are empty.
         plain = plain and #packed == 24 and ARGV[a + 2] == '1' and tonumber(ARGV[a]) == cursor
           and #ARGV[a + 3] + #ARGV[a + 4] + #ARGV[a + 5] + #ARGV[a + 6] == 0 and open + #row / 2 + count <= tonumber(ARGV[8])
         local sent, due = 0, 0
         if plain then sent, due = struct.unpack('>I8I8', packed) end
-        if not plain or due > now or due - sent >= FAR then plain = false break end
-        for off = cursor, cursor + count - 1 do row[#row + 1], row[#row + 2] = due, off end
+        local at = due == sent and math.min(due, now) or due + ARGV[15]
+        if not plain or at > now or due - sent >= FAR then plain = false break end
+        for off = cursor, cursor + count - 1 do row[#row + 1], row[#row + 2] = at, off end
         cursor = cursor + count
       end
       if plain and #row > 0 and #row <= 2000 then
