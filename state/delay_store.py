@@ -48,7 +48,7 @@ class TagDeferred(Struct, frozen=True):
 
 
 class Deferred(Struct, frozen=True):
-    """A unit's deferred messages at a time of Redis' clock; `pointers` are (due ms, offset) that
+    """A unit's deferred messages at a time of the service; `pointers` are (due ms, offset) that
     the wheel does not have yet, in that order.
     """
 

@@ -235,11 +235,6 @@ class UpkeepStore(ScriptCaller):
         while (await self._run("close", names, (tag, 1000)))[1]:
             pass
 
-    async def time_ms(self) -> int:
-        """The time of Redis' clock, which all workers have in common."""
-        seconds, micros = await self._ask("TIME")
-        return int(seconds) * 1000 + int(micros) // 1000
-
     async def last_seq(self, unit: Unit) -> int:
         """The seq of the unit's last journal entry, 0 = none."""
         return int(await self._ask("HGET", self._unit(unit).meta, "seq") or 0)

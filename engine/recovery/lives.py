@@ -66,7 +66,7 @@ class Lives:
         await self._read(partitions)
         older = list(older)
         held = dict(zip(older, await asyncio.gather(*(self._store.last_seq(unit) for unit in older)), strict=True))
-        time_ms = await self._store.time_ms()
+        time_ms = self._store.now_ms()
         lives: dict[Unit, Life] = {}
         for unit in queues:
             history = self._folded[self._journal.partition_of(unit)].units.setdefault(unit, UnitState())
@@ -109,7 +109,7 @@ class Lives:
 
 def next_life(last_seq: int, time_ms: int) -> int:
     """The seq that a unit goes on from: above all of its lives before, also of one of which nothing
-    was drained, and below those of whoever begins one later: so by a clock that all workers share,
-    that of Redis.
+    was drained, and below those of whoever begins one later: so by the time of the service, which
+    all workers share.
     """
     return max(last_seq + SEQ_GAP, time_ms << 10)

@@ -1,5 +1,5 @@
 """The clocks of this machine: for records, estimates and how long something is remembered.
-Deadlines of leases use Redis' clock, timers and pauses the event loop's.
+Deadlines of leases use the time of the service, timers and pauses the event loop's.
 
 Tests move both with the fixture `clock`: whoever asks here sees the same time.
 """

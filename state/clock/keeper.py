@@ -32,7 +32,7 @@ FIRST_READS = 5
 AGREE_MS = 250.0
 DRIFT_MS_PER_S = 1.0
 # An answer that took longer says nothing: Redis, this process or the network stood still.
-MOST_ROUND_S = 0.25
+MOST_ROUND_S = 0.5
 # How long others have to say that the clock of Redis is right, before it counts as set.
 DISPUTE_S = 2.5
 # How long a clock has to be kept before it is a witness: before, it is a copy of Redis' clock.

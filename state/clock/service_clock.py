@@ -6,6 +6,8 @@ may have a message.
 from __future__ import annotations
 
 import time as system
+from collections.abc import Callable
+from functools import partial
 from math import ceil
 
 from state.errors import StateUnavailable
@@ -18,11 +20,8 @@ FOR_EVER_MS = 2**52
 _BOOT_CLOCK = getattr(system, "CLOCK_BOOTTIME", None)
 
 
-def boot_s() -> float:
-    """Returns seconds since some moment, with those for which this machine slept, where the system
-    tells them.
-    """
-    return system.monotonic() if _BOOT_CLOCK is None else system.clock_gettime(_BOOT_CLOCK)
+# Seconds since some moment, with those for which this machine slept, where the system tells them.
+boot_s: Callable[[], float] = system.monotonic if _BOOT_CLOCK is None else partial(system.clock_gettime, _BOOT_CLOCK)
 
 
 class ServiceClock:

@@ -1,6 +1,6 @@
 -- allot: gives a worker a part of what may be done within this span of time, by all workers together.
 -- KEYS 1 quota hash: span, used
--- ARGV 1 now: ms, 0 = Redis' clock
+-- ARGV 1 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 2 limit: of a span
 -- ARGV 3 wanted: how many
 -- ARGV 4 span: ms; spans are counted since 1970
@@ -10,9 +10,9 @@
 -- OUT 3 left_ms: until the next span
 -- OUT 4 used: of the span, with what is granted
 -- STATUS OK
--- INV within a span of Redis' clock no more than limit is granted while Redis keeps the key
+-- INV within a span of the time of the service no more than limit is granted while Redis keeps the key
 -- COST O(1)
--- VERSION 3
+-- VERSION 4
 -- INCLUDE clock
 local now = clock(ARGV[1])
 local length = tonumber(ARGV[4])
@@ -24,5 +24,6 @@ if granted < tonumber(ARGV[5]) then
   granted = 0
 end
 redis.call('HSET', KEYS[1], 'span', span, 'used', used + granted)
-redis.call('PEXPIRE', KEYS[1], 2 * length)
+-- An hour more than it counts: a clock of Redis that is set ahead must not end it.
+redis.call('PEXPIRE', KEYS[1], 2 * length + 3600000)
 return {'OK', granted, (span + 1) * length - now, used + granted}

@@ -14,7 +14,7 @@
 -- KEYS 13 groups zset: groups by how many are in flight
 -- ARGV 1 generation
 -- ARGV 2 epoch: of the owner
--- ARGV 3 now: ms, 0 = Redis' clock
+-- ARGV 3 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 4 channel: wake-ups go there; '' = nobody else listens
 -- ARGV 5 payload: of a wake-up, the partition and who brings
 -- ARGV 6 window_messages: bodies

@@ -8,7 +8,7 @@
 -- KEYS 7 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
 -- KEYS 8 origins zset: move key, score is the offset of its first copy
 -- ARGV 1 generation
--- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 tag
 -- ARGV 4 claim_ms
 -- ARGV 5 beyond: 1 = also what the window has not taken, whatever it is (Kafka no longer has it)

@@ -4,7 +4,7 @@
 -- KEYS 3 except hash: bitmaps of offsets that are deferred no longer
 -- KEYS 4 pointers zset: offset by due ms, of what is deferred and not in the wheel yet
 -- ARGV 1 generation
--- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 ahead_ms: slots that begin up to so much later are shown
 -- ARGV + tag ids
 -- OUT 1 status

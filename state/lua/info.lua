@@ -3,7 +3,7 @@
 -- KEYS 2 outbox list: journal entries
 -- KEYS + per tag: visible zset, delayed zset, delivery hash
 -- ARGV 1 generation
--- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV + tag ids
 -- OUT 1 status
 -- OUT 2 tags: {ready, delayed, leased, parked, cursor, floor, how many are taken ahead of the cursor, how many are deferred, per tag}

@@ -7,7 +7,7 @@
 -- KEYS 6 order zset: group and offset
 -- KEYS 7 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
 -- ARGV 1 generation
--- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 tag
 -- ARGV 4 late: 1 = a lapsed lease counts until the message is delivered again
 -- ARGV 5 move_ms: how long a dying message waits for its mover

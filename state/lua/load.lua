@@ -13,7 +13,7 @@
 -- KEYS + per tag: visible zset, ahead set, delayed zset, delivery hash, order zset, groups zset
 -- ARGV 1 generation
 -- ARGV 2 epoch: of the loader, 0 = write-through
--- ARGV 3 now: ms, 0 = Redis' clock
+-- ARGV 3 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 4 channel: wake-ups go there; '' = nobody else listens
 -- ARGV 5 payload: of a wake-up, the partition and who loads
 -- ARGV 6 window_messages: bodies

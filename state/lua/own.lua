@@ -1,6 +1,6 @@
 -- own: takes or renews the loader's lease of a unit. A new owner gets a higher epoch, which fences the one before.
 -- KEYS 1 meta hash: generation, owner, owner_until, owner_ms, epoch
--- ARGV 1 now: ms, 0 = Redis' clock
+-- ARGV 1 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 2 worker: who asks
 -- ARGV 3 lease_ms
 -- ARGV 4 seen: the beat that the owner has not renewed for its whole lease, '' = none; while it is the same the lease is over

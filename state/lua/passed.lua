@@ -3,7 +3,7 @@
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 except hash: bitmaps of offsets that are deferred no longer
 -- ARGV 1 generation
--- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 tag
 -- ARGV 4 below: offset
 -- ARGV 5 due: 1 = only what is visible now, 0 = all

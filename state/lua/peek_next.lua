@@ -6,7 +6,7 @@
 -- KEYS 5 order zset: group and offset
 -- KEYS 6 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
 -- ARGV 1 generation
--- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 tag
 -- ARGV 4 max: 1-100
 -- ARGV 5 max_receive_count: 0 = no dead-letter queue

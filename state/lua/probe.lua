@@ -6,7 +6,7 @@
 -- KEYS 5 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
 -- KEYS 6 delayed zset: offset by due ms
 -- ARGV 1 generation
--- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 tag
 -- ARGV 4 times: how many to show, 0 = none; not FIFO
 -- OUT 1 status

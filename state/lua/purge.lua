@@ -10,7 +10,7 @@
 -- KEYS 9 pointers zset: offset by due ms, of what is deferred and not in the wheel yet
 -- KEYS + per tag: visible zset, ahead set, delayed zset, delivery hash, order zset, groups zset
 -- ARGV 1 generation
--- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 below: offset
 -- ARGV + tag ids
 -- OUT 1 status

@@ -9,7 +9,7 @@
 -- KEYS 8 order zset: group and offset
 -- KEYS 9 groups zset: groups by next ms
 -- ARGV 1 generation
--- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 tag
 -- ARGV 4 max: 1-100
 -- ARGV 5 lease_ms: -1 = the message's own, else the queue's

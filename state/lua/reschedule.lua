@@ -8,7 +8,7 @@
 -- KEYS 7 pointers zset: offset by due ms, of what is deferred and not in the wheel yet
 -- KEYS + per tag: visible zset, ahead set, delayed zset, delivery hash, order zset, groups zset
 -- ARGV 1 generation
--- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 channel: wake-ups go there
 -- ARGV 4 partition: the payload of a wake-up
 -- ARGV 5 offset

@@ -1,6 +1,6 @@
 -- seize: takes a unit out of service and its loader's lease away, to rebuild it: every verb answers LOST from now on.
 -- KEYS 1 meta hash: generation, owner, owner_until, owner_ms, epoch
--- ARGV 1 now: ms, 0 = Redis' clock
+-- ARGV 1 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 2 worker: who rebuilds
 -- ARGV 3 lease_ms
 -- OUT 1 status

@@ -5,7 +5,7 @@
 -- KEYS 4 ahead set: offsets at or above the cursor already taken
 -- KEYS 5 except hash: bitmaps of offsets that are deferred no longer
 -- ARGV 1 generation
--- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 tag
 -- ARGV + per message: offset, due ms if it is far and the tag wants it, else 0
 -- OUT 1 status

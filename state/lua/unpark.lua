@@ -7,7 +7,7 @@
 -- KEYS 6 order zset: group and offset
 -- KEYS 7 groups zset: groups by next ms
 -- ARGV 1 generation
--- ARGV 2 now: ms, 0 = Redis' clock
+-- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 tag
 -- ARGV 4 channel: wake-ups go there
 -- ARGV 5 partition: the payload of a wake-up

@@ -145,7 +145,7 @@ async def test_an_answer_that_took_long_says_nothing(machine: Machine, monkeypat
     one = await machine.worker()
     await machine.run(20, one)
     before = one.skews
-    for stands_s in (9.0, 0.3):
+    for stands_s in (9.0, 0.6):
         said = [machine.boot, machine.boot + stands_s]
         monkeypatch.setattr(state.clock.keeper, "boot_s", lambda said=said: said.pop(0) if said else machine.boot)
         await one.tick(machine.redis_ms)
