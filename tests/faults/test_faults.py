@@ -13,6 +13,7 @@ import pytest
 
 from tests.faults.faults import CLOCKS, DEFAULT, FAULTS, OPEN, PENDING
 from tests.faults.run import Order, run
+from tests.faults.set_clock import NoCompilerError, built
 
 # A heal is followed by this long a wait at most: the bound tells a service that stays away from one
 # that is slow.
@@ -42,6 +43,20 @@ def test_every_promise_holds_while_the_service_is_hurt(
     assert len(told["struck"]) >= 2
     looked = {verdict.name: sum(verdict.counts.values()) for verdict in verdicts}
     assert all(looked.values()), f"a checker had nothing to look at: {looked}"
+
+
+def test_every_promise_holds_while_clocks_are_set(programs: None, tmp_path: Path) -> None:
+    """The clocks of Valkey and of workers, by a library that is preloaded: each must be told of."""
+    try:
+        built(tmp_path)
+    except NoCompilerError as error:
+        pytest.skip(str(error))
+    order = Order(seconds=45, fault=",".join(CLOCKS), live_s=LIVE_WITHIN_S, keep=tmp_path, history=tmp_path / "history.jsonl", least=3)
+    verdicts, told = run(order)
+    broken = [text for verdict in verdicts for text in (verdict.line(), *verdict.breaches) if not verdict.valid]
+    assert not broken, "\n".join([f"struck {told['struck']}, history {order.history}", *broken])
+    assert told["works"] and told["drained"] and not told["crashes"]
+    assert len(told["struck"]) >= 3
 
 
 def test_a_fault_is_either_struck_by_default_or_pending() -> None:
