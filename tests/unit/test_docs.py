@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")), *(ROOT / "docs").rglob("*.md")])
 # Notes beside the code: their tables are of figures and keys.
 NOTES = sorted(ROOT / name for name in ("state/lua/README.md", "benchmarks/README.md", "benchmarks/loadgen/README.md"))
 COLUMNS = 100
