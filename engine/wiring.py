@@ -301,6 +301,8 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
         log, store, catalog, base.targets, window, units.retention, units.topic_retention, base.alarms, queues.finish_deletions,
         owner, units.suspect,
     )  # fmt: skip
+    clock_watch = ClockWatch(log, base.clock, base.alarms)
+    log.clock.known.connect(clock_watch.compare_log)
     units.suspect.connect(topic_guard.suspect)
     base.queue_gone.connect(alarm_monitor.forget_queue)
     bounds = UserBounds(settings, catalog)
@@ -317,7 +319,7 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
         tags=Tags(prefix, log, store, catalog, window, queues),
         topic_guard=topic_guard,
         alarm_monitor=alarm_monitor,
-        clock_watch=ClockWatch(log, base.clock, base.alarms),
+        clock_watch=clock_watch,
         tasks=tasks,
     )
 

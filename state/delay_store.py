@@ -48,7 +48,7 @@ class TagDeferred(Struct, frozen=True):
 
 
 class Deferred(Struct, frozen=True):
-    """A unit's deferred messages at a time of the service; `pointers` are (due ms, offset) that
+    """A unit's deferred messages at a time of the log; `pointers` are (due ms, offset) that
     the wheel does not have yet, in that order.
     """
 
@@ -88,8 +88,9 @@ class DelayStore(UpkeepStore):
         """
         keys = self._unit(unit)
         names = (keys.meta, keys.far, keys.except_, keys.pointers)
-        _, now, flat, rows = await self._run("deferred", names, (generation, now_ms, ahead_ms, *tags))
-        return Deferred(now, [(flat[i + 1], flat[i]) for i in range(0, len(flat), 2)], [_tag_deferred(*row) for row in rows])
+        early_ms = self._clock.early_ms  # due times, and so the slots, are of the log's clock
+        _, now, flat, rows = await self._run("deferred", names, (generation, now_ms, ahead_ms - early_ms, *tags))
+        return Deferred(now - early_ms, [(flat[i + 1], flat[i]) for i in range(0, len(flat), 2)], [_tag_deferred(*row) for row in rows])
 
     async def file(self, unit: Unit, epoch: int, offsets: Sequence[int]) -> None:
         """Forgets pointers that the wheel has. Raises Fenced."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from engine.runtime.clock import boot_s
+from engine.runtime.signals import Signal
 
 # How fast two clocks that are disciplined by NTP may move apart: 500 ppm each.
 DRIFT_MS_PER_S = 1.0
@@ -35,6 +36,9 @@ class LogClock:
 
     def __init__(self) -> None:
         self._best: _Sample | None = None
+        # Once, when Kafka's time is known: in the thread that notes the first append, before what
+        # was appended is used.
+        self.known: Signal[[]] = Signal()
 
     def note(self, sent_s: float, acked_s: float, timestamp_ms: int) -> None:
         """Takes in an append: `boot_s()` when it was handed to the client and when its
@@ -50,6 +54,8 @@ class LogClock:
             if half_ms > known_ms and not stepped:
                 return
         self._best = _Sample(offset_ms, half_ms, acked_s)
+        if best is None:
+            self.known()
 
     def now_ms(self) -> int | None:
         """Returns Kafka's time (epoch ms), right to `error_ms`; None before the first append of

@@ -39,14 +39,20 @@ class ClockWatch:
     async def stop(self) -> None:
         await self._service.stop()
 
+    def compare_log(self) -> None:
+        """Tells the clock of the service how far Kafka's is ahead of it, as far as both are
+        known.
+        """
+        kafka_ms = self._log.clock.now_ms()
+        if kafka_ms is not None and self._keeper.clock.is_set:
+            self._keeper.note_log(kafka_ms - self._keeper.clock.now_ms(), self._log.clock.error_ms)
+
     async def look(self) -> None:
         """Compares the clocks once. Raises StateUnavailable while the time of the service is not
         known.
         """
-        ours, kafka, error_ms = self._keeper.clock.now_ms(), self._log.clock.now_ms(), self._log.clock.error_ms
-        if kafka is not None:
-            self._keeper.note_log(kafka - ours, error_ms)
-        self._judge("worker", now_ms() - ours)
+        self.compare_log()
+        self._judge("worker", now_ms() - self._keeper.clock.now_ms())
         self._judge("redis", self._keeper.skews.redis)
         self._judge("kafka", self._keeper.skews.log)
 

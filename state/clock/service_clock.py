@@ -33,7 +33,8 @@ class ServiceClock:
         self._since_s = 0.0
         self._since_ms = 0.0
         self._error_ms = 0.0
-        # How much later a due time of the log has come, in the time of the service.
+        # How much later a due time of the log has come, in the time of the service; less than 0:
+        # earlier.
         self.early_ms = 0
         # How much longer than its retention a message stays: nothing expires in time that the log
         # does not have yet. FOR_EVER while its clock is not known.
@@ -76,7 +77,7 @@ class ServiceClock:
         """Takes in how far the clock of the log is ahead of this one (less than 0: behind it),
         right to `error_ms`.
         """
-        self.early_ms = ceil(-ahead_ms) if -ahead_ms > error_ms else 0
+        self.early_ms = ceil(error_ms - ahead_ms) if abs(ahead_ms) > error_ms else 0
         self.keep_ms = max(0, ceil(error_ms - ahead_ms))
 
     def slew(self, error_ms: float) -> None:

@@ -24,7 +24,7 @@
 -- ARGV 10 mark: where the caller found the mark, ms:offset
 -- ARGV 11 to_ms: up to there the messages given are all there are, by what the wheel and `pointers` had
 -- ARGV 12 to_offset
--- ARGV 13 early_ms: how far the time of the service is ahead of the log's: a delay is over so much later
+-- ARGV 13 early_ms: how far the time of the service is ahead of the log's, less than 0: behind it; a delay is over so much later
 -- ARGV + per message, by due ms and offset: offset, due ms, header and record or '' (the tag does not want it), group (8 bytes) or ''
 -- OUT 1 status: STALE = the mark is another
 -- OUT 2 brought: how many
@@ -76,7 +76,7 @@ for a = 14, #ARGV, 4 do
       full, to = 1, {ms = due, off = off - 1}
       break
     end
-    local at = due + early_ms
+    local at = due_here(due, early_ms, now)
     redis.call('ZADD', visible, at, off)
     if at > now then redis.call('ZADD', delayed, at, off) end
     if group ~= '' then

@@ -25,7 +25,7 @@
 -- ARGV 12 sure_at: ms, -1 = the order is known; FIFO: it is found again, and an id that is met before this time may be a repeat
 -- ARGV 13 sure_from: offset from which none is, whatever was before
 -- ARGV 14 tag_count
--- ARGV 15 early_ms: how far the time of the service is ahead of the log's: a delay is over so much later
+-- ARGV 15 early_ms: how far the time of the service is ahead of the log's, less than 0: behind it; a delay is over so much later
 -- ARGV + tag ids, then per entry: offset, header and record, mask, move key or '', skip reason or '', group, dedup id or '', count
 -- ARGV + header and record: '' = skipped; a header alone is kept without a body
 -- ARGV + mask: one 0 or 1 per tag; group: 8 bytes or ''
@@ -198,7 +198,7 @@ if is_known then
     if entry.size > 0 then
       local sent
       sent, entry.due = struct.unpack('>I8I8', entry.packed)
-      entry.at = entry.due == sent and math.min(sent, now) or entry.due + early_ms -- visible from then on
+      entry.at = entry.due == sent and math.min(sent, now) or due_here(entry.due, early_ms, now)
       entry.bare, entry.far = entry.size == HEADER, not fifo and entry.due - sent >= FAR
     end
     process(entry)

@@ -70,7 +70,7 @@ async def test_a_group_goes_on_in_order_though_redis_is_behind_kafka(store: Stor
 
 @pytest.mark.parametrize("bare", [True, False])
 async def test_a_delay_is_over_in_the_time_of_kafka(store: Store, connection: Connection, unit: Unit, bare: bool) -> None:
-    connection.clock.note_log(-300_000, 5)
+    connection.clock.note_log(-300_000, 0)
     kafka_ms = NOW - 300_000
     await store.load(unit, GENERATION, [0], [sent(0, kafka_ms, 1000, bare=bare), sent(1, kafka_ms, bare=bare)], now_ms=NOW)
     assert [one.offset for one in (await receive(store, unit, NOW)).leased] == [1]
@@ -79,7 +79,7 @@ async def test_a_delay_is_over_in_the_time_of_kafka(store: Store, connection: Co
 
 
 async def test_a_delay_that_was_over_when_it_was_loaded_by_redis_alone_is_not(store: Store, connection: Connection, unit: Unit) -> None:
-    connection.clock.note_log(-300_000, 5)
+    connection.clock.note_log(-300_000, 0)
     await store.load(unit, GENERATION, [0], [sent(0, NOW - 300_000, 100_000)], now_ms=NOW)
     assert (await receive(store, unit, NOW + 99_999)).leased == []
     assert len((await receive(store, unit, NOW + 100_000)).leased) == 1
@@ -89,7 +89,7 @@ async def test_a_far_delay_is_over_in_the_time_of_kafka(store: Store, connection
     kafka_ms = NOW - 300_000
     await store.load(unit, GENERATION, [0], [sent(0, kafka_ms, FAR_DELAY_MS + 60_000, bare=False)], now_ms=NOW)
     epoch = (await store.own(unit, "w", lease_ms=60_000, now_ms=NOW)).number
-    connection.clock.note_log(-300_000, 5)
+    connection.clock.note_log(-300_000, 0)
     (found,) = (await store.deferred(unit, GENERATION, [0], ahead_ms=10**9, now_ms=NOW)).tags
     due_ms = kafka_ms + FAR_DELAY_MS + 60_000
     message = Pointed(0, due_ms, pack_body(kafka_ms, due_ms, None, b"body"), b"")
@@ -124,3 +124,33 @@ async def test_nothing_expires_while_kafkas_time_is_not_known(store: Store, conn
     assert await peek(store, unit, 0) == []
     connection.clock.note_log(-10 * RETENTION_MS, 5)
     assert len((await receive(store, unit, 0)).leased) == 1
+
+
+@pytest.mark.parametrize("bare", [True, False])
+async def test_a_delay_is_no_longer_than_asked_for_while_the_service_is_behind_kafka(
+    store: Store, connection: Connection, unit: Unit, bare: bool
+) -> None:
+    """The clock of the whole machine was set ahead: Kafka shows it, the time of the service goes
+    on, and follows by a hundredth of what passes.
+    """
+    connection.clock.note_log(300_000, 0)
+    kafka_ms = NOW + 300_000
+    entries = [sent(0, kafka_ms, 10_000, bare=bare), sent(1, kafka_ms - 20_000, 10_000, bare=bare), sent(2, kafka_ms, bare=bare)]
+    await store.load(unit, GENERATION, [0], entries, now_ms=NOW)
+    assert {one.offset for one in (await receive(store, unit, NOW)).leased} == {1, 2}
+    assert 0 not in {one.offset for one in (await receive(store, unit, NOW + 10_099)).leased}
+    assert 0 in {one.offset for one in (await receive(store, unit, NOW + 10_100)).leased}
+
+
+async def test_what_is_less_than_the_error_is_no_difference(connection: Connection) -> None:
+    for ahead_ms, shift_ms in ((4, 0), (-4, 0), (100, -95), (-100, 105)):
+        connection.clock.note_log(ahead_ms, 5)
+        assert connection.clock.early_ms == shift_ms
+
+
+async def test_far_messages_are_looked_for_in_the_time_of_kafka(store: Store, connection: Connection, unit: Unit) -> None:
+    connection.clock.require()
+    connection.clock.take(boot_s(), NOW)
+    connection.clock.note_log(300_000, 0)
+    seen = await store.deferred(unit, GENERATION, [0], ahead_ms=60_000)
+    assert NOW + 300_000 <= seen.now_ms < NOW + 330_000

@@ -73,3 +73,12 @@ def test_the_wall_clock_of_the_worker_takes_no_part(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(clocks, "time", lambda: 0)
     after = clock.now_ms()
     assert before is not None and after is not None and EPOCH_MS <= before <= after < EPOCH_MS + 10_000
+
+
+def test_who_asks_hears_once_when_the_time_is_known() -> None:
+    clock, heard = LogClock(), list[int | None]()
+    clock.known.connect(lambda: heard.append(clock.now_ms()))
+    for _ in range(3):
+        clock.note(clocks.boot_s(), clocks.boot_s(), 1_700_000_000_000)
+    assert len(heard) == 1
+    assert heard[0] is not None
