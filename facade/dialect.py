@@ -66,10 +66,6 @@ class Exchange(Protocol):
         """False = whoever makes a browser send this has changed nothing."""
 
     @property
-    def simple(self) -> bool:
-        """A browser sends such a request for a page of another site without asking us first."""
-
-    @property
     def signs_body(self) -> bool:
         """Who asks can be told only when the body has been read. Read before `principal`."""
 

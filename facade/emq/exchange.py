@@ -62,7 +62,6 @@ class EmqExchange(Struct, gc=False):
     long_poll: bool = False
     claim: signature.Claim | None = None
     changes = True
-    simple = False
     signs_body = False  # but its digest, if the head has one
     most_bytes = BODY_BYTES
 

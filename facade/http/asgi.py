@@ -63,19 +63,14 @@ def check_media_type(headers: Mapping[bytes, bytes]) -> None:
     UTF-8.
 
     A client that states nothing, or a form as `curl -d` does, is taken at its word that it sends
-    JSON; a browser is not: a page of another site may send those two without asking us first, and
-    says where it comes from (Origin).
+    JSON.
     """
     encoding = headers.get(b"content-encoding", b"identity")
     if encoding.lower() != b"identity":
         raise ProblemError("unsupported_media_type", field="Content-Encoding", limit="identity", given=encoding)
     stated = headers.get(b"content-type")
-    if stated == b"application/json":
+    if stated in (None, b"", b"application/json", b"application/x-www-form-urlencoded"):
         return
-    if stated in (None, b"", b"application/x-www-form-urlencoded"):
-        if b"origin" not in headers:
-            return
-        raise ProblemError("unsupported_media_type", field="Content-Type", limit="application/json", given=stated or b"")
     media_type, *parameters = (part.strip().lower() for part in stated.split(b";"))
     charsets = [p.partition(b"=")[2].strip(b'"') for p in parameters if p.startswith(b"charset=")]
     if media_type != b"application/json" or any(charset not in (b"utf-8", b"utf8") for charset in charsets):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import Any
@@ -39,8 +39,8 @@ _WRONG_HOST = refusal("misdirected")
 # Answers that are remembered: clients name few hosts, and each request asks.
 REMEMBERED = 64
 _REQUEST_IDS = frozenset((b"x-amzn-requestid", b"x-mns-request-id"))
-# What a browser says of a page that is not another site's.
-_OWN_PAGES = (None, b"same-origin", b"none")
+# What a browser says of a page of ours, and of what its user has typed.
+_OWN_PAGES = (b"same-origin", b"none")
 
 
 class Hosts:
@@ -220,23 +220,28 @@ def _by_head(exchange: Exchange) -> Principal | None:
     """Who asks, as far as the head tells; None = the signature of the body will. Raises for whom
     the head alone excludes.
     """
-    if exchange.changes and (exchange.simple or b"sec-fetch-site" in exchange.headers):
-        _refuse_pages(exchange)
+    headers = exchange.headers
+    if exchange.changes and (b"sec-fetch-site" in headers or b"origin" in headers):
+        _refuse_pages(headers)
     if exchange.signs_body:
         exchange.check_head()
         return None
     return exchange.principal(b"")
 
 
-def _refuse_pages(exchange: Exchange) -> None:
-    """Raises ProblemError for a request that a page of another site has made.
+def _refuse_pages(headers: Mapping[bytes, bytes]) -> None:
+    """Raises ProblemError for a request that a page of another origin has made: of another site, or
+    of another port of this machine.
 
-    In open mode the browser of somebody on this machine is all that stands between us and any page
-    they look at.
+    A browser sends some without asking us first, those without a body above all, and with the
+    credentials that it keeps. It says where each comes from: always by Sec-Fetch-Site if it trusts
+    the way to us, else at least in a POST by Origin. Other clients send neither.
     """
-    site = exchange.headers.get(b"sec-fetch-site")
-    if site == b"cross-site" or (exchange.simple and (site not in _OWN_PAGES or b"origin" in exchange.headers)):
-        raise ProblemError("cross_site", field="Sec-Fetch-Site", limit="same-origin", given="cross-site")
+    site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin", b"")
+    host = headers.get(b"host", b"").lower()
+    own = site in _OWN_PAGES if site is not None else origin.lower() in (b"http://" + host, b"https://" + host)
+    if not own:
+        raise ProblemError("cross_site", field="Origin" if site is None else "Sec-Fetch-Site", limit="same-origin", given=site or origin)
 
 
 def _close(started: asyncio.Future[Coroutine[Any, Any, Any]]) -> None:

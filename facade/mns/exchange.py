@@ -76,11 +76,6 @@ class MnsExchange(Struct, gc=False):
     def check_head(self) -> None:
         """Never called."""
 
-    @property
-    def simple(self) -> bool:
-        """See `Exchange`. A browser asks before it sends headers of MNS, and other methods."""
-        return self.scope["method"] in ("GET", "HEAD", "POST") and b"x-mns-version" not in self.headers
-
     def principal(self, body: bytes) -> Principal:
         """Open mode believes the key id, required mode the signature. Raises MnsError,
         NotAuthenticated.

@@ -178,8 +178,6 @@ def _fault(error: SqsError) -> str:
 class JsonExchange(SqsExchange, gc=False):
     """AWS JSON 1.0: the action in a header, the input in the body."""
 
-    simple = False
-
     @property
     def most_bytes(self) -> int | None:
         """See `Exchange`."""
@@ -218,7 +216,6 @@ class QueryExchange(SqsExchange, gc=False):
     may be the path.
     """
 
-    simple = True
     unknown = INVALID_ACTION
 
     @property

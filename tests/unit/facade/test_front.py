@@ -32,7 +32,6 @@ class ToyExchange(Struct):
 
     headers: Mapping[bytes, bytes]
     changes: bool
-    simple: bool
     signs_body: bool
     long_poll: bool
     does: Callable[[str], Any]
@@ -72,7 +71,7 @@ class Toy:
     errors: Mapping[type[EngineError], Any] = {}
 
     def __init__(self, does: Callable[[str], Any] = str, **given: bool | int) -> None:
-        self.given: dict[str, Any] = {"changes": True, "simple": False, "signs_body": False, "long_poll": False, **given}
+        self.given: dict[str, Any] = {"changes": True, "signs_body": False, "long_poll": False, **given}
         self.does = does
         self.exchange: ToyExchange | None = None
 
@@ -187,14 +186,14 @@ CROSS, SAME = {"sec_fetch_site": "cross-site"}, {"sec_fetch_site": "same-origin"
     ("toy", "headers", "refused"),
     [
         ({}, CROSS, True),
-        ({}, {"sec_fetch_site": "same-site"}, False),
-        ({}, {"origin": "http://elsewhere"}, False),
-        ({"simple": True}, CROSS, True),
-        ({"simple": True}, {"sec_fetch_site": "same-site"}, True),
-        ({"simple": True}, {"origin": "http://elsewhere"}, True),
-        ({"simple": True}, SAME, False),
-        ({"simple": True}, {}, False),
-        ({"changes": False, "simple": True}, CROSS, False),
+        ({}, {"sec_fetch_site": "same-site"}, True),
+        ({}, {"origin": "http://elsewhere"}, True),
+        ({}, {"origin": "null"}, True),
+        ({}, {"origin": "http://here:9400", "host": "here:9400"}, False),
+        ({}, {"origin": "http://here:9400", "host": "here"}, True),
+        ({}, SAME, False),
+        ({}, {}, False),
+        ({"changes": False}, CROSS, False),
     ],
 )
 async def test_pages_of_other_sites_change_nothing(fronts: Fronts, toy: dict[str, Any], headers: dict[str, Any], refused: bool) -> None:

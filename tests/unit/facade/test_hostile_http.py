@@ -72,8 +72,6 @@ async def test_a_head_is_refused_without_a_body(client: httpx.AsyncClient) -> No
     "headers",
     [
         {"content-type": "text/plain"},
-        {"content-type": "application/x-www-form-urlencoded", "origin": "http://elsewhere.example"},
-        {"content-type": "", "origin": "http://elsewhere.example"},
         {"content-type": "application/json; charset=latin-1"},
         {"content-type": "multipart/form-data; boundary=x"},
         {"content-type": "application/json", "content-encoding": "gzip"},
