@@ -332,21 +332,24 @@ impl Front {
             Found::Part => return Outcome::Part,
             Found::Other => return Outcome::Other,
         };
-        let end = found.head_bytes + found.body_bytes;
-        let Some(body) = connection.input.get(found.head_bytes..end) else { return Outcome::Part };
-        let mut scanner = Scanner::new(body, &mut self.scratch);
-        let Ok(request) = requests::read(found.verb, &mut scanner) else { return Outcome::Other };
+        // Before the body: of a stranger none is kept here.
+        let mut key = None;
         if self.reads == Reads::Signed {
             let from = From::new(if self.trusts_proxy { found.forwarded } else { b"" }, connection.peer);
-            let Some(key) = self.keys.of(found.whose, from, now) else {
+            key = self.keys.of(found.whose, from, now);
+            if key.is_none() {
                 if !found.whose.is_empty() {
                     self.batch.signer(found.whose, from);
                 }
                 return Outcome::Other;
-            };
-            if !sign::fits(&connection.input, &found, body, key, sign::now_s()) {
-                return Outcome::Other;
             }
+        }
+        let end = found.head_bytes + found.body_bytes;
+        let Some(body) = connection.input.get(found.head_bytes..end) else { return Outcome::Part };
+        let mut scanner = Scanner::new(body, &mut self.scratch);
+        let Ok(request) = requests::read(found.verb, &mut scanner) else { return Outcome::Other };
+        if key.is_some_and(|key| !sign::fits(&connection.input, &found, body, key, sign::now_s())) {
+            return Outcome::Other;
         }
         let whose = Whose { host: found.host, path: found.path, signer: found.whose };
         let entries = self.batch.ask(connection.id, found.verb, whose, &request, &scanner);

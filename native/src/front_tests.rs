@@ -13,9 +13,13 @@ const ONE: &[u8] =
 const BEHIND: usize = 20_000;
 
 fn listening() -> (Front, SocketAddr) {
+    reading(Reads::All)
+}
+
+fn reading(reads: Reads) -> (Front, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
-    (Front::new(listener, b"p", Reads::All, false, 10).expect("a front"), address)
+    (Front::new(listener, b"p", reads, false, 10).expect("a front"), address)
 }
 
 fn client(address: SocketAddr, says: &[u8]) -> TcpStream {
@@ -94,4 +98,33 @@ fn a_part_that_follows_a_whole_request_is_counted_whole() {
     let first = asked(&front)[0];
     answer(&mut front, first);
     assert_eq!(front.held, Held { part: 50, asked: 0 });
+}
+
+/// The head of a request with a body of so many bytes, signed by a key of this id.
+fn head(key: &str, bytes: usize) -> Vec<u8> {
+    format!(
+        "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: AmazonSQS.SendMessage\r\nAuthorization: AWS4-HMAC-SHA256 \
+         Credential={key}/20261127/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=00\r\nContent-Length: {bytes}\r\n\r\n"
+    )
+    .into_bytes()
+}
+
+#[test]
+fn no_body_of_a_stranger_is_kept() {
+    let (mut front, address) = reading(Reads::Signed);
+    front.keys.learn(b"known/20261127/us-east-1", b"127.0.0.1", [7; 32], Instant::now() + Duration::from_secs(60));
+    let passed = |front: &Front, number: usize| {
+        let taken = front.slots.taken();
+        taken.iter().filter_map(|slot| front.slots.get(*slot)).filter(|one| one.state == State::Passed).count()
+            == number
+    };
+    // Without a signature, by a key that is not known here, and by one that is, but too long.
+    let _anonymous = client(address, b"POST /v1/queues/q/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{");
+    let _stranger = client(address, &[head("other", 1000), vec![b' '; 500]].concat());
+    let _large = client(address, &[head("known", 300_000), vec![b' '; 500]].concat());
+    look_until(&mut front, |front| passed(front, 3));
+    assert_eq!(front.held, Held::default());
+    let _known = client(address, &[head("known", 1000), vec![b' '; 500]].concat());
+    look_until(&mut front, |front| front.held.part > 500);
+    assert!(passed(&front, 3));
 }

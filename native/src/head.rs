@@ -8,8 +8,9 @@ use crate::requests::Verb;
 
 /// Of the head; a longer one is left to Python, which has a bound of its own.
 pub const HEAD_BYTES: usize = 16 * 1024;
-/// Of the body.
-pub const BODY_BYTES: usize = 2 * 1024 * 1024;
+/// Of the body. What is longer is Python's, which knows whose it is before it reads it, and who gives
+/// way when there is no room.
+pub const BODY_BYTES: usize = 256 * 1024;
 /// Header lines; Python refuses more.
 const HEADERS: usize = 128;
 /// Of the path, the host and a signature's region each: lanes keep these of strangers' requests.
