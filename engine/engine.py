@@ -262,7 +262,9 @@ class Engine(Managing, Watching, Transacting, Redriving):
     @bounded(MESSAGES_S)
     async def peek(self, by: Principal, queue: str, id_or_handle: str, tag: str | None) -> Peeked:
         found = await self._queue(by, Verb.PEEK, queue, tag)
-        return await self._browse.peek(found, id_or_handle, found.tag(tag))
+        # Who may see messages of this tag alone is shown no other by its id.
+        of_tag = not self._access.may(by, Verb.PEEK, found)
+        return await self._browse.peek(found, id_or_handle, found.tag(tag), of_tag=of_tag)
 
     @bounded(MESSAGES_S)
     async def peek_next(self, by: Principal, queue: str, tag: str | None, max: int) -> list[Peeked]:

@@ -27,6 +27,7 @@ from engine.rules.fifo import KINDS, check_fifo_settings, with_exhausted
 from engine.rules.limits import (
     DEFAULTS,
     check_name,
+    check_new_queue_name,
     check_new_tags,
     check_own_delay,
     check_settings,
@@ -94,7 +95,7 @@ class Queues:
         """Makes a queue with its tags; an equal one that exists is fine (False), whatever tags it
         has. Raises InvalidValue, QueueExists, NotAllowedOnQueue, NotAuthorised.
         """
-        check_name("name", name)
+        check_new_queue_name("name", name)
         check_new_tags(tags)
         check_settings(settings)
         check_fifo_settings(settings, bool(settings.fifo))
@@ -357,7 +358,7 @@ class Queues:
         rights: neither grants nor redrive policies, which the new owner has to ask for.
         """
         source = (await self._catalog.queue(name)).record
-        check_name("target", target)
+        check_new_queue_name("target", target)
         async with self._catalog.change(target) as change:
             if target in self._catalog.queues:
                 raise QueueExists(f"queue {target!r} exists", field="target", given=target)

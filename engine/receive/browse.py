@@ -71,14 +71,17 @@ class Browse:
             raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}", field="id", given=text[:100])
         return found.partition, found.offset
 
-    async def peek(self, queue: Queue, text: str, tag: TagRecord) -> Peeked:
-        """One message by id or handle, whatever its state. Raises MessageNotFound."""
+    async def peek(self, queue: Queue, text: str, tag: TagRecord, *, of_tag: bool = False) -> Peeked:
+        """One message by id or handle, whatever its state; `of_tag`: only one that the tag's filter
+        takes. Raises MessageNotFound.
+        """
         partition, offset = self.address(queue, text)
         record = (await self._log.read_at(queue.topic, partition, [offset])).get(offset)
         message = _decoded(record)
-        if record is None or message is None:
+        wanted = message is not None and matches(tag.filter, message.attributes)
+        if record is None or message is None or (of_tag and not wanted):
             raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}, or no longer", field="id", given=text[:100])
-        due_ms = far_due_ms(queue, record.timestamp_ms, message) if matches(tag.filter, message.attributes) else 0
+        due_ms = far_due_ms(queue, record.timestamp_ms, message) if wanted else 0
         (state,) = await self._states(queue, tag, partition, {offset: due_ms})
         return self._peeked(queue, record, message, state)
 

@@ -113,6 +113,7 @@ MAX_NAME = 80
 MAX_QUEUE_NAME = 150
 _QUEUE_FIELDS = ("name", "target", "dead_letter_queue", "destination")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
+_LIKE_AN_ACCOUNT = re.compile(r"[0-9]{12}_")
 # Printable ASCII, and letters and digits beyond it.
 ATTRIBUTE_NAME = r"[!-~\w]{1,256}"
 _ATTRIBUTE_NAME = re.compile(ATTRIBUTE_NAME + r"\Z")
@@ -142,6 +143,17 @@ def check_name(field: str, given: str) -> None:
             limit=limit,
             given=given,
         )
+
+
+def check_new_queue_name(field: str, given: str) -> None:
+    """As `check_name`, of a queue to be made. Kafka takes no two topics whose names differ in `.`
+    and `_` alone: `111122223333_orders` would keep account 111122223333 from `orders`, and tell
+    whether it has that.
+    """
+    check_name(field, given)
+    if _LIKE_AN_ACCOUNT.match(given):
+        about = "the name of a queue may not begin with twelve digits and an underscore, which Kafka does not tell from an account's"
+        raise InvalidValue(f"{about}, given {given[:200]!r}", field=field, given=given)
 
 
 def check_settings(settings: QueueSettings) -> None:

@@ -33,7 +33,7 @@ from engine.runtime.asked import note
 from engine.runtime.clock import now_ms
 from engine.settings import EngineSettings
 from engine.shapes import ANY, Principal
-from schemas.accounts import account_of
+from schemas.accounts import account_of, full
 from schemas.records import Grant, KeyRecord, QueueRecord, RedrivePolicy
 from schemas.vocabulary import DEFAULT_TAG, NO_INCARNATION, Level, PolicyFault, Role, Verb
 
@@ -257,11 +257,15 @@ class Rights:
         if not by.admin and account != by.account and (by.account or account in self.accounts):
             raise NotAuthorised(f"{name!r} is of another account", field="principal", given=by.id)
 
-    def check_key(self, by: Principal, key_id: str) -> None:
-        """Raises KeyNotFound for a key of another account; administrators may manage every one."""
-        key = self._catalog.keys.get(key_id)
-        if not by.admin and (key is None or account_of(key.principal) != by.account):
-            raise KeyNotFound(f"there is no key {key_id!r}", field="key_id", given=key_id)
+    def key_of(self, by: Principal, key_id: str) -> str:
+        """The whole id of a key that `by` names, with its account or, in an account, without.
+        Raises KeyNotFound for a key of another account; administrators may manage every one.
+        """
+        for whole in (key_id, full(by.account, key_id)):
+            key = self._catalog.keys.get(whole)
+            if by.admin or (key is not None and account_of(key.principal) == by.account):
+                return whole
+        raise KeyNotFound(f"there is no key {key_id!r}", field="key_id", given=key_id)
 
     def check_taken(self, by: Principal, queue: Queue) -> None:
         """Raises NotAuthorised when a queue that `by` would create is there and somebody else's.

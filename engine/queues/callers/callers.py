@@ -165,8 +165,10 @@ class Callers:
     @bounded(CHANGE_S)
     async def create_key(self, by: Principal, key_id: str, principal: str, role: str, expires_at_ms: int = 0) -> tuple[str, str]:
         """A key for a principal; its id and secret. `role` is a word of Role, `expires_at_ms` 0 =
-        never.
+        never. The id that an administrator of an account gives has the account before it, so that
+        it is neither taken from others nor tells of theirs.
         """
+        key_id = full(by.account, key_id)
         note(by.id, by.key_id, Verb.MANAGE_KEYS, subject=key_id)
         self._access.authorise(by, Verb.MANAGE_KEYS)
         principal = full(by.account, principal)
@@ -178,7 +180,7 @@ class Callers:
         self, by: Principal, key_id: str, role: str | None = None, expires_at_ms: int | None = None, disabled: bool | None = None
     ) -> KeyInfo:
         """Changes what is named of a key."""
-        self._authorise_key(by, key_id)
+        key_id = self._authorise_key(by, key_id)
         return key_for(by.account, await self._keys.set(key_id, role, expires_at_ms, disabled))
 
     @bounded(CHANGE_S)
@@ -189,12 +191,12 @@ class Callers:
         """
         note(by.id, by.key_id, Verb.MANAGE_KEYS, subject=key_id)
         if by.key_id != key_id or by.by_old_secret:
-            self._authorise_key(by, key_id)
+            key_id = self._authorise_key(by, key_id)
         return await self._keys.rotate(key_id, grace_ms)
 
     @bounded(CHANGE_S)
     async def delete_key(self, by: Principal, key_id: str) -> None:
-        self._authorise_key(by, key_id)
+        key_id = self._authorise_key(by, key_id)
         await self._keys.delete(key_id)
 
     @bounded(MESSAGES_S)
@@ -203,13 +205,13 @@ class Callers:
         self._access.authorise(by, Verb.MANAGE_KEYS)
         return [key_for(by.account, key) for key in await self._keys.list() if by.admin or account_of(key.principal) == by.account]
 
-    def _authorise_key(self, by: Principal, key_id: str) -> None:
-        """Raises NotAuthorised, and for the key of another account KeyNotFound, as if there was
-        none.
+    def _authorise_key(self, by: Principal, key_id: str) -> str:
+        """The whole id of a key. Raises NotAuthorised, and for the key of another account
+        KeyNotFound, as if there was none.
         """
         note(by.id, by.key_id, Verb.MANAGE_KEYS, subject=key_id)
         self._access.authorise(by, Verb.MANAGE_KEYS)
-        self._access.check_key(by, key_id)
+        return self._access.key_of(by, key_id)
 
     # Levels of permission: on a queue, or with `tag` on messages of that tag alone.
 

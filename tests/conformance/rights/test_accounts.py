@@ -133,12 +133,14 @@ def test_the_role_of_a_key_ends_at_its_account(team: Team) -> None:
 
 def test_an_account_manages_its_own_keys_and_users(team: Team) -> None:
     made = team.ask("alice", "POST", "/v1/keys", {"key_id": "dave", "principal": "dave", "role": "reader"})
-    team.secrets["dave"] = made["secret"]
+    dave = made["key_id"]
+    assert dave == f"{A}.dave"
+    team.secrets[dave] = made["secret"]
     assert [key["principal"] for key in team.ask("alice", "GET", "/v1/keys")["keys"]] == ["alice", "dave"]
     assert [key["principal"] for key in team.ask("bob", "GET", "/v1/keys")["keys"]] == ["bob"]
     assert {f"{A}.dave", "carol"} <= {key["principal"] for key in team.ask("admin", "GET", "/v1/keys")["keys"]}
-    assert team.ask("dave", "GET", "/v1/queues/orders")["name"] == "orders"
-    team.ask("dave", "GET", f"/v1/queues/{B}.orders", status=404)
+    assert team.ask(dave, "GET", "/v1/queues/orders")["name"] == "orders"
+    team.ask(dave, "GET", f"/v1/queues/{B}.orders", status=404)
     for method, path, body in (
         ("PATCH", "/v1/keys/dave", {"disabled": True}), ("POST", "/v1/keys/dave/rotate", None), ("DELETE", "/v1/keys/dave", None),
     ):  # fmt: skip
@@ -147,16 +149,16 @@ def test_an_account_manages_its_own_keys_and_users(team: Team) -> None:
         team.ask("alice", "POST", "/v1/keys", {"key_id": "eve", "principal": principal}, status=403)
     # An account's number as a principal's name makes nobody of another account.
     made = team.ask("alice", "POST", "/v1/keys", {"key_id": "odd", "principal": B})
-    team.secrets["odd"] = made["secret"]
-    team.ask("odd", "GET", f"/v1/queues/{B}.orders", status=404)
+    team.secrets[made["key_id"]] = made["secret"]
+    team.ask(made["key_id"], "GET", f"/v1/queues/{B}.orders", status=404)
     assert team.ask("admin", "GET", "/v1/keys")["keys"][-1]["principal"] == f"{A}.{B}"
     team.ask("alice", "DELETE", "/v1/keys/odd")
     team.ask("alice", "PUT", "/v1/users/dave/quota", {"read_qps": 7, "write_qps": 0, "queues": 0})
-    assert team.ask("dave", "GET", "/v1/users/dave")["read_qps"] == 7
+    assert team.ask(dave, "GET", "/v1/users/dave")["read_qps"] == 7
     team.ask("alice", "GET", f"/v1/users/{B}.bob", status=403)
     team.ask("alice", "PUT", f"/v1/users/{A}/quota", {"read_qps": 0, "write_qps": 0, "queues": 0}, status=403)
     team.ask("alice", "DELETE", "/v1/keys/dave")
-    with team.http("dave") as client:
+    with team.http(dave) as client:
         assert client.get("/v1/queues").status_code == 401
 
 

@@ -124,7 +124,8 @@ def _credentials(stage: Stage, root: httpx.Client, key_id: str, caller: Caller) 
         return speak.Credentials(key_id, made.json()["secret"])
     expires_at_ms = int(time.time() * 1000) + 1_000 if caller.key == "expired" else 0
     body = {"key_id": key_id, "principal": caller.principal, "role": caller.role, "expires_at_ms": expires_at_ms}
-    secret = stage.done("POST", "/v1/keys", body)["secret"]
+    made = stage.done("POST", "/v1/keys", body)
+    key_id, secret = made["key_id"], made["secret"]
     if caller.key == "revoked":
         stage.done("DELETE", f"/v1/keys/{key_id}")
     elif caller.key == "disabled":
