@@ -221,10 +221,10 @@ class Engine(Managing, Watching, Transacting, Redriving):
 
     def receive_soon(self, by: Principal, queue: str, tag: str | None, asked: Sequence[PlainAsked], tell: TellReceived) -> list[int]:
         found = self._plain(by, Verb.RECEIVE, queue, tag)
-        if found is not None and not self._quotas.take_now(found, "read"):
+        bound = found is not None and self._quotas.bound(found)
+        if found is not None and bound and not self._quotas.take_now(found, "read"):
             found = None
-        unbounded = found is None or (self.settings.auth == "open" and not self._quotas.bound(found))
-        asker = NOBODY if found is None or unbounded else self._asker(by, found, tag or "")
+        asker = NOBODY if found is None or (self.settings.auth == "open" and not bound) else self._asker(by, found, tag or "")
         return self.parts.messages.plain_receives.begin(found, tag, asked, tell, asker)
 
     def ack_soon(self, by: Principal, queue: str, acks: Sequence[tuple[int, list[str]]], tell: TellAcked) -> list[int]:

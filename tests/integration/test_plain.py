@@ -103,7 +103,7 @@ async def test_a_queue_of_a_user_with_quotas_is_left(own_engine: Engine, queue: 
     engine = own_engine
     await engine.create_queue(BY, queue, QueueSettings(), owner="greta")
     assert engine.send_soon(BY, queue, [plain(1, "a")], Told()) == []
-    await engine.set_user_quota(BY, "greta", 0, 1, 0)
+    await engine.set_user_quota(BY, "greta", 1, 1, 0)
     assert engine.send_soon(BY, queue, [plain(1, "a")], Told()) == [1]
     assert engine.receive_soon(BY, queue, None, [(1, 1, 1000, None)], Told()) == [1]
     # What is noted of her is nothing to the queues of others.

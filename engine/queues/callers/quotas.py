@@ -63,6 +63,11 @@ class UserBounds:
         self._by_default = settings.auth == "required" and settings.quotas == "default"
         self._administrator = settings.admin_key_id
 
+    def any_of(self, owner: str, account: str) -> bool:
+        """Returns whether an owner or an account may have a bound: `of` says which."""
+        users = self._catalog.users
+        return self._by_default or owner in users or account in users
+
     def of(self, name: str) -> UserRecord | None:
         """Returns the record of a user or account with every bound that counts; None = nothing is
         noted of it and nothing bounds it. The first administrator has no defaults.
@@ -133,7 +138,7 @@ class Quotas:
 
     def bound(self, queue: Queue) -> bool:
         """Returns whether anything bounds the use of a queue: itself, its owner or its account."""
-        return queue.is_limited or any(self._users.of(name) is not None for name in (queue.record.owner, queue.account))
+        return queue.is_limited or self._users.any_of(queue.record.owner, queue.account)
 
     def take_now(self, queue: Queue, kind: Kind, size: int = 0) -> bool:
         """Counts requests of which none is counted by itself, and the bytes of their messages.
