@@ -1,11 +1,15 @@
 /* Sets the wall clock of one process while it runs: what LEASEWAY_TEST_CLOCK names is a file of eight bytes, by how many ns the clock is
-   ahead. Preloaded (LD_PRELOAD). Clocks that nobody sets stay as they are. */
+   ahead. Preloaded (LD_PRELOAD). Clocks that nobody sets stay as they are. The system's own clock is not set: so what waits until a time of
+   the set one (librdkafka does) is given that time by the system's. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,4 +49,36 @@ time_t time(time_t *at) {
   clock_gettime(CLOCK_REALTIME, &now);
   if (at) *at = now.tv_sec;
   return now.tv_sec;
+}
+
+/* A time of a clock that nobody sets is since the start of the machine: much less than one since 1970. */
+static const struct timespec *system_time(const struct timespec *at, struct timespec *moved) {
+  if (!ahead || at->tv_sec < 1000000000LL) return at;
+  long long ns = at->tv_sec * 1000000000LL + at->tv_nsec - *ahead;
+  moved->tv_sec = ns / 1000000000LL;
+  moved->tv_nsec = ns % 1000000000LL;
+  return moved;
+}
+
+int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex, const struct timespec *restrict until) {
+  static int (*wait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+  struct timespec moved;
+  /* glibc has an older one of that name for programs of before 2003, which dlsym may give. */
+  if (!wait) wait = (int (*)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *))dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
+  if (!wait) wait = (int (*)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *))dlsym(RTLD_NEXT, "pthread_cond_timedwait");
+  return wait(cond, mutex, system_time(until, &moved));
+}
+
+int sem_timedwait(sem_t *restrict sem, const struct timespec *restrict until) {
+  static int (*wait)(sem_t *, const struct timespec *);
+  struct timespec moved;
+  if (!wait) wait = (int (*)(sem_t *, const struct timespec *))dlsym(RTLD_NEXT, "sem_timedwait");
+  return wait(sem, system_time(until, &moved));
+}
+
+int cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict mutex, const struct timespec *restrict until) {
+  static int (*wait)(cnd_t *, mtx_t *, const struct timespec *);
+  struct timespec moved;
+  if (!wait) wait = (int (*)(cnd_t *, mtx_t *, const struct timespec *))dlsym(RTLD_NEXT, "cnd_timedwait");
+  return wait(cond, mutex, system_time(until, &moved));
 }
