@@ -12,7 +12,6 @@ queue exists.
 from __future__ import annotations
 
 import re
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from urllib.parse import quote, unquote
 
@@ -28,6 +27,7 @@ _ACCOUNT = re.compile(r"[0-9]{12}")
 _REGION = re.compile(r"[a-z0-9-]{1,40}")
 _REGION_OF_HOST = re.compile(r"https?://sqs\.([a-z0-9-]{1,40})\.")
 FIFO_SUFFIX = ".fifo"
+_ANY = "*"
 
 
 class Address(Struct, frozen=True):
@@ -116,15 +116,15 @@ class Place(Struct, frozen=True):
         """Whether the ARN in `resource`, which may have `*` and `?`, is that of a queue of the
         engine. Account and region count where they tell queues apart.
         """
-        parts = resource.replace("[", "[[]").split(":", 5)
+        parts = resource.split(":", 5)
         if resource == "*":
             return True
-        if len(parts) != 6 or parts[0] != "arn" or not fnmatchcase("sqs", parts[2]):
+        if len(parts) != 6 or parts[0] != "arn" or not fits("sqs", parts[2]):
             return False
         account, region, name = self._split(queue)
         by_account = self.by_account or bool(self.own)
         wanted = ((name, parts[5], True), (region, parts[3], self.by_region), (account, parts[4], by_account))
-        return all(fnmatchcase(value, pattern) for value, pattern, counts in wanted if counts)
+        return all(fits(value, pattern) for value, pattern, counts in wanted if counts)
 
     def principal(self, account: str, name: str) -> str:
         """What the engine calls a user of an account, as the caller says it: any account is as good
@@ -228,3 +228,23 @@ def _last(url: str, name: str) -> str:
     if not name:
         raise SqsError(INVALID_ADDRESS, f"The address {url[:100]} is not valid for this endpoint.")
     return unquote(name) if "%" in name else name
+
+
+def fits(name: str, pattern: str) -> bool:
+    """Whether a pattern of IAM, with `*` for any characters and `?` for one, is that of `name`. It
+    looks at each place of `name` once at most for each character of the pattern.
+    """
+    at = tried = begun = 0
+    star = -1  # the last one; what is behind it is tried from each place of the name on
+    while at < len(name):
+        sign = pattern[tried : tried + 1]
+        if sign == _ANY:
+            star, begun, tried = tried, at, tried + 1
+        elif sign and sign in ("?", name[at]):
+            at, tried = at + 1, tried + 1
+        elif star >= 0:
+            begun += 1
+            at, tried = begun, star + 1
+        else:
+            return False
+    return not pattern[tried:].strip(_ANY)

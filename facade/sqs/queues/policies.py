@@ -17,7 +17,7 @@ from msgspec import structs
 
 from engine.rules.rights import ACTIONS
 from engine.shapes import ANY
-from facade.sqs.queues.names import Place
+from facade.sqs.queues.names import Place, fits
 from facade.sqs.queues.redrive import json_object
 from facade.sqs.wire.errors import INVALID_ATTRIBUTE_VALUE, OVER_LIMIT, SqsError, invalid
 from facade.sqs.wire.limits import PERMISSION_ACTIONS, POLICY_BYTES, POLICY_CONDITIONS, POLICY_PRINCIPALS, POLICY_STATEMENTS
@@ -138,26 +138,6 @@ def _verbs(actions: Iterable[str]) -> list[str]:
 
 def _fits_one(name: str, patterns: set[str]) -> bool:
     return name in patterns or any(fits(name, pattern) for pattern in patterns if ANY in pattern or "?" in pattern)
-
-
-def fits(name: str, pattern: str) -> bool:
-    """Whether a pattern of IAM, with `*` for any characters and `?` for one, is that of `name`. It
-    looks at each place of `name` once at most for each character of the pattern.
-    """
-    at = tried = begun = 0
-    star = -1  # the last one; what is behind it is tried from each place of the name on
-    while at < len(name):
-        sign = pattern[tried : tried + 1]
-        if sign == ANY:
-            star, begun, tried = tried, at, tried + 1
-        elif sign and sign in ("?", name[at]):
-            at, tried = at + 1, tried + 1
-        elif star >= 0:
-            begun += 1
-            at, tried = begun, star + 1
-        else:
-            return False
-    return not pattern[tried:].strip(ANY)
 
 
 def with_permission(text: str, arn: str, label: str, accounts: Sequence[str], actions: Sequence[str]) -> str:

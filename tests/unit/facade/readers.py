@@ -271,6 +271,7 @@ READERS = [
             "many": lambda size: numbered(b'{"Statement":{"Effect":"Allow","Principal":"*","Action":[', b'"sqs:*%x*",', b'"sqs:*"]}}')(
                 size
             ).decode(),
+            "resources": texts('{"Statement":{"Effect":"Allow","Principal":"*","Action":"*","Resource":"arn:a:sqs:b:c:', "*a", '"}}'),
             "principals": texts('{"Statement":{"Effect":"Allow","Principal":{"AWS":"arn:aws:iam::1:user/', "a/", ':"},"Action":"*"}}'),
         }.items()
     ),

@@ -5,6 +5,8 @@ suite.
 from __future__ import annotations
 
 import json
+from fnmatch import fnmatchcase
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from engine.rules.rights import ACTIONS
 from facade.sqs.queues import policies
 from facade.sqs.queues.filters import filter_of
-from facade.sqs.queues.names import Place
+from facade.sqs.queues.names import Place, fits
 from facade.sqs.wire.errors import SqsError
 from schemas.filters import Condition, Filter
 from schemas.records import Grant
@@ -134,3 +136,12 @@ def test_a_statement_about_a_tag_grants_on_that_tag() -> None:
     assert grants_of(policy(Resource=[f"{arn}@billing", f"{arn}@other"]))[0].tags == ["billing", "other"]
     assert grants_of(policy(Resource=[f"{arn}@billing", arn]))[0].tags == []
     assert grants_of(policy(Resource="arn:aws:sqs:us-east-1:000000000000:others@billing")) == []
+
+
+def test_a_pattern_fits_as_the_library_says() -> None:
+    """Which turns it into a regular expression; both mean the same but for sets."""
+    random = Random(1)
+    for _ in range(20_000):
+        name = "".join(random.choices("abc", k=random.randrange(8)))
+        pattern = "".join(random.choices("abc*?", k=random.randrange(8)))
+        assert fits(name, pattern) == fnmatchcase(name, pattern), (name, pattern)
