@@ -299,7 +299,7 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
     tasks = Tasks(prefix, log, base.connection, catalog, units.ids, info.backlog, destinations, progress, runner)
     alarm_monitor = AlarmMonitor(
         log, store, catalog, base.targets, window, units.retention, units.topic_retention, base.alarms, queues.finish_deletions,
-        owner, units.suspect,
+        owner.troubles, owner.note_use, units.suspect,
     )  # fmt: skip
     clock_watch = ClockWatch(log, base.clock, base.alarms)
     log.clock.known.connect(clock_watch.compare_log)

@@ -22,6 +22,7 @@ DEFAULT_TAG: Final = "default"  # The name of tag 0: every queue has it, and it 
 BATCH_SPAN_MS: Final = 30_000  # An atomic batch is torn when its last record is so much later than its first (docs/decisions/0002).
 BATCH_CLOCK_MARGIN_MS: Final = 10_000  # An unfinished batch is waited for so much longer than its span.
 LOG_TIME_MARGIN_MS: Final = 60_000  # The broker's clock may differ so much from ours and Redis' when we look for a time in the log.
+EARLY_OFFSETS: Final = 10_000  # So far beyond a batch or a transaction of Kafka that is not whole yet a window takes what follows.
 COMMIT_SPAN_MS: Final = 30_000  # A committed message counts if it was appended so soon after its attempt began (docs/decisions/0022).
 DEDUP_WINDOW_MS: Final = 300_000  # FIFO: a message repeats one with the same id that was appended at most so long before.
 REMEMBERED_MOVES: Final = 20_000  # Of a unit: the newest moves whose second copies are known.

@@ -28,6 +28,7 @@ from engine.runtime.counters import Counters
 from engine.runtime.failpoints import reached
 from engine.runtime.signals import Signal
 from engine.window.batches.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
+from engine.window.batches.message_log import MessageLog
 from engine.window.entry import load_entry
 from schemas.records import Message, TagRecord
 from schemas.vocabulary import FAR_DELAY_MS, SLOT_MS
@@ -63,6 +64,7 @@ class Deferrals:
         self, log: Log, store: Store, catalog: Catalog, wheel: Wheel, counters: Counters, receivable: Signal[[str, int, int]]
     ) -> None:
         self._log = log
+        self._message_log = MessageLog(log)
         self._store = store
         self._catalog = catalog
         self._wheel = wheel
@@ -193,7 +195,7 @@ class Deferrals:
         at = max(state.bound, (await self._log.start_offsets([part])).get(part, 0))
 
         def fetch(start: int) -> Awaitable[Chunk]:
-            return self._log.fetch(*part, start, CHUNK_RECORDS, CHUNK_BYTES)
+            return self._message_log.fetch(*part, start, CHUNK_RECORDS, CHUNK_BYTES)
 
         while at < end:
             chunk = await fetch(at)

@@ -9,6 +9,7 @@ process that wakes up). Neighbours: `owner.py` decides which units this worker o
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -23,19 +24,26 @@ from engine.runtime.clock import now_ms
 from engine.runtime.counters import Counters
 from engine.runtime.signals import Signal
 from engine.window.batches.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
+from engine.window.batches.message_log import MessageLog
 from engine.window.batches.skips import Skips
 from engine.window.batches.unfinished import Unfinished
 from engine.window.retention import Retention
 from engine.window.topic_retention import LEAST_DELAY_MS, TopicRetention
-from schemas.vocabulary import DEDUP_WINDOW_MS, LOG_TIME_MARGIN_MS
+from schemas.vocabulary import DEDUP_WINDOW_MS, EARLY_OFFSETS, LOG_TIME_MARGIN_MS
 from state.keys import Unit
 from state.packed import delay_of_body
 from state.replies import MAX_OPEN, LoadEntry, Prime, Probed, Window
 from state.store import Store
 
+logger = logging.getLogger(__name__)
+
 # A loader that a batch holds up reads on to what decides, up to 30 s of log: it rests so many times
 # as long as that took, REST_S at most.
 REST, REST_S = 9.0, 1.0
+# A transaction of Kafka that is open for longer is told: what is behind it waits.
+HUNG_S = 30.0
+# So much of what is beyond it is looked through at a time.
+BEYOND_RECORDS = 2_000
 
 
 class Waiting(Protocol):
@@ -77,6 +85,7 @@ class Loader:
 
     def __init__(self, parts: Loading, queue: Queue, partition: int, epoch: int, outbox: Outbox) -> None:
         self._parts = parts
+        self._messages = MessageLog(parts.log)
         self.outbox = outbox
         self.queue = queue
         self.partition = partition
@@ -86,6 +95,11 @@ class Loader:
         self.stalled = False
         # The offset that loading does not get beyond, and since when (loop time).
         self.stuck_at: tuple[int, float] | None = None
+        # Of an open transaction of Kafka that holds the cursors: its first record, and since when;
+        # which of them was logged; how far it was looked beyond it.
+        self.held_at: tuple[int, float] | None = None
+        self._told = -1
+        self._beyond = 0
         # Not before (loop time): what holds it is read again and again.
         self.retry_after = 0.0
         # Of deferred messages (`deferrals.py`), in loop time: the next turn, and since when
@@ -161,7 +175,7 @@ class Loader:
                 else:
                     start = min(start, self.ordered_until)
             if start >= self.end and prime is None:
-                self.stuck_at = None
+                self.stuck_at = self.held_at = None
                 return False
             chunk = await self._fetch(start)
             if chunk.truncated:
@@ -176,14 +190,57 @@ class Loader:
             taken = await self._load(tags, self._masked(tags, ordered), (start, max(start, scan_next)), prime)
             passed = min((self.cursors[tag] for tag in tags), default=0)
             self._parts.skips.settled(queue, self.partition, [skip for skip in found.skipped if skip.offset < passed])
-            if early:
-                generation, entries = self._parts.catalog.generation, self._masked(tags, early)
-                taken += (await self._parts.store.load(self.unit, generation, tags, entries, epoch=self.epoch)).taken
+            taken += await self._load_early(tags, early) + await self._load_beyond(tags, chunk, found.decided)
             if taken:
                 self._parts.receivable(queue.incarnation, self.partition, 0)
-            # A torn or unfinished batch holds the cursors: look again later, not at once.
-            self._got_to(start, scan_next)
+            # An unfinished batch, or an open transaction, holds the cursors: look again later.
+            self._got_to(start, scan_next, chunk.open_from)
+            if self.stalled and taken and chunk.open_from is not None:
+                self._parts.counters.count("loaded_chunks_total")
             return not self.stalled
+
+    async def _load_early(self, tags: list[int], early: list[LoadEntry]) -> int:
+        """Loads single records behind what holds the cursors up; returns how many were taken."""
+        if not early:
+            return 0
+        generation, entries = self._parts.catalog.generation, self._masked(tags, early)
+        return (await self._parts.store.load(self.unit, generation, tags, entries, epoch=self.epoch)).taken
+
+    async def _load_beyond(self, tags: list[int], chunk: Chunk, decided: int) -> int:
+        """Loads what lies further beyond an open transaction, some of it at a look, and from the
+        first of it on again when there is no more.
+        """
+        open_from = chunk.open_from
+        if open_from is None or chunk.at_end or self.queue.record.fifo:
+            return 0
+
+        async def fetch(start: int) -> Chunk:
+            return await self._messages.fetch_own(self.queue.topic, self.partition, start, CHUNK_RECORDS, CHUNK_BYTES, open_from)
+
+        at, taken, at_end = max(self._beyond, decided), 0, False
+        until = at + BEYOND_RECORDS
+        while at < until and not at_end:
+            more = await fetch(at)
+            found = await assemble(self._parts.unfinished, self.queue, more, fetch)
+            taken += await self._load_early(tags, [*found.ordered, *found.early])
+            # A batch at the end of what was read is read again, with its rest.
+            at = found.decided if found.decided > at else more.next_offset
+            at_end = more.at_end or more.next_offset - open_from > EARLY_OFFSETS
+        self._beyond = 0 if at_end else at
+        return taken
+
+    def behind_transaction(self) -> int:
+        """Returns how many records a transaction of Kafka holds up that is open since HUNG_S."""
+        held = self.held_at
+        if held is None or asyncio.get_running_loop().time() - held[1] < HUNG_S:
+            return 0
+        if self._told != held[0]:
+            self._told = held[0]
+            logger.error(
+                "action=wait queue=%s partition=%d offset=%d records=%d reason=a transaction of Kafka is open there for more than %g s",
+                self.queue.name, self.partition, held[0], self.end - held[0], HUNG_S,
+            )  # fmt: skip
+        return max(1, self.end - held[0])
 
     @property
     def unfinished(self) -> Unfinished:
@@ -208,15 +265,19 @@ class Loader:
         if longest > LEAST_DELAY_MS:
             await self._parts.topic_retention.keep(queue, longest)
 
-    def _got_to(self, start: int, scan_next: int) -> None:
+    def _got_to(self, start: int, scan_next: int, open_from: int | None) -> None:
         self.stalled = scan_next <= start
-        if not self.stalled:
+        if open_from is None:
+            self.held_at = None
+        elif self.held_at is None or self.held_at[0] != open_from:
+            self.held_at = (open_from, asyncio.get_running_loop().time())
+        if not self.stalled or open_from is not None:
             self.stuck_at = None
         elif self.stuck_at is None or self.stuck_at[0] != start:
             self.stuck_at = (start, asyncio.get_running_loop().time())
 
     async def _fetch(self, start: int) -> Chunk:
-        return await self._parts.log.fetch(self.queue.topic, self.partition, start, CHUNK_RECORDS, min(CHUNK_BYTES, self._room))
+        return await self._messages.fetch(self.queue.topic, self.partition, start, CHUNK_RECORDS, min(CHUNK_BYTES, self._room))
 
     def lags(self, end: int) -> bool:
         """Whether the window of some tag has not taken all records before `end` (FIFO: or not put

@@ -20,6 +20,7 @@ from engine.loading.journaled import Journaled
 from engine.loading.lag import LagReporter
 from engine.loading.loader import Loader, Loading, Rebuilding, Waiting
 from engine.loading.renewals import Renewals
+from engine.loading.troubles import Troubles
 from engine.loading.turns import Turns
 from engine.rules.contention import Activity
 from engine.rules.queue import Queue
@@ -51,8 +52,6 @@ IDLE_S = FLOORS_S + 1.0
 GRACE_S = 0.03
 # How often it is asked whether another worker is there.
 COUNT_S = 1.0
-# A batch holds it up for 40 s at most. What does so for longer needs somebody's attention.
-STOPPED_S = 60.0
 # How long an empty answer may wait for Kafka.
 REFRESH_S = 2.0
 
@@ -90,6 +89,7 @@ class UnitOwner:
         self._loads: dict[Unit, asyncio.Task[None]] = {}
         self._drains: dict[Unit, asyncio.Task[None]] = {}
         self._lag = LagReporter(parts.prefix, parts.log, parts.store, parts.catalog)
+        self.troubles = Troubles(self.owned, parts.skips)
         self.journaled = Journaled(self._store, self.owned, self.note_use)
         self._background = Background()
         self.turns = Turns(deferrals, self._background, self._guard)
@@ -146,18 +146,6 @@ class UnitOwner:
         loader = self.owned.get(unit)
         if loader is not None:
             loader.forget_cursors()
-
-    def stalled_partitions(self, queue: Queue) -> int:
-        """Partitions owned here in which nothing was loaded for STOPPED_S though Kafka has more and
-        the window has room.
-        """
-        before = asyncio.get_running_loop().time() - STOPPED_S
-        loaders = [loader for unit in queue.units if (loader := self.owned.get(unit))]
-        return sum(loader.stuck_at is not None and loader.stuck_at[1] < before for loader in loaders)
-
-    def skipped(self, queue: Queue) -> int:
-        """Records that were settled unseen here in the last hour."""
-        return self._parts.skips.recent(queue)
 
     async def _own_all(self) -> None:
         """Takes and renews leases; gives up idle units."""
@@ -325,7 +313,7 @@ class UnitOwner:
         """Waits until the owners of units, other workers, have loaded what an empty window lacks:
         after a loss, or what came natively.
         """
-        ends = await self._log.end_offsets([(queue.topic, unit.partition) for unit in units])
+        ends = await self._log.stable_offsets([(queue.topic, unit.partition) for unit in units])
         for waits in range(ELSEWHERE_TRIES):
             probes = await asyncio.gather(*(self._store.probe(u, self._catalog.generation, queue.tag_ids[0]) for u in units))
             looks = zip(units, probes, strict=True)

@@ -19,6 +19,7 @@ from engine.log.appender import Appender
 from engine.log.client.refusals import Refusals, made
 from engine.log.log_clock import LogClock
 from engine.log.offsets import EARLIEST, LATEST, Offsets
+from engine.log.reader import COMMITTED
 from engine.log.reader_pool import Readers
 from engine.log.shapes import Appended, Chunk, Headers, Record, TopicPartition, TopicSpec
 
@@ -76,6 +77,8 @@ class Log:
         self.clock = LogClock()
         self._appender = Appender(config, send_timeout_ms, self._threads, self._refusals.heard, self.clock)
         self._readers = Readers(config, self._offsets.end_of)
+        self._stable = Offsets(config, self._threads, committed=True)
+        self._committed = Readers({**config, "isolation.level": COMMITTED}, self._stable.end_of)
         self._tails = Readers({**config, "fetch.wait.max.ms": TAIL_WAIT_MS}, self._offsets.end_of)
         self._scattered = Readers({**config, **_SCATTERED_CONFIG}, self._offsets.end_of, SCATTERED_READERS)
         self._stopped = False
@@ -92,6 +95,8 @@ class Log:
             self._admin.start()
             self._appender.start()
             self._readers.start()
+            self._stable.start()
+            self._committed.start()
             self._tails.start()
             self._scattered.start()
 
@@ -109,10 +114,11 @@ class Log:
         if self._stopped:
             return
         self._stopped = True
-        await asyncio.gather(self._readers.stop(), self._tails.stop(), self._scattered.stop())
+        await asyncio.gather(*(readers.stop() for readers in (self._readers, self._committed, self._tails, self._scattered)))
         await self._appender.stop()
         self._admin.stop()
         self._offsets.stop()
+        self._stable.stop()
         self._threads.shutdown(wait=True)
 
     def append(
@@ -136,7 +142,9 @@ class Log:
         """
         return self._appender.append_many(topic, partition, values)
 
-    async def fetch(self, topic: str, partition: int, offset: int, max_records: int, max_bytes: int, wait_ms: int = 0) -> Chunk:
+    async def fetch(
+        self, topic: str, partition: int, offset: int, max_records: int, max_bytes: int, wait_ms: int = 0, *, committed: bool = False
+    ) -> Chunk:
         """Up to `max_records` and about `max_bytes` (at least one record) from `offset` on.
 
         At the end of the log it returns at once with `at_end`, or waits up to `wait_ms` ms for a
@@ -144,14 +152,15 @@ class Log:
         way. It may return fewer records than there are: go on at `next_offset`, which is fastest.
         An offset below the log's start is moved up (`truncated`); one beyond its end gives an empty
         chunk whose `next_offset` is that end. Raises LogUnavailable if there is no such partition
-        or no answer in 5 s.
+        or no answer in 5 s. `committed`: without records of Kafka's transactions that were
+        aborted, and up to the first one that has not ended; without `wait_ms`.
         """
-        readers = self._tails if wait_ms else self._readers
+        readers = self._committed if committed else self._tails if wait_ms else self._readers
         return await readers.fetch((topic, partition), offset, max_records, max_bytes, wait_ms)
 
-    async def read_at(self, topic: str, partition: int, offsets: Sequence[int]) -> dict[int, Record]:
-        """The records at these offsets; one that Kafka no longer has is absent. Raises
-        LogUnavailable.
+    async def read_at(self, topic: str, partition: int, offsets: Sequence[int], *, committed: bool = False) -> dict[int, Record]:
+        """The records at these offsets; one that Kafka no longer has is absent. `committed` as in
+        `fetch`. Raises LogUnavailable.
         """
         found: dict[int, Record] = {}
         wanted = sorted(offsets)
@@ -160,7 +169,7 @@ class Log:
             last = at
             while last + 1 < len(wanted) and wanted[last + 1] - wanted[at] < NEAR_OFFSETS:
                 last += 1
-            chunk = await self.fetch(topic, partition, wanted[at], wanted[last] - wanted[at] + 1, READ_AT_BYTES)
+            chunk = await self.fetch(topic, partition, wanted[at], wanted[last] - wanted[at] + 1, READ_AT_BYTES, committed=committed)
             asked = set(wanted[at : last + 1])
             found.update({record.offset: record for record in chunk.records if record.offset in asked})
             done = bisect.bisect_left(wanted, chunk.next_offset)
@@ -201,6 +210,12 @@ class Log:
         partition is absent. One request.
         """
         return await self._offsets.at(parts, LATEST)
+
+    async def stable_offsets(self, parts: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first record of a transaction of Kafka that has not ended, of each of `parts`, or
+        its end if there is none; a missing partition is absent. One request.
+        """
+        return await self._stable.at(parts, LATEST)
 
     async def start_offsets(self, parts: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset still kept of each of `parts`; a missing partition is absent. One

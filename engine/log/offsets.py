@@ -21,7 +21,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 
 from engine.errors import LogUnavailable
 from engine.log.kafka_errors import BROKER_GONE, MOVING, NO_LEADER, UNKNOWN, UNKNOWN_PARTITION, client_logger, engine_error, error_of, note
-from engine.log.reader import READ_CONFIG
+from engine.log.reader import COMMITTED, READ_CONFIG
 from engine.log.shapes import TopicPartition
 from state.background import Background
 
@@ -50,13 +50,15 @@ class Offsets:
     for concurrent tasks.
     """
 
-    def __init__(self, config: dict[str, Any], threads: ThreadPoolExecutor) -> None:
+    def __init__(self, config: dict[str, Any], threads: ThreadPoolExecutor, *, committed: bool = False) -> None:
+        """`committed`: the end is the first record of a transaction of Kafka that has not ended."""
         self._config = {
             **config,
             "error_cb": note,
             "group.id": "leaseway-offsets",
             "enable.auto.commit": False,
-            "isolation.level": READ_CONFIG["isolation.level"],  # the end is what readers read up to
+            # The end is what readers read up to.
+            "isolation.level": COMMITTED if committed else READ_CONFIG["isolation.level"],
         }
         self._threads = threads
         self._asker: Consumer | None = None

@@ -26,6 +26,9 @@ _METADATA_S = 2.0
 
 _OUTSIDE = frozenset({NO_SUCH_OFFSET, KafkaError.OFFSET_OUT_OF_RANGE})
 
+# Of a consumer that leaves out what was aborted, and stops where a transaction has not ended.
+COMMITTED = "read_committed"
+
 READ_CONFIG: dict[str, Any] = {
     "group.id": "leaseway-readers",  # The client wants one; nothing is ever joined or committed.
     "enable.auto.commit": False,

@@ -47,13 +47,15 @@ class Chunk(Struct, frozen=True):
     `next_offset` is where to read on: it has passed holes (compaction, markers), and may be below
     the offset asked for if the log is shorter than that. `at_end` says that nothing followed when
     the broker was asked. `truncated` says that retention has passed the offset asked for, so
-    records are missing before the first one.
+    records are missing before the first one. `open_from`: records from there on are beyond the
+    beginning of a transaction of Kafka that has not ended.
     """
 
     records: list[Record]
     next_offset: int
     at_end: bool
     truncated: bool = False
+    open_from: int | None = None
 
 
 class TopicSpec(Struct, frozen=True):

@@ -25,6 +25,7 @@ from engine.rules.placement import with_priority
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
 from engine.runtime.failpoints import reached
+from engine.window.batches.message_log import MessageLog
 from engine.window.window import MOVER_LEASE_MS, Window
 from schemas.filters import matches
 from schemas.records import Message, TaskRecord
@@ -84,7 +85,7 @@ class TaskRunner:
         note_use: Callable[[Queue, int], None],
     ) -> None:
         self._prefix = prefix
-        self._log = log
+        self._messages = MessageLog(log)
         self._connection = connection
         self._store = store
         self._catalog = catalog
@@ -214,7 +215,7 @@ class TaskRunner:
         position, of its own work before too (`moved`).
         """
         end = task.end_offsets[partition]
-        chunk = await self._log.fetch(queue.topic, partition, task.next_offsets[partition], budget, 4_000_000)
+        chunk = await self._messages.fetch(queue.topic, partition, task.next_offsets[partition], budget, 4_000_000)
         dead_letters: dict[int, tuple[Message, int]] = {}
         for record in chunk.records:
             try:

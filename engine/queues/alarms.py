@@ -57,6 +57,7 @@ KINDS = {
     "topic_missing": "partitions of the queue that Kafka does not have",
     "load_stopped": "partitions of which nothing was loaded for a minute though Kafka has more",
     "delayed_near": "delayed messages of the partition and tag with the most, over 80% of what may be: more are refused at 150,000",
+    "transaction_open": "records, at most, behind a transaction of a Kafka producer that has been open for 30 s: the log line names it",
     "records_skipped": "records that were settled unseen in the last hour: parts of torn batches, unreadable ones, late commits",
     "groups_parked": "groups of a FIFO queue that are parked, of the partition and tag with the most",
     "parked_full": "messages, at most, that nobody gets until groups are unparked: what they hold back fills the window",
@@ -64,8 +65,8 @@ KINDS = {
 }
 
 
-class Loads(Protocol):
-    """Who loads units at this worker."""
+class Troubles(Protocol):
+    """What keeps messages from being loaded at this worker."""
 
     def stalled_partitions(self, queue: Queue) -> int:
         """Returns how many partitions of a queue are not loaded though there is more."""
@@ -73,8 +74,8 @@ class Loads(Protocol):
     def skipped(self, queue: Queue) -> int:
         """Returns how many records of a queue were settled unseen in the last hour."""
 
-    def note_use(self, queue: Queue, partition: int) -> None:
-        """Has a unit owned."""
+    def behind_transactions(self, queue: Queue) -> int:
+        """Returns how many records lie behind transactions of Kafka that are open for long."""
 
 
 class AlarmMonitor:
@@ -94,7 +95,8 @@ class AlarmMonitor:
         topic_retention: TopicRetention,
         alarms: Alarms,
         finish: Callable[[], Awaitable[None]],
-        loads: Loads,
+        troubles: Troubles,
+        note_use: Callable[[Queue, int], None],
         suspect: Signal[[Queue]],
     ) -> None:
         self._log = log
@@ -106,7 +108,8 @@ class AlarmMonitor:
         self._topic_retention = topic_retention
         self._alarms = alarms
         self._finish = finish
-        self._loads = loads
+        self._troubles = troubles
+        self._note_use = note_use
         self._suspect = suspect
         self._services = (
             Periodic("watch", lambda: self._check_all(PAUSE_S), ROUND_S, first_s=FIRST_S, quiet=(EngineError,)),
@@ -161,7 +164,7 @@ class AlarmMonitor:
                 return  # without Redis nobody can drain anything
             for (queue, partition), entries in zip(some, left, strict=True):
                 if entries:
-                    self._loads.note_use(queue, partition)
+                    self._note_use(queue, partition)
 
     async def _close_left(self, queues: Sequence[Queue]) -> None:
         """Drops what deleted tags still have in Redis: it was away, or the worker died, when they
@@ -191,10 +194,11 @@ class AlarmMonitor:
             missing = sum(part not in starts or part not in ends for part in mine)
             alarms: dict[str, float] = {
                 "topic_missing": missing,
-                "load_stopped": self._loads.stalled_partitions(queue),
+                "load_stopped": self._troubles.stalled_partitions(queue),
                 "groups_parked": parked[queue.name],
             }
-            alarms["records_skipped"] = self._loads.skipped(queue)
+            alarms["transaction_open"] = self._troubles.behind_transactions(queue)
+            alarms["records_skipped"] = self._troubles.skipped(queue)
             alarms["redrive_stopped"] = self._targets.stopped(queue)
             try:
                 if missing:

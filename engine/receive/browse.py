@@ -23,6 +23,7 @@ from engine.rules.placement import with_priority
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets
 from engine.shapes import Page, Peeked
+from engine.window.batches.message_log import MessageLog
 from engine.window.entry import far_due_ms, far_dues
 from engine.window.window import Window
 from schemas.filters import Filter, matches
@@ -47,6 +48,7 @@ class Browse:
         self, log: Log, store: Store, targets: Targets, window: Window, ids: Ids, note_use: Callable[[Queue, int], None], refresh: Refresh
     ) -> None:
         self._log = log
+        self._messages = MessageLog(log)
         self._store = store
         self._targets = targets
         self._window = window
@@ -76,7 +78,7 @@ class Browse:
         takes. Raises MessageNotFound.
         """
         partition, offset = self.address(queue, text)
-        record = (await self._log.read_at(queue.topic, partition, [offset])).get(offset)
+        record = (await self._messages.read_at(queue.topic, partition, [offset])).get(offset)
         message = _decoded(record)
         wanted = message is not None and matches(tag.filter, message.attributes)
         if record is None or message is None or (of_tag and not wanted):
@@ -188,7 +190,7 @@ class Browse:
         while partition < last:
             if offset < 0:
                 offset = await self._first(queue, partition, from_ms)
-            chunk = await self._log.fetch(queue.topic, partition, offset, CHUNK, 4_000_000)
+            chunk = await self._messages.fetch(queue.topic, partition, offset, CHUNK, 4_000_000)
             records = [r for r in chunk.records if to_ms is None or r.timestamp_ms < to_ms]
             for peeked in await self._matching(queue, tag, partition, records, state, filter):
                 if len(found) == limit:
@@ -208,7 +210,7 @@ class Browse:
         """Those of some messages of a partition that are in a state and fit, in the order of the
         log.
         """
-        records = await self._log.read_at(queue.topic, partition, offsets)
+        records = await self._messages.read_at(queue.topic, partition, offsets)
         return await self._matching(queue, tag, partition, [records[offset] for offset in sorted(records)], state, filter)
 
     async def _first(self, queue: Queue, partition: int, from_ms: int | None) -> int:
@@ -241,7 +243,7 @@ class Browse:
             raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}", field="id", given=text[:100])
         self._note_use(queue, partition)
         unit = queue.units[partition]
-        record = (await self._log.read_at(queue.topic, partition, [offset])).get(offset)
+        record = (await self._messages.read_at(queue.topic, partition, [offset])).get(offset)
         message = _decoded(record)
         wanted = _wanted(queue, partition, offset, message) if unreceived else ""
         dues = [0] * len(queue.tags) if record is None or message is None else far_dues(queue, record.timestamp_ms, message)

@@ -26,6 +26,7 @@ from engine.log import Chunk, Log, Record
 from engine.recovery.compare import NOT_OPEN, NOT_SETTLED, Difference, Findings, compare
 from engine.rules.queue import Queue
 from engine.window.batches.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
+from engine.window.batches.message_log import MessageLog
 from engine.window.batches.unfinished import Unfinished
 from engine.window.entry import load_entry
 from schemas.records import JournalRecord, Message
@@ -77,6 +78,7 @@ class Verifier:
     def __init__(self, worker: str, log: Log, store: Store, catalog: Catalog, journal: Journal, snapshots: Snapshots) -> None:
         self._worker = worker
         self._log = log
+        self._messages = MessageLog(log)
         self._store = store
         self._catalog = catalog
         self._journal = journal
@@ -179,7 +181,7 @@ class Verifier:
         wanted = sorted({offset for f in findings.values() for offset in (*f.untouched, *f.over)})
         for at in range(0, len(wanted), SLICE):
             offsets = wanted[at : at + SLICE]
-            records = await self._log.read_at(cut.queue.topic, cut.partition, offsets)
+            records = await self._messages.read_at(cut.queue.topic, cut.partition, offsets)
             part = (cut.queue.topic, cut.partition)
             # Asked after the read: a record that retention or a purge has removed meanwhile is no
             # difference.
@@ -219,7 +221,7 @@ class Verifier:
         """
 
         def fetch(start: int) -> Awaitable[Chunk]:
-            return self._log.fetch(cut.queue.topic, cut.partition, start, CHUNK_RECORDS, CHUNK_BYTES)
+            return self._messages.fetch(cut.queue.topic, cut.partition, start, CHUNK_RECORDS, CHUNK_BYTES)
 
         found = await assemble(Unfinished(), cut.queue, await fetch(offset), fetch)
         return not any(entry.offset == offset and entry.packed for entry in (*found.ordered, *found.early))

@@ -62,8 +62,9 @@ local f = {
   tags = table.concat(ARGV, ',', 16, 15 + tag_count),
 }
 local share = math.floor(window_messages / 8)
+-- EARLY: how far beyond the cursor a record is taken before its turn, as vocabulary.EARLY_OFFSETS.
 -- HEADER: bytes of the header, as packed.HEADER_BYTES.
-local EARLY, HEADER = 1000, 24
+local EARLY, HEADER = 10000, 24
 local tags = {}
 for i = 1, tag_count do
   local k, id = 11 + (i - 1) * 6, ARGV[15 + i]

@@ -9,7 +9,7 @@ import asyncio
 import pytest
 
 import engine.loading.loader
-import engine.loading.owner
+import engine.loading.troubles
 import engine.window.batches.atomic_batches
 import engine.window.batches.unfinished
 from engine.engine import Engine
@@ -138,10 +138,10 @@ async def test_a_partition_that_does_not_get_on_is_looked_at_less_often_and_told
     async def stuck(unfinished: Unfinished, queue: Queue, chunk: Chunk, fetch: Fetch) -> Assembled:
         looks[0] += 1
         await asyncio.sleep(0.05)
-        return Assembled([], [], chunk.records[0].offset, [])
+        return Assembled([], [], chunk.records[0].offset, [], chunk.records[0].offset)
 
     monkeypatch.setattr(engine.loading.loader, "assemble", stuck)
-    monkeypatch.setattr(engine.loading.owner, "STOPPED_S", 0.5)
+    monkeypatch.setattr(engine.loading.troubles, "STOPPED_S", 0.5)
     await append(small, [single(b"held")])
     assert await drain(small, "q") == [] and looks[0] <= 5
     await small.parts.administration.alarm_monitor.run_once()

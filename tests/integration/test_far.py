@@ -288,7 +288,7 @@ async def test_hours_of_overdue_messages_are_read_together(far: Engine, clock: S
     await filed(far)
     topic, fetch, places = delay_topic(far.settings.topic_prefix), far.log.fetch, list[int]()
 
-    async def counted(of: str, partition: int, *more: int, **others: int) -> Chunk:
+    async def counted(of: str, partition: int, *more: int, **others: Any) -> Chunk:
         if of == topic:
             places.append(partition)
         return await fetch(of, partition, *more, **others)

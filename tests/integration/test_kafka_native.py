@@ -49,27 +49,6 @@ async def test_a_native_record_wakes_a_long_poll(engine: Engine, queue: str, sta
     assert time.perf_counter() - began < 1.0
 
 
-async def test_an_open_transaction_of_kafka_holds_up_no_record_behind_it(engine: Engine, queue: str, stack: Any) -> None:
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
-    part = (engine.catalog.queues[queue].topic, 0)
-    writer = Producer({"bootstrap.servers": stack.bootstrap, "transactional.id": queue})
-    await asyncio.to_thread(writer.init_transactions, 10)
-    writer.begin_transaction()
-    writer.produce(part[0], b"in doubt", partition=0)
-    assert await asyncio.to_thread(writer.flush, 10) == 0
-    await asyncio.to_thread(produce, stack, engine, queue, b"raw")
-    assert await engine.log.end_offsets([part]) == {part: 2}
-    assert await drain(engine, queue, expect=2) == ["in doubt", "raw"]
-    await asyncio.to_thread(writer.abort_transaction, 10)
-    await asyncio.to_thread(produce, stack, engine, queue, b"behind the mark of its end")
-    assert await drain(engine, queue, expect=1) == ["behind the mark of its end"]
-
-    async def at_rest() -> bool:
-        return (await engine.get_queue(BY, queue)).tags[0].backlog == 0
-
-    await eventually(at_rest)
-
-
 async def owner_and_other(make_engine: MakeEngine) -> tuple[Engine, Engine]:
     """Two workers; the first owns the only unit of queue "q", which is empty."""
     owner, other = await make_engine(), await make_engine()

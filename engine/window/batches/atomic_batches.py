@@ -45,8 +45,9 @@ Fetch: TypeAlias = Callable[[int], Awaitable[Chunk]]
 
 
 class Assembled(msgspec.Struct):
-    """`ordered` are entries in log order, `early` those after an unfinished batch, `next_offset` is
-    where the cursors may come to; `skipped` are those of both that are no messages.
+    """`ordered` are entries in log order, `early` those after an unfinished batch or beyond an open
+    transaction of Kafka, `next_offset` is where the cursors may come to; `skipped` are those of
+    both that are no messages. All before `decided` is in one of them.
 
     Records of an unfinished batch are in neither list; cursors stop at its first record. When the
     chunk begins with one, it was read on from, so there may be entries from beyond it.
@@ -56,6 +57,7 @@ class Assembled(msgspec.Struct):
     early: list[LoadEntry]
     next_offset: int
     skipped: list[Skip]
+    decided: int
 
 
 class _Batch(msgspec.Struct):
@@ -139,7 +141,8 @@ async def assemble(unfinished: Unfinished, queue: Queue, chunk: Chunk, fetch: Fe
     while mark is not None and batches.whole(mark) is None and not chunk.at_end and _may_grow(chunk):
         more = await fetch(chunk.next_offset)
         messages += _noted(batches, more)
-        chunk = Chunk([*chunk.records, *more.records], more.next_offset, more.at_end)
+        open_from = more.open_from if chunk.open_from is None else chunk.open_from
+        chunk = Chunk([*chunk.records, *more.records], more.next_offset, more.at_end, open_from=open_from)
         grown = True
     if grown:  # it may have records now of batches that began before it
         await _look_back(batches, chunk, fetch)
@@ -147,9 +150,11 @@ async def assemble(unfinished: Unfinished, queue: Queue, chunk: Chunk, fetch: Fe
     if mark is not None:
         await _look_ahead(batches, mark, chunk, fetch, lambda: unfinished.is_over((queue.incarnation, partition, mark.id)))
     batches.remember(unfinished, queue.incarnation, partition)
-    held = -1
-    found = Assembled([], [], chunk.next_offset, [])
+    held, open_from = -1, chunk.open_from
+    found = Assembled([], [], chunk.next_offset if open_from is None else min(chunk.next_offset, open_from), [], chunk.next_offset)
     for record, message in zip(chunk.records, messages, strict=True):
+        if open_from is not None and record.offset >= open_from and held < 0:
+            held = open_from
         batch = message.batch if isinstance(message, Message) else None
         whole = True if batch is None else batches.whole(batch)
         if whole is not None:
@@ -158,8 +163,10 @@ async def assemble(unfinished: Unfinished, queue: Queue, chunk: Chunk, fetch: Fe
             (found.ordered if held < 0 else found.early).append(entry)
             if skip is not None:
                 found.skipped.append(skip)
-        elif held < 0:
-            held = found.next_offset = record.offset
+        else:
+            found.decided = min(found.decided, record.offset)
+            if held < 0:
+                held = found.next_offset = record.offset
     return found
 
 
@@ -189,9 +196,10 @@ async def _look_back(batches: BatchView, chunk: Chunk, fetch: Fetch) -> None:
         enough = first == 0
         while at < begin:
             more = await fetch(at)
-            enough = enough or more.truncated or not more.records or (at == first and more.records[0].timestamp_ms < since_ms)
+            enough = enough or more.truncated or more.next_offset <= at
+            enough = enough or (at == first and bool(more.records) and more.records[0].timestamp_ms < since_ms)
             _see_known(batches, [record for record in more.records if record.offset < begin])
-            at = more.next_offset if more.records else begin
+            at = more.next_offset if more.next_offset > at else begin
         lacks = 0 if enough else batches.headless()[0]
         back *= WIDER
 
