@@ -144,7 +144,7 @@ class Store(DelayStore):
         t = keys.tag(tag)
         names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.delayed)
         arguments = (generation, now_ms, tag, max, -1 if lease_ms is None else lease_ms, queue_lease_ms, max_receive_count,
-                     self.keep_ms(retention_ms), move_ms, self._window.bytes, self._window.messages)  # fmt: skip
+                     retention_ms + self._clock.keep_ms, move_ms, self._window.bytes, self._window.messages)  # fmt: skip
         for _ in range(_KIND_CHANGES):
             kind = self._kinds.get(unit, _ALL_STANDARD).get(tag)
             if kind is None:
@@ -180,7 +180,7 @@ class Store(DelayStore):
         t = keys.tag(tag)
         names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.delayed, t.order, t.groups)
         arguments = (generation, now_ms, tag, -1 if lease_ms is None else lease_ms, queue_lease_ms, max_receive_count,
-                     self.keep_ms(retention_ms), move_ms, self._window.bytes, self._window.messages, *offsets)  # fmt: skip
+                     retention_ms + self._clock.keep_ms, move_ms, self._window.bytes, self._window.messages, *offsets)  # fmt: skip
         reply = await self._run("pick", names, arguments)
         if reply[0] == _FIFO:
             raise ValueError(f"pick: {unit} is a FIFO unit, whose groups have an order")
