@@ -23,8 +23,8 @@ SPARK_JARS := $(LW_JARS)/.make-spark-$(call sum,facade/stack/processes/ivy.xml)
 # Clients of other services, for the tests: each lock in a folder of its own, and programs of the JavaScript and Go worlds.
 CLIENT_LOCKS := $(wildcard tests/conformance/*/*.lock)
 CLIENT_SOURCES := tests/conformance/sqs/celery.lock:kombu
-CLIENT_PROGRAMS := tests/conformance/sqs/clients/consumer
-GO_PROGRAMS := tests/conformance/sqs/clients/watermill
+CLIENT_PROGRAMS := tests/conformance/sqs/clients/consumer tests/conformance/rocketmq/clients/rocketmq-node
+GO_PROGRAMS := tests/conformance/sqs/clients/watermill tests/conformance/rocketmq/clients/rocketmq-go
 CLIENTS_STAMP := .cache/.clients-$(call sum,Makefile $(CLIENT_LOCKS) tests/node.lock tests/browser/fetch.py \
   $(wildcard $(CLIENT_PROGRAMS:%=%/*) $(GO_PROGRAMS:%=%/*)))
 # The native front: built where cargo is, else prebuilt; without either, workers read sockets in Python.

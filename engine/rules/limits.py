@@ -32,7 +32,9 @@ MAX_IN_FLIGHT = 120_000
 # ready too: the rest is for that.
 MAX_DELAYED = 150_000
 MAX_BATCH = 100
-MAX_BATCH_BYTES = 4_000_000
+# A body of RocketMQ may have 4 MB, and its properties 16 KiB; Kafka takes records of 4 MiB.
+MAX_MESSAGE_BYTES = 4_000_000 + 16 * 1024
+MAX_BATCH_BYTES = MAX_MESSAGE_BYTES
 MAX_TAGS = 20
 MAX_RECEIVE_COUNT = 1000
 MAX_ATTRIBUTES = 100
@@ -56,7 +58,7 @@ RANGES: dict[str, tuple[int, int]] = {
     "max_delay_ms": (0, MAX_DELAY_MS),
     "lease_ms": (0, MAX_LEASE_MS),
     "retention_ms": (60_000, MAX_RETENTION_MS),
-    "max_message_bytes": (1, 1_048_576),
+    "max_message_bytes": (1, MAX_MESSAGE_BYTES),
     "receive_wait_ms": (0, MAX_WAIT_MS),
     "max_receive_messages": (1, 100),
     "max_receive_count": (1, MAX_RECEIVE_COUNT),
@@ -302,7 +304,7 @@ def check_own_delay(queue: QueueRecord) -> None:
 
 
 def check_send(entries: Sequence[SendEntry], queue: QueueRecord) -> int:
-    """1-100 entries, each within the queue's limits, 4,000,000 bytes in all. Returns the bytes in
+    """1-100 entries, each within the queue's limits, 4,016,384 bytes in all. Returns the bytes in
     all.
     """
     max_message_bytes = queue.max_message_bytes

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import collections
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from engine.errors import Overloaded
 from engine.rules.limits import MAX_LONG_POLLS
@@ -25,6 +26,10 @@ from state.redis.lock import Hold
 LOOK_AGAIN_S = 5.0
 # Checks given away that may still come back because no answer carried them.
 MOST_GIVEN = 10_000
+PRESENT_MS = 30_000  # after it asked last
+RENEWED_S = 8.0
+ABSENT_S = 1.0  # for so long nobody is looked for again
+MOST_GROUPS = 10_000
 
 
 class TakenCheck:
@@ -42,6 +47,54 @@ class TakenCheck:
         return f"{self.transaction.id}-{self.number}"
 
 
+class Presence:
+    """Whether a producer group has a member that asks for checks, at any worker.
+
+    A worker at which one asks holds a lock in Redis for the group; one at which nobody has asked
+    for half a minute lets it run out. While nobody is there no check is written, so none is used
+    up.
+    """
+
+    def __init__(self, settings: EngineSettings, connection: Connection) -> None:
+        self._prefix = settings.topic_prefix
+        self._connection = connection
+        self._held: dict[str, tuple[Hold, float]] = {}  # with the time of the loop at which it was renewed
+        self._absent: dict[str, float] = {}
+
+    async def note(self, group: str) -> None:
+        """Notes that a member of the group asks here."""
+        now = asyncio.get_running_loop().time()
+        hold, renewed_at = self._held.get(group, (None, 0.0))
+        if hold is not None and hold.is_valid and now - renewed_at < RENEWED_S:
+            return
+        hold = hold or self._hold(group)
+        with suppress(StateError):  # it is noted when Redis is back
+            if await (hold.renew() if hold.is_valid else hold.take()):
+                self._held[group] = (hold, now)
+        while len(self._held) > MOST_GROUPS:
+            del self._held[next(iter(self._held))]
+
+    async def is_there(self, group: str) -> bool:
+        """Whether some worker has noted a member lately. Raises StateUnavailable."""
+        held = self._held.get(group)
+        if held is not None and held[0].is_valid:
+            return True
+        now = asyncio.get_running_loop().time()
+        if now < self._absent.get(group, 0.0):
+            return False
+        probe = self._hold(group)
+        if not await probe.take():
+            return True
+        await probe.give_up()
+        if len(self._absent) >= MOST_GROUPS:
+            self._absent.clear()
+        self._absent[group] = now + ABSENT_S
+        return False
+
+    def _hold(self, group: str) -> Hold:
+        return Hold(self._connection, self._prefix, f"producers:{group}", PRESENT_MS)
+
+
 class Checks:
     """Checks that may be given away, by producer group. Any number of tasks may ask."""
 
@@ -49,6 +102,7 @@ class Checks:
         self._prefix = settings.topic_prefix
         self._interval_ms = settings.transaction_interval_ms
         self._connection = connection
+        self._presence = Presence(settings, connection)
         self._offered: dict[str, dict[str, Transaction]] = {}
         self._waiters: dict[str, set[asyncio.Event]] = {}
         self._given: collections.OrderedDict[str, TakenCheck] = collections.OrderedDict()
@@ -59,6 +113,12 @@ class Checks:
         self._offered.setdefault(one.producer_group, {})[one.id] = one
         for waiter in self._waiters.get(one.producer_group, ()):
             waiter.set()
+
+    async def has_producer(self, producer_group: str) -> bool:
+        """Whether a member of the group asks for checks, here or at another worker. Raises
+        StateUnavailable.
+        """
+        return producer_group in self._waiters or await self._presence.is_there(producer_group)
 
     async def take(self, producer_group: str, may: Callable[[Transaction], bool], most: int, wait_ms: int) -> list[TakenCheck]:
         """Up to `most` checks of a group that `may` be seen; waits up to `wait_ms` for the first.
@@ -75,6 +135,7 @@ class Checks:
         try:
             while True:
                 waiter.clear()
+                await self._presence.note(producer_group)
                 taken = await self._take_offered(producer_group, may, most)
                 left_s = end_at - loop.time()
                 if taken or left_s <= 0:

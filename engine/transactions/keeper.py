@@ -152,19 +152,24 @@ class Keeper:
                     logger.warning("action=end_transaction id=%s queue=%s status=%s reason=%s", one.id, one.queue, status, reason)
 
     async def _check_due(self, shard: int) -> None:
-        """Writes the checks that are due; an interval after the last one the transaction is
-        decided.
+        """Writes the checks that are due, of groups that somebody can be asked of: others use none
+        up. An interval after the last one the transaction is decided.
         """
         settings, now = self._settings, now_ms()
         most, interval_ms = settings.transaction_checks, settings.transaction_interval_ms
         due = [one for one in self._book.open.get(shard, {}).values() if one.next_check_ms(interval_ms) <= now]
-        asked = [one for one in due if one.checks < most][:MOST_CHECKS]
+        groups = {one.producer_group for one in due if one.checks < most}
+        there = {group for group in groups if await self._can_be_asked(group)}
+        asked = [one for one in due if one.checks < most and one.producer_group in there][:MOST_CHECKS]
         ended = [one for one in due if one.checks >= most][:MOST_CHECKS]  # before more are asked
         for at in range(0, len(asked), AT_ONCE):
             await asyncio.gather(*[self._check(one) for one in asked[at : at + AT_ONCE]])
         if settings.transaction_exhausted != "keep":
             status = TransactionStatus.COMMITTED if settings.transaction_exhausted == "commit" else TransactionStatus.ROLLED_BACK
             await self._decide([(one, status, DecisionReason.CHECKS_EXHAUSTED) for one in ended])
+
+    async def _can_be_asked(self, group: str) -> bool:
+        return group in self._catalog.producer_groups or await self._checks.has_producer(group)
 
     async def _check(self, one: Transaction) -> None:
         number = one.checks + 1

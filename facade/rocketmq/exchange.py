@@ -145,7 +145,7 @@ class Exchange:
                 await rpc.write(command.SerializeToString())
 
         async def ask(topic: str, check: Check) -> None:
-            await say(question(topic, check))
+            await say(question(topic, check, self._common.engine.settings.secret))
 
         self._streams += 1
         stream = self.clients.producers.opened(by, client_id, ask)

@@ -124,6 +124,17 @@ async def test_after_the_last_check_it_is_ended_as_the_setting_says(
     assert await drain(engine, "q", expect=len(visible), patience_ms=10_000 if visible else 500) == visible
 
 
+async def test_checks_are_not_used_up_while_no_producer_is_there(make_engine: MakeEngine) -> None:
+    engine, other = await make_engine(**FAST, transaction_checks=2), await make_engine(**FAST, transaction_checks=2)
+    await engine.create_queue(BY, "q", QueueSettings())
+    half = await prepare(engine, "q", "a")
+    await asyncio.sleep(6)  # as long as three rounds and their intervals
+    assert await status_of(engine, half) == ("open", "")
+    assert (await engine.get_transaction(BY, half.id)).checks == 0
+    (check,) = await asked(other)
+    assert (check.number, check.transaction.id) == (1, half.id)
+
+
 async def test_one_that_is_too_old_is_rolled_back_with_a_record(make_engine: MakeEngine, clock: Clock) -> None:
     engine = await make_engine(transaction_exhausted="keep", transaction_age_ms=60_000)
     await engine.create_queue(BY, "q", QueueSettings())

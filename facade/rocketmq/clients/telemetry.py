@@ -14,14 +14,13 @@ from facade.rocketmq.clients.clients import Clients
 from facade.rocketmq.clients.producers import MOST_TOPICS
 from facade.rocketmq.queues.call import Call
 from facade.rocketmq.queues.groups import attempts_of, subscribed
-from facade.rocketmq.queues.kinds import types_of
+from facade.rocketmq.queues.kinds import MOST_BODY_BYTES, body_bytes, types_of
 from facade.rocketmq.queues.names import group_of, record_of, topic_of
 from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.errors import RocketError, ok, status_of
 from facade.rocketmq.wire.rocketmq_pb2 import Code, MessageType
 from schemas.records import QueueRecord
 
-MAX_BODY_BYTES: Final = 1_048_576  # of any queue; that of the queue is checked at the send
 RECEIVE_BATCH: Final = 32
 LONG_POLL_S: Final = 20
 _SEND_ATTEMPTS: Final = 3
@@ -45,8 +44,10 @@ async def answered(call: Call, clients: Clients) -> pb.TelemetryCommand | None:
     settings.CopyFrom(given.settings)
     settings.metric.CopyFrom(pb.Metric(on=False))
     if settings.HasField("publishing"):
-        _tell_producer(settings)
-        clients.producers.publishes(call.by, call.client_id, await _published(call, settings.publishing))
+        records = await _published(call, settings.publishing)
+        _tell_producer(settings, [record for _, record in records])
+        asked = {record.name: topic for topic, record in records if MessageType.TRANSACTION in types_of(record)}
+        clients.producers.publishes(call.by, call.client_id, asked)
     elif settings.HasField("subscription"):
         try:
             await _tell_consumer(call, settings)
@@ -57,20 +58,19 @@ async def answered(call: Call, clients: Clients) -> pb.TelemetryCommand | None:
     return pb.TelemetryCommand(status=ok(), settings=settings)
 
 
-async def _published(call: Call, publishing: pb.Publishing) -> dict[str, str]:
-    """The topics that a producer publishes to and that are there, by the names of their queues."""
-    found = {}
+async def _published(call: Call, publishing: pb.Publishing) -> list[tuple[str, QueueRecord]]:
+    """Returns the topics that a producer publishes to and that are there, with their queues."""
+    found = []
     for resource in publishing.topics[:MOST_TOPICS]:
         with contextlib.suppress(EngineError, RocketError):
             topic = topic_of(resource)
-            record = await record_of(call.engine, call.by, topic)
-            if MessageType.TRANSACTION in types_of(record):
-                found[record.name] = topic
+            found.append((topic, await record_of(call.engine, call.by, topic)))
     return found
 
 
-def _tell_producer(settings: pb.Settings) -> None:
-    settings.publishing.max_body_size = MAX_BODY_BYTES
+def _tell_producer(settings: pb.Settings, records: list[QueueRecord]) -> None:
+    """A client has one bound of bodies for all of its topics, which each of them keeps."""
+    settings.publishing.max_body_size = min(map(body_bytes, records), default=MOST_BODY_BYTES)
     settings.publishing.validate_message_type = True
     policy = pb.RetryPolicy(max_attempts=_SEND_ATTEMPTS)
     policy.exponential_backoff.initial.FromMilliseconds(10)

@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Final, NoReturn
 from urllib.parse import quote
 
-MESSAGE_BYTES: Final = 5_000_000  # of a request; a batch of the engine has 4,000,000 at most
+MESSAGE_BYTES: Final = 5_000_000  # of a request; a batch of the engine has 4,016,384 at most
 METADATA_BYTES: Final = 16_384
 PREFIX: Final = 5
 _UNITS: Final = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}

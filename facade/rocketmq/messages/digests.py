@@ -16,7 +16,7 @@ from facade.rocketmq.wire.rocketmq_pb2 import Code, DigestType
 def check_digest(given: pb.Digest, body: bytes) -> None:
     """Raises RocketError for a body that is not what was sent; most clients send no digest."""
     if given.type == DigestType.CRC32:
-        made = crc32_of(body)
+        made = f"{zlib.crc32(body):08X}"
     elif given.type == DigestType.MD5:
         made = hashlib.md5(body, usedforsecurity=False).hexdigest()
     elif given.type == DigestType.SHA1:
@@ -27,6 +27,8 @@ def check_digest(given: pb.Digest, body: bytes) -> None:
         raise RocketError(Code.MESSAGE_CORRUPTED, f"the {DigestType.Name(given.type)} of the body is {made}, given {given.checksum[:64]!r}")
 
 
-def crc32_of(body: bytes) -> str:
-    """The CRC32 as RocketMQ writes it: eight hex digits in capitals."""
-    return f"{zlib.crc32(body):08X}"
+def digest_of(body: bytes) -> pb.Digest:
+    """The digest that every client checks rightly: of a CRC32, Node's client wants decimal digits,
+    and Go's no zero before it.
+    """
+    return pb.Digest(type=DigestType.MD5, checksum=hashlib.md5(body, usedforsecurity=False).hexdigest().upper())

@@ -15,7 +15,9 @@ from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from facade.rocketmq.messages import hosts
 from facade.rocketmq.queues.expressions import TAG_ATTRIBUTE
+from facade.rocketmq.queues.kinds import PROPERTY_BYTES
 from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.errors import RocketError
 from facade.rocketmq.wire.rocketmq_pb2 import Code, Encoding
@@ -41,15 +43,17 @@ RESERVED: Final = _OWN | {SOURCE_QUEUE_ATTRIBUTE} | frozenset((
     "__SHARDINGKEY",
 ))  # fmt: skip
 MOST_PROPERTIES: Final = 90  # RocketMQ has 128; the engine takes 100 attributes, of which some are ours
-MOST_BYTES: Final = 16_384
+MOST_BYTES: Final = PROPERTY_BYTES
 _NAME: Final = re.compile(r"[!-~]{1,256}")
 _ID: Final = re.compile(r"[!-~]{1,128}")
 _TEXT: Final = "String"
 _LAST_SECOND: Final = 253_402_300_799  # of the year 9999
 
 
-def attributes_of(given: pb.Message) -> dict[str, Attribute]:
-    """The attributes of a message to send. Raises RocketError."""
+def attributes_of(given: pb.Message, secret: str = "") -> dict[str, Attribute]:
+    """Returns the attributes of a message to send; `secret` hides its host from other dialects.
+    Raises RocketError.
+    """
     properties = given.system_properties
     texts = dict(_checked(given.user_properties))
     texts[MESSAGE_ID] = _message_id(properties.message_id)
@@ -58,7 +62,7 @@ def attributes_of(given: pb.Message) -> dict[str, Attribute]:
     if properties.keys:
         texts[KEYS] = " ".join(map(_key, properties.keys))
     if properties.born_host:
-        texts[BORN_HOST] = properties.born_host
+        texts[BORN_HOST] = hosts.sealed(properties.born_host, secret)
     if properties.HasField("born_timestamp"):
         texts[BORN_TIMESTAMP] = str(time_ms(properties.born_timestamp, Code.BAD_REQUEST, "born timestamp"))
     if properties.HasField("trace_context"):
@@ -114,7 +118,7 @@ def _key(given: str) -> str:
     return given
 
 
-def shown(attributes: Mapping[str, Attribute]) -> tuple[pb.SystemProperties, dict[str, str]]:
+def shown(attributes: Mapping[str, Attribute], secret: str = "") -> tuple[pb.SystemProperties, dict[str, str]]:
     """The attributes of a stored message as system properties and properties of the user. Values
     that are no text are in base64.
     """
@@ -125,7 +129,7 @@ def shown(attributes: Mapping[str, Attribute]) -> tuple[pb.SystemProperties, dic
         keys=own.get(KEYS, "").split(),
         message_id=own.get(MESSAGE_ID, ""),
         body_encoding=Encoding.GZIP if own.get(ENCODING) == Encoding.Name(Encoding.GZIP) else Encoding.IDENTITY,
-        born_host=own.get(BORN_HOST, ""),
+        born_host=hosts.opened(own[BORN_HOST], secret) if BORN_HOST in own else "",
         trace_context=own.get(TRACE_CONTEXT),
     )
     born = own.get(BORN_TIMESTAMP, "")

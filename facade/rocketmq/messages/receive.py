@@ -16,14 +16,14 @@ from msgspec import Struct
 from facade.rocketmq.clients.clients import Clients
 from facade.rocketmq.clients.renewals import RENEWED_MS
 from facade.rocketmq.messages import ordering
-from facade.rocketmq.messages.digests import crc32_of
+from facade.rocketmq.messages.digests import digest_of
 from facade.rocketmq.messages.properties import shown
 from facade.rocketmq.queues.call import Call
 from facade.rocketmq.queues.groups import subscribed
 from facade.rocketmq.queues.names import group_of, record_of, topic_of
 from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.errors import RocketError, ok
-from facade.rocketmq.wire.rocketmq_pb2 import Code, DigestType, MessageType
+from facade.rocketmq.wire.rocketmq_pb2 import Code, MessageType
 from schemas.vocabulary import Reason
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class Received(Struct, frozen=True):
     topic: str
     fifo: bool
     lease_ms: int
+    secret: str = ""
 
     def responses(self) -> Iterator[pb.ReceiveMessageResponse]:
         """The stream: a client that looks for the time of the delivery needs it."""
@@ -75,7 +76,7 @@ async def receive_message(call: Call, clients: Clients) -> Received:
     deliveries = await call.engine.receive(call.by, record.name, group, count, _wait_ms(call, given), lease_ms, attempt)
     if given.auto_renew:
         clients.renewals.keep(call.by, call.client_id, record.name, [delivery.handle for delivery in deliveries])
-    return Received(deliveries, topic, record.fifo, lease_ms)
+    return Received(deliveries, topic, record.fifo, lease_ms, call.engine.settings.secret)
 
 
 def _lease_ms(given: pb.ReceiveMessageRequest) -> int:
@@ -101,17 +102,17 @@ def _wait_ms(call: Call, given: pb.ReceiveMessageRequest) -> int:
     return int(wait_s * 1000)
 
 
-def shown_message(topic: str, message: Message, id: str) -> pb.Message:
-    """A stored message; `id` is for one whose client has given it none."""
-    properties, texts = shown(message.attributes)
+def shown_message(topic: str, message: Message, id: str, secret: str) -> pb.Message:
+    """A stored message; `id` is for one whose client has given it none, `secret` opens its host."""
+    properties, texts = shown(message.attributes, secret)
     properties.message_id = properties.message_id or id
-    properties.body_digest.CopyFrom(pb.Digest(type=DigestType.CRC32, checksum=crc32_of(message.body)))
+    properties.body_digest.CopyFrom(digest_of(message.body))
     return pb.Message(topic=pb.Resource(name=topic), user_properties=texts, system_properties=properties, body=message.body)
 
 
 def _message(received: Received, delivery: Delivery) -> pb.Message:
     message = delivery.message
-    shown = shown_message(received.topic, message, delivery.id)
+    shown = shown_message(received.topic, message, delivery.id, received.secret)
     properties = shown.system_properties
     properties.message_type = MessageType.FIFO if received.fifo else MessageType.NORMAL
     properties.store_timestamp.FromMilliseconds(delivery.sent_at_ms)
@@ -126,6 +127,8 @@ def _message(received: Received, delivery: Delivery) -> pb.Message:
         properties.delivery_timestamp.FromMilliseconds(delivery.sent_at_ms + message.delay_ms)
     if received.fifo and message.group:
         properties.message_group = ordering.shown(message.group)
-    if message.origin is not None and message.origin.reason != Reason.COMMITTED:
+    if message.origin is not None and message.origin.reason == Reason.COMMITTED:
+        properties.message_type = MessageType.TRANSACTION
+    elif message.origin is not None:
         properties.dead_letter_queue.CopyFrom(pb.DeadLetterQueue(topic=message.origin.original_queue, message_id=properties.message_id))
     return shown

@@ -16,7 +16,7 @@ from facade.rocketmq.messages.properties import attributes_of, time_ms
 from facade.rocketmq.messages.recall import RecallHandle
 from facade.rocketmq.messages.transactions import prepared
 from facade.rocketmq.queues.call import Call
-from facade.rocketmq.queues.kinds import check_type, type_of
+from facade.rocketmq.queues.kinds import body_bytes, check_type, type_of
 from facade.rocketmq.queues.names import record_of, topic_of
 from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.errors import RocketError, ok
@@ -69,8 +69,11 @@ def _entry(call: Call, record: QueueRecord, topic: str, given: pb.Message) -> Se
     check_type(record, topic, kind)
     if not given.body:
         raise RocketError(Code.MESSAGE_BODY_EMPTY, "the body of a message is not empty")
+    if len(given.body) > (most := body_bytes(record)):
+        about = f"a body of topic {topic!r} has {most} bytes at most (max_message_bytes of its queue, without properties)"
+        raise RocketError(Code.MESSAGE_BODY_TOO_LARGE, f"{about}, given {len(given.body)}")
     check_digest(properties.body_digest, given.body)
-    attributes = attributes_of(given)
+    attributes = attributes_of(given, call.engine.settings.secret)
     is_text = properties.body_encoding != Encoding.GZIP and _is_text(given.body)
     if kind == MessageType.FIFO:
         group = ordering.stored(properties.message_group)

@@ -14,13 +14,13 @@ from facade.rocketmq.queues.call import Call
 from facade.rocketmq.queues.names import topic_of
 from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.errors import RocketError, ok
-from facade.rocketmq.wire.rocketmq_pb2 import Code, TransactionResolution
+from facade.rocketmq.wire.rocketmq_pb2 import Code, MessageType, TransactionResolution
 
 if TYPE_CHECKING:
     from engine.shapes import Check, SendEntry
     from schemas.records import QueueRecord
 
-IMMUNITY_PROPERTY: Final = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+IMMUNITY_PROPERTIES: Final = ("CHECK_IMMUNITY_TIME_IN_SECONDS", "CheckImmunityTimeInSeconds")  # RocketMQ's, SOFAStack's
 _MOST_IMMUNITY_MS: Final = 3_600_000
 _ID_CHARACTERS: Final = 128
 
@@ -43,8 +43,8 @@ def _immunity_ms(given: pb.Message) -> int | None:
     properties = given.system_properties
     if properties.HasField("orphaned_transaction_recovery_duration"):
         immunity_ms = duration_ms(properties.orphaned_transaction_recovery_duration)
-    elif IMMUNITY_PROPERTY in given.user_properties:
-        text = given.user_properties[IMMUNITY_PROPERTY]
+    elif (name := next((one for one in IMMUNITY_PROPERTIES if one in given.user_properties), None)) is not None:
+        text = given.user_properties[name]
         immunity_ms = int(text) * 1000 if text.isascii() and text.isdigit() and len(text) < 10 else -1
     else:
         return None
@@ -71,10 +71,13 @@ async def end_transaction(call: Call, clients: Clients) -> pb.EndTransactionResp
     return pb.EndTransactionResponse(status=ok())
 
 
-def question(topic: str, check: Check) -> pb.TelemetryCommand:
+def question(topic: str, check: Check, secret: str) -> pb.TelemetryCommand:
     """What asks a producer; a transaction of several messages, which another dialect has prepared,
     is shown by its first.
     """
-    message = shown_message(topic, check.messages[0], check.transaction.id)
+    message = shown_message(topic, check.messages[0], check.transaction.id, secret)
+    message.system_properties.message_type = MessageType.TRANSACTION
+    if not message.system_properties.HasField("born_timestamp"):
+        message.system_properties.born_timestamp.FromMilliseconds(check.transaction.prepared_at_ms)
     command = pb.RecoverOrphanedTransactionCommand(message=message, transaction_id=check.transaction.id)
     return pb.TelemetryCommand(recover_orphaned_transaction_command=command)

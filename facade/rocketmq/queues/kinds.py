@@ -17,10 +17,19 @@ from facade.rocketmq.wire.rocketmq_pb2 import Code, MessageType
 if TYPE_CHECKING:
     from schemas.records import QueueRecord
 
+PROPERTY_BYTES: Final = 16_384
+MOST_BODY_BYTES: Final = 4_000_000
 TYPE_NOTE: Final = "message.type"
 _ORDERED: Final = (MessageType.FIFO,)
 _OTHERS: Final = (MessageType.NORMAL, MessageType.DELAY, MessageType.TRANSACTION)
 _NO_PRIORITY: Final = "messages with a priority or a lite topic are not served"
+
+
+def body_bytes(record: QueueRecord) -> int:
+    """Returns what a body of a topic may have: the bytes of a message without its properties. In a
+    queue for small messages properties may have half.
+    """
+    return max(record.max_message_bytes - PROPERTY_BYTES, record.max_message_bytes // 2)
 
 
 def types_of(record: QueueRecord) -> tuple[MessageType, ...]:

@@ -22,7 +22,12 @@ class Raw:
     """A connection of its own. Bytes in, bytes out."""
 
     def __init__(self, endpoints: str) -> None:
-        options = [("grpc.max_send_message_length", -1), ("grpc.enable_retries", 0), ("grpc.use_local_subchannel_pool", 1)]
+        options = [
+            ("grpc.max_send_message_length", -1),
+            ("grpc.max_receive_message_length", -1),
+            ("grpc.enable_retries", 0),
+            ("grpc.use_local_subchannel_pool", 1),
+        ]
         self.channel = grpc.insecure_channel(endpoints, options=options)
 
     def unary(self, method: str, body: bytes, metadata: Iterable[tuple[str, Any]] = CLIENT, timeout: float = 20) -> bytes:

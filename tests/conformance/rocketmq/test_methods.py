@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import urllib.request
@@ -112,7 +113,11 @@ def test_a_receive_says_a_status_messages_and_its_time(raw: Raw, topic: str) -> 
     status, message, at = raw.received(receiving(topic, wait_s=5))
     assert (status.status.code, at.HasField("delivery_timestamp")) == (Code.OK, True)
     properties = message.message.system_properties
-    assert (properties.delivery_attempt, properties.body_encoding, properties.body_digest.checksum) == (1, 2, "E8B7BE43")
+    assert (properties.delivery_attempt, properties.body_encoding, properties.body_digest.checksum) == (
+        1,
+        2,
+        "0CC175B9C0F1B6A831C399E269772661",
+    )
     assert properties.receipt_handle and properties.HasField("queue_offset") and properties.invisible_duration.seconds == 15
     (nothing,) = raw.received(receiving(topic))
     assert nothing.status.code == Code.MESSAGE_NOT_FOUND
@@ -207,7 +212,7 @@ def told(raw: Raw, settings: pb.Settings) -> pb.TelemetryCommand:
 def test_a_producer_hears_its_settings(raw: Raw) -> None:
     command = told(raw, pb.Settings(client_type=ClientType.PRODUCER, publishing=pb.Publishing(topics=[pb.Resource(name="orders")])))
     assert command.status.code == Code.OK
-    assert command.settings.publishing.max_body_size == 1_048_576 and command.settings.publishing.validate_message_type
+    assert command.settings.publishing.max_body_size == 4_000_000 and command.settings.publishing.validate_message_type
     assert command.settings.backoff_policy.max_attempts == 3 and command.settings.HasField("metric")
 
 
@@ -298,3 +303,17 @@ def test_a_timed_message_is_due_when_its_topic_allows(raw: Raw, topic: str, nati
     for after_s, says in ((4000, "max_delay_ms"), (4 * 86_400, "LEASEWAY_ROCKETMQ_MAX_DELAY_S")):
         answer = raw.ask("SendMessage", sending(topic, b"m", delivery_timestamp={"seconds": now + after_s}))
         assert (answer.status.code, says in answer.status.message) == (Code.ILLEGAL_DELIVERY_TIME, True)
+
+
+@pytest.mark.parametrize(("most", "bound"), [(4_016_384, 4_000_000), (262_144, 245_760), (1000, 500)])
+def test_a_topic_keeps_bodies_up_to_the_bound_that_settings_announce(raw: Raw, native: Native, name: str, most: int, bound: int) -> None:
+    native("POST", "/v1/queues", {"name": name, "partitions": 1, "max_message_bytes": most})
+    publishing = pb.Publishing(topics=[pb.Resource(name=name)])
+    assert told(raw, pb.Settings(publishing=publishing)).settings.publishing.max_body_size == bound
+    assert raw.ask("SendMessage", sending(name, b"x" * (bound + 1))).status.code == Code.MESSAGE_BODY_TOO_LARGE
+    properties = {"born_host": "h" * 50, "keys": ["k" * min(bound // 4, 16_000)]}
+    assert raw.ask("SendMessage", sending(name, b"x" * bound, **properties)).status.code == Code.OK
+    (message,) = [one.message for one in raw.received(receiving(name, wait_s=10)) if one.HasField("message")]
+    assert message.body == b"x" * bound and message.system_properties.born_host == "h" * 50
+    shown = json.dumps(native("POST", f"/v1/queues/{name}/receive", {"max": 1, "wait_seconds": 10}))
+    assert "__BORNHOST" in shown and "h" * 50 not in shown
