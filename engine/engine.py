@@ -74,16 +74,18 @@ class Engine(Managing, Watching, Transacting, Redriving):
         self.leave = parts.messages.plain_receives.leave
 
     async def start(self) -> None:
-        """Connects, reads the control topic, starts services in order. Raises LogUnavailable when
-        Kafka does not answer or does not let the service in; the text says why.
+        """Connects, reads the control topic, starts services in order. What a repeat may heal is
+        repeated within the setting `start_wait_s`. Raises LogUnavailable when Kafka does not answer
+        or does not let the service in; the text says why.
         """
         parts, base = self.parts, self.parts.base
+        patience = base.log.patience(self.settings.start_wait_s)
         await base.log.start()
-        await base.log.reach()
+        await patience.repeat(base.log.reach)
         await base.connection.start()
         await base.clock.start()
         await parts.administration.clock_watch.start()
-        await base.catalog.start()
+        await patience.repeat(base.catalog.start)
         # Trusted if it is the life of Redis that the control topic names; else the first use finds
         # its state lost.
         base.store.trust(base.catalog.redis_run_id)
@@ -91,11 +93,11 @@ class Engine(Managing, Watching, Transacting, Redriving):
         await parts.units.owner.start()
         await parts.administration.tasks.start()
         await base.snapshots.start()
-        await parts.transactions.half_log.start()
+        await patience.repeat(parts.transactions.half_log.start)
         await parts.transactions.keeper.start()
         await parts.administration.alarm_monitor.start()
         await parts.watching.start()
-        await self.audit.start()
+        await patience.repeat(self.audit.start)
 
     async def stop(self) -> None:
         """Ends waits, finishes sends, drains outboxes, closes: backwards."""

@@ -240,7 +240,15 @@ class Unavailable(EngineError):
 class LogUnavailable(Unavailable):
     """Kafka did not answer in time; the outcome of a send is unknown."""
 
+    # For who starts. `soon`: Kafka answered, and is about to be ready. `away`: it did not answer.
+    # Neither: it refused, and will again.
+
     code = "log_unavailable"
+
+    def __init__(self, detail: str = "", *, soon: bool = False, away: bool = True, **about: Any) -> None:
+        super().__init__(detail, **about)
+        self.soon = soon
+        self.away = away
 
 
 class NotStored(Unavailable):

@@ -181,6 +181,12 @@ class EngineSettings(Section):
     send_timeout_ms: int = setting(
         10_000, "How long a send may take from its request on, before it fails with 503, {within} ms.", within=(1000, 60_000)
     )
+    start_wait_s: int = setting(
+        0,
+        "How long a start may take, {within} s: `serve` waits so long for a Kafka or Redis that does not answer, `up` for each of its "
+        "parts. 0 = `serve` waits for none that does not answer, and `up` for ten minutes.",
+        within=(0, 86_400),
+    )
     transaction_immunity_ms: int = setting(
         6_000, "How long nobody is asked about a transaction whose prepare names no time, {within} ms.", within=(0, 43_200_000)
     )

@@ -43,11 +43,6 @@ class ServerSettings(Section):
         "Who reads sockets: native (a library that `make up` builds or installs), python, or auto: native where it can.",
         words=("auto", "native", "python"),
     )
-    start_wait_s: int = setting(
-        0,
-        "How long `leaseway serve` waits at its start for a Kafka or Redis that does not answer, {within} s.",
-        within=(0, 86_400),
-    )
 
 
 @dataclass(frozen=True)

@@ -77,13 +77,13 @@ def _kafka(
     java = (*java_command(folder), *flags)
     cluster = "A" + urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
     command = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(file)]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, check=True, capture_output=True, timeout=600)
     return Program(
         name="Kafka",
         command=(*java, "kafka.Kafka", str(file)),
         environment=environment,
         output=folder / "logs" / "kafka.out",
         ready=lambda _pid: answers(ports["PLAIN"]),
-        start_s=60,
+        start_s=600,
         stop_s=20,
     )

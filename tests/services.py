@@ -98,7 +98,7 @@ def loop_in_thread() -> Iterator[Any]:
 
     def run(coroutine: Any) -> Any:
         future: Future[Any] = asyncio.run_coroutine_threadsafe(coroutine, loop)
-        return future.result(timeout=120)
+        return future.result(timeout=900)
 
     try:
         yield run
@@ -166,7 +166,7 @@ class Up:
     def text(self) -> str:
         return "".join(self.lines)
 
-    def wait_ready(self, seconds: float = 120) -> float:
+    def wait_ready(self, seconds: float = 600) -> float:
         """Wait until the stack says that it is ready; how many seconds that took (also in
         `ready_s`). Fails when the process ends first.
 
@@ -195,7 +195,7 @@ class Up:
         except OSError:
             return 0
 
-    def wait_line(self, part: str, seconds: float = 30) -> None:
+    def wait_line(self, part: str, seconds: float = 300) -> None:
         """Wait until a printed line contains `part`."""
         end = time.monotonic() + seconds
         while part not in self.text:
@@ -203,7 +203,7 @@ class Up:
                 raise AssertionError(f"no line with {part!r} after {seconds} s: {self.text}")
             time.sleep(0.02)
 
-    def wait_end(self, seconds: float = 60) -> int:
+    def wait_end(self, seconds: float = 300) -> int:
         """Wait for the process to end; its exit status."""
         status = self.process.wait(seconds)
         self._reader.join()

@@ -53,8 +53,6 @@ WAIT_S = 10.0
 # a snapshot under its reader.
 CONTROL_LAG_MS = 86_400_000
 SNAPSHOT_LAG_MS = 3_600_000
-# How long a start waits for the leader of a topic.
-LEADER_S = 20.0
 # Of the records that do not count so many get a line in the log each, then one in a thousand.
 LOGGED = 100
 
@@ -137,7 +135,18 @@ class Catalog(Tables):
         self._syncing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Makes the topics, reads all records, and follows. Raises LogUnavailable, NotOurs."""
+        """Makes the topics, reads all records, follows; may be repeated. Raises LogUnavailable,
+        StoreUnavailable, QueueInUse, NotOurs.
+        """
+        if self._tail is None:
+            await self._open()
+        if self._candidates is None and self.generation == 0:
+            async with self.change("generation") as change:
+                self.check_ours()
+                if self.generation == 0:
+                    await change.write("generation", GenerationRecord(1, self._connection.run_id, 0))
+
+    async def _open(self) -> None:
         await self._make_topics()
         # What the topic has counts, not what a setting says: entries of a unit must stay in one
         # partition.
@@ -150,37 +159,22 @@ class Catalog(Tables):
             self._tell(key, reason)
         self._repairs.ask()
         self._tail = self._background.keep(self._follow, "follow")
-        if self._candidates is not None:
-            return
-        self._repairs.start()
-        if self.generation == 0:
-            async with self.change("generation") as change:
-                self.check_ours()
-                if self.generation == 0:
-                    await change.write("generation", GenerationRecord(1, self._connection.run_id, 0))
+        if self._candidates is None:
+            self._repairs.start()
 
     async def _read_all(self) -> None:
-        """Reads to the end. A topic that was made a moment ago, also by another worker, has no
-        leader yet: that is waited for.
+        """Reads to the end. Raises LogUnavailable, also of a topic that was made a moment ago and
+        has no leader yet: what was read until then is not read again.
         """
-        loop = asyncio.get_running_loop()
-        until = loop.time() + LEADER_S
-        while True:
-            try:
-                last = await self._end()
-                while self._applied < last:
-                    await self._read(wait_ms=200)
-                return
-            except LogUnavailable:
-                if loop.time() > until:
-                    raise
-                await asyncio.sleep(0.1)
+        last = await self._end()
+        while self._applied < last:
+            await self._read(wait_ms=200)
 
     async def _end(self) -> int:
         part = (self.topic, 0)
         found = (await self._log.end_offsets([part])).get(part)
         if found is None:
-            raise LogUnavailable(f"the end of {self.topic} can't be read")
+            raise LogUnavailable(f"the end of {self.topic} can't be read", soon=True)
         return found
 
     async def stop(self) -> None:

@@ -23,10 +23,12 @@ NO_LEADER: int = KafkaError._NOENT  # noqa: SLF001
 NO_SUCH_OFFSET: int = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001
 PARTITION_EOF: int = KafkaError._PARTITION_EOF  # noqa: SLF001
 QUEUE_FULL: int = KafkaError._QUEUE_FULL  # noqa: SLF001
+RESOLVE: int = KafkaError._RESOLVE  # noqa: SLF001
 STOPPED: int = KafkaError._DESTROY  # noqa: SLF001
 PURGED: int = KafkaError._PURGE_QUEUE  # noqa: SLF001
 TLS: int = KafkaError._SSL  # noqa: SLF001
 TIMED_OUT: int = KafkaError._TIMED_OUT  # noqa: SLF001
+TRANSPORT: int = KafkaError._TRANSPORT  # noqa: SLF001
 UNKNOWN_PARTITION: int = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001
 UNKNOWN_TOPIC: int = KafkaError._UNKNOWN_TOPIC  # noqa: SLF001
 
@@ -78,6 +80,26 @@ MOVING = frozenset(
         KafkaError.NOT_COORDINATOR,
     }
 )
+# What a broker says that starts, that was fenced, or that a busy machine holds up: soon over.
+_NOT_READY = frozenset(
+    {
+        KafkaError.INVALID_REPLICATION_FACTOR,
+        KafkaError.NOT_ENOUGH_REPLICAS,
+        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.LISTENER_NOT_FOUND,
+        KafkaError.PREFERRED_LEADER_NOT_AVAILABLE,
+        KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        KafkaError.THROTTLING_QUOTA_EXCEEDED,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        NO_LEADER,
+    }
+)
+# No answer, or none in time: of a broker that is away, that starts, or that waits for the CPU.
+_AWAY = frozenset({TIMED_OUT, ALL_DOWN, TRANSPORT, BROKER_GONE, RESOLVE, KafkaError.REQUEST_TIMED_OUT, KafkaError.NETWORK_EXCEPTION})
 _TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 
 
@@ -89,7 +111,13 @@ def engine_error(error: KafkaError) -> EngineError:
         return Overloaded("too many records wait for Kafka")
     if error.code() in _TOO_LARGE:
         return MessageTooLarge(f"Kafka refuses the record: {error.str()}")
-    return LogUnavailable(f"Kafka: {error.name()}: {error.str()}")
+    return unavailable(error, f"Kafka: {error.name()}: {error.str()}")
+
+
+def unavailable(error: KafkaError, text: str) -> LogUnavailable:
+    """LogUnavailable that says whether a repeat may help."""
+    soon = error.retriable() or error.code() in MOVING | UNKNOWN | _NOT_READY
+    return LogUnavailable(text, soon=soon, away=error.code() in _AWAY)
 
 
 def error_of(fault: BaseException) -> KafkaError:

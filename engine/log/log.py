@@ -16,6 +16,7 @@ from typing import Any
 
 from engine.log.admin import Admin
 from engine.log.appender import Appender
+from engine.log.client.patience import Patience
 from engine.log.client.refusals import Refusals, made
 from engine.log.log_clock import LogClock
 from engine.log.offsets import EARLIEST, LATEST, Offsets
@@ -106,6 +107,11 @@ class Log:
         """
         with self._refusals.explained():
             await self._offsets.answered()
+
+    @staticmethod
+    def patience(wait_s: float) -> Patience:
+        """For the first calls of a start, from now on."""
+        return Patience(wait_s)
 
     async def stop(self) -> None:
         """Delivers what was appended (within the send time-out; the rest fails), lets fetches end,

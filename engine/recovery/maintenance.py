@@ -76,13 +76,14 @@ class Maintenance:
         """Connects. Raises LogUnavailable, also for a Kafka that has no Leaseway: this command
         makes no topics. Raises NotOurs.
         """
+        patience = self._log.patience(0)  # for what is about to be ready
         await self._log.start()
-        await self._log.reach()
+        await patience.repeat(self._log.reach)
         if await self._log.partition_count(self._catalog.topic) is None:
             raise LogUnavailable(f"Kafka at {self._bootstrap} has no topic {self._catalog.topic}: it is not Leaseway's")
         await self._connection.start()
         await self._clock.start()
-        await self._catalog.start()
+        await patience.repeat(self._catalog.start)
         self._store.trust(self._catalog.redis_run_id)
 
     async def stop(self) -> None:

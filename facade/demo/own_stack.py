@@ -19,7 +19,8 @@ from pathlib import Path
 from facade.demo.client import Client
 from facade.demo.errors import DemoError
 
-READY_S = 120.0
+# `leaseway up` has bounds of its own.
+READY_S = 900.0
 STOP_S = 60.0
 
 

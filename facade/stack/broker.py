@@ -6,6 +6,7 @@ It must not know topics.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import subprocess
 from collections.abc import Sequence
@@ -17,12 +18,14 @@ from facade.stack.data.folder import DataFolder, Identity, full_disk, replace
 from facade.stack.processes.child import Program
 from facade.stack.processes.errors import StackError
 from facade.stack.processes.programs import broker_class_path, find_java, jars_folder
-from facade.stack.processes.settings import BROKER_PROPERTIES, JVM_FLAGS, replication
+from facade.stack.processes.settings import AFTER_KILL, BROKER_PROPERTIES, JVM_FLAGS, replication
 from facade.stack.reach import kafka_at
 
-START_S = 60.0
+# Of a start that gets on: a machine may have far more to do than it can.
+START_S = 600.0
+# Without any sign that it gets on.
+STALL_S = 60.0
 STOP_S = 20.0
-FORMAT_S = 60.0
 LOG_SETTINGS = Path(__file__).with_name("log4j2.xml")
 
 
@@ -54,7 +57,7 @@ def properties(folder: Path, identity: Identity, credentials: Credentials, more_
     }
 
 
-def program(data: DataFolder, environment: dict[str, str], more_super_users: Sequence[str] = ()) -> Program:
+def program(data: DataFolder, environment: dict[str, str], more_super_users: Sequence[str] = (), start_s: float = START_S) -> Program:
     """Write the broker's files, format its storage when that was never finished, and say how to run
     it. `more_super_users` are for tests.
 
@@ -65,21 +68,42 @@ def program(data: DataFolder, environment: dict[str, str], more_super_users: Seq
     if gone := kafka_gone(folder):
         raise StackError(gone)
     java = java_command(folder)
-    file = folder / "kafka.properties"
-    lines = [f"{name}={_escaped(value)}" for name, value in properties(folder, identity, credentials, more_super_users).items()]
-    replace(file, "\n".join(["# Written at every start; changes are lost.", *lines, ""]), mode=0o600)
+    file, said = folder / "kafka.properties", properties(folder, identity, credentials, more_super_users)
+
+    def write() -> None:
+        """Writes the properties of the next life, by how the one before has ended."""
+        found = {**said, **(AFTER_KILL if was_killed(folder) else {})}
+        lines = [f"{name}={_escaped(value)}" for name, value in found.items()]
+        replace(file, "\n".join(["# Written at every start; changes are lost.", *lines, ""]), mode=0o600)
+
+    def rewrite() -> None:
+        with contextlib.suppress(OSError):  # a full disk; then it has those of before
+            write()
+
+    write()
     words = ("format", "-t", identity.cluster_id, "-c", str(file), "--add-scram", credentials.scram, "--ignore-formatted")
-    _format(folder, java, words, environment)
+    _format(folder, java, words, environment, start_s)
     return Program(
         name="Kafka",
         command=(*java, "kafka.Kafka", str(file)),
         environment=environment,
         output=folder / "logs" / "kafka.out",
         ready=lambda _pid: answers(identity.service_port),
-        start_s=START_S,
+        start_s=start_s,
+        stall_s=STALL_S,
+        logs=(folder / "logs" / "kafka.log",),
         stop_s=STOP_S,
         hindrance=lambda: full_disk(folder) or kafka_gone(folder),
+        before=rewrite,
     )
+
+
+def was_killed(folder: Path) -> bool:
+    """Whether the broker of a folder had a life and did not end it by itself: then its controller
+    takes it for registered still. Kafka leaves a file when it stops, and removes it when it starts.
+    """
+    logs = folder / "kafka"
+    return (logs / "__cluster_metadata-0").exists() and not (logs / ".kafka_cleanshutdown").exists()
 
 
 def java_command(folder: Path) -> tuple[str, ...]:
@@ -105,7 +129,7 @@ async def answers(port: int) -> bool:
     return await kafka_at(("127.0.0.1", port)) is None
 
 
-def _format(folder: Path, java: tuple[str, ...], words: tuple[str, ...], environment: dict[str, str]) -> None:
+def _format(folder: Path, java: tuple[str, ...], words: tuple[str, ...], environment: dict[str, str], within_s: float) -> None:
     """The mark is written last, so a kill in the middle means formatting again; formatted folders
     are left as they are.
     """
@@ -117,9 +141,9 @@ def _format(folder: Path, java: tuple[str, ...], words: tuple[str, ...], environ
     replace(file, "".join(f'"{word}"\n' for word in quoted), mode=0o600)
     command = (*java, f"@{file}")
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=FORMAT_S, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=within_s, check=False)
     except subprocess.TimeoutExpired:
-        raise StackError(f"Kafka's storage in {folder} is not formatted after {FORMAT_S:.0f} s") from None
+        raise StackError(f"Kafka's storage in {folder} is not formatted after {within_s:.0f} s") from None
     if done.returncode != 0:
         said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[0]
         raise StackError(f"Kafka's storage in {folder} can't be formatted; Kafka says {said[:200]!r}")

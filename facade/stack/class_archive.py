@@ -21,8 +21,9 @@ from facade.stack.data.folder import DataFolder
 from facade.stack.processes.errors import StackError
 from facade.stack.processes.programs import find_java
 
-READY_S = 60.0
-STOP_S = 60.0
+# A machine that has far more to do than it can needs minutes.
+READY_S = 600.0
+STOP_S = 600.0
 
 
 def make(say: Callable[[str], None]) -> None:

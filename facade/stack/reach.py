@@ -7,6 +7,7 @@ service. No client of either is needed.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import ssl
 import struct
@@ -49,9 +50,9 @@ async def redis_at(place: Place, tls: ssl.SSLContext | None = None) -> str | Non
     return "it loads its file" if head == b"-LOADIN" else "what answers is no Redis"
 
 
-async def wait_for_services(settings: Settings, say: Callable[[str], None]) -> None:
-    """Returns when both answer. Raises StackError, one line, when one doesn't within the setting
-    `start_wait_s`.
+async def wait_for_services(settings: Settings, say: Callable[[str], None]) -> int:
+    """Returns when both answer: how many seconds are left of the setting `start_wait_s`. Raises
+    StackError, one line, when one doesn't within that.
     """
     end = time.monotonic() + settings.start_wait_s
     told = False
@@ -63,6 +64,7 @@ async def wait_for_services(settings: Settings, say: Callable[[str], None]) -> N
             say(f"{missing}; waiting for up to {settings.start_wait_s} s")
             told = True
         await asyncio.sleep(AGAIN_S)
+    return max(0, math.ceil(end - time.monotonic()))
 
 
 async def _missing(settings: Settings) -> str | None:

@@ -17,7 +17,10 @@ from facade.stack.processes.programs import find_redis_server
 from facade.stack.processes.settings import REDIS_OPTIONS
 from facade.stack.reach import redis_at
 
-START_S = 60.0
+# Of a start that gets on: a large append-only file takes minutes to load.
+START_S = 600.0
+# Without any sign that it gets on.
+STALL_S = 60.0
 # The system's bound of a socket's path, with its last byte.
 SOCKET_PATH_BYTES = 107
 STOP_S = 15.0
@@ -58,7 +61,7 @@ def url_of(socket: Path) -> str:
     return f"unix://{quote(str(socket))}?db=0"
 
 
-def program(folder: Path, socket: Path, environment: dict[str, str], port: int = 0) -> Program:
+def program(folder: Path, socket: Path, environment: dict[str, str], port: int = 0, start_s: float = START_S) -> Program:
     """Write the file of redis-server and say how to run it. Raises StackError when there is no
     redis-server.
     """
@@ -72,7 +75,8 @@ def program(folder: Path, socket: Path, environment: dict[str, str], port: int =
         environment=environment,
         output=folder / "logs" / "redis.log",
         ready=lambda _pid: answers(socket),
-        start_s=START_S,
+        start_s=start_s,
+        stall_s=STALL_S,
         stop_s=STOP_S,
         hindrance=lambda: full_disk(folder),
         explained=lambda words: redis_refuses(folder, words),

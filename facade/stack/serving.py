@@ -6,6 +6,7 @@ Neighbours: `workers`, `group`. It must not know who runs Kafka and Redis.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import tempfile
 from collections.abc import Callable
@@ -36,8 +37,9 @@ async def _run(settings: Settings, worker_count: int, run_folder: Path, say: Cal
     group.listen_to_signals()
 
     async def start() -> None:
-        await wait_for_services(settings, say)
-        await start_together(group.add(workers.programs(settings, worker_count, run_folder, None, dict(os.environ))))
+        left_s = await wait_for_services(settings, say)
+        started = dataclasses.replace(settings, start_wait_s=left_s)
+        await start_together(group.add(workers.programs(started, worker_count, run_folder, None, dict(os.environ))))
         rocketmq = f", RocketMQ clients at {rocketmq_of(settings)}," if settings.rocketmq_port else ""
         say(f"serving at {endpoint_of(settings)}{rocketmq} with {worker_count} worker(s)")
 

@@ -25,18 +25,18 @@ from facade.stack.data.broken import set_aside
 from facade.stack.data.credentials import Credentials, client_file, write_client_file
 from facade.stack.data.folder import FORMAT, DataFolder, Identity
 from facade.stack.data.leftovers import MARK, end_leftovers
-from facade.stack.processes.child import Child, Program
+from facade.stack.processes.child import Child, Program, run_once
 from facade.stack.processes.environment import bare, without
 from facade.stack.processes.errors import StackError
 from facade.stack.processes.group import Group, start_together
-from facade.stack.processes.once import run_once
 from facade.stack.processes.ports import free_port, is_free, reserved
 from facade.stack.processes.programs import broker_class_path, find_java, find_redis_server, known_holes
 from facade.stack.safety import refuse_unsafe
 from facade.stack.welcome import connectable, endpoint_of, ports_of, rocketmq_of, welcome
 
-READY_S = 60.0
-PREPARE_S = 90.0
+# How long each part may take to start, unless LEASEWAY_START_WAIT_S says another bound: a machine
+# may have far more to do than it can.
+START_S = 600
 WRITE_AGAIN_S = 1.0
 STARTS = 3
 KAFKA_PORTS = "kafka_port", "controller_port", "service_port"
@@ -61,6 +61,7 @@ def up(order: Order, say: Callable[[str], None]) -> None:
     left running.
     """
     settings = Settings.read(**order.given)
+    settings = dataclasses.replace(settings, start_wait_s=settings.start_wait_s or START_S)
     find_java(), broker_class_path()  # before anything is made
     if warning := known_holes(find_redis_server()):
         say(warning)
@@ -127,9 +128,10 @@ class Stack:
     async def _start(self, group: Group) -> None:
         began = time.monotonic()
         environment = bare(self._environment)
-        redis = redis_server.program(self._folder.path, self._socket, environment)
+        bound_s = self._settings.start_wait_s
+        redis = redis_server.program(self._folder.path, self._socket, environment, start_s=bound_s)
         # Formatting takes a second or two the first time; Redis need not wait for it.
-        kafka = await asyncio.to_thread(broker.program, self._folder, environment)
+        kafka = await asyncio.to_thread(broker.program, self._folder, environment, start_s=bound_s)
         # Two steps, because they end one after the other: the broker may still be read while Redis
         # is there.
         (redis_child,) = group.add([redis])
@@ -156,8 +158,9 @@ class Stack:
         identity, prefix = self._folder.identity, self._settings.topic_prefix
         if not identity.is_old and self._folder.prepared == prefix:
             return
+        bound_s = self._settings.start_wait_s + workers.START_S
         words = ("-m", "facade", "prepare", "--settings-on-stdin", *(("--of-before",) if identity.is_old else ()))
-        said = await run_once((sys.executable, *words), without(self._environment, PREFIX), workers.written(self._settings), PREPARE_S)
+        said = await run_once((sys.executable, *words), without(self._environment, PREFIX), workers.written(self._settings), bound_s)
         for line in said.splitlines():
             self._say(line)
         self._folder.save(dataclasses.replace(identity, format=FORMAT))
@@ -168,7 +171,7 @@ class Stack:
         return workers.programs(self._settings, self._worker_count, logs, logs, self._environment)
 
     async def _wait_ready(self) -> None:
-        end = time.monotonic() + READY_S
+        end = time.monotonic() + self._settings.start_wait_s
         status = 0
         while time.monotonic() < end:
             at = connectable(self._settings.host), self._settings.port
@@ -176,9 +179,8 @@ class Stack:
             if status == 200:
                 return
             await asyncio.sleep(0.1)
-        raise StackError(
-            f"the facade is not ready after {READY_S:.0f} s: GET /ready answers {status or 'nothing'}; see {self._folder.logs}"
-        )
+        waited = f"the facade is not ready after {self._settings.start_wait_s} s"
+        raise StackError(f"{waited}: GET /ready answers {status or 'nothing'}; see {self._folder.logs}")
 
     def _write_run(self) -> None:
         """Says in run.json what runs now; when it can't be written (a full disk), again every

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -125,6 +126,12 @@ class Server(uvicorn.Server):
             for one in self._certificates:
                 one.renew()
         return await super().on_tick(counter)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """As uvicorn's; a worker that still waits for Kafka or Redis has nothing to finish."""
+        if not self.started:
+            os._exit(0)
+        super().handle_exit(sig, frame)
 
     def _tell(self) -> None:
         """A full disk is no reason not to serve: then it is told when there is room."""

@@ -19,7 +19,8 @@ from facade.config import Settings
 from facade.stack.processes.child import Program
 from facade.stack.processes.environment import without
 
-START_S = 60.0
+# What a worker may take beside its waits for Kafka and Redis, which it ends by itself: it says why.
+START_S = 120.0
 STOP_S = 10.0
 # glibc gives threads heaps of their own and keeps what is freed there: in half an hour of rebuilds,
 # those of the sixty threads of Kafka's clients grew to 110 MiB. And what it has freed once by the
@@ -35,7 +36,8 @@ def programs(settings: Settings, count: int, run_folder: Path, logs: Path | None
     is what they get besides their settings, which they read from stdin.
     """
     base = MEMORY | without(environment, PREFIX)
-    return [_program(number, run_folder, logs, base, written(settings)) for number in range(count)]
+    start_s = START_S + settings.start_wait_s
+    return [_program(number, run_folder, logs, base, written(settings), start_s) for number in range(count)]
 
 
 def written(settings: Settings) -> bytes:
@@ -69,7 +71,7 @@ async def http_status(host: str, port: int, path: str, *, tls: bool = False) -> 
     return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
 
 
-def _program(number: int, run_folder: Path, logs: Path | None, environment: dict[str, str], settings: bytes) -> Program:
+def _program(number: int, run_folder: Path, logs: Path | None, environment: dict[str, str], settings: bytes, start_s: float) -> Program:
     ready_file = run_folder / f"facade-{number}.ready"
 
     async def ready(pid: int) -> bool:
@@ -82,7 +84,7 @@ def _program(number: int, run_folder: Path, logs: Path | None, environment: dict
         environment=environment,
         output=logs / f"facade-{number}.log" if logs else None,
         ready=ready,
-        start_s=START_S,
+        start_s=start_s,
         stop_s=STOP_S,
         input=settings,
     )

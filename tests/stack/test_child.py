@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,37 @@ async def test_stop_is_idempotent_and_allowed_before_start_and_in_a_pause(tmp_pa
 
     assert recorder.changes == 1
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+STALL_S = 3.0
+# Ready when it has used a second of CPU, however long that takes: other processes have it, too.
+BUSY = "import time\nwhile time.process_time() < 1.0: pass\nopen({!r}, 'w').close()\ntime.sleep(60)"
+# As above by what it writes, and nearly without the CPU.
+WRITING = "import time\nfor n in range(20): print(n, flush=True); time.sleep(0.3)\nopen({!r}, 'w').close()\ntime.sleep(60)"
+
+
+@pytest.mark.parametrize("code", [BUSY, WRITING], ids=["by its CPU", "by its output"])
+async def test_a_start_is_waited_for_while_it_gets_on(code: str, tmp_path: Path) -> None:
+    """Kafka was killed after 60 s on a machine that gave it a thirtieth of a processor."""
+    ready_file = tmp_path / "ready"
+    child = make(code.format(str(ready_file)), Recorder(), tmp_path, ready_file)
+    child.program = replace(child.program, start_s=600.0, stall_s=STALL_S if code is BUSY else 2.0)
+    await child.start()
+    assert ready_file.exists()
+    await child.stop()
+
+
+async def test_a_start_that_does_nothing_any_more_ends_before_its_bound(tmp_path: Path) -> None:
+    child = make(SLEEP, Recorder(), tmp_path, tmp_path / "never")
+    child.program = replace(child.program, start_s=600.0, stall_s=STALL_S)
+    with pytest.raises(StackError, match="part is not ready after"):
+        async with asyncio.timeout(120):
+            await child.start()
+    assert child._process is not None and child._process.returncode is not None
+
+
+async def test_a_start_that_gets_on_ends_at_its_bound(tmp_path: Path) -> None:
+    child = make("while True: pass", Recorder(), tmp_path, tmp_path / "never")
+    child.program = replace(child.program, start_s=2.0, stall_s=600.0)
+    with pytest.raises(StackError, match="part is not ready after"):
+        await child.start()

@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from facade.stack.processes.settings import ONLY_SESSION_MS, SESSION_MS
 from facade.stack.redis_server import SOCKET_PATH_BYTES, socket_path
 from state.errors import StateUnavailable
 from state.redis.connection import Connection
@@ -53,6 +54,33 @@ def consume(bootstrap: str, topic: str, count: int) -> list[bytes]:
     records = consumer.consume(count, timeout=30)
     consumer.close()
     return [record.value() or b"" for record in records]
+
+
+def session_ms(services: Services) -> int:
+    """After how long without a heartbeat the broker would be fenced in this life."""
+    lines = (services.folder / "kafka.properties").read_text().splitlines()
+    (found,) = [line.partition("=")[2] for line in lines if line.startswith("broker.session.timeout.ms=")]
+    return int(found)
+
+
+def test_only_a_broker_that_follows_a_killed_one_has_a_short_session(programs: None, tmp_path: Path) -> None:
+    """With three seconds a busy machine fenced the only broker; with more, one that was killed is
+    away for longer than a send waits.
+    """
+    with running_services(tmp_path) as services:
+        assert session_ms(services) == int(ONLY_SESSION_MS)
+        old = services.kafka_pid
+        os.kill(old, signal.SIGKILL)
+        wait_for_new_pid(services, "kafka_pid", old)
+        assert session_ms(services) == int(SESSION_MS) < int(ONLY_SESSION_MS)
+        assert wait_until_answered(services)
+    with running_services(tmp_path) as services:
+        assert session_ms(services) == int(ONLY_SESSION_MS), "it was stopped, so nobody waits for its session"
+
+
+def wait_until_answered(services: Services) -> bool:
+    """Whether the broker answers within two minutes: then it has registered again."""
+    return bool(AdminClient({"bootstrap.servers": services.bootstrap, "log_level": 0}).list_topics(timeout=120).brokers)
 
 
 def test_records_that_were_acknowledged_survive_kill_9_of_the_broker(own: Services) -> None:

@@ -27,7 +27,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its public 
 )
 
 from engine.errors import LogUnavailable
-from engine.log.kafka_errors import client_logger, error_of
+from engine.log.kafka_errors import client_logger, error_of, unavailable
 from schemas.topics import journal_topic, meter_topic, queue_topics, rates_topic
 
 LOCAL = "User:ANONYMOUS"
@@ -71,7 +71,8 @@ def has_topic(options: Mapping[str, str], topic: str) -> bool:
     try:
         found = _admin(options).list_topics(topic, timeout=_REQUEST_S).topics[topic]
     except KafkaException as fault:
-        raise LogUnavailable(f"Kafka does not say whether it has {topic}: {error_of(fault).str()}") from fault
+        error = error_of(fault)
+        raise unavailable(error, f"Kafka does not say whether it has {topic}: {error.str()}") from fault
     return found.error is None
 
 
@@ -86,6 +87,7 @@ def _settle(admin: AdminClient, ask: Any) -> None:
         try:
             future.result(timeout=0)
         except KafkaException as fault:
-            raise LogUnavailable(f"Kafka refuses what it is to be told at its start: {error_of(fault).str()}") from fault
+            error = error_of(fault)
+            raise unavailable(error, f"Kafka refuses what it is to be told at its start: {error.str()}") from fault
         except TimeoutError:
             raise LogUnavailable(f"Kafka did not answer within {_REQUEST_S:.0f} s") from None

@@ -41,7 +41,8 @@ class Refusals:
         try:
             yield
         except LogUnavailable as error:
-            raise LogUnavailable(f"{error}; the last try: {self._said}" if self._said else str(error)) from error
+            text = f"{error}; the last try: {self._said}" if self._said else str(error)
+            raise LogUnavailable(text, soon=error.soon, away=error.away and not self._is_refusal) from error
 
 
 @contextlib.contextmanager

@@ -9,17 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import math
 import os
 import shutil
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from facade.stack.processes.errors import StackError
+from facade.stack.processes.progress import Progress
 from state.background import Background
 
 FIRST_PAUSE_S = 0.2
@@ -42,10 +44,12 @@ class Program:
     """What to run and how to tell that it works.
 
     `output` is the file for its stdout and stderr (None: ours), `input` what it reads from its
-    stdin, at most MOST_INPUT_BYTES. `ready` is asked with the pid every 50 ms for at most `start_s`
-    seconds; `stop_s` is how long it may take to end after SIGTERM. `hindrance` says why it would
-    only die again if it were started now, if it would. `explained` makes of what it said before it
-    ended what became of its data and what to do, if it knows.
+    stdin, at most MOST_INPUT_BYTES. `before` is called before each start. `ready` is asked with the
+    pid every 50 ms for at most `start_s` seconds, and no longer when it makes no progress for
+    `stall_s`, by its CPU, its output and `logs`; `stop_s` is how long it may take to end after
+    SIGTERM. `hindrance` says why it would only die again if it were started now, if it would.
+    `explained` makes of what it said before it ended what became of its data and what to do, if it
+    knows.
     """
 
     name: str
@@ -58,6 +62,9 @@ class Program:
     hindrance: Callable[[], str | None] = lambda: None
     explained: Callable[[str], str | None] = lambda _words: None
     input: bytes = field(default=b"", repr=False)
+    before: Callable[[], None] = lambda: None
+    stall_s: float = math.inf
+    logs: tuple[Path, ...] = ()
 
 
 class Backoff:
@@ -104,6 +111,7 @@ class Child:
 
         Raises StackError when it ends or is not ready in time; then nothing is left running.
         """
+        began = time.monotonic()
         try:
             process = await self._spawn()
         except OSError as error:
@@ -113,7 +121,8 @@ class Child:
             await self.stop()
             if explained := self._explained(status):
                 raise StackError(explained)
-            happened = f"is not ready after {self.program.start_s:.0f} s" if status is None else f"ended at once with status {status}"
+            waited = time.monotonic() - began
+            happened = f"is not ready after {waited:.0f} s" if status is None else f"ended at once with status {status}"
             raise StackError(f"{self.program.name} {happened}; {self._last_words()}")
         self._watcher = self._background.start(self._watch(process), f"watch {self.program.name}")
 
@@ -160,7 +169,7 @@ class Child:
                 self._say(f"{self.program.name} is back (pid {process.pid})")
             elif process.returncode is None:
                 # Alive but deaf: waiting longer is safer than killing a broker in recovery.
-                self._say(f"{self.program.name} (pid {process.pid}) is not ready after {self.program.start_s:.0f} s; still waiting")
+                self._say(f"{self.program.name} (pid {process.pid}) is not ready after {time.monotonic() - born:.0f} s; still waiting")
 
     async def _ended(self, process: asyncio.subprocess.Process) -> int:
         """Its exit status, once it has ended; its output is bounded meanwhile."""
@@ -216,6 +225,7 @@ class Child:
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         parent = os.getpid()
+        self.program.before()
         with self._open_output() or contextlib.nullcontext() as output, opened(self.program.input) as stdin:
             self._said_before = os.fstat(output.fileno()).st_size if output else 0
             self._process = await asyncio.create_subprocess_exec(
@@ -251,7 +261,9 @@ class Child:
 
     async def _wait_ready(self, process: asyncio.subprocess.Process) -> bool:
         end = time.monotonic() + self.program.start_s
-        while time.monotonic() < end and process.returncode is None:
+        output = (self.program.output,) if self.program.output else ()
+        progress = Progress(process.pid, (*self.program.logs, *output), self.program.stall_s)
+        while time.monotonic() < end and process.returncode is None and not progress.is_stalled():
             # A probe that fails has no answer yet.
             with contextlib.suppress(Exception):
                 if await self.program.ready(process.pid):
@@ -276,6 +288,28 @@ class Child:
                 said.seek(max(self._said_before, self.program.output.stat().st_size - MOST_WORDS_BYTES))
                 return said.read().decode(errors="replace")
         return ""
+
+
+async def run_once(command: tuple[str, ...], environment: Mapping[str, str], text: bytes, within_s: float) -> str:
+    """Runs a program to its end, with text for its stdin, and returns what it has said. Raises
+    StackError, with its last line, when it fails or takes longer.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command, env=dict(environment), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        async with asyncio.timeout(within_s):
+            said, complained = await process.communicate(text)
+    except TimeoutError:
+        raise StackError(f"{' '.join(command[1:4])} did not end within {within_s:.0f} s") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        lines = complained.decode(errors="replace").strip().splitlines() or [f"it ended with status {process.returncode}"]
+        raise StackError(lines[-1][:500])
+    return said.decode(errors="replace")
 
 
 @contextlib.contextmanager
