@@ -1,10 +1,10 @@
 """Filters of tags and redrive tasks: which attributes a message must carry.
 
 Rules (reference/emq.md section 3.2): a condition of type `empty` asks that the attribute exists;
-any other asks for the same kind and value. Each dialect writes the kinds in letters of its own
-(`string`, `String`, `STRING`), so their case does not count; a label (`Number.eur`) counts where
-the condition has one. Values are compared byte for byte. A filter combines conditions with AND or
-OR. `spark.rules.lifecycles` has the same rule.
+any other asks for the same type and value. Each dialect writes types in letters of its own
+(`string`, `String`, `STRING`), so their case does not count, and the boolean of MNS is a text to
+all others. Labels count (`Number.eur`), and values are compared byte for byte. A filter combines
+conditions with AND or OR. `spark.rules.lifecycles` has the same rule.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from typing import Literal, Protocol
 
 from msgspec import Struct
+
+from schemas.vocabulary import BOOLEAN_TYPE
 
 
 class Typed(Protocol):
@@ -50,13 +52,14 @@ def _holds(condition: Condition, attributes: Mapping[str, Typed]) -> bool:
 
 
 def is_of(given: str, wanted: str) -> bool:
-    """Whether an attribute of type `given` is of the type that a condition wants: of the same kind,
-    and with the same label, if the condition has one.
-    """
-    if given == wanted:
-        return True
-    kind, wanted = given.lower(), wanted.lower()
-    return kind == wanted or kind.startswith(f"{wanted}.")
+    """Whether an attribute of type `given` is of the type that a condition wants."""
+    return given == wanted or _word(given) == _word(wanted)
+
+
+def _word(type: str) -> str:
+    """A type as it is compared."""
+    word = type.lower()
+    return "string" if word == BOOLEAN_TYPE else word
 
 
 def matches(filter: Filter | None, attributes: Mapping[str, Typed]) -> bool:

@@ -14,6 +14,7 @@ from typing import Final
 NATIVE_SENDER: Final = "native"  # Who sent a record that a Kafka-native producer wrote: the record itself names nobody.
 SOURCE_QUEUE_ATTRIBUTE: Final = "DLQ.sourceQueue"  # The engine gives it to each dead letter: the queue where it died.
 NO_INCARNATION: Final = "none"  # In place of an incarnation: that of no queue.
+BOOLEAN_TYPE: Final = "string.boolean"  # The type of an attribute that is a BOOLEAN of MNS.
 TRACE_ATTRIBUTE: Final = "AWS.TraceHeader"  # What SQS calls the system attribute AWSTraceHeader.
 DEFAULT_TAG: Final = "default"  # The name of tag 0: every queue has it, and it wants every message.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from schemas.vocabulary import BOOLEAN_TYPE
 from spark.frames.columns import LIFECYCLES
 from spark.rules.floors import with_forgotten
 from spark.rules.transitions import purge_after, purges, settlements, with_tag_names
@@ -36,10 +37,14 @@ def _wants(tag: Column) -> Column:
 
 def _holds(condition: Column) -> Column:
     attribute = F.try_element_at(F.col("attributes"), condition["name"])
-    given, wanted = F.lower(attribute["type"]), F.lower(condition["type"])
-    alike = (given == wanted) | F.startswith(given, F.concat(wanted, F.lit(".")))
-    same = alike & (attribute["value"] == condition["value"])
+    same = (_word(attribute["type"]) == _word(condition["type"])) & (attribute["value"] == condition["value"])
     return attribute.isNotNull() & ((F.lower(condition["type"]) == "empty") | F.coalesce(same, F.lit(False)))
+
+
+def _word(type: Column) -> Column:
+    """A type as it is compared."""
+    word = F.lower(type)
+    return F.when(word == BOOLEAN_TYPE, "string").otherwise(word)
 
 
 def lifecycles_of(messages: DataFrame, journal: DataFrame, runs: DataFrame, queues: DataFrame) -> DataFrame:

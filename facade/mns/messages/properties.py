@@ -16,12 +16,12 @@ from facade.mns.wire.errors import INVALID_ARGUMENT, MALFORMED_XML, MnsError
 from facade.mns.wire.replies import Item
 from facade.mns.wire.xml import Element
 from schemas.records import Attribute, Message
-from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE, TRACE_ATTRIBUTE
+from schemas.vocabulary import BOOLEAN_TYPE, SOURCE_QUEUE_ATTRIBUTE, TRACE_ATTRIBUTE
 
 MOST: Final = 50
 VALUE_CHARACTERS: Final = 4096
 _NAME: Final = re.compile(r"(?!\.)(?!.*\.\.)[A-Za-z0-9_.-]{1,256}(?<!\.)")
-_STORED_TYPES: Final = {"STRING": "string", "NUMBER": "number", "BOOLEAN": "string.boolean", "BINARY": "binary"}
+_STORED_TYPES: Final = {"STRING": "string", "NUMBER": "number", "BOOLEAN": BOOLEAN_TYPE, "BINARY": "binary"}
 _SYSTEM: Final = "mns:"
 # A client may give these; the others tell of dead letters.
 _SYSTEM_NAMES: Final = frozenset(("traceparent", "tracestate", "baggage"))
