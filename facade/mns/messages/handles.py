@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from engine.errors import MessageDue, MessageNotFound
 from engine.shapes import EntryResult, ExtendEntry, Late
+from facade.mns.messages.delayed import bring_forward, message_of, revoke
 from facade.mns.queues.call import DONE, Answer, Call
 from facade.mns.queues.names import address
 from facade.mns.wire.errors import (
@@ -49,11 +51,27 @@ def _handle(call: Call) -> str:
 
 async def delete_message(engine: Engine, call: Call) -> Answer:
     """Settle a message under the tag of its handle."""
-    (result,) = await engine.ack(call.by, address(call.name).queue, [_handle(call)], late=Late.NEVER)
-    refused = _refusal(result)
+    (refused,) = await _settle(engine, call, [_handle(call)])
     if refused is not None:
         raise refused
     return DONE
+
+
+async def _settle(engine: Engine, call: Call, handles: list[str]) -> list[MnsError | None]:
+    """Settles the messages of handles, and takes back those whose handles their sends gave: for
+    each why it did nothing, None = it did.
+    """
+    ids = {handle: found for handle in handles if (found := message_of(handle)) is not None}
+    received = [handle for handle in handles if handle not in ids]
+    results = await engine.ack(call.by, address(call.name).queue, received, late=Late.NEVER) if received else []
+    refused = dict(zip(received, map(_refusal, results), strict=True))
+    for handle, message_id in ids.items():
+        try:
+            await revoke(engine, call, message_id)
+            refused[handle] = None
+        except (MessageNotFound, MessageDue) as error:
+            refused[handle] = mns_error(error)
+    return [refused[handle] for handle in handles]
 
 
 async def batch_delete_message(engine: Engine, call: Call) -> Answer:
@@ -64,8 +82,8 @@ async def batch_delete_message(engine: Engine, call: Call) -> Answer:
     handles = [child.text.strip() for child in body.children if child.name == "ReceiptHandle"]
     if not 1 <= len(handles) <= _BATCH:
         raise MnsError(INVALID_ARGUMENT, f"The number of receipt handles should between 1 and {_BATCH}, given {len(handles)}")
-    results = await engine.ack(call.by, address(call.name).queue, handles, late=Late.NEVER)
-    refused = [(result.handle, error) for result in results if (error := _refusal(result)) is not None]
+    told = zip(handles, await _settle(engine, call, handles), strict=True)
+    refused = [(handle, error) for handle, error in told if error is not None]
     if not refused:
         return DONE
     items = [
@@ -82,6 +100,9 @@ async def change_message_visibility(engine: Engine, call: Call) -> Answer:
     if not text:
         raise MnsError(MISSING_VISIBILITY, "VisibilityTimeout is required.")
     lease_s = number("VisibilityTimeout", text, *_LEASE_SECONDS)
+    if (message_id := message_of(handle)) is not None:
+        handle, due_ms = await bring_forward(engine, call, message_id, lease_s * 1000)
+        return Answer(200, "ChangeVisibility", (("ReceiptHandle", handle), ("NextVisibleTime", due_ms)))
     entry = ExtendEntry(handle, lease_s * 1000, one_use=True)
     (result,) = await engine.extend(call.by, address(call.name).queue, [entry], late=Late.NEVER)
     refused = _refusal(result)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from engine.errors import MessageTooLarge
 from engine.rules.limits import message_bytes
 from engine.shapes import SendEntry, Sent
+from facade.mns.messages import delayed
 from facade.mns.messages.properties import incoming
 from facade.mns.queues.call import Answer, Call
 from facade.mns.queues.names import address
@@ -70,9 +71,11 @@ async def send_message(engine: Engine, call: Call) -> Answer:
     """Send one message. To a tag: the queue gets it, so every tag that wants it does."""
     assert call.body is not None  # what is sent chose this operation
     name = address(call.name).queue
-    entry = _entry(call.body, engine.known(name, call.by) or await engine.record(name, call.by))
+    record = engine.known(name, call.by) or await engine.record(name, call.by)
+    entry = _entry(call.body, record)
     (sent,) = await engine.send(call.by, name, [entry])
-    return Answer(201, "Message", (*_sent(entry, sent), ("MessageGroupId", entry.group)))
+    handle = delayed.handle_of(record, entry, sent)
+    return Answer(201, "Message", (*_sent(entry, sent), ("ReceiptHandle", handle), ("MessageGroupId", entry.group)))
 
 
 async def batch_send_message(engine: Engine, call: Call) -> Answer:

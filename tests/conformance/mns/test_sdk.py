@@ -193,6 +193,22 @@ def test_a_delayed_message_is_due_by_itself(sdk: Official, made: str) -> None:
     assert sdk.queue(made, "receive_message", 5)["message_body"] == "x"
 
 
+def test_the_sender_of_a_delayed_message_may_take_it_back_or_bring_it_forward(sdk: Official, made: str) -> None:
+    back, forward = (sdk.queue(made, "send_message", {"body": body, "delay": 600})["receipt_handle"] for body in ("back", "forward"))
+    assert sdk.queue(made, "send_message", {"body": "now"})["receipt_handle"] in (None, "")
+    assert sdk.queue(made, "get_attributes")["delay_messages"] == 2
+
+    sdk.queue(made, "delete_message", back)
+    assert refused(sdk, made, "delete_message", back) == "MessageNotExist"
+    later = sdk.queue(made, "change_message_visibility", forward, 2)
+    assert later["receipt_handle"] not in (None, "", forward)
+    got = [sdk.queue(made, "receive_message", 10)["message_body"] for _ in range(2)]
+    assert got == ["now", "forward"]
+    assert refused(sdk, made, "change_message_visibility", later["receipt_handle"], 5) == "MessageNotExist"
+    assert refused(sdk, made, "delete_message", later["receipt_handle"]) == "MessageNotExist"
+    assert sdk.queue(made, "get_attributes")["delay_messages"] == 0
+
+
 def test_a_delay_of_seven_days_is_taken(sdk: Official, made: str) -> None:
     sdk.queue(made, "send_message", {"body": "x", "delay": 604_800})
 
