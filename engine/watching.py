@@ -41,12 +41,12 @@ class Watching(Callers):
         """Takes an alert policy away. Raises AlertNotFound."""
         await self._watches.delete(await self._queue(by, Verb.DELETE_ALERT, queue), id)
 
+    @bounded(MESSAGES_S)
     async def list_alerts(self, by: Principal, queue: str, tag: str | None = None) -> list[tuple[AlertPolicy, PolicyState]]:
         """The alert policies in the order in which they were added, with what is known of each;
         None = those of the queue and of all tags. Raises TagNotFound.
         """
-        found = await self._queue(by, Verb.LIST_ALERTS, queue, tag)
-        record = self._watches.of(found)
+        record = self._watches.of(found := await self._watched(by, Verb.LIST_ALERTS, queue, tag))
         name = None if tag is None else found.tag(tag).name
         states = {state.id: state for state in record.states}
         return [
@@ -58,7 +58,7 @@ class Watching(Callers):
     @bounded(MESSAGES_S)
     async def list_alert_events(self, by: Principal, queue: str) -> list[AlertEvent]:
         """What has fired and cleared, newest first; at most 50."""
-        record = self._watches.of(await self._queue(by, Verb.LIST_ALERTS, queue))
+        record = self._watches.of(await self._watched(by, Verb.LIST_ALERTS, queue))
         return [event for event in reversed(record.events) if not event.day]
 
     @bounded(CHANGE_S)
@@ -66,9 +66,18 @@ class Watching(Callers):
         """Has each day's statistics mailed to the owner, or no longer."""
         await self._watches.set_daily(await self._queue(by, Verb.SET_DAILY_STATISTICS, queue), enabled)
 
+    @bounded(MESSAGES_S)
     async def get_daily_statistics(self, by: Principal, queue: str) -> bool:
         """Whether each day's statistics are mailed to the owner."""
-        return self._watches.of(await self._queue(by, Verb.GET_STATISTICS, queue)).daily_statistics
+        return self._watches.of(await self._watched(by, Verb.GET_STATISTICS, queue)).daily_statistics
+
+    async def _watched(self, by: Principal, verb: Verb, name: str, tag: str | None = None) -> Queue:
+        """As `_queue`, with all that is watched of it by changes that were answered before, at
+        whichever worker.
+        """
+        found = await self._queue(by, verb, name, tag)
+        await self._sync()
+        return self.catalog.queues.get(found.name, found)
 
     @bounded(MESSAGES_S)
     async def statistics(self, by: Principal, queue: str, day: str) -> DayStatistics:

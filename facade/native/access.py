@@ -85,7 +85,7 @@ async def _user(engine: Engine, call: Call, user: UserInfo) -> Answer:
 
 async def get_user(engine: Engine, call: Call) -> Answer:
     """A user: contacts, quotas, and what they have."""
-    return await _user(engine, call, engine.get_user(call.by, call.path["user"]))
+    return await _user(engine, call, await engine.get_user(call.by, call.path["user"]))
 
 
 async def set_contacts(engine: Engine, call: Call) -> Answer:

@@ -92,7 +92,7 @@ async def test_a_breach_is_told_by_webhook_and_mail_and_clears(worker: MakeWorke
     await send(second, queue, "c", "d")
     await comes_to(second, queue, [("fired", "told"), ("cleared", "told")])
 
-    secret = first.get_user(OWNER, "shop").webhook_secret
+    secret = (await first.get_user(OWNER, "shop")).webhook_secret
     assert [post.json["change"] for post in hook.posted] == ["fired", "cleared"]
     for post, event in zip(hook.posted, reversed(await events(first, queue)), strict=True):
         at_s, mac = (part.split("=")[1] for part in post.headers["leaseway-signature"].split(","))
@@ -401,3 +401,23 @@ async def test_the_statistics_of_a_day_are_mailed_once(
     await second.set_daily_statistics(OWNER, queue, False)
     await first.catalog.sync()
     assert not await first.get_daily_statistics(OWNER, queue)
+
+
+async def test_what_was_set_is_read_back_at_another_worker(worker: MakeWorker, queue: str) -> None:
+    """Each read begins as soon as the change is answered; a worker that looks into its memory alone
+    has not always heard of it by then.
+    """
+    first, second = await worker(), await worker()
+    await first.create_queue(OWNER, queue, QueueSettings())
+    await second.get_queue(OWNER, queue)
+    for threshold in range(1, 11):
+        made = await first.add_alert(OWNER, queue, None, "queue_message_number", "count", threshold)
+        assert made.id in [policy.id for policy, _ in await second.list_alerts(OWNER, queue)]
+        enabled = bool(threshold % 2)
+        await first.set_daily_statistics(OWNER, queue, enabled)
+        assert await second.get_daily_statistics(OWNER, queue) is enabled
+        await first.set_contacts(OWNER, "shop", "Shop", f"{threshold}@example.com", "")
+        assert (await second.get_user(OWNER, "shop")).email == f"{threshold}@example.com"
+        await first.grant(OWNER, queue, f"p{threshold}", "send")
+        assert f"p{threshold}" in await second.list_grants(OWNER, queue)
+        assert await second.get_grant(OWNER, queue, f"p{threshold}") == "send"

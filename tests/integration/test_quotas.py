@@ -106,7 +106,7 @@ async def test_the_queues_of_a_user_share_the_quota_of_the_user(make_engine: Mak
 async def test_a_user_has_bounds_in_required_mode_unless_they_are_lifted(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = await make_engine(auth="required", admin_key_secret="admin's secret")
     lifted = await make_engine(auth="required", admin_key_secret="admin's secret", quotas="none")
-    shown = engine.get_user(ALICE, "alice")
+    shown = await engine.get_user(ALICE, "alice")
     assert (shown.queues, shown.partitions, shown.daily_bytes, shown.waits) == (1_000, 4_000, 50_000_000_000, 1_000)
     assert (shown.read_qps, shown.write_qps) == (0, 0)
     monkeypatch.setattr(quotas, "OF_USER", msgspec.structs.replace(quotas.OF_USER, partitions=6))
@@ -117,10 +117,10 @@ async def test_a_user_has_bounds_in_required_mode_unless_they_are_lifted(make_en
     await engine.set_user_quota(BY, "alice", 0, 0, 0, partitions=8)
     await engine.create_queue(ALICE, "second", QueueSettings(partitions=4))
     await lifted.catalog.sync()
-    assert lifted.get_user(ALICE, "alice").queues == 0
-    account = engine.get_user(BY, "111122223333")
+    assert (await lifted.get_user(ALICE, "alice")).queues == 0
+    account = await engine.get_user(BY, "111122223333")
     assert (account.queues, account.daily_bytes) == (5_000, 250_000_000_000)
-    assert engine.get_user(BY, "admin").queues == 0
+    assert (await engine.get_user(BY, "admin")).queues == 0
 
 
 async def test_fast_sends_are_counted_by_bytes_and_refused_beyond_them(make_engine: MakeEngine) -> None:
@@ -167,10 +167,10 @@ async def test_who_may_note_and_bound_what_of_a_user(make_engine: MakeEngine) ->
     quota = await engine.set_user_quota(BY, "alice", 1, 2, 3)
     assert (quota.email, quota.read_qps, quota.write_qps, quota.queues) == ("alice@example.com", 1, 2, 3)
     other = await make_engine(auth="required", admin_key_secret="admin's secret")
-    assert other.get_user(ALICE, "alice") == quota == other.get_user(BY, "alice")
-    assert other.get_user(BOB, "bob").email == ""
+    assert (await other.get_user(ALICE, "alice")) == quota == (await other.get_user(BY, "alice"))
+    assert (await other.get_user(BOB, "bob")).email == ""
     with pytest.raises(NotAuthorised):
-        engine.get_user(BOB, "alice")
+        (await engine.get_user(BOB, "alice"))
     with pytest.raises(NotAuthorised):
         await engine.get_user_use(BOB, "alice")
     with pytest.raises(NotAuthorised):
@@ -192,7 +192,7 @@ async def test_the_bytes_of_a_day_are_bounded_for_a_queue_and_for_all_of_a_user(
     await one.set_user_quota(BY, "alice", 0, 0, 0, daily_bytes=10_000)
 
     async def knows() -> bool:
-        return other.get_user(ALICE, "alice").daily_bytes == 10_000
+        return (await other.get_user(ALICE, "alice")).daily_bytes == 10_000
 
     await eventually(knows)
 
@@ -220,7 +220,7 @@ async def test_the_bytes_of_a_day_are_bounded_for_a_queue_and_for_all_of_a_user(
     await eventually(again, within_s=5)  # a day's bound may be raised before the day is over
     assert (await one.get_queue(ALICE, "a")).daily_bytes == 3000
     await one.set_user_quota(BY, "alice", 0, 0, 0)
-    assert one.get_user(ALICE, "alice").daily_bytes == 20_000, "what is not named stays"
+    assert (await one.get_user(ALICE, "alice")).daily_bytes == 20_000, "what is not named stays"
 
 
 async def test_what_is_refused_takes_nothing_of_the_day(make_engine: MakeEngine) -> None:
@@ -230,7 +230,7 @@ async def test_what_is_refused_takes_nothing_of_the_day(make_engine: MakeEngine)
     await one.set_user_quota(BY, "alice", 0, 0, 0, daily_bytes=5000)
 
     async def knows() -> bool:
-        return other.get_user(ALICE, "alice").daily_bytes == 5000
+        return (await other.get_user(ALICE, "alice")).daily_bytes == 5000
 
     await eventually(knows)
     await one.send(ALICE, "b", [SendEntry(b"x" * 1500)])

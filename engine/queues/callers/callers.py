@@ -220,6 +220,8 @@ class Callers:
         """The level of each principal that was given one; owner and administrators have every
         right without. Raises TagNotFound.
         """
+        await self._queue(by, Verb.LIST_GRANTS, queue, tag)
+        await self._sync()
         found = await self._queue(by, Verb.LIST_GRANTS, queue, tag)
         levels = levels_of(found.record.grants, found.tag(tag).name if tag else "")
         return {short_principal(by.account, who): level for who, level in levels.items()}
@@ -228,6 +230,7 @@ class Callers:
     async def get_grant(self, by: Principal, queue: str, principal: str) -> Level:
         """The level of a principal; everybody may ask for their own, unless they have none."""
         principal, name = full_principal(by.account, principal), full(by.account, queue)
+        await self._sync()
         found = await self._queue(by, Verb.LIST_GRANTS, queue) if principal != by.id else await self.catalog.queue(name)
         if not self._access.knows(by, found):
             raise no_queue(name)
@@ -243,9 +246,14 @@ class Callers:
         note(by.id, by.key_id, Verb.GRANT, full(by.account, queue), tag, subject=principal)
         await self._grants.set((await self._queue(by, Verb.GRANT, queue, tag)).name, principal, level, tag)
 
-    def get_user(self, by: Principal, name: str) -> UserInfo:
-        """Contacts and quotas of a user; everybody may ask for their own."""
-        return user_for(by.account, self._users.get(self._user(by, name)))
+    @bounded(MESSAGES_S)
+    async def get_user(self, by: Principal, name: str) -> UserInfo:
+        """Contacts and quotas of a user, with all that was answered before at any worker; everybody
+        may ask for their own.
+        """
+        name = self._user(by, name)
+        await self._sync()
+        return user_for(by.account, self._users.get(name))
 
     @bounded(MESSAGES_S)
     async def get_user_use(self, by: Principal, name: str) -> UserUse:

@@ -28,7 +28,7 @@ async def set_user_info(engine: Engine, call: Call) -> None:
 
 async def get_user_info(engine: Engine, call: Call) -> wire.GetUserInfoResponse:
     """How to reach a user."""
-    user = engine.get_user(call.by, call.body.developer_id or call.by.id)
+    user = await engine.get_user(call.by, call.body.developer_id or call.by.id)
     return wire.GetUserInfoResponse(
         developer_id=user.name, user_name=user.display_name or None, email=user.email or None, sms=user.phone or None
     )
@@ -45,7 +45,7 @@ async def set_user_quota(engine: Engine, call: Call) -> None:
 
 async def get_user_quota(engine: Engine, call: Call) -> wire.GetUserQuotaResponse:
     """What a user may use; 0 = no bound."""
-    user: UserInfo = engine.get_user(call.by, call.body.developer_id or call.by.id)
+    user: UserInfo = await engine.get_user(call.by, call.body.developer_id or call.by.id)
     return _quota(user.name, user.queues, user.read_qps, user.write_qps)
 
 
