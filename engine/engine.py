@@ -262,11 +262,12 @@ class Engine(Managing, Watching, Transacting, Redriving):
         return await self._leases.kill(await self._queue(by, Verb.KILL, queue), handles, all_or_none=all_or_none)
 
     @bounded(MESSAGES_S)
-    async def peek(self, by: Principal, queue: str, id_or_handle: str, tag: str | None) -> Peeked:
+    async def peek(self, by: Principal, queue: str, id_or_handle: str, tag: str | None, *, held: bool = False) -> Peeked:
+        """A message by its id; `held`: unless it is settled under every tag."""
         found = await self._queue(by, Verb.PEEK, queue, tag)
         # Who may see messages of this tag alone is shown no other by its id.
         of_tag = not self._access.may(by, Verb.PEEK, found)
-        return await self._browse.peek(found, id_or_handle, found.tag(tag), of_tag=of_tag)
+        return await self._browse.peek(found, id_or_handle, found.tag(tag), of_tag=of_tag, held=held)
 
     @bounded(MESSAGES_S)
     async def peek_next(self, by: Principal, queue: str, tag: str | None, max: int) -> list[Peeked]:
@@ -287,12 +288,14 @@ class Engine(Managing, Watching, Transacting, Redriving):
         limit: int,
         next: str | None,
         partition: int | None = None,
+        *,
+        held: bool = False,
     ) -> Page:
         """A page of messages sent in [from_ms, to_ms) with this state and these attributes; of all
-        partitions, or of one.
+        partitions, or of one. `held`: without what is settled under every tag.
         """
         found = await self._queue(by, Verb.QUERY, queue, tag)
-        return await self._browse.query(found, found.tag(tag), from_ms, to_ms, state, filter, limit, next, partition)
+        return await self._browse.query(found, found.tag(tag), from_ms, to_ms, state, filter, limit, next, partition, held=held)
 
     @bounded(MESSAGES_S)
     async def delete_message(self, by: Principal, queue: str, id: str, *, unreceived: bool = False) -> None:

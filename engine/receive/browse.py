@@ -73,9 +73,9 @@ class Browse:
             raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}", field="id", given=text[:100])
         return found.partition, found.offset
 
-    async def peek(self, queue: Queue, text: str, tag: TagRecord, *, of_tag: bool = False) -> Peeked:
+    async def peek(self, queue: Queue, text: str, tag: TagRecord, *, of_tag: bool = False, held: bool = False) -> Peeked:
         """One message by id or handle, whatever its state; `of_tag`: only one that the tag's filter
-        takes. Raises MessageNotFound.
+        takes; `held`: only one that is not settled under every tag. Raises MessageNotFound.
         """
         partition, offset = self.address(queue, text)
         record = (await self._messages.read_at(queue.topic, partition, [offset])).get(offset)
@@ -85,7 +85,23 @@ class Browse:
             raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}, or no longer", field="id", given=text[:100])
         due_ms = far_due_ms(queue, record.timestamp_ms, message) if wanted else 0
         (state,) = await self._states(queue, tag, partition, {offset: due_ms})
-        return self._peeked(queue, record, message, state)
+        found = self._peeked(queue, record, message, state)
+        if held and not await self._held(queue, partition, [found]):
+            raise MessageNotFound(f"message {text[:100]!r} is settled under all tags", field="id", given=text[:100])
+        return found
+
+    async def _held(self, queue: Queue, partition: int, rows: Sequence[Peeked]) -> list[Peeked]:
+        """Those of some messages of a partition that are not settled under every tag."""
+        left = {row.offset: row for row in rows if row.state == MessageState.SETTLED}
+        for tag in queue.tags:
+            if left:
+                dues = {
+                    offset: far_due_ms(queue, row.sent_at_ms, row.message) if matches(tag.filter, row.message.attributes) else 0
+                    for offset, row in left.items()
+                }
+                states = await self._states(queue, tag, partition, dues)
+                left = {offset: left[offset] for offset, one in zip(dues, states, strict=True) if one.state == MessageState.SETTLED}
+        return [row for row in rows if row.offset not in left]
 
     async def peek_next(self, queue: Queue, tag: TagRecord, max: int) -> list[Peeked]:
         """What a receive would lease now, up to `max`, in its order. Others may lease it meanwhile.
@@ -170,9 +186,10 @@ class Browse:
         limit: int,
         next: str | None,
         only: int | None = None,
+        held: bool = False,
     ) -> Page:
         """Messages sent in [from_ms, to_ms), partition by partition in log order; a page at a time.
-        `only` one partition of them.
+        `only` one partition of them; `held`: without what is settled under every tag.
 
         Raises InvalidValue for a bad state, limit, window or `next`.
         """
@@ -185,14 +202,13 @@ class Browse:
         check_range("partition", only, 0, len(queue.units) - 1)
         last = len(queue.units) if only is None else only + 1
         partition, offset = _resume(next, len(queue.units)) if next else (only or 0, -1)
-        found: list[Peeked] = []
-        looked = 0
+        found, looked = list[Peeked](), 0
         while partition < last:
             if offset < 0:
                 offset = await self._first(queue, partition, from_ms)
             chunk = await self._messages.fetch(queue.topic, partition, offset, CHUNK, 4_000_000)
             records = [r for r in chunk.records if to_ms is None or r.timestamp_ms < to_ms]
-            for peeked in await self._matching(queue, tag, partition, records, state, filter):
+            for peeked in await self._matching(queue, tag, partition, records, state, filter, held=held):
                 if len(found) == limit:
                     return Page(found, page_token(partition, peeked.offset))
                 found.append(peeked)
@@ -219,7 +235,15 @@ class Browse:
         return found.get(parts[0], 0)
 
     async def _matching(
-        self, queue: Queue, tag: TagRecord, partition: int, records: list[Record], state: str | None, filter: Filter | None
+        self,
+        queue: Queue,
+        tag: TagRecord,
+        partition: int,
+        records: list[Record],
+        state: str | None,
+        filter: Filter | None,
+        *,
+        held: bool = False,
     ) -> list[Peeked]:
         kept = []
         for record in records:
@@ -231,7 +255,8 @@ class Browse:
         dues = {record.offset: far_due_ms(queue, record.timestamp_ms, message) for record, message in kept}
         states = await self._states(queue, tag, partition, dues)
         rows = [self._peeked(queue, record, message, s) for (record, message), s in zip(kept, states, strict=True)]
-        return [row for row in rows if state is None or row.state == state]
+        rows = [row for row in rows if state is None or row.state == state]
+        return await self._held(queue, partition, rows) if held else rows
 
     async def delete(self, queue: Queue, text: str, *, unreceived: bool) -> None:
         """Settles a message under all tags by its id; one that was received under one of them is

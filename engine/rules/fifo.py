@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import secrets
 import zlib
 from collections.abc import Sequence
 
@@ -25,6 +26,9 @@ SCOPES = ("queue", "group")
 CHOICES = (BLOCK, DEAD_LETTER, PARK)
 KINDS = ("standard", "FIFO")  # by whether a queue is FIFO
 FIRST_SEQUENCE_NUMBER = 10**19
+# The group of a message that was sent without one begins so, in a queue that delivers one message
+# of a group at a time: such a message waits for no other.
+ALONE = "~"
 
 _ID = re.compile(r"[!-~]{1,128}\Z")
 
@@ -105,11 +109,25 @@ def check_entries(record: QueueRecord, entries: Sequence[SendEntry]) -> Sequence
             if entry.dedup_id is not None:
                 raise InvalidValue("dedup_id is for FIFO queues only", field="dedup_id", limit="a FIFO queue", given=entry.dedup_id)
         return entries
-    if record.dedup_scope == "group" and len({entry.group for entry in entries}) > 1:
+    if record.one_per_group and all(entry.group is None for entry in entries):
+        entries = [msgspec.structs.replace(entry, group=group) for entry, group in zip(entries, _apart(record, len(entries)), strict=True)]
+    elif record.dedup_scope == "group" and len({entry.group for entry in entries}) > 1:
         raise InvalidValue(
             "the messages of a batch must be of one group where dedup_scope is group, for their partitions differ", field="group", limit=1
         )
     return [_fifo_entry(record, entry) for entry in entries]
+
+
+def _apart(record: QueueRecord, number: int) -> list[str]:
+    """So many groups that nothing else is in, all of one partition: what is sent together is stored
+    together.
+    """
+    groups = [f"{ALONE}{secrets.token_hex(8)}"]
+    partition = partition_of_group(record, groups[0])
+    while len(groups) < number:
+        if partition_of_group(record, group := f"{ALONE}{secrets.token_hex(8)}") == partition:
+            groups.append(group)
+    return groups
 
 
 def _fifo_entry(record: QueueRecord, entry: SendEntry) -> SendEntry:

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from engine.rules.fifo import ALONE
 from engine.shapes import SendEntry, Sent
 from facade.dialect import Carried
-from facade.emq.messages.replies import NO_TOPIC, failure, received
+from facade.emq.messages.replies import failure, received
 from facade.emq.queues import filters
 from facade.emq.queues.call import Call, EmqError, checked
 from facade.emq.queues.names import record_of
@@ -34,7 +35,7 @@ _WAIT_SECONDS: Final = (0, 20)
 _NO_ATTRIBUTES: Final[Mapping[str, Attribute]] = {}
 
 
-def _entry(given: wire.SendMessageRequest | wire.SendMessageBatchRequestEntry, group: str | None) -> SendEntry:
+def _entry(record: QueueRecord, given: wire.SendMessageRequest | wire.SendMessageBatchRequestEntry, group: str | None) -> SendEntry:
     """What the engine gets; `group` = that of a topic queue. Raises EmqError."""
     if not given.message_body:
         raise EmqError(ErrorCode.MESSAGE_BODY_MISSING, "a message needs a body that is not empty")
@@ -49,21 +50,19 @@ def _entry(given: wire.SendMessageRequest | wire.SendMessageBatchRequestEntry, g
         None if delay_s is None else delay_s * 1000,
         None if lease_s is None else lease_s * 1000,
         group=group,
-        dedup_id=None if group is None else secrets.token_hex(8),
+        dedup_id=secrets.token_hex(8) if record.fifo else None,
         priority=checked("priority", given.priority, *_PRIORITIES),
     )
 
 
 def _group(record: QueueRecord, topic: str | None) -> str | None:
-    """The group of a message in a topic queue: its topic, or one of its own (of its batch). Other
-    queues have no topics.
+    """The group of a message in a topic queue: its topic; None = it is alone. Other queues have no
+    topics.
     """
-    if not record.fifo:
+    if not record.fifo or not topic:
         return None
-    if not topic:
-        return f"{NO_TOPIC}{secrets.token_hex(8)}"
-    if topic.startswith(NO_TOPIC):
-        raise EmqError(ErrorCode.INVALID_ATTRIBUTE, f"a topic does not begin with {NO_TOPIC!r}, given {topic[:100]!r}")
+    if topic.startswith(ALONE):
+        raise EmqError(ErrorCode.INVALID_ATTRIBUTE, f"a topic does not begin with {ALONE!r}, given {topic[:100]!r}")
     return topic
 
 
@@ -71,7 +70,7 @@ async def send_message(engine: Engine, call: Call) -> wire.SendMessageResponse:
     """Send one message."""
     given: wire.SendMessageRequest = call.body
     record = await record_of(engine, given.queue_name, call.by)
-    entry = _entry(given, _group(record, given.topic))
+    entry = _entry(record, given, _group(record, given.topic))
     (sent,) = await engine.send(call.by, record.name, [entry])
     return wire.SendMessageResponse(message_id=sent.id, body_length=len(entry.body), body_md5=sent.body_md5, send_timestamp=sent.sent_at_ms)
 
@@ -87,7 +86,7 @@ async def send_message_batch(engine: Engine, call: Call) -> wire.SendMessageBatc
     wrong: dict[str, EmqError] = {}
     for entry in asked:
         try:
-            entries[entry.entry_id] = _entry(entry, group)
+            entries[entry.entry_id] = _entry(record, entry, group)
         except EmqError as error:
             wrong[entry.entry_id] = error
     if wrong:

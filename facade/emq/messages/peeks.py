@@ -37,7 +37,7 @@ async def peek_message(engine: Engine, call: Call) -> list[wire.PeekMessageRespo
     if arg.partition_time_interval_and_max_num is not None:
         return await _of_partition(engine, call, record, arg.partition_time_interval_and_max_num)
     if arg.receipt_handle is not None:
-        return [peeked(engine, record, await engine.peek(call.by, record.name, arg.receipt_handle, None))]
+        return [peeked(engine, record, await engine.peek(call.by, record.name, arg.receipt_handle, None, held=True))]
     ids = arg.receipt_handle_list or []
     if not _IDS[0] <= len(ids) <= _IDS[1]:
         raise out_of_range("the length of receiptHandleList", len(ids), *_IDS)
@@ -46,7 +46,7 @@ async def peek_message(engine: Engine, call: Call) -> list[wire.PeekMessageRespo
 
 async def _one(engine: Engine, call: Call, record: QueueRecord, id: str) -> wire.PeekMessageResponse:
     try:
-        return peeked(engine, record, await engine.peek(call.by, record.name, id, None))
+        return peeked(engine, record, await engine.peek(call.by, record.name, id, None, held=True))
     except EngineError as error:
         return wire.PeekMessageResponse(message_id=id, e=exception_of(_of_entry(error)))
 
@@ -58,7 +58,7 @@ async def _of_partition(
     partition = random.randrange(record.partitions) if number is None else checked("partitionId", number, 0, record.partitions - 1)
     most = checked("maxNum", given.max_num, 1, MOST) or MOST
     page = await engine.query(
-        call.by, record.name, None, given.start_timestamp, given.end_timestamp, None, None, most, None, partition=partition
+        call.by, record.name, None, given.start_timestamp, given.end_timestamp, None, None, most, None, partition=partition, held=True
     )
     return [peeked(engine, record, found) for found in page.messages]
 

@@ -6,8 +6,9 @@ Neighbours: `messages`, `handles` and `peeks` answer with them. This module must
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from engine.rules.fifo import ALONE
 from engine.shapes import Delivery, Peeked
 from facade.emq.queues import filters
 from facade.emq.queues.call import EmqError
@@ -19,10 +20,6 @@ from schemas.vocabulary import DEFAULT_TAG, NATIVE_SENDER, Reason
 
 if TYPE_CHECKING:
     from engine.engine import Engine
-
-
-# The group of a message in a topic queue that has no topic begins so.
-NO_TOPIC: Final = "~"
 
 
 def exception_of(error: EmqError) -> GalaxyEmqServiceException:
@@ -85,7 +82,7 @@ def _sent(record: QueueRecord, message: Message, sent_at_ms: int, digest: str) -
     }
     if record.priority:
         shown["priority"] = str(message.priority)
-    if record.fifo and message.group and not message.group.startswith(NO_TOPIC):
+    if record.fifo and message.group and not message.group.startswith(ALONE):
         shown["topic"] = message.group
     return shown
 

@@ -43,6 +43,12 @@ def split(text: str) -> tuple[str, str]:
     return owner, name
 
 
+def is_own(text: str, by: Principal) -> bool:
+    """Whether a full name names `by` as the owner. Raises EmqError."""
+    owner, _ = split(text)
+    return bool(owner) and full_principal(by.account, owner) == by.id
+
+
 async def record_of(engine: Engine, text: str, by: Principal) -> QueueRecord:
     """The queue that a client calls so; the short name alone will do. Raises EmqError,
     QueueNotFound: also when `by` may do nothing with it.

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from engine.errors import QueueNotFound
 from facade.emq.queues.call import Call, EmqError
-from facade.emq.queues.names import record_of
+from facade.emq.queues.names import is_own, record_of
 from facade.emq.wire.enums import Permission
 from facade.emq.wire.errors import ErrorCode
 from facade.emq.wire.structs import access as wire
@@ -69,8 +70,15 @@ async def revoke_permission(engine: Engine, call: Call) -> None:
 
 
 async def query_permission(engine: Engine, call: Call) -> wire.QueryPermissionResponse:
-    """The permission of who asks."""
-    record = await record_of(engine, call.body.queue_name, call.by)
+    """The permission of who asks: NONE where they have none, which is the same answer whether there
+    is such a queue or not, but for who would know.
+    """
+    try:
+        record = await record_of(engine, call.body.queue_name, call.by)
+    except QueueNotFound:
+        if engine.is_admin(call.by, call.by.id) or is_own(call.body.queue_name, call.by):
+            raise
+        return wire.QueryPermissionResponse(permission=int(Permission.NONE))
     level = await engine.get_grant(call.by, record.name, call.by.id)
     return wire.QueryPermissionResponse(permission=number_of(level, old=call.old_permissions))
 

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.conftest import Running
 from tests.conformance.emq.galaxy import Galaxy, Refused
+from tests.conformance.emq.thrift_client import ThriftClient
+from tests.services import Up
 
 
 def send(galaxy: Galaxy, queue: str, body: str, **more: Any) -> dict[str, Any]:
@@ -202,6 +205,43 @@ def test_messages_without_a_topic_have_no_order_in_a_topic_queue(galaxy: Galaxy,
     got = receive(galaxy, topics, 100)
     assert sorted(one["messageBody"] for one in got) == list("01234")
     assert all("topic" not in one["attributes"] for one in got)
+
+
+def test_a_batch_without_a_topic_is_independent_messages(galaxy: Galaxy, topics: str) -> None:
+    entries = [{"entryId": str(number), "messageBody": str(number)} for number in range(30)]
+    told = galaxy.call("sendMessageBatch", queueName=topics, sendMessageBatchRequestEntryList=entries)
+    assert len(told["successful"]) == 30
+    got = receive(galaxy, topics, 100)
+    assert sorted(one["messageBody"] for one in got) == sorted(map(str, range(30)))
+    assert all("topic" not in one["attributes"] for one in got)
+
+    galaxy.call("sendMessageBatch", queueName=topics, sendMessageBatchRequestEntryList=entries, topic="t")
+    assert [one["messageBody"] for one in receive(galaxy, topics, 100)] == ["0"]
+
+
+def test_a_peek_does_not_show_what_was_deleted(galaxy: Galaxy, queue: str, up: Up | Running) -> None:
+    ids = [send(galaxy, queue, str(number))["messageID"] for number in range(3)]
+    client = ThriftClient(up.endpoint, "compact")
+    client.call("deletePeekMessage", queueName=queue, receiptHandle=ids[0])
+    (got, other) = receive(galaxy, queue)
+    delete(galaxy, queue, got)
+
+    def peek(**arg: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = client.call("peekMessage", queueName=queue, peekMessageArg=arg)
+        return found
+
+    spans = [peek(partitionTimeIntervalAndMaxNum={"maxNum": 200, "partitionId": partition}) for partition in range(4)]
+    assert [one["messageID"] for span in spans for one in span] == [other["messageID"]]
+    listed = {one["messageID"]: "e" in one for one in peek(receiptHandleList=ids)}
+    assert listed == {one: one != other["messageID"] for one in ids}
+    with pytest.raises(Refused):
+        peek(receiptHandle=ids[0])
+
+    galaxy.call("createTag", queueName=queue, tagName="audit", startTimestamp=0)
+    delete(galaxy, queue, other)
+    (held,) = peek(receiptHandle=other["messageID"])
+    assert held["messageID"] == other["messageID"], "the other tag has it still"
+    client.close()
 
 
 def test_a_topic_queue_has_no_policy_and_is_no_dead_letter_queue(galaxy: Galaxy, topics: str, queue: str) -> None:

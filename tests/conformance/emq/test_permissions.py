@@ -134,17 +134,27 @@ def test_a_grantee_may_do_what_the_level_says_and_nothing_else(cast: Cast, level
     allowed = LEVELS[level].split()
     code = DENIED if level else NO_QUEUE
     found = {method: not denied(cast.grantee, method, queue, cast.dead, code) for method in METHODS}
-    assert found == {method: (not right and level > 0) or right in allowed for method, (right, _) in METHODS.items()}
+    assert found == {method: not right or right in allowed for method, (right, _) in METHODS.items()}
 
 
 def test_an_owner_and_an_administrator_may_do_everything_and_a_stranger_nothing(cast: Cast) -> None:
     for name, client in (("owner", cast.owner), ("admin", cast.admin)):
         queue = cast.owner.call("createQueue", queueName=f"of{name}")["queueName"]
         cast.owner.call("sendMessage", queueName=queue, messageBody="stays")
-        assert [method for method in METHODS if not denied(cast.stranger, method, queue, cast.dead, NO_QUEUE)] == []
+        assert [method for method in METHODS if not denied(cast.stranger, method, queue, cast.dead, NO_QUEUE)] == ["queryPermission"]
         state = cast.owner.call("getQueueInfo", queueName=queue)["queueState"]
         assert state["approximateMessageNumber"] == state["approximateAvailableMessageNumber"] == 1, "a refusal has changed something"
         assert [method for method in METHODS if denied(client, method, queue, cast.dead)] == []
+
+
+def test_who_has_no_permission_is_told_so_and_nothing_of_the_queue(cast: Cast) -> None:
+    for name in (cast.dead, "shop/none", "none"):
+        assert cast.stranger.call("queryPermission", queueName=name) == {"permission": 0}
+    assert cast.grantee.call("queryPermission", queueName=cast.dead) == {"permission": 1}
+    for client, name in ((cast.admin, "shop/none"), (cast.stranger, "stranger/none")):
+        with pytest.raises(Refused) as refused:
+            client.call("queryPermission", queueName=name)
+        assert refused.value.code == NO_QUEUE
 
 
 def test_only_administrators_speak_for_others(cast: Cast) -> None:

@@ -126,7 +126,7 @@ EMQ: Needs = {
     **dict.fromkeys(("getTagInfo", "listTag"), (Verb.LIST_TAGS,)),
     "deleteTag": (Verb.DELETE_TAG,),
     **dict.fromkeys(("listPermissions", "queryPermissionForId"), (Verb.LIST_GRANTS,)),
-    "queryPermission": KNOWN,
+    "queryPermission": None,  # NONE to who has none
     **dict.fromkeys(("setPermission", "revokePermission"), (Verb.GRANT,)),
     **dict.fromkeys(("addQueueAlertPolicy", "addTagAlertPolicy"), (Verb.ADD_ALERT,)),
     **dict.fromkeys(("listQueueAlertPolicies", "listTagAlertPolicies"), (Verb.LIST_ALERTS,)),
