@@ -14,6 +14,8 @@ from state.errors import StateUnavailable
 
 # What the clock may be moved by, of the time that passes.
 SLEW = 0.01
+# A delay may be late by so much before it is ended in the time of a log that is ahead.
+LATE_MS = 1000.0
 # Longer than any retention.
 FOR_EVER_MS = 2**52
 # CLOCK_MONOTONIC stands still while a machine sleeps, CLOCK_BOOTTIME does not.
@@ -79,7 +81,8 @@ class ServiceClock:
         """Takes in how far the clock of the log is ahead of this one (less than 0: behind it),
         right to `error_ms`.
         """
-        self.early_ms = ceil(error_ms - ahead_ms) if abs(ahead_ms) > error_ms else 0
+        shifts = ahead_ms < -error_ms or ahead_ms > error_ms + LATE_MS
+        self.early_ms = ceil(error_ms - ahead_ms) if shifts else 0
         self.keep_ms = max(0, ceil(error_ms - ahead_ms))
 
     def slew(self, error_ms: float) -> None:
