@@ -22,12 +22,15 @@ from engine.errors import (
     TransactionGone,
     TransactionNotFound,
 )
+from engine.log import Appended
 from engine.recovery.verify import Verifier
 from engine.runtime.clock import now_ms
 from engine.shapes import Principal, QueueSettings, SendEntry, TransactionInfo
+from engine.transactions.book import Transaction
 from engine.transactions.copies import copies_in
-from engine.transactions.finisher import TAKE_UP_MS
-from schemas.records import Attribute, Message, Origin, RedrivePolicy
+from engine.transactions.finisher import TAKE_UP_MS, Finisher
+from engine.transactions.half_log import HalfLog
+from schemas.records import Attribute, Message, Origin, RedrivePolicy, TransactionRecord
 from schemas.vocabulary import COMMIT_SPAN_MS, Reason
 from schemas.wire import encode
 from tests.clock import Clock
@@ -423,3 +426,30 @@ async def test_a_copy_that_a_native_producer_made_up_counts_for_nothing(engine: 
         await engine.log.append(topic, 0, encode(Message(b"body", origin=origin)))
     found = await copies_in(engine.log, topic, 0, 0, {"half"})
     assert {index: place.offset for index, place in found["half"].items()} == {0: 1}
+
+
+@pytest.mark.parametrize("ahead_s", [-300, 300])
+@pytest.mark.parametrize(("age_s", "begins_anew"), [(0, False), (20, True)])
+async def test_whether_a_decision_is_old_is_told_by_a_steady_clock(
+    make_engine: MakeEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch, ahead_s: int, age_s: float, begins_anew: bool
+) -> None:
+    """A worker whose clock is behind would take an old attempt for a fresh one."""
+    engine = await make_engine()
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    clock.pass_s(ahead_s)
+    names: list[str] = []
+    append, finish = HalfLog.append, Finisher.finish
+
+    async def noted(self: HalfLog, record: TransactionRecord, name: str = "") -> Appended:
+        names.append(name)
+        return await append(self, record, name)
+
+    async def slow(self: Finisher, one: Transaction, *, began_at: float | None) -> None:
+        await finish(self, one, began_at=None if began_at is None else began_at - age_s)
+
+    monkeypatch.setattr(HalfLog, "append", noted)
+    monkeypatch.setattr(Finisher, "finish", slow)
+    prepared = await prepare(engine, "q", "a")
+    await engine.commit(BY, prepared.id)
+    assert ("attempt" in names) == begins_anew
+    assert await drain(engine, "q", expect=1) == ["a"]
