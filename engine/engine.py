@@ -86,9 +86,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
         await base.clock.start()
         await parts.administration.clock_watch.start()
         await patience.repeat(base.catalog.start)
-        # Trusted if it is the life of Redis that the control topic names; else the first use finds
-        # its state lost.
-        base.store.trust(base.catalog.redis_run_id)
+        await base.lives.start()
         await parts.messages.receiver.start()
         await parts.units.owner.start()
         await parts.administration.tasks.start()
@@ -119,6 +117,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
         await parts.units.owner.stop()
         await base.rebuilder.stop()
         await parts.watching.reporter.stop()
+        await base.lives.stop()
         await base.catalog.stop()
         await parts.administration.clock_watch.stop()
         await base.clock.stop()
@@ -321,7 +320,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
     async def ready(self) -> dict[str, str]:
         """Part -> "ok", or what is wrong."""
         alive = await self.log.alive()
-        redis = "ok" if self.parts.base.connection.connected else "no connection"
+        redis = (self.parts.base.lives.trouble or "ok") if self.parts.base.connection.connected else "no connection"
         return {"kafka": "ok" if alive else "does not answer", "redis": redis}
 
     def counts(self) -> dict[str, float]:

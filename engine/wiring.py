@@ -57,6 +57,7 @@ from engine.receive.returns import Returns
 from engine.receive.waiters import WaitLists
 from engine.recovery.maintenance import Maintenance
 from engine.recovery.rebuild import Rebuilder
+from engine.recovery.redis_lives import RedisLives
 from engine.recovery.sealing import Sealing
 from engine.recovery.verify import Verifier
 from engine.rules.contention import Activity
@@ -110,6 +111,7 @@ class Base:
     meters: Meters
     journal: Journal
     snapshots: Snapshots
+    lives: RedisLives
     rebuilder: Rebuilder
     queue_gone: Signal[[Queue]]
     rebuilt: Signal[[Unit]]
@@ -129,10 +131,11 @@ def wire_base(settings: EngineSettings, candidates: Candidates | None = None) ->
     access = Access(settings, catalog, uses, Guesses(counters))
     journal = Journal(log, store, catalog, counters)
     snapshots = Snapshots(settings.topic_prefix, log, connection, catalog, counters, alarms)
-    rebuilder = Rebuilder(worker, log, connection, store, catalog, journal, snapshots, counters, rebuilt)
+    lives = RedisLives(log, connection, catalog, alarms)
+    rebuilder = Rebuilder(worker, log, lives, store, catalog, journal, snapshots, counters, rebuilt)
     return Base(
         worker, log, connection, clock, store, catalog, access, uses, Targets(catalog, access), counters, alarms, Meters(), journal,
-        snapshots, rebuilder, queue_gone, rebuilt,
+        snapshots, lives, rebuilder, queue_gone, rebuilt,
     )  # fmt: skip
 
 
@@ -142,7 +145,9 @@ def wire_maintenance(settings: EngineSettings) -> Maintenance:
     log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
     verifier = Verifier(base.worker, log, store, catalog, base.journal, base.snapshots)
     bootstrap = settings.kafka_bootstrap
-    return Maintenance(bootstrap, base.worker, log, base.connection, base.clock, store, catalog, counters, base.rebuilder, verifier)
+    return Maintenance(
+        bootstrap, base.worker, log, base.connection, base.clock, store, catalog, counters, base.lives, base.rebuilder, verifier
+    )
 
 
 def wire_sealing(settings: EngineSettings, *, copied: bool = False) -> Sealing:

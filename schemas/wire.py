@@ -20,6 +20,7 @@ from schemas.pack import pack, pack_snapshot
 from schemas.records import (
     Attribute,
     BatchMark,
+    ClaimRecord,
     DelayRecord,
     GenerationRecord,
     JournalRecord,
@@ -55,6 +56,7 @@ AnyRecord: TypeAlias = (
     | WatchRecord
     | DelayRecord
     | AuditRecord
+    | ClaimRecord
 )
 
 _HEAD_BYTES = 5
@@ -74,6 +76,7 @@ _TYPES: dict[str, type[AnyRecord]] = {
     "watch": WatchRecord,
     "delay": DelayRecord,
     "audit": AuditRecord,
+    "claim": ClaimRecord,
 }
 
 

@@ -17,20 +17,21 @@ import logging
 from collections.abc import AsyncIterator
 
 from engine.catalog.candidates import Candidates
+from engine.catalog.control_topics import KEPT, topics_of
 from engine.catalog.precedence import Precedence
 from engine.catalog.repairs import Repairs
 from engine.catalog.seal import Broken, Reason, Seal
 from engine.catalog.tables import ControlRecord, Tables
 from engine.errors import LogUnavailable, NotOurs, QueueInUse, QueueNotFound, StoreUnavailable
-from engine.log import MAX_RECORD_BYTES, Log, Record, TopicSpec
+from engine.log import Log, Record
 from engine.rules.queue import Queue
 from engine.runtime.clock import kafka_ms
 from engine.runtime.counters import Alarms, Counters
 from engine.runtime.failpoints import reached
 from engine.runtime.signals import Signal
 from engine.settings import EngineSettings
-from schemas.records import GenerationRecord
-from schemas.topics import METER_DAYS, METER_PARTITIONS, QUEUE_KEY, control_topic, journal_topic, meter_topic, snapshot_topic
+from schemas.records import ClaimRecord, GenerationRecord
+from schemas.topics import QUEUE_KEY, control_topic, journal_topic, snapshot_topic
 from schemas.wire import UndecodableRecord, decode, encode
 from state.background import Background
 from state.cancel import cancel_all
@@ -40,19 +41,13 @@ from state.redis.lock import Hold, LockBusy, lock
 
 logger = logging.getLogger(__name__)
 
-# Rebuilds need the journal since the last snapshots only; the rest of this time is for analytics.
-JOURNAL_KEEP_MS = str(30 * 86_400_000)
-METER_KEEP_MS = str(METER_DAYS * 86_400_000)
-
 # A worker that stops is waited for so long before another may make the change that it was about to
 # make.
 HOLD_MS = 10_000
 # Who wants to change what another is changing waits so long.
 WAIT_S = 10.0
-# Kafka must not compact a control record away before what came after it was found not to count, nor
-# a snapshot under its reader.
-CONTROL_LAG_MS = 86_400_000
-SNAPSHOT_LAG_MS = 3_600_000
+# What an event has seen: it depends on nothing.
+_ALL_SEEN = 2**62
 # Of the records that do not count so many get a line in the log each, then one in a thousand.
 LOGGED = 100
 
@@ -141,10 +136,9 @@ class Catalog(Tables):
         if self._tail is None:
             await self._open()
         if self._candidates is None and self.generation == 0:
-            async with self.change("generation") as change:
-                self.check_ours()
-                if self.generation == 0:
-                    await change.write("generation", GenerationRecord(1, self._connection.run_id, 0))
+            server = self._connection.server
+            await self.name_life(GenerationRecord(1, server.run_id, 0, server.promotion, server.evicted))
+            self.check_ours()
 
     async def _open(self) -> None:
         await self._make_topics()
@@ -194,38 +188,19 @@ class Catalog(Tables):
             )
 
     async def _make_topics(self) -> None:
-        s = self._settings
-        replicas = {"min.insync.replicas": "2"} if s.replication_factor >= 3 else {}
-        flush = {"flush.messages": str(s.flush_messages)} if s.flush_messages else {}
-        times = {"message.timestamp.type": "LogAppendTime"}
-        common = {**times, "retention.bytes": "-1", **replicas, **flush}
-        lag = {self.topic: str(CONTROL_LAG_MS), self.snapshot_topic: str(SNAPSHOT_LAG_MS)}
-        compact = {"cleanup.policy": "compact", "segment.ms": "3600000", **common}
-        made = await self._log.create_topics(
-            [
-                TopicSpec(self.topic, 1, s.replication_factor, {**compact, "min.compaction.lag.ms": lag[self.topic]}),
-                TopicSpec(self.journal_topic, s.journal_partitions, s.replication_factor, {"retention.ms": JOURNAL_KEEP_MS, **common}),
-                TopicSpec(meter_topic(s.topic_prefix), METER_PARTITIONS, s.replication_factor, {"retention.ms": METER_KEEP_MS, **common}),
-                TopicSpec(
-                    self.snapshot_topic,
-                    s.journal_partitions,
-                    s.replication_factor,
-                    {
-                        "max.message.bytes": str(MAX_RECORD_BYTES),
-                        **compact,
-                        "min.compaction.lag.ms": lag[self.snapshot_topic],
-                    },
-                ),
-            ]
-        )
-        for topic, lag_ms in lag.items():
-            if made.get(topic) == "exists":
-                # Made by a version that did not ask for it, or by an administrator, who may not let
-                # us change it.
+        specs = topics_of(self._settings)
+        made = await self._log.create_topics(specs)
+        for spec in specs:
+            # Made by a version that did not ask for it, or by an administrator, who may not let us
+            # change it.
+            if (
+                made.get(spec.name) == "exists"
+                and (kept := {name: spec.config[name] for name in KEPT if name in spec.config}).keys() == KEPT
+            ):
                 try:
-                    await self._log.set_topic_config(topic, {"min.compaction.lag.ms": lag_ms, **times})
+                    await self._log.set_topic_config(spec.name, kept)
                 except LogUnavailable as error:
-                    logger.warning("action=set_topic_config topic=%s error=%s", topic, error)
+                    logger.warning("action=set_topic_config topic=%s error=%s", spec.name, error)
 
     async def _follow(self) -> None:
         while True:
@@ -320,6 +295,18 @@ class Catalog(Tables):
         if self.refused.get(key) == Reason.STALE:
             raise LogUnavailable("the clocks of this worker and of Kafka differ by more than an hour, so what it writes does not count")
         return None
+
+    async def name_life(self, record: GenerationRecord) -> bool:
+        """Names a life of Redis, by what is applied here; False = another worker did meanwhile.
+        Needs no Redis. Raises LogUnavailable.
+        """
+        return await self.append("generation", encode(record), self._applied) is not None
+
+    async def claim(self, record: ClaimRecord) -> None:
+        """Writes a claim. It is an event, not a setting: it counts whatever came before it. Raises
+        LogUnavailable.
+        """
+        await self.append("claim", encode(record), _ALL_SEEN)
 
     async def _write_again(self, key: str) -> None:
         """Of a key that nothing counts of, what does not count is left for people to look at."""

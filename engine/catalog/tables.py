@@ -13,7 +13,7 @@ from engine.errors import EngineError, QueueNotFound, QueueRenewed
 from engine.rules.queue import Queue
 from engine.runtime.signals import Signal
 from schemas.accounts import account_of
-from schemas.records import GenerationRecord, KeyRecord, ProducerGroupRecord, QueueRecord, TaskRecord, UserRecord
+from schemas.records import ClaimRecord, GenerationRecord, KeyRecord, ProducerGroupRecord, QueueRecord, TaskRecord, UserRecord
 from schemas.records.watching import WatchRecord
 from schemas.wire import AnyRecord
 
@@ -21,13 +21,15 @@ REMEMBER_DELETED_MS = 60_000
 
 _T = TypeVar("_T")
 
-ControlRecord = QueueRecord | KeyRecord | TaskRecord | UserRecord | ProducerGroupRecord | WatchRecord | GenerationRecord
+ControlRecord = QueueRecord | KeyRecord | TaskRecord | UserRecord | ProducerGroupRecord | WatchRecord | GenerationRecord | ClaimRecord
 
 
 class Tables:
     """All control records that count. `queue_gone` tells of each queue whose life is over,
     `rights_changed` of rights that somebody may have lost: with the queue of an incarnation, "" =
-    with any. `changes`: how many records were taken; `key_changes`: how many of keys.
+    with any. `changes`: how many records were taken; `key_changes`: how many of keys. `named` tells
+    which life of Redis was named before, which now, and when that was by the log (ms); `claimed` of
+    each claim.
     """
 
     def __init__(self, prefix: str, queue_gone: Signal[[Queue]]) -> None:
@@ -46,8 +48,10 @@ class Tables:
         self.sources: dict[str, set[str]] = {}
         self.unfinished: dict[str, QueueRecord] = {}
         self.deleted: dict[str, int] = {}  # when (epoch ms), oldest first; at least those of the last minute
+        self.named: Signal[[GenerationRecord, GenerationRecord, int]] = Signal()
+        self.claimed: Signal[[ClaimRecord]] = Signal()
+        self.life = GenerationRecord(0, "", 0)
         self.generation = 0
-        self.redis_run_id = ""
         self.changes = self.key_changes = 0
 
     def put(self, kind: str, name: str, value: AnyRecord | None, at_ms: int) -> None:
@@ -73,7 +77,10 @@ class Tables:
         elif kind == "watch" and (value is None or isinstance(value, WatchRecord)):
             put(self.watches, name, value)
         elif kind == "generation" and isinstance(value, GenerationRecord):
-            self.generation, self.redis_run_id = value.generation, value.redis_run_id
+            before, self.life, self.generation = self.life, value, value.generation
+            self.named(before, value, at_ms)
+        elif kind == "claim" and isinstance(value, ClaimRecord):
+            self.claimed(value)
 
     def ended(self, queue: Queue) -> EngineError:
         """Why a life of a queue is not in the catalog: QueueNotFound, or QueueRenewed when there is

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
 
+from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
 from engine.loading.loader import Loader
 from engine.rules.queue import Queue
@@ -24,8 +25,9 @@ LOOK_S = 0.02
 class Journaled:
     """`owned`: the units of this worker. `note_use` has somebody own a unit."""
 
-    def __init__(self, store: Store, owned: Mapping[Unit, Loader], note_use: Callable[[Queue, int], None]) -> None:
+    def __init__(self, store: Store, catalog: Catalog, owned: Mapping[Unit, Loader], note_use: Callable[[Queue, int], None]) -> None:
         self._store = store
+        self._catalog = catalog
         self._owned = owned
         self._note_use = note_use
 
@@ -42,6 +44,7 @@ class Journaled:
         unit = queue.units[partition]
         while True:
             loader = self._owned.get(unit)
+            generation = self._catalog.generation
             with contextlib.suppress(StateError):
                 if loader is not None:
                     await loader.outbox.drained()
@@ -49,9 +52,19 @@ class Journaled:
                 if seq <= base:
                     raise LogUnavailable(f"the state of queue {queue.name!r} was lost before the journal had this: it may be forgotten")
                 if drained >= seq:
+                    await self._still(queue, generation)
                     return
             self._note_use(queue, partition)
             await asyncio.sleep(LOOK_S)
+
+    async def _still(self, queue: Queue, generation: int) -> None:
+        """Returns when no other life of Redis was named before this call: then the journal had the
+        entry before the entry that begins a later life, and every reader takes it. Concurrent
+        callers share a look.
+        """
+        await self._catalog.sync()
+        if self._catalog.generation != generation:
+            raise LogUnavailable(f"another Redis came into use for queue {queue.name!r} meanwhile: this may be forgotten")
 
     def lag_s(self) -> float:
         """How long the oldest entry of the units owned here has waited for the journal, in seconds;

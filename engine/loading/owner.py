@@ -90,7 +90,7 @@ class UnitOwner:
         self._drains: dict[Unit, asyncio.Task[None]] = {}
         self._lag = LagReporter(parts.prefix, parts.log, parts.store, parts.catalog)
         self.troubles = Troubles(self.owned, parts.skips)
-        self.journaled = Journaled(self._store, self.owned, self.note_use)
+        self.journaled = Journaled(self._store, self._catalog, self.owned, self.note_use)
         self._background = Background()
         self.turns = Turns(deferrals, self._background, self._guard)
         jobs: dict[str, tuple[Callable[[], Awaitable[None]], float]] = {

@@ -115,8 +115,8 @@ class Progress:
         """
         unit = queue.units[partition]
         last = await self._window.call(queue, lambda g: self._store.last_seq(unit))
-        base, drained = await self._window.call(queue, lambda g: self._store.drained_seq(unit))
-        if last > max(base, drained):
+        base, _ = await self._window.call(queue, lambda g: self._store.drained_seq(unit))
+        if last > base:
             await self._wait_journaled(queue, partition, last, until)
 
     async def _read(self, task: TaskRecord, at: int, wanted: dict[bytes, int], moved: Moved) -> None:

@@ -15,6 +15,7 @@ from engine.errors import LogUnavailable, QueueNotFound, QueueRenewed, Rebuildin
 from engine.log import Log
 from engine.recovery.holding import Holding
 from engine.recovery.rebuild import Rebuilder
+from engine.recovery.redis_lives import RedisLives
 from engine.recovery.verify import Report, Verifier
 from engine.rules.queue import Queue
 from engine.runtime.counters import Counters
@@ -57,6 +58,7 @@ class Maintenance:
         store: Store,
         catalog: Catalog,
         counters: Counters,
+        lives: RedisLives,
         rebuilder: Rebuilder,
         verifier: Verifier,
     ) -> None:
@@ -68,6 +70,7 @@ class Maintenance:
         self._store = store
         self._catalog = catalog
         self._counters = counters
+        self._lives = lives
         self._rebuilder = rebuilder
         self._verifier = verifier
         self._background = Background()
@@ -84,10 +87,11 @@ class Maintenance:
         await self._connection.start()
         await self._clock.start()
         await patience.repeat(self._catalog.start)
-        self._store.trust(self._catalog.redis_run_id)
+        await self._lives.start()
 
     async def stop(self) -> None:
         await self._rebuilder.stop()
+        await self._lives.stop()
         await self._catalog.stop()
         await self._clock.stop()
         await self._connection.stop()
@@ -115,7 +119,7 @@ class Maintenance:
         loop = asyncio.get_running_loop()
         began = loop.time()
         queues = self.queues(names)
-        await self._rebuilder.trust()
+        await self._lives.trust()
         units = [unit for queue in queues for unit in queue.units]
         async with Holding(self._store, self._worker, self._background, set(), SEIZE_MS) as holding:
             for at in range(0, len(units), GROUP):

@@ -11,23 +11,21 @@ import asyncio
 import logging
 
 from engine.catalog.catalog import Catalog
-from engine.errors import EngineError, QueueInUse, Rebuilding
+from engine.errors import EngineError, Rebuilding
 from engine.journal.outbox import LEASE_MS, Journal
 from engine.journal.snapshots import Snapshots
 from engine.log import Log
 from engine.recovery.holding import Holding
 from engine.recovery.lives import Lives
+from engine.recovery.redis_lives import RedisLives
 from engine.recovery.round import Round
 from engine.recovery.unit_writer import UnitWriter
 from engine.rules.queue import Queue
-from engine.runtime.clock import now_ms
 from engine.runtime.counters import Counters
 from engine.runtime.signals import Signal
-from schemas.records import GenerationRecord
 from state.background import Background
 from state.errors import StateError
 from state.keys import Unit
-from state.redis.connection import Connection
 from state.store import Store
 
 logger = logging.getLogger(__name__)
@@ -49,7 +47,7 @@ class Rebuilder:
         self,
         worker: str,
         log: Log,
-        connection: Connection,
+        lives: RedisLives,
         store: Store,
         catalog: Catalog,
         journal: Journal,
@@ -58,7 +56,7 @@ class Rebuilder:
         rebuilt: Signal[[Unit]],
     ) -> None:
         self._worker = worker
-        self._connection = connection
+        self._redis_lives = lives
         self._store = store
         self._catalog = catalog
         self._journal = journal
@@ -107,7 +105,7 @@ class Rebuilder:
 
     async def _request(self, queue: Queue, *, waited: bool) -> asyncio.Future[None]:
         """What tells when a queue is done, which the next rounds are to rebuild."""
-        await self.trust()
+        await self._redis_lives.trust()
         await self._catalog.sync()
         incarnation = queue.incarnation
         if incarnation not in self._catalog.by_incarnation:
@@ -121,29 +119,6 @@ class Rebuilder:
         elif waited and incarnation in self._requested:
             self._requested[incarnation] = True
         return future
-
-    async def trust(self) -> None:
-        """Redis that was started again may have an older state: a new generation makes every unit
-        of it lost, then it is trusted. Raises Rebuilding when another worker takes long over that.
-        """
-        catalog, run_id = self._catalog, self._connection.run_id
-        if self._store.is_trusted(run_id):
-            return
-        await catalog.sync()
-        if catalog.redis_run_id != run_id:
-            try:
-                await self._distrust(run_id)
-            except QueueInUse:
-                raise Rebuilding("another worker is about to take the state of Redis for lost") from None
-        if self._connection.run_id == run_id:
-            self._store.trust(run_id)
-
-    async def _distrust(self, run_id: str) -> None:
-        catalog = self._catalog
-        async with catalog.change("generation") as change:
-            if catalog.redis_run_id != run_id:
-                logger.warning("action=distrust part=redis generation=%d", catalog.generation + 1)
-                await change.write("generation", GenerationRecord(catalog.generation + 1, run_id, now_ms()))
 
     async def _run(self) -> None:
         await asyncio.sleep(0.01)

@@ -65,7 +65,7 @@ class Round:
                 self.others.append(unit)
             else:
                 self._epochs[unit] = owned.number
-                if owned.generation is not None:
+                if owned.generation is not None and owned.generation >= self._catalog.life.adopt_from:
                     self._older.add(unit)
 
     async def _add_tags(self, unit: Unit) -> None:

@@ -92,6 +92,7 @@ class Delays:
     async def _most(self, queue: Queue, look: Look) -> int:
         try:
             at_ms = self._store.now_ms()
-            return max(await asyncio.gather(*(look(unit, queue.tag_ids, at_ms) for unit in queue.units)))
+            looks = (look(unit, queue.tag_ids, at_ms) for unit in queue.units)
+            return max(await self._store.soon(lambda: asyncio.gather(*looks)))
         except StateError:
             return 0

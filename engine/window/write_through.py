@@ -53,10 +53,10 @@ class WriteThrough:
         as known. Raises LogUnavailable when the window belongs to another life of the topic, so
         that it takes none of them.
         """
-        unit = queue.units[partition]
+        unit, store = queue.units[partition], self._store
         self._note_use(queue, partition)
         try:
-            loaded = await self._store.load(unit, self._catalog.generation, queue.tag_ids, entries)
+            loaded = await store.soon(lambda: store.load(unit, self._catalog.generation, queue.tag_ids, entries))
         except StateError:
             self._counters.count("write_through_failed_total")
             self._forget(unit, entries)
@@ -80,10 +80,10 @@ class WriteThrough:
         """FIFO: what repeats what among records that were early, or came by the loader before;
         waits a second for those before them.
         """
-        known = [entry for entry in entries if entry.dedup]
+        store, known = self._store, [entry for entry in entries if entry.dedup]
         for _ in range(50 if known else 0):
             with contextlib.suppress(StateError):
-                seen, firsts = await self._store.dedup_firsts(unit, [entry.dedup for entry in known])
+                seen, firsts = await store.soon(lambda: store.dedup_firsts(unit, [entry.dedup for entry in known]))
                 if seen > entries[-1].offset:
                     rows = zip(known, firsts, strict=True)
                     return {entry.offset: first for entry, first in rows if first is not None and first < entry.offset}

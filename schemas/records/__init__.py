@@ -351,8 +351,27 @@ class TransactionRecord(Struct, frozen=True):
 
 
 class GenerationRecord(Struct, frozen=True):
-    """The value of the control record `generation`: which state in Redis is the true one."""
+    """The value of the control record `generation`: which state in Redis is the true one.
+
+    `promotion` and `evicted`: as the server said when it was named. Units of a generation before
+    `adopt_from` are rebuilt, whatever they have. `earlier`: run ids that were named before.
+    """
 
     generation: int
     redis_run_id: str
+    at_ms: int
+    promotion: str = ""
+    evicted: int = 0
+    adopt_from: int = 0
+    earlier: list[str] = []
+
+
+class ClaimRecord(Struct, frozen=True):
+    """The value of the control record `claim`: a worker that reached a Redis which was named before
+    asks whether anybody has the one that is named now; or the answer that somebody has (`held`).
+    """
+
+    token: str
+    generation: int
+    held: bool
     at_ms: int

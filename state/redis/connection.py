@@ -17,11 +17,14 @@ from state.clock.service_clock import ServiceClock
 from state.clock.sightings import Sightings
 from state.errors import StateUnavailable
 from state.redis.address import redis_address
+from state.redis.fence import Fence
+from state.redis.server import Server, read_server
 from state.redis.wire import CONNECT_S, REPLY_S, Argument, Wire, expect, opened
 
 logger = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 0.3
+MUTE_S = 0.5
 RECONNECT_S = (0.05, 0.1, 0.2, 0.5)
 
 
@@ -32,7 +35,9 @@ class Connection:
 
     def __init__(self, url: str) -> None:
         self._address = redis_address(url)
-        self.run_id = ""
+        self.run_id = self.life = ""
+        self.server = Server("")
+        self.fence = Fence()
         self.sightings = Sightings()
         self.clock = ServiceClock()
         self._wire: Wire | None = None
@@ -77,6 +82,12 @@ class Connection:
     @property
     def connected(self) -> bool:
         return self._wire is not None
+
+    @property
+    def is_mute(self) -> bool:
+        """Whether a reply is due for longer than who can do without it should wait."""
+        wire = self._wire
+        return wire is not None and bool(wire.waiting) and wire.loop.time() - wire.heard > MUTE_S
 
     async def _keep(self) -> None:
         failures = 0
@@ -123,10 +134,23 @@ class Connection:
     async def _greet(self, wire: Wire) -> None:
         if self._address.database:
             await expect(wire, "SELECT", self._address.database)
-        info: bytes = await expect(wire, "INFO")
-        facts = dict(line.split(":", 1) for line in info.decode().splitlines() if ":" in line)
-        policy = facts.get("maxmemory_policy", "noeviction")
-        if policy != "noeviction":
+        self.server = server = read_server(await expect(wire, "INFO"))
+        if server.evicts:
             # An evicted key would be a lost lease that nobody notices.
-            raise StateUnavailable(f"Redis must run with maxmemory-policy noeviction, it has {policy}")
-        self.run_id = facts["run_id"]
+            raise StateUnavailable(f"Redis must run with maxmemory-policy noeviction, it has {server.policy}")
+        if server.is_replica:
+            raise StateUnavailable(f"Redis at {self.place} is a replica")
+        self.run_id, self.life = server.run_id, server.life
+
+    async def look(self) -> None:
+        """Asks the server again what it is. Raises StateUnavailable."""
+        wire, reply = self._wire, await self.call("INFO")
+        if isinstance(reply, bytes) and wire is self._wire:
+            self.server = read_server(reply)
+            self.life = self.server.life
+
+    def leave(self, reason: str) -> None:
+        """Cuts the connection; the next one looks the address up again."""
+        if self._wire is not None:
+            logger.warning("action=leave part=redis at=%s run_id=%s reason=%s", self.place, self.run_id, reason)
+            self._wire.close()

@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager, suppress
 
 from state.background import Background
 from state.cancel import cancel_all
-from state.errors import StateError, StateUnavailable
+from state.errors import StateError, StateLost
 from state.keys import lock_key
 from state.redis.connection import Connection
 from state.redis.script_caller import ScriptCaller
@@ -41,13 +41,14 @@ class Hold(ScriptCaller):
         self._token = secrets.token_hex(8)
         self._hold_ms = hold_ms
         self._until = 0.0
+        self._turn = -1
 
     @property
     def is_valid(self) -> bool:
         """Whether the lock is surely held still, by this process' clock; a tenth of the time is
-        left for clocks that differ.
+        left for clocks that differ. One in a Redis that is not in use any more is not.
         """
-        return asyncio.get_running_loop().time() < self._until
+        return asyncio.get_running_loop().time() < self._until and self._turn == self._connection.fence.turn
 
     async def take(self) -> bool:
         """Takes the lock unless somebody has it who renews it. Raises StateUnavailable."""
@@ -69,6 +70,7 @@ class Hold(ScriptCaller):
 
     def _note(self, asked_at: float, reply: list[bytes]) -> bool:
         held = reply[0] == b"OK"
+        self._turn = self._connection.fence.turn
         self._until = asked_at + self._hold_ms * 0.9 / 1000 if held else 0.0
         return held
 
@@ -76,7 +78,7 @@ class Hold(ScriptCaller):
         """Renews it three times in its time until it is lost; cancelled by who gives it up."""
         while self.is_valid:
             await asyncio.sleep(self._hold_ms / 3000)
-            with suppress(StateUnavailable):
+            with suppress(StateError):
                 await self.renew()
 
     async def give_up(self) -> None:
@@ -102,9 +104,15 @@ async def lock(connection: Connection, prefix: str, name: str, *, hold_ms: int, 
     hold = Hold(connection, prefix, name, hold_ms)
     loop = asyncio.get_running_loop()
     until = loop.time() + wait_s
-    while not await hold.take():
+    while True:
+        lost: StateLost | None = None
+        try:
+            if await hold.take():
+                break
+        except StateLost as error:  # until it is settled which Redis is in use
+            lost = error
         if loop.time() > until:
-            raise LockBusy(name)
+            raise lost or LockBusy(name)
         await asyncio.sleep(0.02)
     keeper = Background().start(hold.keep(), f"keep {name}")
     try:

@@ -5,8 +5,9 @@ Neighbours: the stores and `lock.py` inherit from it. It must not know what a sc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 
 import hiredis
 
@@ -15,6 +16,10 @@ from state.redis.connection import Connection
 from state.redis.scripts import read_scripts
 from state.redis.wire import Argument
 
+T = TypeVar("T")
+
+# How long something waits for Redis that does not need it: a send that Kafka has.
+SOON_S = 1.0
 # The first word of a reply of ours that says no.
 _REFUSED: dict[bytes, type[StateLost | OutboxFull | Fenced]] = {b"LOST": StateLost, b"FULL": OutboxFull, b"FENCED": Fenced}
 # A Redis that says one of these will take the command later.
@@ -31,22 +36,26 @@ class ScriptCaller:
         self._clock = connection.clock
         self._scripts = read_scripts()
         self.calls = 0
-        self._trusted_run_id: str | None = None
 
-    def trust(self, run_id: str | None) -> None:
-        """Names the life of the Redis server whose state is the true one: scripts on another one
-        answer StateLost. None = not asked.
+    async def soon(self, call: Callable[[], Awaitable[T]]) -> T:
+        """The result of a call that its caller can do without: StateUnavailable within SOON_S, and
+        at once while Redis is mute. It may be done all the same, later.
         """
-        self._trusted_run_id = run_id
-
-    def is_trusted(self, run_id: str | None) -> bool:
-        return self._trusted_run_id == run_id
+        if self._connection.is_mute:
+            raise StateUnavailable("Redis does not answer")
+        try:
+            async with asyncio.timeout(SOON_S):
+                return await call()
+        except TimeoutError:
+            raise StateUnavailable(f"Redis did not answer within {SOON_S:g} s") from None
 
     async def _run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> list[Any]:
         script = self._scripts[name]
         self.calls += 1
-        if self._connection.run_id != self._trusted_run_id and self._trusted_run_id is not None:
-            raise StateLost(f"{name}: Redis was started again")
+        fence = self._connection.fence
+        if not fence.admits(self._connection.life):
+            await fence.enter(name, self._connection.life)
+        life, turn = self._connection.life, fence.turn
         at = script.now_at
         if at >= 0 and not arguments[at]:
             # The one place where a script is given the time (ADR 0040).
@@ -54,6 +63,8 @@ class ScriptCaller:
         reply = await self._connection.call("EVALSHA", script.sha, len(keys), *keys, *arguments)
         if type(reply) is hiredis.ReplyError:
             reply = await self._again(name, reply, keys, arguments)
+        if turn != fence.turn or not fence.admits(life):
+            await fence.leave(name, life, turn)
         lost = _REFUSED.get(reply[0])
         if lost is not None:
             raise lost(name)
@@ -65,6 +76,8 @@ class ScriptCaller:
         if str(error).startswith("NOSCRIPT"):
             script = self._scripts[name]
             await self._connection.call("SCRIPT", "LOAD", script.source)
+            if not self._connection.fence.admits(self._connection.life):
+                raise StateUnavailable(f"{name}: another Redis came into use before this one answered")
             reply = await self._connection.call("EVALSHA", script.sha, len(keys), *keys, *arguments)
         if not isinstance(reply, hiredis.ReplyError):
             return reply
@@ -76,10 +89,16 @@ class ScriptCaller:
         raise RuntimeError(f"{name}.lua failed: {text}")
 
     async def _ask(self, *command: Argument) -> Any:
-        """A plain command. Raises StateUnavailable, also for what Redis refuses (it is loading its
-        file, or read-only).
+        """A plain command. Raises StateLost as a script does; StateUnavailable, also for what Redis
+        refuses (it is loading its file, or read-only).
         """
+        fence = self._connection.fence
+        if not fence.admits(self._connection.life):
+            await fence.enter(str(command[0]), self._connection.life)
+        life, turn = self._connection.life, fence.turn
         reply = await self._connection.call(*command)
+        if turn != fence.turn or not fence.admits(life):
+            await fence.leave(str(command[0]), life, turn)
         if isinstance(reply, hiredis.ReplyError):
             raise StateUnavailable(f"Redis refused {command[0]!r}: {reply}")
         return reply

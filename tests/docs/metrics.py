@@ -104,6 +104,7 @@ the owner of a partition knows `load_stopped`, and `records_skipped` is of what 
 `journal_gap` lasts until the worker ends; its `queue` is a partition of the journal. So does `control_refused`,
 whose `queue` is the reason: `unsealed`, `other_secret`, `altered`, `stale`, `replayed`. The `queue` of
 `clock_skew` is whose clock differs. `GET /health` counts the queues, or clocks, with each kind."""
+_REDIS_EVICTS = "1 while Redis has a maxmemory-policy that evicts keys; it names no queue"
 _CONTROL_REFUSED = "control records that this worker has refused: somebody else wrote them, or they were played back"
 _JOURNAL_GAP = "records of the journal that Kafka deleted before they were folded: acks in them are forgotten if Redis is lost"
 
@@ -159,7 +160,7 @@ def page() -> str:
     """The page. Raises AssertionError when code and meanings differ."""
     assert names() == MEANINGS.keys(), f"without a meaning, or without code: {sorted(names() ^ MEANINGS.keys())}"
     rows = [(f"`{name}`", *MEANINGS[name]) for name in MEANINGS]
-    others = {"journal_gap": _JOURNAL_GAP, "control_refused": _CONTROL_REFUSED, CLOCK_SKEW: ABOUT_SKEW}
+    others = {"journal_gap": _JOURNAL_GAP, "control_refused": _CONTROL_REFUSED, CLOCK_SKEW: ABOUT_SKEW, "redis_evicts": _REDIS_EVICTS}
     kinds = [(f"`{kind}`", about) for kind, about in {**KINDS, **others}.items()]
     return (
         HEAD + table(("metric", "kind", "meaning"), rows) + "\n## Alarms\n\n" + wrapped(ALARM) + table(("kind", "the number counts"), kinds)

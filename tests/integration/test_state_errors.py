@@ -12,16 +12,14 @@ from typing import Any
 import pytest
 
 import state.redis.lock
-from engine.catalog import catalog
 from engine.engine import Engine
-from engine.errors import EngineError, Rebuilding, StoreUnavailable
+from engine.errors import EngineError, StoreUnavailable
 from engine.meters.shapes import MetricQuery
 from engine.meters.statistics import day_of
 from engine.recovery import rebuild
 from engine.shapes import ExtendEntry, QueueSettings, SendEntry
 from schemas.records import RedrivePolicy
 from state.errors import StateError, StateLost, StateUnavailable
-from state.redis.lock import lock
 from tests.integration.drive import BY, eventually, receive, send
 
 assert state.redis.lock.LockBusy in StateError.__subclasses__()
@@ -163,7 +161,7 @@ async def test_what_a_deleted_tag_held_goes_though_redis_was_started_again(own_e
     await a_service(own_engine)
     unit, store = own_engine.catalog.queues["q"].units[0], own_engine.store
     tag = own_engine.catalog.queues["q"].by_name["t"].id
-    store.trust("another life")
+    own_engine.parts.base.connection.fence.close()
     await own_engine.delete_tag(BY, "q", "t")
     assert await held(own_engine, unit, tag) == []
     assert tag not in await store.known_tags(unit)
@@ -215,22 +213,3 @@ async def held(engine: Engine, unit: Any, tag: int) -> list[str]:
     """The keys that a tag of a unit has in Redis."""
     names = engine.store._unit(unit).tag(tag).all()
     return [name for name in names if await engine.parts.base.connection.call("EXISTS", name)]
-
-
-async def test_a_worker_that_waits_for_another_to_distrust_redis_says_that_it_rebuilds(
-    own_engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not that a change is under way: nobody has asked for one."""
-    monkeypatch.setattr(catalog, "WAIT_S", 0.2)
-    await own_engine.create_queue(BY, "q", QueueSettings())
-    await send(own_engine, "q", "one")
-    base = own_engine.parts.base
-    true = base.catalog.redis_run_id
-    async with lock(base.connection, own_engine.settings.topic_prefix, "control:generation", hold_ms=30_000, wait_s=1):
-        base.catalog.redis_run_id = "of another life"
-        base.store.trust("of another life")
-        with pytest.raises(Rebuilding):
-            await receive(own_engine, "q")
-        # Another worker has seen to it meanwhile: then nobody need be waited for.
-        base.catalog.redis_run_id = true
-        assert [d.message.body for d in await receive(own_engine, "q")] == [b"one"]

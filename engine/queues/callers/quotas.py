@@ -13,6 +13,7 @@ import contextlib
 import math
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final, Literal, NoReturn
 
 import msgspec
@@ -232,7 +233,7 @@ class Quotas:
 
     async def _fill(self, meter: Meter, whose: str, kind: str, limit: int, about: str, wanted: int, span_ms: int) -> bool:
         """Asks until so much is left; False = Redis is away. Raises QuotaExceeded."""
-        now = asyncio.get_running_loop().time()
+        now, allot = asyncio.get_running_loop().time(), self._allotments.allot
         if now < meter.away_until:
             return False
         if now >= meter.until:
@@ -243,7 +244,7 @@ class Quotas:
                 self._refuse(kind, limit, about, wanted, meter.until - now)
             try:
                 most = max(least, min(limit // PART, MOST_BYTES))
-                granted, left_ms, _ = await self._allotments.allot(f"{whose}/{kind}", limit, most, span_ms, least=least)
+                granted, left_ms, _ = await self._allotments.soon(partial(allot, f"{whose}/{kind}", limit, most, span_ms, least=least))
             except StateError:
                 meter.away_until = now + ASK_AGAIN_S
                 return False

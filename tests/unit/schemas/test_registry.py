@@ -13,6 +13,7 @@ from fastavro.utils import generate_one
 from msgspec import NODEFAULT, Struct, inspect, to_builtins
 
 from schemas.records import (
+    ClaimRecord,
     DelayRecord,
     GenerationRecord,
     JournalRecord,
@@ -46,6 +47,7 @@ TYPES: dict[str, type[Struct]] = {
     "watch": WatchRecord,
     "delay": DelayRecord,
     "audit": AuditRecord,
+    "claim": ClaimRecord,
 }
 WORDS = {
     "EventKind": [str(k) for k in EventKind],
@@ -88,6 +90,8 @@ def test_an_id_never_changes_and_names_one_schema() -> None:
         27: "user.3",
         28: "queue.7",
         29: "user.4",
+        40: "generation.2",
+        41: "claim.1",
     }
 
     assert {number: schema_name(number) for number in schema_ids()} == names

@@ -34,7 +34,7 @@ def test_a_record_is_taken_under_its_kind_and_no_other() -> None:
     assert (known.keys, list(known.users)) == ({}, ["u"])
     known.put("generation", "", GenerationRecord(3, "run", 0), 0)
     known.put("generation", "", None, 0)
-    assert (known.generation, known.redis_run_id) == (3, "run")
+    assert (known.generation, known.life.redis_run_id) == (3, "run")
 
 
 def test_a_queue_is_known_by_name_and_life_and_its_end_is_told_once() -> None:
