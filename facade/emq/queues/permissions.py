@@ -76,7 +76,8 @@ async def query_permission(engine: Engine, call: Call) -> wire.QueryPermissionRe
     try:
         record = await record_of(engine, call.body.queue_name, call.by)
     except QueueNotFound:
-        if engine.is_admin(call.by, call.by.id) or is_own(call.body.queue_name, call.by):
+        is_service_admin = not call.by.account and engine.is_admin(call.by, call.by.id)
+        if is_service_admin or is_own(call.body.queue_name, call.by):
             raise
         return wire.QueryPermissionResponse(permission=int(Permission.NONE))
     level = await engine.get_grant(call.by, record.name, call.by.id)
