@@ -183,8 +183,7 @@ class EngineSettings(Section):
     )
     start_wait_s: int = setting(
         0,
-        "How long a start may take, {within} s: `serve` waits so long for a Kafka or Redis that does not answer, `up` for each of its "
-        "parts. 0 = `serve` waits for none that does not answer, and `up` for ten minutes.",
+        "How long `serve` waits for Kafka and Redis, and `up` for each part, {within} s; 0 = not at all, and ten minutes.",
         within=(0, 86_400),
     )
     transaction_immunity_ms: int = setting(

@@ -15,7 +15,7 @@ from engine.queues.bounded import bounded
 # Redis that the others are (and what those two wait for is bounded where it is waited for).
 OWN_TIMES = {"send", "receive", "check", "ack", "extend", "release", "record", "list_queues", "list_transactions"}
 # Read from memory.
-OWN_TIMES |= {"get_redrive_policy", "get_webhook", "list_alerts", "get_daily_statistics"}
+OWN_TIMES |= {"get_redrive_policy", "get_webhook"}
 NO_VERBS = {"start", "stop", "ready"}
 
 
