@@ -228,12 +228,12 @@ class Messages:
 
 
 def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messages:
-    log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
+    log, store, catalog, counters, targets = base.log, base.store, base.catalog, base.counters, base.targets
     ids, window, bodies, owner = units.ids, units.window, units.bodies, units.owner
     receivable, activity, wait_lists = units.receivable, units.activity, units.wait_lists
     delays = Delays(store)
     sender = Sender(log, catalog, ids, bodies, units.write_through, delays, units.topic_retention, activity, units.suspect)
-    mover = Mover(log, store, catalog, base.targets, window, ids, units.body_source, units.write_through, counters)
+    mover = Mover(log, store, catalog, targets, window, ids, units.body_source, units.write_through, counters)
     receiving = Background()
 
     def move_beside(queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]) -> None:
@@ -241,16 +241,16 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
 
     returns = Returns(store, window, ids, receivable, counters, lambda work: receiving.start(work, "give back"))
     deliveries = Deliveries(store, window, ids, units.body_source, returns, lambda work: receiving.start(work, "return"))
-    poller = Poller(store, base.targets, window, counters, owner.note_receive, owner.load_soon, move_beside)
+    poller = Poller(store, targets, window, counters, owner.note_receive, owner.load_soon, move_beside)
     ahead = Ahead(bodies, returns, lambda work: receiving.start(work, "give back"))
     pump = Pump(catalog, wait_lists, poller, deliveries, returns, ahead, activity, receiving, owner.refresh)
     wake = Wake(settings.redis_url, settings.topic_prefix, store.name, pump.woken)
-    browse = Browse(log, store, base.targets, window, ids, owner.note_use, owner.refresh)
-    filtered = FilteredReceives(store, base.targets, window, browse, poller, deliveries, pump, owner.refresh)
+    base.lives.moved.connect(wake.reconnect)
+    browse = Browse(log, store, targets, window, ids, owner.note_use, owner.refresh)
+    filtered = FilteredReceives(store, targets, window, browse, poller, deliveries, pump, owner.refresh)
     receiver = Receiver(catalog, ids, wait_lists, poller, deliveries, returns, pump, activity, receiving, wake, owner.refresh, filtered)
     leases = Leases(
-        store, catalog, base.targets, window, ids, bodies, delays, owner.note_use, owner.journaled.wait, mover.move_dead, receivable,
-        base.meters,
+        store, catalog, targets, window, ids, bodies, delays, owner.note_use, owner.journaled.wait, mover.move_dead, receivable, base.meters
     )  # fmt: skip
     receivable.connect(pump.woken)
     base.rebuilt.connect(returns.tell_again)

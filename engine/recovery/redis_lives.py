@@ -21,6 +21,7 @@ from engine.errors import EngineError, Rebuilding
 from engine.log import Log
 from engine.runtime.clock import now_ms
 from engine.runtime.counters import Alarms
+from engine.runtime.signals import Signal
 from schemas.records import ClaimRecord, GenerationRecord
 from state.background import Background
 from state.cancel import cancel_all
@@ -51,7 +52,9 @@ CLOCKS_MS = 3_600_000
 
 
 class RedisLives:
-    """The right of one worker to call the state; it opens and closes the fence of `connection`."""
+    """The right of one worker to call the state; it opens and closes the fence of `connection`.
+    `moved` says that another server is used from now on.
+    """
 
     def __init__(self, log: Log, connection: Connection, catalog: Catalog, alarms: Alarms) -> None:
         self._log = log
@@ -61,6 +64,8 @@ class RedisLives:
         self._alarms = alarms
         # When calls under the named life may begin at the earliest, by `fence_s`.
         self._from_s = 0.0
+        self.moved: Signal[[]] = Signal()
+        self._used = ""
         self._again_s = 0.0
         self._refused = 0
         self._copied: set[str] = set()
@@ -210,6 +215,9 @@ class RedisLives:
             raise StateUnavailable("another Redis came into use meanwhile")
         self._refused = 0
         self._fence.open(self._connection.life, began_s + LIFE_S)
+        if self._used not in ("", self._connection.run_id):
+            self.moved()
+        self._used = self._connection.run_id
 
     async def _name(self) -> None:
         """Names the server of this worker. A server that was named before may have old memory; it

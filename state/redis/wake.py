@@ -93,6 +93,13 @@ class Wake:
         self._wanted.discard(incarnation)
         self._ask("UNSUBSCRIBE", incarnation)
 
+    def reconnect(self) -> None:
+        """Another server is in use: looks the address up again, for this one may be the one of
+        before, where nobody wakes anybody.
+        """
+        if self._subscriber is not None:
+            self._subscriber.close()
+
     def _ask(self, command: str, *incarnations: str) -> None:
         """A connection that is lost meanwhile is followed by one that asks for all that is
         wanted.

@@ -112,6 +112,22 @@ async def test_a_split_names_one_life_and_no_other(pair: Pair) -> None:
     assert (await pair.engines[1].ready())["redis"] != "ok"
 
 
+async def test_wake_ups_come_from_the_server_in_use(pair: Pair) -> None:
+    """The subscription is a connection of its own: one that a proxy does not cut would stay."""
+    channel = f"*{pair.engines[0].settings.topic_prefix}*"
+    pair.b.lead()
+    for worker, engine in enumerate(pair.engines):
+        # Only the connection of the calls is cut.
+        pair.proxies[worker].target = pair.b.port
+        engine.parts.base.connection.leave("by the test")
+    await pair.until_serves(0, 1, generation=2)
+
+    async def heard() -> bool:
+        return len(await asyncio.to_thread(pair.b.client.pubsub_channels, channel)) > 0
+
+    await eventually(heard)
+
+
 async def test_a_durable_ack_is_not_answered_when_another_life_was_named(pair: Pair) -> None:
     """The journal has the entry, and the control topic a newer life: it may lie behind the entry
     that begins that.
