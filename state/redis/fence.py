@@ -10,17 +10,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from state.errors import StateLost, StateUnavailable
 
-# The clock that goes on while the machine sleeps, where there is one.
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 CLOSED = "closed"
-
-
-def fence_s() -> float:
-    """The time by which a fence ends, in seconds since some moment."""
-    return time.clock_gettime(_CLOCK)
+# The time by which a fence ends, in seconds since some moment: by the clock that goes on while the
+# machine sleeps, where there is one. Each call of a script asks twice.
+fence_s: Callable[[], float] = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Fence:
