@@ -126,7 +126,7 @@ def test_a_blocked_redis_delays_and_loses_nothing(up: Up, client: Client, store:
     command(store, "CLIENT", "PAUSE", "2500", "ALL")
     began = time.monotonic()
     assert held.send_meanwhile("paused") == 200
-    assert 1.5 < time.monotonic() - began < 5, "shorter than a client's patience it is waited for"
+    assert time.monotonic() - began < 2.4, "a send is answered when Kafka has it, while Redis is blocked still"
     held.check()
     held = Held(client)
     pid = redis_pid(up.run)
