@@ -67,10 +67,12 @@ class Presence:
         hold, renewed_at = self._held.get(group, (None, 0.0))
         if hold is not None and hold.is_valid and now - renewed_at < RENEWED_S:
             return
-        hold = hold or self._hold(group)
         with suppress(StateError):  # it is noted when Redis is back
-            if await (hold.renew() if hold.is_valid else hold.take()):
-                self._held[group] = (hold, now)
+            if hold is None or not await hold.renew():
+                hold = self._hold(group)
+                if not await hold.take():
+                    return  # another worker has noted one
+            self._held[group] = (hold, now)
         while len(self._held) > MOST_GROUPS:
             del self._held[next(iter(self._held))]
 

@@ -84,6 +84,7 @@ VERBS: dict[str, Verb] = {
     "query_metric": lambda e, at: e.query_metric(BY, "q", MetricQuery("send_request.count", 0, 60_000, 60_000)),
     "set_contacts": lambda e, at: e.set_contacts(BY, "somebody", "Somebody", "", ""),
     "set_user_quota": lambda e, at: e.set_user_quota(BY, "somebody", 1, 1, 1),
+    "get_user": lambda e, at: e.get_user(BY, "somebody"),
     "get_user_use": lambda e, at: e.get_user_use(BY, "somebody"),
     "ready": lambda e, at: e.ready(),
     "prepare": lambda e, at: e.prepare(BY, "q", "g", [SendEntry(b"m")], 0),
