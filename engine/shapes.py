@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from engine.errors import EngineError
 from schemas.filters import Filter
 from schemas.records import Attribute, Grant, Message, QueueRecord, RedrivePolicy
-from schemas.vocabulary import Role
+from schemas.vocabulary import RetentionFrom, Role
 
 ANY = "*"  # among principals, verbs or sources: each of them
 
@@ -27,6 +27,7 @@ class QueueSettings(Struct, frozen=True):
     max_delay_ms: int | None = None  # longest delay that a message may ask for: 0 to 30 days, default 30 days
     lease_ms: int | None = None  # 0 to 12 h, default 30 s
     retention_ms: int | None = None  # 60 s to 14 days, default 4 days
+    retention_from: str | None = None  # due (default) or send
     max_message_bytes: int | None = None  # 1-4016384, default 262144; body and attributes
     receive_wait_ms: int | None = None  # 0 to 60 s, default 0
     max_receive_messages: int | None = None  # 1-100, default 100
@@ -128,6 +129,7 @@ class QueueInfo(Struct, frozen=True):
     daily_bytes: int = 0
     waits: int = 0
     keep_unacked: bool = False
+    retention_from: str = RetentionFrom.DUE
     max_delay_ms: int = 0
     on_exhausted: str = ""
     max_receive_count: int = 0

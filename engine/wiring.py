@@ -247,8 +247,8 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
     wake = Wake(settings.redis_url, settings.topic_prefix, store.name, pump.woken)
     base.lives.moved.connect(wake.reconnect)
     browse = Browse(log, store, targets, window, ids, owner.note_use, owner.refresh)
-    filtered = FilteredReceives(store, targets, window, browse, poller, deliveries, pump, owner.refresh)
-    receiver = Receiver(catalog, ids, wait_lists, poller, deliveries, returns, pump, activity, receiving, wake, owner.refresh, filtered)
+    filtered = FilteredReceives(store, targets, window, browse, poller, pump, owner.refresh)
+    receiver = Receiver(catalog, ids, wait_lists, poller, returns, pump, activity, receiving, wake, owner.refresh, filtered)
     leases = Leases(
         store, catalog, targets, window, ids, bodies, delays, owner.note_use, owner.journaled.wait, mover.move_dead, receivable, base.meters
     )  # fmt: skip

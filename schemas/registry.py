@@ -40,6 +40,7 @@ _IDS = {
     "user.3": 27,
     "queue.7": 28,
     "user.4": 29,
+    "queue.8": 30,
     "generation.2": 40,
     "claim.1": 41,
 }

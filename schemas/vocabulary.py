@@ -148,6 +148,13 @@ NOTES: Final = frozenset(
 )  # Bookkeeping: nothing happened to a message when it was written.
 
 
+class RetentionFrom(StrEnum):
+    """From when the retention of a queue's messages counts."""
+
+    DUE = "due"  # From when a message was due.
+    SEND = "send"  # From when it was stored: its delay is part of it.
+
+
 class EntryStatus(StrEnum):
     """What became of one handle in an ack, extend, release or kill."""
 

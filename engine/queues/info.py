@@ -115,6 +115,7 @@ class Info:
             waits=r.waits,
             dead_letter=r.dead_letter,
             keep_unacked=r.keep_unacked,
+            retention_from=r.retention_from,
             max_delay_ms=r.max_delay_ms,
             on_exhausted=r.on_exhausted,
             max_receive_count=r.max_receive_count,

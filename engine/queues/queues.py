@@ -52,6 +52,7 @@ logger = logging.getLogger(__name__)
 _KIND_FIELDS = (
     "fifo", "content_dedup", "dedup_scope", "priority", "one_per_group", "read_qps", "write_qps", "dead_letter", "default_tag_name",
     "keep_unacked", "on_exhausted", "max_receive_count", "daily_bytes", "waits",
+    "retention_from",
 )  # fmt: skip
 # In place of the id of its topic: of a queue that is being made, and is deleted if that ends early.
 BEGUN = "begun"

@@ -18,7 +18,7 @@ from engine.log import Log, Record
 from engine.receive.pump import Refresh
 from engine.rules.fifo import sequence_number
 from engine.rules.ids import Ids
-from engine.rules.limits import check_asked, check_filter, check_range
+from engine.rules.limits import MAX_BATCH, check_asked, check_filter, check_range
 from engine.rules.placement import with_priority
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets
@@ -108,6 +108,15 @@ class Browse:
         Raises InvalidValue, Unavailable.
         """
         check_asked("max", max)
+        peeked, over = await self._peek_next(queue, tag, max)
+        if over:
+            peeked, _ = await self._peek_next(queue, tag, MAX_BATCH)
+        return peeked[:max]
+
+    async def _peek_next(self, queue: Queue, tag: TagRecord, max: int) -> tuple[list[Peeked], int]:
+        """Up to `max` messages, and how many of so many were left out, for their retention is over
+        since they were sent: the window knows due times alone.
+        """
         found = await self._next(queue, tag, max)
         if not found and await self._refresh(queue):
             found = await self._next(queue, tag, max)
@@ -116,14 +125,17 @@ class Browse:
             offsets.setdefault(partition, []).append(one.offset)
         reads = await asyncio.gather(*(self._log.read_at(queue.topic, p, some) for p, some in offsets.items()))
         records = dict(zip(offsets, reads, strict=True))
-        peeked = []
+        peeked, over = [], 0
+        over_ms = self._store.now_ms() - self._store.keep_ms(queue.expires_ms) if queue.expires_from_send else -1
         for partition, one in found:
             record = records[partition].get(one.offset)
             message = _decoded(record)
-            if record is not None and message is not None:
+            if record is not None and record.timestamp_ms <= over_ms:
+                over += 1
+            elif record is not None and message is not None:
                 state = State(MessageState.READY, one.count, one.first_received_at_ms or None, None)
                 peeked.append(self._peeked(queue, record, message, state))
-        return peeked
+        return peeked, over
 
     async def _next(self, queue: Queue, tag: TagRecord, max: int) -> list[tuple[int, Next]]:
         """Partition and place of the first messages: of the first priorities, else by age."""

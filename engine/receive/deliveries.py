@@ -102,9 +102,10 @@ class Deliveries:
         made: list[Delivery] = []
         try:
             for partition, received in leases:
+                over_ms = self._over_ms(queue, received) if queue.expires_from_send else -1
                 found = self._bodies.bodies_of(queue, partition, received.leased, _NO_RECORDS)
                 for leased, one in zip(received.leased, found, strict=True):
-                    if one is None or (leased.count > 1 and not leased.packed):
+                    if one is None or (leased.count > 1 and not leased.packed) or one.sent_at_ms <= over_ms:
                         return None
                 made += self._build(queue, tag, partition, received, found)
         except Exception:
@@ -211,18 +212,27 @@ class Deliveries:
         return records
 
     async def _drop_expired(self, queue: Queue, tag: TagRecord, part: _Part) -> None:
-        """Leaves what is within its retention; the others are expired. Without a body the window
-        knows this only of a first delivery.
+        """Leaves what is within its retention; the others are expired. The window knows due times
+        alone, and without a body only that of a first delivery.
         """
         received = part.received
-        since = received.now_ms - self._store.keep_ms(queue.expires_ms)
-        again = {leased.offset for leased in received.leased if leased.count > 1 and not leased.packed}
-        late = {d.offset for d in part.made if d.offset in again and _due_at(queue, d) <= since}
+        over_ms = self._over_ms(queue, received)
+        if queue.expires_from_send:
+            late = {d.offset for d in part.made if d.sent_at_ms <= over_ms}
+        else:
+            again = {leased.offset for leased in received.leased if leased.count > 1 and not leased.packed}
+            late = {d.offset for d in part.made if d.offset in again and _due_at(queue, d) <= over_ms}
         if late:
             unit, kind, pairs = queue.units[part.partition], EventKind.EXPIRED.value, [(offset, received.nonce) for offset in late]
             await self._window.call(queue, lambda g: self._store.settle(unit, g, tag.id, kind, pairs))
             part.ended |= late
             part.made = [d for d in part.made if d.offset not in late]
+
+    def _over_ms(self, queue: Queue, received: Received) -> int:
+        """Returns since when at least (ms) a message's retention has counted that was over when it
+        was leased.
+        """
+        return received.now_ms - self._store.keep_ms(queue.expires_ms)
 
     async def _own_leases(self, queue: Queue, tag: TagRecord, part: _Part, lease_ms: int | None) -> None:
         """A message's own lease is in its record: the window leased for the queue's where it had

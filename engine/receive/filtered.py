@@ -14,7 +14,6 @@ import heapq
 from collections.abc import Mapping, Sequence
 
 from engine.receive.browse import Browse, page_token
-from engine.receive.deliveries import Deliveries
 from engine.receive.poll import Leases, Poll, Poller
 from engine.receive.pump import Pump, Refresh
 from engine.receive.waiters import WaitList
@@ -47,7 +46,6 @@ class FilteredReceives:
         window: Window,
         browse: Browse,
         poller: Poller,
-        deliveries: Deliveries,
         pump: Pump,
         refresh: Refresh,
     ) -> None:
@@ -56,23 +54,20 @@ class FilteredReceives:
         self._window = window
         self._browse = browse
         self._poller = poller
-        self._deliveries = deliveries
         self._pump = pump
         self._refresh = refresh
 
     async def receive(self, queue: Queue, tag: TagRecord, line: WaitList, max: int, lease_ms: int | None, filter: Filter) -> list[Delivery]:
         """What is due and fits, up to `max`. Raises Unavailable, TooManyInFlight."""
         await self._pump.give_back_ahead(line)  # it is leased to nobody, and may fit
-        leases = await self._lease(queue, tag, line, max, lease_ms, filter)
-        if not leases and await self._refresh(queue):
+
+        async def lease() -> Leases:
             leases = await self._lease(queue, tag, line, max, lease_ms, filter)
-        at_hand = self._deliveries.from_memory(queue, tag, leases)
-        if at_hand is not None:
-            return at_hand
-        deliveries, fault = await self._pump.complete(queue, tag, line, leases, lease_ms)
-        if fault is not None and not deliveries:
-            raise fault
-        return deliveries
+            if not leases and await self._refresh(queue):
+                leases = await self._lease(queue, tag, line, max, lease_ms, filter)
+            return leases
+
+        return await self._pump.now(queue, tag, line, lease, lease_ms)
 
     async def _lease(self, queue: Queue, tag: TagRecord, line: WaitList, max: int, lease_ms: int | None, filter: Filter) -> Leases:
         leases: Leases = []

@@ -8,7 +8,7 @@ What a list knows of its partitions is kept true by wake-ups; every few seconds 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from time import monotonic
 from typing import Any
 
@@ -28,6 +28,10 @@ from schemas.records import TagRecord
 from state.background import Background
 
 Refresh = Callable[[Queue], Coroutine[Any, Any, bool]]
+
+# How often a receive that does not wait leases anew where all was expired; the scripts that lease
+# look as often.
+ROUNDS = 10
 
 
 class Pump:
@@ -185,6 +189,24 @@ class Pump:
             await self._returns.give_back(queue, tag.id, left_over)
         if line.waiters and line.next_look() <= asyncio.get_running_loop().time():
             self.pump_soon(queue.incarnation, line)
+
+    async def now(
+        self, queue: Queue, tag: TagRecord, line: WaitList, lease: Callable[[], Awaitable[Leases]], lease_ms: int | None
+    ) -> list[Delivery]:
+        """What `lease` finds due, for who does not wait; it is asked again where all that it had
+        leased was expired. Raises Unavailable.
+        """
+        for _ in range(ROUNDS):
+            leases = await lease()
+            at_hand = self._deliveries.from_memory(queue, tag, leases)
+            if at_hand is not None:
+                return at_hand
+            deliveries, fault = await self.complete(queue, tag, line, leases, lease_ms)
+            if fault is not None and not deliveries:
+                raise fault
+            if deliveries or self._catalog.by_incarnation.get(queue.incarnation) is not queue:
+                return deliveries
+        return []
 
     async def complete(
         self, queue: Queue, tag: TagRecord, line: WaitList, leases: Leases, lease_ms: int | None

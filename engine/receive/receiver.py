@@ -13,9 +13,8 @@ from typing import Any
 
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, NotAllowedOnQueue, NotAuthorised, Unavailable
-from engine.receive.deliveries import Deliveries
 from engine.receive.filtered import FilteredReceives
-from engine.receive.poll import Poll, Poller, too_many
+from engine.receive.poll import Leases, Poll, Poller, too_many
 from engine.receive.pump import Pump, Refresh
 from engine.receive.returns import Returns
 from engine.receive.waiters import Waiter, WaitList, WaitLists
@@ -46,7 +45,6 @@ class Receiver:
         ids: Ids,
         wait_lists: WaitLists,
         poller: Poller,
-        deliveries: Deliveries,
         returns: Returns,
         pump: Pump,
         activity: Activity,
@@ -59,7 +57,6 @@ class Receiver:
         self._ids = ids
         self._wait_lists = wait_lists
         self._poller = poller
-        self._deliveries = deliveries
         self._returns = returns
         self._pump = pump
         self._activity = activity
@@ -151,17 +148,15 @@ class Receiver:
         """What is due: in the window, else in Kafka beyond it."""
         if line.stock or line.stock.returning:
             await self._pump.give_back_ahead(line)  # it is leased to nobody
-        try:
+
+        async def lease() -> Leases:
             leases = await self._poller.poll(Poll(queue, tag, line, lease_ms), count, everywhere=True)
             if not leases and await self._refresh(queue):
                 leases = await self._poller.poll(Poll(queue, tag, line, lease_ms), count, everywhere=True)
-            at_hand = self._deliveries.from_memory(queue, tag, leases)
-            if at_hand is not None:
-                return at_hand
-            deliveries, fault = await self._pump.complete(queue, tag, line, leases, lease_ms)
-            if fault is not None and not deliveries:
-                raise fault
-            return deliveries
+            return leases
+
+        try:
+            return await self._pump.now(queue, tag, line, lease, lease_ms)
         except Unavailable:
             line.forget_all()
             raise

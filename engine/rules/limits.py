@@ -16,7 +16,7 @@ from engine.runtime.clock import now_ms
 from engine.shapes import NewTag, QueueSettings, SendEntry
 from schemas.filters import Filter
 from schemas.records import Attribute, QueueRecord
-from schemas.vocabulary import DEFAULT_TAG, PRIORITIES, SOURCE_QUEUE_ATTRIBUTE, TRACE_ATTRIBUTE
+from schemas.vocabulary import DEFAULT_TAG, PRIORITIES, SOURCE_QUEUE_ATTRIBUTE, TRACE_ATTRIBUTE, RetentionFrom
 
 DAY_MS = 86_400_000
 MAX_DELAY_MS = 30 * DAY_MS
@@ -165,6 +165,11 @@ def check_settings(settings: QueueSettings) -> None:
     if settings.redrive_policy is not None:
         check_asked("max_receive_count", settings.redrive_policy.max_receive_count)
         check_name("dead_letter_queue", settings.redrive_policy.dead_letter_queue)
+    if (start := settings.retention_from) is not None and start not in [*RetentionFrom]:
+        words = [*map(str, RetentionFrom)]
+        raise InvalidValue(
+            f"retention_from must be {' or '.join(words)}, given {start[:100]!r}", field="retention_from", limit=words, given=start[:100]
+        )
     check_user_attributes(settings.user_attributes or {})
     check_labels(settings.labels or {})
     check_range("policy", len((settings.policy or "").encode()), 0, MAX_POLICY_BYTES)

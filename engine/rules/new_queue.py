@@ -13,7 +13,7 @@ from engine.errors import InvalidValue
 from engine.rules.limits import DEFAULTS
 from engine.shapes import ANY, NewTag, QueueSettings
 from schemas.records import QueueRecord, TagRecord
-from schemas.vocabulary import DEFAULT_TAG, PRIORITIES
+from schemas.vocabulary import DEFAULT_TAG, PRIORITIES, RetentionFrom
 
 
 def check_priority_settings(settings: QueueSettings) -> None:
@@ -73,6 +73,7 @@ def new_record(name: str, owner: str, settings: QueueSettings, default_partition
         waits=settings.waits or 0,
         dead_letter=bool(settings.dead_letter),
         keep_unacked=bool(settings.keep_unacked),
+        retention_from=settings.retention_from or RetentionFrom.DUE,
         default_tag_name=settings.default_tag_name or "",
         labels=settings.labels or {},
         policy=settings.policy or "",

@@ -12,7 +12,7 @@ from engine.errors import TagNotFound
 from schemas.accounts import account_of
 from schemas.records import QueueRecord, RedrivePolicy, TagRecord
 from schemas.topics import queue_topic
-from schemas.vocabulary import DEFAULT_TAG
+from schemas.vocabulary import DEFAULT_TAG, RetentionFrom
 from state.keys import Unit
 
 # Longer than any time of this clock, and exact in Lua's numbers.
@@ -42,6 +42,7 @@ class Queue:
         "bounds",
         "by_name",
         "dead_letter_queues",
+        "expires_from_send",
         "expires_ms",
         "incarnation",
         "is_limited",
@@ -64,9 +65,10 @@ class Queue:
         # A queue that was renewed is the same to all who were given a right, or have named it.
         self.lives = frozenset((record.incarnation, *record.former_incarnations))
         self.topic = queue_topic(prefix, record.name)
-        # How long after it was due a message that is open under a tag is received; NEVER_MS = for
-        # ever.
+        # How long after it was due, or was sent (`expires_from_send`), a message that is open under
+        # a tag is received; NEVER_MS = for ever.
         self.expires_ms = NEVER_MS if record.keep_unacked else record.retention_ms
+        self.expires_from_send = record.retention_from == RetentionFrom.SEND
         self.units = [Unit(record.incarnation, p) for p in range(record.partitions)]
         self.tags = record.tags
         self.tag_ids = [tag.id for tag in record.tags]

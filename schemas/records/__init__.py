@@ -179,6 +179,7 @@ class QueueRecord(Struct, frozen=True):
     former_incarnations: list[str] = []
     daily_bytes: int = 0
     waits: int = 0
+    retention_from: str = "due"
 
 
 class KeyRecord(Struct, frozen=True):

@@ -196,7 +196,7 @@ async def test_what_is_over_comes_no_second_time(engine: Engine, queue: str) -> 
         unit, generation, tag.id, max=2, lease_ms=None, queue_lease_ms=30_000, max_receive_count=0, retention_ms=60_000, move_ms=1
     )
     engine.parts.units.bodies.of[unit][young.offset].sent_at_ms += 1_000
-    then = replace(received, now_ms=old.sent_at_ms + 60_000)
+    then = replace(received, now_ms=old.sent_at_ms + store.keep_ms(60_000))
     made, faults = await engine.parts.messages.deliveries.complete(found, tag, [(0, then)], None)
     assert [d.message.body for d in made] == [b"young"] and not faults
     states = await store.states(unit, generation, tag.id, [old.offset, young.offset])

@@ -18,6 +18,7 @@ from facade.mns.wire.errors import INVALID_ARGUMENT, MALFORMED_XML, MnsError
 from facade.mns.wire.query import number
 from facade.mns.wire.replies import Items
 from facade.mns.wire.xml import Element
+from schemas.vocabulary import RetentionFrom
 
 LOGGING: Final = "LoggingEnabled"
 _STORED_LOGGING: Final = f"mns.{LOGGING}"
@@ -78,10 +79,17 @@ def user_attributes(now: Mapping[str, str], *, enabled: bool) -> dict[str, str]:
 
 
 def new_queue(wanted: Changes, *, priority: bool) -> QueueSettings:
-    """The settings of a new queue: MNS's defaults where nothing is named."""
+    """The settings of a new queue: MNS's defaults where nothing is named, and retention from the
+    send.
+    """
     values = {setting: default * units for _, _, default, setting, units in _NUMBERS.values()}
     kept = user_attributes({}, enabled=bool(wanted.logging))
-    return QueueSettings(**{**values, **wanted.values}, priority=priority or None, user_attributes=kept)  # type: ignore[arg-type]
+    return QueueSettings(
+        **{**values, **wanted.values},  # type: ignore[arg-type]
+        retention_from=RetentionFrom.SEND,
+        priority=priority or None,
+        user_attributes=kept,
+    )
 
 
 def is_logging(queue: QueueInfo) -> bool:

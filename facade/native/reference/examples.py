@@ -43,6 +43,7 @@ _QUEUE = {
     "max_delay_seconds": 2592000,
     "lease_seconds": 30,
     "retention_seconds": 345600,
+    "retention_from": "due",
     "max_message_bytes": 262144,
     "receive_wait_seconds": 0,
     "max_receive_messages": 100,

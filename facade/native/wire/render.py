@@ -72,6 +72,7 @@ def queue_reply(queue: QueueInfo) -> QueueReply:
         max_delay_seconds=to_seconds(queue.max_delay_ms),
         lease_seconds=to_seconds(queue.lease_ms),
         retention_seconds=to_seconds(queue.retention_ms),
+        retention_from=queue.retention_from,
         max_message_bytes=queue.max_message_bytes,
         receive_wait_seconds=to_seconds(queue.receive_wait_ms),
         max_receive_messages=queue.max_receive_messages,

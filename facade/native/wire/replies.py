@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from engine.rules.fifo import CHOICES, SCOPES
 from facade.native.wire.units import Moment, one_of
-from schemas.vocabulary import Level, MessageState, PolicyFault, Reason, TaskStatus
+from schemas.vocabulary import Level, MessageState, PolicyFault, Reason, RetentionFrom, TaskStatus
 
 Span = Annotated[float, Meta(ge=0, description="Seconds.")]
 Count = Annotated[int, Meta(ge=0)]
@@ -94,6 +94,7 @@ class QueueReply(Reply, frozen=True, kw_only=True):
     max_delay_seconds: Annotated[Span, about("The longest delay, in seconds, that a message may ask for.")]
     lease_seconds: Annotated[Span, about("Seconds for which a delivery is leased.")]
     retention_seconds: Annotated[Span, about("Seconds after which a message that nobody acked is dropped.")]
+    retention_from: Annotated[str, one_of(RetentionFrom, "From when retention_seconds count: a message's due time or its send.")]
     max_message_bytes: Annotated[Count, about("Bytes that a message may have: body and attributes.")]
     receive_wait_seconds: Annotated[Span, about("Seconds that a receive waits which names none.")]
     max_receive_messages: Annotated[Count, about("Most messages of one receive.")]

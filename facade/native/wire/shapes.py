@@ -33,7 +33,7 @@ from facade.native.wire.units import (
     setting,
     within,
 )
-from schemas.vocabulary import Level, MessageState, TransactionStatus
+from schemas.vocabulary import Level, MessageState, RetentionFrom, TransactionStatus
 
 
 class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,6 +57,7 @@ Delay = Annotated[Seconds, setting("delay_ms", "Seconds from send to the first r
 MaxDelay = Annotated[Seconds, setting("max_delay_ms", "The longest delay, in seconds, that a message may ask for.")]
 Lease = Annotated[Seconds, setting("lease_ms", "Seconds for which a delivery is leased.")]
 Retention = Annotated[Seconds, setting("retention_ms", "Seconds after which a message that nobody acked is dropped.")]
+RetentionStart = Annotated[str, one_of(RetentionFrom, "From when retention_seconds count: a message's due time or its send. Default: due.")]
 MessageBytes = Annotated[Whole, setting("max_message_bytes", "Bytes that a message may have: body and attributes.")]
 Wait = Annotated[Seconds, setting("receive_wait_ms", "Seconds that a receive waits which names none.")]
 Most = Annotated[Whole, setting("max_receive_messages", "Most messages of one receive.")]
@@ -64,10 +65,7 @@ Partitions = Annotated[Whole, setting("partitions", "Partitions of the topic; ca
 Scope = Annotated[str, one_of(SCOPES, "FIFO: within what a dedup_id is unique for five minutes. Default: queue.")]
 DurableAcks = Annotated[bool, Meta(description="Answer an ack only when Kafka has it. Default: false.")]
 ContentDedup = Annotated[bool, Meta(description="FIFO: a message without a dedup_id has the SHA-256 of its body as one. Default: false.")]
-Exhausted = Annotated[
-    str,
-    one_of(CHOICES, "FIFO: what becomes of a message that was received too often. Default: as the redrive policy says."),
-]
+Exhausted = Annotated[str, one_of(CHOICES, "FIFO: what becomes of a message received too often. Default: as the redrive policy says.")]
 ReceiveCount = Annotated[
     Whole, setting("max_receive_count", "FIFO that parks: deliveries of a message before that, where no redrive policy says it.")
 ]
@@ -95,6 +93,7 @@ class CreateQueueBody(Body, frozen=True, kw_only=True):
     max_delay_seconds: MaxDelay | None = None
     lease_seconds: Lease | None = None
     retention_seconds: Retention | None = None
+    retention_from: RetentionStart | None = None
     max_message_bytes: MessageBytes | None = None
     receive_wait_seconds: Wait | None = None
     max_receive_messages: Most | None = None
@@ -126,6 +125,7 @@ class SetQueueBody(Body, frozen=True, kw_only=True):
     max_delay_seconds: MaxDelay | UnsetType = UNSET
     lease_seconds: Lease | UnsetType = UNSET
     retention_seconds: Retention | UnsetType = UNSET
+    retention_from: RetentionStart | UnsetType = UNSET
     max_message_bytes: MessageBytes | UnsetType = UNSET
     receive_wait_seconds: Wait | UnsetType = UNSET
     max_receive_messages: Most | UnsetType = UNSET

@@ -44,6 +44,7 @@ def settings_of(body: CreateQueueBody | SetQueueBody) -> QueueSettings:
         max_delay_ms=to_ms(_given(body.max_delay_seconds)),
         lease_ms=to_ms(_given(body.lease_seconds)),
         retention_ms=to_ms(_given(body.retention_seconds)),
+        retention_from=_given(body.retention_from),
         max_message_bytes=_given(body.max_message_bytes),
         receive_wait_ms=to_ms(_given(body.receive_wait_seconds)),
         max_receive_messages=_given(body.max_receive_messages),

@@ -20,7 +20,7 @@ from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.errors import RocketError
 from facade.rocketmq.wire.rocketmq_pb2 import Code
 from schemas.records import QueueRecord, RedrivePolicy, TagRecord
-from schemas.vocabulary import DEFAULT_TAG
+from schemas.vocabulary import DEFAULT_TAG, RetentionFrom
 
 EXPRESSION_NOTE: Final = "rocketmq.expression"
 
@@ -73,7 +73,8 @@ async def _with_policy(call: Call, record: QueueRecord, group: str, make: Callab
         except QueueNotFound as error:
             if error.field != "dead_letter_queue":
                 raise
-            await call.engine.create_queue(call.by, name, QueueSettings(partitions=1, fifo=record.fifo, dead_letter=True))
+            wanted = QueueSettings(partitions=1, fifo=record.fifo, dead_letter=True, retention_from=RetentionFrom.SEND)
+            await call.engine.create_queue(call.by, name, wanted)
             await make(policy)
     except NotAllowedOnQueue:
         await make(None)  # the topic is a dead-letter queue itself

@@ -44,6 +44,15 @@ def test_a_queue_is_made_once_and_again_when_it_is_equal(sdk: Official, up: Up |
     assert refused(sdk, name, "create", {"vis_timeout": 3}) == "QueueAlreadyExist"
 
 
+def test_the_retention_of_a_queue_counts_from_the_send(sdk: Official, up: Up | Running, name: str) -> None:
+    sdk.queue(name, "create", {"msg_ttl": 600})
+    assert httpx.get(f"{up.endpoint}/v1/queues/{name}").json()["retention_from"] == "send"
+
+    httpx.post(f"{up.endpoint}/v1/queues", json={"name": f"{name}-other"}).raise_for_status()
+    sdk.queue(f"{name}-other", "set_attributes", {"msg_ttl": 600})
+    assert httpx.get(f"{up.endpoint}/v1/queues/{name}-other").json()["retention_from"] == "due", "it is for who made the queue to say"
+
+
 def test_attributes_are_set_one_by_one(sdk: Official, name: str) -> None:
     sdk.queue(name, "create", {"vis_timeout": 2, "max_msg_size": 2048, "msg_ttl": 600, "delay_sec": 7, "polling_wait_sec": 3})
     began = int(time.time())

@@ -231,6 +231,7 @@ def test_a_consumer_hears_its_settings_and_is_subscribed(raw: Raw, topic: str, n
     assert [one.seconds for one in shown.backoff_policy.customized_backoff.next][:4] == [1, 5, 10, 30]
     (tag,) = [tag for tag in native("GET", f"/v1/queues/{topic}/tags")["tags"] if tag["name"] == "told"]
     assert tag["redrive_policy"] == {"dead_letter_queue": "dlq.told", "max_receive_count": 3, "stopped": ""}
+    assert native("GET", "/v1/queues/dlq.told")["retention_from"] == "send"
 
     assert told(raw, subscription(topic, expression="red")).status.code == Code.ILLEGAL_FILTER_EXPRESSION
 

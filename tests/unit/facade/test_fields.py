@@ -31,6 +31,7 @@ from schemas.vocabulary import (
     MessageState,
     PolicyFault,
     Reason,
+    RetentionFrom,
     Role,
     Subject,
     TaskStatus,
@@ -83,6 +84,7 @@ WORDS: dict[str, list[str]] = {
     "state": [str(word) for word in MessageState],
     "dedup_scope": list(SCOPES),
     "on_exhausted": list(CHOICES),
+    "retention_from": [*map(str, RetentionFrom)],
     "reason": [*map(str, Reason), ""],
 }
 

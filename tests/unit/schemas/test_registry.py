@@ -90,6 +90,7 @@ def test_an_id_never_changes_and_names_one_schema() -> None:
         27: "user.3",
         28: "queue.7",
         29: "user.4",
+        30: "queue.8",
         40: "generation.2",
         41: "claim.1",
     }

@@ -142,4 +142,4 @@ def test_a_queue_of_before_has_the_settings_that_it_had() -> None:
     fields = msgspec.to_builtins(record, builtin_types=(bytes,))
     schemaless_writer(buffer, parse_schema(json.loads(schema_text(schema_id("queue.4")))), fields)
     assert decode(b"\x00" + schema_id("queue.4").to_bytes(4, "big") + buffer.getvalue()) == record
-    assert record.max_delay_ms == MAX_DELAY_MS
+    assert (record.max_delay_ms, record.retention_from) == (MAX_DELAY_MS, "due")

@@ -30,6 +30,11 @@ def test_every_message_has_one_mask_unless_a_tag_has_a_filter() -> None:
     assert Queue(replace(RECORD, tags=[DEFAULT, replace(RED, filter=None)]), "lw").mask == "11"
 
 
+def test_retention_counts_from_when_a_message_was_due_unless_the_record_says_otherwise() -> None:
+    assert not Queue(RECORD, "lw").expires_from_send
+    assert Queue(replace(RECORD, retention_from="send"), "lw").expires_from_send
+
+
 def test_topics_and_groups_are_named_after_the_queue() -> None:
     assert Queue(RECORD, "lw").topic == queue_topic("lw", "orders") == "lw.q.orders"
     assert group_name("lw", "orders", "red") == "lw.orders.red"
