@@ -33,6 +33,10 @@ from facade.app import create_app
 from facade.config import Settings
 from schemas.records import Message
 from schemas.registry import schema_id
+from state.clock.service_clock import ServiceClock
+from state.clock.sightings import Sightings
+from state.redis.fence import Fence
+from state.redis.server import Server, read_server
 from state.redis.wire import Argument
 
 
@@ -88,14 +92,21 @@ class RedisPy:
 
     def __init__(self, url: str) -> None:
         self._pool = redis.asyncio.ConnectionPool.from_url(url)
-        self.run_id = ""
+        self.run_id = self.life = ""
         self.place = url
-        self.connected = False
+        self.connected = self.is_mute = False
+        self.clock, self.fence, self.sightings, self.server = ServiceClock(), Fence(), Sightings(), Server("")
 
     async def start(self) -> None:
-        info: bytes = await self._call("INFO", "server")
-        self.run_id = next(line.partition(":")[2] for line in info.decode().splitlines() if line.startswith("run_id:"))
+        await self.look()
         self.connected = True
+
+    async def look(self) -> None:
+        self.server = read_server(await self._call("INFO"))
+        self.run_id, self.life = self.server.run_id, self.server.life
+
+    def leave(self, reason: str) -> None:
+        raise RuntimeError(f"Redis was to stay: {reason}")
 
     async def stop(self) -> None:
         await self._pool.disconnect()

@@ -59,6 +59,11 @@ class UpkeepStore(ScriptCaller):
         """
         return self._clock.now_ms() or time_ns() // 1_000_000
 
+    @property
+    def early_ms(self) -> int:
+        """How much later than by the log's clock a delay ends by the time of the service now."""
+        return self._clock.early_ms
+
     def keep_ms(self, retention_ms: int) -> int:
         """Returns how long a message stays by the time of the service, so that by the time of the
         log it has its retention.

@@ -40,6 +40,8 @@ from state.store import Store
 OWNER_S = 1.5
 PATIENCE_S = 20.0
 SLICE = 200
+# How much the time of the service and Kafka's may have differed more than they do now.
+SKEW_MS = 1_000
 
 
 @dataclass
@@ -199,10 +201,10 @@ class Verifier:
             message: Message | None = decode_message(record.value, record.headers)
         except UndecodableRecord:
             message = None
-        shown, due_ms = "0" * len(cut.queue.tags), 0
+        shown, sent_ms, due_ms = "0" * len(cut.queue.tags), 0, 0
         if message is not None:
             entry = load_entry(cut.queue, offset, record.timestamp_ms, message, b"")
-            shown, due_ms = entry.mask, int.from_bytes(entry.packed[8:16])
+            shown, sent_ms, due_ms = entry.mask, int.from_bytes(entry.packed[:8]), int.from_bytes(entry.packed[8:16])
         for tag, wants in zip(cut.queue.tags, shown, strict=True):
             found = findings.get(tag.id)
             if found is None:
@@ -212,8 +214,17 @@ class Verifier:
             at = found.untouched.get(offset)
             if at is not None and wants == "0":
                 found.add(offset, "open (never delivered)", "unreadable" if message is None else "not wanted by the filter of the tag")
-            elif at is not None and at != due_ms and message is not None and message.sender:
+            elif at is not None and message is not None and message.sender and not self._is_due(at, sent_ms, due_ms):
                 found.add(offset, f"visible at {at}", f"never delivered, due at {due_ms}")
+
+    def _is_due(self, at_ms: int, sent_ms: int, due_ms: int) -> bool:
+        """Whether a message that was never delivered is visible at the right time (ADR 0040):
+        without a delay no later than it was sent, else when its delay is over by Kafka's clock,
+        which may have differed from the time of the service when it was loaded.
+        """
+        if due_ms == sent_ms:
+            return at_ms <= sent_ms
+        return abs(at_ms - due_ms) <= abs(self._store.early_ms) + SKEW_MS
 
     async def _is_torn(self, cut: Cut, offset: int) -> bool:
         """Whether the record is of an atomic batch that is not shown: judged as the loader does,

@@ -97,6 +97,7 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "grant": ("hers", "bob", "receive"),
         "set_contacts": ("alice", "Alice", "", ""),
         "set_user_quota": ("alice", 1, 1, 1),
+        "get_user": ("alice",),
         "get_user_use": ("alice",),
         "prepare": ("hers", "group", [SendEntry(b"x")]),
         "commit": (half.id,),
