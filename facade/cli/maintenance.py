@@ -58,6 +58,8 @@ def verify(settings: EngineSettings, names: Sequence[str], *, as_json: bool) -> 
     """Exit status and lines: 0 no difference, 1 differences, 2 something could not be compared.
     Raises StackError.
     """
+    # That a worker's record came before another's is of no interest to who verifies.
+    logging.getLogger("engine.catalog").setLevel(logging.ERROR)
     report = asyncio.run(_with_maintenance(settings, lambda maintenance: maintenance.verify(names)))
     status = EXIT_DIFFERENT if report.differences else EXIT_NOT_COMPARED if report.left_out else EXIT_SAME
     return status, [_json(report)] if as_json else _lines(report)

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import cycle
 from typing import Any
 
 from tests.acceptance.test_front import NATIVE, Client, counts, eventually, metric
@@ -94,7 +95,7 @@ def traffic(up: Up, url: str, book: Book, held: list[tuple[str, str]]) -> list[t
     """Clients that send, that delete what is held, and that receive and keep what they get."""
     roles: list[tuple[str, Callable[[int], Iterable[tuple[str, dict[str, Any]]]]]] = [
         ("SendMessage", lambda place: ((body, {"QueueUrl": url, "MessageBody": body}) for body in bodies(place))),
-        ("DeleteMessage", lambda place: ((body, {"QueueUrl": url, "ReceiptHandle": one}) for body, one in held[place::CLIENTS])),
+        ("DeleteMessage", lambda place: ((body, {"QueueUrl": url, "ReceiptHandle": one}) for body, one in cycle(held[place::CLIENTS]))),
         ("ReceiveMessage", lambda place: (("", {"QueueUrl": url, "WaitTimeSeconds": 1}) for _ in bodies(place))),
     ]
     threads = [threading.Thread(target=talk, args=(up, book, action, asked(place))) for action, asked in roles for place in range(CLIENTS)]
