@@ -105,7 +105,6 @@ async def test_what_no_queue_may_have_no_tag_may(make_engine: MakeEngine) -> Non
     await engine.create_queue(BY, "last", QueueSettings(partitions=1, dead_letter=True))
     for queue, policy, error in (
         ("q", RedrivePolicy("nowhere", 1), QueueNotFound),
-        ("q", RedrivePolicy("q", 1), NotAllowedOnQueue),
         ("q", RedrivePolicy("fifo", 1), NotAllowedOnQueue),
         ("q", RedrivePolicy("two-dead", 0), InvalidValue),
         ("last", RedrivePolicy("two-dead", 1), NotAllowedOnQueue),

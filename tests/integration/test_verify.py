@@ -201,7 +201,7 @@ BREAKS: dict[str, tuple[Callable[[Any, UnitKeys], Any], int | None, str, str]] =
     "delivery gone": (lambda c, k: c.hdel(k.tag(0).delivery, 4), 4, "never delivered", "count 1"),
     "count altered": (lambda c, k: altered(c, k.tag(0).delivery, 3), 3, "count 2", "count 1"),
     "deadline moved": (lambda c, k: c.zincrby(k.tag(0).visible, 5, 3), 3, "visible at", "nonce"),
-    "due time moved": (lambda c, k: c.zincrby(k.tag(0).visible, -5, 8), 8, "visible at", "due at"),
+    "due time moved": (lambda c, k: c.zincrby(k.tag(0).visible, 5_000, 8), 8, "visible at", "due at"),
     "a message to come marked as taken": (lambda c, k: c.sadd(k.tag(0).ahead, 10), 10, "nobody will receive it", "log ends at 10"),
     "cursor up": (lambda c, k: c.hincrby(k.meta, "c:0", 1), None, "cursor 11", "log ends at 10"),
     "cursor down": (lambda c, k: c.hincrby(k.meta, "c:0", -1), 9, "not taken", "loaded again"),
