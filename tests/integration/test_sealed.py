@@ -266,7 +266,7 @@ async def test_rotation_adopts_no_forgery_of_any_shape(guarded: Engine, make_eng
     assert all(one.barred or one.counts for one in shown.values()), shown
     assert set(shown) >= {"key/plain", "key/other", "key/moved", "key/stale", "queue/theirs", "user/alice"}
     done = await sealed_by(new.settings, [one.name for one in shown.values()])
-    assert done.adopted == 0 and done.resealed >= 2
+    assert done.adopted == 0 and done.resealed >= 1
     last = await make_engine(auth="required", admin_key_secret=ADMIN, secret=NEW)
     assert list(last.catalog.keys) == ["k"] and list(last.catalog.queues) == []
     assert last.authenticate("k", secret).role == "member"
