@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 NATIVE_SENDER: Final = "native"  # Who sent a record that a Kafka-native producer wrote: the record itself names nobody.
+ANONYMOUS: Final = "anonymous"  # The principal of who names nobody, in open mode.
 SOURCE_QUEUE_ATTRIBUTE: Final = "DLQ.sourceQueue"  # The engine gives it to each dead letter: the queue where it died.
 NO_INCARNATION: Final = "none"  # In place of an incarnation: that of no queue.
 BOOLEAN_TYPE: Final = "string.boolean"  # The type of an attribute that is a BOOLEAN of MNS.

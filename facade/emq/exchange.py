@@ -24,6 +24,7 @@ from facade.emq import signature
 from facade.emq.actions import ACTIONS
 from facade.emq.messages.replies import exception_of
 from facade.emq.queues.call import Call, EmqError
+from facade.emq.queues.names import as_called
 from facade.emq.wire import protocols
 from facade.emq.wire.errors import ErrorCode, code_of
 from facade.emq.wire.services import Service
@@ -58,6 +59,7 @@ class EmqExchange(Struct, gc=False):
     scope: Scope
     headers: Mapping[bytes, bytes]
     call: protocols.ThriftCall | None = None
+    by: Principal | None = None
     verb: str = OTHER
     long_poll: bool = False
     claim: signature.Claim | None = None
@@ -86,6 +88,7 @@ class EmqExchange(Struct, gc=False):
         """Raises BadThrift, EmqError, SignatureError."""
         if self.claim is not None:
             self.claim.check_body(body)
+        self.by = by
         call = self.call = protocols.decode_call(self._type, body, self.service)
         name = call.method.name
         action = ACTIONS.get(name)
@@ -113,7 +116,9 @@ class EmqExchange(Struct, gc=False):
 
     def _exception(self, error: Exception) -> Any:
         if isinstance(error, EngineError):
-            error = EmqError(code_of(type(error)), error.detail)
+            called = self._queue_name()
+            detail = as_called(error.detail, called, self.by) if called and self.by else error.detail
+            error = EmqError(code_of(type(error)), detail)
         elif not isinstance(error, EmqError):
             error = EmqError(ErrorCode.INTERNAL_ERROR, _INTERNAL)
         return structs.replace(exception_of(error), request_id=self._request_id(), queue_name=self._queue_name())

@@ -21,9 +21,8 @@ from engine.settings import EngineSettings
 from engine.shapes import Principal
 from schemas.accounts import account_of
 from schemas.records import KeyRecord
-from schemas.vocabulary import Role, Verb
+from schemas.vocabulary import ANONYMOUS, Role, Verb
 
-ANONYMOUS = "anonymous"
 # Until when an old secret counts that the settings name.
 _WHILE_SET = 1 << 62
 

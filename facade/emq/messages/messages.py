@@ -119,7 +119,7 @@ async def receive_message(engine: Engine, call: Call) -> Carried | list[wire.Rec
     """Receive messages under a tag, waiting for them if asked to."""
     given: wire.ReceiveMessageRequest = call.body
     record = await record_of(engine, given.queue_name, call.by)
-    conditions = filters.single(given.attribute_name, given.attribute_value)
+    conditions = filters.single(engine, given.attribute_name, given.attribute_value)
     wanted = Filter(conditions) if conditions else None
     most = checked("maxReceiveMessageNumber", given.max_receive_message_number, *_MOST)
     wait_s = checked("maxReceiveMessageWaitSeconds", given.max_receive_message_wait_seconds, *_WAIT_SECONDS)

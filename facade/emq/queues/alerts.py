@@ -72,7 +72,7 @@ async def list_queue_alert_policies(engine: Engine, call: Call) -> wire.ListQueu
     """The policies of a queue as a whole."""
     record = await record_of(engine, call.body.queue_name, call.by)
     policies = [_reply(policy) for policy, _ in await engine.list_alerts(call.by, record.name) if not policy.tag]
-    return wire.ListQueueAlertPoliciesResponse(queue_name=full_name(record.owner, record.name), alert_policies=policies)
+    return wire.ListQueueAlertPoliciesResponse(queue_name=full_name(engine, record, call.by), alert_policies=policies)
 
 
 async def add_tag_alert_policy(engine: Engine, call: Call) -> None:
@@ -94,7 +94,7 @@ async def list_tag_alert_policies(engine: Engine, call: Call) -> wire.ListTagAle
     record = await record_of(engine, given.queue_name, call.by)
     policies = [_reply(policy) for policy, _ in await engine.list_alerts(call.by, record.name, given.tag_name or DEFAULT_TAG)]
     return wire.ListTagAlertPoliciesResponse(
-        queue_name=full_name(record.owner, record.name), tag_name=given.tag_name, alert_policies=policies
+        queue_name=full_name(engine, record, call.by), tag_name=given.tag_name, alert_policies=policies
     )
 
 
@@ -108,7 +108,7 @@ async def get_queue_daily_statistics_state(engine: Engine, call: Call) -> wire.G
     """Whether each day's numbers are mailed."""
     record = await record_of(engine, call.body.queue_name, call.by)
     enabled = await engine.get_daily_statistics(call.by, record.name)
-    return wire.GetQueueDailyStatisticsStateResponse(queue_name=full_name(record.owner, record.name), enabled=enabled)
+    return wire.GetQueueDailyStatisticsStateResponse(queue_name=full_name(engine, record, call.by), enabled=enabled)
 
 
 async def query_metric(engine: Engine, call: Call) -> access.TimeSeriesData:
@@ -133,4 +133,4 @@ async def query_metric(engine: Engine, call: Call) -> access.TimeSeriesData:
         rate=bool(given.cal_rate),
     )
     found = await engine.query_metric(call.by, record.name, query)
-    return access.TimeSeriesData(metric=found.metric, tags={"queue": full_name(record.owner, record.name)}, data=found.values)
+    return access.TimeSeriesData(metric=found.metric, tags={"queue": full_name(engine, record, call.by)}, data=found.values)

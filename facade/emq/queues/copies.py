@@ -17,7 +17,7 @@ from engine.errors import NotAuthorised, QueueExists
 from engine.shapes import NewTag, QueueInfo, TagInfo
 from facade.emq.queues import filters, settings
 from facade.emq.queues.call import Call, EmqError, checked
-from facade.emq.queues.names import full_name, name_of, record_of, split
+from facade.emq.queues.names import NO_DEVELOPER, exists, full_name, name_of, new_name, record_of, split
 from facade.emq.queues.permissions import level_of, number_of
 from facade.emq.queues.queues import policy_of, policy_reply
 from facade.emq.queues.tags import start_of
@@ -28,6 +28,7 @@ from schemas.vocabulary import Level
 
 if TYPE_CHECKING:
     from engine.engine import Engine
+    from engine.shapes import Principal
 
 _SEVERAL = "several"
 
@@ -38,7 +39,7 @@ async def get_queue_meta(engine: Engine, call: Call) -> wire.GetQueueMetaRespons
     info = await engine.get_queue(call.by, record.name)
     levels = await engine.list_grants(call.by, record.name)
     meta = wire.QueueMeta(
-        queue_name=full_name(info.owner, info.name),
+        queue_name=full_name(engine, info, call.by),
         queue_attribute=settings.attribute_of(info),
         queue_quota=settings.quota_reply(info.read_qps, info.write_qps),
         enable_priority=info.priority,
@@ -50,15 +51,15 @@ async def get_queue_meta(engine: Engine, call: Call) -> wire.GetQueueMetaRespons
         source_queues=[name_of(engine, source, call.by) for source in info.source_queues],
         create_timestamp=info.created_at_ms,
         last_modified_timestamp=max(info.created_at_ms, info.purged_at_ms),
-        queue_tag_map={tag.name: _tag_of(engine, info, number, tag) for number, tag in enumerate(info.tags[1:], 1)},
+        queue_tag_map={tag.name: _tag_of(engine, info, number, tag, call.by) for number, tag in enumerate(info.tags[1:], 1)},
     )
     return wire.GetQueueMetaResponse(queue_meta=meta)
 
 
-def _tag_of(engine: Engine, queue: QueueInfo, number: int, tag: TagInfo) -> wire.QueueTag:
+def _tag_of(engine: Engine, queue: QueueInfo, number: int, tag: TagInfo, by: Principal) -> wire.QueueTag:
     name, value, several = filters.parts_of(engine, tag.filter)
     return wire.QueueTag(
-        queue_name=full_name(queue.owner, queue.name),
+        queue_name=full_name(engine, queue, by),
         tag_name=tag.name,
         tag_id=number,
         start_timestamp=start_of(queue.created_at_ms, tag),
@@ -77,8 +78,9 @@ async def copy_queue(engine: Engine, call: Call) -> None:
     """
     meta: wire.QueueMeta = call.body.queue_meta
     owner, name = split(meta.queue_name)
-    if not owner:
+    if owner in ("", NO_DEVELOPER):
         raise EmqError(ErrorCode.INVALID_ATTRIBUTE, f"a copy is named owner/name, given {meta.queue_name[:200]!r}")
+    name = new_name(engine, owner, name, call.by)
     topics = True if meta.topic_queue else None
     wanted = structs.replace(
         settings.settings_of(meta.queue_attribute),
@@ -92,13 +94,13 @@ async def copy_queue(engine: Engine, call: Call) -> None:
         grants=_grants(owner, meta.permission_list or {}, old=call.old_permissions),
         **settings.quota_of(meta.queue_quota),
     )
-    tags = [_new_tag(tag) for tag in _in_order(meta.queue_tag_map or {})]
+    tags = [_new_tag(engine, tag) for tag in _in_order(meta.queue_tag_map or {})]
     try:
         _, made = await engine.create_queue(call.by, name, wanted, tags, owner)
     except QueueExists:
         made = False
     if not made:
-        raise EmqError(ErrorCode.QUEUE_EXIST, f"there is a queue of that name:{name_of(engine, name, call.by)}")
+        raise exists(name_of(engine, name, call.by))
 
 
 def _grants(owner: str, levels: dict[str, int], *, old: bool) -> list[Grant]:
@@ -114,7 +116,7 @@ def _in_order(tags: dict[str, wire.QueueTag]) -> list[wire.QueueTag]:
     return sorted(tags.values(), key=lambda tag: tag.tag_id)
 
 
-def _new_tag(tag: wire.QueueTag) -> NewTag:
+def _new_tag(engine: Engine, tag: wire.QueueTag) -> NewTag:
     single = tag.attributes_filter is None
     wanted = wire.CreateTagRequest(
         queue_name=tag.queue_name,
@@ -124,7 +126,7 @@ def _new_tag(tag: wire.QueueTag) -> NewTag:
         attributes_filter=tag.attributes_filter,
     )
     notes = settings.user_attributes(tag.user_attributes) or {}
-    return NewTag(tag.tag_name, filters.filter_of(wanted), notes, checked("readQPSQuota", tag.read_qps_quota, *settings.QPS) or 0)
+    return NewTag(tag.tag_name, filters.filter_of(engine, wanted), notes, checked("readQPSQuota", tag.read_qps_quota, *settings.QPS) or 0)
 
 
 async def verify_emq_admin(engine: Engine, call: Call) -> wire.VerifyEMQAdminResponse:

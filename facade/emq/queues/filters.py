@@ -1,6 +1,6 @@
 """Attributes of messages as filters name them: EMQ's structs and the engine's.
 
-The engine writes the short name of a queue into `DLQ.sourceQueue` of its dead letters, EMQ's idiom
+The engine writes its own name of a queue into `DLQ.sourceQueue` of its dead letters, EMQ's idiom
 asks for the full one: it is translated both ways. Neighbours: `tags`, `messages.attributes`. This
 module must not know methods.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from facade.emq.queues.call import EmqError
-from facade.emq.queues.names import name_of
+from facade.emq.queues.names import name_of, source_of
 from facade.emq.wire.enums import LogicalOperator
 from facade.emq.wire.errors import ErrorCode
 from facade.emq.wire.structs.access import AttributesFilter, CreateTagRequest
@@ -56,7 +56,7 @@ def attribute_reply(engine: Engine, name: str, attribute: Attribute) -> MessageA
     return MessageAttribute(type=attribute.type, string_value=attribute.value.decode("utf-8", "replace"))
 
 
-def condition_of(name: str, given: MessageAttribute) -> Condition:
+def condition_of(engine: Engine, name: str, given: MessageAttribute) -> Condition:
     """What a filter asks of one attribute; of type `empty` it must be there. Raises EmqError."""
     if given.type.lower() == _EMPTY:
         return Condition(name)
@@ -64,11 +64,11 @@ def condition_of(name: str, given: MessageAttribute) -> Condition:
         return Condition(name, given.type, given.string_value.encode())
     attribute = attribute_of(name, given)
     if name == SOURCE_QUEUE_ATTRIBUTE:
-        return Condition(name, attribute.type, attribute.value.rpartition(b"/")[2])
+        return Condition(name, attribute.type, source_of(engine, attribute.value.decode("utf-8", "replace")).encode())
     return Condition(name, attribute.type, attribute.value)
 
 
-def single(name: str | None, value: MessageAttribute | None) -> list[Condition]:
+def single(engine: Engine, name: str | None, value: MessageAttribute | None) -> list[Condition]:
     """The condition of a request's attributeName and attributeValue, if it has both. Raises
     EmqError when it has one.
     """
@@ -76,16 +76,16 @@ def single(name: str | None, value: MessageAttribute | None) -> list[Condition]:
         return []
     if not name or value is None:
         raise EmqError(ErrorCode.INVALID_ATTRIBUTE, "attributeName and attributeValue go together")
-    return [condition_of(name, value)]
+    return [condition_of(engine, name, value)]
 
 
-def filter_of(given: CreateTagRequest) -> Filter | None:
+def filter_of(engine: Engine, given: CreateTagRequest) -> Filter | None:
     """What a tag wants: None = everything. Raises EmqError."""
-    conditions = single(given.attribute_name, given.attribute_value)
+    conditions = single(engine, given.attribute_name, given.attribute_value)
     several = given.attributes_filter
     if several is None:
         return Filter(conditions) if conditions else None
-    more = [condition_of(name, value) for name, value in several.attributes.items()]
+    more = [condition_of(engine, name, value) for name, value in several.attributes.items()]
     if not more:
         raise EmqError(ErrorCode.INVALID_ATTRIBUTE, "attributesFilter names no attributes")
     if several.logical_operator not in set(LogicalOperator):

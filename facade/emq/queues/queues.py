@@ -13,9 +13,10 @@ from engine.errors import QueueExists
 from engine.shapes import QueueSettings, TagInfo
 from facade.emq.queues import settings
 from facade.emq.queues.call import Call, EmqError, checked
-from facade.emq.queues.names import full_name, name_of, new_name, record_of
+from facade.emq.queues.names import exists, full_name, name_of, new_name, record_of
 from facade.emq.wire.errors import ErrorCode
 from facade.emq.wire.structs import queue as wire
+from schemas.accounts import account_of
 from schemas.records import RedrivePolicy
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _NO_POLICY: Final = "a topic queue or a queue with priority has no redrive polic
 async def create_queue(engine: Engine, call: Call) -> wire.CreateQueueResponse:
     """Make a queue. One of that name is refused, also when it is equal."""
     given: wire.CreateQueueRequest = call.body
-    name = new_name(given.queue_name)
+    name = new_name(engine, call.by.id, given.queue_name, call.by)
     if given.redrive_policy is not None and (given.enable_priority or given.topic_queue):
         raise EmqError(ErrorCode.INVALID_ACTION, _NO_POLICY)
     topics = True if given.topic_queue else None
@@ -51,10 +52,9 @@ async def create_queue(engine: Engine, call: Call) -> wire.CreateQueueResponse:
     except QueueExists:
         made = False
     if not made:
-        # Storm's spout takes the name from behind the last colon.
-        raise EmqError(ErrorCode.QUEUE_EXIST, f"there is a queue of that name:{name_of(engine, name, call.by)}")
+        raise exists(name_of(engine, name, call.by))
     return wire.CreateQueueResponse(
-        queue_name=full_name(info.owner, name),
+        queue_name=full_name(engine, info, call.by),
         queue_attribute=settings.attribute_of(info),
         queue_quota=settings.quota_reply(info.read_qps, info.write_qps),
         dead_letter_queue=info.dead_letter,
@@ -99,7 +99,7 @@ async def set_queue_attribute(engine: Engine, call: Call) -> wire.SetQueueAttrib
     given: wire.SetQueueAttributesRequest = call.body
     record = await record_of(engine, given.queue_name, call.by)
     info = await engine.set_queue(call.by, record.name, settings.settings_of(given.queue_attribute))
-    return wire.SetQueueAttributesResponse(queue_name=full_name(info.owner, info.name), queue_attribute=settings.attribute_of(info))
+    return wire.SetQueueAttributesResponse(queue_name=full_name(engine, info, call.by), queue_attribute=settings.attribute_of(info))
 
 
 async def set_queue_quota(engine: Engine, call: Call) -> wire.SetQueueQuotaResponse:
@@ -108,7 +108,7 @@ async def set_queue_quota(engine: Engine, call: Call) -> wire.SetQueueQuotaRespo
     record = await record_of(engine, given.queue_name, call.by)
     info = await engine.set_queue(call.by, record.name, QueueSettings(**settings.quota_of(given.queue_quota)))  # type: ignore[arg-type]
     quota = settings.quota_reply(info.read_qps, info.write_qps)
-    return wire.SetQueueQuotaResponse(queue_name=full_name(info.owner, info.name), queue_quota=quota)
+    return wire.SetQueueQuotaResponse(queue_name=full_name(engine, info, call.by), queue_quota=quota)
 
 
 async def get_queue_info(engine: Engine, call: Call) -> wire.GetQueueInfoResponse:
@@ -116,7 +116,7 @@ async def get_queue_info(engine: Engine, call: Call) -> wire.GetQueueInfoRespons
     record = await record_of(engine, call.body.queue_name, call.by)
     info = await engine.get_queue(call.by, record.name)
     return wire.GetQueueInfoResponse(
-        queue_name=full_name(info.owner, info.name),
+        queue_name=full_name(engine, info, call.by),
         queue_attribute=settings.attribute_of(info),
         queue_state=state_of(info.created_at_ms, max(info.created_at_ms, info.purged_at_ms), info.tags[0]),
         queue_quota=settings.quota_reply(info.read_qps, info.write_qps),
@@ -143,23 +143,23 @@ def state_of(created_at_ms: int, modified_at_ms: int, tag: TagInfo) -> wire.Queu
 
 async def list_queue(engine: Engine, call: Call) -> wire.ListQueueResponse:
     """The queues of who asks, by the beginning of their short or full names."""
-    prefix: str = call.body.queue_name_prefix or ""
-    names, after = await engine.list_queues(call.by, _short(prefix), _PAGE, None)
-    found = [name_of(engine, name, call.by) for name in names]
+    prefix = _checked(call.body.queue_name_prefix or "")
+    names, after = await engine.list_queues(call.by, _account(prefix), _PAGE, None)
     while after is not None:
-        names, after = await engine.list_queues(call.by, _short(prefix), _PAGE, after)
-        found += [name_of(engine, name, call.by) for name in names]
-    return wire.ListQueueResponse(queue_name=[name for name in found if "/" not in prefix or name.startswith(prefix)])
+        more, after = await engine.list_queues(call.by, _account(prefix), _PAGE, after)
+        names += more
+    found = [name_of(engine, name, call.by) for name in names]
+    return wire.ListQueueResponse(queue_name=sorted(name for name in found if _begins(name, prefix)))
 
 
 async def query_privileged_queue(engine: Engine, call: Call) -> wire.QueryPrivilegedQueueResponse:
     """The queues of others with which who asks was given a permission, and their counts."""
-    prefix: str = call.body.queue_name_prefix or ""
-    found, after = await engine.list_shared(call.by, _short(prefix), _PAGE, None)
+    prefix = _checked(call.body.queue_name_prefix or "")
+    found, after = await engine.list_shared(call.by, _account(prefix), _PAGE, None)
     while after is not None:
-        more, after = await engine.list_shared(call.by, _short(prefix), _PAGE, after)
+        more, after = await engine.list_shared(call.by, _account(prefix), _PAGE, after)
         found += more
-    named = ((full_name(queue.owner, queue.name), queue) for queue in found)
+    named = ((full_name(engine, queue, call.by), queue) for queue in found)
     entries = [
         wire.QueryPrivilegedQueueResponseEntry(
             queue_name=name,
@@ -168,16 +168,27 @@ async def query_privileged_queue(engine: Engine, call: Call) -> wire.QueryPrivil
             approximate_invisibility_message_number=queue.leased,
         )
         for name, queue in named
-        if "/" not in prefix or name.startswith(prefix)
+        if _begins(name, prefix)
     ]
     return wire.QueryPrivilegedQueueResponse(queue_list=entries)
 
 
-def _short(prefix: str) -> str:
-    """What short names begin with. Raises EmqError for more than one '/'."""
+def _checked(prefix: str) -> str:
+    """A prefix of names. Raises EmqError for more than one '/'."""
     if prefix.count("/") > 1:
         raise EmqError(ErrorCode.INVALID_ATTRIBUTE, f"a prefix of names has one '/' at most, given {prefix[:200]!r}")
-    return prefix.rpartition("/")[2]
+    return prefix
+
+
+def _account(prefix: str) -> str:
+    """What the engine's names begin with: the account that a prefix names, if it names one."""
+    account = account_of(f"{prefix}*")
+    return f"{account}." if account else ""
+
+
+def _begins(name: str, prefix: str) -> bool:
+    """Whether a full name begins with a prefix, or its short name with one without '/'."""
+    return (name if "/" in prefix else name.rpartition("/")[2]).startswith(prefix)
 
 
 async def set_queue_redrive_policy(engine: Engine, call: Call) -> wire.SetQueueRedrivePolicyResponse:
@@ -191,7 +202,7 @@ async def set_queue_redrive_policy(engine: Engine, call: Call) -> wire.SetQueueR
         raise EmqError(ErrorCode.INVALID_ACTION, "a queue can't be its own dead-letter queue")
     policy = await engine.set_redrive_policy(call.by, record.name, wanted)
     answer = policy_reply(engine, policy, call.by) or given.redrive_policy
-    return wire.SetQueueRedrivePolicyResponse(queue_name=full_name(record.owner, record.name), redrive_policy=answer)
+    return wire.SetQueueRedrivePolicyResponse(queue_name=full_name(engine, record, call.by), redrive_policy=answer)
 
 
 async def remove_queue_redrive_policy(engine: Engine, call: Call) -> None:
@@ -204,4 +215,4 @@ async def list_dead_letter_source_queues(engine: Engine, call: Call) -> wire.Lis
     record = await record_of(engine, call.body.dlq_name, call.by)
     info = await engine.get_queue(call.by, record.name)
     sources = [name_of(engine, source, call.by) for source in info.source_queues]
-    return wire.ListDeadLetterSourceQueuesResponse(dlq_name=full_name(info.owner, info.name), source_queues=sources)
+    return wire.ListDeadLetterSourceQueuesResponse(dlq_name=full_name(engine, info, call.by), source_queues=sources)

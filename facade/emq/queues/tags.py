@@ -31,11 +31,11 @@ async def create_tag(engine: Engine, call: Call) -> wire.CreateTagResponse:
     start = -1 if given.start_timestamp is None else given.start_timestamp
     notes = settings.user_attributes(given.user_attributes) or {}
     read_qps = checked("readQPSQuota", given.read_qps_quota, *settings.QPS) or 0
-    tag, made = await engine.create_tag(call.by, record.name, given.tag_name, start, filters.filter_of(given), notes, read_qps)
+    tag, made = await engine.create_tag(call.by, record.name, given.tag_name, start, filters.filter_of(engine, given), notes, read_qps)
     if not made:
         raise TagExists(f"queue {given.queue_name!r} has a tag {given.tag_name!r}", field="tag", given=given.tag_name)
     return wire.CreateTagResponse(
-        queue_name=full_name(record.owner, record.name),
+        queue_name=full_name(engine, record, call.by),
         tag_name=tag.name,
         start_timestamp=start_of(record.created_at_ms, tag),
         read_qps_quota=read_qps,
@@ -60,7 +60,7 @@ async def get_tag_info(engine: Engine, call: Call) -> wire.GetTagInfoResponse:
     tag = _named(await engine.list_tags(call.by, record.name), given.tag_name or record.default_tag_name, record.default_tag_name)
     name, value, several = filters.parts_of(engine, tag.filter)
     return wire.GetTagInfoResponse(
-        queue_name=full_name(record.owner, record.name),
+        queue_name=full_name(engine, record, call.by),
         tag_name=given.tag_name or record.default_tag_name or None,
         tag_state=state_of(tag.created_at_ms, tag.created_at_ms, tag),
         start_timestamp=start_of(record.created_at_ms, tag),
@@ -87,4 +87,4 @@ async def list_tag(engine: Engine, call: Call) -> wire.ListTagResponse:
     record = await record_of(engine, call.body.queue_name, call.by)
     tags = await engine.list_tags(call.by, record.name)
     own = [record.default_tag_name] if record.default_tag_name else []
-    return wire.ListTagResponse(queue_name=full_name(record.owner, record.name), tag_name=[*own, *(tag.name for tag in tags[1:])])
+    return wire.ListTagResponse(queue_name=full_name(engine, record, call.by), tag_name=[*own, *(tag.name for tag in tags[1:])])
