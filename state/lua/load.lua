@@ -46,8 +46,7 @@ local meta, body, refs, outbox, origins, dedup, ids, pending = KEYS[1], KEYS[2],
 local far, except, pointers = KEYS[9], KEYS[10], KEYS[11]
 if ARGV[2] ~= '0' and redis.call('HGET', meta, 'epoch') ~= ARGV[2] then return {'FENCED'} end
 local now, channel, payload = clock(ARGV[3]), ARGV[4], ARGV[5]
-local window_messages, window_bytes = tonumber(ARGV[6]), tonumber(ARGV[7])
-local max_open, near_ms = tonumber(ARGV[8]), tonumber(ARGV[9])
+local window_messages, window_bytes, max_open, near_ms = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local scan_from, scan_next, tag_count, early_ms = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[14]), tonumber(ARGV[15])
 local m = redis.call('HMGET', meta, 'generation', 'bytes', 'seen', 'fifo', 'dedups', 'origins', 'unsure')
 if m[1] ~= ARGV[1] then return {'LOST'} end
