@@ -44,18 +44,27 @@ class Journaled:
         unit = queue.units[partition]
         while True:
             loader = self._owned.get(unit)
-            generation = self._catalog.generation
             with contextlib.suppress(StateError):
+                if await self._has(queue, unit, seq):
+                    return
                 if loader is not None:
                     await loader.outbox.drained()
-                base, drained = await self._store.drained_seq(unit)
-                if seq <= base:
-                    raise LogUnavailable(f"the state of queue {queue.name!r} was lost before the journal had this: it may be forgotten")
-                if drained >= seq:
-                    await self._still(queue, generation)
-                    return
+                    if await self._has(queue, unit, seq):
+                        return
             self._note_use(queue, partition)
             await asyncio.sleep(LOOK_S)
+
+    async def _has(self, queue: Queue, unit: Unit, seq: int) -> bool:
+        """Whether the journal has the entry; nothing is drained for it, so a drain that stands
+        still keeps nobody who need not wait. Raises LogUnavailable, StateError.
+        """
+        generation = self._catalog.generation
+        base, drained = await self._store.drained_seq(unit)
+        if seq <= base:
+            raise LogUnavailable(f"the state of queue {queue.name!r} was lost before the journal had this: it may be forgotten")
+        if drained >= seq:
+            await self._still(queue, generation)
+        return drained >= seq
 
     async def _still(self, queue: Queue, generation: int) -> None:
         """Returns when no other life of Redis was named before this call: then the journal had the
