@@ -55,7 +55,7 @@ from engine.receive.pump import Pump
 from engine.receive.receiver import Receiver
 from engine.receive.returns import Returns
 from engine.receive.waiters import WaitLists
-from engine.recovery.maintenance import Maintenance
+from engine.recovery.maintenance import Attached, Maintenance
 from engine.recovery.rebuild import Rebuilder
 from engine.recovery.redis_lives import RedisLives
 from engine.recovery.sealing import Sealing
@@ -144,16 +144,17 @@ def wire_maintenance(settings: EngineSettings) -> Maintenance:
     base = wire_base(settings)
     log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
     verifier = Verifier(base.worker, log, store, catalog, base.journal, base.snapshots)
-    bootstrap = settings.kafka_bootstrap
-    return Maintenance(
-        bootstrap, base.worker, log, base.connection, base.clock, store, catalog, counters, base.lives, base.rebuilder, verifier
-    )
+    return Maintenance(_attached(settings, base), base.worker, log, store, catalog, counters, base.lives, base.rebuilder, verifier)
 
 
 def wire_sealing(settings: EngineSettings, *, copied: bool = False) -> Sealing:
     """What `leaseway seal` needs, beside running workers."""
     base = wire_base(settings, candidates := Candidates())
-    return Sealing(settings.kafka_bootstrap, base.log, base.connection, base.clock, base.catalog, candidates, copied=copied)
+    return Sealing(_attached(settings, base), base.catalog, candidates, copied=copied)
+
+
+def _attached(settings: EngineSettings, base: Base) -> Attached:
+    return Attached(settings.kafka_bootstrap, base.log, base.connection, base.clock, base.catalog)
 
 
 @dataclass(frozen=True)
@@ -298,7 +299,7 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
     topics = QueueTopics(settings, log, units.topic_retention)
     queues = Queues(settings, log, store, catalog, base.access, base.targets, window, info, topics, units.topic_retention, owner.note_use)
     topic_guard = TopicGuard(log, store, catalog, window, queues, base.counters)
-    progress = Progress(log, store, catalog, window, base.journal, owner.journaled.wait)
+    progress = Progress(log, store, catalog, window, base.journal, owner.journaled.reach)
     destinations = Destinations(catalog, base.access, base.targets)
     runner = TaskRunner(prefix, log, base.connection, store, catalog, window, destinations, mover, progress, owner.note_use)
     tasks = Tasks(prefix, log, base.connection, catalog, units.ids, info.backlog, destinations, progress, runner)

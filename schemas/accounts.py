@@ -29,6 +29,11 @@ def account_of(name: str) -> str:
     return "" if found is None else found[1]
 
 
+def is_account(name: str) -> bool:
+    """Whether a name is that of an account itself."""
+    return _ACCOUNT.fullmatch(name) is not None
+
+
 def full(account: str, name: str) -> str:
     """What the engine calls what a caller of `account` calls `name`."""
     if not account:
@@ -50,9 +55,9 @@ def short(account: str, name: str) -> str:
 
 def full_principal(account: str, principal: str) -> str:
     """As `full`; an account is a principal too, and so is everybody."""
-    return principal if principal == EVERYBODY or _ACCOUNT.fullmatch(principal) else full(account, principal)
+    return principal if principal == EVERYBODY or is_account(principal) else full(account, principal)
 
 
 def short_principal(account: str, principal: str) -> str:
     """The inverse of `full_principal`."""
-    return principal if principal == EVERYBODY or _ACCOUNT.fullmatch(principal) else short(account, principal)
+    return principal if principal == EVERYBODY or is_account(principal) else short(account, principal)

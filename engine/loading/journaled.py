@@ -37,27 +37,36 @@ class Journaled:
         Raises LogUnavailable at `until` (loop time), or when Redis lost its state before the
         journal had it (the outcome is unknown).
         """
+        await before(until, self._wait(queue, partition, seq), self._late(queue, seq))
+
+    async def reach(self, queue: Queue, partition: int, seq: int, until: float) -> None:
+        """As `wait`, for an entry that the journal may have had for long: that is looked at before
+        anything is drained, so a drain that stands still keeps nobody who need not wait.
+        """
+        with contextlib.suppress(StateError):
+            if await before(until, self._has(queue, queue.units[partition], seq), self._late(queue, seq)):
+                return
+        await self.wait(queue, partition, seq, until)
+
+    @staticmethod
+    def _late(queue: Queue, seq: int) -> Callable[[], LogUnavailable]:
         late = f"the journal of queue {queue.name!r} did not come to entry {seq} in time: what was done may be forgotten with Redis"
-        await before(until, self._wait(queue, partition, seq), lambda: LogUnavailable(late))
+        return lambda: LogUnavailable(late)
 
     async def _wait(self, queue: Queue, partition: int, seq: int) -> None:
         unit = queue.units[partition]
         while True:
             loader = self._owned.get(unit)
             with contextlib.suppress(StateError):
-                if await self._has(queue, unit, seq):
-                    return
                 if loader is not None:
                     await loader.outbox.drained()
-                    if await self._has(queue, unit, seq):
-                        return
+                if await self._has(queue, unit, seq):
+                    return
             self._note_use(queue, partition)
             await asyncio.sleep(LOOK_S)
 
     async def _has(self, queue: Queue, unit: Unit, seq: int) -> bool:
-        """Whether the journal has the entry; nothing is drained for it, so a drain that stands
-        still keeps nobody who need not wait. Raises LogUnavailable, StateError.
-        """
+        """Whether the journal has the entry. Raises LogUnavailable, StateError."""
         generation = self._catalog.generation
         base, drained = await self._store.drained_seq(unit)
         if seq <= base:

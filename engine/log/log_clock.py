@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from engine.runtime.clock import boot_s
 from engine.runtime.signals import Signal
+from state.clock.boot import boot_s
 
 # How fast two clocks that are disciplined by NTP may move apart: 500 ppm each.
 DRIFT_MS_PER_S = 1.0

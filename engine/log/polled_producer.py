@@ -19,7 +19,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message, Prod
 from engine.log.kafka_errors import FATAL, client_logger, logger
 from engine.log.log_clock import LogClock
 from engine.log.shapes import Appended, Headers
-from engine.runtime.clock import boot_s
+from state.clock.boot import boot_s
 
 _POLL_S = 0.2
 

@@ -45,16 +45,46 @@ class Rebuilt:
     seconds: float
 
 
+class Attached:
+    """What a command needs of a service that others serve: Kafka, Redis, the time of the service,
+    the control topic. One per command; `start` first, `stop` last. It makes no topics.
+    """
+
+    def __init__(self, bootstrap: str, log: Log, connection: Connection, clock: ClockKeeper, catalog: Catalog) -> None:
+        self._bootstrap = bootstrap
+        self._log = log
+        self._connection = connection
+        self._clock = clock
+        self._catalog = catalog
+
+    async def start(self) -> None:
+        """Connects and reads the control topic. Raises LogUnavailable, also for a Kafka that has no
+        Leaseway; NotOurs.
+        """
+        patience = self._log.patience(0)  # for what is about to be ready
+        await self._log.start()
+        await patience.repeat(self._log.reach)
+        if await self._log.partition_count(self._catalog.topic) is None:
+            raise LogUnavailable(f"Kafka at {self._bootstrap} has no topic {self._catalog.topic}: it is not Leaseway's")
+        await self._connection.start()
+        await self._clock.start()
+        await patience.repeat(self._catalog.start)
+
+    async def stop(self) -> None:
+        await self._catalog.stop()
+        await self._clock.stop()
+        await self._connection.stop()
+        await self._log.stop()
+
+
 class Maintenance:
     """One per command. `start` first, `stop` last."""
 
     def __init__(
         self,
-        bootstrap: str,
+        attached: Attached,
         worker: str,
         log: Log,
-        connection: Connection,
-        clock: ClockKeeper,
         store: Store,
         catalog: Catalog,
         counters: Counters,
@@ -62,11 +92,9 @@ class Maintenance:
         rebuilder: Rebuilder,
         verifier: Verifier,
     ) -> None:
-        self._bootstrap = bootstrap
+        self._attached = attached
         self._worker = worker
         self._log = log
-        self._connection = connection
-        self._clock = clock
         self._store = store
         self._catalog = catalog
         self._counters = counters
@@ -79,23 +107,13 @@ class Maintenance:
         """Connects. Raises LogUnavailable, also for a Kafka that has no Leaseway: this command
         makes no topics. Raises NotOurs.
         """
-        patience = self._log.patience(0)  # for what is about to be ready
-        await self._log.start()
-        await patience.repeat(self._log.reach)
-        if await self._log.partition_count(self._catalog.topic) is None:
-            raise LogUnavailable(f"Kafka at {self._bootstrap} has no topic {self._catalog.topic}: it is not Leaseway's")
-        await self._connection.start()
-        await self._clock.start()
-        await patience.repeat(self._catalog.start)
+        await self._attached.start()
         await self._lives.start()
 
     async def stop(self) -> None:
         await self._rebuilder.stop()
         await self._lives.stop()
-        await self._catalog.stop()
-        await self._clock.stop()
-        await self._connection.stop()
-        await self._log.stop()
+        await self._attached.stop()
 
     def queues(self, names: Sequence[str]) -> list[Queue]:
         """The queues of these names, all when there are none. Raises QueueNotFound."""

@@ -25,9 +25,9 @@ from engine.runtime.signals import Signal
 from schemas.records import ClaimRecord, GenerationRecord
 from state.background import Background
 from state.cancel import cancel_all
+from state.clock.boot import boot_s
 from state.errors import StateError, StateUnavailable
 from state.redis.connection import Connection
-from state.redis.fence import fence_s
 from state.redis.server import Server
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class RedisLives:
         self._fence = connection.fence
         self._catalog = catalog
         self._alarms = alarms
-        # When calls under the named life may begin at the earliest, by `fence_s`.
+        # When calls under the named life may begin at the earliest, by `boot_s`.
         self._from_s = 0.0
         self.moved: Signal[[]] = Signal()
         self._used = ""
@@ -106,7 +106,7 @@ class RedisLives:
             is_alone = self._is_alone()
             await asyncio.wait({look}, timeout=ALONE_S if is_alone else LIFE_S)
             if is_alone and (not look.done() or look.exception() is not None):
-                self._fence.extend(fence_s() + LIFE_S)
+                self._fence.extend(boot_s() + LIFE_S)
             if self._fence.admits(self._connection.life) or not look.done():
                 return
 
@@ -117,7 +117,7 @@ class RedisLives:
 
     async def _look(self) -> None:
         """Raises LogUnavailable."""
-        began_s = fence_s()
+        began_s = boot_s()
         await self._catalog.sync()
         # A record that names another life has closed the fence when it was applied.
         self._fence.extend(began_s + LIFE_S)
@@ -175,7 +175,7 @@ class RedisLives:
             self._fence.close()
         # Whoever had not heard of this record when it was appended may call the life before it for
         # so long.
-        self._from_s = fence_s() + self._wait_s(at_ms) if now.earlier else 0.0
+        self._from_s = boot_s() + self._wait_s(at_ms) if now.earlier else 0.0
 
     def _wait_s(self, at_ms: int) -> float:
         clock_ms = self._log.clock.now_ms()
@@ -186,7 +186,7 @@ class RedisLives:
         """Returns when this worker may call the state of its Redis. Raises Rebuilding."""
         if self._fence.admits(self._connection.life):
             return
-        if fence_s() < self._again_s:
+        if boot_s() < self._again_s:
             raise Rebuilding("another worker has the Redis that the control topic names; this worker reached another one")
         settling = self._settle_soon()
         done, _ = await asyncio.wait({settling}, timeout=PATIENCE_S)
@@ -208,10 +208,10 @@ class RedisLives:
         if not self._is_named():
             await self._connection.look()
             await self._name()
-        await asyncio.sleep(max(0.0, self._from_s - fence_s()))
-        began_s = fence_s()
+        await asyncio.sleep(max(0.0, self._from_s - boot_s()))
+        began_s = boot_s()
         await self._catalog.sync()
-        if not self._is_named() or fence_s() < self._from_s:
+        if not self._is_named() or boot_s() < self._from_s:
             raise StateUnavailable("another Redis came into use meanwhile")
         self._refused = 0
         self._fence.open(self._connection.life, began_s + LIFE_S)
@@ -229,7 +229,7 @@ class RedisLives:
             return
         is_back = server.run_id in named.earlier and server.run_id != named.redis_run_id
         if is_back and await self._is_held(named):
-            self._again_s = fence_s() + AGAIN_S[min(self._refused, len(AGAIN_S) - 1)]
+            self._again_s = boot_s() + AGAIN_S[min(self._refused, len(AGAIN_S) - 1)]
             self._refused += 1
             self._connection.leave("another worker has the one that the control topic names")
             raise StateUnavailable("another worker has the Redis that the control topic names")

@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from engine.catalog.candidates import HAS_SEALED, Candidate, Candidates
 from engine.catalog.catalog import Catalog
 from engine.catalog.seal import Reason
-from engine.errors import LogUnavailable
-from engine.log import Log
-from state.clock.keeper import ClockKeeper
-from state.redis.connection import Connection
+from engine.recovery.maintenance import Attached
 
 
 @dataclass(frozen=True)
@@ -34,21 +31,8 @@ class Sealing:
     are older than their records.
     """
 
-    def __init__(
-        self,
-        bootstrap: str,
-        log: Log,
-        connection: Connection,
-        clock: ClockKeeper,
-        catalog: Catalog,
-        candidates: Candidates,
-        *,
-        copied: bool,
-    ) -> None:
-        self._bootstrap = bootstrap
-        self._log = log
-        self._connection = connection
-        self._clock = clock
+    def __init__(self, attached: Attached, catalog: Catalog, candidates: Candidates, *, copied: bool) -> None:
+        self._attached = attached
         self._catalog = catalog
         self._candidates = candidates
         self._copied = copied
@@ -57,20 +41,10 @@ class Sealing:
         """Connects and reads the control topic. Raises LogUnavailable, also for a Kafka that has no
         Leaseway.
         """
-        patience = self._log.patience(0)  # for what is about to be ready
-        await self._log.start()
-        await patience.repeat(self._log.reach)
-        if await self._log.partition_count(self._catalog.topic) is None:
-            raise LogUnavailable(f"Kafka at {self._bootstrap} has no topic {self._catalog.topic}: it is not Leaseway's")
-        await self._connection.start()
-        await self._clock.start()
-        await patience.repeat(self._catalog.start)
+        await self._attached.start()
 
     async def stop(self) -> None:
-        await self._catalog.stop()
-        await self._clock.stop()
-        await self._connection.stop()
-        await self._log.stop()
+        await self._attached.stop()
 
     def found(self) -> list[Candidate]:
         """The records that the secret has not sealed, by key."""

@@ -26,7 +26,7 @@ from engine.errors import EngineError, LogUnavailable
 from engine.log import Appended, Log
 from engine.rules.placement import moved_partition
 from engine.rules.queue import Queue
-from engine.runtime.clock import boot_s, now_ms
+from engine.runtime.clock import now_ms
 from engine.runtime.counters import Counters
 from engine.runtime.failpoints import reached
 from engine.transactions.book import Transaction
@@ -46,6 +46,7 @@ from schemas.vocabulary import (
 )
 from schemas.wire import encode
 from state.background import Background
+from state.clock.boot import boot_s
 
 logger = logging.getLogger(__name__)
 

@@ -13,12 +13,12 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from engine.errors import EngineError, NotOurs
-from engine.recovery.maintenance import Maintenance, Rebuilt
+from engine.recovery.maintenance import Rebuilt
 from engine.recovery.verify import Report
 from engine.settings import EngineSettings
 from engine.wiring import wire_maintenance
@@ -27,6 +27,7 @@ from facade.stack.processes.errors import StackError
 from state.errors import StateError
 
 T = TypeVar("T")
+C = TypeVar("C", bound="Attachable")
 
 EXIT_SAME, EXIT_DIFFERENT, EXIT_NOT_COMPARED = 0, 1, 2
 MOST_LINES = 100
@@ -60,7 +61,7 @@ def verify(settings: EngineSettings, names: Sequence[str], *, as_json: bool) -> 
     """
     # That a worker's record came before another's is of no interest to who verifies.
     logging.getLogger("engine.catalog").setLevel(logging.ERROR)
-    report = asyncio.run(_with_maintenance(settings, lambda maintenance: maintenance.verify(names)))
+    report = asyncio.run(between(wire_maintenance(settings), lambda maintenance: maintenance.verify(names)))
     status = EXIT_DIFFERENT if report.differences else EXIT_NOT_COMPARED if report.left_out else EXIT_SAME
     return status, [_json(report)] if as_json else _lines(report)
 
@@ -69,7 +70,7 @@ def rebuild(settings: EngineSettings, names: Sequence[str]) -> list[str]:
     """Rebuilds queues (none named: all) and says what was done. Raises StackError."""
     # A worker that rebuilds logs it; here the answer says the same.
     logging.getLogger("engine.recovery").setLevel(logging.ERROR)
-    done: Rebuilt = asyncio.run(_with_maintenance(settings, lambda maintenance: maintenance.rebuild(names)))
+    done: Rebuilt = asyncio.run(between(wire_maintenance(settings), lambda maintenance: maintenance.rebuild(names)))
     what = f"{done.settled} settled messages and {done.deliveries} open deliveries restored"
     return [
         f"rebuilt {done.queues} queue(s), {done.units} partition(s), {done.messages} message(s) in Kafka, in {done.seconds:.1f} s",
@@ -77,15 +78,25 @@ def rebuild(settings: EngineSettings, names: Sequence[str]) -> list[str]:
     ]
 
 
-async def _with_maintenance(settings: EngineSettings, work: Callable[[Maintenance], Awaitable[T]]) -> T:
-    maintenance = wire_maintenance(settings)
+class Attachable(Protocol):
+    """What a command of the engine is: it is started, and stopped whatever happened."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+async def between(command: C, work: Callable[[C], Awaitable[T]]) -> T:
+    """Returns what `work` returns, done between the start and the stop of a command. Raises
+    StackError for what the engine raises.
+    """
     try:
-        await maintenance.start()
-        return await work(maintenance)
+        await command.start()
+        return await work(command)
     except (EngineError, NotOurs, StateError) as error:
         raise StackError(str(error)) from error
     finally:
-        await maintenance.stop()
+        await command.stop()
 
 
 def _json(report: Report) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -20,14 +20,13 @@ from msgspec import to_builtins
 
 from engine.catalog.candidates import Candidate
 from engine.catalog.seal import HIDDEN
-from engine.errors import EngineError, NotOurs
 from engine.recovery.sealing import Sealing
 from engine.settings import EngineSettings
 from engine.wiring import wire_sealing
+from facade.cli.maintenance import between
 from facade.stack.processes.errors import StackError
 from schemas.records import KeyRecord
 from schemas.wire import UndecodableRecord, decode
-from state.errors import StateError
 
 T = TypeVar("T")
 
@@ -95,7 +94,7 @@ def adopt_folder(settings: EngineSettings) -> list[str]:
             )
         return lines
 
-    return asyncio.run(_run(wire_sealing(settings), work))
+    return asyncio.run(between(wire_sealing(settings), work))
 
 
 async def _with_sealing(settings: EngineSettings, wish: Wish) -> tuple[int, list[str]]:
@@ -113,17 +112,7 @@ async def _with_sealing(settings: EngineSettings, wish: Wish) -> tuple[int, list
         hint = ["# name what to adopt: leaseway seal --adopt NAME..., or --adopt-listed FILE"] if wish.adopt and _open(done.left) else []
         return (EXIT_NOT_SEALED if done.left else EXIT_SEALED), [*_shown(done.left), *hint, f"# {line}"]
 
-    return await _run(wire_sealing(settings, copied=wish.copied), work)
-
-
-async def _run(sealing: Sealing, work: Callable[[Sealing], Awaitable[T]]) -> T:
-    try:
-        await sealing.start()
-        return await work(sealing)
-    except (EngineError, NotOurs, StateError) as error:
-        raise StackError(str(error)) from error
-    finally:
-        await sealing.stop()
+    return await between(wire_sealing(settings, copied=wish.copied), work)
 
 
 def _open(found: Sequence[Candidate]) -> list[Candidate]:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from spark.frames.log import Log, reach
 from spark.frames.source import answered
+from spark.guard import guard
 from spark.progress import tell
 
 DRIVER_MEMORY = "2g"
@@ -35,16 +36,6 @@ _ADVICE = {
     # The default is a form of timestamps that other readers have given up.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
-
-
-def guard(master: str) -> dict[str, str]:
-    """Returns the settings with which nobody else reaches the driver and its block manager while a
-    job runs: on loopback for a local master; else by the cluster's secret, which YARN and
-    Kubernetes make themselves and a standalone cluster is given (`spark.authenticate.secret`).
-    """
-    if master.startswith("local"):
-        return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    return {"spark.authenticate": "true"}
 
 
 def session(name: str, master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from state.background import Background
 from state.cancel import cancel_all
-from state.clock.service_clock import boot_s
+from state.clock.boot import boot_s
 from state.errors import StateError
 from state.keys import clock_key
 from state.redis.connection import Connection

@@ -5,11 +5,9 @@ may have a message.
 
 from __future__ import annotations
 
-import time as system
-from collections.abc import Callable
-from functools import partial
 from math import ceil
 
+from state.clock.boot import boot_s
 from state.errors import StateUnavailable
 
 # What the clock may be moved by, of the time that passes.
@@ -18,12 +16,6 @@ SLEW = 0.01
 LATE_MS = 1000.0
 # Longer than any retention.
 FOR_EVER_MS = 2**52
-# CLOCK_MONOTONIC stands still while a machine sleeps, CLOCK_BOOTTIME does not.
-_BOOT_CLOCK = getattr(system, "CLOCK_BOOTTIME", None)
-
-
-# Seconds since some moment, with those for which this machine slept, where the system tells them.
-boot_s: Callable[[], float] = system.monotonic if _BOOT_CLOCK is None else partial(system.clock_gettime, _BOOT_CLOCK)
 
 
 class ServiceClock:

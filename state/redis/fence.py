@@ -8,16 +8,12 @@ it acts and before it answers.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Awaitable, Callable
-from functools import partial
 
+from state.clock.boot import boot_s
 from state.errors import StateLost, StateUnavailable
 
 CLOSED = "closed"
-# The time by which a fence ends, in seconds since some moment: by the clock that goes on while the
-# machine sleeps, where there is one. Each call of a script asks twice.
-fence_s: Callable[[], float] = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Fence:
@@ -52,7 +48,7 @@ class Fence:
 
     def admits(self, life: str) -> bool:
         """Whether a call to this server may begin now."""
-        return self.life is None or (self.life == life and fence_s() < self.until)
+        return self.life is None or (self.life == life and boot_s() < self.until)
 
     async def enter(self, name: str, life: str) -> None:
         """For a call that is not admitted: returns when it may begin after all. Raises StateLost

@@ -11,7 +11,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from facade.stack.processes.spark_submit import command
-from spark.frames.session import guard
 
 LOOPBACK = "127.0.0.1"
 
@@ -38,11 +37,6 @@ def test_the_driver_and_its_block_manager_listen_on_loopback_alone(spark_session
     assert addresses, "a driver listens somewhere"
     loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
     assert addresses <= loopback
-
-
-def test_a_cluster_is_reached_with_its_secret() -> None:
-    assert guard("spark://host:7077") == guard("yarn") == guard("k8s://https://host") == {"spark.authenticate": "true"}
-    assert guard("local[2]") == guard("local") == {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
 
 
 def test_a_job_of_the_user_is_guarded_unless_its_owner_says_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ import redis
 import state.clock.keeper
 from facade.stack.processes.ports import free_port
 from facade.stack.processes.programs import find_redis_server
+from state.clock.boot import boot_s
 from state.clock.keeper import TICK_S, ClockKeeper
-from state.clock.service_clock import boot_s
 from state.keys import Unit
 from state.redis.connection import Connection
 from state.replies import Window

@@ -9,7 +9,7 @@ import secrets
 import pytest
 
 from schemas.vocabulary import FAR_DELAY_MS
-from state.clock.service_clock import boot_s
+from state.clock.boot import boot_s
 from state.delay_store import Mark, Pointed
 from state.keys import Unit
 from state.packed import pack_body

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final, Literal, NoReturn
@@ -25,6 +24,7 @@ from engine.rules.queue import Queue
 from engine.rules.rights import WaitBound
 from engine.settings import EngineSettings
 from engine.shapes import SendEntry
+from schemas.accounts import is_account
 from schemas.records import QueueRecord, TagRecord, UserRecord
 from state.allotments import Allotments
 from state.errors import StateError
@@ -48,7 +48,6 @@ FREE: Final = contextlib.nullcontext()  # of what no quota bounds
 OF_USER: Final = UserRecord("", 0, queues=1_000, partitions=4_000, daily_bytes=50_000_000_000, waits=1_000)
 OF_ACCOUNT: Final = UserRecord("", 0, queues=5_000, partitions=20_000, daily_bytes=250_000_000_000, waits=5_000)
 _BOUNDS: Final = ("queues", "partitions", "daily_bytes", "waits")
-_ACCOUNT: Final = re.compile(r"[0-9]{12}")
 
 
 class UserBounds:
@@ -76,7 +75,7 @@ class UserBounds:
         noted = self._catalog.users.get(name)
         if not self._by_default or not name or name == self._administrator:
             return noted
-        defaults = OF_ACCOUNT if _ACCOUNT.fullmatch(name) else OF_USER
+        defaults = OF_ACCOUNT if is_account(name) else OF_USER
         if noted is None:
             return defaults
         return msgspec.structs.replace(noted, **{bound: getattr(noted, bound) or getattr(defaults, bound) for bound in _BOUNDS})

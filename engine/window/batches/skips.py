@@ -11,9 +11,9 @@ from collections.abc import Hashable, Iterable
 from msgspec import Struct
 
 from engine.rules.queue import Queue
-from engine.runtime.clock import boot_s
 from engine.runtime.counters import Counters
 from schemas.vocabulary import Reason
+from state.clock.boot import boot_s
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from engine.runtime.clock import boot_s
 from schemas.vocabulary import BATCH_CLOCK_MARGIN_MS, BATCH_SPAN_MS
+from state.clock.boot import boot_s
 
 # Incarnation of the queue, partition, id of the batch.
 BatchKey: TypeAlias = tuple[str, int, str]

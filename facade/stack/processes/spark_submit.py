@@ -15,8 +15,8 @@ from pathlib import Path
 
 from facade.stack.processes.errors import StackError
 from facade.stack.processes.programs import find_java, jars_folder
+from spark.guard import guard
 
-LOOPBACK = "127.0.0.1"
 _MASTER = re.compile(r"(?:--master[ =]|spark\.master=)(\S+)")
 # Jars that Spark brings itself in the same or a newer version; two of a kind on one class path are
 # trouble.
@@ -43,11 +43,9 @@ def _guard(words: Sequence[str], home: Path) -> list[str]:
     """
     if (Path(os.environ.get("SPARK_CONF_DIR") or home / "conf") / "spark-defaults.conf").exists():
         return []
-    text = " ".join(words)
-    named = _MASTER.search(text)
-    if named is not None and not named[1].startswith("local"):
-        return ["--conf", "spark.authenticate=true"]
-    return ["--conf", f"spark.driver.host={LOOPBACK}", "--conf", f"spark.driver.bindAddress={LOOPBACK}"]
+    named = _MASTER.search(" ".join(words))
+    settings = guard("local" if named is None else named[1])
+    return [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
 
 
 def spark_home() -> Path:

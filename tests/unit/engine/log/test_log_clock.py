@@ -7,6 +7,7 @@ import pytest
 from engine.log import log_clock
 from engine.log.log_clock import LogClock
 from engine.runtime import clock as clocks
+from state.clock.boot import boot_s
 
 EPOCH_MS = 1_700_000_000_000
 
@@ -66,7 +67,7 @@ def test_a_clock_of_kafka_that_is_set_is_followed_at_the_next_append(at: list[fl
 
 def test_the_wall_clock_of_the_worker_takes_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = LogClock()
-    now_s = clocks.boot_s()
+    now_s = boot_s()
     clock.note(now_s - 0.01, now_s, EPOCH_MS)
     before = clock.now_ms()
     monkeypatch.setattr(clocks, "time_ns", lambda: 0)
@@ -79,6 +80,6 @@ def test_who_asks_hears_once_when_the_time_is_known() -> None:
     clock, heard = LogClock(), list[int | None]()
     clock.known.connect(lambda: heard.append(clock.now_ms()))
     for _ in range(3):
-        clock.note(clocks.boot_s(), clocks.boot_s(), 1_700_000_000_000)
+        clock.note(boot_s(), boot_s(), 1_700_000_000_000)
     assert len(heard) == 1
     assert heard[0] is not None
