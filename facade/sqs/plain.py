@@ -36,7 +36,7 @@ _VERB: Final = {number: f"sqs.{name}" for number, name in ACTION.items()}
 _NOTHING: Final[list[tuple[str, str, str, bytes]]] = []
 _OK: Final = 200
 KEY_S: Final = 60
-# The front has as many keys at most (native/src/keys.rs), of signers that must be known here.
+# The front has as many keys at most (native/src/auth/keys.rs), of signers that must be known here.
 SIGNERS: Final = 16_384
 
 

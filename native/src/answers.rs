@@ -5,8 +5,8 @@
 
 use std::time::Instant;
 
-use crate::connection::{Asked, Connection, State, OUTPUT_BYTES};
-use crate::front::{Front, BAD};
+use crate::net::connection::{Asked, Connection, State, OUTPUT_BYTES};
+use crate::net::front::{Front, BAD};
 use crate::pack::{NotThere, Read, Unpacker};
 use crate::replies::{self, Heads};
 

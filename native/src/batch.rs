@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
+use crate::auth::keys::From;
 use crate::json::Scanner;
-use crate::keys::From;
 use crate::pack::Packer;
 use crate::replies::digest;
 use crate::requests::{Request, Verb};

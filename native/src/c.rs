@@ -6,13 +6,13 @@
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::time::{Duration, Instant};
 
+use crate::auth::sign;
 use crate::batch::{Batch, Whose};
-use crate::front::{Front, Reads};
-use crate::head::{self, Found};
+use crate::http::head::{self, Found};
 use crate::json::Scanner;
+use crate::net::front::{Front, Reads};
 use crate::pack::Packer;
 use crate::requests;
-use crate::sign;
 
 /// Raised when the functions or the batches change.
 const INTERFACE: u32 = 7;

@@ -7,21 +7,13 @@
 #![deny(unsafe_code)]
 
 mod answers;
+mod auth;
 mod batch;
 mod c;
-mod connection;
-mod front;
-#[cfg(test)]
-mod front_tests;
-mod head;
-#[cfg(test)]
-mod head_tests;
-mod idle;
+mod http;
 mod json;
-mod keys;
+mod net;
 mod pack;
 mod replies;
 mod requests;
-mod sign;
-mod slots;
 mod text;

@@ -17,8 +17,8 @@ from facade.http import connection
 from facade.http.cycle import Cycle
 from facade.http.sockets.answers import ABORT, CLOSE, END_OUTPUT, PAUSE, REST, RESUME, WRITE, Answers
 
-# What may wait for the client to read before its protocol has to wait; native/src/connection.rs has
-# the same.
+# What may wait for the client to read before its protocol has to wait;
+# native/src/net/connection.rs has the same.
 OUTPUT_BYTES = 64 * 1024
 
 

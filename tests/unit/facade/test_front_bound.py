@@ -14,7 +14,7 @@ from facade.http.sockets.listener import Listener
 pytestmark = pytest.mark.usefixtures("library")
 
 MOST = 3
-IDLE_S = 1.0  # native/src/idle.rs
+IDLE_S = 1.0  # native/src/net/idle.rs
 
 
 class Deaf(asyncio.Protocol):

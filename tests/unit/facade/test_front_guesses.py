@@ -29,7 +29,7 @@ from tests.unit.facade.test_front_groups import SENT, Soon, heard, serving
 
 pytestmark = pytest.mark.usefixtures("library")
 
-KEYS = 16_384  # native/src/keys.rs
+KEYS = 16_384  # native/src/auth/keys.rs
 RIGHT = "a secret of the tests"
 BURST = KEY_AT_ADDRESS[0]
 GOOD, BAD = "127.0.0.2", "127.0.0.1"

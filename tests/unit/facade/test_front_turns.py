@@ -19,7 +19,7 @@ from facade.http.sockets.listener import DATA, READS, Listener
 pytestmark = pytest.mark.usefixtures("library")
 
 FLOODERS = 40
-AT_ONCE = 8  # native/src/front.rs
+AT_ONCE = 8  # native/src/net/front.rs
 BLOCK = b"x" * 262_144
 # Until the buffers of the system have grown, so that each read is full and leaves more.
 WARM = 300

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::time::Instant;
 
-use crate::sign::Key;
+use crate::auth::sign::Key;
 
 /// Keys that are remembered; of more all are forgotten. Python knows 20,000 addresses of keys.
 const KEYS: usize = 16_384;
@@ -27,7 +27,7 @@ impl<'a> From<'a> {
     pub fn new(forwarded: &'a [u8], peer: IpAddr) -> Self {
         match forwarded {
             [] => Self::Peer(peer),
-            told => Self::Told(crate::head::trimmed(told.rsplit(|byte| *byte == b',').next().unwrap_or(told))),
+            told => Self::Told(crate::http::head::trimmed(told.rsplit(|byte| *byte == b',').next().unwrap_or(told))),
         }
     }
 

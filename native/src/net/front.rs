@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 
+use crate::auth::keys::{From, Keys};
+use crate::auth::sign;
 use crate::batch::{Batch, Whose};
-use crate::connection::{Asked, Connection, Held, State};
-use crate::head::{self, Found};
-use crate::idle;
+use crate::http::head::{self, Found};
 use crate::json::Scanner;
-use crate::keys::{From, Keys};
+use crate::net::connection::{Asked, Connection, Held, State};
+use crate::net::idle;
+use crate::net::slots::Slots;
 use crate::replies::Heads;
 use crate::requests;
-use crate::sign;
-use crate::slots::Slots;
 
 /// There is more to take.
 pub const MORE: u32 = 1;

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::connection::{Held, State};
-use crate::front::{Front, Reads};
+use crate::net::connection::{Held, State};
+use crate::net::front::{Front, Reads};
 use crate::pack::Packer;
 
 const ONE: &[u8] =

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-use crate::connection::Connection;
-use crate::slots::Slots;
+use crate::net::connection::Connection;
+use crate::net::slots::Slots;
 
 /// A connection that nobody has used for so long may be closed for a new one.
 const IDLE: Duration = Duration::from_secs(1);

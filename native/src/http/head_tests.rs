@@ -1,6 +1,6 @@
 //! Tests of `head`.
 
-use crate::head::{read, Found, BODY_BYTES, HEAD_BYTES};
+use crate::http::head::{read, Found, BODY_BYTES, HEAD_BYTES};
 use crate::requests::Verb;
 
 const PLAIN: &str =

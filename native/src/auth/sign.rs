@@ -9,7 +9,7 @@ use hmac::{Hmac, Mac};
 use memchr::memchr;
 use sha2::{Digest, Sha256};
 
-use crate::head::{trimmed, Head};
+use crate::http::head::{trimmed, Head};
 
 /// A signing key: of a secret, for a day and a region.
 pub type Key = [u8; 32];

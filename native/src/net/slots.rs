@@ -1,6 +1,6 @@
 //! Where connections are kept: by slot, and by an id that no later connection of the slot has.
 
-use crate::connection::Connection;
+use crate::net::connection::Connection;
 
 #[derive(Default)]
 struct Slot {
