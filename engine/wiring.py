@@ -37,6 +37,7 @@ from engine.queues.callers.keys import Keys, KeyUses
 from engine.queues.callers.quotas import Quotas, UserBounds
 from engine.queues.callers.users import Users
 from engine.queues.clock_skew import ClockWatch
+from engine.queues.creations import Creations
 from engine.queues.info import Info
 from engine.queues.queues import Queues
 from engine.queues.tags import Tags
@@ -297,7 +298,11 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
     prefix = settings.topic_prefix
     info = Info(log, store, base.targets, window, owner.note_use)
     topics = QueueTopics(settings, log, units.topic_retention)
-    queues = Queues(settings, log, store, catalog, base.access, base.targets, window, info, topics, units.topic_retention, owner.note_use)
+    bounds = UserBounds(settings, catalog)
+    creations = Creations(settings, bounds, catalog)
+    queues = Queues(
+        settings, creations, log, store, catalog, base.access, base.targets, window, info, topics, units.topic_retention, owner.note_use
+    )
     topic_guard = TopicGuard(log, store, catalog, window, queues, base.counters)
     progress = Progress(log, store, catalog, window, base.journal, owner.journaled.reach)
     destinations = Destinations(catalog, base.access, base.targets)
@@ -311,7 +316,6 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
     log.clock.known.connect(clock_watch.compare_log)
     units.suspect.connect(topic_guard.suspect)
     base.queue_gone.connect(alarm_monitor.forget_queue)
-    bounds = UserBounds(settings, catalog)
     quotas = Quotas(Allotments(base.connection, prefix), bounds)
     base.queue_gone.connect(quotas.forget_queue)
     return Administration(

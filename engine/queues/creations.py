@@ -13,21 +13,31 @@ from schemas.accounts import account_of
 from schemas.records import QueueRecord, UserRecord
 
 
-def check_creation(settings: EngineSettings, catalog: Catalog, record: QueueRecord) -> None:
-    """Raises QueueExists when Kafka refuses the name beside another's, QuotaExceeded when the owner
-    or the service has as much as they may: about, since creations of other names may come between.
-    """
-    _check_alike(catalog, record.name)
-    users = UserBounds(settings, catalog)
-    for owner, kind in ((record.owner, "user"), (account_of(record.name), "account")):
-        _check_owner(catalog, users.of(owner), owner, kind, record.partitions)
-    queues = catalog.queues
-    if len(queues) >= settings.max_queues:
-        raise QuotaExceeded(f"the service may have {settings.max_queues} queues", field="queues", limit=settings.max_queues)
-    there, most = sum(queue.record.partitions for queue in queues.values()), settings.max_partitions
-    if there + record.partitions > most:
-        about = f"the service may have {most} partitions of queues: {there} are there, {record.partitions} more are too many"
-        raise QuotaExceeded(about, field="partitions", limit=most, given=there + record.partitions)
+class Creations:
+    """What bounds creations of queues."""
+
+    def __init__(self, settings: EngineSettings, users: UserBounds, catalog: Catalog) -> None:
+        self._most_queues = settings.max_queues
+        self._most_partitions = settings.max_partitions
+        self._users = users
+        self._catalog = catalog
+
+    def check(self, record: QueueRecord) -> None:
+        """Raises QueueExists when Kafka refuses the name beside another's, QuotaExceeded when the
+        owner or the service has as much as they may: about, since creations of other names may come
+        between.
+        """
+        catalog = self._catalog
+        _check_alike(catalog, record.name)
+        for owner, kind in ((record.owner, "user"), (account_of(record.name), "account")):
+            _check_owner(catalog, self._users.of(owner), owner, kind, record.partitions)
+        queues = catalog.queues
+        if len(queues) >= self._most_queues:
+            raise QuotaExceeded(f"the service may have {self._most_queues} queues", field="queues", limit=self._most_queues)
+        there, most = sum(queue.record.partitions for queue in queues.values()), self._most_partitions
+        if there + record.partitions > most:
+            about = f"the service may have {most} partitions of queues: {there} are there, {record.partitions} more are too many"
+            raise QuotaExceeded(about, field="partitions", limit=most, given=there + record.partitions)
 
 
 def _check_alike(catalog: Catalog, name: str) -> None:

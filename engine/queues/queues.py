@@ -20,7 +20,7 @@ import msgspec
 from engine.catalog.catalog import Catalog, Change
 from engine.errors import EngineError, NotAllowedOnQueue, QueueExists, QueueNotFound
 from engine.log import Log
-from engine.queues.creations import check_creation
+from engine.queues.creations import Creations
 from engine.queues.info import Info
 from engine.queues.topics import QueueTopics
 from engine.rules.fifo import KINDS, check_fifo_settings, with_exhausted
@@ -67,6 +67,7 @@ class Queues:
     def __init__(
         self,
         settings: EngineSettings,
+        creations: Creations,
         log: Log,
         store: Store,
         catalog: Catalog,
@@ -79,6 +80,7 @@ class Queues:
         note_use: Callable[[Queue, int], None],
     ) -> None:
         self._settings = settings
+        self._creations = creations
         self._log = log
         self._store = store
         self._catalog = catalog
@@ -118,7 +120,7 @@ class Queues:
             record = new_record(name, owner, settings, self._settings.default_partitions, tags, now_ms())
             check_own_delay(record)
             record = with_exhausted(record, settings)
-            check_creation(self._settings, catalog, record)
+            self._creations.check(record)
             return await self._create(record, change), True
 
     def _same(self, queue: Queue, settings: QueueSettings) -> Queue:
@@ -372,7 +374,7 @@ class Queues:
                 source, name=target, incarnation=secrets.token_hex(6), owner=owner, created_at_ms=at, modified_at_ms=at, tags=tags,
                 former_incarnations=[], redrive_policy=None, grants=[], policy="",
             )  # fmt: skip
-            check_creation(self._settings, self._catalog, record)
+            self._creations.check(record)
             return await self._create(record, change)
 
 
