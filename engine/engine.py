@@ -14,12 +14,12 @@ from time import monotonic_ns
 
 from engine.errors import LogUnavailable, NotStored
 from engine.move.redriving import Redriving
-from engine.queues.bounded import MESSAGES_S, bounded
+from engine.queues.bounded import bounded
 from engine.queues.callers.quotas import FREE
 from engine.queues.managing import Managing
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker, WaitBound
-from engine.runtime.deadline import before
+from engine.runtime.deadline import MESSAGES_S, state_until
 from engine.runtime.meters import NO_TAG
 from engine.settings import EngineSettings
 from engine.shapes import (
@@ -42,6 +42,7 @@ from engine.watching import Watching
 from engine.wiring import wire
 from schemas.filters import Filter
 from schemas.vocabulary import Operation, Verb
+from state.cancel import before
 
 
 class Engine(Managing, Watching, Transacting, Redriving):
@@ -238,20 +239,25 @@ class Engine(Managing, Watching, Transacting, Redriving):
         self, by: Principal, queue: str, handles: list[str], *, late: Late = Late.ALWAYS, all_or_none: bool = False
     ) -> list[EntryResult]:
         """Settles messages."""
-        found = self._known(by, Verb.ACK, queue) or await self._queue(by, Verb.ACK, queue)
-        return await self._leases.ack(found, handles, late=late, all_or_none=all_or_none)
+        until = state_until()
+        found = self._known(by, Verb.ACK, queue) or await self._queue(by, Verb.ACK, queue, until=until)
+        return await self._leases.ack(found, handles, until, late=late, all_or_none=all_or_none)
 
     async def extend(
         self, by: Principal, queue: str, entries: list[ExtendEntry], *, late: Late = Late.ALWAYS, all_or_none: bool = False
     ) -> list[EntryResult]:
         """Gives leases a new length from now."""
-        return await self._leases.extend(await self._queue(by, Verb.EXTEND, queue), entries, late=late, all_or_none=all_or_none)
+        until = state_until()
+        found = await self._queue(by, Verb.EXTEND, queue, until=until)
+        return await self._leases.extend(found, entries, until, late=late, all_or_none=all_or_none)
 
     async def release(
         self, by: Principal, queue: str, handles: list[str], delay_ms: int = 0, *, all_or_none: bool = False
     ) -> list[EntryResult]:
         """Gives messages back, receivable after `delay_ms`."""
-        return await self._leases.release(await self._queue(by, Verb.RELEASE, queue), handles, delay_ms, all_or_none=all_or_none)
+        until = state_until()
+        found = await self._queue(by, Verb.RELEASE, queue, until=until)
+        return await self._leases.release(found, handles, delay_ms, until, all_or_none=all_or_none)
 
     @bounded(MESSAGES_S)
     async def kill(self, by: Principal, queue: str, handles: list[str], *, all_or_none: bool = False) -> list[EntryResult]:

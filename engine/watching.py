@@ -9,10 +9,11 @@ from engine.alerts.watches import Watches
 from engine.meters.series import Metrics
 from engine.meters.shapes import DayStatistics, MetricQuery, Series
 from engine.meters.statistics import Statistics
-from engine.queues.bounded import CHANGE_S, MESSAGES_S, bounded
+from engine.queues.bounded import bounded
 from engine.queues.callers.callers import Callers
 from engine.rules.queue import Queue
 from engine.runtime.counters import Alarms
+from engine.runtime.deadline import CHANGE_S, MESSAGES_S
 from engine.shapes import Alarm, Principal
 from schemas.records.watching import AlertEvent, AlertPolicy, PolicyState
 from schemas.vocabulary import Verb

@@ -1,13 +1,14 @@
 """Cancels tasks for sure: a cancellation may be swallowed below (a wait that completes at that
-moment), so it is repeated.
-
-Neighbours: every service's `stop`. Must not know what a task does.
+moment), so it is repeated. And cancels what is not done in time.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 async def cancel_all(*tasks: asyncio.Future[Any] | None) -> None:
@@ -20,3 +21,17 @@ async def cancel_all(*tasks: asyncio.Future[Any] | None) -> None:
     for ended in tasks:
         if ended is not None and not ended.cancelled():
             ended.exception()
+
+
+async def before(until: float, work: Awaitable[T], late: Callable[[], Exception]) -> T:
+    """Returns what `work` returns. At `until` (loop time) it is cancelled, and what `late` makes is
+    raised.
+    """
+    limit = asyncio.timeout_at(until)
+    try:
+        async with limit:
+            return await work
+    except TimeoutError:
+        if limit.expired():
+            raise late() from None
+        raise

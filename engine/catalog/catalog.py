@@ -25,6 +25,7 @@ from engine.catalog.tables import ControlRecord, Tables
 from engine.errors import LogUnavailable, NotOurs, QueueInUse, QueueNotFound, StoreUnavailable
 from engine.log import Log, Record
 from engine.rules.queue import Queue
+from engine.runtime import deadline
 from engine.runtime.clock import kafka_ms
 from engine.runtime.counters import Alarms, Counters
 from engine.runtime.failpoints import reached
@@ -272,7 +273,9 @@ class Catalog(Tables):
         QueueInUse after WAIT_S.
         """
         try:
-            async with lock(self._connection, self._settings.topic_prefix, f"control:{name}", hold_ms=HOLD_MS, wait_s=WAIT_S) as hold:
+            async with lock(
+                self._connection, self._settings.topic_prefix, f"control:{name}", hold_ms=HOLD_MS, wait_s=WAIT_S, lost_s=deadline.STATE_S
+            ) as hold:
                 await self.sync()
                 yield Change(self, name, hold, self._applied)
         except LockBusy:

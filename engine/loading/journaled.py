@@ -14,7 +14,7 @@ from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
 from engine.loading.loader import Loader
 from engine.rules.queue import Queue
-from engine.runtime.deadline import before
+from state.cancel import before
 from state.errors import StateError
 from state.keys import Unit
 from state.store import Store

@@ -26,6 +26,7 @@ from engine.move.task_runner import LOCK_MS, TaskRunner
 from engine.rules.ids import Ids
 from engine.rules.limits import A_DEAD_LETTER_QUEUE, check_asked, check_filter
 from engine.rules.queue import Queue
+from engine.runtime import deadline
 from engine.runtime.clock import now_ms
 from schemas.filters import Filter
 from schemas.records import TaskRecord
@@ -199,9 +200,9 @@ class Tasks:
         counted: who did has written that, or has died or failed, and the journal knows. False = not
         now.
         """
-        key = f"task/{task.id}"
+        key, wait_s = f"task/{task.id}", LOCK_MS / 1000 + 1
         try:
-            async with lock(self._connection, self._prefix, f"task:{task.id}", hold_ms=LOCK_MS, wait_s=LOCK_MS / 1000 + 1):
+            async with lock(self._connection, self._prefix, f"task:{task.id}", hold_ms=LOCK_MS, wait_s=wait_s, lost_s=deadline.STATE_S):
                 await self._catalog.sync()
                 queue = self._catalog.by_incarnation.get(task.source_incarnation)
                 if queue is None or not self._as_it_was(task):

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from engine.move.destinations import no_task
 from engine.move.parking import Parking
 from engine.move.redrive import Tasks
-from engine.queues.bounded import CHANGE_S, MESSAGES_S, bounded
+from engine.queues.bounded import bounded
 from engine.queues.callers.accounts import task_for
 from engine.queues.callers.callers import Callers
 from engine.rules.limits import check_name
 from engine.runtime.asked import note
+from engine.runtime.deadline import CHANGE_S, MESSAGES_S
 from engine.shapes import ParkedPage, Principal, TaskInfo
 from schemas.accounts import full
 from schemas.filters import Filter

@@ -16,11 +16,6 @@ from state.cancel import cancel_all
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# A verb of messages, or one that only looks.
-MESSAGES_S = 10.0
-# A change of what is managed: a busy controller of Kafka takes seconds for some topics.
-CHANGE_S = 30.0
-
 _background = Background()
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.queues.bounded import CHANGE_S, MESSAGES_S, bounded
+from engine.queues.bounded import bounded
 from engine.queues.callers.accounts import edit_of, policy_for, policy_of, queue_for, settings_of, shared_for, tags_for
 from engine.queues.callers.callers import Callers
 from engine.queues.info import Info
@@ -17,6 +17,7 @@ from engine.rules.limits import check_asked
 from engine.rules.queue import Queue
 from engine.rules.rights import any_granted
 from engine.runtime.asked import note
+from engine.runtime.deadline import CHANGE_S, MESSAGES_S
 from engine.shapes import Edit, NewTag, Principal, QueueInfo, QueueSettings, SharedQueue, TagInfo
 from schemas.accounts import account_of, full, short
 from schemas.filters import Filter

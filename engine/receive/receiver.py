@@ -17,17 +17,19 @@ from engine.receive.filtered import FilteredReceives
 from engine.receive.poll import Leases, Poll, Poller, too_many
 from engine.receive.pump import Pump, Refresh
 from engine.receive.returns import Returns
-from engine.receive.waiters import Waiter, WaitList, WaitLists
+from engine.receive.waiters import Waiter, WaitList, WaitLists, late_receive
 from engine.rules.contention import Activity
 from engine.rules.ids import Ids
 from engine.rules.limits import check_asked, check_filter
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker
+from engine.runtime import deadline
 from engine.shapes import Delivery
 from schemas.filters import Filter
 from schemas.identity import Handle
 from schemas.records import TagRecord
 from state.background import Background
+from state.cancel import before
 from state.redis.wake import Wake
 
 # How often a receive with a filter looks again at what Kafka has.
@@ -169,13 +171,14 @@ class Receiver:
             self._start(self._returns.give_back(queue, handle.tag, deliveries))
 
     async def _kept(self, queue: Queue, tag: TagRecord, work: Coroutine[Any, Any, list[Delivery]]) -> list[Delivery]:
-        """Finishes `work` also when the caller is cancelled meanwhile, and then gives back what it
-        has leased.
+        """Finishes `work` also when the caller is cancelled meanwhile, or has waited MESSAGES_S:
+        then it gives back what it has leased.
         """
         task = self._background.start(work, "receive", awaited=True)
+        until = asyncio.get_running_loop().time() + deadline.MESSAGES_S
         try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
+            return await before(until, asyncio.shield(task), late_receive)
+        except (asyncio.CancelledError, Unavailable):
             self._start(self._return(queue, tag, task))
             raise
 

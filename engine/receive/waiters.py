@@ -10,11 +10,12 @@ import collections
 import itertools
 from collections.abc import Iterable, Iterator
 
-from engine.errors import NotAuthorised, Overloaded, QuotaExceeded
+from engine.errors import LogUnavailable, NotAuthorised, Overloaded, QuotaExceeded
 from engine.receive.ahead import Stock
 from engine.rules.limits import MAX_IN_FLIGHT, MAX_LONG_POLLS
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker
+from engine.runtime import deadline
 from engine.runtime.outcomes import Outcome
 from engine.shapes import Delivery
 from schemas.records import TagRecord
@@ -32,15 +33,21 @@ MAX_PER_CALL = 100
 MAX_PARALLEL = 4
 
 
+def late_receive() -> LogUnavailable:
+    """What a receive is answered for which something took too long."""
+    return LogUnavailable(f"the receive took {deadline.MESSAGES_S:g} s longer than it was to wait: nothing is leased for it")
+
+
 class Waiter:
     """A receive that waits for up to `max` messages. `new`: nobody has looked for it yet, so it may
     still be told that nobody can.
 
     `busy`: something is being leased for it, or read: it waits for that, also when its time is over
-    (`late`). Else who waits for less time than that takes would never get anything.
+    (`late`), but not for longer than MESSAGES_S. Else who waits for less time than that takes would
+    never get anything.
     """
 
-    __slots__ = ("asker", "busy", "late", "lease_ms", "max", "new", "served")
+    __slots__ = ("asker", "busy", "end", "late", "lease_ms", "max", "new", "served")
 
     def __init__(self, max: int, lease_ms: int | None, served: Outcome[list[Delivery]], asker: Asker = NOBODY) -> None:
         self.asker = asker
@@ -49,14 +56,26 @@ class Waiter:
         self.served = served
         self.new = True
         self.busy = self.late = False
+        self.end: asyncio.TimerHandle | None = None
 
     def give_up(self) -> None:
         """Its time is over: it is told that there is nothing, unless it has been served, or is
         about to be.
         """
         self.late = True
-        if not self.busy and not self.served.done():
+        if self.served.done():
+            return
+        if not self.busy:
             self.served.set_result([])
+        elif self.end is None:
+            self.end = asyncio.get_running_loop().call_later(deadline.MESSAGES_S, self.refuse)
+
+    def refuse(self) -> None:
+        """It has waited for what is under way for as long as it may. What that brings goes to those
+        behind it, or back.
+        """
+        if not self.served.done():
+            self.served.set_exception(late_receive())
 
     def ask_again(self) -> None:
         """Rights have changed: it ends if it has lost its own."""
@@ -69,6 +88,9 @@ class Waiter:
     def rest(self) -> None:
         """Nothing is under way for it any more."""
         self.busy = False
+        if self.end is not None:
+            self.end.cancel()
+            self.end = None
         if self.late:
             self.give_up()
 

@@ -19,6 +19,7 @@ from engine.recovery.redis_lives import RedisLives
 from engine.recovery.verify import Report, Verifier
 from engine.rules.queue import Queue
 from engine.runtime.counters import Counters
+from engine.runtime.deadline import state_until
 from state.background import Background
 from state.clock.keeper import ClockKeeper
 from state.redis.connection import Connection
@@ -137,7 +138,7 @@ class Maintenance:
         loop = asyncio.get_running_loop()
         began = loop.time()
         queues = self.queues(names)
-        await self._lives.trust()
+        await self._lives.trust(state_until())
         units = [unit for queue in queues for unit in queue.units]
         async with Holding(self._store, self._worker, self._background, set(), SEIZE_MS) as holding:
             for at in range(0, len(units), GROUP):
@@ -164,7 +165,7 @@ class Maintenance:
     async def _recover(self, queue: Queue, until: float) -> None:
         while True:
             try:
-                return await self._rebuilder.recover(queue)
+                return await self._rebuilder.recover(queue, until)
             except (QueueNotFound, QueueRenewed):
                 return None  # deleted meanwhile, or as new
             except Rebuilding:

@@ -22,15 +22,16 @@ from engine.recovery.round import Round
 from engine.recovery.unit_writer import UnitWriter
 from engine.rules.queue import Queue
 from engine.runtime.counters import Counters
+from engine.runtime.deadline import state_until
 from engine.runtime.signals import Signal
 from state.background import Background
+from state.cancel import before
 from state.errors import StateError
 from state.keys import Unit
 from state.store import Store
 
 logger = logging.getLogger(__name__)
 
-PATIENCE_S = 8.0
 # Units of a round, about: the queues of one answer when it is done, and their leases last for that
 # long only.
 ROUND_UNITS = 500
@@ -79,15 +80,16 @@ class Rebuilder:
         """Whether a unit is being rebuilt here: its lease must not get shorter, nor end as idle."""
         return unit in self._held
 
-    async def recover(self, queue: Queue) -> None:
-        """Returns when the queue's state serves again. Raises Rebuilding when that takes over 8 s,
-        QueueNotFound, QueueRenewed.
+    async def recover(self, queue: Queue, until: float) -> None:
+        """Returns when the state of the queue serves again. Raises Rebuilding at `until` (loop
+        time), QueueNotFound, QueueRenewed.
         """
-        future = await self._request(queue, waited=True)
-        try:
-            await asyncio.wait_for(asyncio.shield(future), PATIENCE_S)
-        except TimeoutError:
-            raise Rebuilding(f"the state of queue {queue.name!r} is being rebuilt from Kafka") from None
+
+        def late() -> Rebuilding:
+            return Rebuilding(f"the state of queue {queue.name!r} is being rebuilt from Kafka")
+
+        future = await before(until, self._request(queue, until, waited=True), late)
+        await before(until, asyncio.shield(future), late)
 
     def recover_soon(self, queue: Queue) -> None:
         """As `recover`, for loops that have to go on for other queues: their leases must be
@@ -99,13 +101,13 @@ class Rebuilder:
 
     async def _request_quietly(self, queue: Queue) -> None:
         try:
-            await self._request(queue, waited=False)
+            await self._request(queue, state_until(), waited=False)
         except (EngineError, StateError) as error:
             logger.debug("action=recover queue=%s error=%s", queue.name, error)
 
-    async def _request(self, queue: Queue, *, waited: bool) -> asyncio.Future[None]:
+    async def _request(self, queue: Queue, until: float, *, waited: bool) -> asyncio.Future[None]:
         """What tells when a queue is done, which the next rounds are to rebuild."""
-        await self._redis_lives.trust()
+        await self._redis_lives.trust(until)
         await self._catalog.sync()
         incarnation = queue.incarnation
         if incarnation not in self._catalog.by_incarnation:
@@ -196,7 +198,7 @@ class Rebuilder:
     async def _wait_for(self, unit: Unit) -> None:
         """Returns when another worker has rebuilt a unit. Raises Rebuilding."""
         pause_s, longest_s = ELSEWHERE_S
-        until = asyncio.get_running_loop().time() + PATIENCE_S
+        until = state_until()
         while asyncio.get_running_loop().time() < until:
             try:
                 owned = await self._store.own(unit, self._worker, lease_ms=LEASE_MS)

@@ -21,6 +21,7 @@ from engine.errors import EngineError, Rebuilding
 from engine.log import Log
 from engine.runtime.clock import now_ms
 from engine.runtime.counters import Alarms
+from engine.runtime.deadline import state_until
 from engine.runtime.signals import Signal
 from schemas.records import ClaimRecord, GenerationRecord
 from state.background import Background
@@ -41,7 +42,6 @@ LOOK_S = 0.5
 SERVER_S = 1.0
 # While no other server can have the state, a call waits so long for Kafka, and goes on without it.
 ALONE_S = 0.3
-PATIENCE_S = 8.0
 START_S = 1.0
 PING_S = 1.0
 # Of a Redis that is not the one in use: it is tried again after so long.
@@ -138,7 +138,7 @@ class RedisLives:
                 await self.confirm()
             else:
                 with contextlib.suppress(EngineError):
-                    await self.trust()
+                    await self.trust(state_until())
 
     async def _watch_server(self) -> None:
         """Asks Redis now and then what it is: it may have become a replica, or begun to evict."""
@@ -182,14 +182,16 @@ class RedisLives:
         at_least_ms = now_ms() - CLOCKS_MS if clock_ms is None else clock_ms - self._log.clock.error_ms
         return LIFE_S + MARGIN_S - max(0.0, min((at_least_ms - at_ms) / 1000, LIFE_S + MARGIN_S))
 
-    async def trust(self) -> None:
-        """Returns when this worker may call the state of its Redis. Raises Rebuilding."""
+    async def trust(self, until: float) -> None:
+        """Returns when this worker may call the state of its Redis. Raises Rebuilding, at `until`
+        (loop time) at the latest.
+        """
         if self._fence.admits(self._connection.life):
             return
         if boot_s() < self._again_s:
             raise Rebuilding("another worker has the Redis that the control topic names; this worker reached another one")
         settling = self._settle_soon()
-        done, _ = await asyncio.wait({settling}, timeout=PATIENCE_S)
+        done, _ = await asyncio.wait({settling}, timeout=max(0.0, until - asyncio.get_running_loop().time()))
         if not done:
             raise Rebuilding("which Redis is in use is not settled yet")
         if (error := settling.exception()) is not None:

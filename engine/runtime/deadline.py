@@ -7,13 +7,17 @@ It is a time of the event loop (`loop.time()`), and is handed down as `until`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
-T = TypeVar("T")
-
+# How long a verb of messages, or one that only looks, takes at most; a receive: after the wait that
+# it names.
+MESSAGES_S = 10.0
+# A change of what is managed: a busy controller of Kafka takes seconds for some topics.
+CHANGE_S = 30.0
 # How long a request waits for the journal, as an ack of a queue with durable acks does.
 JOURNAL_S = 5.0
+# How long a request waits for a state in Redis that is lost, however often it is lost again
+# meanwhile, and for the right to change something, which needs Redis too.
+STATE_S = 8.0
 
 
 def journal_until() -> float:
@@ -21,13 +25,6 @@ def journal_until() -> float:
     return asyncio.get_running_loop().time() + JOURNAL_S
 
 
-async def before(until: float, work: Awaitable[T], late: Callable[[], Exception]) -> T:
-    """Returns what `work` returns. At `until` it is cancelled, and what `late` makes is raised."""
-    limit = asyncio.timeout_at(until)
-    try:
-        async with limit:
-            return await work
-    except TimeoutError:
-        if limit.expired():
-            raise late() from None
-        raise
+def state_until() -> float:
+    """When a request that comes now has waited for lost state long enough."""
+    return asyncio.get_running_loop().time() + STATE_S

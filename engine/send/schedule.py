@@ -15,13 +15,14 @@ from engine.rules.fifo import group_digest
 from engine.rules.limits import check_deliver_at
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
-from engine.runtime.deadline import before, journal_until
+from engine.runtime.deadline import journal_until
 from engine.window.delays import Delays
 from engine.window.entry import delay_of, far_dues
 from engine.window.topic_retention import TopicRetention
 from engine.window.window import Window
 from schemas.records import Message
 from schemas.wire import UndecodableRecord, decode_message
+from state.cancel import before
 from state.store import Store
 
 

@@ -30,7 +30,6 @@ from engine.rules.linger import LINGER_S, is_busy, send_linger_s, should_linger
 from engine.rules.placement import fixed_partition
 from engine.rules.queue import Queue
 from engine.runtime.clock import now_ms
-from engine.runtime.deadline import before
 from engine.runtime.failpoints import reached
 from engine.runtime.outcomes import Outcome
 from engine.runtime.signals import Signal
@@ -46,6 +45,7 @@ from schemas.records import BatchMark, Message
 from schemas.vocabulary import BATCH_SPAN_MS, DEFAULT_PRIORITY
 from schemas.wire import encode
 from state.background import Background
+from state.cancel import before
 from state.clock.boot import boot_s
 
 BATCHES_UNDER_WAY = 2

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable, NotAuthorised
-from engine.queues.bounded import CHANGE_S, MESSAGES_S, bounded
+from engine.queues.bounded import bounded
 from engine.queues.callers.access import Access
 from engine.queues.callers.accounts import transaction_for, webhook_for
 from engine.queues.callers.callers import Callers
@@ -25,7 +25,7 @@ from engine.queues.callers.users import Users
 from engine.rules.limits import check_asked, check_name
 from engine.rules.queue import Queue
 from engine.runtime.asked import note
-from engine.runtime.deadline import before
+from engine.runtime.deadline import CHANGE_S, MESSAGES_S
 from engine.shapes import Check, Principal, SendEntry, TransactionInfo, Webhook
 from engine.transactions.book import Transaction
 from engine.transactions.checks import Checks
@@ -34,6 +34,7 @@ from engine.transactions.webhooks import Webhooks
 from schemas.accounts import full
 from schemas.vocabulary import Role, TransactionStatus, Verb
 from state.background import Background
+from state.cancel import before
 
 
 class Transacting(Callers):

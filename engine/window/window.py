@@ -10,7 +10,9 @@ from typing import Final, Protocol, TypeVar
 from engine.catalog.catalog import Catalog
 from engine.errors import Overloaded, QueueRenewed, Rebuilding, StoreUnavailable
 from engine.rules.queue import Queue
-from state.errors import OutboxFull, StateError, StateLost
+from engine.runtime.deadline import state_until
+from state.cancel import before
+from state.errors import OutboxFull, StateError, StateLost, StateUnavailable
 
 T = TypeVar("T")
 
@@ -24,9 +26,9 @@ AHEAD_S: Final = 0.04
 class Recovery(Protocol):
     """Brings lost state back from Kafka; `engine.recovery` does."""
 
-    async def recover(self, queue: Queue) -> None:
-        """Returns when the queue's state serves again. Raises Rebuilding, QueueNotFound,
-        QueueRenewed.
+    async def recover(self, queue: Queue, until: float) -> None:
+        """Returns when the queue's state serves again. Raises Rebuilding at `until` (loop time),
+        QueueNotFound, QueueRenewed.
         """
 
     def recover_soon(self, queue: Queue) -> None:
@@ -40,23 +42,37 @@ class Window:
         self._catalog = catalog
         self._recovery = recovery
 
-    async def call(self, queue: Queue, call: Callable[[int], Awaitable[T]], renewed: T | None = None, *, met: Exception | None = None) -> T:
+    async def call(
+        self,
+        queue: Queue,
+        call: Callable[[int], Awaitable[T]],
+        renewed: T | None = None,
+        *,
+        met: Exception | None = None,
+        until: float | None = None,
+    ) -> T:
         """Runs `call(generation)`; state found lost is rebuilt first, then the call is made again.
         `renewed` is the answer for a queue that began a new life meanwhile, None = QueueRenewed.
-        `met`: the first call was made elsewhere, and has met this.
+        `met`: the first call was made elsewhere, and has met this. `until` (loop time): as long
+        lost state is waited for, and a repeated call is cancelled then; None = STATE_S, and no call
+        is cancelled, for it may lease something.
 
         Raises StoreUnavailable (outcome unknown), Rebuilding (it takes longer than the caller
         should wait), Overloaded (the journal is far behind; nothing was changed).
         """
-        for _ in range(3):
+        end = until
+        for tries in range(3):
             try:
                 if met is not None:
                     error, met = met, None
                     raise error
-                return await call(self._catalog.generation)
+                if tries == 0 or until is None:
+                    return await call(self._catalog.generation)
+                return await before(until, call(self._catalog.generation), _late)
             except StateLost:
+                end = state_until() if end is None else end
                 try:
-                    await self._recovery.recover(queue)
+                    await self._recovery.recover(queue, end)
                 except QueueRenewed:
                     if renewed is None:
                         raise
@@ -66,3 +82,7 @@ class Window:
             except StateError as error:
                 raise StoreUnavailable(str(error)) from error
         raise Rebuilding(f"the state of queue {queue.name!r} was lost again while it was rebuilt")
+
+
+def _late() -> StateUnavailable:
+    return StateUnavailable("Redis did not answer in time after a rebuild")

@@ -95,24 +95,28 @@ def _hold_ms(value: bytes, ours: int) -> int:
 
 
 @asynccontextmanager
-async def lock(connection: Connection, prefix: str, name: str, *, hold_ms: int, wait_s: float) -> AsyncIterator[Hold]:
+async def lock(
+    connection: Connection, prefix: str, name: str, *, hold_ms: int, wait_s: float, lost_s: float | None = None
+) -> AsyncIterator[Hold]:
     """Holds lock `name` to the end of the block: renewed meanwhile, lost after `hold_ms` without a
     renewal.
 
-    Raises LockBusy after `wait_s`, StateUnavailable without Redis.
+    Raises LockBusy after `wait_s`, StateLost after `lost_s` (None = `wait_s`) when no Redis came
+    into use meanwhile, StateUnavailable without Redis.
     """
     hold = Hold(connection, prefix, name, hold_ms)
     loop = asyncio.get_running_loop()
-    until = loop.time() + wait_s
+    began = loop.time()
     while True:
-        lost: StateLost | None = None
+        waited_s = loop.time() - began
         try:
             if await hold.take():
                 break
-        except StateLost as error:  # until it is settled which Redis is in use
-            lost = error
-        if loop.time() > until:
-            raise lost or LockBusy(name)
+            if waited_s > wait_s:
+                raise LockBusy(name)
+        except StateLost:  # until it is settled which Redis is in use
+            if waited_s > (wait_s if lost_s is None else lost_s):
+                raise
         await asyncio.sleep(0.02)
     keeper = Background().start(hold.keep(), f"keep {name}")
     try:

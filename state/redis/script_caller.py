@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import hiredis
 
+from state.cancel import before
 from state.errors import Fenced, OutboxFull, StateLost, StateUnavailable
 from state.redis.connection import Connection
 from state.redis.scripts import read_scripts
@@ -43,11 +44,8 @@ class ScriptCaller:
         """
         if self._connection.is_mute:
             raise StateUnavailable("Redis does not answer")
-        try:
-            async with asyncio.timeout(SOON_S):
-                return await call()
-        except TimeoutError:
-            raise StateUnavailable(f"Redis did not answer within {SOON_S:g} s") from None
+        late = StateUnavailable(f"Redis did not answer within {SOON_S:g} s")
+        return await before(asyncio.get_running_loop().time() + SOON_S, call(), lambda: late)
 
     async def _run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> list[Any]:
         script = self._scripts[name]

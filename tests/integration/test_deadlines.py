@@ -6,22 +6,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
+from engine.engine import Engine
 from engine.errors import EngineError
-from engine.queues.bounded import MESSAGES_S
+from engine.recovery.lives import Lives
+from engine.rules.queue import Queue
 from engine.runtime import deadline
-from engine.shapes import QueueSettings, SendEntry
+from engine.runtime.deadline import MESSAGES_S
+from engine.shapes import ExtendEntry, QueueSettings, SendEntry
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY
 from tests.integration.served import served
+from tests.integration.test_rebuild import wipe
 from tests.outside.deadlines import hold_up, stopped, take_all
 from tests.services import Services
 
 SEND_S = 2.0
 ACK_S = 2.0
+STATE_S = 4.0
 STOP_S = 6.5
 # What a slow machine may need to serve all clients, who live in the same process.
 SLOW_S = 2.0
@@ -44,6 +50,60 @@ async def test_no_answer_comes_late_while_kafka_stands_still_and_what_was_not_st
     assert not book.not_stored & found.keys()
     assert not book.stored - found.keys()
     assert set(found.values()) == {1}
+
+
+async def test_verbs_answer_in_time_while_redis_is_lost_again_and_again(
+    own_engine: Engine, stack: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each rebuild takes less than the bound, and what it has brought is lost at once."""
+    monkeypatch.setattr(deadline, "STATE_S", STATE_S)
+    engine, loop = own_engine, asyncio.get_running_loop()
+    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    (sent, *_) = await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(10)])
+    got = [d.handle for d in await engine.receive(BY, "q", None, 5, 0, 600_000)]
+    begin, recover = Lives.begin, engine.parts.base.rebuilder.recover
+    took: dict[str, float] = {}
+
+    async def slowly(lives: Lives, *units: Any) -> Any:
+        await asyncio.sleep(0.75 * STATE_S)
+        return await begin(lives, *units)
+
+    async def in_vain(queue: Queue, *until: float) -> None:
+        await recover(queue, *until)
+        wipe(stack, engine)
+
+    async def timed(name: str, verb: Awaitable[object]) -> None:
+        began = loop.time()
+        with contextlib.suppress(EngineError):
+            await verb
+        took[name] = loop.time() - began
+
+    def soon(begin_soon: Callable[[Callable[[int, Any], None]], list[int]]) -> Awaitable[object]:
+        told = loop.create_future()
+        assert begin_soon(lambda _, result: told.set_result(result)) == []
+        return told
+
+    monkeypatch.setattr(Lives, "begin", slowly)
+    monkeypatch.setattr(engine.parts.base.rebuilder, "recover", in_vain)
+    wipe(stack, engine)
+    verbs = {
+        "ack": engine.ack(BY, "q", got[:1]),
+        "ack soon": soon(lambda tell: engine.ack_soon(BY, "q", [(1, got[1:2])], tell)),
+        "extend": engine.extend(BY, "q", [ExtendEntry(got[2], 600_000)]),
+        "release": engine.release(BY, "q", got[3:4]),
+        "kill": engine.kill(BY, "q", got[4:5]),
+        "receive": engine.receive(BY, "q", None, 1, 0, None),
+        "receive long": engine.receive(BY, "q", None, 1, 100, None),
+        "receive soon": soon(lambda tell: engine.receive_soon(BY, "q", None, [(1, 1, 100, None)], tell)),
+        "peek": engine.peek(BY, "q", sent.id, None),
+        "peek next": engine.peek_next(BY, "q", None, 1),
+        "purge": engine.purge(BY, "q"),
+        "send": engine.send(BY, "q", [SendEntry(b"m")]),
+        "redrive": engine.redrive(BY, "q", "q", None, 0),
+    }
+    await asyncio.gather(*(timed(name, verb) for name, verb in verbs.items()), return_exceptions=True)
+    assert {name: time for name, time in took.items() if time > STATE_S + SLOW_S} == {}
+    assert took["ack"] > STATE_S / 2, "nothing was lost"
 
 
 async def test_verbs_that_only_look_are_answered_in_time_however_many_wait_for_kafka(make_engine: MakeEngine, stack: Services) -> None:

@@ -22,6 +22,7 @@ from engine.engine import Engine
 from engine.errors import LogUnavailable, Rebuilding
 from engine.journal.fold import TagState, UnitState
 from engine.journal.outbox import LEASE_MS, Outbox
+from engine.runtime.deadline import state_until
 from engine.shapes import QueueSettings, SendEntry
 from engine.window.entry import load_entry
 from schemas.records import JournalEntry, JournalRecord, Message, OpenDelivery, Origin
@@ -227,7 +228,7 @@ async def test_a_rebuild_keeps_no_queue_longer_than_any_owner_does(own_engine: E
     for unit in queue.units:
         own_engine.parts.units.owner._forget(unit)
     wipe(stack, own_engine)
-    await own_engine.parts.base.rebuilder.recover(queue)
+    await own_engine.parts.base.rebuilder.recover(queue, state_until())
     for unit in queue.units:
         owned = await own_engine.store.own(unit, "another", lease_ms=1000)
         assert owned.ours or owned.number <= LEASE_MS, owned

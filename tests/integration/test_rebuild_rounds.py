@@ -11,6 +11,8 @@ import pytest
 from engine.engine import Engine
 from engine.errors import Rebuilding
 from engine.recovery.holding import Holding
+from engine.runtime import deadline
+from engine.runtime.deadline import state_until
 from engine.runtime.failpoints import arm, disarm
 from engine.shapes import QueueSettings
 from state.errors import Fenced
@@ -27,7 +29,7 @@ QUEUES, PARTITIONS, ROUND = 30, 10, 40
 def small_rounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("engine.recovery.rebuild.ROUND_UNITS", ROUND)
     # Who waits for more than a machine under load needs is told nothing wrong.
-    monkeypatch.setattr("engine.recovery.rebuild.PATIENCE_S", 60.0)
+    monkeypatch.setattr(deadline, "STATE_S", 60.0)
     yield
     disarm()
 
@@ -66,7 +68,7 @@ async def test_leases_that_end_while_a_rebuild_is_slow_cost_it_nothing(
     order: list[tuple[str, int]] = []
 
     async def recover(name: str) -> None:
-        await own_engine.parts.base.rebuilder.recover(own_engine.catalog.queues[name])
+        await own_engine.parts.base.rebuilder.recover(own_engine.catalog.queues[name], state_until())
         order.append((name, rebuilt(own_engine)))
 
     with caplog.at_level(logging.WARNING, "engine.recovery"):
@@ -84,7 +86,7 @@ async def test_a_queue_that_somebody_waits_for_comes_before_those_that_nobody_do
     rebuilder = own_engine.parts.base.rebuilder
     for name in names:
         rebuilder.recover_soon(own_engine.catalog.queues[name])
-    await rebuilder.recover(own_engine.catalog.queues[names[-1]])
+    await rebuilder.recover(own_engine.catalog.queues[names[-1]], state_until())
     assert rebuilt(own_engine) <= 2 * ROUND
 
 
@@ -102,9 +104,10 @@ async def test_a_unit_that_another_worker_takes_fails_alone(
         await clear(unit, epoch, tags)
 
     monkeypatch.setattr(own_engine.store, "clear", taken)
-    monkeypatch.setattr("engine.recovery.rebuild.PATIENCE_S", 2.0)
+    monkeypatch.setattr(deadline, "STATE_S", 2.0)
     with caplog.at_level(logging.WARNING, "engine.recovery"):
-        results = await asyncio.gather(*(own_engine.parts.base.rebuilder.recover(queue) for queue in queues[:4]), return_exceptions=True)
+        rebuilds = (own_engine.parts.base.rebuilder.recover(queue, state_until()) for queue in queues[:4])
+        results = await asyncio.gather(*rebuilds, return_exceptions=True)
     assert [type(each) for each in results] == [type(None), Rebuilding, type(None), type(None)]
     assert thrown_away(caplog) == []
     assert rebuilt(own_engine) == 4 * PARTITIONS
@@ -117,7 +120,7 @@ async def test_two_workers_rebuild_together_each_its_share(make_engine: MakeEngi
     two = await make_engine(topic_prefix=one.settings.topic_prefix)
     names = await lost_queues(one, stack)
     await two.catalog.sync()
-    asked = [engine.parts.base.rebuilder.recover(engine.catalog.queues[name]) for engine in (one, two) for name in names]
+    asked = [engine.parts.base.rebuilder.recover(engine.catalog.queues[name], state_until()) for engine in (one, two) for name in names]
     await asyncio.gather(*asked)
     assert min(rebuilt(one), rebuilt(two)) >= ROUND, "both had a share"
     assert rebuilt(one) + rebuilt(two) == QUEUES * PARTITIONS, "and none did what the other had done"

@@ -13,6 +13,7 @@ from engine.errors import LogUnavailable
 from engine.log.shapes import Chunk
 from engine.rules.queue import Queue
 from engine.runtime import failpoints
+from engine.runtime.deadline import state_until
 from engine.runtime.failpoints import arm, disarm
 from engine.shapes import QueueSettings, SendEntry, TaskInfo
 from schemas.records import RedrivePolicy, TaskRecord
@@ -349,7 +350,7 @@ async def test_a_life_that_another_worker_begins_meanwhile_is_another(own_engine
 
     async def rebuilt_behind(unit: Unit) -> tuple[int, int]:
         found = await drained_seq(unit)
-        await progress._window._recovery.recover(queue)
+        await progress._window._recovery.recover(queue, state_until())
         return found
 
     with monkeypatch.context() as patch:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable, NotAuthenticated
-from engine.queues.bounded import CHANGE_S, MESSAGES_S, bounded
+from engine.queues.bounded import bounded
 from engine.queues.callers.access import Access
 from engine.queues.callers.accounts import key_for, record_for, user_for
 from engine.queues.callers.grants import Grants
@@ -21,11 +21,12 @@ from engine.queues.callers.users import Users
 from engine.rules.queue import Queue
 from engine.rules.rights import level_of, levels_of, no_queue
 from engine.runtime.asked import note, note_claim, note_hidden
-from engine.runtime.deadline import before
+from engine.runtime.deadline import CHANGE_S, MESSAGES_S
 from engine.shapes import KeyInfo, Principal, UserInfo, UserUse
 from schemas.accounts import account_of, full, full_principal, short_principal
 from schemas.records import QueueRecord
 from schemas.vocabulary import Level, Role, Verb
+from state.cancel import before
 
 
 class Callers:
@@ -41,15 +42,16 @@ class Callers:
         # The accounts that there are beside the default one, of now. Each request looks.
         self.accounts = access.accounts
 
-    async def _queue(self, by: Principal, verb: Verb, name: str, tag: str | None = None) -> Queue:
+    async def _queue(self, by: Principal, verb: Verb, name: str, tag: str | None = None, *, until: float | None = None) -> Queue:
         """The queue, with which `by` may do `verb`. Raises QueueNotFound also for one with which
         they may do nothing, after the same wait; NotAuthorised.
 
         `tag`: one that is asked for, and may have been made a moment ago by another worker.
+        `until` (loop time): when whoever asks has waited long enough; None = MESSAGES_S from now.
         """
         queue = self._known(by, verb, name, tag)
         if queue is None or (tag and tag not in queue.by_name):
-            await self._sync()
+            await self._sync(until)
             queue = self._known(by, verb, name, tag)
         if queue is None:
             name = full(by.account, name)
@@ -59,9 +61,9 @@ class Callers:
             raise no_queue(name)
         return queue
 
-    async def _sync(self) -> None:
+    async def _sync(self, until: float | None = None) -> None:
         """Returns when all that was written before is known here. Raises LogUnavailable."""
-        until = asyncio.get_running_loop().time() + MESSAGES_S
+        until = asyncio.get_running_loop().time() + MESSAGES_S if until is None else until
         await before(until, self.catalog.sync(), lambda: LogUnavailable("Kafka does not say whether the queue is there"))
 
     def _known(self, by: Principal, verb: Verb, name: str, tag: str | None = None) -> Queue | None:

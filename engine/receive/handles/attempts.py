@@ -18,6 +18,7 @@ from engine.log import Log
 from engine.receive.handles.leases import Leases
 from engine.rules.queue import Queue
 from engine.runtime.clock import elapsed_s
+from engine.runtime.deadline import state_until
 from engine.shapes import Delivery, ExtendEntry, Late
 from engine.window.window import Window
 from schemas.records import Message, TagRecord
@@ -76,7 +77,7 @@ class Attempts:
             self._kept.pop(key, None)
             return []
         entries = [ExtendEntry(one.handle, _lease_ms(queue, one, lease_ms)) for one in whole]
-        results = await self._leases.extend(queue, entries, late=Late.NEVER)
+        results = await self._leases.extend(queue, entries, state_until(), late=Late.NEVER)
         if any(result.status != EntryStatus.OK for result in results):
             self._kept.pop(key, None)
             return []

@@ -24,7 +24,7 @@ from engine.rules.limits import check_asked, check_delay
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets
 from engine.runtime.clock import now_ms
-from engine.runtime.deadline import before, journal_until
+from engine.runtime.deadline import journal_until, state_until
 from engine.runtime.meters import NO_TAG, Meters
 from engine.runtime.outcomes import Outcome
 from engine.runtime.signals import Signal
@@ -35,6 +35,7 @@ from engine.window.window import MOVER_LEASE_MS, Window
 from schemas.identity import BadIdentity, Handle
 from schemas.records import TagRecord
 from schemas.vocabulary import EntryStatus, MessageState, Operation, PolicyFault
+from state.cancel import before
 from state.keys import Unit
 from state.replies import Acked, Dying
 from state.store import Store
@@ -90,7 +91,7 @@ class Leases:
         self._meters = meters
         self._acks = Acks(store)
 
-    async def _parse(self, queue: Queue, texts: Sequence[str], *, all_or_none: bool) -> _Parsed:
+    async def _parse(self, queue: Queue, texts: Sequence[str], until: float, *, all_or_none: bool) -> _Parsed:
         """The handles and their texts, each once; why others are none; and the queue as it is now
         if a handle is of a life of it that this worker had not heard of.
 
@@ -110,9 +111,9 @@ class Leases:
                 others = True
             if not others:
                 return queue, texts, handles, _NONE_REFUSED
-        return await self._parse_each(queue, list(dict.fromkeys(texts)), all_or_none=all_or_none)
+        return await self._parse_each(queue, list(dict.fromkeys(texts)), until, all_or_none=all_or_none)
 
-    async def _parse_each(self, queue: Queue, texts: Sequence[str], *, all_or_none: bool) -> _Parsed:
+    async def _parse_each(self, queue: Queue, texts: Sequence[str], until: float, *, all_or_none: bool) -> _Parsed:
         """As `_parse`, for texts of which some may be wrong."""
         catalog, good, refused = self._catalog, dict[str, Handle](), dict[str, EngineError]()
         for text in texts:
@@ -121,7 +122,7 @@ class Leases:
             except BadIdentity as error:
                 refused[text] = InvalidHandle(f"not a receipt handle: {error}", field="handles", given=text)
         if any(handle.incarnation not in catalog.by_incarnation for handle in good.values()):
-            await before(journal_until(), catalog.sync(), lambda: LogUnavailable("Kafka does not say of which queue a handle is"))
+            await before(until, catalog.sync(), lambda: LogUnavailable("Kafka does not say of which queue a handle is"))
             queue = catalog.queues.get(queue.name, queue)
         for text, handle in list(good.items()):
             if handle.incarnation == queue.incarnation:
@@ -135,22 +136,22 @@ class Leases:
             raise next(refused[text] for text in texts if text in refused)
         return queue, list(good), list(good.values()), refused
 
-    def _each(self, queue: Queue, handles: Sequence[Handle], call: _Call[T], missing: T) -> Awaitable[list[T]]:
+    def _each(self, queue: Queue, handles: Sequence[Handle], call: _Call[T], missing: T, until: float | None) -> Awaitable[list[T]]:
         """Runs `call(unit, generation, tag, indexes)` once per unit and tag; results in the order
-        of `handles`.
+        of `handles`. Raises Unavailable at `until` (loop time, see `Window.call`).
         """
         places = dict.fromkeys([(handle.partition, handle.tag) for handle in handles])
         if len(places) == 1:
-            alone = self._ask(queue, *next(iter(places)), range(len(handles)), call, missing)
+            alone = self._ask(queue, *next(iter(places)), range(len(handles)), call, missing, until)
             if alone is not None:
                 return alone
-        return self._by_place(queue, handles, call, missing)
+        return self._by_place(queue, handles, call, missing, until)
 
-    async def _by_place(self, queue: Queue, handles: Sequence[Handle], call: _Call[T], missing: T) -> list[T]:
+    async def _by_place(self, queue: Queue, handles: Sequence[Handle], call: _Call[T], missing: T, until: float | None) -> list[T]:
         groups: dict[tuple[int, int], list[int]] = {}
         for index, handle in enumerate(handles):
             groups.setdefault((handle.partition, handle.tag), []).append(index)
-        asked = [(indexes, self._ask(queue, *at, indexes, call, missing)) for at, indexes in groups.items()]
+        asked = [(indexes, self._ask(queue, *at, indexes, call, missing, until)) for at, indexes in groups.items()]
         results: list[T] = [missing] * len(handles)
         some = [(indexes, answer) for indexes, answer in asked if answer is not None]
         for (indexes, _), answers in zip(some, await asyncio.gather(*(answer for _, answer in some)), strict=True):
@@ -159,7 +160,7 @@ class Leases:
         return results
 
     def _ask(
-        self, queue: Queue, partition: int, tag: int, indexes: Sequence[int], call: _Call[T], missing: T
+        self, queue: Queue, partition: int, tag: int, indexes: Sequence[int], call: _Call[T], missing: T, until: float | None
     ) -> Coroutine[Any, Any, list[T]] | None:
         """The call for one unit and tag; None = the queue no longer has them."""
         if tag not in queue.tag_ids or partition >= len(queue.units):
@@ -167,16 +168,18 @@ class Leases:
         unit = queue.units[partition]
         self._note_use(queue, partition)
         # What was held in a life before is held no more.
-        return self._window.call(queue, lambda g: call(unit, g, tag, indexes), [missing] * len(indexes))
+        return self._window.call(queue, lambda g: call(unit, g, tag, indexes), [missing] * len(indexes), until=until)
 
-    async def ack(self, queue: Queue, texts: Sequence[str], *, late: Late = Late.ALWAYS, all_or_none: bool = False) -> list[EntryResult]:
+    async def ack(
+        self, queue: Queue, texts: Sequence[str], until: float, *, late: Late = Late.ALWAYS, all_or_none: bool = False
+    ) -> list[EntryResult]:
         """Settles messages. With `durable_acks` the answer waits until the journal in Kafka has it.
 
-        Raises LogUnavailable when all that takes over 5 s: the messages are settled, but a loss of
-        Redis might forget it.
+        Raises Unavailable at `until` (loop time), and LogUnavailable when the journal takes over
+        5 s: the messages are settled, but a loss of Redis might forget it.
         """
-        began_ns, until = monotonic_ns(), journal_until() if queue.record.durable_acks else 0.0
-        queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
+        began_ns, durable_until = monotonic_ns(), journal_until()
+        queue, good, handles, refused = await self._parse(queue, texts, until, all_or_none=all_or_none)
         counts = late is Late.ALWAYS or (late is Late.BY_QUEUE and not queue.record.fifo)
         rows: list[tuple[int, ...]] = [(handle.offset, handle.nonce) for handle in handles]
         for handle in handles:
@@ -193,13 +196,13 @@ class Leases:
                 self._bodies.settle(unit, mine)
             return acked.words
 
-        words = await self._each(queue, handles, call, EntryStatus.STALE.value)
+        words = await self._each(queue, handles, call, EntryStatus.STALE.value, until)
         if not counts:
-            words = await self._told_apart(queue, handles, words, EntryStatus.LAPSED)
+            words = await self._told_apart(queue, handles, words, EntryStatus.LAPSED, until)
         if queue.record.durable_acks:
             # Not within the call: a loss of state while waiting must not make the ack again, which
             # is done.
-            await asyncio.gather(*(self._wait_journaled(queue, partition, seq, until) for partition, seq in written))
+            await asyncio.gather(*(self._wait_journaled(queue, partition, seq, durable_until) for partition, seq in written))
         if queue.record.fifo:
             self._woken(queue, handles)
         tag = handles[0].tag if handles else NO_TAG
@@ -211,20 +214,24 @@ class Leases:
         self._note_use(queue, unit.partition)
         self._acks.begin(unit, generation, tag, rows, done, late=True)
 
-    async def go_on(self, queue: Queue, unit: Unit, tag: int, rows: list[tuple[int, ...]], met: Exception) -> Acked:
-        """What was begun and has met an error, as any other call of the window. Raises as `ack`."""
+    async def go_on(self, queue: Queue, unit: Unit, tag: int, rows: list[tuple[int, ...]], met: Exception, until: float) -> Acked:
+        """What was begun and has met an error, as any other call of the window. Raises as `ack`, at
+        `until` at the latest.
+        """
         stale = Acked([EntryStatus.STALE.value] * len(rows), 0)
-        return await self._window.call(queue, lambda g: self._acks.ack(unit, g, tag, rows, late=True), stale, met=met)
+        return await self._window.call(queue, lambda g: self._acks.ack(unit, g, tag, rows, late=True), stale, met=met, until=until)
 
-    async def _told_apart(self, queue: Queue, handles: Sequence[Handle], words: Sequence[str], superseded: EntryStatus) -> list[str]:
+    async def _told_apart(
+        self, queue: Queue, handles: Sequence[Handle], words: Sequence[str], superseded: EntryStatus, until: float
+    ) -> list[str]:
         """The words, with `superseded` for a stale handle whose message is not settled: it was
         delivered again.
         """
         stale = [index for index, word in enumerate(words) if word == EntryStatus.STALE]
-        settled = dict(zip(stale, await self._settled(queue, [handles[index] for index in stale]), strict=True)) if stale else {}
+        settled = dict(zip(stale, await self._settled(queue, [handles[index] for index in stale], until), strict=True)) if stale else {}
         return [word if settled.get(index, True) else superseded.value for index, word in enumerate(words)]
 
-    async def _settled(self, queue: Queue, handles: Sequence[Handle]) -> list[bool]:
+    async def _settled(self, queue: Queue, handles: Sequence[Handle], until: float) -> list[bool]:
         """Whether the message of each handle is settled under the handle's tag; also when the tag
         is gone.
         """
@@ -234,21 +241,21 @@ class Leases:
             states = await store.states(unit, g, tag, [handles[i].offset for i in indexes])
             return [state.state == MessageState.SETTLED for state in states]
 
-        return await self._each(queue, handles, call, True)
+        return await self._each(queue, handles, call, True, until)
 
     def _woken(self, queue: Queue, handles: Sequence[Handle]) -> None:
         for partition in {handle.partition for handle in handles}:
             self._receivable(queue.incarnation, partition, 0)
 
     async def extend(
-        self, queue: Queue, entries: Sequence[ExtendEntry], *, late: Late = Late.ALWAYS, all_or_none: bool = False
+        self, queue: Queue, entries: Sequence[ExtendEntry], until: float, *, late: Late = Late.ALWAYS, all_or_none: bool = False
     ) -> list[EntryResult]:
         """Counts each lease anew from now; 0 = receivable at once; of two entries with one handle
-        the last counts. Raises InvalidValue, which changes nothing.
+        the last counts. Raises InvalidValue, which changes nothing, and Unavailable at `until`.
         """
         began_ns = monotonic_ns()
         texts = [entry.handle for entry in entries]
-        queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
+        queue, good, handles, refused = await self._parse(queue, texts, until, all_or_none=all_or_none)
         for entry in entries:
             check_asked("lease_ms", entry.lease_ms)
         counts = late is Late.ALWAYS or (late is Late.BY_QUEUE and not queue.record.fifo)
@@ -266,10 +273,10 @@ class Leases:
             rows = [_extended(handles[i], wanted[good[i]].lease_ms, exact=exact) for i in indexes]
             return [(e.status, e.time_ms) for e in await store.extend(unit, g, tag, rows, late=counts)]
 
-        results = await self._each(queue, handles, call, (EntryStatus.STALE.value, 0))
+        results = await self._each(queue, handles, call, (EntryStatus.STALE.value, 0), until)
         self._note_change(queue, handles, results, began_ns)
         if late is Late.BY_QUEUE and counts:
-            words = await self._told_apart(queue, handles, [word for word, _ in results], EntryStatus.SUPERSEDED)
+            words = await self._told_apart(queue, handles, [word for word, _ in results], EntryStatus.SUPERSEDED, until)
             results = [(word, time) for word, (_, time) in zip(words, results, strict=True)]
         done = [EntryResult(text, word, time or None) for text, (word, time) in zip(good, results, strict=True)]
         if any(entry.one_use for entry in entries):
@@ -287,12 +294,14 @@ class Leases:
         handle = Handle.parse(delivery.handle, self._ids.secret)
         return msgspec.structs.replace(handle, until_ms=delivery.next_visible_at_ms).text(self._ids.secret)
 
-    async def release(self, queue: Queue, texts: Sequence[str], delay_ms: int, *, all_or_none: bool = False) -> list[EntryResult]:
+    async def release(
+        self, queue: Queue, texts: Sequence[str], delay_ms: int, until: float, *, all_or_none: bool = False
+    ) -> list[EntryResult]:
         """Gives messages back, receivable after `delay_ms`; their counts stay. Raises DelayTooLong
-        and TooManyDelayed, which change nothing.
+        and TooManyDelayed, which change nothing, and Unavailable at `until`.
         """
         began_ns = monotonic_ns()
-        queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
+        queue, good, handles, refused = await self._parse(queue, texts, until, all_or_none=all_or_none)
         check_delay(queue.record, delay_ms)
         if delay_ms and handles:
             await self._delays.check_release(queue, len(handles))
@@ -302,7 +311,7 @@ class Leases:
             pairs = _rows([handles[i] for i in indexes])
             return [(e.status, e.time_ms) for e in await store.release(unit, g, tag, pairs, delay_ms=delay_ms)]
 
-        results = await self._each(queue, handles, call, (EntryStatus.STALE.value, 0))
+        results = await self._each(queue, handles, call, (EntryStatus.STALE.value, 0), until)
         self._woken(queue, handles)
         self._note_change(queue, handles, results, began_ns)
         return _answers(texts, [EntryResult(text, word, time or None) for text, (word, time) in zip(good, results, strict=True)], refused)
@@ -315,7 +324,7 @@ class Leases:
         """Sends messages to the dead-letter queue now. Raises NotAllowedOnQueue without a redrive
         policy that works.
         """
-        queue, good, handles, refused = await self._parse(queue, texts, all_or_none=all_or_none)
+        queue, good, handles, refused = await self._parse(queue, texts, state_until(), all_or_none=all_or_none)
         asked = {handle.tag for handle in handles}
         for tag in [tag for tag in queue.tags if tag.id in asked] or queue.tags[:1]:
             self.check_policy(queue, tag)
@@ -330,7 +339,7 @@ class Leases:
                 await self._move_dead(queue, record, unit.partition, dying)
             return [k.status for k in killed]
 
-        words = await self._each(queue, handles, call, EntryStatus.STALE.value)
+        words = await self._each(queue, handles, call, EntryStatus.STALE.value, None)  # a move is not cut off
         return _answers(texts, [EntryResult(text, word) for text, word in zip(good, words, strict=True)], refused)
 
     def check_policy(self, queue: Queue, tag: TagRecord) -> None:

@@ -15,6 +15,7 @@ from engine.catalog.catalog import Catalog
 from engine.receive.handles.leases import Leases
 from engine.rules.ids import Ids
 from engine.rules.queue import Queue
+from engine.runtime.deadline import state_until
 from engine.runtime.meters import Meters
 from engine.shapes import TellAcked
 from engine.window.body_cache import BodyCache
@@ -30,14 +31,15 @@ _Rows = list[tuple[int, ...]]
 class PlainAck:
     """The handles of one ack."""
 
-    __slots__ = ("began_ns", "handles", "left", "queue", "tag", "tell", "token", "words")
+    __slots__ = ("began_ns", "handles", "left", "queue", "tag", "tell", "token", "until", "words")
 
-    def __init__(self, queue: Queue, token: int, handles: Sequence[str], tag: int, began_ns: int, tell: TellAcked) -> None:
+    def __init__(self, queue: Queue, token: int, handles: Sequence[str], tag: int, began_ns: int, until: float, tell: TellAcked) -> None:
         self.queue = queue
         self.token = token
         self.handles = handles
         self.tag = tag
         self.began_ns = began_ns
+        self.until = until
         self.tell = tell
         self.left = 0  # parts that have not ended
         self.words: list[str] = [EntryStatus.STALE.value] * len(handles)
@@ -88,13 +90,13 @@ class PlainAcks:
         if queue is None or queue.record.fifo or queue.record.durable_acks:
             return [token for token, _ in acks]
         left: list[int] = []
-        began_ns = monotonic_ns()
+        began_ns, until = monotonic_ns(), state_until()
         for token, texts in acks:
             places = self._places(queue, texts)
             if places is None:
                 left.append(token)
                 continue
-            ack = PlainAck(queue, token, texts, next(iter(places))[1], began_ns, tell)
+            ack = PlainAck(queue, token, texts, next(iter(places))[1], began_ns, until, tell)
             ack.left = len(places)
             for (partition, tag), (rows, order) in places.items():
                 unit = queue.units[partition]
@@ -143,7 +145,7 @@ class PlainAcks:
 
     async def _go_on(self, part: Part, met: Exception) -> None:
         try:
-            acked = await self._leases.go_on(part.ack.queue, part.unit, part.tag, part.rows, met)
+            acked = await self._leases.go_on(part.ack.queue, part.unit, part.tag, part.rows, met, part.ack.until)
         except Exception as error:  # whoever asked must hear of it, whatever it is
             if not part.done():
                 part.ack.left = -1  # the other parts are not waited for
