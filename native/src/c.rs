@@ -12,6 +12,7 @@ use crate::http::head::{self, Found};
 use crate::json::Scanner;
 use crate::net::front::{Front, Reads};
 use crate::pack::Packer;
+use crate::plane::redis::probe::Probe;
 use crate::requests;
 
 /// Raised when the functions or the batches change.
@@ -22,6 +23,11 @@ const INTERFACE: u32 = 7;
 const LEFT: libc::c_short = libc::POLLRDHUP;
 #[cfg(not(target_os = "linux"))]
 const LEFT: libc::c_short = 0;
+
+#[cfg(target_os = "linux")]
+const BOOT_CLOCK: libc::clockid_t = libc::CLOCK_BOOTTIME;
+#[cfg(not(target_os = "linux"))]
+const BOOT_CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
 
 /// A front and what it has returned a pointer to.
 pub struct Owned {
@@ -298,6 +304,52 @@ pub unsafe extern "C" fn front_fits(request: *const u8, size: usize, key: *const
     let Found::Head(found) = head::read(request) else { return 0 };
     let Some(body) = request.get(found.head_bytes..found.head_bytes + found.body_bytes) else { return 0 };
     key.try_into().map_or(0, |key| u32::from(sign::fits(request, &found, body, &key, now_s)))
+}
+
+/// A connection to Redis for tests; it does what `front_redis_ask` says.
+#[no_mangle]
+pub extern "C" fn front_redis_new() -> *mut Probe {
+    Box::into_raw(Box::default())
+}
+
+/// For tests: does one command, an array in Redis' own protocol (see plane/redis/probe.rs), and returns
+/// what came of it likewise, of `answer_size` bytes.
+///
+/// # Safety
+/// `probe` is one of `front_redis_new`; `command` points to `size` bytes, `answer_size` to a number.
+#[no_mangle]
+pub unsafe extern "C" fn front_redis_ask(
+    probe: *mut Probe,
+    command: *const u8,
+    size: usize,
+    answer_size: *mut usize,
+) -> *const u8 {
+    // SAFETY: by this function's contract, and no other reference lives.
+    let (probe, command, answer_size) = unsafe { (&mut *probe, bytes(command, size), &mut *answer_size) };
+    let answer = probe.ask(command);
+    *answer_size = answer.len();
+    answer.as_ptr()
+}
+
+/// Ends a connection of `front_redis_new`.
+///
+/// # Safety
+/// `probe` is one of `front_redis_new`, and is used no more.
+#[no_mangle]
+pub unsafe extern "C" fn front_redis_free(probe: *mut Probe) {
+    // SAFETY: by this function's contract it is a box that nobody else has.
+    drop(unsafe { Box::from_raw(probe) });
+}
+
+/// Seconds of the clock that nobody sets and that counts a machine's sleep, where the system tells it,
+/// as state/clock/boot.py. Where it can't be read all times are over.
+pub fn boot_s() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: it writes one value, which is ours.
+    match unsafe { libc::clock_gettime(BOOT_CLOCK, &raw mut time) } {
+        0 => time.tv_sec as f64 + time.tv_nsec as f64 / 1e9,
+        _ => f64::INFINITY,
+    }
 }
 
 /// Whether the other end of a socket has closed its side, or the connection is broken.

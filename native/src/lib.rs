@@ -14,6 +14,7 @@ mod http;
 mod json;
 mod net;
 mod pack;
+mod plane;
 mod replies;
 mod requests;
 mod text;

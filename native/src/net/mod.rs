@@ -6,3 +6,4 @@ pub mod front;
 mod front_tests;
 mod idle;
 pub mod slots;
+pub mod stream;

@@ -1,0 +1,3 @@
+//! The plane: the hot verbs of queues, by the scripts of state/lua and the log of Kafka; see issue 44.
+
+pub mod redis;
