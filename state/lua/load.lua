@@ -39,7 +39,7 @@
 -- STATUS OK FENCED LOST
 -- INV an offset below the cursor or in ahead is never taken again; a cursor never passes a record it did not take
 -- COST O(entries x tags)
--- VERSION 7
+-- VERSION 8
 -- PLAIN plain/load.lua
 -- INCLUDE clock journal delivery guard groups fair head leased dedup turn origins far
 local meta, body, refs, outbox, origins, dedup, ids, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
@@ -81,7 +81,7 @@ for i = 1, tag_count do
   tag.open_first, tag.unit, tag.row = tag.open, unit, {}
   tags[i] = tag
 end
-local taken, added = 0, 0
+local taken, added, shown, cursors, full = 0, 0, tags[1] and tags[1].unit.shown or 0, {}, {}
 local function pass_ahead(tag)
   while tag.ahead_count > 0 and redis.call('SREM', tag.ahead, tag.cursor) == 1 do
     tag.ahead_count = tag.ahead_count - 1
@@ -199,6 +199,7 @@ if is_known then
       local sent
       sent, entry.due = struct.unpack('>I8I8', entry.packed)
       entry.at = entry.due == sent and math.min(sent, now) or due_here(entry.due, early_ms, now)
+      shown = entry.due == sent and math.max(shown, entry.at) or shown
       entry.bare, entry.far = entry.size == HEADER, not fifo and entry.due - sent >= FAR
     end
     process(entry)
@@ -211,7 +212,6 @@ if is_known then
     for late in turn_next, f do process(late) end
   end
 end
-local cursors, full = {}, {}
 if added > 0 then redis.call('HINCRBY', meta, 'bytes', added) end
 for i = 1, tag_count do
   local tag = tags[i]
@@ -223,7 +223,7 @@ for i = 1, tag_count do
   if tag.later then defer(meta, far, pointers, outbox, now, tag.id, tag.later, tag.later_due) end
   if tag.cursor ~= tag.first then redis.call('HSET', meta, 'c:' .. tag.id, tag.cursor) end
   if tag.open ~= tag.open_first then
-    seal(meta, tag.id, tag.visible, tag.delivery)
+    seal(meta, tag.id, tag.visible, tag.delivery) redis.call('HSET', meta, 'shown', shown)
     if tag.grouped then seal_groups(meta, tag.id, tag.order, tag.groups) end
   end
   if tag.ahead_count ~= tag.ahead_first then seal_ahead(meta, tag.id, tag.ahead) end

@@ -1,5 +1,5 @@
 -- pick: leases those of the given messages that are due to one caller; as receive and receive_fair, which take the oldest.
--- KEYS 1 meta hash: generation, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
+-- KEYS 1 meta hash: generation, shown, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
 -- KEYS 2 visible zset: offset by next visible ms; a negative time = set back
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 body hash: offset -> header (sent ms, due ms, lease ms or -1) and record
@@ -32,7 +32,7 @@
 -- STATUS OK FIFO FULL LOST
 -- INV as of receive
 -- COST O(offsets log open)
--- VERSION 1
+-- VERSION 2
 -- INCLUDE clock journal delivery guard groups fair head leased settle lease
 local meta, visible, delivery, body, order, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)
@@ -40,7 +40,7 @@ refused = refused or unit.fifo and {'FIFO'} or blocked(unit, meta, KEYS[6])
 if refused then return refused end
 local r = begin_receive({
   meta = meta, visible = visible, delivery = delivery, body = body, refs = KEYS[5], outbox = KEYS[6],
-  now = clock(ARGV[2]), tag = tonumber(ARGV[3]), lease_ms = tonumber(ARGV[4]), queue_lease_ms = tonumber(ARGV[5]),
+  now = unit_clock(unit, ARGV[2]), tag = tonumber(ARGV[3]), lease_ms = tonumber(ARGV[4]), queue_lease_ms = tonumber(ARGV[5]),
   max_receive_count = tonumber(ARGV[6]), retention_ms = tonumber(ARGV[7]), move_ms = tonumber(ARGV[8]),
   window_bytes = tonumber(ARGV[9]), window_messages = tonumber(ARGV[10]),
 })

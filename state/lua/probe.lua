@@ -1,5 +1,5 @@
 -- probe: tells when a receive would find something. Changes nothing.
--- KEYS 1 meta hash: generation, bytes, fifo, seen, c:<tag>, n:<tag>, g:<tag>
+-- KEYS 1 meta hash: generation, shown, bytes, fifo, seen, c:<tag>, n:<tag>, g:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 body hash: offset -> header and record
@@ -23,12 +23,12 @@
 -- STATUS OK LOST
 -- INV reads only, but for a unit that has lost something: that stops serving
 -- COST O(times + log open)
--- VERSION 4
+-- VERSION 5
 -- INCLUDE clock guard head leased
 local meta, visible, delivery, body, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery)
 if refused then return refused end
-local now = clock(ARGV[2])
+local now = unit_clock(unit, ARGV[2])
 local times = {}
 if ARGV[4] ~= '0' then
   local rows = redis.call('ZRANGEBYSCORE', visible, 0, now, 'WITHSCORES', 'LIMIT', 0, ARGV[4])

@@ -1,5 +1,5 @@
 -- receive: leases the due messages with the lowest visible times to one caller; each is invisible until its deadline from then on.
--- KEYS 1 meta hash: generation, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
+-- KEYS 1 meta hash: generation, shown, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 body hash: offset -> header (sent ms, due ms, lease ms or -1) and record
@@ -33,7 +33,7 @@
 -- STATUS OK FIFO FAIR FULL LOST
 -- INV a message is leased to one caller at a time; each delivery adds one to its count; nonce is the seq of its entry
 -- COST O(max log open)
--- VERSION 5
+-- VERSION 6
 -- PLAIN plain/receive.lua
 -- INCLUDE clock journal delivery guard head oldest leased settle lease
 local meta, visible, delivery, body = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -42,7 +42,7 @@ refused = refused or unit.fifo and {'FIFO'} or unit.fair and {'FAIR'} or blocked
 if refused then return refused end
 local r = begin_receive({
   meta = meta, visible = visible, delivery = delivery, body = body, refs = KEYS[5], outbox = KEYS[6],
-  now = clock(ARGV[2]), tag = tonumber(ARGV[3]), lease_ms = tonumber(ARGV[5]), queue_lease_ms = tonumber(ARGV[6]),
+  now = unit_clock(unit, ARGV[2]), tag = tonumber(ARGV[3]), lease_ms = tonumber(ARGV[5]), queue_lease_ms = tonumber(ARGV[6]),
   max_receive_count = tonumber(ARGV[7]), retention_ms = tonumber(ARGV[8]), move_ms = tonumber(ARGV[9]),
   window_bytes = tonumber(ARGV[10]), window_messages = tonumber(ARGV[11]),
 })

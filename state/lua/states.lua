@@ -1,5 +1,5 @@
 -- states: where messages stand under one tag. Changes nothing.
--- KEYS 1 meta hash: generation, fifo, c:<tag>, n:<tag>, a:<tag>, w:<tag>, p:<tag>
+-- KEYS 1 meta hash: generation, shown, fifo, c:<tag>, n:<tag>, a:<tag>, w:<tag>, p:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 ahead set: offsets at or above the cursor already taken
@@ -13,13 +13,13 @@
 -- STATUS OK LOST
 -- INV reads only, but for a unit that has lost something: that stops serving
 -- COST O(offsets)
--- VERSION 4
+-- VERSION 5
 -- INCLUDE clock journal delivery guard far
 local meta, visible, delivery, ahead, except = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery)
 if refused then return refused end
 if not ahead_whole(unit, ahead) then return broken(meta) end
-local now = clock(ARGV[2])
+local now = unit_clock(unit, ARGV[2])
 local out = {}
 local mark = mark_of(meta, ARGV[3])
 for a = 4, #ARGV, 2 do

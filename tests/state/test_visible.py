@@ -60,6 +60,19 @@ async def test_a_message_without_a_delay_is_visible_at_once_though_redis_is_behi
     assert [one.offset for one in (await receive(store, unit, NOW + 1)).leased] == list(range(10)), "the oldest first"
 
 
+@pytest.mark.parametrize("bare", [False, True], ids=["with a body", "without"])
+async def test_what_one_worker_has_loaded_is_visible_to_one_whose_clock_is_behind(store: Store, unit: Unit, bare: bool) -> None:
+    """In the time of that one it would be visible in 20 ms."""
+    await store.load(unit, GENERATION, [0], [sent(0, NOW, bare=bare)], now_ms=NOW)
+    assert (await store.probe(unit, GENERATION, 0, now_ms=NOW - 20)).wait_ms == 0
+    (state,) = await store.states(unit, GENERATION, 0, [0], now_ms=NOW - 20)
+    assert state.state == "ready"
+    assert [one.offset for one in await peek(store, unit, NOW - 20)] == [0]
+    assert [one.offset for one in (await receive(store, unit, NOW - 20)).leased] == [0]
+    await store.load(unit, GENERATION, [0], [sent(1, NOW, 10, bare=bare)], now_ms=NOW)
+    assert (await receive(store, unit, NOW - 20)).leased == [], "a delay is waited for"
+
+
 async def test_a_group_goes_on_in_order_though_redis_is_behind_kafka(store: Store, scripts: None) -> None:
     unit = Unit(secrets.token_hex(6), 0)
     await store.open(unit, GENERATION, [(0, 0)], fifo=True)

@@ -9,7 +9,7 @@ end
 -- The unit and one tag as the last script left them, or nil and the reply to give. n:<tag> seals how many messages are open and have a
 -- delivery, g:<tag> how many are in order and in groups: in FIFO units, and in those that ever had a message with a group (fair).
 local function guard(meta, generation, tag, visible, delivery, order, groups)
-  local m = redis.call('HMGET', meta, 'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'a:' .. tag, 'seq', 'drained', 'g:' .. tag)
+  local m = redis.call('HMGET', meta, 'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'a:' .. tag, 'seq', 'drained', 'g:' .. tag, 'shown')
   if m[1] ~= generation then return nil, {'LOST'} end
   -- A tag that has neither was never opened here, or is closed.
   if not m[2] and not m[3] then return nil, {'LOST'} end
@@ -19,8 +19,11 @@ local function guard(meta, generation, tag, visible, delivery, order, groups)
   if (fifo or fair) and order and m[8] ~= redis.call('ZCARD', order) .. ':' .. redis.call('ZCARD', groups) then
     return nil, broken(meta)
   end
-  return {cursor = tonumber(m[2]), fifo = fifo, fair = fair, ahead = m[5], seq = m[6], drained = m[7]}
+  return {cursor = tonumber(m[2]), fifo = fifo, fair = fair, ahead = m[5], seq = m[6], drained = m[7], shown = tonumber(m[9] or '0')}
 end
+-- The time of the service for who looks for messages: no earlier than when one without a delay was shown here. The clocks of workers
+-- differ by some ms, and what was just sent by one is to be found by another.
+local function unit_clock(unit, given) return math.max(clock(given), unit.shown) end
 -- Seals what a tag holds now.
 local function seal(meta, tag, visible, delivery)
   redis.call('HSET', meta, 'n:' .. tag, redis.call('ZCARD', visible) .. ':' .. redis.call('HLEN', delivery))

@@ -6,7 +6,8 @@ local FAR = 300000
 do
   local call, meta, visible, tag = redis.call, KEYS[1], KEYS[12], ARGV[16]
   if ARGV[14] == '1' and ARGV[10] == '-1' and ARGV[2] == '0' then
-    local m = call('HMGET', meta, 'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'g:' .. tag, 'a:' .. tag, 'bytes', 'seen', 'origins')
+    local names = {'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'g:' .. tag, 'a:' .. tag, 'bytes', 'seen', 'origins', 'shown'}
+    local m = call('HMGET', meta, unpack(names))
     local open, held = call('ZCARD', visible), call('HLEN', KEYS[15])
     if m[1] == ARGV[1] and m[3] == open .. ':' .. held and not m[4] and m[5] == '0:0' and m[6] == '0' and m[7] == '0'
       and call('EXISTS', KEYS[2], KEYS[3], KEYS[13]) == 0 and m[9] == tostring(call('ZCARD', KEYS[5])) then
@@ -15,7 +16,7 @@ do
         local t = call('TIME')
         now = t[1] * 1000 + math.floor(t[2] / 1000)
       end
-      local row, cursor, plain = {}, tonumber(m[2]), true
+      local row, cursor, plain, shown = {}, tonumber(m[2]), true, tonumber(m[10] or '0')
       for a = 17, #ARGV, 8 do
         local packed, count = ARGV[a + 1], tonumber(ARGV[a + 7])
         -- A header alone; whose reason, group and so on are empty.
@@ -27,10 +28,11 @@ do
         if not plain or at > now or due - sent >= FAR then plain = false break end
         for off = cursor, cursor + count - 1 do row[#row + 1], row[#row + 2] = at, off end
         cursor = cursor + count
+        if due == sent then shown = math.max(shown, at) end
       end
       if plain and #row > 0 and #row <= 2000 then
         open = open + call('ZADD', visible, unpack(row))
-        call('HSET', meta, 'c:' .. tag, cursor, 'n:' .. tag, open .. ':' .. held)
+        call('HSET', meta, 'c:' .. tag, cursor, 'n:' .. tag, open .. ':' .. held, 'shown', shown)
         if ARGV[4] ~= '' then call('PUBLISH', ARGV[4], ARGV[5]) end
         return {'OK', {cursor}, {0}, #row / 2, tonumber(m[8] or '-1'), {}}
       end

@@ -2,7 +2,7 @@
 -- It does what receive.lua does and answers the same; in any other case it changes nothing, and receive.lua goes on.
 do
   local call, meta, visible, delivery, outbox, tag = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[6], ARGV[3]
-  local m = call('HMGET', meta, 'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'g:' .. tag, 'seq', 'drained')
+  local m = call('HMGET', meta, 'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'g:' .. tag, 'seq', 'drained', 'shown')
   local open, held = call('ZCARD', visible), call('HLEN', delivery)
   local waiting = call('LLEN', outbox)
   if m[1] == ARGV[1] and m[2] and m[3] == open .. ':' .. held and not m[4] and m[5] == '0:0' and m[6] and m[7]
@@ -12,6 +12,7 @@ do
       local t = call('TIME')
       now = t[1] * 1000 + math.floor(t[2] / 1000)
     end
+    now = math.max(now, tonumber(m[8] or '0')) -- as include/guard.lua, unit_clock
     local max, until_ms, due = tonumber(ARGV[4]), tonumber(ARGV[12]), {}
     until_ms = until_ms > 0 and math.min(until_ms, now) or now
     local plain = #call('ZRANGEBYSCORE', visible, '-inf', now - ARGV[8], 'LIMIT', 0, 1) == 0
