@@ -10,15 +10,18 @@
 -- OUT 3 left_ms: until the next span
 -- OUT 4 used: of the span, with what is granted
 -- STATUS OK
--- INV within a span of the time of the service no more than limit is granted while Redis keeps the key
+-- INV within a span, which the first worker in it begins for all, no more than limit is granted while Redis keeps the key
 -- COST O(1)
--- VERSION 4
+-- VERSION 5
 -- INCLUDE clock
 local now = clock(ARGV[1])
 local length = tonumber(ARGV[4])
 local span = math.floor(now / length)
 local q = redis.call('HMGET', KEYS[1], 'span', 'used')
-local used = tonumber(q[1] or '-1') == span and tonumber(q[2]) or 0
+local last = tonumber(q[1] or '-1')
+-- A worker whose clock is a little ahead has begun the next span: it is the same for all.
+if last == span + 1 then span = last end
+local used = last == span and tonumber(q[2]) or 0
 local granted = math.max(0, math.min(tonumber(ARGV[3]), tonumber(ARGV[2]) - used))
 if granted < tonumber(ARGV[5]) then
   granted = 0

@@ -56,3 +56,16 @@ async def test_who_needs_more_than_is_left_gets_nothing(quotas: Allotments) -> N
     assert await quotas.allot("q/bytes", 100, 60, 1000, least=60, now_ms=NOW) == Allotted(60, 1000, 60)
     assert await quotas.allot("q/bytes", 100, 50, 1000, least=41, now_ms=NOW) == Allotted(0, 1000, 60)
     assert await quotas.allot("q/bytes", 100, 50, 1000, least=40, now_ms=NOW) == Allotted(40, 1000, 100)
+
+
+async def test_workers_whose_clocks_differ_share_one_span(quotas: Allotments) -> None:
+    """One is in the next span already, the other still in the one before: they do not begin anew by
+    turns.
+    """
+    ahead, behind = NOW + 1001, NOW + 998
+    assert (await quotas.allot("q/read", 100, 100, 1000, now_ms=behind)).granted == 100
+    given = [(await quotas.allot("q/read", 100, 100, 1000, now_ms=at)).granted for at in (ahead, behind, ahead, behind, ahead)]
+    assert given == [100, 0, 0, 0, 0]
+    assert await quotas.allot("q/read", 100, 10, 1000, now_ms=behind) == Allotted(0, 1002, 100)
+    # A span that is far ahead was of a clock that was wrong.
+    assert (await quotas.allot("q/read", 100, 10, 1000, now_ms=NOW - 10_000)).granted == 10
