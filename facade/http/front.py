@@ -41,6 +41,8 @@ REMEMBERED = 64
 _REQUEST_IDS = frozenset((b"x-amzn-requestid", b"x-mns-request-id"))
 # What a browser says of a page of ours, and of what its user has typed.
 _OWN_PAGES = (b"same-origin", b"none")
+# How every browser calls itself.
+_BROWSERS = (b"mozilla/", b"opera/")
 
 
 class Hosts:
@@ -126,7 +128,7 @@ class Front:
         direct = direct_of(scope)
         unsent: Callable[[], None] | None = None
         try:
-            by = _by_head(exchange)
+            by = _by_head(exchange, scope["method"])
             body = self._intake.take_buffered(direct, exchange.most_bytes)
             if body is None:
                 body = await self._intake.read(exchange.headers, receive, exchange.most_bytes, self._holder(scope, exchange, by))
@@ -216,12 +218,12 @@ def _request_id(exchange: Exchange, response: Response) -> str:
     return (answered_id(response) or exchange.headers.get(b"x-request-id", b"")).decode("latin-1")
 
 
-def _by_head(exchange: Exchange) -> Principal | None:
+def _by_head(exchange: Exchange, method: str) -> Principal | None:
     """Who asks, as far as the head tells; None = the signature of the body will. Raises for whom
     the head alone excludes.
     """
     headers = exchange.headers
-    if exchange.changes and (b"sec-fetch-site" in headers or b"origin" in headers):
+    if exchange.changes and (b"sec-fetch-site" in headers or b"origin" in headers or method == "GET"):
         _refuse_pages(headers)
     if exchange.signs_body:
         exchange.check_head()
@@ -235,13 +237,27 @@ def _refuse_pages(headers: Mapping[bytes, bytes]) -> None:
 
     A browser sends some without asking us first, those without a body above all, and with the
     credentials that it keeps. It says where each comes from: always by Sec-Fetch-Site if it trusts
-    the way to us, else at least in a POST by Origin. Other clients send neither.
+    the way to us, else at least in a POST by Origin. Other clients send neither. What a browser
+    sends without both, an image's GET, is refused unless it has a header that no page can set.
     """
-    site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin", b"")
+    site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
+    if site is None and origin is None:
+        agent = headers.get(b"user-agent", b"")
+        if agent.lower().startswith(_BROWSERS) and not _is_signed(headers):
+            raise ProblemError("cross_site", field="User-Agent", limit="a signed request, or Sec-Fetch-Site", given=agent[:100])
+        return
+    origin = origin or b""
     host = headers.get(b"host", b"").lower()
     own = site in _OWN_PAGES if site is not None else origin.lower() in (b"http://" + host, b"https://" + host)
     if not own:
         raise ProblemError("cross_site", field="Origin" if site is None else "Sec-Fetch-Site", limit="same-origin", given=site or origin)
+
+
+def _is_signed(headers: Mapping[bytes, bytes]) -> bool:
+    """Returns whether a request has a header that no page can set without a preflight: a
+    signature, or the version of MNS. A browser adds Basic and the like by itself.
+    """
+    return b"x-mns-version" in headers or headers.get(b"authorization", b"").startswith((b"AWS4-HMAC-SHA256 ", b"MNS "))
 
 
 def _close(started: asyncio.Future[Coroutine[Any, Any, Any]]) -> None:

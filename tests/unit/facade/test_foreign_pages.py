@@ -34,6 +34,19 @@ FOREIGN: dict[str, Mapping[str, str]] = {
     "older browser, longer name": {"origin": "http://leaseway.localhost.evil.example"},
     "older browser, no origin": {"origin": ""},
 }
+# Of a GET, such as an image's, an older browser does not say where it comes from.
+SILENT: dict[str, Mapping[str, str]] = {
+    "image, older browser": {"user-agent": "Mozilla/5.0 (X11; Linux x86_64; rv:60.0) Gecko/20100101 Firefox/60.0"},
+    "with what the browser keeps": {"user-agent": "mozilla/4.0 (compatible)", "authorization": "Basic YTpi"},
+    "another browser": {"user-agent": "Opera/9.80 (X11; Linux x86_64) Presto/2.12"},
+}
+# No page can set these headers without a preflight, which is refused.
+NOT_A_PAGE: dict[str, Mapping[str, str]] = {
+    "no browser": {"user-agent": "curl/8.5.0"},
+    "signed for SQS": {**SILENT["image, older browser"], "authorization": "AWS4-HMAC-SHA256 Credential=a"},
+    "signed for MNS": {**SILENT["image, older browser"], "authorization": "MNS a:b"},
+    "of MNS": {**SILENT["image, older browser"], "x-mns-version": "2015-06-06"},
+}
 OWN: dict[str, Mapping[str, str]] = {
     "no browser": {},
     "page of ours": {"sec-fetch-site": "same-origin", "origin": "http://leaseway.localhost"},
@@ -127,6 +140,21 @@ async def test_a_page_of_another_origin_changes_nothing(client: httpx.AsyncClien
 async def test_pages_of_ours_and_other_clients_are_answered(client: httpx.AsyncClient, engine: RecordingEngine, route: Route) -> None:
     answers = {name: await asked(client, route, page) for name, page in OWN.items()}
     assert 403 not in answers.values() and len(set(answers.values())) <= 2, answers
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.method == "GET" and not route.headers], ids=lambda route: route.name)
+async def test_a_get_of_a_browser_that_does_not_say_whence_changes_nothing(
+    client: httpx.AsyncClient, engine: RecordingEngine, route: Route
+) -> None:
+    for name, page in SILENT.items():
+        assert await asked(client, route, page) == 403, name
+    assert engine.calls == []
+    for name, page in NOT_A_PAGE.items():
+        said = {key: value for key, value in page.items() if key != "user-agent"}
+        before = await asked(client, route, said), len(engine.calls)
+        engine.calls.clear()
+        assert (await asked(client, route, page), len(engine.calls)) == before, name
+        engine.calls.clear()
 
 
 def test_whatever_is_no_get_changes_something() -> None:
