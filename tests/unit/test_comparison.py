@@ -16,7 +16,13 @@ from schemas.vocabulary import PRIORITIES
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "comparison.md"
 FIELDS = {variable_of(field.name): field for field in dataclasses.fields(Settings)}
 # Rows that hold because of a setting, and the setting.
-BY_SETTING = {"TLS": "LEASEWAY_TLS_CERT", "authentication and policies": "LEASEWAY_AUTH"}
+BY_SETTING = {
+    "TLS": "LEASEWAY_TLS_CERT",
+    "authentication and policies": "LEASEWAY_AUTH",
+    "quotas of users and accounts": "LEASEWAY_QUOTAS",
+}
+# The dialects, as the page calls them, by the folder of each.
+DIALECTS = {"native": "REST", "sqs": "SQS", "emq": "EMQ", "mns": "MNS", "rocketmq": "RocketMQ 5"}
 
 
 def rows() -> dict[str, str]:
@@ -30,6 +36,13 @@ def rows() -> dict[str, str]:
 def test_what_a_setting_gives_is_said_and_names_it(about: str, variable: str) -> None:
     assert variable in FIELDS
     assert rows()[about] == f"yes (`{variable}`)"
+
+
+def test_each_dialect_is_named_and_the_port_of_the_one_that_has_its_own() -> None:
+    facade = PAGE.parents[2] / "facade"
+    assert {folder.parent.name for folder in facade.glob("*/wire")} == DIALECTS.keys()
+    assert rows()["APIs for queues"] == ", ".join(DIALECTS.values()) + " (`LEASEWAY_ROCKETMQ_PORT`)"
+    assert FIELDS["LEASEWAY_ROCKETMQ_PORT"].default == 0, "it is off by default, so the page names it"
 
 
 def test_each_setting_that_the_page_names_exists() -> None:
