@@ -33,7 +33,7 @@ from engine.runtime.asked import note
 from engine.runtime.clock import now_ms
 from engine.settings import EngineSettings
 from engine.shapes import ANY, Principal
-from schemas.accounts import account_of, full
+from schemas.accounts import DEFAULT_ACCOUNT, account_of, full
 from schemas.records import Grant, KeyRecord, QueueRecord, RedrivePolicy
 from schemas.vocabulary import DEFAULT_TAG, NO_INCARNATION, Level, PolicyFault, Role, Verb
 
@@ -251,10 +251,13 @@ class Rights:
 
     def check_account(self, by: Principal, name: str) -> None:
         """Raises NotAuthorised when a queue or principal that `by` would make, or manage, is of
-        another account.
+        another account, also of one that nobody has yet: its callers would share what they think is
+        theirs. A principal of the default account may be called as an account is.
         """
         account = account_of(name)
-        if not by.admin and account != by.account and (by.account or account in self.accounts):
+        if by.admin or account == by.account:
+            return
+        if by.account or account not in (DEFAULT_ACCOUNT, by.id):
             raise NotAuthorised(f"{name!r} is of another account", field="principal", given=by.id)
 
     def key_of(self, by: Principal, key_id: str) -> str:

@@ -7,14 +7,14 @@ from __future__ import annotations
 import pytest
 
 from engine.engine import Engine
-from engine.errors import InvalidValue, KeyNotFound, MessageNotFound, NotAuthenticated
+from engine.errors import InvalidValue, KeyNotFound, MessageNotFound, NotAuthenticated, NotAuthorised
 from engine.shapes import Principal, QueueSettings, SendEntry
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute, Grant
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY
 
-A, B = "111122223333", "444455556666"
+A, B, C = "111122223333", "444455556666", "777788889999"
 ADMIN, SECRET = "the secret of the admin", "a secret of this service"
 
 
@@ -48,6 +48,33 @@ async def test_no_queue_of_others_keeps_an_account_from_a_name_or_tells_of_it(gu
     assert await told() == before
     # In an account a name may begin so: its own queues have the account before it.
     await guarded.create_queue(alice, f"{B}_orders", QueueSettings(partitions=1))
+
+
+async def test_nobody_takes_names_of_an_account_that_is_not_there_yet(guarded: Engine) -> None:
+    alice, carol = await caller(guarded, "alice", f"{A}.alice", "admin"), await caller(guarded, "carol", "carol", "member")
+    namesake = await caller(guarded, B, B, "member")
+    hers = f"{C}.orders"
+    await guarded.create_queue(carol, "mine", QueueSettings(partitions=1))
+
+    async def told() -> list[str]:
+        found = []
+        for by in (alice, carol, namesake):
+            with pytest.raises(NotAuthorised) as refused:
+                await guarded.create_queue(by, hers, QueueSettings(partitions=1))
+            found.append(str(refused.value))
+        with pytest.raises(NotAuthorised) as refused:
+            await guarded.copy_queue(carol, "mine", hers)
+        return [*found, str(refused.value)]
+
+    before = await told()
+    dave = await caller(guarded, "dave", f"{C}.dave", "member")
+    assert await told() == before, "who is refused hears whether an account is there"
+    info, made = await guarded.create_queue(dave, "orders", QueueSettings(partitions=1))
+    assert made and info.owner == "dave"
+    # A principal that is called as an account is (SQS clients without accounts), and administrators.
+    await guarded.create_queue(namesake, f"{B}.orders", QueueSettings(partitions=1))
+    await guarded.create_queue(BY, f"{C}.more", QueueSettings(partitions=1))
+    await guarded.create_queue(carol, "000000000000.orders", QueueSettings(partitions=1))
 
 
 async def test_each_account_has_key_ids_of_its_own(guarded: Engine) -> None:
