@@ -12,10 +12,16 @@ HEAD_BYTES: Final = 32_768  # of the frames of one head together
 # Frames that bring no request and no byte of one: as many at once, and a second.
 IDLE_FRAMES: Final = 2_000
 IDLE_FRAMES_A_SECOND: Final = 200.0
+# A part of a body that has less counts as nothing, but for two of each request: a client may send
+# the size of a message for itself.
+SMALL_BYTES: Final = 64
+SMALL_OF_REQUEST: Final = 2
 
 _HEADER: Final = 9
 _DATA, _HEADERS, _GOAWAY, _CONTINUATION = 0, 1, 7, 9
+_END_STREAM: Final = 1
 _END_HEADERS: Final = 4
+_PADDED: Final = 8
 
 
 class Hostile(Exception):
@@ -25,13 +31,14 @@ class Hostile(Exception):
 class Frames:
     """Of one connection. Times are those of its loop."""
 
-    __slots__ = ("_at", "_head", "_idle", "_left", "_preface", "partial_since")
+    __slots__ = ("_at", "_head", "_idle", "_left", "_preface", "_small", "partial_since")
 
     def __init__(self, now: float) -> None:
         self._left = b""
         self._preface = PREFACE_BYTES
         self._head = 0  # bytes of a head that is not whole
         self._idle = float(IDLE_FRAMES)
+        self._small = 0  # small parts of bodies that its requests may have
         self._at = now
         self.partial_since: float | None = now  # since when a frame or a head is not whole
 
@@ -83,7 +90,13 @@ class Frames:
                 raise Hostile(f"a head of more than {HEAD_BYTES} bytes")
             if flags & _END_HEADERS:
                 self._head = 0
-        if kind not in (_DATA, _HEADERS) or (kind == _DATA and not length and not flags & 1):
+                self._small = min(self._small + SMALL_OF_REQUEST, IDLE_FRAMES)
+        if kind == _DATA and not flags & _END_STREAM and (length < SMALL_BYTES or flags & _PADDED):
+            if length and self._small:
+                self._small -= 1
+            else:
+                kind = -1
+        if kind not in (_DATA, _HEADERS):
             self._idle -= 1
             if self._idle < 0:
                 raise Hostile("too many frames that bring nothing")

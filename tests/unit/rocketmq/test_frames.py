@@ -50,6 +50,8 @@ def test_what_is_not_whole_is_known_since_when() -> None:
     [
         PING * (IDLE_FRAMES + 1),
         frame(0, b"") * (IDLE_FRAMES + 1),
+        frame(0, b"x") * (IDLE_FRAMES + 1),
+        frame(0, b"\xff" + b"\0" * 255, 8) * (IDLE_FRAMES + 1),
         (FRAME_BYTES + 1).to_bytes(3) + b"\0" * 6,
         frame(1, b"x") + frame(9, b"x" * FRAME_BYTES) * (HEAD_BYTES // FRAME_BYTES),
     ],
@@ -59,6 +61,14 @@ def test_what_no_client_sends_is_hostile(flood: bytes) -> None:
     frames.whole(PREFACE, 0)
     with pytest.raises(Hostile):
         frames.whole(flood, 0)
+
+
+def test_a_client_may_send_small_parts_of_each_request() -> None:
+    frames = Frames(0)
+    size, message, end = frame(0, b"\0\0\0\0\x09"), frame(0, b"x" * 9), frame(0, b"", 1)
+    frames.whole(PREFACE + (HEAD + size + message + end) * 10 * IDLE_FRAMES, 0)
+    with pytest.raises(Hostile):
+        frames.whole(HEAD + size * (IDLE_FRAMES * 2 + 3), 0)
 
 
 def test_frames_that_bring_nothing_are_allowed_again_with_time_and_answers() -> None:

@@ -250,14 +250,18 @@ async def test_a_client_that_is_silent_while_it_waits_is_asked_and_then_closed(s
 PING = b"\0\0\x08\x06\0\0\0\0\0" + b"leaseway"
 EMPTY_DATA = b"\0\0\0\0\0\0\0\0\1"
 PRIORITY = b"\0\0\x05\x02\0\0\0\0\x01" + b"\0\0\0\0\x10"
+SMALL_DATA = b"\0\0\1\0\0\0\0\0\1" + b"x"
+PADDING = b"\0\0\x21\0\x08\0\0\0\1\x20" + b"\0" * 32
 CONTINUED = b"\0\0\x01\x01\0\0\0\0\x01\x88" + (b"\0\x40\0\x09\0\0\0\0\x01" + b"\0" * 16_384) * 4
 
 
-@pytest.mark.parametrize("flood", [PING * 4000, PRIORITY * 4000, EMPTY_DATA * 4000, CONTINUED, b"\1\0\0\0\0\0\0\0\0"])
+@pytest.mark.parametrize(
+    "flood", [PING * 4000, PRIORITY * 4000, EMPTY_DATA * 4000, SMALL_DATA * 4000, PADDING * 4000, CONTINUED, b"\1\0\0\0\0\0\0\0\0"]
+)
 async def test_frames_that_bring_nothing_end_their_connection(served: Served, flood: bytes) -> None:
     client = await Client.to(served)
-    if flood[:9] == EMPTY_DATA:
-        client.begin(KNOWN, 10)
+    if flood[3] == 0:  # parts of a body
+        client.begin(KNOWN, 100_000)
         await client.flush()
     client.writer.write(flood)
     await client.read(3)
