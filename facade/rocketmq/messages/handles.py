@@ -16,7 +16,7 @@ from facade.rocketmq.messages.receive import duration_ms
 from facade.rocketmq.queues.call import Call
 from facade.rocketmq.queues.names import group_of, record_of, topic_of
 from facade.rocketmq.wire import rocketmq_pb2 as pb
-from facade.rocketmq.wire.errors import RocketError, ok, status_of
+from facade.rocketmq.wire.errors import RocketError, check_number, ok, status_of
 from facade.rocketmq.wire.rocketmq_pb2 import Code
 from schemas.vocabulary import EntryStatus
 
@@ -29,6 +29,7 @@ async def ack_message(call: Call, clients: Clients) -> pb.AckMessageResponse:
     topic, _ = topic_of(given.topic), group_of(given.group)
     if not given.entries:
         raise RocketError(Code.BAD_REQUEST, "the request has no entry")
+    check_number(given.entries)
     record = await record_of(call.engine, call.by, topic)
     handles = [entry.receipt_handle for entry in given.entries]
     results = await call.engine.ack(call.by, record.name, handles, late=Late.NEVER)

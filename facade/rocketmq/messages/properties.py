@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -60,7 +60,7 @@ def attributes_of(given: pb.Message, secret: str = "") -> dict[str, Attribute]:
     if properties.HasField("tag"):
         texts[TAG_ATTRIBUTE] = _tag(properties.tag)
     if properties.keys:
-        texts[KEYS] = " ".join(map(_key, properties.keys))
+        texts[KEYS] = _keys(properties.keys)
     if properties.born_host:
         texts[BORN_HOST] = hosts.sealed(properties.born_host, secret)
     if properties.HasField("born_timestamp"):
@@ -110,6 +110,14 @@ def _tag(given: str) -> str:
     if not given.strip() or "|" in given or not given.isprintable():
         raise RocketError(Code.ILLEGAL_MESSAGE_TAG, f"a tag is not blank and has no '|' or control characters, given {given[:200]!r}")
     return given
+
+
+def _keys(given: Sequence[str]) -> str:
+    # Before any is looked at: a message may have a million.
+    if len(given) > MOST_BYTES or sum(map(len, given)) > MOST_BYTES:
+        about = f"the properties of a message have {MOST_BYTES} bytes at most"
+        raise RocketError(Code.MESSAGE_PROPERTIES_TOO_LARGE, f"{about}, given {len(given)} keys with more")
+    return " ".join(map(_key, given))
 
 
 def _key(given: str) -> str:

@@ -19,7 +19,7 @@ from facade.rocketmq.queues.call import Call
 from facade.rocketmq.queues.kinds import body_bytes, check_type, type_of
 from facade.rocketmq.queues.names import record_of, topic_of
 from facade.rocketmq.wire import rocketmq_pb2 as pb
-from facade.rocketmq.wire.errors import RocketError, ok
+from facade.rocketmq.wire.errors import RocketError, check_number, ok
 from facade.rocketmq.wire.rocketmq_pb2 import Code, Encoding, MessageType
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ async def send_message(call: Call, clients: Clients) -> pb.SendMessageResponse:
     given: pb.SendMessageRequest = call.body
     if not given.messages:
         raise RocketError(Code.MESSAGE_CORRUPTED, "the request has no message")
+    check_number(given.messages)
     topic = topic_of(given.messages[0].topic)
     if any(message.topic.name != topic for message in given.messages):
         raise RocketError(Code.MESSAGE_CORRUPTED, "the messages of a request are of one topic")

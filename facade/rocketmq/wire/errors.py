@@ -6,10 +6,11 @@ must not know methods.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Final
 
 from engine import errors
+from engine.rules.limits import MAX_BATCH
 from facade.dialect import Refusal
 from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.rocketmq_pb2 import Code
@@ -84,6 +85,14 @@ def status_of(error: Exception) -> pb.Status:
     if isinstance(error, errors.EngineError):
         return pb.Status(code=code_of(type(error)), message=error.detail)
     return pb.Status(code=Code.INTERNAL_ERROR, message=INTERNAL)
+
+
+def check_number(entries: Sized) -> None:
+    """Raises RocketError for a request of more entries than any may have, before they are looked
+    at: a body may have a million.
+    """
+    if len(entries) > MAX_BATCH:
+        raise RocketError(Code.BAD_REQUEST, f"a request has {MAX_BATCH} entries at most, given {len(entries)}")
 
 
 def ok() -> pb.Status:

@@ -28,13 +28,15 @@ from facade.http.decode import check_values, decode_json, decode_query
 from facade.http.front import LONG_BYTES
 from facade.http.problem import ProblemError
 from facade.mns import signature as mns_signature
-from facade.mns.messages import properties
-from facade.mns.wire import query, xml
+from facade.mns.messages import delayed, properties
+from facade.mns.wire import query, replies, xml
 from facade.native.exchange import BODY_BYTES
 from facade.native.operations import OPERATIONS
 from facade.native.wire.shapes import SendBody
 from facade.native.wire.translate import entries_of
 from facade.rocketmq import signature as rocketmq_signature
+from facade.rocketmq.messages import ordering
+from facade.rocketmq.messages import properties as rocketmq_properties
 from facade.rocketmq.queues import expressions
 from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.errors import RocketError
@@ -42,11 +44,14 @@ from facade.sqs import paths, signature
 from facade.sqs.actions import ACTIONS
 from facade.sqs.messages.attributes import Wanted, incoming
 from facade.sqs.messages.batches import by_id
-from facade.sqs.queues import filters, policies, redrive
+from facade.sqs.queues import filters, policies, redrive, tags
 from facade.sqs.queues.names import Place
 from facade.sqs.wire import forms
+from facade.sqs.wire import xml as sqs_xml
+from facade.sqs.wire.errors import SqsError
 from facade.sqs.wire.limits import LIMITS, REQUEST_BYTES
 from facade.sqs.wire.shapes import AttributeValue, OutgoingEntry
+from schemas.identity import BadIdentity
 from schemas.records import Attribute, Message, QueueRecord, TagRecord
 from schemas.wire import UndecodableRecord, decode, encode
 
@@ -60,12 +65,15 @@ REFUSALS: tuple[type[Exception], ...] = (
     Refusal,
     EngineError,
     RocketError,
+    SqsError,
+    BadIdentity,
     UndecodableRecord,
     msgspec.DecodeError,
     ValueError,
     httptools.HttpParserError,
 )
 EMQ = 524_288
+ROCKETMQ = 4_900_000
 
 
 class Reader(NamedTuple):
@@ -208,6 +216,16 @@ def scope(**given: Any) -> Any:
     return {"scheme": "http", "client": ("127.0.0.1", 1), "server": None, **given}
 
 
+def rocketmq_message(properties: bytes) -> bytes:
+    """A message with these system properties, which come twice: the second time with an id."""
+    size, length = len(properties), b""
+    while size > 127:
+        length, size = length + bytes((size & 127 | 128,)), size >> 7
+    message: bytes = pb.Message(system_properties=OF_MESSAGE).SerializeToString()
+    return b"\x1a" + length + bytes((size,)) + properties + message
+
+
+OF_MESSAGE = pb.SystemProperties(message_id="i")
 OPERATIONS_WITH_QUERY = [operation.query for operation in OPERATIONS if operation.query is not None]
 IDS = Ids("secret")
 QUEUE = Queue(
@@ -376,6 +394,23 @@ READERS = [
         )
         for unit in ("a||", "|", " ", "a")
     ),
+    *(
+        Reader(f"RocketMQ message: {name}", ROCKETMQ, make, lambda body: rocketmq_properties.attributes_of(pb.Message.FromString(body)))
+        for name, make in {
+            "keys": lambda size: rocketmq_message(b"\x12\x01a" * (size // 3)),
+            "a key": lambda size: rocketmq_message(pb.SystemProperties(keys=["a" * size]).SerializeToString()),
+            "a tag": lambda size: rocketmq_message(pb.SystemProperties(tag="a" * size).SerializeToString()),
+            "an id": lambda size: rocketmq_message(pb.SystemProperties(message_id="a" * size).SerializeToString()),
+            "a host": lambda size: rocketmq_message(pb.SystemProperties(born_host="a" * size).SerializeToString()),
+        }.items()
+    ),
+    Reader("RocketMQ group", ROCKETMQ, texts("", "utf8:"), ordering.stored),
+    Reader("MNS handle", HEAD, texts("D", "0", "-"), delayed.message_of),
+    Reader("SQS reply", RECORD, texts("", "\x01"), lambda text: sqs_xml.error("Sender", "a", text, "")),
+    Reader("MNS reply", xml.MAX_BYTES, texts("", "\x01"), lambda text: replies.document("a", [("b", text)])),
+    Reader("SQS tags", REQUEST_BYTES, texts("", " ."), lambda text: tags.checked("q", {"a": text})),
+    *(Reader(f"id: {unit!r}", AWS.json_bytes, texts("", unit), IDS.read_id) for unit in ("-", "0", "4")),
+    *(Reader(f"handle: {unit!r}", AWS.json_bytes, texts("", unit), IDS.read_handle) for unit in ("-", "A", "=")),
     *(Reader(f"host: {unit!r}", HEAD, filled(b"", unit, b" "), HOST.fullmatch) for unit in (b"a", b":", b"[")),
     *(Reader(f"path: {unit!r}", HEAD, filled(b"/", unit), split_url) for unit in (b"%41", b"%", b"/", b"?", b"../")),
     *(

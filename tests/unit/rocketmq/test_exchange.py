@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from engine.rules.limits import MAX_BATCH
 from engine.settings import EngineSettings
 from engine.shapes import Delivery, Principal
 from facade.config import Settings
@@ -75,6 +76,36 @@ class Unread(Call):
 
     async def message(self, *, first: bool = True) -> bytes:
         raise AssertionError("the body of a stranger was read")
+
+
+class Sends(Call):
+    """A call with a body."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__()
+        self.body = body
+
+    async def message(self, *, first: bool = True) -> bytes:
+        return self.body
+
+
+MESSAGE = pb.Message(topic=pb.Resource(name="t"), body=b"x", system_properties=pb.SystemProperties(message_id="i"))
+
+
+@pytest.mark.parametrize(
+    ("method", "request_"),
+    [
+        ("SendMessage", pb.SendMessageRequest(messages=[MESSAGE] * (MAX_BATCH + 1))),
+        (
+            "AckMessage",
+            pb.AckMessageRequest(topic=pb.Resource(name="t"), group=pb.Resource(name="g"), entries=[pb.AckMessageEntry()] * 101),
+        ),
+    ],
+)
+async def test_a_request_of_too_many_is_refused_before_any_is_looked_at(engine: Undelivering, method: str, request_: Any) -> None:
+    exchange, action = Exchange(Common(engine, Settings(), pb.Endpoints()), Metrics(dict)), ACTIONS[method]  # type: ignore[arg-type]
+    answer = action.response.FromString(await exchange.unary(method, action, rpc(Sends(request_.SerializeToString()))))
+    assert (answer.status.code, answer.status.message) == (Code.BAD_REQUEST, "a request has 100 entries at most, given 101")
 
 
 async def test_no_body_is_read_before_who_asks_is_known(engine: Undelivering) -> None:

@@ -81,7 +81,7 @@ async def test_what_was_leased_is_delivered_in_order_from_the_window_or_the_log(
     )
     ended: list[tuple[int, int]] = []
 
-    async def read_at(self: Log, topic: str, partition: int, offsets: Sequence[int]) -> dict[int, Record]:
+    async def read_at(self: Log, topic: str, partition: int, offsets: Sequence[int], *, max_bytes: int) -> dict[int, Record]:
         assert [*offsets] == [4, 5, 6]
         return {4: Record(topic, 1, 4, 44, None, b"native", [("color", b"red")])}
 
