@@ -6,7 +6,7 @@ maps errors, `log` is all of it for the engine. Nothing here knows queues, tags 
 means.
 """
 
-from engine.log.log import Log
+from engine.log.log import Log, value_bytes
 from engine.log.shapes import MAX_RECORD_BYTES, Appended, Chunk, Headers, Record, TopicPartition, TopicSpec
 
-__all__ = ["MAX_RECORD_BYTES", "Appended", "Chunk", "Headers", "Log", "Record", "TopicPartition", "TopicSpec"]
+__all__ = ["MAX_RECORD_BYTES", "Appended", "Chunk", "Headers", "Log", "Record", "TopicPartition", "TopicSpec", "value_bytes"]

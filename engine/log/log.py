@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import bisect
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 from typing import Any
@@ -164,20 +164,28 @@ class Log:
         readers = self._committed if committed else self._tails if wait_ms else self._readers
         return await readers.fetch((topic, partition), offset, max_records, max_bytes, wait_ms)
 
-    async def read_at(self, topic: str, partition: int, offsets: Sequence[int], *, committed: bool = False) -> dict[int, Record]:
+    async def read_at(
+        self, topic: str, partition: int, offsets: Sequence[int], *, committed: bool = False, max_bytes: int = 0
+    ) -> dict[int, Record]:
         """The records at these offsets; one that Kafka no longer has is absent. `committed` as in
         `fetch`. Raises LogUnavailable.
+
+        `max_bytes` (0 = no bound): when the values have so many bytes (`value_bytes`), it reads no
+        further than the last offset that it returns.
         """
         found: dict[int, Record] = {}
         wanted = sorted(offsets)
-        at = 0
-        while at < len(wanted):
+        at = size = 0
+        while at < len(wanted) and (not max_bytes or size < max_bytes):
             last = at
             while last + 1 < len(wanted) and wanted[last + 1] - wanted[at] < NEAR_OFFSETS:
                 last += 1
-            chunk = await self.fetch(topic, partition, wanted[at], wanted[last] - wanted[at] + 1, READ_AT_BYTES, committed=committed)
+            most = min(READ_AT_BYTES, max_bytes - size) if max_bytes else READ_AT_BYTES
+            chunk = await self.fetch(topic, partition, wanted[at], wanted[last] - wanted[at] + 1, most, committed=committed)
             asked = set(wanted[at : last + 1])
-            found.update({record.offset: record for record in chunk.records if record.offset in asked})
+            some = {record.offset: record for record in chunk.records if record.offset in asked}
+            found.update(some)
+            size += value_bytes(some.values())
             done = bisect.bisect_left(wanted, chunk.next_offset)
             at = max(at + 1, min(done, last + 1))
         return found
@@ -293,6 +301,11 @@ class Log:
     async def alive(self) -> bool:
         """Whether a broker answers within 2 s. Never raises."""
         return await self._offsets.alive()
+
+
+def value_bytes(records: Iterable[Record]) -> int:
+    """Returns how many bytes the values of some records have."""
+    return sum(len(record.value or b"") for record in records)
 
 
 def _stretches(offsets: Sequence[int]) -> Iterator[Sequence[int]]:

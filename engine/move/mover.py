@@ -22,7 +22,7 @@ from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, LogUnavailable, Unavailable
 from engine.log import Log
 from engine.rules.ids import Ids
-from engine.rules.limits import RESERVED_ATTRIBUTE
+from engine.rules.limits import MAX_RECEIVE_BYTES, RESERVED_ATTRIBUTE
 from engine.rules.placement import moved_partition
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets
@@ -140,17 +140,27 @@ class Mover:
         """Moves what can be moved now; returns what is to be tried again. In a FIFO target what
         follows a failure waits for it.
         """
-        until_ms = self._store.now_ms() + MOVER_LEASE_MS
+        until_ms, left = self._store.now_ms() + MOVER_LEASE_MS, list[Dying]()
+        while dying and not left:
+            left, dying = await self._try_some(queue, tag, partition, dying, until_ms)
+        return [*left, *dying]
+
+    async def _try_some(
+        self, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying], until_ms: int
+    ) -> tuple[list[Dying], list[Dying]]:
+        """Tries to move as many as may be in memory at once; returns what is to be tried again, and
+        what it did not come to.
+        """
         try:
             target = await self._target(queue, tag)
             if target is None:
-                return []
-            taken, left = await self._hold(queue, tag, partition, dying, until_ms)
+                return [], []
+            taken, left, unread = await self._hold(queue, tag, partition, dying, until_ms)
             items, there = await self._looked(queue, tag, partition, target, [item for _, item in taken])
             held = list(zip([d for d, _ in taken], items, strict=True))
         except EngineError as error:
             logger.warning("action=move queue=%s partition=%d messages=%d error=%s", queue.name, partition, len(dying), error)
-            return list(dying)
+            return list(dying), []
         moves = [self._move(queue, tag, partition, item, target, "dead", there) for _, item in held]
         outcomes = await (_in_turn(moves) if target.record.fifo else asyncio.gather(*moves, return_exceptions=True))
         for (dead_letter, item), outcome in zip(held, outcomes, strict=True):
@@ -163,7 +173,7 @@ class Mover:
                 left.append(msgspec.structs.replace(dead_letter, again_ms=item.again_ms or until_ms))
             elif isinstance(outcome, BaseException):
                 raise outcome
-        return left
+        return left, unread
 
     async def _target(self, queue: Queue, tag: TagRecord) -> Queue | None:
         """Where dead letters of a tag may go, by all records that were written before the call;
@@ -178,13 +188,13 @@ class Mover:
 
     async def _hold(
         self, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying], until_ms: int
-    ) -> tuple[list[tuple[Dying, Held]], list[Dying]]:
-        """Dying messages with what they say, and those that Kafka does not show though it should.
-        Raises Unavailable.
+    ) -> tuple[list[tuple[Dying, Held]], list[Dying], list[Dying]]:
+        """Dying messages with what they say, those that Kafka does not show though it should, and
+        those that were not read, for the others have bytes enough. Raises Unavailable.
         """
         missing = set(self._bodies.missing(queue, partition, dying))
         pairs = [(d.offset, d.nonce) for d in dying if d.offset in missing]
-        records, over = await self._bodies.read(queue, tag, partition, pairs) if pairs else ({}, set[int]())
+        records, over, unread = await self._bodies.read(queue, tag, partition, pairs, MAX_RECEIVE_BYTES)
         held, left = [], []
         for d in dying:
             try:
@@ -193,11 +203,11 @@ class Mover:
                 logger.error("action=move queue=%s partition=%d offset=%d error=%s", queue.name, partition, d.offset, error)
                 continue
             if found is None:
-                left += [d] if d.offset not in over else []
+                left += [d] if d.offset not in over and d.offset not in unread else []
                 continue
             first_ms, sent_ms = d.first_received_at_ms, found.sent_at_ms
             held.append((d, Held(d.offset, d.nonce, found.message, sent_ms, d.count, first_ms, d.reason, d.again_ms, until_ms)))
-        return held, left
+        return held, left, [d for d in dying if d.offset in unread]
 
     async def move(self, queue: Queue, tag: TagRecord, partition: int, held: Sequence[tuple[Held, Queue]], task: str) -> dict[int, Outcome]:
         """Moves messages that a task holds, each to its target, and settles them at their source:

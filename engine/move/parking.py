@@ -95,10 +95,15 @@ class Parking:
         """With the names of the groups, which only the records have."""
         if not parked:
             return []
-        records = await self._log.read_at(queue.topic, partition, [one.offset for one in parked])
+        groups: dict[int, str | None] = {}
+
+        def note(record: Record) -> None:
+            groups[record.offset] = _group(record)
+
+        await self._log.read_each(queue.topic, partition, [one.offset for one in parked], note)
         return [
             ParkedGroup(
-                group=_group(records.get(one.offset)),
+                group=groups.get(one.offset),
                 message_id=self._ids.message_id(queue, partition, one.offset),
                 partition=partition,
                 offset=one.offset,
@@ -151,9 +156,7 @@ def _check_fifo(queue: Queue) -> None:
         raise NotAllowedOnQueue(f"queue {queue.name!r} is a standard queue: no group of it waits", field="queue", given=queue.name)
 
 
-def _group(record: Record | None) -> str | None:
-    if record is None:
-        return None
+def _group(record: Record) -> str | None:
     try:
         return decode_message(record.value, record.headers).group
     except UndecodableRecord:

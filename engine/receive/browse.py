@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from engine.errors import InvalidValue, MessageLeased, MessageNotFound
-from engine.log import Log, Record
+from engine.log import Log, Record, value_bytes
 from engine.receive.pump import Refresh
 from engine.rules.fifo import sequence_number
 from engine.rules.ids import Ids
-from engine.rules.limits import MAX_BATCH, check_asked, check_filter, check_range
+from engine.rules.limits import MAX_BATCH, MAX_RECEIVE_BYTES, check_asked, check_filter, check_range, message_bytes
 from engine.rules.placement import with_priority
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets
@@ -39,6 +39,8 @@ CHUNK = 500
 # A query looks at no more records than this before it answers with a page, be it empty: the client
 # goes on with `next`.
 LOOKED_AT = 20_000
+# Messages that are read one by one are in memory together, so many at a time.
+AT_ONCE = 25
 
 
 class Browse:
@@ -123,13 +125,17 @@ class Browse:
         offsets: dict[int, list[int]] = {}
         for partition, one in found:
             offsets.setdefault(partition, []).append(one.offset)
-        reads = await asyncio.gather(*(self._log.read_at(queue.topic, p, some) for p, some in offsets.items()))
+        most = MAX_RECEIVE_BYTES // (len(offsets) or 1)
+        reads = await asyncio.gather(*(self._log.read_at(queue.topic, p, some, max_bytes=most) for p, some in offsets.items()))
         records = dict(zip(offsets, reads, strict=True))
-        peeked, over = [], 0
+        peeked, over, size = list[Peeked](), 0, 0
         over_ms = self._store.now_ms() - self._store.keep_ms(queue.expires_ms) if queue.expires_from_send else -1
         for partition, one in found:
             record = records[partition].get(one.offset)
             message = _decoded(record)
+            size += len((record and record.value) or b"")
+            if peeked and (size > MAX_RECEIVE_BYTES or (record is None and value_bytes(records[partition].values()) >= most)):
+                break
             if record is not None and record.timestamp_ms <= over_ms:
                 over += 1
             elif record is not None and message is not None:
@@ -214,18 +220,18 @@ class Browse:
         check_range("partition", only, 0, len(queue.units) - 1)
         last = len(queue.units) if only is None else only + 1
         partition, offset = _resume(next, len(queue.units)) if next else (only or 0, -1)
-        found, looked = list[Peeked](), 0
+        found, looked, room = list[Peeked](), 0, MAX_RECEIVE_BYTES
         while partition < last:
             if offset < 0:
                 offset = await self._first(queue, partition, from_ms)
             chunk = await self._messages.fetch(queue.topic, partition, offset, CHUNK, 4_000_000)
             records = [r for r in chunk.records if to_ms is None or r.timestamp_ms < to_ms]
-            for peeked in await self._matching(queue, tag, partition, records, state, filter, held=held):
-                if len(found) == limit:
+            for peeked in await self._matching(queue, tag, partition, records, state, filter, held):
+                room -= message_bytes(peeked.message)
+                if len(found) == limit or (found and room < 0):
                     return Page(found, page_token(partition, peeked.offset))
                 found.append(peeked)
-            looked += len(chunk.records)
-            offset = chunk.next_offset
+            looked, offset = looked + len(chunk.records), chunk.next_offset
             if chunk.at_end or len(records) < len(chunk.records):
                 partition, offset = partition + 1, -1
             if looked >= LOOKED_AT and partition < last:
@@ -233,13 +239,17 @@ class Browse:
         return Page(found, None)
 
     async def among(
-        self, queue: Queue, tag: TagRecord, partition: int, offsets: Sequence[int], state: str | None, filter: Filter | None
+        self, queue: Queue, tag: TagRecord, partition: int, offsets: Sequence[int], state: str | None, filter: Filter | None, max: int
     ) -> list[Peeked]:
-        """Those of some messages of a partition that are in a state and fit, in the order of the
-        log.
+        """The first `max`, or a few more, of some messages of a partition that are in a state and
+        fit, in the order of the log.
         """
-        records = await self._messages.read_at(queue.topic, partition, offsets)
-        return await self._matching(queue, tag, partition, [records[offset] for offset in sorted(records)], state, filter)
+        found, left = list[Peeked](), sorted(offsets)
+        while left and len(found) < max:
+            some, left = left[:AT_ONCE], left[AT_ONCE:]
+            records = await self._messages.read_at(queue.topic, partition, some)
+            found += await self._matching(queue, tag, partition, [records[offset] for offset in sorted(records)], state, filter)
+        return found
 
     async def _first(self, queue: Queue, partition: int, from_ms: int | None) -> int:
         parts = [(queue.topic, partition)]
@@ -254,7 +264,6 @@ class Browse:
         records: list[Record],
         state: str | None,
         filter: Filter | None,
-        *,
         held: bool = False,
     ) -> list[Peeked]:
         kept = []

@@ -23,6 +23,7 @@ from engine.log import Record
 from engine.receive.returns import Returns
 from engine.rules.fifo import sequence_number
 from engine.rules.ids import Ids
+from engine.rules.limits import MAX_RECEIVE_BYTES, message_bytes
 from engine.rules.queue import Queue
 from engine.shapes import Delivery
 from engine.window.body_cache import CachedBody
@@ -64,7 +65,8 @@ def as_sent(queue: Queue, deliveries: list[Delivery]) -> list[Delivery]:
 @dataclass
 class _Part:
     """What one partition has leased of a receive, and what became of it: `made`, or `ended`
-    (expired), or left, for there is a `fault`.
+    (expired), or left, for there is a `fault`. `cut`: of what the answer has no room for, when it
+    was due (ms), or that it is due now.
     """
 
     partition: int
@@ -73,6 +75,7 @@ class _Part:
     made: list[Delivery] = field(default_factory=list)
     ended: set[int] = field(default_factory=set)
     held: set[int] = field(default_factory=set)
+    cut: dict[int, int] = field(default_factory=dict)
     fault: Exception | None = None
 
 
@@ -119,15 +122,17 @@ class Deliveries:
         nor worker has them).
 
         What can't be delivered is given back; of each partition that has such, the error says why.
-        Raises nothing.
+        So is, without an error, what is beyond MAX_RECEIVE_BYTES. Raises nothing.
         """
         parts = [_Part(partition, received, self._bodies.missing(queue, partition, received.leased)) for partition, received in leases]
-        if any(part.missing for part in parts):
+        reads = sum(1 for part in parts if part.missing)
+        if reads:
             # All of them: none is delivered before the slowest read has ended.
             await self._each(queue, parts, lambda part: self._hold(queue, tag, part))
-        await self._each(queue, parts, lambda part: self._make(queue, tag, part))
+        await self._each(queue, parts, lambda part: self._make(queue, tag, part, MAX_RECEIVE_BYTES // max(reads, 1)))
+        _cut(queue, parts)
         await self._each(queue, parts, lambda part: self._own_leases(queue, tag, part, lease_ms))
-        left = [self._start(self._return(queue, tag, part)) for part in parts if part.fault is not None]
+        left = [self._start(self._return(queue, tag, part)) for part in parts if part.fault is not None or part.cut]
         if left:
             await asyncio.wait(left, timeout=ANSWER_S)
         made = [d for part in parts for d in part.made]
@@ -156,24 +161,27 @@ class Deliveries:
             entries = [(offset, received.nonce, HOLD_MS) for offset in part.held]
             await self._window.call(queue, lambda g: self._store.extend(queue.units[part.partition], g, tag.id, entries))
 
-    async def _make(self, queue: Queue, tag: TagRecord, part: _Part) -> None:
-        """Makes what can be delivered, and says why not all can."""
+    async def _make(self, queue: Queue, tag: TagRecord, part: _Part, max_bytes: int) -> None:
+        """Makes what can be delivered, with about `max_bytes` of bodies from Kafka at most, and
+        says why not all can.
+        """
         records: Mapping[int, Record] = {}
         if part.missing:
             try:
                 async with asyncio.timeout(READ_S):
-                    records = await self._read(queue, tag, part)
+                    records = await self._read(queue, tag, part, max_bytes)
             except LogUnavailable as error:
                 part.fault = error
             except TimeoutError:
                 part.fault = LogUnavailable("Kafka does not answer a fetch")
         found = self._bodies.bodies_of(queue, part.partition, part.received.leased, records)
         part.made = self._build(queue, tag, part.partition, part.received, found)
-        unread = [offset for offset in part.missing if offset not in records and offset not in part.ended]
+        absent = [offset for offset in part.missing if offset not in records and offset not in part.ended]
+        unread = [offset for offset in absent if offset not in part.cut]
         if unread and part.fault is None:
             part.fault = LogUnavailable(f"Kafka did not give message {unread[0]} of topic {queue.topic}, partition {part.partition}")
-        if unread and queue.record.fifo:
-            part.made = [d for d in part.made if d.offset < unread[0]]  # what stands behind it in its group has to wait for it
+        if absent and queue.record.fifo:
+            part.made = [d for d in part.made if d.offset < min(absent)]  # what stands behind it in its group has to wait for it
         await self._drop_expired(queue, tag, part)
 
     def _build(self, queue: Queue, tag: TagRecord, partition: int, received: Received, found: Sequence[Found | None]) -> list[Delivery]:
@@ -202,13 +210,14 @@ class Deliveries:
                 )
         return made
 
-    async def _read(self, queue: Queue, tag: TagRecord, part: _Part) -> Mapping[int, Record]:
-        """The records that the window had no bodies of; those that are gone for good are expired.
-        Raises Unavailable.
+    async def _read(self, queue: Queue, tag: TagRecord, part: _Part, max_bytes: int) -> Mapping[int, Record]:
+        """The records that the window had no bodies of; those that are gone for good are expired,
+        those behind the first `max_bytes` are cut. Raises Unavailable.
         """
         missing = [(offset, part.received.nonce) for offset in part.missing]
-        records, over = await self._bodies.read(queue, tag, part.partition, missing)
+        records, over, unread = await self._bodies.read(queue, tag, part.partition, missing, max_bytes)
         part.ended |= over
+        part.cut = dict.fromkeys(unread, part.received.now_ms)
         return records
 
     async def _drop_expired(self, queue: Queue, tag: TagRecord, part: _Part) -> None:
@@ -256,8 +265,24 @@ class Deliveries:
         cached = self._bodies.cached(queue, part.partition)
         left = [leased for leased in part.received.leased if leased.offset not in done]
         if left:
-            rows = [(one.offset, part.received.nonce, _due(queue, one, cached)) for one in left]
+            dues = part.cut
+            rows = [(one.offset, part.received.nonce, dues.get(one.offset) or _due(queue, one, cached)) for one in left]
             await self._returns.rows(queue, tag.id, part.partition, rows)
+
+
+def _cut(queue: Queue, parts: Sequence[_Part]) -> None:
+    """Leaves of what was made the first MAX_RECEIVE_BYTES, in the order of the answer; one message
+    at least.
+    """
+    size, cut = 0, dict[int, dict[int, int]]()
+    for n, d in enumerate(as_sent(queue, [d for part in parts for d in part.made])):
+        size += message_bytes(d.message)
+        if n and size > MAX_RECEIVE_BYTES:
+            cut.setdefault(d.partition, {})[d.offset] = d.sent_at_ms + delay_of(queue, d.message)
+    for part in parts:
+        if dues := cut.get(part.partition):
+            part.made = [d for d in part.made if d.offset not in dues]
+            part.cut.update(dues)
 
 
 def _due_at(queue: Queue, delivery: Delivery) -> int:

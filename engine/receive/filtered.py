@@ -71,8 +71,9 @@ class FilteredReceives:
 
     async def _lease(self, queue: Queue, tag: TagRecord, line: WaitList, max: int, lease_ms: int | None, filter: Filter) -> Leases:
         leases: Leases = []
+        most = min(max, line.fits(queue.record.max_message_bytes))
         for _ in range(ROUNDS):
-            found = await self._find(queue, tag, filter, max)
+            found = await self._find(queue, tag, filter, most)
             if not found:
                 break
             leases = await self._pick(Poll(queue, tag, line, lease_ms), _by_partition(found))
@@ -94,7 +95,7 @@ class FilteredReceives:
         (counts,) = await self._window.call(queue, lambda g: self._store.info(unit, g, [tag.id]))
         found: list[Peeked] = []
         if counts.ready and not queue.record.fifo:
-            found = await self._below_the_floor(queue, tag, partition, counts.floor, filter)
+            found = await self._below_the_floor(queue, tag, partition, counts.floor, filter, max)
         token: str | None = page_token(partition, counts.floor)
         above: list[Peeked] = []
         for _ in range(LOOKS if counts.ready else 0):
@@ -105,11 +106,11 @@ class FilteredReceives:
                 break
         return found + above
 
-    async def _below_the_floor(self, queue: Queue, tag: TagRecord, partition: int, floor: int, filter: Filter) -> list[Peeked]:
+    async def _below_the_floor(self, queue: Queue, tag: TagRecord, partition: int, floor: int, filter: Filter, max: int) -> list[Peeked]:
         """What was deferred, is in the window now and fits."""
         unit = queue.units[partition]
         passed = await self._window.call(queue, lambda g: self._store.passed(unit, g, tag.id, floor, max=MOST_PASSED, only_due=True))
-        return await self._browse.among(queue, tag, partition, passed, MessageState.READY, filter) if passed else []
+        return await self._browse.among(queue, tag, partition, passed, MessageState.READY, filter, max) if passed else []
 
     async def _pick(self, poll: Poll, offsets: Mapping[int, Sequence[int]]) -> Leases:
         """Leases those of the messages, by partition, that are due."""

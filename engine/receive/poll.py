@@ -98,7 +98,7 @@ class Poller:
         queue, line = poll.queue, poll.line
         loop = asyncio.get_running_loop()
         began = loop.time()
-        left = max
+        left = min(max, line.fits(queue.record.max_message_bytes))
         if sum(line.in_flight) + left > MAX_IN_FLIGHT:
             left = min(left, await self.room(poll))
         line.over = 0

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import collections
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from engine.errors import LogUnavailable, NotAuthorised, Overloaded, QuotaExceeded
 from engine.receive.ahead import Stock
-from engine.rules.limits import MAX_IN_FLIGHT, MAX_LONG_POLLS
+from engine.rules.limits import MAX_IN_FLIGHT, MAX_LONG_POLLS, MAX_RECEIVE_BYTES, message_bytes
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker
 from engine.runtime import deadline
@@ -103,11 +103,13 @@ class WaitList:
     = not known. `wakes`: how often each was woken, so that what was learnt before is not taken for
     true after it. `in_flight`: how many of each are leased. `over`: how many were leased in all
     when the last call was refused for that, 0 = it was not. `stock`: what was leased ahead.
+    `each_bytes`: what each message of the last deliveries had, 0 = not known.
     """
 
     __slots__ = (
         "again",
         "due",
+        "each_bytes",
         "heads",
         "in_flight",
         "last",
@@ -131,7 +133,7 @@ class WaitList:
         self.heads = [0] * partitions
         self.wakes = [0] * partitions
         self.in_flight = [MAX_IN_FLIGHT] * partitions  # not known: to be looked at first
-        self.over = 0
+        self.over = self.each_bytes = 0
         self.looked_at = -FOREVER
         self.waiters: collections.deque[Waiter] = collections.deque()
         self.pumping = False
@@ -182,6 +184,21 @@ class WaitList:
     def wanted(self) -> int:
         """Messages that the waiters of the next calls would take, about."""
         return sum(waiter.max for waiter in itertools.islice(self.waiters, MAX_PER_CALL))
+
+    def weigh(self, deliveries: Sequence[Delivery]) -> int:
+        """Returns how many bytes the messages of deliveries have; `fits` goes by it."""
+        size = 0
+        for one in deliveries:
+            size += message_bytes(one.message) if one.message.attributes else len(one.message.body)
+        if deliveries:
+            self.each_bytes = -(-size // len(deliveries))
+        return size
+
+    def fits(self, max_message_bytes: int) -> int:
+        """Returns how many messages, 1 or more, an answer has room for if they are like those that
+        came last; before any came, if each has as many bytes as its queue allows.
+        """
+        return max(1, MAX_RECEIVE_BYTES // max(1, self.each_bytes or max_message_bytes))
 
     def stale(self, now: float) -> bool:
         """Whether it is time to ask every partition."""

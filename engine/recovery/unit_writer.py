@@ -7,7 +7,7 @@ import contextlib
 
 from engine.catalog.catalog import Catalog
 from engine.journal.deferred import DeferredState
-from engine.log import Log
+from engine.log import Log, Record
 from engine.recovery.lives import Life
 from engine.rules.fifo import group_digest
 from engine.rules.queue import Queue
@@ -87,10 +87,13 @@ class UnitWriter:
 
     async def _groups(self, queue: Queue, partition: int, offsets: list[int]) -> dict[int, bytes]:
         """The groups of open messages: the journal does not have them, so their records are
-        read.
+        read, some MB at a time.
         """
         groups = dict.fromkeys(offsets, group_digest(None))
-        for offset, record in (await self._log.read_at(queue.topic, partition, offsets)).items():
+
+        def note(record: Record) -> None:
             with contextlib.suppress(UndecodableRecord):
-                groups[offset] = group_digest(decode_message(record.value, record.headers).group)
+                groups[record.offset] = group_digest(decode_message(record.value, record.headers).group)
+
+        await self._log.read_each(queue.topic, partition, offsets, note)
         return groups

@@ -15,7 +15,7 @@ from engine.errors import DelayTooLong, InvalidValue, MessageTooLarge
 from engine.runtime.clock import now_ms
 from engine.shapes import NewTag, QueueSettings, SendEntry
 from schemas.filters import Filter
-from schemas.records import Attribute, QueueRecord
+from schemas.records import Attribute, Message, QueueRecord
 from schemas.vocabulary import DEFAULT_TAG, PRIORITIES, SOURCE_QUEUE_ATTRIBUTE, TRACE_ATTRIBUTE, RetentionFrom
 
 DAY_MS = 86_400_000
@@ -35,6 +35,9 @@ MAX_BATCH = 100
 # A body of RocketMQ may have 4 MB, and its properties 16 KiB; Kafka takes records of 4 MiB.
 MAX_MESSAGE_BYTES = 4_000_000 + 16 * 1024
 MAX_BATCH_BYTES = MAX_MESSAGE_BYTES
+# Bytes of messages in one answer, of which the first may have any size. As much as 100 messages
+# have under the default limit of a queue.
+MAX_RECEIVE_BYTES = 26_214_400
 MAX_TAGS = 20
 MAX_RECEIVE_COUNT = 1000
 MAX_ATTRIBUTES = 100
@@ -263,7 +266,7 @@ def check_attributes(attributes: Mapping[str, Attribute]) -> None:
             )
 
 
-def message_bytes(entry: SendEntry) -> int:
+def message_bytes(entry: SendEntry | Message) -> int:
     """Size as limits count it: body, and name, type and value of each attribute, in encoded
     bytes. The trace header of SQS does not count, unless it is as long as no such header is.
     """

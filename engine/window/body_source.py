@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from engine.log import Log, Record
+from engine.log import Log, Record, value_bytes
 from engine.rules.placement import with_priority
 from engine.rules.queue import Queue
 from engine.window.body_cache import BodyCache, CachedBody
@@ -73,18 +73,22 @@ class BodySource:
         return _with_priorities(queue, partition, found) if queue.record.priority else found
 
     async def read(
-        self, queue: Queue, tag: TagRecord, partition: int, missing: Sequence[tuple[int, int]]
-    ) -> tuple[Mapping[int, Record], set[int]]:
-        """The records of `missing` (offset, nonce) from Kafka, and the offsets that it no longer
-        has: those messages are expired. Raises Unavailable.
+        self, queue: Queue, tag: TagRecord, partition: int, missing: Sequence[tuple[int, int]], max_bytes: int
+    ) -> tuple[Mapping[int, Record], set[int], list[int]]:
+        """The records of `missing` (offset, nonce) from Kafka, about `max_bytes` of them, and the
+        offsets that it no longer has: those messages are expired. Last, the offsets that were not
+        read, for there were as many bytes before them. Raises Unavailable.
         """
-        records = await self._log.read_at(queue.topic, partition, [offset for offset, _ in missing])
-        absent = [offset for offset, _ in missing if offset not in records]
+        records = await self._log.read_at(queue.topic, partition, [offset for offset, _ in missing], max_bytes=max_bytes)
+        absent, unread = [offset for offset, _ in missing if offset not in records], list[int]()
+        if records and absent and value_bytes(records.values()) >= max_bytes:
+            last = max(records)
+            absent, unread = [at for at in absent if at < last], [at for at in absent if at > last]
         if not absent:
-            return records, set()
+            return records, set(), unread
         over = await self._retention.gone(queue, partition, absent)
         await self._retention.expire(queue, tag, partition, [pair for pair in missing if pair[0] in over])
-        return records, over
+        return records, over, unread
 
 
 def _with_priorities(queue: Queue, partition: int, found: Sequence[Found | None]) -> list[Found | None]:

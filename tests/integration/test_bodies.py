@@ -28,9 +28,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     real = Log.read_at
 
-    async def counted(self: Log, topic: Any, partition: int, offsets: Any) -> Any:
+    async def counted(self: Log, topic: Any, partition: int, offsets: Any, **options: Any) -> Any:
         found.extend(offsets)
-        return await real(self, topic, partition, offsets)
+        return await real(self, topic, partition, offsets, **options)
 
     monkeypatch.setattr(Log, "read_at", counted)
     return found
@@ -43,8 +43,8 @@ async def test_what_is_purged_while_its_body_is_read_is_not_delivered(own_engine
     own_engine.parts.units.bodies.of.clear()
     read, reading, purged = Log.read_at, asyncio.Event(), asyncio.Event()
 
-    async def slowly(self: Log, topic: Any, partition: int, offsets: Any) -> Any:
-        found = await read(self, topic, partition, offsets)
+    async def slowly(self: Log, topic: Any, partition: int, offsets: Any, **options: Any) -> Any:
+        found = await read(self, topic, partition, offsets, **options)
         reading.set()
         await purged.wait()
         return found

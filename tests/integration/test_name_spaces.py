@@ -71,7 +71,7 @@ async def test_nobody_takes_names_of_an_account_that_is_not_there_yet(guarded: E
     assert await told() == before, "who is refused hears whether an account is there"
     info, made = await guarded.create_queue(dave, "orders", QueueSettings(partitions=1))
     assert made and info.owner == "dave"
-    # A principal that is called as an account is (SQS clients without accounts), and administrators.
+    # A principal that is called as an account is, and administrators.
     await guarded.create_queue(namesake, f"{B}.orders", QueueSettings(partitions=1))
     await guarded.create_queue(BY, f"{C}.more", QueueSettings(partitions=1))
     await guarded.create_queue(carol, "000000000000.orders", QueueSettings(partitions=1))

@@ -370,10 +370,10 @@ async def test_a_broker_that_answers_with_an_older_end_expires_nothing(make_engi
     async def end_offsets(parts: Any) -> Any:
         return {part: min(end, 12) for part, end in (await ends(parts)).items()}
 
-    async def older(topic: str, partition: int, offsets: Any) -> Any:
+    async def older(topic: str, partition: int, offsets: Any, **options: Any) -> Any:
         nonlocal asked
         asked += 1
-        return {offset: record for offset, record in (await read_at(topic, partition, offsets)).items() if offset < 12}
+        return {offset: record for offset, record in (await read_at(topic, partition, offsets, **options)).items() if offset < 12}
 
     monkeypatch.setattr(log, "end_offsets", end_offsets)
     monkeypatch.setattr(log, "read_at", older)

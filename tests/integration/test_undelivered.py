@@ -76,12 +76,12 @@ class Reads:
 def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
     made, real = Reads(), Log.read_at
 
-    async def read(self: Log, topic: Any, partition: int, offsets: Any) -> Any:
+    async def read(self: Log, topic: Any, partition: int, offsets: Any, **options: Any) -> Any:
         made.times += 1
         if any(made.fails(partition, offset) for offset in offsets):
             await asyncio.sleep(made.after_s)
             raise LogUnavailable("Kafka does not answer a fetch")
-        return await real(self, topic, partition, offsets)
+        return await real(self, topic, partition, offsets, **options)
 
     monkeypatch.setattr(Log, "read_at", read)
     return made
@@ -134,9 +134,9 @@ async def test_waits_shorter_than_a_read_get_what_is_read(once: Engine, queue: s
     forget_bodies(once)
     read = Log.read_at
 
-    async def slowly(*given: Any) -> Any:
+    async def slowly(*given: Any, **options: Any) -> Any:
         await asyncio.sleep(0.3)
-        return await read(*given)
+        return await read(*given, **options)
 
     monkeypatch.setattr(Log, "read_at", slowly)
     assert texts(await receive(once, queue, wait_ms=20, lease_ms=HOUR)) == ["a", "b", "c"]
@@ -427,7 +427,7 @@ async def test_an_error_after_the_lease_leaves_nothing_leased(once: Engine, queu
     await send(once, queue, *"abc")
     forget_bodies(once)
 
-    async def broken(*given: Any) -> Any:
+    async def broken(*given: Any, **options: Any) -> Any:
         raise KeyError("a bug")
 
     with monkeypatch.context() as patched:
