@@ -122,8 +122,8 @@ def wire_base(settings: EngineSettings, candidates: Candidates | None = None) ->
     """Clients of Kafka and Redis that are not connected yet, and what stands on them alone."""
     queue_gone, rebuilt = Signal[[Queue]](), Signal[[Unit]]()
     worker = f"{os.getpid()}-{secrets.token_hex(4)}"
-    log = Log(settings.kafka_bootstrap, settings.send_timeout_ms, settings.kafka_client())
     connection = Connection(settings.redis_url)
+    log = Log(settings.kafka_bootstrap, settings.send_timeout_ms, settings.kafka_client(), service=connection.clock)
     clock = ClockKeeper(connection, settings.topic_prefix)
     store = Store(connection, settings.topic_prefix, Bounds(settings.window_messages, settings.window_bytes))
     counters, alarms = Counters(), Alarms()

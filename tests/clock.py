@@ -1,5 +1,5 @@
-"""The clock that tests move: what asks `engine/runtime/clock.py` sees it; Redis, Kafka and the
-event loop do not.
+"""The clocks that tests move: what asks `engine/runtime/clock.py` sees the first; Redis, Kafka and
+the event loop do not. The second is Kafka's, as workers know it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from engine.log.log_clock import LogClock
 from state.redis.script_caller import ScriptCaller
 from state.redis.scripts import read_scripts
 from state.redis.wire import Argument
@@ -24,9 +25,20 @@ class Clock:
     """As the machine's, until a test moves it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._ahead_ms = 0
+        self._ahead_ms = self._kafka_ahead_ms = 0
+        estimate = LogClock._estimate
         monkeypatch.setattr(f"{_HERE}.time_ns", lambda: time.time_ns() + self._ahead_ms * 1_000_000)
         monkeypatch.setattr(f"{_HERE}.monotonic", lambda: time.monotonic() + self._ahead_ms / 1000)
+
+        def moved(clock: LogClock) -> tuple[float, float]:
+            at_ms, error_ms = estimate(clock)
+            return at_ms + self._kafka_ahead_ms, error_ms
+
+        monkeypatch.setattr(LogClock, "_estimate", moved)
+
+    def pass_at_kafka_s(self, seconds: float) -> None:
+        """So much time passes at once by Kafka's clock; what brokers write does not show it."""
+        self._kafka_ahead_ms += int(seconds * 1000)
 
     def pass_s(self, seconds: float) -> None:
         """So much time passes at once."""

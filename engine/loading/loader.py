@@ -20,7 +20,6 @@ from engine.errors import LogUnavailable
 from engine.journal.outbox import Outbox
 from engine.log import Chunk, Log
 from engine.rules.queue import Queue
-from engine.runtime.clock import now_ms
 from engine.runtime.counters import Counters
 from engine.runtime.signals import Signal
 from engine.window.batches.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
@@ -292,7 +291,7 @@ class Loader:
         """
         part, log = (self.queue.topic, self.partition), self._parts.log
         records = (await self._fetch(start)).records if start < self.end else []
-        at = records[0].timestamp_ms if records else now_ms()
+        at = records[0].timestamp_ms if records else log.clock.earliest_ms()
         begin_ms = at - 2 * DEDUP_WINDOW_MS - LOG_TIME_MARGIN_MS
         ends = (log.offsets_at([part], begin_ms), log.start_offsets([part]), log.end_offsets([part]))
         found, oldest, end = (each.get(part) for each in await asyncio.gather(*ends))

@@ -23,6 +23,7 @@ from engine.log.offsets import EARLIEST, LATEST, Offsets
 from engine.log.reader import COMMITTED
 from engine.log.reader_pool import Readers
 from engine.log.shapes import Appended, Chunk, Headers, Record, TopicPartition, TopicSpec
+from state.clock.service_clock import ServiceClock
 
 __all__ = ["Appended", "Chunk", "Headers", "Log", "Record", "TopicPartition", "TopicSpec"]
 
@@ -64,18 +65,24 @@ class Log:
 
     `bootstrap` is host:port[,host:port]; `send_timeout_ms` bounds an append; `options` say how the
     client gets in, in librdkafka's words. Kafka may be away when it starts, and may come and go.
-    `clock` is Kafka's time, as the appends of this worker tell it.
+    `clock` is Kafka's time, as the appends of this worker tell it, and before these the clock of
+    the `service`.
     """
 
     def __init__(
-        self, bootstrap: str, send_timeout_ms: int, options: Mapping[str, str] = MappingProxyType({}), client_id: str = "leaseway"
+        self,
+        bootstrap: str,
+        send_timeout_ms: int,
+        options: Mapping[str, str] = MappingProxyType({}),
+        client_id: str = "leaseway",
+        service: ServiceClock | None = None,
     ) -> None:
         config = _client_config(bootstrap, client_id, options)
         self._threads = ThreadPoolExecutor(_ADMIN_THREADS, thread_name_prefix="lw-log-admin")
         self._offsets = Offsets(config, self._threads)
         self._admin = Admin(config, self._threads, self._offsets)
         self._refusals = Refusals()
-        self.clock = LogClock()
+        self.clock = LogClock(service)
         self._appender = Appender(config, send_timeout_ms, self._threads, self._refusals.heard, self.clock)
         self._readers = Readers(config, self._offsets.end_of)
         self._stable = Offsets(config, self._threads, committed=True)

@@ -21,7 +21,6 @@ from engine.log import Log
 from engine.rules.limits import MAX_DELAYED
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets
-from engine.runtime.clock import now_ms
 from engine.runtime.counters import Alarms
 from engine.runtime.service import Periodic
 from engine.runtime.signals import Signal
@@ -147,7 +146,7 @@ class AlarmMonitor:
             for at in range(0, len(queues), AT_A_TIME):
                 some = queues[at : at + AT_A_TIME]
                 await self._close_left(some)
-                await self._check_queues(some, now_ms() - int(retention_ms * NEAR))
+                await self._check_queues(some, self._log.clock.earliest_ms() - int(retention_ms * NEAR))
                 if at + AT_A_TIME < len(queues):
                     await asyncio.sleep(pause_s)
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.errors import DelayTooLong, InvalidValue, MessageTooLarge
-from engine.runtime.clock import now_ms
 from engine.shapes import NewTag, QueueSettings, SendEntry
 from schemas.filters import Filter
 from schemas.records import Attribute, Message, QueueRecord
@@ -292,12 +291,14 @@ def check_delay(queue: QueueRecord, delay_ms: int) -> None:
         raise _too_long(queue, delay_ms, field="delay_ms", limit=[0, queue.max_delay_ms], given=delay_ms)
 
 
-def check_deliver_at(queue: QueueRecord, deliver_at_ms: int) -> None:
-    """The same for the time at which a message is to be due."""
+def check_deliver_at(queue: QueueRecord, deliver_at_ms: int, now_ms: int) -> None:
+    """The same for the time at which a message is to be due; `now_ms` is Kafka's time at the
+    latest.
+    """
     check_asked("deliver_at_ms", deliver_at_ms)
-    now, most_ms = now_ms(), queue.max_delay_ms
-    if deliver_at_ms > now + most_ms:
-        raise _too_long(queue, deliver_at_ms - now, field="deliver_at_ms", limit=[0, now + most_ms], given=deliver_at_ms)
+    most_ms = queue.max_delay_ms
+    if deliver_at_ms > now_ms + most_ms:
+        raise _too_long(queue, deliver_at_ms - now_ms, field="deliver_at_ms", limit=[0, now_ms + most_ms], given=deliver_at_ms)
 
 
 def _too_long(queue: QueueRecord, delay_ms: int, **about: Any) -> DelayTooLong:
@@ -312,8 +313,8 @@ def check_own_delay(queue: QueueRecord) -> None:
 
 
 def check_send(entries: Sequence[SendEntry], queue: QueueRecord) -> int:
-    """1-100 entries, each within the queue's limits, 4,016,384 bytes in all. Returns the bytes in
-    all.
+    """1-100 entries, each within the queue's limits (but for `check_deliver_at`), 4,016,384 bytes
+    in all. Returns the bytes in all.
     """
     max_message_bytes = queue.max_message_bytes
     check_asked("messages", len(entries))
@@ -324,7 +325,7 @@ def check_send(entries: Sequence[SendEntry], queue: QueueRecord) -> int:
         if entry.deliver_at_ms is not None:
             if entry.delay_ms is not None:
                 raise InvalidValue("a message has delay_ms or deliver_at_ms, not both", field="deliver_at_ms", given=entry.deliver_at_ms)
-            check_deliver_at(queue, entry.deliver_at_ms)
+            check_asked("deliver_at_ms", entry.deliver_at_ms)
         if entry.lease_ms is not None:
             check_asked("lease_ms", entry.lease_ms)
         if entry.priority is not None:

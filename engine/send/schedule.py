@@ -14,7 +14,6 @@ from engine.log import Log
 from engine.rules.fifo import group_digest
 from engine.rules.limits import check_deliver_at
 from engine.rules.queue import Queue
-from engine.runtime.clock import now_ms
 from engine.runtime.deadline import journal_until
 from engine.window.delays import Delays
 from engine.window.entry import delay_of, far_dues
@@ -72,8 +71,8 @@ class Schedule:
         """
         if queue.record.fifo:
             raise NotAllowedOnQueue("a message in a FIFO queue has the delay of its queue", field="queue", given=queue.name)
-        now, until = now_ms(), journal_until()
-        check_deliver_at(queue.record, deliver_at_ms)
+        now, until = self._log.clock.earliest_ms(), journal_until()
+        check_deliver_at(queue.record, deliver_at_ms, self._log.clock.latest_ms())
         partition, offset, sent_at_ms, message = await before(until, self._read(queue, text), _not_read)
         if deliver_at_ms > now:
             await before(until, self._make_room(queue, deliver_at_ms - sent_at_ms), _not_read)

@@ -14,7 +14,6 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import Sequence
-from math import ceil
 from typing import cast
 
 import msgspec
@@ -25,11 +24,10 @@ from engine.log import Appended, Log
 from engine.rules.contention import Activity
 from engine.rules.fifo import check_entries, sequence_number
 from engine.rules.ids import Ids
-from engine.rules.limits import check_send, delay_until
+from engine.rules.limits import check_deliver_at, check_send, delay_until
 from engine.rules.linger import LINGER_S, is_busy, send_linger_s, should_linger
 from engine.rules.placement import fixed_partition
 from engine.rules.queue import Queue
-from engine.runtime.clock import now_ms
 from engine.runtime.failpoints import reached
 from engine.runtime.outcomes import Outcome
 from engine.runtime.signals import Signal
@@ -100,13 +98,6 @@ class Sender:
         """Returns when the commits under way have ended."""
         await self._background.finished()
 
-    def _at_ms(self) -> int:
-        """Returns the earliest time that Kafka may write into what is appended now: delays count
-        from that. Before this worker's first append its own clock has to do.
-        """
-        kafka = self._log.clock.now_ms()
-        return now_ms() if kafka is None else kafka - ceil(self._log.clock.error_ms)
-
     async def send(self, queue: Queue, sender: str, entries: Sequence[SendEntry], until: float) -> list[Sent]:
         """Sends 1-100 messages, all or none. Returns when Kafka has them (acks=all), and fails at
         `until` (loop time) at the latest.
@@ -120,7 +111,11 @@ class Sender:
         entries = check_entries(record, entries)
         if record.priority and len({entry.priority or DEFAULT_PRIORITY for entry in entries}) > 1:
             return await self._send_by_priority(queue, sender, entries, until)
-        messages = messages_of(entries, sender, record.delay_ms, self._at_ms())
+        clock = self._log.clock
+        for entry in entries:
+            if entry.deliver_at_ms is not None:
+                check_deliver_at(record, entry.deliver_at_ms, clock.latest_ms())
+        messages = messages_of(entries, sender, record.delay_ms, clock.earliest_ms())
         digests = [hashlib.md5(entry.body, usedforsecurity=False).hexdigest() for entry in entries]
         if longest := max([message.delay_ms for message in messages]):
             await before(until, self._make_room(queue, messages, longest), lambda: NotStored.of(queue.name))

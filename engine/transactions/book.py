@@ -173,7 +173,7 @@ class Book:
             one.keys.insert(0, key)
         if step.step == TransactionStep.CHECK:
             if one.is_open and step.check > one.checks:
-                one.checks, one.checked_at_ms = step.check, step.at_ms
+                one.checks, one.checked_at_ms = step.check, record.timestamp_ms
                 self._asked(one)
         elif step.step == TransactionStep.ATTEMPT:
             one.attempts += 1

@@ -15,13 +15,13 @@ import zlib
 
 from engine.errors import EngineError, LogUnavailable
 from engine.log import MAX_RECORD_BYTES, Appended, Log, TopicSpec
-from engine.runtime.clock import now_ms
 from engine.runtime.service import Periodic
 from engine.settings import EngineSettings
 from engine.transactions.book import Book, Transaction
 from schemas.records import Message, TransactionRecord
 from schemas.topics import half_topic
 from schemas.wire import decode, decode_message, encode
+from state.clock.boot import boot_s
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ REACH_S = 10.0
 # Kafka may drop the records of a transaction that is over, tombstones too, KEEP_TOMBSTONES_MS after
 # it was forgotten. A worker that has not read for half of that time may miss them: it begins anew.
 KEEP_TOMBSTONES_MS = 3_600_000
-REREAD_MS = KEEP_TOMBSTONES_MS // 2
+REREAD_S = KEEP_TOMBSTONES_MS / 2000
 # What is read at a time: decoding it holds up the other requests of the worker.
 CHUNK_RECORDS = 500
 CHUNK_BYTES = 2_000_000
@@ -46,7 +46,7 @@ class HalfLog:
         self.topic = half_topic(settings.topic_prefix)
         self.shards = settings.journal_partitions
         self._applied: list[int] = []
-        self._seen_ms: list[int] = []  # when all of a shard was known last
+        self._seen_s: list[float] = []  # when all of a shard was known last (`boot_s`)
         self._reading: list[asyncio.Lock] = []
         self._more = asyncio.Event()
         self._follower = Periodic("follow_transactions", self.sync_all, FOLLOW_S, first_s=0.0, quiet=(EngineError,))
@@ -68,12 +68,16 @@ class HalfLog:
         # What the topic has counts, not what a setting says: the id of a transaction names its
         # shard for ever.
         self.shards = await self._log.partition_count(self.topic) or self.shards
-        self._applied, self._seen_ms = [0] * self.shards, [now_ms()] * self.shards
+        self._applied, self._seen_s = [0] * self.shards, [boot_s()] * self.shards
         self._reading = [asyncio.Lock() for _ in range(self.shards)]
         await self._follower.start()
 
     async def stop(self) -> None:
         await self._follower.stop()
+
+    def now_ms(self) -> int:
+        """Returns the time of the topic's records, at the earliest."""
+        return self._log.clock.earliest_ms()
 
     def shard_of(self, id: str) -> int:
         """Which shard has the records of a transaction."""
@@ -131,7 +135,7 @@ class HalfLog:
         ends = await self._log.end_offsets(parts)
         for shard, part in enumerate(parts):
             if ends.get(part) == self._applied[shard]:
-                self._seen_ms[shard] = now_ms()
+                self._seen_s[shard] = boot_s()
         behind = [(shard, ends.get(part, 0)) for shard, part in enumerate(parts) if ends.get(part, 0) > self._applied[shard]]
         await asyncio.gather(*[self.reach(shard, end) for shard, end in behind])
 
@@ -141,11 +145,11 @@ class HalfLog:
             await asyncio.wait_for(self._more.wait(), within_s)
 
     async def _read(self, shard: int) -> None:
-        if self._applied[shard] and now_ms() - self._seen_ms[shard] > REREAD_MS:
+        if self._applied[shard] and boot_s() - self._seen_s[shard] > REREAD_S:
             logger.warning("action=read_again part=half shard=%d reason=it was not read for long", shard)
             self._book.forget_shard(shard)
             self._applied[shard] = 0
-            self._seen_ms[shard] = now_ms()
+            self._seen_s[shard] = boot_s()
         chunk = await self._log.fetch(self.topic, shard, self._applied[shard], CHUNK_RECORDS, CHUNK_BYTES, wait_ms=200)
         read_at = asyncio.get_running_loop().time()
         for record in chunk.records:
@@ -155,7 +159,7 @@ class HalfLog:
             self._more = asyncio.Event()
         self._applied[shard] = max(self._applied[shard], chunk.next_offset)
         if chunk.at_end:
-            self._seen_ms[shard] = now_ms()
+            self._seen_s[shard] = boot_s()
 
 
 def key_of(id: str, name: str = "") -> bytes:

@@ -131,7 +131,7 @@ class Keeper:
         known = self._catalog.by_incarnation
         if any(one.incarnation not in known for one in opened.values()):
             await self._catalog.sync()  # a queue that was made a moment ago is not gone
-        before_ms = now_ms() - self._settings.transaction_age_ms
+        before_ms = self._half_log.now_ms() - self._settings.transaction_age_ms
         over = [(one, DecisionReason.QUEUE_GONE) for one in opened.values() if one.incarnation not in known]
         over += [(one, DecisionReason.TOO_OLD) for one in opened.values() if one.incarnation in known and one.prepared_at_ms < before_ms]
         await self._decide([(one, TransactionStatus.ROLLED_BACK, reason) for one, reason in over[:MOST_CHECKS]])
@@ -155,7 +155,7 @@ class Keeper:
         """Writes the checks that are due, of groups that somebody can be asked of: others use none
         up. An interval after the last one the transaction is decided.
         """
-        settings, now = self._settings, now_ms()
+        settings, now = self._settings, self._half_log.now_ms()
         most, interval_ms = settings.transaction_checks, settings.transaction_interval_ms
         due = [one for one in self._book.open.get(shard, {}).values() if one.next_check_ms(interval_ms) <= now]
         groups = {one.producer_group for one in due if one.checks < most}
@@ -191,7 +191,7 @@ class Keeper:
 
     async def _forget(self, shard: int) -> None:
         """Drops the records of transactions that are over; the decision that counts goes last."""
-        now, decided = now_ms(), self._book.decided.get(shard, {})
+        now, decided = self._half_log.now_ms(), self._book.decided.get(shard, {})
         surplus = max(0, len(decided) - MOST_DECIDED // self._half_log.shards)
         over: list[Transaction] = []
         for place, one in enumerate(decided.values()):

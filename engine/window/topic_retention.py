@@ -22,7 +22,6 @@ from engine.errors import QueueInUse, Unavailable
 from engine.log import Log, TopicPartition
 from engine.rules.limits import MAX_DELAY_MS, MAX_LEASE_MS
 from engine.rules.queue import Queue
-from engine.runtime.clock import now_ms
 from engine.runtime.failpoints import reached
 from schemas.records import QueueRecord
 from schemas.vocabulary import BATCH_SPAN_MS, SLOT_MS
@@ -148,7 +147,9 @@ class TopicRetention:
         part, record = (queue.topic, partition), queue.record
         if floor <= low:
             return
-        old = (await self._log.offsets_at([part], now_ms() - keep_ms(record.retention_ms, record.delay_ms))).get(part, 0)
+        old = (await self._log.offsets_at([part], self._log.clock.earliest_ms() - keep_ms(record.retention_ms, record.delay_ms))).get(
+            part, 0
+        )
         below = min(old, floor)
         if below > low and not record.fifo:
             below = await self._first_of_deferred(queue, partition, below)

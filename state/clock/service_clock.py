@@ -27,6 +27,9 @@ class ServiceClock:
         self._since_s = 0.0
         self._since_ms = 0.0
         self._error_ms = 0.0
+        # How far the clock of the log is ahead of this one (ms), and how wrong that may be; None =
+        # nobody has said that yet.
+        self.log_ahead: tuple[float, float] | None = None
         # How much later a due time of the log has come, in the time of the service; less than 0:
         # earlier.
         self.early_ms = 0
@@ -73,6 +76,7 @@ class ServiceClock:
         """Takes in how far the clock of the log is ahead of this one (less than 0: behind it),
         right to `error_ms`.
         """
+        self.log_ahead = ahead_ms, error_ms
         shifts = ahead_ms < -error_ms or ahead_ms > error_ms + LATE_MS
         self.early_ms = ceil(error_ms - ahead_ms) if shifts else 0
         self.keep_ms = max(0, ceil(error_ms - ahead_ms))

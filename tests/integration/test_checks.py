@@ -139,7 +139,7 @@ async def test_one_that_is_too_old_is_rolled_back_with_a_record(make_engine: Mak
     engine = await make_engine(transaction_exhausted="keep", transaction_age_ms=60_000)
     await engine.create_queue(BY, "q", QueueSettings())
     half = await prepare(engine, "q", "a")
-    clock.pass_s(61)
+    clock.pass_at_kafka_s(61)
 
     async def ended() -> bool:
         return await status_of(engine, half) == ("rolled_back", "too_old")
@@ -331,3 +331,27 @@ async def test_a_webhook_belongs_to_who_registered_it_and_gets_no_queue_of_other
     await engine.delete_webhook(stranger, GROUP)
     with pytest.raises(ProducerGroupNotFound):
         await engine.get_webhook(owner, GROUP)
+
+
+@pytest.mark.parametrize("set_s", [-300, 300])
+async def test_the_clock_of_a_worker_neither_ends_a_transaction_nor_has_its_producers_asked(
+    make_engine: MakeEngine, clock: Clock, set_s: int
+) -> None:
+    """What is open is as old as Kafka's clock says, at a worker too that has appended nothing."""
+    first = await make_engine(transaction_age_ms=60_000)
+    await first.create_queue(BY, "q", QueueSettings())
+    half = await prepare(first, "q", "a", immunity_ms=30_000)
+    await first.stop()
+    clock.pass_s(set_s)
+    engine = await make_engine(transaction_age_ms=60_000)
+    member = asyncio.create_task(asked(engine, 60_000))
+    await asyncio.sleep(5)
+    assert not member.done() and await status_of(engine, half) == ("open", "")
+    clock.pass_at_kafka_s(31)
+    assert [check.transaction.id for check in await member] == [half.id]
+    clock.pass_at_kafka_s(30)
+
+    async def ended() -> bool:
+        return await status_of(engine, half) == ("rolled_back", "too_old")
+
+    await eventually(ended, within_s=30)

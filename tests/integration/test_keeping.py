@@ -314,6 +314,7 @@ async def test_a_message_that_is_delayed_again_does_not_end_that_records_are_kep
     await engine.create_queue(BY, queue, QueueSettings(partitions=1, keep_unacked=True))
     (sent,) = await send(engine, queue, "late", delay_ms=20 * DAY_MS)
     clock.pass_s(15 * 86_400)
+    clock.pass_at_kafka_s(15 * 86_400)
     await engine.reschedule(BY, queue, sent.id, sent.sent_at_ms + 44 * DAY_MS)
     assert await kept_ms(engine, queue) == -1
 

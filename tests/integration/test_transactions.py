@@ -33,6 +33,7 @@ from engine.transactions.half_log import HalfLog
 from schemas.records import Attribute, Message, Origin, RedrivePolicy, TransactionRecord
 from schemas.vocabulary import COMMIT_SPAN_MS, Reason
 from schemas.wire import encode
+from state.clock.boot import boot_s
 from tests.clock import Clock
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, drain, eventually, receive, send
@@ -358,7 +359,7 @@ async def test_what_is_over_is_forgotten_in_time_and_its_records_are_dropped(mak
     await engine.rollback(BY, no.id)
     with contextlib.suppress(TransactionDecided):
         await engine.rollback(BY, yes.id)
-    clock.pass_s(3_601)
+    clock.pass_at_kafka_s(3_601)
 
     async def forgotten() -> bool:
         found = [await is_known(engine, half) for half in (yes, no)]
@@ -375,7 +376,11 @@ async def test_what_is_over_is_forgotten_in_time_and_its_records_are_dropped(mak
     assert await drain(engine, "q", expect=1) == ["a"]
 
 
-async def test_a_worker_that_slept_until_kafka_forgot_a_transaction_does_not_send_it_again(make_engine: MakeEngine, clock: Clock) -> None:
+@pytest.mark.parametrize("set_s", [0, -3_600])
+async def test_a_worker_that_slept_until_kafka_forgot_a_transaction_does_not_send_it_again(
+    make_engine: MakeEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch, set_s: int
+) -> None:
+    """Whatever its wall clock was set to meanwhile."""
     sleeper, other = await make_engine(), await make_engine()
     await other.create_queue(BY, "q", QueueSettings())
     half = await prepare(other, "q", "a")
@@ -389,7 +394,8 @@ async def test_a_worker_that_slept_until_kafka_forgot_a_transaction_does_not_sen
     parts = [(half_log.topic, shard) for shard in range(half_log.shards)]
     ends = await sleeper.log.end_offsets(parts)
     half_log._applied = [ends[part] for part in parts]
-    clock.pass_s(1_801)
+    clock.pass_s(1_801 + set_s)
+    monkeypatch.setattr("engine.transactions.half_log.boot_s", lambda: boot_s() + 1_801)
     assert (await sleeper.commit(BY, half.id)).message_ids == done.message_ids
     ends = await sleeper.log.end_offsets([(other.catalog.queues["q"].topic, partition) for partition in range(4)])
     assert sum(ends.values()) == 1, "a second copy was written"

@@ -23,7 +23,6 @@ from engine.rules.ids import Ids
 from engine.rules.limits import check_asked, check_delay
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets
-from engine.runtime.clock import now_ms
 from engine.runtime.deadline import journal_until, state_until
 from engine.runtime.meters import NO_TAG, Meters
 from engine.runtime.outcomes import Outcome
@@ -243,6 +242,9 @@ class Leases:
 
         return await self._each(queue, handles, call, True, until)
 
+    async def _now(self, generation: int) -> int:
+        return self._store.now_ms()
+
     def _woken(self, queue: Queue, handles: Sequence[Handle]) -> None:
         for partition in {handle.partition for handle in handles}:
             self._receivable(queue.incarnation, partition, 0)
@@ -260,7 +262,8 @@ class Leases:
             check_asked("lease_ms", entry.lease_ms)
         counts = late is Late.ALWAYS or (late is Late.BY_QUEUE and not queue.record.fifo)
         wanted = dict(zip(texts, entries, strict=True))
-        too_long = {text: error for text, handle in zip(good, handles, strict=True) if (error := _too_long(wanted[text], handle))}
+        now_ms = await self._window.call(queue, self._now, until=until) if any(entry.in_all_s is not None for entry in entries) else 0
+        too_long = {text: error for text, handle in zip(good, handles, strict=True) if (error := _too_long(wanted[text], handle, now_ms))}
         if too_long:
             if all_or_none:
                 raise next(iter(too_long.values()))
@@ -377,13 +380,13 @@ def _extended(handle: Handle, lease_ms: int, *, exact: bool) -> tuple[int, ...]:
     return (*row, handle.until_ms) if exact else row
 
 
-def _too_long(entry: ExtendEntry, handle: Handle) -> InvalidValue | None:
-    """Why the lease may not end so late. Clocks of ours and of Redis are close enough for a bound
-    of hours; a handle without a time is not bound.
+def _too_long(entry: ExtendEntry, handle: Handle, now_ms: int) -> InvalidValue | None:
+    """Why the lease may not end so late, by the time of the service; a handle without a time is not
+    bound.
     """
     if entry.in_all_s is None or not handle.leased_at_ms:
         return None
-    so_far_s = max(0, now_ms() - handle.leased_at_ms) // 1000
+    so_far_s = max(0, now_ms - handle.leased_at_ms) // 1000
     if so_far_s + entry.lease_ms / 1000 <= entry.in_all_s:
         return None
     return InvalidValue(

@@ -8,6 +8,7 @@ from engine.log import log_clock
 from engine.log.log_clock import LogClock
 from engine.runtime import clock as clocks
 from state.clock.boot import boot_s
+from state.clock.service_clock import ServiceClock
 
 EPOCH_MS = 1_700_000_000_000
 
@@ -83,3 +84,27 @@ def test_who_asks_hears_once_when_the_time_is_known() -> None:
         clock.note(boot_s(), boot_s(), 1_700_000_000_000)
     assert len(heard) == 1
     assert heard[0] is not None
+
+
+def test_before_the_first_append_the_time_of_the_service_has_to_do_and_then_takes_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clocks, "time_ns", lambda: (EPOCH_MS + 300_000) * 1_000_000)
+    service = ServiceClock()
+    clock = LogClock(service)
+    # Nothing is known: the clock of this machine.
+    assert clock.earliest_ms() == clock.latest_ms() == EPOCH_MS + 300_000
+    service.take(boot_s(), EPOCH_MS)
+    assert EPOCH_MS <= clock.earliest_ms() <= clock.latest_ms() < EPOCH_MS + 10_000
+    # Another worker has said how far Kafka's is ahead of it.
+    service.note_log(-60_000, 250)
+    assert EPOCH_MS - 60_250 <= clock.earliest_ms() < EPOCH_MS - 50_000
+    assert 499 <= clock.latest_ms() - clock.earliest_ms() < 10_000
+    clock.note(boot_s() - 0.01, boot_s(), EPOCH_MS + 7_000_000)
+    assert EPOCH_MS + 6_999_980 <= clock.earliest_ms() <= clock.latest_ms() < EPOCH_MS + 7_010_000
+
+
+def test_the_bounds_hold_between_them_what_the_broker_writes(at: list[float]) -> None:
+    clock = LogClock()
+    clock.note(1000.0, 1000.4, kafka_at(1000.39))
+    for seconds in (1000.4, 1001.0, 1100.0):
+        at[0] = seconds
+        assert clock.earliest_ms() <= kafka_at(seconds) <= clock.latest_ms()

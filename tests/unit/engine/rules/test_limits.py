@@ -8,7 +8,6 @@ import pytest
 from engine.errors import DelayTooLong, InvalidValue, MessageTooLarge
 from engine.rules.limits import (
     ASKED,
-    DAY_MS,
     MAX_BATCH_BYTES,
     MAX_DELAY_MS,
     MAX_NAME,
@@ -18,6 +17,7 @@ from engine.rules.limits import (
     UNCOUNTED_BYTES,
     check_asked,
     check_attributes,
+    check_deliver_at,
     check_filter,
     check_name,
     check_own_delay,
@@ -26,7 +26,6 @@ from engine.rules.limits import (
     message_bytes,
 )
 from engine.rules.new_queue import new_record
-from engine.runtime.clock import now_ms
 from engine.shapes import QueueSettings, SendEntry
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute, QueueRecord, RedrivePolicy
@@ -109,14 +108,16 @@ def test_a_batch_has_a_size_of_its_own() -> None:
 
 @pytest.mark.parametrize("most_ms", [0, 60_000, MAX_DELAY_MS])
 def test_no_message_asks_for_a_longer_delay_than_its_queue_allows(most_ms: int) -> None:
-    queue, at = queue_with(max_delay_ms=most_ms), now_ms()
-    check_send([SendEntry(b"a", delay_ms=most_ms), SendEntry(b"b", deliver_at_ms=at + most_ms), SendEntry(b"c", deliver_at_ms=0)], queue)
-    for entry, field, given in (
-        (SendEntry(b"x", delay_ms=most_ms + 1), "delay_ms", most_ms + 1),
-        (SendEntry(b"x", deliver_at_ms=at + most_ms + DAY_MS), "deliver_at_ms", at + most_ms + DAY_MS),
+    queue, at = queue_with(max_delay_ms=most_ms), 1_700_000_000_000
+    check_send([SendEntry(b"a", delay_ms=most_ms), SendEntry(b"b", deliver_at_ms=at), SendEntry(b"c", deliver_at_ms=0)], queue)
+    for due_ms in (0, at, at + most_ms):
+        check_deliver_at(queue, due_ms, at)
+    for refuse, field, given in (
+        (lambda: check_send([SendEntry(b"good"), SendEntry(b"x", delay_ms=most_ms + 1)], queue), "delay_ms", most_ms + 1),
+        (lambda: check_deliver_at(queue, at + most_ms + 1, at), "deliver_at_ms", at + most_ms + 1),
     ):
         with pytest.raises(InvalidValue) as refused:
-            check_send([SendEntry(b"good"), entry], queue)
+            refuse()
         assert (refused.value.field, refused.value.given) == (field, given)
         if most_ms < MAX_DELAY_MS or field == "deliver_at_ms":
             assert isinstance(refused.value, DelayTooLong)
