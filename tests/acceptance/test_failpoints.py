@@ -26,6 +26,8 @@ from tests.services import Up
 
 MESSAGES = 10
 ACKED = 6
+STATES = ("ready", "delayed", "leased", "stored")
+OWN_POINTS = ("move.appended", "move.before_settle")
 # Over when the test looks, so that a forgotten ack would show.
 LEASE_S = 10
 WITHIN_S = 45.0  # a lost mover is waited for 30 s
@@ -157,6 +159,13 @@ def kill_at_moves(service: Service) -> None:
     for point, handle in zip(points_of("move"), handles, strict=True):
         service.kill(point, "POST", "/v1/queues/moved/kill", {"handles": [handle]})
         service.insist("GET", "/v1/queues/moved")
+    # A queue that is its own dead-letter queue: source and copy are in one window.
+    service.create("own")
+    service.insist("PATCH", "/v1/queues/own", {"redrive_policy": {"dead_letter_queue": "own", "max_receive_count": 9}})
+    service.send("own", list(OWN_POINTS))
+    for point, m in zip(OWN_POINTS, service.receive("own"), strict=True):
+        service.kill(point, "POST", "/v1/queues/own/kill", {"handles": [m["handle"]]})
+        service.insist("GET", "/v1/queues/own")
 
 
 def kill_at_redrives(service: Service) -> dict[str, str]:
@@ -244,6 +253,11 @@ def test_a_worker_killed_at_any_point_leaves_nothing_lost_and_nothing_twice(serv
         assert service.receive("moved", 0) == [], "a dying message was leased"
         dead_letters += service.take_all("moved-dlq", 0.5)
     assert dead_letters + service.take_all("moved-dlq") == dict.fromkeys(points_of("move"), 1)
+    assert service.take_all("own", expect=len(OWN_POINTS)) == dict.fromkeys(OWN_POINTS, 1)
+    end = time.monotonic() + WITHIN_S
+    while any((tag := service.insist("GET", "/v1/queues/own")["tags"][0])[state] for state in STATES):
+        assert time.monotonic() < end, f"a source is not settled: {tag}"
+        time.sleep(0.5)
     for name in tasks:
         assert service.take_all(name, expect=MESSAGES) == {str(n): 1 for n in range(MESSAGES)}, name
         assert service.take_all(f"{name}-dlq") == {}

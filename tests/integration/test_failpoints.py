@@ -19,7 +19,7 @@ from engine.rules.limits import DAY_MS
 from engine.runtime import failpoints
 from engine.runtime.failpoints import POINTS, FailpointReached, arm, disarm, reached
 from engine.settings import BadSetting, Settings
-from engine.shapes import QueueSettings
+from engine.shapes import Delivery, QueueSettings
 from schemas.records import RedrivePolicy
 from schemas.vocabulary import TaskStatus
 from tests.clock import ScriptClock
@@ -275,6 +275,38 @@ SCENARIOS: dict[str, Callable[[Engine, Services, str], Awaitable[None]]] = {
 async def test_a_step_that_fails_is_made_good_by_the_next_round(own_engine: Engine, stack: Services, point: str) -> None:
     await SCENARIOS[point.partition(".")[0]](own_engine, stack, point)
     assert seen(point) >= 1, "the scenario never came to the point"
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["", "and Redis loses everything"])
+@pytest.mark.parametrize("point", ["move.appended", "move.before_settle"])
+async def test_a_queue_that_is_its_own_dead_letter_queue_gets_a_letter_once(
+    own_engine: Engine, stack: Services, point: str, lost: bool
+) -> None:
+    """The copy comes to the unit of its source, or to another one of the same queue."""
+    await own_engine.create_queue(BY, "q", QueueSettings(partitions=2))
+    await own_engine.set_queue(BY, "q", QueueSettings(redrive_policy=RedrivePolicy("q", 5)))
+    await send(own_engine, "q", *map(str, range(4)))
+    dying = {d.id: d for d in await receive(own_engine, "q", max=4)}
+    arm(f"{point}=raise*1")
+    with pytest.raises(FailpointReached):
+        await own_engine.kill(BY, "q", [d.handle for d in dying.values()])
+    assert seen(point) >= 1
+    if lost:
+        await drained(own_engine)
+        wipe(stack, own_engine)
+    letters: list[Delivery] = []
+
+    async def settled() -> bool:
+        letters.extend(await receive(own_engine, "q", max=10, wait_ms=200, lease_ms=60_000))
+        tag = (await own_engine.get_queue(BY, "q")).tags[0]
+        return (tag.backlog, tag.leased) == (4, 4)
+
+    await eventually(settled)
+    origins = {d.message.origin.from_id: d for d in letters if d.message.origin is not None}
+    assert len(letters) == len(origins) == 4, "a message came that was dying, or a copy twice"
+    assert {key: d.message.body for key, d in origins.items()} == {key: d.message.body for key, d in dying.items()}
+    await ack(own_engine, "q", letters)
+    assert await drain(own_engine, "q", patience_ms=1_000) == []
 
 
 def test_a_point_with_a_file_fires_once_and_only_while_the_file_is_there(tmp_path: Path) -> None:
