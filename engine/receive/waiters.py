@@ -191,7 +191,7 @@ class WaitList:
         for one in deliveries:
             size += message_bytes(one.message) if one.message.attributes else len(one.message.body)
         if deliveries:
-            self.each_bytes = -(-size // len(deliveries))
+            self.each_bytes = max(1, -(-size // len(deliveries)))  # all may be empty
         return size
 
     def fits(self, max_message_bytes: int) -> int:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec import structs
 
 from engine.errors import QuotaExceeded
 from engine.receive.waiters import FOREVER, LOOK_AGAIN_S, MAX_PARALLEL, MAX_PER_CALL, Waiter, WaitList, WaitLists
+from engine.rules.limits import MAX_RECEIVE_BYTES
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker, WaitBound
 from engine.shapes import Delivery
-from schemas.records import Message, QueueRecord, TagRecord
+from schemas.records import Attribute, Message, QueueRecord, TagRecord
 from state.replies import Probed
 
 DEFAULT = TagRecord(0, "default", 1, 0, [0, 0])
@@ -142,3 +144,14 @@ def test_a_receive_counts_under_each_of_its_bounds_or_under_none() -> None:
     for _ in range(2):
         lists.leave(other)
     assert (lists.waiting, lists.most_waiting) == (0, 0)
+
+
+def test_a_call_leases_what_an_answer_has_room_for_if_messages_are_like_the_last() -> None:
+    line, attributes = WaitList(0, 2), {"a": Attribute("string", b"x" * 93)}
+    assert line.fits(MAX_RECEIVE_BYTES // 3) == 3 and line.fits(2 * MAX_RECEIVE_BYTES) == 1
+    some = [structs.replace(one, message=Message(b"", attributes=attributes)) for one in deliveries(2)]
+    assert line.weigh(some) == 200
+    assert line.fits(1) == MAX_RECEIVE_BYTES // 100
+    assert line.weigh([]) == 0 and line.fits(1) == MAX_RECEIVE_BYTES // 100, "what brought nothing told something"
+    assert line.weigh([structs.replace(some[0], message=Message(b""))]) == 0
+    assert line.fits(1_000_000) == MAX_RECEIVE_BYTES, "empty messages count as unknown"
