@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import hiredis
+import redis
+from redis.asyncio.connection import ConnectionPool, SSLConnection
 
 from facade.http.sockets.library import loaded
-from state.redis.address import redis_address
+from facade.stack.processes.child import Child
 
 ECHO = "return {KEYS[1], ARGV[1]}"
 ADD = "return redis.call('INCRBY', KEYS[1], ARGV[1])"
@@ -22,6 +24,15 @@ FAIL = "redis.call('INCR', KEYS[1]) return redis.error_reply('OOM it is full')"
 SCRIPTS = [ECHO, ADD, FILL, GET, FAIL]
 
 News = tuple[str, int, Any]
+
+
+class OwnRedis:
+    """A redis-server of one module, which is started again when it is killed."""
+
+    def __init__(self, child: Child, port: int, socket: str) -> None:
+        self.child = child
+        self.url, self.unix = f"redis://127.0.0.1:{port}/0", f"unix://{socket}?db=0"
+        self.client: Any = redis.Redis.from_url(self.url)
 
 
 def _packed(value: Any) -> bytes:
@@ -115,10 +126,9 @@ class Link:
 
 
 def options_of(url: str) -> dict[str, Any]:
-    """The options of a URL without TLS."""
-    address = redis_address(url)
-    where = {"path": address.socket} if address.socket else {"host": address.host, "port": address.port}
-    return {**where, "username": address.username, "password": address.password, "db": address.database}
+    """The options of a URL, as the plane is told them."""
+    pool = ConnectionPool.from_url(url)
+    return {**pool.connection_kwargs, "tls": pool.connection_class is SSLConnection}
 
 
 @contextlib.contextmanager

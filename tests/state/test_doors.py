@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,7 +19,6 @@ import uvloop
 from facade.config import Settings
 from facade.stack.processes.errors import StackError
 from facade.stack.reach import wait_for_services
-from state.cancel import cancel_all
 from state.errors import StateUnavailable
 from state.keys import Unit
 from state.redis.connection import Connection
@@ -29,6 +27,7 @@ from state.replies import Window
 from state.store import Store
 from tests.certificates import Certificates
 from tests.services import Services, loop_in_thread
+from tests.state.tls_proxy import TlsProxy
 
 PASSWORD = "s3cret/+"
 
@@ -72,50 +71,6 @@ async def test_a_wrong_password_is_no_connection_and_the_log_says_why(stack: Ser
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return Certificates(tmp_path_factory.mktemp("certificates"))
-
-
-class TlsProxy:
-    """Asks for a client certificate and hands on to the real Redis."""
-
-    def __init__(self, real: str, certificates: Certificates) -> None:
-        self._real = real
-        self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(certificates.ca))
-        self._context.load_cert_chain(certificates.server)
-        self._context.verify_mode = ssl.CERT_REQUIRED
-        self._serving: set[asyncio.Task[None] | None] = set()
-        self._server: asyncio.Server | None = None
-
-    async def start(self) -> str:
-        """Serves from now on; returns host:port."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._context)
-        return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-
-    async def stop(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        await cancel_all(*self._serving)
-        await asyncio.sleep(0.1)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._serving.add(asyncio.current_task())
-        address = urlsplit(self._real)
-        inside, outside = await asyncio.open_connection(address.hostname, address.port)
-        with contextlib.suppress(OSError):
-            try:
-                await asyncio.wait(
-                    {asyncio.create_task(_copy(reader, outside)), asyncio.create_task(_copy(inside, writer))},
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-            finally:
-                for one in (writer, outside):
-                    one.close()
-                    await one.wait_closed()
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
-        while data := await reader.read(65536):
-            writer.write(data)
 
 
 @pytest.fixture(scope="module")

@@ -10,42 +10,14 @@ import secrets
 import signal
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import redis
 
-from facade.stack import redis_server
-from facade.stack.processes.child import Child
 from facade.stack.processes.ports import free_port
-from tests.services import loop_in_thread
-from tests.state.redis_link import ADD, ECHO, FAIL, FILL, GET, Link, Refused, linked
+from tests.state.redis_link import ADD, ECHO, FAIL, FILL, GET, Link, OwnRedis, Refused, linked
 
 pytestmark = pytest.mark.usefixtures("library")
-
-
-class Server:
-    """A redis-server of this module, which is started again when it is killed."""
-
-    def __init__(self, child: Child, port: int, socket: str) -> None:
-        self.child = child
-        self.url, self.unix = f"redis://127.0.0.1:{port}/0", f"unix://{socket}?db=0"
-        self.client: Any = redis.Redis.from_url(self.url)
-
-
-@pytest.fixture(scope="module")
-def server(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder, port = tmp_path_factory.mktemp("r"), free_port()
-    (folder / "logs").mkdir()
-    socket = redis_server.socket_path(folder)
-    assert socket is not None
-    with loop_in_thread() as run:
-        child = Child(redis_server.program(folder, socket, dict(os.environ), port), lambda: None, lambda text: None)
-        run(child.start())
-        server = Server(child, port, str(socket))
-        yield server
-        server.client.close()
-        run(child.stop())
 
 
 @pytest.fixture
@@ -54,21 +26,21 @@ def key() -> str:
 
 
 @pytest.fixture
-def link(server: Server) -> Iterator[Link]:
-    with linked(server.url) as made:
+def link(own_redis: OwnRedis) -> Iterator[Link]:
+    with linked(own_redis.url) as made:
         yield made
 
 
-def wait_loaded(server: Server) -> None:
+def wait_loaded(own_redis: OwnRedis) -> None:
     """Returns when the server has read its file again."""
     while True:
         with contextlib.suppress(redis.ConnectionError):  # it is loading, or not there
-            server.client.get("x")
+            own_redis.client.get("x")
             return
         time.sleep(0.05)
 
 
-def test_nothing_is_called_before_the_server_was_judged(server: Server, link: Link, key: str) -> None:
+def test_nothing_is_called_before_the_server_was_judged(own_redis: OwnRedis, link: Link, key: str) -> None:
     assert not link.begin(ADD, 1, keys=(key,))
     _, number, info = link.wait("greeted")
     assert b"run_id:" in info and not link.may_call()
@@ -77,25 +49,25 @@ def test_nothing_is_called_before_the_server_was_judged(server: Server, link: Li
     assert not link.may_call(), "it is another link that was admitted"
     link.ask("admit", number, 60_000)
     assert link.may_call() and link.call(ADD, 5, keys=(key,)) == 5
-    assert server.client.get(key) == b"5"
+    assert own_redis.client.get(key) == b"5"
 
 
 @pytest.mark.parametrize("way", ["url", "unix"])
-def test_words_of_all_kinds_arrive_as_they_are(server: Server, way: str) -> None:
-    with linked(getattr(server, way)) as link:
+def test_words_of_all_kinds_arrive_as_they_are(own_redis: OwnRedis, way: str) -> None:
+    with linked(getattr(own_redis, way)) as link:
         link.use()
         for word in (b"", b"\r\n$-1\r\n", bytes(range(256)), b"x" * 300_000):
             assert link.call(ECHO, word, keys=("a\r\nb",)) == [b"a\r\nb", word]
         assert link.call(ECHO, -(2**63)) == [b"k", b"-9223372036854775808"]
 
 
-def test_the_database_and_the_user_of_the_url_count(server: Server, key: str) -> None:
-    server.client.execute_command("ACL", "SETUSER", "plane", "on", ">s3cret/+", "~*", "+@all")
-    at = server.url.removeprefix("redis://").removesuffix("/0")
+def test_the_database_and_the_user_of_the_url_count(own_redis: OwnRedis, key: str) -> None:
+    own_redis.client.execute_command("ACL", "SETUSER", "plane", "on", ">s3cret/+", "~*", "+@all")
+    at = own_redis.url.removeprefix("redis://").removesuffix("/0")
     with linked(f"redis://plane:s3cret%2F%2B@{at}/3") as link:
         link.use()
         assert link.call(ADD, 2, keys=(key,)) == 2
-    assert server.client.get(key) is None
+    assert own_redis.client.get(key) is None
     with linked(f"redis://plane:wrong@{at}/3") as link:
         _, _, reason = link.wait("lost")
         assert b"AUTH: WRONGPASS" in reason and b"wrong@" not in reason
@@ -104,7 +76,7 @@ def test_the_database_and_the_user_of_the_url_count(server: Server, key: str) ->
         assert link.news == [], "one reason is told once"
 
 
-def test_a_hundred_thousand_calls_in_one_turn(server: Server, link: Link, key: str) -> None:
+def test_a_hundred_thousand_calls_in_one_turn(own_redis: OwnRedis, link: Link, key: str) -> None:
     link.use()
     assert link.begin(ADD, 1, keys=(key,), count=100_000) == 100_000
     began = time.monotonic()
@@ -113,8 +85,8 @@ def test_a_hundred_thousand_calls_in_one_turn(server: Server, link: Link, key: s
     print(f"100,000 calls in {time.monotonic() - began:.2f} s")
 
 
-def test_no_more_bytes_are_under_way_than_the_limit(server: Server, key: str) -> None:
-    with linked(server.url, most=1_000_000) as link:
+def test_no_more_bytes_are_under_way_than_the_limit(own_redis: OwnRedis, key: str) -> None:
+    with linked(own_redis.url, most=1_000_000) as link:
         link.use()
         begun = link.begin(ECHO, b"x" * 10_000, count=1000)
         assert 50 < begun < 110
@@ -122,49 +94,51 @@ def test_no_more_bytes_are_under_way_than_the_limit(server: Server, key: str) ->
         assert link.begin(ECHO, b"x") == 1
 
 
-def test_replies_of_64_mb_arrive_whole_and_in_order(server: Server, link: Link, key: str) -> None:
-    link.use()
+def test_replies_of_64_mb_arrive_whole_and_in_order(own_redis: OwnRedis, key: str) -> None:
     text = secrets.token_bytes(1 << 20) * 64
-    server.client.set(key, text)
-    assert link.begin(GET, keys=(key,), token=0, count=3) == 3
-    assert link.begin(FILL, 64, token=3)
-    assert link.begin(ECHO, b"x", token=4)
-    found = link.answers(5)
-    server.client.delete(key)
-    assert [kind for kind, _ in found.values()] == ["ok"] * 5
+    own_redis.client.set(key, text)
+    with linked(own_redis.url, reply_ms=60_000) as link:  # a busy machine needs long to make them
+        link.use()
+        assert link.begin(GET, keys=(key,), token=0, count=3) == 3
+        assert link.begin(FILL, 64, token=3)
+        assert link.begin(ECHO, b"x", token=4)
+        found = link.answers(5)
+    own_redis.client.delete(key)
+    wrong = [(kind, value) for kind, value in found.values() if kind != "ok"]
+    assert wrong == []
     assert all(found[token][1] == text for token in range(3))
     assert found[3][1] == [b"x" * (1 << 20)] * 64
     assert found[4][1] == [b"k", b"x"]
 
 
-def test_a_script_flush_in_the_middle_costs_no_call(server: Server, link: Link, key: str) -> None:
+def test_a_script_flush_in_the_middle_costs_no_call(own_redis: OwnRedis, link: Link, key: str) -> None:
     link.use()
     for token in range(0, 40_000, 8_000):
         assert link.begin(ADD, 1, keys=(key,), token=token, count=8_000) == 8_000
         assert link.begin(ECHO, b"x", token=100_000 + token)
         link.turn(0)
-        server.client.script_flush()
+        own_redis.client.script_flush()
     found = link.answers(40_005)
     assert {kind for kind, _ in found.values()} == {"ok"}
-    assert server.client.get(key) == b"40000", "each was done once"
+    assert own_redis.client.get(key) == b"40000", "each was done once"
 
 
-def test_an_error_comes_up_whole_and_a_script_that_failed_is_not_called_again(server: Server, link: Link, key: str) -> None:
+def test_an_error_comes_up_whole_and_a_script_that_failed_is_not_called_again(own_redis: OwnRedis, link: Link, key: str) -> None:
     link.use()
     assert link.begin(FAIL, keys=(key,))
     assert link.wait("refused")[2].startswith(b"OOM it is full")
     assert link.begin(ADD, b"no number", keys=(key,))
     assert b"not an integer" in link.wait("refused")[2]
-    assert server.client.get(key) == b"1"
+    assert own_redis.client.get(key) == b"1"
 
 
-def test_a_kill_ends_what_was_under_way_and_the_next_life_is_greeted_anew(server: Server, link: Link, key: str) -> None:
+def test_a_kill_ends_what_was_under_way_and_the_next_life_is_greeted_anew(own_redis: OwnRedis, link: Link, key: str) -> None:
     first = link.use()
     assert link.call(ADD, 1, keys=(key,)) == 1
-    server.client.client_pause(100_000, all=False)  # scripts wait
+    own_redis.client.client_pause(100_000, all=False)  # scripts wait
     assert link.begin(ADD, 1, keys=(key,), token=7)
     link.turn()
-    os.kill(server.child.pid, signal.SIGKILL)
+    os.kill(own_redis.child.pid, signal.SIGKILL)
     _, token, reason = link.wait("unknown")
     assert token == 7 and b"lost before the reply" in reason
     assert link.wait("lost")[1] == first
@@ -172,14 +146,14 @@ def test_a_kill_ends_what_was_under_way_and_the_next_life_is_greeted_anew(server
     second = link.use()
     assert second > first
     link.ask("admit", first, 60_000)
-    wait_loaded(server)
+    wait_loaded(own_redis)
     assert link.call(ADD, 1, keys=(key,)) == 2
 
 
-def test_a_redis_that_stands_still_is_cut_in_time_and_is_used_again(server: Server, link: Link, key: str) -> None:
+def test_a_redis_that_stands_still_is_cut_in_time_and_is_used_again(own_redis: OwnRedis, link: Link, key: str) -> None:
     link.use()
     assert link.call(ADD, 1, keys=(key,)) == 1
-    os.kill(server.child.pid, signal.SIGSTOP)
+    os.kill(own_redis.child.pid, signal.SIGSTOP)
     try:
         began = time.monotonic()
         assert link.begin(ADD, 1, keys=(key,), token=8)
@@ -190,13 +164,13 @@ def test_a_redis_that_stands_still_is_cut_in_time_and_is_used_again(server: Serv
         assert b"no reply for 4 s" in reason
         time.sleep(max(0.0, began + 6 - time.monotonic()))
     finally:
-        os.kill(server.child.pid, signal.SIGCONT)
+        os.kill(own_redis.child.pid, signal.SIGCONT)
     link.use()
     assert link.call(ADD, 1, keys=(key,)) == 3, "the call that is unknown was done"
 
 
-def test_a_caller_that_stood_still_reads_what_came_meanwhile(server: Server, key: str) -> None:
-    with linked(server.url, reply_ms=300) as link:
+def test_a_caller_that_stood_still_reads_what_came_meanwhile(own_redis: OwnRedis, key: str) -> None:
+    with linked(own_redis.url, reply_ms=300) as link:
         link.use()
         link.call(ADD, 1, keys=(key,))
         assert link.begin(ADD, 1, keys=(key,))
@@ -206,7 +180,7 @@ def test_a_caller_that_stood_still_reads_what_came_meanwhile(server: Server, key
         assert link.news == []
 
 
-def test_shut_ends_calls_at_once_and_their_replies_count_for_nobody(server: Server, link: Link, key: str) -> None:
+def test_shut_ends_calls_at_once_and_their_replies_count_for_nobody(own_redis: OwnRedis, link: Link, key: str) -> None:
     number = link.use()
     link.call(ECHO, b"x")
     assert link.begin(ADD, 1, keys=(key,), token=1, count=3) == 3
@@ -224,7 +198,7 @@ def test_shut_ends_calls_at_once_and_their_replies_count_for_nobody(server: Serv
     assert link.call(ADD, 1, keys=(key,)) == 4, "what was not sent was not done"
 
 
-def test_a_time_that_is_over_counts_before_the_call_and_at_its_reply(server: Server, link: Link, key: str) -> None:
+def test_a_time_that_is_over_counts_before_the_call_and_at_its_reply(own_redis: OwnRedis, link: Link, key: str) -> None:
     number = link.use(for_ms=60_000)
     link.call(ADD, 1, keys=(key,))
     link.ask("shut")
@@ -243,7 +217,7 @@ def test_a_time_that_is_over_counts_before_the_call_and_at_its_reply(server: Ser
     assert link.call(ADD, 1, keys=(key,)) == 4
 
 
-def test_a_link_that_is_left_ends_its_calls_and_another_comes(server: Server, link: Link, key: str) -> None:
+def test_a_link_that_is_left_ends_its_calls_and_another_comes(own_redis: OwnRedis, link: Link, key: str) -> None:
     number = link.use()
     assert link.begin(ADD, 1, token=4)
     link.ask("flush")
@@ -252,8 +226,8 @@ def test_a_link_that_is_left_ends_its_calls_and_another_comes(server: Server, li
     assert link.use() > number
 
 
-def test_a_name_is_looked_up_and_a_wrong_one_is_told(server: Server) -> None:
-    port = server.url.rpartition(":")[2].removesuffix("/0")
+def test_a_name_is_looked_up_and_a_wrong_one_is_told(own_redis: OwnRedis) -> None:
+    port = own_redis.url.rpartition(":")[2].removesuffix("/0")
     with linked({"host": "localhost", "port": port}) as link:
         link.use()
         assert link.call(ECHO, b"x") == [b"k", b"x"]
@@ -261,5 +235,5 @@ def test_a_name_is_looked_up_and_a_wrong_one_is_told(server: Server) -> None:
         assert link.wait("lost")[2]
     with linked({"host": "127.0.0.1", "port": free_port()}) as link:
         assert b"refused" in link.wait("lost")[2]
-    with pytest.raises(Refused, match="port is too large"):
+    with pytest.raises(Refused, match="port is no number that is possible: 70000"):
         Link({"port": 70_000})

@@ -7,3 +7,4 @@ mod front_tests;
 mod idle;
 pub mod slots;
 pub mod stream;
+pub mod tls;

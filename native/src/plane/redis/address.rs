@@ -1,5 +1,11 @@
 //! Where Redis is, and how to be let in.
 
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+
+use super::encryption;
+
 /// What counts for a URL that names no host: redis-py's "localhost" may be ::1 first.
 const HOST: &str = "127.0.0.1";
 const PORT: u16 = 6379;
@@ -11,6 +17,7 @@ pub enum Place {
 
 pub struct Address {
     pub place: Place,
+    pub tls: Option<Arc<ClientConfig>>,
     /// The user, if one is named, and the password.
     pub login: Option<(Option<Vec<u8>>, Vec<u8>)>,
     pub database: u32,
@@ -18,31 +25,49 @@ pub struct Address {
 
 impl Address {
     /// The address in the options of a URL, by redis-py's names (`path`, `host`, `port`, `username`,
-    /// `password`, `db`). Options that say nothing about where and how to connect are left out.
+    /// `password`, `db`, `ssl_...`); `tls` says that it is one of rediss://, and `system_certs` names a
+    /// file of authorities that count when the URL names none. Other options are left out.
     ///
     /// Fails with what this connection can't do, for people: then only Python's can be used.
-    pub fn read<'a>(options: &[(&'a [u8], &'a [u8])]) -> Result<Self, String> {
-        let find = |name: &str| options.iter().find(|(other, _)| *other == name.as_bytes()).map(|(_, value)| *value);
-        let text = |name: &str| match find(name).map(std::str::from_utf8) {
-            Some(Err(_)) => Err(format!("{name} is no text")),
-            Some(Ok(text)) => Ok(Some(text)),
-            None => Ok(None),
-        };
-        let number = |name: &str, value: &str| value.parse().map_err(|_| format!("{name} is no number: {value}"));
-        let place = match text("path")? {
+    pub fn read(options: &[(&[u8], &[u8])]) -> Result<Self, String> {
+        let options = Options(options);
+        let place = match options.text("path")? {
             Some(path) => Place::Unix(path.into()),
             None => Place::Tcp {
-                host: text("host")?.unwrap_or(HOST).into(),
-                port: text("port")?
-                    .map_or(Ok(PORT as u32), |port| number("port", port))?
-                    .try_into()
-                    .map_err(|_| "port is too large")?,
+                host: options.text("host")?.unwrap_or(HOST).into(),
+                port: options.number("port")?.unwrap_or(PORT),
             },
         };
         // A user without a password is not named, as in redis-py.
-        let user = find("username").filter(|user| !user.is_empty());
-        let password = find("password").filter(|password| !password.is_empty());
+        let user = options.find("username").filter(|user| !user.is_empty());
+        let password = options.find("password").filter(|password| !password.is_empty());
         let login = password.map(|password| (user.map(<[u8]>::to_vec), password.to_vec()));
-        Ok(Self { place, login, database: text("db")?.map_or(Ok(0), |database| number("db", database))? })
+        let tls = if options.is_set("tls", false)? { Some(encryption::read(&options)?) } else { None };
+        Ok(Self { place, tls, login, database: options.number("db")?.unwrap_or(0) })
+    }
+}
+
+/// Options by name.
+pub struct Options<'a>(pub &'a [(&'a [u8], &'a [u8])]);
+
+impl<'a> Options<'a> {
+    pub fn find(&self, name: &str) -> Option<&'a [u8]> {
+        self.0.iter().find(|(other, _)| *other == name.as_bytes()).map(|(_, value)| *value)
+    }
+
+    pub fn text(&self, name: &str) -> Result<Option<&'a str>, String> {
+        let found = self.find(name).map(std::str::from_utf8).transpose();
+        found.map_err(|_| format!("{name} is no text"))
+    }
+
+    pub fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, String> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| format!("{name} is no number that is possible: {text}"))
+    }
+
+    /// Whether it is on, by the words of redis-py.
+    pub fn is_set(&self, name: &str, default: bool) -> Result<bool, String> {
+        let text = self.text(name)?.map(str::to_ascii_uppercase);
+        Ok(text.map_or(default, |text| !["", "0", "F", "FALSE", "N", "NO"].contains(&text.as_str())))
     }
 }

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{channel, Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
-use super::address::Place;
+use super::address::{Address, Place};
 use super::limits::seconds;
 use crate::net::stream::Stream;
 
@@ -58,11 +58,11 @@ impl Connector {
     }
 
     /// A socket that has begun to connect, if one is to be opened now and it is known where.
-    pub fn connect(&mut self, place: &Place, now: Instant) -> io::Result<Option<Stream>> {
+    pub fn connect(&mut self, to: &Address, now: Instant) -> io::Result<Option<Stream>> {
         if now < self.next_at {
             return Ok(None);
         }
-        let (host, port) = match place {
+        let (host, port) = match &to.place {
             Place::Unix(path) => return Stream::unix(path).map(Some),
             Place::Tcp { host, port } => (host, *port),
         };
@@ -79,7 +79,7 @@ impl Connector {
             }
         }
         match self.addresses.pop_front() {
-            Some(address) => Stream::tcp(address).map(Some),
+            Some(address) => Stream::tcp(address, to.tls.as_ref().map(|tls| (tls, host.as_str()))).map(Some),
             None => Err(io::Error::other("the name has no address")),
         }
     }

@@ -1,11 +1,11 @@
 //! One connection to Redis: its socket, its commands, and since when it is silent.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Write};
+use std::io;
 use std::time::{Duration, Instant};
 
 use super::address::Address;
-use super::calls::Calls;
+use super::calls::{Calls, Ended};
 use super::resp::{Parser, Reply};
 use crate::net::stream::Stream;
 
@@ -54,7 +54,7 @@ impl Link {
         if self.stage != Stage::Connecting {
             return Ok(true);
         }
-        if !self.stream.is_open()? {
+        if !self.stream.open()? {
             return Ok(false);
         }
         (self.stage, self.since) = (Stage::Greeting, now);
@@ -106,16 +106,15 @@ impl Link {
 
     /// Writes what the socket takes.
     pub fn write(&mut self) -> io::Result<()> {
-        while !self.calls.unsent().is_empty() {
-            match self.stream.write(self.calls.unsent()) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(bytes) => self.calls.note_sent(bytes),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        self.stream.flush()
+        let sent = self.stream.write(self.calls.unsent())?;
+        self.calls.note_sent(sent);
+        Ok(())
+    }
+
+    /// Takes back what was not written; calls among it are added to `ended`. Returns whether bytes of a
+    /// command would follow all the same, or of one that was written in part.
+    pub fn hold_back(&mut self, ended: &mut Vec<Ended>) -> bool {
+        self.calls.drop_unsent(ended) || self.stream.holds_output()
     }
 
     /// Why it is to be cut now, if it is.

@@ -9,6 +9,7 @@
 pub mod address;
 mod calls;
 mod connector;
+mod encryption;
 mod limits;
 mod link;
 mod news;
@@ -97,7 +98,7 @@ impl Redis {
         self.until = 0.0;
         let Some(mut link) = self.link.take() else { return };
         self.end_calls(&mut link, ELSEWHERE);
-        if link.stage == Stage::Greeted && link.calls.drop_unsent(&mut Vec::new()) {
+        if link.stage == Stage::Greeted && link.hold_back(&mut Vec::new()) {
             self.lose(link, HALF_SENT);
         } else {
             self.link = Some(link);
@@ -193,7 +194,7 @@ impl Redis {
     }
 
     fn connect(&mut self, registry: &mio::Registry, now: Instant) {
-        let opened = self.connector.connect(&self.address.place, now).and_then(|found| {
+        let opened = self.connector.connect(&self.address, now).and_then(|found| {
             let Some(mut stream) = found else { return Ok(None) };
             stream.register(registry, self.token).map(|()| Some(stream))
         });

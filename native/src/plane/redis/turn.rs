@@ -1,6 +1,6 @@
 //! What a turn does with the socket: what the fence lets through is written, and replies are read.
 
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::time::Instant;
 
 use super::calls::Command;
@@ -21,7 +21,7 @@ impl Redis {
         }
         self.write(link)?;
         let mut read = 0;
-        while read < READ_AT_ONCE {
+        while read < READ_AT_ONCE || link.stream.holds_input() {
             match link.stream.read(buffer) {
                 Ok(0) => return Err("Redis closed the connection".into()),
                 Ok(size) => {
@@ -54,7 +54,7 @@ impl Redis {
     /// Fails when a command was written in part: Redis must not get the other one.
     fn hold_back(&mut self, link: &mut Link) -> Result<(), String> {
         let mut ended = Vec::new();
-        let is_partial = link.calls.drop_unsent(&mut ended);
+        let is_partial = link.hold_back(&mut ended);
         ended.iter().for_each(|call| self.answer(call.token, Err(Failure::NotSent)));
         if is_partial {
             return Err(HALF_SENT.into());
