@@ -12,11 +12,12 @@ use crate::http::head::{self, Found};
 use crate::json::Scanner;
 use crate::net::front::{Front, Reads};
 use crate::pack::Packer;
+use crate::plane::format::tried;
 use crate::plane::redis::probe::Probe;
 use crate::requests;
 
 /// Raised when the functions or the batches change.
-const INTERFACE: u32 = 7;
+const INTERFACE: u32 = 8;
 
 /// What tells that the other end has closed its side, which not every system does.
 #[cfg(target_os = "linux")]
@@ -339,6 +340,24 @@ pub unsafe extern "C" fn front_redis_ask(
 pub unsafe extern "C" fn front_redis_free(probe: *mut Probe) {
     // SAFETY: by this function's contract it is a box that nobody else has.
     drop(unsafe { Box::from_raw(probe) });
+}
+
+/// For tests: what the formats of the plane make of a batch of cases, see plane/format/tried.rs, copied
+/// into `answers` of `room` bytes. Returns the size; 0 = the batch could not be read, or there is no
+/// room.
+///
+/// # Safety
+/// `batch` points to `size` bytes, `answers` to `room` bytes.
+#[no_mangle]
+pub unsafe extern "C" fn front_formats(batch: *const u8, size: usize, answers: *mut u8, room: usize) -> usize {
+    // SAFETY: by this function's contract.
+    let Ok(made) = tried::answers(unsafe { bytes(batch, size) }) else { return 0 };
+    if made.len() > room {
+        return 0;
+    }
+    // SAFETY: by this function's contract there is room, and ours does not overlap it.
+    unsafe { std::ptr::copy_nonoverlapping(made.as_ptr(), answers, made.len()) };
+    made.len()
 }
 
 /// Seconds of the clock that nobody sets and that counts a machine's sleep, where the system tells it,

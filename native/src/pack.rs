@@ -66,6 +66,7 @@ pub struct NotThere;
 pub type Read<T> = Result<T, NotThere>;
 
 /// Reads values in the order in which they stand.
+#[derive(Clone)]
 pub struct Unpacker<'a> {
     rest: &'a [u8],
 }
@@ -101,6 +102,29 @@ impl<'a> Unpacker<'a> {
             0xcf => self.number(8),
             _ => Err(NotThere),
         }
+    }
+
+    /// A number that may be below nothing.
+    pub fn int(&mut self) -> Read<i64> {
+        match *self.rest.first().ok_or(NotThere)? {
+            0xe0..=0xff => Ok(i64::from(self.number(1)? as i8)),
+            head @ 0xd0..=0xd3 => {
+                self.number(1)?;
+                let bytes = 1 << (head - 0xd0);
+                // The sign is in the highest bit of so many bytes.
+                let unused = 64 - 8 * bytes as u32;
+                Ok((self.number(bytes)? << unused) as i64 >> unused)
+            }
+            _ => self.uint()?.try_into().map_err(|_| NotThere),
+        }
+    }
+
+    /// Text, and no bytes.
+    pub fn text(&mut self) -> Read<&'a str> {
+        if matches!(self.rest.first(), Some(0xc4..=0xc6)) {
+            return Err(NotThere);
+        }
+        std::str::from_utf8(self.bytes()?).map_err(|_| NotThere)
     }
 
     pub fn array(&mut self) -> Read<usize> {
@@ -157,6 +181,27 @@ mod tests {
         let mut packer = Packer::default();
         packer.int(-1);
         assert_eq!(packer.bytes, [0xd3, 255, 255, 255, 255, 255, 255, 255, 255]);
+        for (bytes, value) in [
+            (&packer.bytes[..], -1),
+            (&[0xe0], -32),
+            (&[0xd0, 128], -128),
+            (&[0xd0, 127], 127),
+            (&[0xd1, 255, 254], -2),
+            (&[0xd2, 128, 0, 0, 0], i64::from(i32::MIN)),
+            (&[0xcd, 1, 0], 256),
+            (&[0xd3, 128, 0, 0, 0, 0, 0, 0, 0], i64::MIN),
+        ] {
+            assert_eq!(Unpacker::new(bytes).int(), Ok(value));
+        }
+        assert_eq!(Unpacker::new(&[0xcf, 128, 0, 0, 0, 0, 0, 0, 0]).int(), Err(NotThere));
+    }
+
+    #[test]
+    fn text_is_utf_8_and_no_bytes() {
+        assert_eq!(Unpacker::new("\u{a3}été".as_bytes()).text(), Err(NotThere));
+        assert_eq!(Unpacker::new(b"\xa3abc").text(), Ok("abc"));
+        assert_eq!(Unpacker::new(b"\xa3ab\xff").text(), Err(NotThere));
+        assert_eq!(Unpacker::new(b"\xc4\x01a").text(), Err(NotThere));
     }
 
     #[test]

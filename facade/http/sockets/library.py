@@ -18,7 +18,7 @@ import msgspec
 
 NAME: Final = "libleaseway_front.so"
 # Of the functions and of what batches look like; native/src/c.rs has the same.
-INTERFACE: Final = 7
+INTERFACE: Final = 8
 # Beside this module, where the image has it, and where `make setup` builds it.
 BESIDE: Final = Path(__file__).with_name(NAME)
 BUILT: Final = Path(__file__).parents[3] / "native" / "target" / "release" / NAME
@@ -56,6 +56,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "front_refused": (ctypes.c_uint64, (_Pointer, ctypes.c_uint32)),
     "front_fits": (ctypes.c_uint32, (ctypes.c_char_p, _Size, ctypes.c_char_p, ctypes.c_uint64)),
     "front_read": (_Size, (ctypes.c_char_p, _Size, ctypes.c_char_p, _Size)),
+    "front_formats": (_Size, (ctypes.c_char_p, _Size, ctypes.c_char_p, _Size)),
 }
 
 
@@ -241,3 +242,17 @@ def fits(request: bytes, key: bytes, now_s: int) -> bool:
     """Whether the library finds that a signing key has signed one whole request. For tests."""
     assert len(key) == KEY_BYTES
     return bool(loaded().front_fits(request, len(request), key, now_s))
+
+
+def try_formats(formats: Any, cases: list[Any]) -> list[Any]:
+    """Returns what the formats of the plane make of each case, as
+    native/src/plane/format/tried.rs says. Raises ValueError for a batch that it can't read. For
+    tests.
+    """
+    batch = msgspec.msgpack.encode([formats, cases])
+    room = ctypes.create_string_buffer(len(batch) * 2 + 128 * len(cases) + 4096)
+    size = loaded().front_formats(batch, len(batch), room, len(room))
+    if not size:
+        raise ValueError("the library could not read the batch of cases")
+    answers: list[Any] = _decode(room.raw[:size])
+    return answers
