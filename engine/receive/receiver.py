@@ -29,7 +29,6 @@ from schemas.filters import Filter
 from schemas.identity import Handle
 from schemas.records import TagRecord
 from state.background import Background
-from state.cancel import before
 from state.redis.wake import Wake
 
 # How often a receive with a filter looks again at what Kafka has.
@@ -175,12 +174,15 @@ class Receiver:
         then it gives back what it has leased.
         """
         task = self._background.start(work, "receive", awaited=True)
-        until = asyncio.get_running_loop().time() + deadline.MESSAGES_S
+        answer = asyncio.shield(task)
+        timer = asyncio.get_running_loop().call_later(deadline.MESSAGES_S, _refuse, answer)
         try:
-            return await before(until, asyncio.shield(task), late_receive)
+            return await answer
         except (asyncio.CancelledError, Unavailable):
             self._start(self._return(queue, tag, task))
             raise
+        finally:
+            timer.cancel()
 
     async def _return(self, queue: Queue, tag: TagRecord, task: asyncio.Task[list[Delivery]]) -> None:
         with contextlib.suppress(EngineError):
@@ -242,3 +244,8 @@ class Receiver:
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         return self._background.start(work, getattr(work, "__qualname__", "receive"))
+
+
+def _refuse(answer: asyncio.Future[list[Delivery]]) -> None:
+    if not answer.done():
+        answer.set_exception(late_receive())

@@ -7,11 +7,12 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from engine.errors import QuotaExceeded
+from engine.errors import LogUnavailable, QuotaExceeded
 from engine.receive.waiters import FOREVER, LOOK_AGAIN_S, MAX_PARALLEL, MAX_PER_CALL, Waiter, WaitList, WaitLists
 from engine.rules.limits import MAX_RECEIVE_BYTES
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker, WaitBound
+from engine.runtime import deadline
 from engine.shapes import Delivery
 from schemas.records import Attribute, Message, QueueRecord, TagRecord
 from state.replies import Probed
@@ -155,3 +156,17 @@ def test_a_call_leases_what_an_answer_has_room_for_if_messages_are_like_the_last
     assert line.weigh([]) == 0 and line.fits(1) == MAX_RECEIVE_BYTES // 100, "what brought nothing told something"
     assert line.weigh([structs.replace(some[0], message=Message(b""))]) == 0
     assert line.fits(1_000_000) == MAX_RECEIVE_BYTES, "empty messages count as unknown"
+
+
+async def test_a_waiter_whose_time_is_over_waits_for_what_is_under_way_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadline, "MESSAGES_S", 0.05)
+    slow, served = waiter(), waiter()
+    for one in (slow, served):
+        one.busy = True
+        one.give_up()
+        assert not one.served.done()
+    served.rest()
+    assert await future_of(served) == [] and served.end is None
+    with pytest.raises(LogUnavailable, match=r"took 0\.05 s longer than it was to wait"):
+        await future_of(slow)
+    slow.rest()
