@@ -252,7 +252,7 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
     filtered = FilteredReceives(store, targets, window, browse, poller, pump, owner.refresh)
     receiver = Receiver(catalog, ids, wait_lists, poller, returns, pump, activity, receiving, wake, owner.refresh, filtered)
     leases = Leases(
-        store, catalog, targets, window, ids, bodies, delays, owner.note_use, owner.journaled.wait, mover.move_dead, receivable, base.meters
+        store, catalog, targets, window, ids, bodies, delays, owner.note_use, owner.journaled.wait, mover.kill, receivable, base.meters
     )  # fmt: skip
     receivable.connect(pump.woken)
     base.rebuilt.connect(returns.tell_again)

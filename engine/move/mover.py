@@ -109,9 +109,16 @@ class Mover:
         """Moves dying messages to the dead-letter queue. What fails is tried again here, however
         long Kafka is away.
         """
+        await self._begin(queue, tag, partition, dying)
+
+    async def kill(self, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]) -> None:
+        """As `move_dead`, for somebody who waits: returns when the dead-letter queue has them."""
+        if going_on := await self._begin(queue, tag, partition, dying):
+            await asyncio.wait([going_on])  # who waits no more does not end it
+
+    async def _begin(self, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]) -> asyncio.Task[None] | None:
         left = await self._try(queue, tag, partition, dying)
-        if left:
-            self._background.start(self._go_on(queue, tag, partition, left), "move_dead")
+        return self._background.start(self._go_on(queue, tag, partition, left), "move_dead") if left else None
 
     async def _go_on(self, queue: Queue, tag: TagRecord, partition: int, left: Sequence[Dying]) -> None:
         """Once they are no longer held, another mover may take them up too: the target keeps one
@@ -253,7 +260,9 @@ class Mover:
             if self._store.now_ms() > held.until_ms:
                 # Another mover may have made a copy meanwhile, and so long ago that the window has
                 # forgotten its key: the next try looks again.
-                raise LogUnavailable(f"{queue.topic}/{partition}/{held.offset} was held for too short a time to be moved")
+                raise LogUnavailable(
+                    f"the claim on {queue.topic}/{partition}/{held.offset} expired before it could be moved; it will be retried"
+                )
             message = _moved(queue, tag, held, from_id, kind)
             value = encode(message)
             target_partition = _target_partition(target, held, from_id, tag)

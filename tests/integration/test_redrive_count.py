@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,12 +12,13 @@ import pytest
 from engine.engine import Engine
 from engine.errors import LogUnavailable
 from engine.log.shapes import Chunk
+from engine.move import mover
 from engine.rules.queue import Queue
 from engine.runtime import failpoints
 from engine.runtime.deadline import state_until
 from engine.runtime.failpoints import arm, disarm
 from engine.shapes import QueueSettings, SendEntry, TaskInfo
-from schemas.records import RedrivePolicy, TaskRecord
+from schemas.records import Message, RedrivePolicy, TaskRecord
 from schemas.vocabulary import TaskStatus
 from state.keys import Unit
 from tests.integration.conftest import MakeEngine
@@ -189,6 +191,28 @@ async def test_a_kafka_that_is_away_for_a_while_makes_no_letter_fail(own_engine:
     monkeypatch.setattr(log, "append", no_answer)
     found = await ended(own_engine, (await own_engine.redrive(BY, "dlq", None, None, 0)).id)
     assert refused == 30
+    assert (found.status, found.moved, found.failed) == ("completed", LETTERS, 0)
+    assert len(await drain(own_engine, "q", expect=LETTERS)) == LETTERS
+
+
+@pytest.mark.parametrize("kind", ["dead", "moved"])
+async def test_no_letter_is_left_out_because_its_claim_expired(
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    """A busy machine: when the last of a hundred have their turn, they are held no longer."""
+    copy, slow = mover._moved, 0
+
+    def slowly(*held: Any) -> Message:
+        nonlocal slow
+        if held[-1] == kind and slow < 200:
+            slow += 1
+            time.sleep(0.02)
+        return copy(*held)
+
+    monkeypatch.setattr(mover, "_moved", slowly)
+    await with_letters(own_engine)
+    found = await ended(own_engine, (await own_engine.redrive(BY, "dlq", None, None, 0)).id)
+    assert "expired before it could be moved; it will be retried" in caplog.text
     assert (found.status, found.moved, found.failed) == ("completed", LETTERS, 0)
     assert len(await drain(own_engine, "q", expect=LETTERS)) == LETTERS
 
