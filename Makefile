@@ -28,7 +28,7 @@ GO_PROGRAMS := tests/conformance/sqs/clients/watermill tests/conformance/rocketm
 CLIENTS_STAMP := .cache/.clients-$(call sum,Makefile $(CLIENT_LOCKS) tests/node.lock tests/browser/fetch.py \
   $(wildcard $(CLIENT_PROGRAMS:%=%/*) $(GO_PROGRAMS:%=%/*)))
 # The native front: built where cargo is, else prebuilt; without either, workers read sockets in Python.
-CRATE := native/Cargo.toml native/Cargo.lock $(wildcard native/src/*.rs native/src/*/*.rs)
+CRATE := native/Cargo.toml native/Cargo.lock $(wildcard native/src/*.rs native/src/*/*.rs native/src/*/*/*.rs)
 FRONT_STAMP := .cache/.front-$(call sum,$(CRATE) requirements/front.lock)
 CARGO := $(shell command -v cargo)
 # What links the prebuilt ones: 90 MB that nobody else needs.

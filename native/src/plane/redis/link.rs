@@ -104,6 +104,10 @@ impl Link {
         }
     }
 
+    pub fn would_write(&self) -> bool {
+        !self.calls.unsent().is_empty() || self.stream.holds_output()
+    }
+
     /// Writes what the socket takes.
     pub fn write(&mut self) -> io::Result<()> {
         let sent = self.stream.write(self.calls.unsent())?;

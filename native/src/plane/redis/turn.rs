@@ -45,7 +45,7 @@ impl Redis {
         }
         match link.stage {
             Stage::Connecting => return Ok(()),
-            Stage::Greeted if !link.calls.unsent().is_empty() && !self.is_in_time() => return self.hold_back(link),
+            Stage::Greeted if link.would_write() && !self.is_in_time() => return self.hold_back(link),
             _ => {}
         }
         link.write().map_err(|error| error.to_string())
