@@ -34,7 +34,7 @@ CARGO := $(shell command -v cargo)
 # What links the prebuilt ones: 90 MB that nobody else needs.
 WHEEL_TOOLS := .cache/wheel-tools-$(call sum,requirements/wheels.lock)
 
-.PHONY: help setup up spark demo test test-change faults bench bench-scale bench-quick native front-tests wheels wheels-twice wheel-toolchain lint audit types fmt lock docs protos spark-zip
+.PHONY: help setup up spark demo test test-change faults two-redis bench bench-scale bench-quick native front-tests wheels wheels-twice wheel-toolchain lint audit types fmt lock docs protos spark-zip
 
 help: ## print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
@@ -96,6 +96,12 @@ faults: setup ## inject every fault into a running service for 10 minutes and ch
 	  $(BIN)/python -m tests.faults.run --seed $$seed --fault all --seconds 120 --report .cache/faults/$$seed.json || failed=1; \
 	done; \
 	$(BIN)/python -m tests.faults.table $(SEEDS:%=.cache/faults/%.json) || failed=1; exit $$failed
+
+CASES ?= failover split failback stale stopped evict mute
+two-redis: setup ## two lives of Redis under traffic: failover, split, eviction and others, a minute each (SEEDS="1 2 3 4")
+	@failed=0; for seed in $(SEEDS); do for case in $(CASES); do \
+	  $(BIN)/python -m tests.two_redis --case $$case --seed $$seed || failed=1; \
+	done; done; exit $$failed
 
 bench: setup ## Leaseway beside its peers (ROUNDS=3 PEERS=leaseway-1,elasticmq MODES=pipeline SECONDS=4); writes benchmarks/results.md
 	@$(BIN)/python -m benchmarks.bench $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(PEERS),--peers $(PEERS)) $(if $(MODES),--modes $(MODES)) \

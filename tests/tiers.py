@@ -43,7 +43,7 @@ ALONE = (
     "tests/integration/test_queues.py::test_500_queues_are_made_within_60_s_and_deleted_without_a_trace",
 )
 # Not repeated; nor is anything when more tests than that have failed.
-PROMISES = ("tests/acceptance", "tests/outside", "tests/faults", "tests/property")
+PROMISES = ("tests/acceptance", "tests/outside", "tests/faults", "tests/two_redis", "tests/property")
 MOST_AGAIN = 5
 WITHOUT = tuple(f"--deselect={place}" for place in ALONE)
 VARIABLES = {"front": {"LEASEWAY_FRONT": "python"}}
@@ -76,7 +76,7 @@ TIERS: dict[str, dict[str, tuple[str, ...]]] = {
         "dialects": CLIENTS,
         "stack": ("tests/stack",),
         "front": FRONT,
-        "faults": ("tests/faults", "tests/outside"),
+        "faults": ("tests/faults", "tests/outside", "tests/two_redis"),
     },
     "change": {
         "unit": ("tests/unit", "tests/state", "tests/property"),

@@ -27,7 +27,7 @@ def test_every_promise_holds_while_the_service_is_hurt(
     monkeypatch.setenv("LEASEWAY_FRONT", front)
     order = Order(
         seed=seed,
-        seconds=30,
+        seconds=25,
         fault=",".join(f for f in DEFAULT if f not in OPEN),
         live_s=LIVE_WITHIN_S,
         keep=tmp_path,

@@ -6,7 +6,9 @@ python -m tests.two_redis --case split --seed 1
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import random
 import sys
 import tempfile
@@ -22,17 +24,17 @@ QUEUES = {"durable": {"durable_acks": True}, "plain": {}, "fifo": {"fifo": True}
 DRAIN_S = 60.0
 
 
-def run(case: str, seed: int, before_s: float, split_s: float, path: Path) -> Verdict:
-    """One run in an empty folder."""
+def run(case: str, seed: int, before_s: float, split_s: float, path: Path, bootstrap: str = "") -> Verdict:
+    """One run in an empty folder, with a Kafka of its own or the one at `bootstrap`."""
     rng = random.Random(f"{case}/{seed}")
-    with on_stage(path, replica=case not in ALONE) as stage:
-        client = Client(stage.ports[0])
+    with on_stage(path, bootstrap, replica=case not in ALONE) as stage, contextlib.closing(Client(stage.ports[0])) as client:
         for name, settings in QUEUES.items():
             status, answer = client.ask("POST", "/v1/queues", {"name": name, "partitions": 2, **settings})
             assert status in (200, 201), answer
         crowd, verdict = Crowd(stage.ports, list(QUEUES), seed), Verdict()
         crowd.start()
         time.sleep(before_s + rng.uniform(0, 1))
+        load = os.getloadavg()[0]
         lives = CASES[case](stage, crowd, rng, split_s, verdict)
         time.sleep(6)
         crowd.calm()
@@ -40,9 +42,11 @@ def run(case: str, seed: int, before_s: float, split_s: float, path: Path) -> Ve
         crowd.end()
         for check in crowd.checks:
             check()
-        found = judge(crowd.book, lives)
+        load = max(load, os.getloadavg()[0])
+        found = judge(crowd.book, lives, load)
         verdict.broken += found.broken
         verdict.figures.update(found.figures, **crowd.book.refused)
+        verdict.figures["load"] = round(load, 1)
         verdict.figures["named"] = len(stage.log("action=distrust"))
         failed = stage.log("outcome=failed") + stage.log("Traceback")
         verdict.expect(not failed, f"workers failed: {failed[:3]}")
@@ -57,7 +61,8 @@ def _drain(stage: Stage, crowd: Crowd, verdict: Verdict) -> None:
         left = []
         for port in stage.ports:
             for name in QUEUES:
-                status, answer = Client(port).ask("GET", f"/v1/queues/{name}")
+                with contextlib.closing(Client(port)) as client:
+                    status, answer = client.ask("GET", f"/v1/queues/{name}")
                 tags = answer["tags"] if status == 200 else [{"status": status}]
                 left += [(name, port, tag) for tag in tags if status != 200 or tag["ready"] or tag["leased"] or tag["stored"]]
         if not left:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import random
@@ -61,10 +62,14 @@ class Client:
             text = response.read()
             return response.status, json.loads(text) if text else None
         except (OSError, http.client.HTTPException, ValueError) as error:
-            if self._connection is not None:
-                self._connection.close()
-            self._connection = None
+            self.close()
             return 0, repr(error)
+
+    def close(self) -> None:
+        """Ends the connection; the next question opens another one."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
 
 
 class Crowd:
@@ -83,8 +88,12 @@ class Crowd:
                 for more in range(2):
                     self._add(self._consume, worker, queue, random.Random(f"{seed}/c/{worker}/{number}/{more}"))
 
-    def _add(self, work: Any, *arguments: Any) -> None:
-        self._threads.append(threading.Thread(target=work, args=arguments, daemon=True))
+    def _add(self, work: Any, worker: int, *arguments: Any) -> None:
+        def play() -> None:
+            with contextlib.closing(Client(self._ports[worker])) as client:
+                work(client, worker, *arguments)
+
+        self._threads.append(threading.Thread(target=play, daemon=True))
 
     def start(self) -> None:
         self._sending.set()
@@ -105,8 +114,8 @@ class Crowd:
         for thread in self._threads:
             thread.join(60)
 
-    def _send(self, worker: int, queue: str, rng: random.Random) -> None:
-        client, number = Client(self._ports[worker]), 0
+    def _send(self, client: Client, worker: int, queue: str, rng: random.Random) -> None:
+        number = 0
         while self._sending.is_set():
             uids = [f"{queue}/{worker}/{number + n}" for n in range(rng.randint(1, 3))]
             number += len(uids)
@@ -123,8 +132,7 @@ class Crowd:
                 self.book.refuse("send", status, answer)
             time.sleep(rng.uniform(0.01, 0.06))
 
-    def _consume(self, worker: int, queue: str, rng: random.Random) -> None:
-        client = Client(self._ports[worker])
+    def _consume(self, client: Client, worker: int, queue: str, rng: random.Random) -> None:
         while self._going.is_set():
             began = time.monotonic()
             body = {"max": rng.randint(1, 10), "wait_seconds": rng.choice((0, 0, 1)), "lease_seconds": LEASE_S}

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import secrets
 import signal
 import subprocess
 import time
@@ -76,12 +77,13 @@ class Server:
             self.hold(False)
             self._process.kill()
             self._process.wait(20)
+        self.client.close()
 
 
 class Stage:
     """Two workers at `ports`; `switch(worker, server)` has one reach another Redis."""
 
-    def __init__(self, path: Path, bootstrap: str, run: Any, a: Server, b: Server) -> None:
+    def __init__(self, path: Path, bootstrap: str, prefix: str, run: Any, a: Server, b: Server) -> None:
         self.path, self._run = path, run
         self.a, self.b = a, b
         self.proxies = [Proxy(free_port(), a.port) for _ in range(2)]
@@ -93,7 +95,12 @@ class Stage:
             folder = path / f"worker-{number}"
             folder.mkdir()
             settings = dataclasses.replace(
-                Settings(), kafka_bootstrap=bootstrap, redis_url=f"redis://127.0.0.1:{proxy.port}/0", port=port, secret="two-redis"
+                Settings(),
+                kafka_bootstrap=bootstrap,
+                topic_prefix=prefix,
+                redis_url=f"redis://127.0.0.1:{proxy.port}/0",
+                port=port,
+                secret="two-redis",
             )
             (program,) = workers.programs(settings, 1, folder, folder, environment)
             self.children.append(Child(program, lambda: None, lambda text: None))
@@ -121,14 +128,17 @@ class Stage:
 
 
 @contextlib.contextmanager
-def on_stage(path: Path, *, replica: bool) -> Iterator[Stage]:
-    """Starts everything, and ends it."""
-    with running_services(path / "kafka") as services, loop_in_thread() as run:
+def on_stage(path: Path, bootstrap: str = "", *, replica: bool) -> Iterator[Stage]:
+    """Starts everything, and ends it. With `bootstrap` it shares a Kafka that runs."""
+    with contextlib.ExitStack() as ends:
+        run = ends.enter_context(loop_in_thread())
+        prefix = f"two{secrets.token_hex(4)}" if bootstrap else "lw"
+        kafka = bootstrap or ends.enter_context(running_services(path / "kafka")).bootstrap
         servers = [Server(path / "a"), Server(path / "b")]
         try:
             if replica:
                 servers[1].follow(servers[0])
-            stage = Stage(path, services.bootstrap, run, *servers)
+            stage = Stage(path, kafka, prefix, run, *servers)
             try:
                 stage.start()
                 yield stage
