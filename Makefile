@@ -103,9 +103,9 @@ two-redis: setup ## two lives of Redis under traffic: failover, split, eviction 
 	  $(BIN)/python -m tests.two_redis --case $$case --seed $$seed || failed=1; \
 	done; done; exit $$failed
 
-bench: setup ## Leaseway beside its peers (ROUNDS=3 PEERS=leaseway-1,elasticmq MODES=pipeline SECONDS=4); writes benchmarks/results.md
-	@$(BIN)/python -m benchmarks.bench $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(PEERS),--peers $(PEERS)) $(if $(MODES),--modes $(MODES)) \
-	  $(if $(SECONDS),--seconds $(SECONDS)) $(if $(MAX_OTHER),--max-other $(MAX_OTHER)) $(if $(GOAWS),--goaws $(GOAWS))
+bench: setup ## Leaseway beside its peers by the one protocol (SIDES=leaseway,rabbitmq CELLS=1x8 ROUNDS=3 BESIDE=FOLDER OUT=FILE); writes benchmarks/results.md
+	@$(BIN)/python -m benchmarks.bench --out $(or $(OUT),benchmarks/results.md) $(if $(SIDES),--sides $(SIDES)) $(if $(CELLS),--cells $(CELLS)) \
+	  $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(BESIDE),--beside $(BESIDE))
 
 bench-scale: setup ## what a message costs as the state grows, half an hour (ONLY=backlog,tags STEPS=small); writes benchmarks/scale.md
 	@$(BIN)/python -m benchmarks.scale $(if $(ONLY),--only $(ONLY)) $(if $(STEPS),--steps $(STEPS))

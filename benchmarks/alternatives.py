@@ -1,7 +1,8 @@
 """The worker with a library in place of a part that we wrote for speed (ADRs 0012 to 0015): each
 function makes the app of such a worker, for `LW_APP`. So a part is measured in pairs:
 
-    python -m benchmarks.pairs --set LW_APP=benchmarks.alternatives:library_avro --rounds 6
+    python -m benchmarks.bench --sides leaseway,beside \\
+        --set LW_APP=benchmarks.alternatives:library_avro
 
 A ratio above 1 is what our part gains. For measurements alone: an alternative keeps none of our
 promises for days on which something is away.

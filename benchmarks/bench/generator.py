@@ -1,129 +1,134 @@
-"""Runs the load generator for one cell against one server, and keeps what it reports.
-
-A run takes about SECONDS whatever the server's speed: the number of messages follows the rate seen
-last. Neighbours: `plan`, `servers`; `results` reads `Sample`. It must not know how a table looks.
+"""Runs a generator for one cell against one side, and makes a `Run` of what it reports and what
+/proc says of the time between its two words, "begin" and "end".
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import tempfile
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from benchmarks.bench.plan import Cell
-from benchmarks.bench.servers import Peer, Server
+from benchmarks.bench.plan import PIPELINES, WARM_UP_S, WARM_UPS, Cell
+from benchmarks.bench.processes import Mark, loop_ms, mark, peak_mib
+from benchmarks.bench.protocol import Run
+from benchmarks.bench.sides import Server
 
-DISTURBED = 5
-MOST_MESSAGES = 200_000
-# Warm is a server that two runs in a row have not made faster by a twentieth.
-WARM_RUN_S = 5.0
-MOST_WARM_RUNS = 10
-GAIN = 1.05
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One run: `phase` and `report` as the generator wrote them; `fault` "" = counts."""
-
-    peer: str
-    cell: Cell
-    phase: dict[str, Any]
-    report: dict[str, Any]
-    fault: str
-
-    @property
-    def rate(self) -> float:
-        """Messages a second."""
-        return float(self.phase["msgs_per_s"])
-
-    @property
-    def cpu_by_process(self) -> dict[str, float]:
-        """CPU seconds of the service's processes for 1,000 messages."""
-        messages: int = self.phase["messages"]
-        return {name: spent * 1000 / max(1, messages) for name, spent in self.phase["server_cpu_s_by_process"].items()}
+LIMIT_S = 90.0
+GENERATOR, BENCH, IDLE = "generator", "bench", "idle sides"
+WORKER = "worker"
 
 
-@dataclass
 class Generator:
-    """`seconds` a run; `max_other` = the share of the machine that other programs may take before a
-    run is repeated, 0 = any.
+    """Loads the running sides, one at a time. What the idle ones use meanwhile is nobody's fault:
+    it is not foreign.
     """
 
-    binary: Path
-    seconds: float
-    max_other: float
-    samples: list[Sample] = field(default_factory=list)
-    _rates: dict[tuple[str, Cell], float] = field(default_factory=dict)
+    def __init__(self, seconds: float, servers: Sequence[Server]) -> None:
+        self._seconds, self._servers = seconds, servers
 
-    def warm(self, peer: Peer, server: Server) -> int:
-        """Load that is not counted, singly and in tens, until it gets no faster: a cold JVM costs
-        several times more. Returns the runs.
-        """
-        runs = 0
-        for batch in (1, 10):
-            cell = Cell("pipeline", batch, 8)
-            best, without_gain = 0.0, 0
-            for _ in range(MOST_WARM_RUNS):
-                runs += 1
-                sample = self._once(peer, server, cell, self._messages(peer, cell, WARM_RUN_S))
-                rate = 0.0 if sample.fault else sample.rate
-                if rate:
-                    self._rates[peer.name, cell] = rate
-                without_gain = without_gain + 1 if rate <= best * GAIN else 0
-                best = max(best, rate)
-                if without_gain == 2:
-                    break
+    def warm(self, server: Server, times: int = WARM_UPS) -> None:
+        """Runs the four pipelines so many times, and prints the last rates."""
+        runs: list[Run] = []
+        for turn in range(times):
+            runs = [self._once(server, cell, turn, WARM_UP_S) for cell in PIPELINES]
+        said = ", ".join(f"{run.cell} {run.rate:,.0f}{run.fault and ' (' + run.fault + ')'}" for run in runs)
+        print(f"warm: {server.name}: {said}", flush=True)
+
+    def run(self, server: Server, cell: Cell, turn: int) -> list[Run]:
+        """Runs a cell; once more when that run was void. Returns both: none is hidden."""
+        runs = [self._once(server, cell, turn, self._seconds)]
+        if runs[0].verdict.startswith("void"):
+            runs.append(self._once(server, cell, turn, self._seconds))
         return runs
 
-    def run(self, peer: Peer, server: Server, cell: Cell) -> Sample:
-        """One counted run; made once more when other programs disturbed it."""
-        messages = self._messages(peer, cell, self.seconds)
-        sample = self._once(peer, server, cell, messages)
-        if sample.fault == "disturbed":
-            sample = self._once(peer, server, cell, messages)
-        if not sample.fault and not cell.rate:
-            self._rates[peer.name, cell] = sample.rate
-        self.samples.append(sample)
-        return sample
-
-    def _messages(self, peer: Peer, cell: Cell, seconds: float) -> int:
-        guess = float(peer.guess[cell.batch > 1])
-        near = Cell("pipeline", min(cell.batch, 10), 8)
-        rate = cell.rate or self._rates.get((peer.name, cell)) or self._rates.get((peer.name, near), guess)
-        if cell.body > 16_384:
-            rate = min(rate, 1500)
-        return max(10 * cell.each, min(MOST_MESSAGES, int(rate * seconds)))
-
-    def _once(self, peer: Peer, server: Server, cell: Cell, messages: int) -> Sample:
+    def _once(self, server: Server, cell: Cell, turn: int, seconds: float) -> Run:
         server.trouble()
+        before = loop_ms()
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "report.json"
-            command = [str(self.binary), "-endpoint", server.endpoint, "-api", cell.api, "-mode", cell.mode, "-batch", str(cell.batch)]
-            command += ["-producers", str(cell.each), "-consumers", str(cell.each), "-body", str(cell.body)]
-            command += ["-messages", str(messages), "-warmup", str(messages // 10), "-json", str(out), "-timeout", "120s"]
-            command += ["-queue", f"bench-{cell.api}", "-pids", ",".join(f"{name}={pid}" for name, pid in server.pids)]
-            if server.key:
-                command += ["-sigv4", "-key", server.key[0], "-secret", server.key[1]]
-            if cell.rate:
-                command += ["-rate", str(cell.rate)]
-            if self.max_other:
-                command += ["-max-other", str(self.max_other)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+            command = [*server.generator, *_options(server, cell, seconds), "-json", str(out)]
+            used, status, said = self._timed(server, command)
             report: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
-        phase = report.get(cell.mode) or {}
-        return Sample(peer.name, cell, phase, report, _fault(done.returncode, done.stderr, report, server.trouble()))
+        loops = (before, loop_ms())
+        if not report or used is None:
+            return Run(server.name, cell.name, turn, loops=loops, fault=f"no report (status {status}): {said.strip()[-200:]}")
+        return _run(server, cell, turn, report, used, loops, server.trouble())
+
+    def _timed(self, server: Server, command: Sequence[str]) -> tuple[Mark | None, int, str]:
+        """Returns what was used between its two words, the status, and its last words."""
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert process.stdin and process.stdout
+        idle = [pid for other in self._servers if other is not server for _, pid in other.pids]
+        roots: dict[str, list[int]] = {GENERATOR: [process.pid], BENCH: [os.getpid()], IDLE: idle}
+        for name, pid in server.pids:
+            roots.setdefault(name, []).append(pid)
+        end = threading.Timer(LIMIT_S, process.kill)
+        end.start()
+        try:
+            marks: list[Mark] = []
+            said: list[str] = []
+            for line in process.stdout:
+                if line.strip() in ("begin", "end"):
+                    marks.append(mark(roots))
+                    _answer(process.stdin)
+                else:
+                    said.append(line)
+            status = process.wait()
+        finally:
+            end.cancel()
+        return (marks[1].since(marks[0]) if len(marks) == 2 else None), status, "".join(said)
 
 
-def _fault(status: int, said: str, report: dict[str, Any], trouble: str) -> str:
-    if status == DISTURBED:
-        return "disturbed"
-    if not report:
-        return f"no report: {said.strip()[-200:]}"
-    if lost := report["check"]["lost"]:
-        return f"{lost} messages lost"
-    if status != 0:
-        return f"exit {status}: {report['call_errors']} errors {(report.get('error_texts') or [''])[0][:120]}"
-    return f"its log: {trouble}" if trouble else ""
+def _answer(stdin: IO[str]) -> None:
+    stdin.write("\n")
+    stdin.flush()
+
+
+def _options(server: Server, cell: Cell, seconds: float) -> list[str]:
+    options = [
+        "-held",
+        "-endpoint",
+        server.endpoint,
+        "-api",
+        server.api or cell.api,
+        "-queue",
+        f"bench-{cell.kind}",
+        "-batch",
+        str(cell.batch),
+    ]
+    options += ["-producers", str(cell.each), "-consumers", str(cell.each), "-body", str(cell.body), "-seconds", f"{seconds:g}"]
+    for name, value, usual in (("rate", cell.rate, 0), ("queues", cell.queues, 1), ("tags", cell.tags, 1), ("fifo", cell.groups, 0)):
+        if value != usual:
+            options += [f"-{name}", str(value)]
+    if server.key:
+        options += ["-key", server.key[0], "-secret", server.key[1]]
+    return options
+
+
+def _run(server: Server, cell: Cell, turn: int, report: dict[str, Any], used: Mark, loops: tuple[float, float], trouble: str) -> Run:
+    book, messages = report["book"], max(1, report["messages"])
+    fault = f"its log: {trouble}" if trouble else ""
+    if report["call_errors"] or report["timed_out"]:
+        fault = f"{report['call_errors']} errors {(report.get('error_texts') or ['cut off'])[0][:160]}"
+    wrong = {name: book[name] for name in ("out_of_order", "corrupt") if book[name]}
+    return Run(
+        server.name,
+        cell.name,
+        turn,
+        rate=report["msgs_per_s"],
+        foreign=used.foreign(),
+        loops=loops,
+        lost=book["lost"],
+        doubled=book["duplicated_after_delete"] + book["duplicated_before_delete"],
+        fault=", ".join(f"{count} {name}" for name, count in wrong.items()) or fault,
+        cpu_us={name: used.by_name[name] * 1e6 / messages for name in dict(server.pids)},
+        threads_us={name: spent * 1e6 / messages for name, spent in used.by_thread.get(WORKER, {}).items()},
+        generator_us=used.by_name[GENERATOR] * 1e6 / messages,
+        times={name: report["end_to_end"][f"{name}_ms"] for name in ("p50", "p99", "p99_9", "max")} if report.get("end_to_end") else {},
+        peak_mib=peak_mib({name: [pid] for name, pid in server.pids}),
+    )

@@ -1,115 +1,129 @@
-"""benchmarks/results.md: tables of medians with their range, ratios, latencies, CPU by process,
-memory, and what did not count.
-
-Neighbours: `generator` gives samples, `chart` draws. It must not know how anything was run.
-"""
+"""benchmarks/results.md: one table of all cells and sides, the bars, and what does not count."""
 
 from __future__ import annotations
 
-import statistics
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from benchmarks.bench.bars import bars
-from benchmarks.bench.generator import Sample
-from benchmarks.bench.outcome import OURS, Outcome
-from benchmarks.bench.plan import Cell
+from benchmarks.bench import plan
+from benchmarks.bench.protocol import Figure, Outcome, Run, Spread, rate
 
-YARDSTICK = "bare-asgi"
-
-
-def _table(head: Iterable[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    names = list(head)
-    return [f"| {' | '.join(names)} |", "|" + "---|" * len(names), *(f"| {' | '.join(row)} |" for row in rows), ""]
+OURS, MEMORY = "leaseway", "elasticmq"
+TIMES = {"p50": "p50", "p99": "p99", "p99_9": "p99.9"}
+HEAD = ["cell", "side", "messages/s", "of ElasticMQ", "p50 / p99 / p99.9 ms", "CPU us", "by process", "generator us"]
+HEAD += ["rounds", "lost", "doubled"]
 
 
-def _spread(outcome: Outcome, peer: str, cell: Cell, figure: Callable[[Sample], float], form: str) -> str:
-    numbers = [figure(sample) for sample in outcome.good(peer, cell)]
-    if not numbers:
+def page(outcome: Outcome, about: str, notes: Sequence[str]) -> str:
+    """Returns the whole page."""
+    loops = outcome.loops()
+    said = f"Written by `make bench` ([protocol](README.md#the-protocol)). {about}"
+    if loops:
+        said += f" The calibration loop took {_span(loops, '.2f')} ms: only figures at the same time of the loop may be compared."
+    if outcome.other:
+        hour = "slow" if outcome.hour == "fast" else "fast"
+        said += f" {len(outcome.other)} more rounds count in no median: they were in the {hour} hour."
+    lines = ["# Leaseway beside its peers", "", *_wrapped(said), ""]
+    lines += [*_table(HEAD, _rows(outcome)), *_bars(outcome), "", "## What does not count", ""]
+    wrong = [f"- {run.side}, {run.cell}, round {run.round + 1}: {run.verdict}" for run in outcome.runs if run.verdict]
+    return "\n".join([*lines, *([*(f"- {note}" for note in notes), *wrong] or ["Nothing."]), ""])
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 100, break_on_hyphens=False, break_long_words=False)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+
+
+def _span(found: Spread | None, digits: str = ",.0f") -> str:
+    if found is None:
         return "-"
-    middle, low, high = (format(number, form) for number in (statistics.median(numbers), min(numbers), max(numbers)))
-    return middle if len(numbers) == 1 else f"{middle} ({low}-{high})"
+    if found.rounds == 1:
+        return f"{found.median:{digits}}"
+    return f"{found.median:{digits}} ({found.low:{digits}}-{found.high:{digits}})"
 
 
-def _rates(outcome: Outcome) -> list[str]:
-    cells = [cell for cell in outcome.cells if not cell.rate]
-    rows = [[cell.name, *(_spread(outcome, peer, cell, lambda s: s.rate, ",.0f") for peer in outcome.peers)] for cell in cells]
-    return ["## Messages a second: median (lowest-highest)", "", *_table(["cell", *outcome.peers], rows)]
+def _times(name: str) -> Figure:
+    return lambda run: run.times.get(name, 0.0)
 
 
-def _ratios(outcome: Outcome) -> list[str]:
-    others = [peer for peer in outcome.peers if not peer.startswith(OURS)]
-    rows = []
+def _cpu(name: str = "") -> Figure:
+    return lambda run: run.cpu_us.get(name, 0.0) if name else sum(run.cpu_us.values())
+
+
+def _generator(run: Run) -> float:
+    return run.generator_us
+
+
+def _rows(outcome: Outcome) -> Iterator[Sequence[str]]:
     for cell in outcome.cells:
-        ours = outcome.ours(cell)
-        if cell.rate or cell.api == "native" or ours is None:
-            continue
-        rates = [outcome.median(peer, cell) for peer in others]
-        rows.append([cell.name, *(f"{ours / rate:.2f}x" if rate else "-" for rate in rates)])
-    return ["## Leaseway (best number of workers) against each: ratio of medians", "", *_table(["cell", *others], rows)]
-
-
-def _bars(outcome: Outcome) -> list[str]:
-    rows = []
-    for bar in bars(outcome):
-        reached = "-" if bar.reached is None else f"{bar.reached:.2f}x"
-        rows.append([bar.what, f"{'<=' if bar.most else '>='} {bar.bound:g}x", reached, bar.verdict])
-    return ["## The bars, with the best number of workers", "", *_table(["what", "bar", "reached", ""], rows)]
-
-
-def _latencies(outcome: Outcome) -> list[str]:
-    rows = []
-    for cell in (cell for cell in outcome.cells if cell.rate):
-        for peer in outcome.peers:
-            if outcome.good(peer, cell):
-                kinds = ("p50_ms", "p99_ms", "p99_9_ms")
-                figures = [_spread(outcome, peer, cell, lambda s, k=kind: s.phase["end_to_end"][k], ".2f") for kind in kinds]  # type: ignore[misc]
-                rows.append([f"{cell.rate}/s", peer, *figures])
-    return ["## Open loop: end to end, ms", "", *_table(["rate", "peer", "p50", "p99", "p99.9"], rows)] if rows else []
-
-
-def _cost(sample: Sample, name: str) -> float:
-    return sample.cpu_by_process.get(name, 0.0)
-
-
-def _costs(outcome: Outcome) -> list[str]:
-    rows = []
-    for cell in outcome.cells:
-        for peer in outcome.peers:
-            good = outcome.good(peer, cell)
-            if not good:
+        for side in outcome.sides:
+            runs = [run for run in outcome.runs if (run.side, run.cell) == (side, cell)]
+            counted = outcome.of(side, cell)
+            if not runs:
                 continue
-            names = list(good[0].phase["server_cpu_s_by_process"])
-            parts = [f"{name} {outcome.median(peer, cell, lambda s, n=name: _cost(s, n)):.3f}" for name in names]  # type: ignore[misc]
-            total = _spread(outcome, peer, cell, lambda s: s.phase["server_cpu_s_per_1000"], ".3f")
-            memory = _spread(outcome, peer, cell, lambda s: s.report["server_peak_rss_mib"], ",.0f")
-            rows.append([cell.name, peer, total, ", ".join(parts) if len(parts) > 1 else "", memory])
-    head = ["cell", "peer", "CPU s", "by process", "peak RSS, MiB"]
-    return ["## Server CPU seconds per 1,000 messages, and peak memory", "", *_table(head, rows)]
+            spreads = [outcome.spread(side, cell, _times(name)) for name in TIMES]
+            parts = {name: outcome.spread(side, cell, _cpu(name)) for name in counted[0].cpu_us if name != "supervisor"} if counted else {}
+            yield (
+                cell,
+                side,
+                _span(outcome.spread(side, cell)),
+                _span(outcome.ratio(side, MEMORY, cell), ".2f") if side != MEMORY else "",
+                " / ".join(f"{one.median:.1f}" for one in spreads if one),
+                _span(outcome.spread(side, cell, _cpu())),
+                ", ".join(f"{name} {one.median:.0f}" for name, one in parts.items() if one and len(parts) > 1) + _threads(counted),
+                _span(outcome.spread(side, cell, _generator)),
+                f"{len(counted)} of {len(runs)}",
+                str(sum(run.lost for run in runs)),
+                str(sum(run.doubled for run in runs)),
+            )
 
 
-def _substrate(outcome: Outcome) -> list[str]:
-    names = list(dict.fromkeys(name for row in outcome.substrate for name in row))
-    rows = []
-    for name in names:
-        numbers = [row[name] for row in outcome.substrate if name in row]
-        rows.append([name, f"{statistics.median(numbers):,.0f} ({min(numbers):,.0f}-{max(numbers):,.0f})"])
-    return ["## The substrate, a second", "", *_table(["what", "median (lowest-highest)"], rows)] if rows else []
+def _threads(runs: Sequence[Run]) -> str:
+    """The worker's threads that use most, of the middle round."""
+    if not runs or not runs[0].threads_us:
+        return ""
+    middle = sorted(runs, key=rate)[len(runs) // 2].threads_us
+    most = sorted(middle.items(), key=lambda item: -item[1])[:3]
+    return f" ({', '.join(f'{name} {spent:.0f}' for name, spent in most)})"
 
 
-def _not_counted(outcome: Outcome) -> list[str]:
-    lines = [f"- {note}" for note in outcome.notes]
-    lines += [f"- {sample.peer}, {sample.cell.name}: {sample.fault}" for sample in outcome.samples if sample.fault]
-    return ["## What was absent, and rounds that do not count", "", *(lines or ["None."]), ""]
+def _bars(outcome: Outcome) -> Iterator[str]:
+    rows = [*_rates(outcome), *_costs(outcome), *_latencies(outcome), *_others(outcome)]
+    if rows:
+        yield from ("", "## The bars", "", *_table(("what", "bar", "reached", "verdict"), rows))
 
 
-def page(outcome: Outcome) -> str:
-    """The whole page."""
-    about = (
-        f"Written by `make bench`; do not edit. {outcome.machine} {outcome.rounds} interleaved round(s), all on this machine, "
-        "warmed up. Leaseway answers a send when Kafka has it (embedded defaults); leaseway-N runs N workers. elasticmq, moto, ministack, "
-        f"localstack and goaws hold messages in memory, elasticmq-h2 in an H2 file. {YARDSTICK}: no queue, but what HTTP in Python allows."
-    )
-    lines = ["# Leaseway beside its peers", "", *textwrap.wrap(about, 100, break_on_hyphens=False), "", "![rates](results.svg)", ""]
-    parts = (_bars, _rates, _ratios, _latencies, _costs, _substrate, _not_counted)
-    return "\n".join([*lines, *(line for part in parts for line in part(outcome))])
+def _verdict(met: bool) -> str:
+    return "met" if met else "missed"
+
+
+def _rates(outcome: Outcome) -> Iterator[Sequence[str]]:
+    for cell, (least, goal) in plan.RATES.items():
+        if found := outcome.ratio(OURS, MEMORY, cell):
+            reached = "goal met" if found.median >= goal else _verdict(found.median >= least)
+            yield f"{cell}: rate of ElasticMQ's in memory", f">= {least}, goal {goal}", _span(found, ".2f"), reached
+
+
+def _costs(outcome: Outcome) -> Iterator[Sequence[str]]:
+    for cell, most in plan.WORKER_US.items():
+        if found := outcome.spread(OURS, cell, _cpu("worker")):
+            yield f"{cell}: a worker's CPU for a message, us", f"<= {most}", _span(found), _verdict(found.median <= most)
+
+
+def _latencies(outcome: Outcome) -> Iterator[Sequence[str]]:
+    for name, text in TIMES.items():
+        if found := outcome.ratio(OURS, MEMORY, "500/s", _times(name)):
+            yield f"500/s: {text} of ElasticMQ's", f"<= {plan.MOST_TIMES}", _span(found, ".2f"), _verdict(found.median <= plan.MOST_TIMES)
+
+
+def _others(outcome: Outcome) -> Iterator[Sequence[str]]:
+    """TLS beside none, and each side beside the same of the other checkout."""
+    for cell in outcome.cells:
+        for side, other, least in (("leaseway-tls", OURS, plan.LEAST_TLS), (OURS, "beside", 1.0), ("leaseway-2", "beside-2", 1.0)):
+            if cell != "500/s" and (found := outcome.ratio(side, other, cell)):
+                yield f"{cell}: rate of {side} over {other}", f">= {least}", _span(found, ".2f"), _verdict(found.median >= least)

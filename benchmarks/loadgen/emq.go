@@ -74,7 +74,7 @@ func (r *Run) thriftBody(w []byte, number byte, seq int) []byte {
 	return w
 }
 
-func (emq) open(ep *Endpoint, cfg Config, purge bool) ([]byte, error) {
+func (emq) open(ep *Endpoint, cfg Config) ([]byte, error) {
 	ep.contentType = "application/x-thrift-binary"
 	c := &Conn{ep: ep}
 	defer c.Close()
@@ -87,26 +87,19 @@ func (emq) open(ep *Endpoint, cfg Config, purge bool) ([]byte, error) {
 	if code, err := answer(resp, nil); err != nil || (code != "" && code != strconv.Itoa(codeExists)) {
 		return nil, fmt.Errorf("create queue: code %s %v", code, err)
 	}
-	url := []byte(cfg.Queue)
-	if purge {
-		target, body := emq{}.purge(url)
-		if status, resp, err := c.Do(target, body); err != nil || status != 200 {
-			return nil, fmt.Errorf("purge: status %d %.300s %v", status, resp, err)
-		}
-	}
-	return url, nil
+	return []byte(cfg.Queue), nil
 }
 
 func (emq) purge(url []byte) (string, []byte) {
 	return emqQueues, append(tBytes(tCall(nil, "purgeQueue"), 1, url), tStop, tStop)
 }
 
-func (emq) send(w []byte, r *Run, batch int, seqs []int) (string, []byte) {
+func (emq) send(w []byte, r *Run, url []byte, batch int, seqs []int) (string, []byte) {
 	if batch == 1 {
-		w = r.thriftBody(tBytes(tCall(w, "sendMessage"), 1, r.url), 2, seqs[0])
+		w = r.thriftBody(tBytes(tCall(w, "sendMessage"), 1, url), 2, seqs[0])
 		return emqMessages, append(w, tStop, tStop)
 	}
-	w = tStructs(tBytes(tCall(w, "sendMessageBatch"), 1, r.url), 2, len(seqs))
+	w = tStructs(tBytes(tCall(w, "sendMessageBatch"), 1, url), 2, len(seqs))
 	for i, s := range seqs {
 		w = tBytes(w, 1, strconv.AppendInt(nil, int64(i), 10))
 		w = append(r.thriftBody(w, 2, s), tStop)

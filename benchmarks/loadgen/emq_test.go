@@ -120,19 +120,19 @@ func (q *fakeEMQ) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(append(out, tStop))
 }
 
-func emqRun(t *testing.T, q *fakeEMQ, batch int) *Run {
+func emqRun(t *testing.T, q *fakeEMQ, batch int) *Report {
 	t.Helper()
 	q.calls = map[string]int{}
-	return runAgainst(t, q, emq{}, batch)
+	_, p := against(t, q, emq{}, Config{Producers: 3, Consumers: 3, Batch: batch})
+	return p
 }
 
 func TestEMQAgainstSoundQueue(t *testing.T) {
 	for _, batch := range []int{1, 10, 100} {
 		q := &fakeEMQ{refuse: -1}
-		r := emqRun(t, q, batch)
-		v := r.v.Verdict(false)
-		if v.Bad() || v.Acked != 505 || v.Deleted != 505 || r.errs.Load() != 0 {
-			t.Errorf("batch %d: %+v, errors %v", batch, v, r.errTexts)
+		p := emqRun(t, q, batch)
+		if v := p.Book; v.Bad() || v.Acked != 505 || v.Deleted != 505 || p.CallErrors != 0 {
+			t.Errorf("batch %d: %+v", batch, p)
 		}
 		if sends := q.calls["sendMessage"] + q.calls["sendMessageBatch"]; sends != (505+batch-1)/batch || q.calls["purgeQueue"] == 0 {
 			t.Errorf("batch %d: %v", batch, q.calls)
@@ -141,12 +141,12 @@ func TestEMQAgainstSoundQueue(t *testing.T) {
 }
 
 func TestEMQFindsLossAndRefusedDeletes(t *testing.T) {
-	if v := emqRun(t, &fakeEMQ{refuse: -1, drop: 100}, 10).v.Verdict(false); v.Lost != 5 {
+	if v := emqRun(t, &fakeEMQ{refuse: -1, drop: 100}, 10).Book; v.Lost != 5 {
 		t.Errorf("%+v", v)
 	}
-	r := emqRun(t, &fakeEMQ{refuse: 7}, 10)
-	if v := r.v.Verdict(false); v.Deleted >= 505 || r.errs.Load() != 1 {
-		t.Errorf("%+v, errors %v", v, r.errTexts)
+	p := emqRun(t, &fakeEMQ{refuse: 7}, 10)
+	if v := p.Book; v.Deleted >= 505 || p.CallErrors != 1 {
+		t.Errorf("%+v", p)
 	}
 }
 

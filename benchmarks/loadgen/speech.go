@@ -12,9 +12,9 @@ import (
 // target of a call is the X-Amz-Target header, or, when it begins with a slash,
 // the path. A batch of 1 uses the calls for single messages where there are some.
 type speech interface {
-	// open makes the queue, purges it when asked to, and returns its name in calls.
-	open(ep *Endpoint, cfg Config, purge bool) ([]byte, error)
-	send(w []byte, r *Run, batch int, seqs []int) (target string, body []byte)
+	// open makes the queue, and returns its name in calls.
+	open(ep *Endpoint, cfg Config) ([]byte, error)
+	send(w []byte, r *Run, url []byte, batch int, seqs []int) (target string, body []byte)
 	receive(url []byte, most, wait int) (target string, body []byte)
 	remove(w []byte, url []byte, msgs []Message, batch int) (target string, body []byte)
 	purge(url []byte) (target string, body []byte)
@@ -28,19 +28,36 @@ type speech interface {
 // sqs is the Amazon SQS JSON protocol.
 type sqs struct{}
 
-func (sqs) open(ep *Endpoint, cfg Config, purge bool) ([]byte, error) {
-	return setup(ep, cfg, purge)
-}
+func (sqs) open(ep *Endpoint, cfg Config) ([]byte, error) { return openSQS(ep, cfg) }
 
 func (sqs) purge(url []byte) (string, []byte) {
 	return "AmazonSQS.PurgeQueue", []byte(fmt.Sprintf(`{"QueueUrl":%s}`, url))
 }
 
-func (sqs) send(w []byte, r *Run, batch int, seqs []int) (string, []byte) {
+func (sqs) send(w []byte, r *Run, url []byte, batch int, seqs []int) (string, []byte) {
+	w = append(append(w[:0], `{"QueueUrl":`...), url...)
 	if batch == 1 {
-		return "AmazonSQS.SendMessage", r.sendBody(w, batch, seqs)
+		return "AmazonSQS.SendMessage", append(r.sqsEntry(append(w, ','), seqs[0]), '}')
 	}
-	return "AmazonSQS.SendMessageBatch", r.sendBody(w, batch, seqs)
+	w = append(w, `,"Entries":[`...)
+	for i, seq := range seqs {
+		if i > 0 {
+			w = append(w, ',')
+		}
+		w = append(strconv.AppendInt(append(w, `{"Id":"`...), int64(i), 10), `",`...)
+		w = append(r.sqsEntry(w, seq), '}')
+	}
+	return "AmazonSQS.SendMessageBatch", append(w, "]}"...)
+}
+
+func (r *Run) sqsEntry(w []byte, seq int) []byte {
+	w = append(r.bodies.Append(append(w, `"MessageBody":"`...), seq), '"')
+	if r.cfg.Groups > 0 {
+		w = strconv.AppendInt(append(w, `,"MessageGroupId":"g`...), int64(r.cfg.groupOf(seq)), 10)
+		w = append(append(append(w, `","MessageDeduplicationId":"`...), r.bodies.run...), '-')
+		w = append(strconv.AppendInt(w, int64(seq), 10), '"')
+	}
+	return w
 }
 
 func (sqs) sent(answer []byte, batch int, ok func(id int)) (int, string, error) {
@@ -89,19 +106,13 @@ func (s sqs) removed(answer []byte, batch int, ok func(id int)) (int, string, er
 // of several messages is all or none.
 type native struct{}
 
-func (native) open(ep *Endpoint, cfg Config, purge bool) ([]byte, error) {
+func (native) open(ep *Endpoint, cfg Config) ([]byte, error) {
 	c := &Conn{ep: ep}
 	defer c.Close()
 	req, _ := json.Marshal(map[string]any{"name": cfg.Queue, "lease_seconds": cfg.Visibility, "max_message_bytes": 1 << 20})
 	status, resp, err := c.Do("/v1/queues", req)
 	if err != nil || (status != 200 && status != 201 && status != 409) {
 		return nil, fmt.Errorf("create queue: status %d %.300s %v", status, resp, err)
-	}
-	if purge {
-		target, body := native{}.purge([]byte(cfg.Queue))
-		if status, resp, err := c.Do(target, body); err != nil || status != 204 {
-			return nil, fmt.Errorf("purge: status %d %.300s %v", status, resp, err)
-		}
 	}
 	return []byte(cfg.Queue), nil
 }
@@ -110,7 +121,7 @@ func (native) purge(url []byte) (string, []byte) { return path(url, "purge"), ni
 
 func path(url []byte, verb string) string { return "/v1/queues/" + string(url) + "/" + verb }
 
-func (native) send(w []byte, r *Run, batch int, seqs []int) (string, []byte) {
+func (native) send(w []byte, r *Run, url []byte, batch int, seqs []int) (string, []byte) {
 	w = append(w[:0], `{"messages":[`...)
 	for i, s := range seqs {
 		if i > 0 {
@@ -120,7 +131,7 @@ func (native) send(w []byte, r *Run, batch int, seqs []int) (string, []byte) {
 		w = r.bodies.Append(w, s)
 		w = append(w, `"}`...)
 	}
-	return path(r.url, "messages"), append(w, "]}"...)
+	return path(url, "messages"), append(w, "]}"...)
 }
 
 func (native) sent(answer []byte, batch int, ok func(id int)) (int, string, error) {

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // fakeNative is a queue that speaks the native API; it says stale to every ack
@@ -68,45 +65,19 @@ func (q *fakeNative) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// runAgainst sends 505 messages to a queue that speaks so, and receives them all.
-func runAgainst(t *testing.T, q http.Handler, said speech, batch int) *Run {
-	t.Helper()
-	srv := httptest.NewServer(q)
-	t.Cleanup(srv.Close)
-	ep, err := NewEndpoint(srv.URL, "/", &Signer{}, 5*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := Config{Queue: "q", Producers: 3, Consumers: 3, Messages: 505, Body: 200}
-	url, err := said.open(ep, cfg, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	t.Cleanup(cancel)
-	r, err := newRun(ctx, cancel, cfg, ep, said, url, cfg.Messages, 200*time.Millisecond, NewProcTree(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.sendAll(batch)
-	r.drainAll(batch, 0)
-	r.leftover()
-	return r
-}
-
-func nativeRun(t *testing.T, q *fakeNative, batch int) *Run {
+func nativeRun(t *testing.T, q *fakeNative, batch int) *Report {
 	t.Helper()
 	q.paths = map[string]int{}
-	return runAgainst(t, q, native{}, batch)
+	_, p := against(t, q, native{}, Config{Producers: 3, Consumers: 3, Batch: batch})
+	return p
 }
 
 func TestNativeAgainstSoundQueue(t *testing.T) {
 	for _, batch := range []int{1, 10, 100} {
 		q := &fakeNative{refuse: -1}
-		r := nativeRun(t, q, batch)
-		v := r.v.Verdict(false)
-		if v.Bad() || v.Acked != 505 || v.Deleted != 505 || r.errs.Load() != 0 {
-			t.Errorf("batch %d: %+v, errors %v", batch, v, r.errTexts)
+		p := nativeRun(t, q, batch)
+		if v := p.Book; v.Bad() || v.Acked != 505 || v.Deleted != 505 || p.CallErrors != 0 {
+			t.Errorf("batch %d: %+v", batch, p)
 		}
 		if sends := q.paths["POST /v1/queues/q/messages"]; sends != (505+batch-1)/batch {
 			t.Errorf("batch %d: %d sends", batch, sends)
@@ -120,12 +91,12 @@ func TestNativeAgainstSoundQueue(t *testing.T) {
 }
 
 func TestNativeFindsLossAndRefusedAcks(t *testing.T) {
-	if v := nativeRun(t, &fakeNative{refuse: -1, drop: 100}, 10).v.Verdict(false); v.Lost != 5 {
+	if v := nativeRun(t, &fakeNative{refuse: -1, drop: 100}, 10).Book; v.Lost != 5 {
 		t.Errorf("%+v", v)
 	}
-	r := nativeRun(t, &fakeNative{refuse: 7}, 10)
-	if v := r.v.Verdict(false); v.Deleted != 504 || r.errs.Load() != 1 {
-		t.Errorf("%+v, errors %v", v, r.errTexts)
+	p := nativeRun(t, &fakeNative{refuse: 7}, 10)
+	if v := p.Book; v.Deleted != 504 || p.CallErrors != 1 {
+		t.Errorf("%+v", p)
 	}
 }
 
