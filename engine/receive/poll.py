@@ -98,7 +98,8 @@ class Poller:
         queue, line = poll.queue, poll.line
         loop = asyncio.get_running_loop()
         began = loop.time()
-        left = min(max, line.fits(queue.record.max_message_bytes))
+        left = line.fit or line.fits(queue.record.max_message_bytes)  # here: a call less for each receive
+        left = left if left < max else max
         if sum(line.in_flight) + left > MAX_IN_FLIGHT:
             left = min(left, await self.room(poll))
         line.over = 0

@@ -103,13 +103,14 @@ class WaitList:
     = not known. `wakes`: how often each was woken, so that what was learnt before is not taken for
     true after it. `in_flight`: how many of each are leased. `over`: how many were leased in all
     when the last call was refused for that, 0 = it was not. `stock`: what was leased ahead.
-    `each_bytes`: what each message of the last deliveries had, 0 = not known.
+    `fit`: how many messages an answer has room for if they are like those that came last, 0 = not
+    known.
     """
 
     __slots__ = (
         "again",
         "due",
-        "each_bytes",
+        "fit",
         "heads",
         "in_flight",
         "last",
@@ -133,7 +134,7 @@ class WaitList:
         self.heads = [0] * partitions
         self.wakes = [0] * partitions
         self.in_flight = [MAX_IN_FLIGHT] * partitions  # not known: to be looked at first
-        self.over = self.each_bytes = 0
+        self.over = self.fit = 0
         self.looked_at = -FOREVER
         self.waiters: collections.deque[Waiter] = collections.deque()
         self.pumping = False
@@ -186,19 +187,19 @@ class WaitList:
         return sum(waiter.max for waiter in itertools.islice(self.waiters, MAX_PER_CALL))
 
     def weigh(self, deliveries: Sequence[Delivery]) -> int:
-        """Returns how many bytes the messages of deliveries have; `fits` goes by it."""
+        """Returns how many bytes the messages of deliveries have; sets `fit` by it."""
         size = 0
         for one in deliveries:
             size += message_bytes(one.message) if one.message.attributes else len(one.message.body)
         if deliveries:
-            self.each_bytes = max(1, -(-size // len(deliveries)))  # all may be empty
+            self.fit = MAX_RECEIVE_BYTES * len(deliveries) // (size or 1) or 1
         return size
 
     def fits(self, max_message_bytes: int) -> int:
-        """Returns how many messages, 1 or more, an answer has room for if they are like those that
-        came last; before any came, if each has as many bytes as its queue allows.
+        """Returns `fit`; before any message came, what fits if each has as many bytes as its queue
+        allows: 1 or more.
         """
-        return max(1, MAX_RECEIVE_BYTES // max(1, self.each_bytes or max_message_bytes))
+        return self.fit or MAX_RECEIVE_BYTES // max_message_bytes or 1
 
     def stale(self, now: float) -> bool:
         """Whether it is time to ask every partition."""

@@ -156,6 +156,7 @@ def test_a_call_leases_what_an_answer_has_room_for_if_messages_are_like_the_last
     assert line.weigh([]) == 0 and line.fits(1) == MAX_RECEIVE_BYTES // 100, "what brought nothing told something"
     assert line.weigh([structs.replace(some[0], message=Message(b""))]) == 0
     assert line.fits(1_000_000) == MAX_RECEIVE_BYTES, "empty messages count as unknown"
+    assert line.fit == line.fits(1)
 
 
 async def test_a_waiter_whose_time_is_over_waits_for_what_is_under_way_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
