@@ -110,17 +110,30 @@ class Offsets:
         found: dict[TopicPartition, int] = {}
         missing: Sequence[TopicPartition] = list(parts)
         deadline = time.monotonic() + _SETTLE_S
+        ask = partial(self._patiently, deadline) if wait_for_unknown else self._in_thread
         if wait_for_unknown and parts:
-            await self._in_thread(partial(self._known, {topic for topic, _ in parts}))
+            await ask(partial(self._known, {topic for topic, _ in parts}))
         while missing:
-            some, faults = await self._in_thread(partial(self._ask, missing, at_ms))
+            some, faults = await ask(partial(self._ask, missing, at_ms))
             found.update(some)
-            missing = await self._in_thread(partial(self._to_repeat, faults, wait_for_unknown))
+            missing = await ask(partial(self._to_repeat, faults, wait_for_unknown))
             if missing:
                 if time.monotonic() > deadline:
                     raise engine_error(faults[missing[0]])
                 await asyncio.sleep(_RETRY_S)
         return found
+
+    async def _patiently(self, deadline: float, call: Callable[[], T]) -> T:
+        """As `_in_thread`, for what was made a moment ago: its broker is busy, and may answer no
+        question of two seconds. Raises LogUnavailable after `deadline`.
+        """
+        while True:
+            try:
+                return await self._in_thread(call)
+            except LogUnavailable as error:
+                if not error.away or self._asker is None or time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(_RETRY_S)
 
     def _ask(self, parts: Sequence[TopicPartition], at_ms: int) -> tuple[dict[TopicPartition, int], dict[TopicPartition, KafkaError]]:
         """One request for all: offsets and faults by unit. Blocks; for threads. Raises
