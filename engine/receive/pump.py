@@ -20,7 +20,6 @@ from engine.receive.poll import Leases, Poll, Poller
 from engine.receive.returns import REST_MS, Returns
 from engine.receive.waiters import Waiter, WaitList, WaitLists
 from engine.rules.contention import Activity
-from engine.rules.limits import MAX_RECEIVE_BYTES
 from engine.rules.linger import LINGER_S, batch_size_if_shared, should_linger
 from engine.rules.queue import Queue
 from engine.shapes import Delivery
@@ -151,8 +150,8 @@ class Pump:
         _rest(waiters[len(served) :])
         if served:
             self._activity.note_receive(queue.incarnation, asyncio.get_running_loop().time())
-            deliveries = self._at_hand(queue, tag, line, leases)
-            if deliveries is None:
+            deliveries = self._deliveries.from_memory(queue, tag, leases)
+            if deliveries is None or not line.have_room(deliveries):
                 # Bodies have to come from Kafka: the next waiters need not wait for that.
                 line.stock.pause(monotonic())
                 self._start(self._serve(queue, tag, line, leases, served))
@@ -163,15 +162,6 @@ class Pump:
         elif stale:
             self._start(self._refresh(queue))  # what Kafka has beyond the window is loaded, and a load wakes the line
         return bool(served)
-
-    def _at_hand(self, queue: Queue, tag: TagRecord, line: WaitList, leases: Leases) -> list[Delivery] | None:
-        """What was leased, if all bodies are in memory and an answer has room for them; None = ask
-        `complete`.
-        """
-        deliveries = self._deliveries.from_memory(queue, tag, leases)
-        if deliveries is None or (line.weigh(deliveries) > MAX_RECEIVE_BYTES and len(deliveries) > 1):
-            return None
-        return deliveries
 
     def _keep(self, poll: Poll, deliveries: list[Delivery], until: float) -> None:
         """Nobody who waits takes these: they are kept, if some were leased ahead, or go back."""
@@ -208,8 +198,8 @@ class Pump:
         """
         for _ in range(ROUNDS):
             leases = await lease()
-            at_hand = self._at_hand(queue, tag, line, leases)
-            if at_hand is not None:
+            at_hand = self._deliveries.from_memory(queue, tag, leases)
+            if at_hand is not None and line.have_room(at_hand):
                 return at_hand
             deliveries, fault = await self.complete(queue, tag, line, leases, lease_ms)
             if fault is not None and not deliveries:
@@ -225,7 +215,7 @@ class Pump:
         partition rests. Nothing can if the queue was purged meanwhile.
         """
         deliveries, faults = await self._deliveries.complete(queue, tag, leases, lease_ms)
-        line.weigh(deliveries)
+        line.have_room(deliveries)
         until = asyncio.get_running_loop().time() + REST_MS / 1000
         line.rests.update(dict.fromkeys(faults, until))
         now = self._catalog.by_incarnation.get(queue.incarnation)

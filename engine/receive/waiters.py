@@ -186,14 +186,14 @@ class WaitList:
         """Messages that the waiters of the next calls would take, about."""
         return sum(waiter.max for waiter in itertools.islice(self.waiters, MAX_PER_CALL))
 
-    def weigh(self, deliveries: Sequence[Delivery]) -> int:
-        """Returns how many bytes the messages of deliveries have; sets `fit` by it."""
+    def have_room(self, deliveries: Sequence[Delivery]) -> bool:
+        """Returns whether one answer has room for deliveries; sets `fit` by their bytes."""
         size = 0
         for one in deliveries:
             size += message_bytes(one.message) if one.message.attributes else len(one.message.body)
         if deliveries:
             self.fit = MAX_RECEIVE_BYTES * len(deliveries) // (size or 1) or 1
-        return size
+        return size <= MAX_RECEIVE_BYTES or len(deliveries) == 1
 
     def fits(self, max_message_bytes: int) -> int:
         """Returns `fit`; before any message came, what fits if each has as many bytes as its queue

@@ -151,12 +151,15 @@ def test_a_call_leases_what_an_answer_has_room_for_if_messages_are_like_the_last
     line, attributes = WaitList(0, 2), {"a": Attribute("string", b"x" * 93)}
     assert line.fits(MAX_RECEIVE_BYTES // 3) == 3 and line.fits(2 * MAX_RECEIVE_BYTES) == 1
     some = [structs.replace(one, message=Message(b"", attributes=attributes)) for one in deliveries(2)]
-    assert line.weigh(some) == 200
+    assert line.have_room(some)
     assert line.fits(1) == MAX_RECEIVE_BYTES // 100
-    assert line.weigh([]) == 0 and line.fits(1) == MAX_RECEIVE_BYTES // 100, "what brought nothing told something"
-    assert line.weigh([structs.replace(some[0], message=Message(b""))]) == 0
+    assert line.have_room([]) and line.fits(1) == MAX_RECEIVE_BYTES // 100, "what brought nothing told something"
+    assert line.have_room([structs.replace(some[0], message=Message(b""))])
     assert line.fits(1_000_000) == MAX_RECEIVE_BYTES, "empty messages count as unknown"
     assert line.fit == line.fits(1)
+    large = [structs.replace(one, message=Message(bytes(MAX_RECEIVE_BYTES // 2 + 1))) for one in some]
+    assert not line.have_room(large) and line.fit == 1
+    assert line.have_room([structs.replace(some[0], message=Message(bytes(MAX_RECEIVE_BYTES + 1)))]), "one has room always"
 
 
 async def test_a_waiter_whose_time_is_over_waits_for_what_is_under_way_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
