@@ -27,7 +27,7 @@ CLIENT_PROGRAMS := tests/conformance/sqs/clients/consumer tests/conformance/rock
 GO_PROGRAMS := tests/conformance/sqs/clients/watermill tests/conformance/rocketmq/clients/rocketmq-go
 CLIENTS_STAMP := .cache/.clients-$(call sum,Makefile $(CLIENT_LOCKS) tests/node.lock tests/browser/fetch.py \
   $(wildcard $(CLIENT_PROGRAMS:%=%/*) $(GO_PROGRAMS:%=%/*)))
-# The native front: built where cargo is, else prebuilt; without either, workers read sockets in Python.
+# The native front: built where cargo is, else prebuilt; without either, uvicorn serves HTTP.
 CRATE := native/Cargo.toml native/Cargo.lock $(wildcard native/src/*.rs native/src/*/*.rs native/src/*/*/*.rs)
 FRONT_STAMP := .cache/.front-$(call sum,$(CRATE) requirements/front.lock)
 CARGO := $(shell command -v cargo)

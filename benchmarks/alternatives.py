@@ -1,4 +1,4 @@
-"""The worker with a library in place of a part that we wrote for speed (ADRs 0012 to 0015): each
+"""The worker with a library in place of a part that we wrote for speed (ADRs 0013 to 0015): each
 function makes the app of such a worker, for `LW_APP`. So a part is measured in pairs:
 
     python -m benchmarks.bench --sides leaseway,beside \\
@@ -21,12 +21,10 @@ import redis.asyncio
 from fastavro import schemaless_writer
 from redis.exceptions import NoScriptError, ResponseError
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 import engine.receive.waiters
 import engine.rules.placement
 import engine.wiring
-import facade.stack.worker
 import schemas.wire
 from engine.receive.poll import Poll, Poller
 from engine.receive.waiters import WaitList
@@ -39,12 +37,6 @@ from state.clock.sightings import Sightings
 from state.redis.fence import Fence
 from state.redis.server import Server, read_server
 from state.redis.wire import Argument
-
-
-def uvicorn_http(settings: Settings) -> ASGIApp:
-    """Requests by uvicorn's own protocol on the same parser (ADR 0012)."""
-    vars(facade.stack.worker)["Protocol"] = HttpToolsProtocol
-    return create_app(settings)
 
 
 def library_avro(settings: Settings) -> ASGIApp:

@@ -1,15 +1,12 @@
-"""ASGI by hand: credentials of HTTP Basic, media types, replies, clients that go away.
-
-Neighbours: `front` reads and replies by it, dialects check what clients say. This module must not
-know operations or the engine's verbs.
-"""
+"""ASGI by hand: credentials of HTTP Basic, media types, replies, clients that go away."""
 
 from __future__ import annotations
 
 import asyncio
 import binascii
 from base64 import b64decode
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from http import HTTPStatus
 from typing import Any, Protocol, TypeVar
 
 from starlette.types import Receive, Scope, Send
@@ -21,10 +18,12 @@ from state.background import Background
 
 KEY_ID_CHARACTERS = 128
 WATCH_AFTER_S = 0.02  # a receive that finds messages at once pays for no watcher
-# The scope's extension by which our own server gives a `DirectBody`.
+# The scope's extension by which the native server gives a `DirectBody`.
 DIRECT = "leaseway.direct"
 _NO_EXTENSIONS: Mapping[str, Any] = {}
 
+_STATUS = {status.value: b"HTTP/1.1 %d %s\r\n" % (status.value, status.phrase.encode()) for status in HTTPStatus}
+_LINE = b"%b: %b\r\n"
 _T = TypeVar("_T")
 _background = Background()
 
@@ -34,7 +33,7 @@ class ClientGone(Exception):
 
 
 class DirectBody(Protocol):
-    """What our own server can do besides ASGI's messages: a request and its reply in one step
+    """What the native server can do besides ASGI's messages: a request and its reply in one step
     each.
     """
 
@@ -53,9 +52,23 @@ class DirectBody(Protocol):
 
 
 def direct_of(scope: Scope) -> DirectBody | None:
-    """Our server, if it is that; to be asked before the client could go."""
+    """Returns the native server's own way, if it serves; to be asked before the client could go."""
     direct: DirectBody | None = scope.get("extensions", _NO_EXTENSIONS).get(DIRECT)
     return direct
+
+
+def status_line(status: int) -> bytes:
+    """Returns the first line of a reply."""
+    return _STATUS.get(status) or b"HTTP/1.1 %d \r\n" % status
+
+
+def header_lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Returns a line for each header. Raises ValueError for one of more than one line."""
+    lines = [_LINE % header for header in headers]
+    text = b"".join(lines)
+    if text.count(b"\n") != len(lines) or text.count(b"\r") != len(lines):
+        raise ValueError("a header of the reply has a line break in it")
+    return text
 
 
 def check_media_type(headers: Mapping[bytes, bytes]) -> None:
@@ -132,8 +145,25 @@ async def unless_gone(call: Coroutine[Any, Any, _T], receive: Receive) -> _T:
             watcher.cancel()
 
 
-async def reply(send: Send, response: Response, unsent: Callable[[], None] | None = None) -> None:
-    """Sends a whole response by ASGI's messages; `unsent` is called when it can't begin."""
+async def _has_gone(receive: Receive) -> bool:
+    """Returns whether the loop has heard that the client has gone. To be called after the body has
+    been read.
+    """
+    heard = asyncio.ensure_future(receive())
+    await asyncio.sleep(0)
+    if heard.done():
+        return bool(heard.result()["type"] == "http.disconnect")
+    heard.cancel()
+    return False
+
+
+async def reply(send: Send, response: Response, unsent: Callable[[], None] | None = None, receive: Receive | None = None) -> None:
+    """Sends a whole response by ASGI's messages; `unsent` is called when it can't begin, or when
+    `receive` tells that the client has gone.
+    """
+    if unsent is not None and receive is not None and await _has_gone(receive):
+        unsent()
+        return
     try:
         await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
     except BaseException:

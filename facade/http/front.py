@@ -156,7 +156,7 @@ class Front:
                 await self._tell(asked, exchange, response, None)
         self._metrics.observe(exchange.verb, response.status, perf_counter() - started)
         if direct is None:
-            await reply(send, response, unsent)
+            await reply(send, response, unsent, receive)
         elif not direct.reply(response.status, response.headers, response.body, look=unsent is not None) and unsent is not None:
             unsent()
 

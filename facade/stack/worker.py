@@ -1,12 +1,9 @@
-"""The process of one facade worker: uvicorn on a socket of its own.
-
-Neighbours: `workers` starts it; `facade.app` makes the app. It must not know the supervisor beyond
-the ready file.
+"""The process of one facade worker: uvicorn's server, with the native front or uvicorn's own HTTP
+on a socket of its own.
 """
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import importlib
 import logging
@@ -22,10 +19,7 @@ from typing import Any
 import uvicorn
 
 from facade.config import Settings
-from facade.http.bounds.bounds import BOUNDS, Bounds
-from facade.http.bounds.connections import raise_descriptors
-from facade.http.bounds.handshakes import Handshakes
-from facade.http.connection import Protocol
+from facade.http.bounds.connections import most_connections, raise_descriptors
 from facade.http.sockets.library import NoLibraryError, chosen
 from facade.http.sockets.listener import Plain
 from facade.http.sockets.serve import listen
@@ -57,37 +51,31 @@ log = logging.getLogger("leaseway.worker")
 
 class Server(uvicorn.Server):
     """A server that tells when it accepts connections, by writing its pid to `ready_file`.
-    `native`: the native front accepts them, not uvicorn, and `plain` serves what it reads.
+    `certificates` are renewed when their files change. `native`: the native front accepts
+    connections, not uvicorn, and `plain` serves what it reads.
     """
 
     def __init__(
         self,
         config: uvicorn.Config,
         ready_file: Path | None,
-        certificate: Certificate | None,
+        certificates: Sequence[Certificate] = (),
         *,
-        rocketmq: Certificate | None = None,
         native: bool = False,
         plain: Plain | None = None,
     ) -> None:
         super().__init__(config)
         self._ready_file = ready_file
-        self._certificate = certificate
-        self._certificates = [one for one in (certificate, rocketmq) if one is not None]
+        self._certificates = certificates
         self._native = native
         self._plain = plain
-        self._handshakes: list[Handshakes] = []
         self._ended: Callable[[], None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's: start the app, then listen. uvicorn's own waits a minute for a handshake of
-        TLS.
-        """
-        await super().startup([])
+        """As uvicorn's: start the app, then listen."""
+        await super().startup([] if self._native else sockets)
         if self._native and self.started and sockets:
             self._ended = listen(sockets[0], self.config, self.server_state, self.lifespan.state, self._plain)
-        elif self.started:
-            await self._accept(sockets or ())
         # What was imported and set up lives as long as the process: the collector need not look at
         # it again and again. Requests leave no cycles behind, so it need not look often either:
         # with Python's own 700 it took 5% of the CPU under load.
@@ -96,25 +84,8 @@ class Server(uvicorn.Server):
         gc.set_threshold(GARBAGE_AFTER)
         self._tell()
 
-    async def _accept(self, sockets: Sequence[socket.socket]) -> None:
-        loop, config, certificate = asyncio.get_running_loop(), self.config, self._certificate
-
-        def protocol() -> Protocol:
-            return Protocol(config, self.server_state, self.lifespan.state, is_tls=certificate is not None)
-
-        for one in sockets:
-            if certificate is None:
-                self.servers.append(await loop.create_server(protocol, sock=one, backlog=config.backlog))
-            else:
-                bounds: Bounds = self.lifespan.state[BOUNDS]
-                found = Handshakes(one, certificate.context, protocol, bounds.connections, self.server_state.connections)
-                found.open(config.backlog)
-                self._handshakes.append(found)
-
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """As uvicorn's."""
-        for one in self._handshakes:
-            await one.stop()
         await super().shutdown(sockets)
         if self._ended is not None:
             self._ended()
@@ -198,10 +169,21 @@ def run(settings: Settings, ready_file: Path | None) -> int:
     bound = reuse_port_socket(settings.host, settings.port)
     rocketmq = certificate_of(settings.tls_cert, settings.tls_key, HTTP2) if settings.rocketmq_port else None
     app = _app(settings, rocketmq)
-    config = uvicorn.Config(
+    config = uvicorn_config(app, settings, certificate)
+    plain = getattr(app, "plain", None)
+    certificates = [one for one in (certificate, rocketmq) if one is not None]
+    server = Server(config, ready_file, certificates, native=native, plain=plain)
+    with bound:
+        server.run(sockets=[bound])
+    return 0 if server.started else 3
+
+
+def uvicorn_config(app: Any, settings: Settings, certificate: Certificate | None) -> uvicorn.Config:
+    """Returns how uvicorn serves an app, by its own HTTP where the native front does not."""
+    return uvicorn.Config(
         app,
         loop="uvloop",
-        http=Protocol,
+        http="httptools",
         ws="none",
         lifespan="on",
         log_config=None,
@@ -209,14 +191,11 @@ def run(settings: Settings, ready_file: Path | None) -> int:
         proxy_headers=False,  # nothing here asks who the client is or by which scheme it came
         server_header=False,
         interface="asgi3",
+        limit_concurrency=most_connections(settings.max_connections),
+        ssl_context_factory=None if certificate is None else lambda config, default: certificate.context,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )
-    plain = getattr(app, "plain", None)
-    server = Server(config, ready_file, certificate, rocketmq=rocketmq, native=native, plain=plain)
-    with bound:
-        server.run(sockets=[bound])
-    return 0 if server.started else 3
 
 
 def _reason_alone(record: logging.LogRecord) -> bool:

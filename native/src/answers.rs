@@ -1,6 +1,6 @@
-//! What Python has done: answers to plain requests, and what its protocol does with a connection.
+//! What Python has done: answers to requests, whole or in parts.
 //!
-//! A batch is an array of groups `[kind, items]`; see `Answer`. Answers to connections that are no
+//! A batch is an array of groups `[kind, items]`; see `kind`. Answers to connections that are no
 //! more are dropped; of deliveries, Python is told.
 
 use std::time::Instant;
@@ -12,6 +12,8 @@ use crate::replies::{self, Heads};
 
 /// Kinds of groups.
 mod kind {
+    /// `[[what, connection, bytes], ...]` in order; see `deed`. They come before what ends a request.
+    pub const DONE: u64 = 0;
     /// `[[connection, ids], ...]`
     pub const SENT: u64 = 1;
     /// `[[connection, [[id, handle, digest or "", body], ...]], ...]`
@@ -20,24 +22,28 @@ mod kind {
     pub const DELETED: u64 = 3;
     /// `[[connection, status line and headers, body], ...]`
     pub const OTHER: u64 = 4;
-    /// `[connection, ...]`: the request goes to Python's protocol as it came.
+    /// `[connection, ...]`: the request goes the long way.
     pub const PASSED: u64 = 5;
-    /// `[[what, connection, bytes], ...]` by Python's protocol, in order.
-    pub const DONE: u64 = 6;
     /// As OTHER, with messages: Python is told if they could not be given.
     pub const CARRIED: u64 = 7;
 }
 
-/// What Python's protocol does.
+/// What Python does besides whole answers.
 mod deed {
+    /// Bytes of the reply that has begun.
     pub const WRITE: u64 = 0;
-    /// Nothing is under way any more: what comes may be a plain request. Its bytes: see `Front::rest`.
-    pub const REST: u64 = 1;
-    pub const CLOSE: u64 = 2;
-    pub const PAUSE: u64 = 3;
-    pub const RESUME: u64 = 4;
-    pub const END_OUTPUT: u64 = 5;
-    pub const ABORT: u64 = 6;
+    /// Status line and headers of a reply.
+    pub const START: u64 = 1;
+    /// The reply is whole.
+    pub const END: u64 = 2;
+    /// The connection ends after this reply.
+    pub const LAST: u64 = 3;
+    /// The reply can't become whole: the connection ends.
+    pub const CUT: u64 = 4;
+    pub const PAUSE: u64 = 5;
+    pub const RESUME: u64 = 6;
+    /// The client may send the body that it waits to send.
+    pub const CONTINUE: u64 = 7;
 }
 
 impl Front {
@@ -181,42 +187,55 @@ impl Front {
 
     fn finish(&mut self, id: u64, now: Instant, write: impl FnOnce(&mut Heads, &mut Vec<u8>, bool)) {
         let Some(slot) = self.slots.of(id) else { return };
+        let until = now + self.bounds.last;
         let Some(connection) = self.slots.at(slot) else { return };
-        let Some(asked) = connection.asked.take() else { return };
-        connection.consume(asked.bytes);
-        connection.state = State::Ready;
-        let closes = connection.is_closing;
-        let mut output = std::mem::take(&mut connection.output);
-        write(&mut self.heads, &mut output, closes);
-        self.slots.at(slot).expect("it was there").output = output;
+        if connection.asked.as_ref().is_none_or(|asked| asked.is_started) {
+            return;
+        }
+        let ends = connection.ends_after_reply();
+        write(&mut self.heads, &mut connection.output, ends);
+        connection.answered(ends, until, now);
         self.go_on(slot, now);
     }
 
-    /// What a connection has asked is read again, by Python's protocol.
+    /// What a connection has asked is told to Python as it came.
     fn passed(&mut self, id: u64, now: Instant) {
         let Some(slot) = self.slots.of(id) else { return };
-        if let Some(connection) = self.slots.at(slot) {
-            if connection.asked.take().is_some() {
-                connection.state = State::Passed;
-                connection.is_closing = false; // its protocol closes it, while we drain too
-                self.go_on(slot, now);
-            }
+        let Some(mut connection) = self.slots.lift(slot) else { return };
+        if connection.asked.take().is_some() {
+            connection.state = State::Ready;
+            self.tell(&mut connection, now);
         }
+        self.settle(connection, slot, now);
     }
 
     fn done(&mut self, unpacker: &mut Unpacker, now: Instant) -> Read<()> {
         fields(unpacker, 3)?;
         let (what, id, bytes) = (unpacker.uint()?, unpacker.uint()?, unpacker.bytes()?);
         let Some(slot) = self.slots.of(id) else { return Ok(()) };
+        let until = now + self.bounds.last;
         let Some(connection) = self.slots.at(slot) else { return Ok(()) };
+        let ends = connection.ends_after_reply();
+        let Some(asked) = &mut connection.asked else { return Ok(()) };
         match what {
+            deed::START => {
+                asked.is_started = true;
+                connection.is_closing |= ends;
+                connection.output.extend_from_slice(bytes);
+                self.heads.end(&mut connection.output, ends);
+            }
             deed::WRITE => write(connection, bytes),
-            deed::REST => self.rest(slot, bytes),
-            deed::CLOSE => connection.is_closing = true,
-            deed::PAUSE => connection.is_paused = true,
-            deed::RESUME => connection.is_paused = false,
-            deed::END_OUTPUT => connection.ends_output = true,
-            deed::ABORT => connection.is_broken = true,
+            deed::END => connection.answered(ends, until, now),
+            deed::LAST => connection.is_closing = true,
+            deed::CUT => connection.end(until),
+            deed::PAUSE => connection.pause(now),
+            deed::RESUME => connection.resume(now),
+            deed::CONTINUE => {
+                connection.output.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+                if let Some(coming) = &mut connection.coming {
+                    coming.waits = false;
+                }
+            }
             _ => return Err(NotThere),
         }
         self.go_on(slot, now);

@@ -6,6 +6,9 @@
 use std::collections::HashMap;
 
 use crate::auth::keys::From;
+use std::net::SocketAddr;
+
+use crate::http::head::Head;
 use crate::json::Scanner;
 use crate::pack::Packer;
 use crate::replies::digest;
@@ -20,17 +23,18 @@ pub const LANES: usize = 4096;
 pub enum Kind {
     /// `[[number, host, path, signer, url], ...]`
     Lanes = 0,
-    /// `[[connection, bytes], ...]` for Python's protocol.
-    Data = 6,
+    /// `[[connection, ends, flags, method, path, query, [name, value, ...], body], ...]`: requests that
+    /// go the long way, with what has come of their bodies. `ends` = [] or [host, port, peer's host,
+    /// peer's port]; `flags`: 1 = more of the body comes, 2 = it is HTTP/1.0, 4 = the client waits for
+    /// "100 Continue".
+    Requests = 6,
     /// `[connection, ...]` that are closed.
     Gone = 7,
-    /// `[connection, ...]` whose output waits for the client to read.
-    Blocked = 8,
     /// `[connection, ...]` whose output has left.
     Drained = 9,
     /// `[[signer, address], ...]` whose keys are not known.
     Signers = 10,
-    /// `[connection, ...]` that Python is to read: `Front::receive`.
+    /// `[connection, ...]` of whose bodies Python is to read: `Front::receive`.
     Reads = 11,
 }
 
@@ -56,9 +60,8 @@ pub struct Batch {
     told: List,
     groups: Vec<Group>,
     places: HashMap<(u64, u8), usize>,
-    data: List,
+    requests: List,
     gone: List,
-    blocked: List,
     drained: List,
     signers: List,
     reads: List,
@@ -115,16 +118,48 @@ impl Batch {
         write_item(&mut group.packer, id, verb, request, scanner)
     }
 
-    pub fn data(&mut self, id: u64, bytes: &[u8]) {
-        self.data.items += 1;
-        self.data.packer.array(2);
-        self.data.packer.uint(id);
-        self.data.packer.binary(bytes);
+    /// Adds a request that goes the long way. `ends`: of a connection that is new to Python, both
+    /// ends' addresses.
+    pub fn request(
+        &mut self,
+        id: u64,
+        ends: Option<[Option<SocketAddr>; 2]>,
+        head: &Head,
+        body: &[u8],
+        is_whole: bool,
+    ) {
+        self.requests.items += 1;
+        let packer = &mut self.requests.packer;
+        packer.array(8);
+        packer.uint(id);
+        match ends {
+            Some(ends) => {
+                packer.array(4);
+                for end in ends {
+                    let host = end.map_or_else(String::new, |end| end.ip().to_canonical().to_string());
+                    packer.text(host.as_bytes());
+                    packer.uint(end.map_or(0, |end| u64::from(end.port())));
+                }
+            }
+            None => packer.array(0),
+        }
+        let (path, query) = head.path_and_query();
+        let framing = head.framing;
+        packer.uint(u64::from(!is_whole) | u64::from(framing.is_old) << 1 | u64::from(framing.waits) << 2);
+        for part in [head.method, path, query] {
+            packer.binary(part);
+        }
+        packer.array(2 * head.headers().count());
+        for (name, value) in head.headers() {
+            packer.lower(name);
+            packer.binary(value);
+        }
+        packer.binary(body);
     }
 
-    /// How many bytes of connections it has for Python's protocols.
-    pub fn data_bytes(&self) -> usize {
-        self.data.packer.bytes.len()
+    /// How many bytes it has of requests that go the long way.
+    pub fn told_bytes(&self) -> usize {
+        self.requests.packer.bytes.len()
     }
 
     /// Python is to read a connection.
@@ -141,11 +176,6 @@ impl Batch {
     pub fn gone(&mut self, id: u64) {
         self.gone.items += 1;
         self.gone.packer.uint(id);
-    }
-
-    pub fn blocked(&mut self, id: u64) {
-        self.blocked.items += 1;
-        self.blocked.packer.uint(id);
     }
 
     /// A request from there is signed by somebody whose key is not known.
@@ -171,7 +201,7 @@ impl Batch {
 
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
-            && [&self.data, &self.reads, &self.gone, &self.blocked, &self.drained, &self.signers]
+            && [&self.requests, &self.reads, &self.gone, &self.drained, &self.signers]
                 .iter()
                 .all(|list| list.items == 0)
     }
@@ -184,9 +214,8 @@ impl Batch {
         if !self.is_empty() {
             let lists = [
                 (Kind::Lanes, &mut self.told),
-                (Kind::Data, &mut self.data),
+                (Kind::Requests, &mut self.requests),
                 (Kind::Reads, &mut self.reads),
-                (Kind::Blocked, &mut self.blocked),
                 (Kind::Drained, &mut self.drained),
                 (Kind::Gone, &mut self.gone),
                 (Kind::Signers, &mut self.signers),

@@ -3,13 +3,15 @@
 
 #![allow(unsafe_code)]
 
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::fd::{FromRawFd, RawFd};
 use std::time::{Duration, Instant};
 
 use crate::auth::sign;
 use crate::batch::{Batch, Whose};
 use crate::http::head::{self, Found};
+use crate::http::stream;
 use crate::json::Scanner;
+use crate::net::bounds::Bounds;
 use crate::net::front::{Front, Reads};
 use crate::pack::Packer;
 use crate::plane::format::tried;
@@ -44,8 +46,8 @@ pub extern "C" fn front_interface() -> u32 {
 }
 
 /// A front that accepts on a socket that listens, which it owns from now on; null when the system
-/// refuses. `prefix`: what request ids begin with. `reads`: 0 = every request is passed on, 1 = plain
-/// ones are read, 2 = plain ones that are signed by a key that is known for where they come from, 3 =
+/// refuses. `prefix`: what request ids begin with. `reads`: 0 = every request goes the long way, 1 =
+/// plain ones are read, 2 = plain ones that are signed by a key that is known for where they come from, 3 =
 /// these too, and a proxy tells where that is.
 ///
 /// # Safety
@@ -112,15 +114,41 @@ pub unsafe extern "C" fn front_look(front: *mut Owned, size: *mut usize, flags: 
     pointer
 }
 
-/// Reads a connection that is Python's into `room`, of `size` bytes. Returns how many came.
+/// Reads the body that a connection sends into `room`, of `size` bytes. Returns how many came; `flags`:
+/// 1 = all of it has come.
 ///
 /// # Safety
-/// `front` is one of `front_new`; `room` points to `size` bytes that may be written.
+/// `front` is one of `front_new`; `room` points to `size` bytes that may be written, `flags` to a
+/// number.
 #[no_mangle]
-pub unsafe extern "C" fn front_receive(front: *mut Owned, connection: u64, room: *mut u8, size: usize) -> usize {
+pub unsafe extern "C" fn front_receive(
+    front: *mut Owned,
+    connection: u64,
+    room: *mut u8,
+    size: usize,
+    flags: *mut u32,
+) -> usize {
     // SAFETY: by this function's contract, and no other reference lives.
     let (front, room) = unsafe { (&mut (*front).front, std::slice::from_raw_parts_mut(room, size)) };
-    front.slots.of(connection).map_or(0, |slot| front.receive(slot, room))
+    let (came, is_whole) = front.slots.of(connection).map_or((0, false), |slot| front.receive(slot, room));
+    // SAFETY: by this function's contract.
+    unsafe { *flags = u32::from(is_whole) };
+    came
+}
+
+/// Tells the bounds, as many numbers as `Bounds::of` takes. Returns how many those are; of another
+/// number none is taken.
+///
+/// # Safety
+/// `front` is one of `front_new`; `numbers` points to so many.
+#[no_mangle]
+pub unsafe extern "C" fn front_bounds(front: *mut Owned, numbers: *const u64, number: usize) -> usize {
+    // SAFETY: by this function's contract, and no other reference lives.
+    let (front, numbers) = unsafe { (&mut (*front).front, std::slice::from_raw_parts(numbers, number)) };
+    if let Ok(numbers) = numbers.try_into() {
+        front.bounds = Bounds::of(numbers);
+    }
+    Bounds::NUMBERS
 }
 
 /// Takes answers as MessagePack. Returns flags: 1 = call `front_look`, 2 = call `front_unsent`,
@@ -172,17 +200,6 @@ pub unsafe extern "C" fn front_drain(front: *mut Owned) -> u32 {
     unsafe { &mut *front }.front.drain()
 }
 
-/// The socket of a connection, which stays the front's; -1 = it is no more.
-///
-/// # Safety
-/// `front` is one of `front_new`.
-#[no_mangle]
-pub unsafe extern "C" fn front_socket(front: *mut Owned, connection: u64) -> i32 {
-    // SAFETY: by this function's contract, and no other reference lives.
-    let slots = &mut unsafe { &mut *front }.front.slots;
-    slots.of(connection).and_then(|slot| slots.get(slot)).map_or(-1, |connection| connection.stream.as_raw_fd())
-}
-
 /// From where a connection has asked what it waits for: an address, as news tell it of a signer, of
 /// `size` bytes; none = the connection is no more.
 ///
@@ -198,7 +215,8 @@ pub unsafe extern "C" fn front_from(front: *mut Owned, connection: u64, size: *m
     owned.from.as_ptr()
 }
 
-/// How many bytes of a connection's output wait for its client to read.
+/// How many bytes of a connection's output its client has to read before more is written; 0 = more may
+/// be.
 ///
 /// # Safety
 /// `front` is one of `front_new`.
@@ -206,7 +224,13 @@ pub unsafe extern "C" fn front_from(front: *mut Owned, connection: u64, size: *m
 pub unsafe extern "C" fn front_waiting(front: *mut Owned, connection: u64) -> usize {
     // SAFETY: by this function's contract, and no other reference lives.
     let slots = &mut unsafe { &mut *front }.front.slots;
-    slots.of(connection).and_then(|slot| slots.get(slot)).map_or(0, |connection| connection.unsent())
+    slots.of(connection).and_then(|slot| slots.get(slot)).map_or(0, |connection| {
+        if connection.is_blocked {
+            connection.unsent()
+        } else {
+            0
+        }
+    })
 }
 
 /// The key of a signer (`key/day/region`) at an address, as news told them, of 32 bytes; it counts for
@@ -243,19 +267,19 @@ pub unsafe extern "C" fn front_forget(front: *mut Owned) {
     unsafe { &mut *front }.front.forget();
 }
 
-/// How many connections were closed because there were too many, or, with `idle`, because they were
-/// idle and others came.
+/// How many connections were closed because there were too many (0) or because they were idle and
+/// others came (1), and how many requests that were not whole gave way to others (2).
 ///
 /// # Safety
 /// `front` is one of `front_new`.
 #[no_mangle]
-pub unsafe extern "C" fn front_refused(front: *mut Owned, idle: u32) -> u64 {
+pub unsafe extern "C" fn front_refused(front: *mut Owned, which: u32) -> u64 {
     // SAFETY: by this function's contract, and no other reference lives.
     let front = &unsafe { &mut *front }.front;
-    if idle == 0 {
-        front.refused
-    } else {
-        front.closed
+    match which {
+        0 => front.refused,
+        1 => front.closed,
+        _ => front.gave_way,
     }
 }
 
@@ -278,19 +302,15 @@ pub unsafe extern "C" fn front_connections(front: *mut Owned) -> u64 {
 pub unsafe extern "C" fn front_read(request: *const u8, size: usize, news: *mut u8, room: usize) -> usize {
     // SAFETY: by this function's contract.
     let request = unsafe { bytes(request, size) };
-    let Found::Head(found) = head::read(request) else { return 0 };
-    let Some(body) = request.get(found.head_bytes..found.head_bytes + found.body_bytes) else { return 0 };
+    let Found::Head(found) = head::read(request, &mut 0) else { return 0 };
+    let Some(plain) = found.plain else { return 0 };
+    let Some(body) = request.get(found.bytes..found.bytes + plain.body_bytes) else { return 0 };
     let (mut scratch, mut batch) = (Vec::new(), Batch::default());
     let mut scanner = Scanner::new(body, &mut scratch);
-    let Ok(read) = requests::read(found.verb, &mut scanner) else { return 0 };
-    batch.ask(0, found.verb, Whose { host: found.host, path: found.path, signer: found.whose }, &read, &scanner);
-    let told = batch.take();
-    if told.len() > room {
-        return 0;
-    }
-    // SAFETY: by this function's contract there is room, and ours does not overlap it.
-    unsafe { std::ptr::copy_nonoverlapping(told.as_ptr(), news, told.len()) };
-    told.len()
+    let Ok(read) = requests::read(plain.verb, &mut scanner) else { return 0 };
+    batch.ask(0, plain.verb, Whose { host: plain.host, path: plain.path, signer: plain.whose }, &read, &scanner);
+    // SAFETY: by this function's contract.
+    unsafe { give(batch.take(), news, room) }
 }
 
 /// For tests: whether `key`, of 32 bytes, has signed one request that is whole, by our reading, at
@@ -302,9 +322,33 @@ pub unsafe extern "C" fn front_read(request: *const u8, size: usize, news: *mut 
 pub unsafe extern "C" fn front_fits(request: *const u8, size: usize, key: *const u8, now_s: u64) -> u32 {
     // SAFETY: by this function's contract.
     let (request, key) = unsafe { (bytes(request, size), bytes(key, 32)) };
-    let Found::Head(found) = head::read(request) else { return 0 };
-    let Some(body) = request.get(found.head_bytes..found.head_bytes + found.body_bytes) else { return 0 };
-    key.try_into().map_or(0, |key| u32::from(sign::fits(request, &found, body, &key, now_s)))
+    let Found::Head(found) = head::read(request, &mut 0) else { return 0 };
+    let Some(plain) = found.plain else { return 0 };
+    let Some(body) = request.get(found.bytes..found.bytes + plain.body_bytes) else { return 0 };
+    let text = &request[..found.bytes];
+    key.try_into().map_or(0, |key| u32::from(sign::fits(text, &plain, body, &key, now_s)))
+}
+
+/// For tests: all requests of a stream that comes in pieces of `step` bytes, as `stream::packed`
+/// says, copied into `news` of `room` bytes. Returns the size; 0 = there is no room.
+///
+/// # Safety
+/// `bytes` points to `size` bytes, `news` to `room` bytes.
+#[no_mangle]
+pub unsafe extern "C" fn front_stream(bytes: *const u8, size: usize, step: usize, news: *mut u8, room: usize) -> usize {
+    // SAFETY: by this function's contract.
+    unsafe { give(&stream::packed(self::bytes(bytes, size), step), news, room) }
+}
+
+/// # Safety
+/// `room` bytes may be written at `place`, which is none of `found`.
+unsafe fn give(found: &[u8], place: *mut u8, room: usize) -> usize {
+    if found.len() > room {
+        return 0;
+    }
+    // SAFETY: there is room, and ours does not overlap it.
+    unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), place, found.len()) };
+    found.len()
 }
 
 /// A connection to Redis for tests; it does what `front_redis_ask` says.

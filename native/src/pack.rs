@@ -49,6 +49,13 @@ impl Packer {
         self.bytes.extend_from_slice(value);
     }
 
+    /// Bytes, with letters of ASCII in lower case.
+    pub fn lower(&mut self, value: &[u8]) {
+        self.binary(value);
+        let at = self.bytes.len() - value.len();
+        self.bytes[at..].make_ascii_lowercase();
+    }
+
     pub fn binary(&mut self, value: &[u8]) {
         match value.len() {
             0..=255 => self.head(0xc4, value.len() as u64, 1),

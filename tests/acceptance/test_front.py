@@ -1,6 +1,6 @@
 """The native front of a real service: what clients do to it, and what becomes of their messages.
 
-The same promises as those of the Python server; the conformance cases run with LEASEWAY_FRONT too.
+The conformance cases run with LEASEWAY_FRONT too.
 """
 
 from __future__ import annotations

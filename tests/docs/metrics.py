@@ -37,7 +37,7 @@ MEANINGS = {
     ),
     "leaseway_front_requests_total": (
         "counter",
-        "Requests that the native front has read, by `way`: `plain`, or `left` to the Python server, which counts them too.",
+        "Requests that the native front has read, by `way`: `plain`, or `left` to be served one by one, which counts them too.",
     ),
     "leaseway_receives_in_progress": ("gauge", "Receives being served; nearly all of them are waiting."),
     "leaseway_request_bytes_held": ("gauge", "Bytes of requests in hand, those that are still coming too."),

@@ -15,7 +15,6 @@ import uvicorn
 from engine.engine import Engine
 from facade.app import create_app
 from facade.config import Settings
-from facade.http.connection import Protocol
 
 
 class Running:
@@ -39,7 +38,7 @@ async def served(engine: Engine, **settings: Any) -> AsyncIterator[int]:
     """The port at which the engine is served."""
     app = create_app(Settings(topic_prefix=engine.settings.topic_prefix, **settings), Running(engine))  # type: ignore[arg-type]
     config = uvicorn.Config(
-        app, http=Protocol, ws="none", lifespan="on", log_config=None, access_log=False, interface="asgi3", proxy_headers=False
+        app, http="httptools", ws="none", lifespan="on", log_config=None, access_log=False, interface="asgi3", proxy_headers=False
     )
     server = uvicorn.Server(config)
     bound = socket.create_server(("127.0.0.1", 0))

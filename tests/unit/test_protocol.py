@@ -8,35 +8,30 @@ import asyncio
 import contextlib
 import re
 import socket
-import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import uvicorn
-from uvicorn.server import ServerState
 
 from facade.dialect import Response
-from facade.http import connection
 from facade.http.asgi import direct_of
-from facade.http.bounds import pace
-from facade.http.bounds.bounds import BOUNDS, Bounds
-from facade.http.bounds.connections import Connections
-from facade.http.bounds.shares import Shares
-from facade.http.bounds.unfinished import HEAD_BYTES
-from facade.http.connection import HEADERS, HELD_BYTES, Protocol
 from facade.http.sockets.answers import Answers
-from facade.http.sockets.listener import Listener
-from facade.http.sockets.transport import Protocol as OnFront
+from facade.http.sockets.library import Limits
+from facade.http.sockets.listener import Listener, Served
+from facade.http.sockets.request import HELD_BYTES
 
-DATE = (b"date", b"Sun, 22 Nov 2026 12:00:00 GMT")
+pytestmark = pytest.mark.usefixtures("library")
+
+HEAD_BYTES = 64 * 1024  # native/src/http/head.rs
+HEADERS = 128
 
 
 class Client:
     """A connection to the server."""
 
-    def __init__(self, state: ServerState, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.state = state
+    def __init__(self, served: Served, listener: Listener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.served = served
+        self.listener = listener
         self.reader = reader
         self.writer = writer
 
@@ -46,16 +41,17 @@ class Client:
         self.writer.write("".join(f"{line}\r\n" for line in (first, *lines)).encode() + b"\r\n" + body)
 
     @property
-    def connection(self) -> Any:
-        """The server's end."""
-        (one,) = self.state.connections
-        return one
+    def held(self) -> int:
+        """What the server has of the body of the one request that it answers."""
+        (one,) = self.listener._requests.values()
+        return one._held
 
     async def hears(self) -> tuple[str, dict[str, str], bytes]:
         """Status line, headers and body of the next reply."""
         async with asyncio.timeout(5):
             first, *rest = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")[:-2]
             headers = dict(line.split(": ", 1) for line in rest)
+            assert headers.pop("date").endswith(" GMT") or first.startswith("HTTP/1.1 1")
             if headers.get("transfer-encoding") != "chunked":
                 return first, headers, await self.reader.readexactly(int(headers.get("content-length", 0)))
             body = b""
@@ -68,19 +64,6 @@ class Client:
         """Whether the server closes, and says nothing before."""
         async with asyncio.timeout(5):
             return await self.reader.read() == b""
-
-
-@pytest.fixture(params=["uvloop's", "native"], autouse=True)
-def front(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test is run with both kinds of transports: that of the event loop, and that of the
-    native front, to which no request of these tests is plain.
-    """
-    monkeypatch.setattr(sys.modules[__name__], "NATIVE", request.param == "native")
-    if request.param == "native":
-        request.getfixturevalue("library")
-
-
-NATIVE = False
 
 
 class Nothing:
@@ -111,49 +94,25 @@ class Nothing:
         """Told of every answer."""
 
 
-async def started(config: uvicorn.Config, state: ServerState, shared: dict[str, Any]) -> tuple[Any, Callable[[], None]]:
-    """Where the server listens, and what ends it."""
-    if NATIVE:
-        bound = socket.create_server(("127.0.0.1", 0))
-        listener = Listener(bound, Nothing(), lambda: OnFront(config, state, shared), config.timeout_keep_alive)
-
-        def end() -> None:
-            listener.close()
-            bound.close()
-
-        return bound.getsockname(), end
-    server = await asyncio.get_running_loop().create_server(lambda: Protocol(config, state, shared), "127.0.0.1", 0)
-    return server.sockets[0].getsockname(), server.close
+NOTHING = Nothing()
 
 
 @contextlib.asynccontextmanager
-async def serving(app: Any, patience_s: int = 5, bounds: Bounds | None = None) -> AsyncIterator[Client]:
-    config = uvicorn.Config(
-        app,
-        http=Protocol,
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        timeout_keep_alive=patience_s,
-        interface="asgi3",
-        proxy_headers=False,
-    )
-    config.load()
-    state = ServerState()
-    state.default_headers = [DATE]
-    shared: dict[str, Any] = {"of": "lifespan"} if bounds is None else {"of": "lifespan", BOUNDS: bounds}
-    address, end = await started(config, state, shared)
-    reader, writer = await asyncio.open_connection(*address)
-    try:
-        yield Client(state, reader, writer)
-    finally:
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
-        end()
-        for task in list(state.tasks):
-            task.cancel()
-        await asyncio.sleep(0)
+async def serving(app: Any, patience_s: float = 5, limits: Limits | None = None, plain: Any = NOTHING) -> AsyncIterator[Client]:
+    served = Served(app, {"of": "lifespan"})
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        listener = Listener(bound, plain, served, patience_s, limits=limits)
+        reader, writer = await asyncio.open_connection(*bound.getsockname())
+        try:
+            yield Client(served, listener, reader, writer)
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+            listener.close()
+            for task in list(served.tasks):
+                task.cancel()
+            await asyncio.sleep(0)
 
 
 async def body_of(receive: Any) -> bytes:
@@ -208,10 +167,10 @@ async def test_a_request_and_its_reply() -> None:
         client.says("POST /a%20b/%C3%A4?x=1&y=%20 HTTP/1.1", "Host: x", "Content-Length: 5", body=b"hello")
         assert await client.hears() == (
             "HTTP/1.1 200 OK",
-            {"content-length": "32", "date": DATE[1].decode()},
+            {"content-length": "32"},
             "POST /a b/ä x=1&y=%20 1.1 hello".encode(),
         )
-        assert client.state.total_requests == 1
+        assert client.served.requests == 1
 
 
 async def test_the_scope_is_that_of_asgi() -> None:
@@ -262,7 +221,7 @@ async def test_who_sends_more_than_is_taken_has_to_wait() -> None:
     async with serving(held_up(taking)) as client:
         client.says("POST / HTTP/1.1", "Content-Length: 20000000", body=b"x" * 20_000_000)
         await asyncio.sleep(0.1)
-        assert HELD_BYTES < client.connection._reading.held < HELD_BYTES + 300_000
+        assert HELD_BYTES < client.held < HELD_BYTES + 300_000
         taking.set()
         assert len((await client.hears())[2]) == 20_000_000 + len("POST /  1.1 ")
 
@@ -303,7 +262,7 @@ async def test_a_reply_of_no_stated_length_is_chunked_or_ends_with_the_connectio
 
     async with serving(app) as client:
         client.says("GET / HTTP/1.1")
-        assert (await client.hears())[1:] == ({"date": DATE[1].decode(), "transfer-encoding": "chunked"}, b"some more")
+        assert (await client.hears())[1:] == ({"transfer-encoding": "chunked"}, b"some more")
         client.says("GET / HTTP/1.0")
         assert "transfer-encoding" not in (await client.hears())[1]
         assert await client.reader.read() == b"some more"
@@ -368,20 +327,33 @@ async def test_the_rest_of_a_body_that_nobody_wants_is_let_go() -> None:
     async with serving(app) as client:
         client.says("POST / HTTP/1.1", "Content-Length: 5000001", body=b"x" * 5_000_000)
         await asyncio.sleep(0.1)
-        assert sum(len(chunk) for chunk in client.connection._reading.chunks) < 1_000_000
+        assert not client.listener._requests
         client.writer.write(b"x")
         client.says("POST / HTTP/1.1", "Content-Length: 1", body=b"x")
         assert [(await client.hears())[2] for _ in range(2)] == [b"no", b"no"]
 
 
 @pytest.mark.parametrize(
-    "said", [b"\x16\x03\x01", b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", b"GET /\xc3 HTTP/1.1\r\n\r\n"]
+    ("said", "why"),
+    [
+        (b"\x16\x03\x01", b"The request is not HTTP/1.1."),
+        (b"GET /\xc3 HTTP/1.1\r\n\r\n", b"The request is not HTTP/1.1."),
+        (b"GET / HTTP/1.1\nHost: x\n\n", b"A line of the head does not end in CR LF."),
+        (b"GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n", b"A header goes on in a second line."),
+        (b"GET / HTTP/1.1\r\nA : b\r\n\r\n", b"The name of a header has a character that no name has."),
+        (b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", b"The header Content-Length is there twice."),
+        (b"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"The header Content-Length is no length."),
+        (
+            b"GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"The length of the body is told in two ways, or in one that HTTP/1.0 has not.",
+        ),
+    ],
 )
-async def test_what_is_not_http_gets_a_400_and_the_end(said: bytes) -> None:
+async def test_what_is_not_http_gets_a_400_and_the_end(said: bytes, why: bytes) -> None:
     async with serving(echo) as client:
         client.writer.write(said)
         status, headers, body = await client.hears()
-        assert (status, headers["connection"], body) == ("HTTP/1.1 400 Bad Request", "close", b"The request is not HTTP/1.1.")
+        assert (status, headers["connection"], body) == ("HTTP/1.1 400 Bad Request", "close", why)
         assert await client.ended()
 
 
@@ -429,7 +401,7 @@ async def test_the_app_hears_that_its_client_has_gone() -> None:
         await asyncio.sleep(0.02)
         client.writer.close()
         await asyncio.wait_for(heard.wait(), 2)
-        assert not client.state.connections
+        assert not client.listener.connections
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -498,18 +470,18 @@ async def test_at_the_end_what_is_being_answered_is_the_last() -> None:
     async with serving(held_up(going)) as client:
         client.says("GET / HTTP/1.1")
         await asyncio.sleep(0.02)
-        client.connection.shutdown()
+        client.listener.shutdown()
         going.set()
         assert (await client.hears())[1]["connection"] == "close"
         assert await client.ended()
-        assert not client.state.tasks
+        assert not client.served.tasks
 
 
 async def test_an_idle_connection_ends_at_once_when_the_server_does() -> None:
     async with serving(echo) as client:
         client.says("GET / HTTP/1.1")
         await client.hears()
-        client.connection.shutdown()
+        client.listener.shutdown()
         assert await client.ended()
 
 
@@ -535,7 +507,7 @@ async def test_a_body_that_can_not_be_read_gets_a_400_and_the_end(app: Any, apar
         client.writer.write(wrong)
         assert await all_statuses(client) == [b"HTTP/1.1 400 Bad Request"]
         await asyncio.sleep(0.02)
-        assert not client.state.tasks, "the app waits for ever"
+        assert not client.served.tasks, "the app waits for ever"
 
 
 @pytest.mark.parametrize("wrong", [CHUNKED + b"zz\r\n", b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n"])
@@ -626,11 +598,12 @@ async def test_a_host_may_be_any_name_and_port(host: str) -> None:
         assert (await client.hears())[0] == "HTTP/1.1 200 OK"
 
 
-def quick(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+def quick(monkeypatch: pytest.MonkeyPatch, seconds: float) -> Limits:
     """Requests have to come within `seconds`, bodies at their least rate."""
-    for module in (pace, connection):
-        for name in ("HEAD_S", "SPAN_S"):
-            monkeypatch.setattr(module, name, seconds)
+    monkeypatch.setattr("facade.http.sockets.listener.TICK_S", 0.05)
+    limits, milliseconds = Limits(), int(seconds * 1000)
+    span_bytes = limits.span_bytes * milliseconds // limits.span_ms
+    return limits._replace(head_ms=milliseconds, span_ms=milliseconds, span_bytes=span_bytes)
 
 
 SLOW = [
@@ -647,8 +620,8 @@ SLOW = [
 async def test_a_request_that_comes_too_slowly_gets_a_408_and_the_end(
     first: bytes, more: bytes, before: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick(monkeypatch, 0.5)
-    async with serving(echo) as client:
+    limits = quick(monkeypatch, 0.5)
+    async with serving(echo, limits=limits) as client:
         for _ in range(before):
             client.says("GET / HTTP/1.1")
             assert (await client.hears())[0] == "HTTP/1.1 200 OK"
@@ -660,7 +633,7 @@ async def test_a_request_that_comes_too_slowly_gets_a_408_and_the_end(
             client.writer.write(more)
         assert hearing.result() == [b"HTTP/1.1 408 Request Timeout"]
         assert 0.4 < asyncio.get_running_loop().time() - began < 2
-        assert not client.state.tasks, "the app waits for ever"
+        assert not client.served.tasks, "the app waits for ever"
 
 
 @pytest.mark.parametrize("how", ["refused", "answered"])
@@ -679,23 +652,23 @@ async def test_a_client_that_still_sends_can_read_the_last_reply(how: str) -> No
             await asyncio.sleep(0.02)
             client.writer.write(b"x" * 10_000)
         assert await all_statuses(client) == [b"HTTP/1.1 400 Bad Request" if how == "refused" else b"HTTP/1.1 413 Request Entity Too Large"]
-        assert not client.state.tasks
+        assert not client.served.tasks
 
 
 async def test_a_client_that_never_stops_sending_is_closed_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "LAST_S", 0.2)
-    async with serving(echo) as client:
+    monkeypatch.setattr("facade.http.sockets.listener.TICK_S", 0.05)
+    async with serving(echo, limits=Limits(last_ms=200)) as client:
         client.writer.write(b"no HTTP\r\n\r\n")
         assert await all_statuses(client) == [b"HTTP/1.1 400 Bad Request"]
         async with asyncio.timeout(5):
-            while client.state.connections:
+            while client.listener.connections:
                 client.writer.write(b"x")
                 await asyncio.sleep(0.05)
 
 
 async def test_a_large_body_has_time_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick(monkeypatch, 0.3)
-    async with serving(echo) as client:
+    limits = quick(monkeypatch, 0.3)
+    async with serving(echo, limits=limits) as client:
         client.says("POST / HTTP/1.1", "Content-Length: 200000")
         for _ in range(10):
             client.writer.write(b"x" * 20_000)
@@ -704,9 +677,9 @@ async def test_a_large_body_has_time_by_its_size(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_what_is_not_read_is_not_counted_as_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick(monkeypatch, 0.3)
+    limits = quick(monkeypatch, 0.3)
     going = asyncio.Event()
-    async with serving(held_up(going)) as client:
+    async with serving(held_up(going), limits=limits) as client:
         client.says("POST /first HTTP/1.1", "Content-Length: 200000", body=b"x" * 190_000)  # more than is held
         await asyncio.sleep(1)
         going.set()
@@ -723,81 +696,76 @@ async def test_what_is_not_read_is_not_counted_as_slow(monkeypatch: pytest.Monke
 
 
 async def test_a_body_that_is_let_go_too_slowly_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick(monkeypatch, 0.3)
+    limits = quick(monkeypatch, 0.3)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         reply(scope, Response(200, [(b"content-length", b"2")], b"no"))
 
-    async with serving(app) as client:
+    async with serving(app, limits=limits) as client:
         client.says("POST / HTTP/1.1", "Content-Length: 100", body=b"x")
         assert (await client.hears())[2] == b"no"
         assert await client.ended()
 
 
-async def test_a_head_in_pieces_gives_way_when_others_need_the_room() -> None:
-    bounds = Bounds()
-    async with serving(echo, bounds=bounds) as client:
+async def test_the_oldest_head_in_pieces_gives_way_when_others_need_the_room() -> None:
+    async with serving(echo, limits=Limits(parts=2)) as client:
+        address = client.writer.get_extra_info("peername")
         client.writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n")
-        async with asyncio.timeout(5):
-            while not bounds.shares.coming:
-                await asyncio.sleep(0.01)
-        (share,) = bounds.shares.small_line.shares
-        assert share.holder == "127.0.0.1"
-        bounds.shares.end(share)
-        share.give_way()
+        await asyncio.sleep(0.05)
+        others = [await asyncio.open_connection(*address) for _ in range(2)]
+        for _, writer in others:
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n")
+            await asyncio.sleep(0.05)
         status, headers, _ = await client.hears()
         assert (status, headers["retry-after"], headers["connection"]) == ("HTTP/1.1 503 Service Unavailable", "1", "close")
         assert await client.ended()
-        assert (bounds.shares.held, bounds.shares.coming) == (0, 0)
+        for reader, writer in others:
+            writer.write(b"\r\n")
+            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+            writer.close()
+
+
+async def test_heads_of_whoever_has_the_most_of_them_give_way_first() -> None:
+    """One that is older, of another address, stays."""
+    async with serving(echo, limits=Limits(part_bytes=10_000)) as client:
+        address = client.writer.get_extra_info("peername")
+        good = await asyncio.open_connection(*address, local_addr=("127.0.0.2", 0))
+        good[1].write(b"GET / HTTP/1.1\r\nHost: x\r\n")
+        await asyncio.sleep(0.05)
+        many = [await asyncio.open_connection(*address) for _ in range(4)]
+        for _, writer in many:
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\na: " + b"b" * 4_000)
+            await asyncio.sleep(0.05)
+        for reader, _ in many[:2]:
+            assert await reader.readline() == b"HTTP/1.1 503 Service Unavailable\r\n"
+        good[1].write(b"\r\n")
+        assert await good[0].readline() == b"HTTP/1.1 200 OK\r\n"
+        for _, writer in (good, *many):
+            writer.close()
 
 
 async def test_a_head_for_which_there_is_no_room_is_refused() -> None:
-    bounds = Bounds(shares=Shares(1000))
-    async with serving(echo, bounds=bounds) as client:
+    async with serving(echo, limits=Limits(part_bytes=1000)) as client:
         client.says("GET / HTTP/1.1", "a: " + "b" * 2000)  # whole
         assert (await client.hears())[0] == "HTTP/1.1 200 OK"
         client.writer.write(b"GET / HTTP/1.1\r\nHost: x\r\na: " + b"b" * 2000)
         assert (await client.hears())[0] == "HTTP/1.1 503 Service Unavailable"
         assert await client.ended()
-        assert (bounds.shares.held, bounds.shares.coming) == (0, 0)
 
 
-# Three of them come in one read of either front: after it, one that has two behind it is not read.
+# Three of them come in one read: after it, the connection is not read before they are answered.
 THIRD = 20_000
 
 
-@pytest.mark.parametrize("ends", ["in turn", "early"])
-async def test_what_is_asked_before_its_turn_is_counted(ends: str) -> None:
-    bounds, going = Bounds(), asyncio.Event()
-    async with serving(held_up(going), bounds=bounds) as client:
-        for name in ("first", "second", "third"):
-            client.says(f"POST /{name} HTTP/1.1", f"Content-Length: {THIRD}", body=b"x" * THIRD)
-        async with asyncio.timeout(5):
-            while bounds.shares.held < 2 * THIRD:
-                await asyncio.sleep(0.01)
-        if ends == "early":
-            client.writer.close()
-            going.set()  # nobody reads, and sees that the client has gone, while it waits
-            async with asyncio.timeout(5):
-                while client.state.connections:
-                    await asyncio.sleep(0.01)
-        else:
-            going.set()
-            assert [(await client.hears())[0] for _ in range(3)] == ["HTTP/1.1 200 OK"] * 3
-        assert (bounds.shares.held, bounds.shares.coming) == (0, 0)
-
-
 async def test_what_is_asked_before_its_turn_and_has_no_room_comes_after_the_others_answers() -> None:
-    bounds, going = Bounds(shares=Shares(THIRD * 4 // 3)), asyncio.Event()
-    async with serving(held_up(going), bounds=bounds) as client:
+    going = asyncio.Event()
+    async with serving(held_up(going), limits=Limits(asked_bytes=THIRD)) as client:
         for name in ("first", "second", "third"):
             client.says(f"POST /{name} HTTP/1.1", f"Content-Length: {THIRD}", body=b"x" * THIRD)
         await asyncio.sleep(0.1)
         going.set()
-        heard = [(await client.hears())[0] for _ in range(3)]
-        assert heard == ["HTTP/1.1 200 OK"] * 2 + ["HTTP/1.1 503 Service Unavailable"]
+        assert [(await client.hears())[0] for _ in range(2)] == ["HTTP/1.1 200 OK", "HTTP/1.1 503 Service Unavailable"]
         assert await client.ended()
-        assert (bounds.shares.held, bounds.shares.coming) == (0, 0)
 
 
 async def test_a_head_of_many_small_headers_gets_a_431() -> None:
@@ -807,33 +775,6 @@ async def test_a_head_of_many_small_headers_gets_a_431() -> None:
         client.says("GET / HTTP/1.1", *(["a: b"] * HEADERS))
         assert (await client.hears())[0] == "HTTP/1.1 431 Request Header Fields Too Large"
         assert await client.ended()
-
-
-async def test_a_connection_too_many_is_told_so_and_an_idle_one_ends_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    if NATIVE:
-        pytest.skip("the native front bounds them itself: tests/unit/facade/test_front_bound.py")
-    bounds, going = Bounds(connections=Connections(2)), asyncio.Event()
-    async with serving(held_up(going), bounds=bounds) as client:
-        port = client.writer.get_extra_info("peername")[1]
-        others = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
-        # Nobody was idle for long enough.
-        assert (await others[1][0].read()).startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
-        client.says("GET /waits HTTP/1.1")
-        others[0][1].write(b"GET /waits")
-        await asyncio.sleep(0.1)
-        monkeypatch.setattr("facade.http.bounds.connections.IDLE_S", 0.05)
-        late = await asyncio.open_connection("127.0.0.1", port)
-        assert (await late[0].read()).startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
-        going.set()
-        assert (await client.hears())[0] == "HTTP/1.1 200 OK"
-        await asyncio.sleep(0.1)
-        last = await asyncio.open_connection("127.0.0.1", port)
-        last[1].write(b"GET /last HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert (await last[0].readline()) == b"HTTP/1.1 200 OK\r\n"
-        assert await client.ended()
-        assert (bounds.connections.refused, bounds.connections.closed) == (2, 1)
-        for _, writer in (*others, late, last):
-            writer.close()
 
 
 async def test_a_large_body_that_nobody_wants_is_not_read() -> None:
@@ -861,7 +802,7 @@ async def test_a_client_that_reads_nothing_of_its_reply_is_let_go(asked: str) ->
         transport: Any = client.writer.transport
         transport.pause_reading()
         async with asyncio.timeout(8):
-            while client.state.connections:
+            while client.listener.connections:
                 await asyncio.sleep(0.05)
 
 

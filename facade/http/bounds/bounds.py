@@ -1,8 +1,4 @@
-"""The bounds of one worker, which its connections and its front share.
-
-Neighbours: `facade.app` makes them; the server hands them to connections in its state of the
-lifespan. This module must not know how they are kept.
-"""
+"""The bounds of one worker, which its server and its front share by the state of the lifespan."""
 
 from __future__ import annotations
 
@@ -16,12 +12,22 @@ BOUNDS = "leaseway.bounds"
 CONNECTIONS = 20_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Bounds:
     """For one event loop."""
 
     shares: Shares = field(default_factory=Shares)
     connections: Connections = field(default_factory=lambda: Connections(CONNECTIONS))
+
+    # Requests that gave way in the native front, whose heads or hot bodies were not whole.
+    gave_way: int = 0
+
+    def count(self, refused: int, closed: int, gave_way: int) -> None:
+        """Notes what the native front has counted so far: connections refused, idle ones closed for
+        others, requests that gave way.
+        """
+        self.connections.count(refused, closed)
+        self.gave_way = gave_way
 
     def counts(self) -> dict[str, float]:
         """What the metrics show."""
@@ -29,7 +35,7 @@ class Bounds:
         return {
             "request_bytes_held": shares.held,
             "requests_coming": shares.coming,
-            "requests_gave_way_total": shares.given_way,
+            "requests_gave_way_total": shares.given_way + self.gave_way,
             "requests_without_room_total": shares.refused,
             "connections_refused_total": connections.refused,
             "connections_idle_closed_total": connections.closed,

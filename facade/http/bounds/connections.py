@@ -73,10 +73,6 @@ class Connections:
         self.closed = 0  # idle ones, for new ones
         self._next: collections.deque[Idle] = collections.deque()  # to be closed, if they are idle still
 
-    def discount(self) -> None:
-        """One of the connections is none: a listener, which stands among them to be shut down."""
-        self.most += 1
-
     def count(self, refused: int, closed: int) -> None:
         """How many were refused and closed so far, as who accepts them itself has counted."""
         self.refused, self.closed = refused, closed

@@ -1,7 +1,6 @@
 """Answers that wait to be given to the native front, as native/src/answers.rs reads them.
 
-What is answered in one turn of the event loop goes together. Neighbours: `listener` takes them,
-whoever serves plain requests makes them. This module must not know the library.
+What is answered in one turn of the event loop goes together.
 """
 
 from __future__ import annotations
@@ -11,16 +10,16 @@ from typing import Any, Final
 
 import msgspec
 
+DONE: Final = 0
 SENT: Final = 1
 RECEIVED: Final = 2
 DELETED: Final = 3
 OTHER: Final = 4
 PASSED: Final = 5
-DONE: Final = 6
 CARRIED: Final = 7
 
-# What Python's protocol does with a connection, in DONE.
-WRITE, REST, CLOSE, PAUSE, RESUME, END_OUTPUT, ABORT = range(7)
+# What is done besides whole answers, in DONE.
+WRITE, START, END, LAST, CUT, PAUSE, RESUME, CONTINUE = range(8)
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -45,7 +44,7 @@ class Answers:
         self.carried: list[tuple[int, bytes, bytes]] = self._groups[CARRIED]
         # Whose request goes the long way
         self.passed: list[int] = self._groups[PASSED]
-        # (deed, connection, bytes), in order
+        # (deed, connection, bytes), in order, before whole answers
         self.done: list[tuple[int, int, bytes]] = self._groups[DONE]
         self._waits = False
 

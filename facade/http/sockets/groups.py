@@ -20,7 +20,7 @@ from msgspec import Struct
 from engine.errors import Denied, EngineError
 from engine.shapes import Delivery, Principal, TellReceived
 from facade.dialect import Response
-from facade.http.cycle import header_lines, status_line
+from facade.http.asgi import header_lines, status_line
 from facade.http.front import GONE, Hosts, answered_id
 from facade.http.sockets.answers import Answers
 from schemas.accounts import full

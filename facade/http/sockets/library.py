@@ -1,8 +1,6 @@
 """The native library (native/, docs/decisions/0033): found, loaded by ctypes, checked; or why not.
 
 Here it is decided which one is loaded, of several that may be there.
-
-Neighbours: `listener` calls it. This module must not know what is in a batch.
 """
 
 from __future__ import annotations
@@ -12,9 +10,12 @@ import importlib.metadata
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
+
+from facade.http.bounds.pace import HEAD_S, LEAST_BYTES_A_SECOND, SPAN_S
+from facade.http.bounds.shares import COMING, MIB
 
 NAME: Final = "libleaseway_front.so"
 # Of the functions and of what batches look like; native/src/c.rs has the same.
@@ -26,7 +27,7 @@ BUILT: Final = Path(__file__).parents[3] / "native" / "target" / "release" / NAM
 PREBUILT: Final = "leaseway_front"
 
 KEY_BYTES: Final = 32
-# Of a connection that is not the front's at the moment, in one call.
+# Of a body, in one call.
 READ_BYTES: Final = 64 * 1024
 MORE, UNSENT, BAD = 1, 2, 4
 # Which requests a front reads: none, every plain one, or those that a key has signed which is known
@@ -43,11 +44,11 @@ _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "front_descriptor": (ctypes.c_int, (_Pointer,)),
     "front_look": (_Pointer, (_Pointer, _Pointer, _Pointer)),
     "front_answer": (ctypes.c_uint32, (_Pointer, ctypes.c_char_p, _Size)),
-    "front_receive": (_Size, (_Pointer, ctypes.c_uint64, _Pointer, _Size)),
+    "front_receive": (_Size, (_Pointer, ctypes.c_uint64, _Pointer, _Size, _Pointer)),
+    "front_bounds": (_Size, (_Pointer, _Pointer, _Size)),
     "front_unsent": (_Pointer, (_Pointer, _Pointer)),
     "front_tick": (ctypes.c_uint32, (_Pointer, ctypes.c_uint64, ctypes.c_uint64)),
     "front_drain": (ctypes.c_uint32, (_Pointer,)),
-    "front_socket": (ctypes.c_int, (_Pointer, ctypes.c_uint64)),
     "front_from": (_Pointer, (_Pointer, ctypes.c_uint64, _Pointer)),
     "front_waiting": (_Size, (_Pointer, ctypes.c_uint64)),
     "front_connections": (ctypes.c_uint64, (_Pointer,)),
@@ -57,6 +58,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "front_fits": (ctypes.c_uint32, (ctypes.c_char_p, _Size, ctypes.c_char_p, ctypes.c_uint64)),
     "front_read": (_Size, (ctypes.c_char_p, _Size, ctypes.c_char_p, _Size)),
     "front_formats": (_Size, (ctypes.c_char_p, _Size, ctypes.c_char_p, _Size)),
+    "front_stream": (_Size, (ctypes.c_char_p, _Size, _Size, ctypes.c_char_p, _Size)),
 }
 
 
@@ -133,18 +135,39 @@ def chosen(front: str, audit: str, *, is_tls: bool) -> tuple[bool, str]:
     return True, f"LEASEWAY_FRONT={front}, {origin}"
 
 
+class Limits(NamedTuple):
+    """What the library bounds; the numbers of native/src/net/bounds.rs, in their order."""
+
+    head_ms: int = int(HEAD_S * 1000)
+    span_ms: int = int(SPAN_S * 1000)
+    span_bytes: int = int(SPAN_S * LEAST_BYTES_A_SECOND)
+    # What a client still sends is dropped for so long after its last reply.
+    last_ms: int = 2000
+    # Of requests whose heads, or hot requests whose bodies, are not whole: bytes, and how many.
+    part_bytes: int = 32 * MIB
+    parts: int = COMING
+    # Of hot requests in hand, and of what came behind requests that are answered.
+    asked_bytes: int = 128 * MIB
+    # Of a body that nobody wants any more; with more than that, its connection ends.
+    let_go_bytes: int = 8 * MIB
+
+
 class NativeFront:
     """One front. For one thread; of no use after `free`."""
 
-    def __init__(self, descriptor: int, prefix: bytes, most: int, reads: int) -> None:
+    def __init__(self, descriptor: int, prefix: bytes, most: int, reads: int, limits: Limits | None = None) -> None:
         """Accepts `most` connections at once on `descriptor`, which is the front's from now on.
         `prefix` begins the ids of replies; `reads` is NOTHING, ALL, SIGNED or FORWARDED. Raises
         OSError.
         """
+        limits = limits or Limits()
         library = loaded()
         self._front = library.front_new(descriptor, prefix, len(prefix), reads, most)
         if not self._front:
             raise OSError("the native front could not be made")
+        numbers = (ctypes.c_uint64 * len(limits))(*limits)
+        if library.front_bounds(self._front, numbers, len(limits)) != len(limits):
+            raise NoLibraryError("the library bounds other things than this Python does: make setup")
         self._look: Callable[..., int | None] = library.front_look
         self._answer: Callable[..., int] = library.front_answer
         self._library = library
@@ -168,11 +191,12 @@ class NativeFront:
         news = _decode(ctypes.string_at(pointer, self._size.value)) if pointer else ()
         return news, bool(self._flags.value & MORE)
 
-    def receive(self, connection: int) -> memoryview:
-        """What has come of a connection that news said is to be read; empty = nothing now. Good
-        until the next call. There may be news after it.
+    def receive(self, connection: int) -> tuple[bytes, bool]:
+        """What has come of the body of a request that news said is to be read, and whether that is
+        the last; empty = nothing now. There may be news after it.
         """
-        return self._room[: self._library.front_receive(self._front, connection, self._room_at, READ_BYTES)]
+        size = self._library.front_receive(self._front, connection, self._room_at, READ_BYTES, self._flags_at)
+        return bytes(self._room[:size]), bool(self._flags.value)
 
     def answer(self, batch: bytes) -> int:
         """Takes answers as native/src/answers.rs says; flags."""
@@ -185,18 +209,14 @@ class NativeFront:
         return found
 
     def tick(self, idle_s: float, part_s: float) -> int:
-        """Ends connections on which nothing was asked for so long, passes on what does not become
-        whole; flags.
+        """Ends connections on which nothing was asked for so long, and requests that come too
+        slowly; hot ones that are not whole after `part_s` go the long way. Returns flags.
         """
         return int(self._library.front_tick(self._front, int(idle_s * 1000), int(part_s * 1000)))
 
     def drain(self) -> int:
         """Accepts nothing more; flags."""
         return int(self._library.front_drain(self._front))
-
-    def socket(self, connection: int) -> int:
-        """The descriptor of a connection, which is the front's; -1 = it is no more."""
-        return int(self._library.front_socket(self._front, connection))
 
     def address(self, connection: int) -> bytes:
         """From where the request comes that a connection has asked, as news tell it of a signer;
@@ -206,7 +226,9 @@ class NativeFront:
         return ctypes.string_at(pointer, self._size.value)
 
     def waiting(self, connection: int) -> int:
-        """How many bytes of its output wait for its client to read."""
+        """How many bytes of its output its client has to read before more is written; 0 = more may
+        be.
+        """
         return int(self._library.front_waiting(self._front, connection))
 
     def learn(self, signer: bytes, address: bytes, key: bytes, seconds: int) -> None:
@@ -226,9 +248,12 @@ class NativeFront:
         return int(self._library.front_connections(self._front))
 
     @property
-    def refused(self) -> tuple[int, int]:
-        """How many were closed because there were too many, and how many idle ones for others."""
-        return int(self._library.front_refused(self._front, 0)), int(self._library.front_refused(self._front, 1))
+    def ended(self) -> tuple[int, int, int]:
+        """How many connections were closed because there were too many, how many idle ones for
+        others, and how many requests that were not whole gave way.
+        """
+        refused, closed, gave_way = (int(self._library.front_refused(self._front, which)) for which in range(3))
+        return refused, closed, gave_way
 
 
 def read(request: bytes) -> Any:
@@ -236,6 +261,15 @@ def read(request: bytes) -> Any:
     room = ctypes.create_string_buffer(len(request) * 2 + 4096)
     size = loaded().front_read(request, len(request), room, len(room))
     return _decode(room.raw[:size]) if size else None
+
+
+def requests_of(stream: bytes, step: int) -> Any:
+    """All requests of a stream that comes in pieces of `step` bytes, and its end, as
+    native/src/http/stream.rs says. For tests.
+    """
+    room = ctypes.create_string_buffer(len(stream) * 4 + 4096)
+    size = loaded().front_stream(stream, len(stream), step, room, len(room))
+    return _decode(room.raw[:size])
 
 
 def fits(request: bytes, key: bytes, now_s: int) -> bool:

@@ -1,9 +1,8 @@
 """The native front in the event loop of a worker: one call when something is ready, one for all
 answers of a turn.
 
-What is not plain goes to `facade.http.connection` by a transport, on the same connection. Plain
-requests go to a `Plain`; with none, all requests go the long way. Neighbours: the worker makes one.
-This module must not know a dialect.
+Plain requests go to a `Plain`; all others, and all if there is none, are a `Request` each, which
+the app answers.
 """
 
 from __future__ import annotations
@@ -12,24 +11,27 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from facade.http.asgi import DIRECT
 from facade.http.bounds.peers import address_read
-from facade.http.sockets.answers import ABORT, Answers
-from facade.http.sockets.library import ALL, BAD, FORWARDED, MORE, NOTHING, SIGNED, UNSENT, NativeFront
-from facade.http.sockets.transport import Transport
+from facade.http.sockets.answers import Answers
+from facade.http.sockets.library import ALL, BAD, FORWARDED, MORE, NOTHING, SIGNED, UNSENT, Limits, NativeFront
+from facade.http.sockets.request import Address, Request, scope_of
+from state.background import Background
 
 log = logging.getLogger("leaseway.http")
 
 BACKLOG: Final = 2048
 MOST: Final = 10_000
 TICK_S: Final = 0.5
-# A request that could be plain is waited for so long; then the protocol is told, which knows how
-# long a client may take.
+# A request that could be plain is waited for so long; then it goes the long way.
 PART_S: Final = 1.0
 # Groups of news beside those of plain requests; native/src/batch.rs has the same.
-LANES, DATA, BLOCKED, DRAINED, GONE, SIGNERS, READS = 0, 6, 8, 9, 7, 10, 11
+LANES, REQUESTS, DRAINED, GONE, SIGNERS, READS = 0, 6, 9, 7, 10, 11
+_background = Background()
 
 
 class Plain(Protocol):
@@ -72,44 +74,56 @@ class Plain(Protocol):
         """What was answered so far has left, or was named by `unsent`."""
 
 
+@dataclass(slots=True)
+class Served:
+    """What answers requests that go the long way: an ASGI app, with the state of its lifespan.
+    `tasks` has those that are being answered.
+    """
+
+    app: Any
+    state: dict[str, Any] = field(default_factory=dict)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    scheme: str = "http"
+    requests: int = 0  # that were answered
+
+
 class Listener:
-    """Owns the front of a worker. `protocol` makes what serves a connection the long way."""
+    """Owns the front of a worker."""
 
     def __init__(
         self,
         bound: socket.socket,
         plain: Plain | None,
-        protocol: Callable[[], Any],
+        served: Served,
         patience_s: float,
         most: int = MOST,
         on_empty: Callable[[Listener], None] = lambda listener: None,
-        count: Callable[[int, int], None] = lambda refused, closed: None,
+        count: Callable[[int, int, int], None] = lambda refused, closed, gave_way: None,
+        limits: Limits | None = None,
     ) -> None:
         """Accepts `most` connections at once on `bound`, the caller's still. `count` is told how
-        many were refused, and how many idle ones closed for others, so far. Raises OSError.
+        many were refused, how many idle ones closed for others, and how many requests gave way, so
+        far. Raises OSError.
         """
         bound.listen(BACKLOG)
         self._loop = asyncio.get_running_loop()
         self._plain = plain
-        self._protocol = protocol
+        self._served = served
         self._patience_s = patience_s
         self._on_empty = on_empty
         self._count = count
         prefix = plain.request_prefix if plain else b""
-        self._native = NativeFront(os.dup(bound.fileno()), prefix, most, _reads(plain))
+        self._native = NativeFront(os.dup(bound.fileno()), prefix, most, _reads(plain), limits)
         self._descriptor = self._native.descriptor
-        self._answers = Answers(self._flush_soon, self._address)
-        self._open: dict[int, tuple[Any, Transport]] = {}
-        self._each = {READS: self._read, GONE: self._lost, BLOCKED: self._pause, DRAINED: self._resume}
+        self.answers = Answers(self._flush_soon, self._address)
+        self._ends: dict[int, tuple[Address | None, Address | None]] = {}
+        self._requests: dict[int, Request] = {}
+        self._each = {READS: self._read, GONE: self._lost, DRAINED: self._drained}
         self._ticks: asyncio.TimerHandle | None = None
         self._looks = False
         self._is_freed = self._drains = False
         self._loop.add_reader(self._descriptor, self._on_readable)
         self._tick()
-
-    # Of the server's connections the listener is one, which is never idle.
-    idle_since: Final = None
-    peer: Final = ""
 
     @property
     def connections(self) -> int:
@@ -134,14 +148,14 @@ class Listener:
         self._loop.remove_reader(self._descriptor)
         if self._ticks is not None:
             self._ticks.cancel()
-        for connection in list(self._open):
+        for connection in list(self._ends):
             self._lost(connection)
         self._is_freed = True
         self._native.free()
 
     def _tick(self) -> None:
         self._heed(self._native.tick(self._patience_s, PART_S))
-        self._count(*self._native.refused)
+        self._count(*self._native.ended)
         self._check_empty()
         self._ticks = self._loop.call_later(TICK_S, self._tick)
 
@@ -179,12 +193,12 @@ class Listener:
         self._check_empty()
 
     def _take(self, kind: int, lane: int, items: list[Any]) -> None:
-        if kind == DATA:
-            for connection, data in items:
-                self._guarded(self._pass, connection, data)
+        if kind == REQUESTS:
+            for told in items:
+                self._begin(told)
         elif kind in self._each:
             for connection in items:
-                self._guarded(self._each[kind], connection)
+                self._each[kind](connection)
         elif self._plain is None:
             raise RuntimeError("a front that reads nothing has read a request")
         elif kind == LANES:
@@ -193,45 +207,49 @@ class Listener:
             for found in self._plain.keys(items):
                 self._native.learn(*found)
         else:
-            self._plain.ask(kind, lane, items, self._answers)
+            self._plain.ask(kind, lane, items, self.answers)
 
-    def _guarded(self, act: Callable[..., None], connection: int, *more: bytes) -> None:
-        """One connection must not keep the others of its group from being served."""
-        try:
-            act(connection, *more)
-        except Exception:
-            log.exception("a connection is cut off")
-            self._answers.done.append((ABORT, connection, b""))
-            self._answers.soon()
-
-    def _pass(self, connection: int, data: bytes | memoryview) -> None:
-        found = self._open.get(connection)
-        if found is None:
-            protocol = self._protocol()
-            transport = Transport(connection, protocol, self._answers, self._socket, self._flush_now)
-            found = self._open[connection] = protocol, transport
-            protocol.connection_made(transport)
-        protocol, transport = found
-        transport.came()
-        if not transport.is_closing():
-            protocol.data_received(data)
+    def _begin(self, told: list[Any]) -> None:
+        """Has the app answer a request."""
+        connection, ends, flags, body = told[0], told[1], told[2], told[-1]
+        if ends:
+            self._ends[connection] = _address(*ends[:2]), _address(*ends[2:])
+        here, there = self._ends[connection]
+        served = self._served
+        scope = scope_of(told, here, there, served.scheme, served.state)
+        request = self._requests[connection] = Request(self, connection, scope, body, flags)
+        scope["extensions"] = {DIRECT: request}
+        task = _background.start(request.run(served.app), "request")
+        served.tasks.add(task)
+        task.add_done_callback(served.tasks.discard)
 
     def _read(self, connection: int) -> None:
-        data = self._native.receive(connection)
+        data, whole = self._native.receive(connection)
         self._heed(MORE)
-        if data:
-            self._pass(connection, data)
+        if (data or whole) and (request := self._requests.get(connection)) is not None:
+            request.came(data, whole=whole)
 
-    def _pause(self, connection: int) -> None:
-        if connection in self._open:
-            self._open[connection][0].pause_writing()
+    def _drained(self, connection: int) -> None:
+        if connection in self._requests:
+            self._requests[connection].drained()
 
-    def _resume(self, connection: int) -> None:
-        if connection in self._open:
-            self._open[connection][0].resume_writing()
+    def give(self, connection: int, head: bytes, body: bytes) -> bool:
+        """See `facade.http.sockets.request.Way`."""
+        self._flush()  # who gets that too can't be kept waiting, nor be taken for this one
+        if self._is_freed:
+            return False
+        self.answers.carried.append((connection, head, body))
+        return connection not in self._flush()
 
-    def _socket(self, connection: int) -> int:
-        return -1 if self._is_freed else self._native.socket(connection)
+    def write(self, connection: int) -> bool:
+        """See `facade.http.sockets.request.Way`."""
+        self._flush()
+        return self._is_freed or not self._native.waiting(connection)
+
+    def ended(self, connection: int) -> None:
+        """See `facade.http.sockets.request.Way`."""
+        self._served.requests += 1
+        self._requests.pop(connection, None)
 
     def _address(self, connection: int) -> str:
         return "" if self._is_freed else address_read(self._native.address(connection))
@@ -239,30 +257,33 @@ class Listener:
     def _lost(self, connection: int) -> None:
         if self._plain is not None:
             self._plain.gone(connection)
-        found = self._open.pop(connection, None)
-        if found is not None:
-            found[1].lost()
-            found[0].connection_lost(None)
-
-    def _flush_now(self, connection: int) -> int:
-        self._flush()
-        return 0 if self._is_freed else self._native.waiting(connection)
+        self._ends.pop(connection, None)
+        request = self._requests.pop(connection, None)
+        if request is not None:
+            request.lost()
 
     def _flush_soon(self) -> None:
         self._loop.call_soon(self._flush)
 
-    def _flush(self) -> None:
-        if self._is_freed:
-            return
-        batch = self._answers.take()
+    def _flush(self) -> Sequence[int]:
+        """Gives all answers; returns the connections that could not be given their messages."""
+        batch = b"" if self._is_freed else self.answers.take()
         if not batch:
-            return
+            return ()
+        unsent: list[int] = []
         flags = self._native.answer(batch)
+        if flags & UNSENT:
+            unsent = self._native.unsent()
         if self._plain is not None:
-            if flags & UNSENT:
-                self._plain.unsent(self._native.unsent())
+            if unsent:
+                self._plain.unsent(unsent)
             self._plain.given()
         self._heed(flags)
+        return unsent
+
+
+def _address(host: str, port: int) -> Address | None:
+    return (host, port) if host else None
 
 
 def _reads(plain: Plain | None) -> int:

@@ -1,7 +1,5 @@
 """The native front in place of the listening of uvicorn's server, which still starts and stops the
 app.
-
-Neighbours: the worker's server calls it. This module must not know what is asked.
 """
 
 from __future__ import annotations
@@ -11,8 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from facade.http.bounds.bounds import BOUNDS, Bounds
-from facade.http.sockets.listener import Listener, Plain
-from facade.http.sockets.transport import Protocol
+from facade.http.sockets.listener import Listener, Plain, Served
 
 if TYPE_CHECKING:
     from uvicorn.config import Config
@@ -25,16 +22,8 @@ def listen(bound: socket.socket, config: Config, state: ServerState, app_state: 
     """
     connections: set[Any] = state.connections
     bounds = app_state.get(BOUNDS) or Bounds()
-    listener = Listener(
-        bound,
-        plain,
-        lambda: Protocol(config=config, server_state=state, app_state=app_state),
-        config.timeout_keep_alive,
-        bounds.connections.most,
-        connections.discard,
-        bounds.connections.count,
-    )
-    bounds.connections.discount()
+    served = Served(config.loaded_app, app_state, state.tasks)
+    listener = Listener(bound, plain, served, config.timeout_keep_alive, bounds.connections.most, connections.discard, bounds.count)
     # uvicorn asks each of these to shut down, and waits until none is left.
     connections.add(listener)
     return listener.close

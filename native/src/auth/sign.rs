@@ -9,7 +9,8 @@ use hmac::{Hmac, Mac};
 use memchr::memchr;
 use sha2::{Digest, Sha256};
 
-use crate::http::head::{trimmed, Head};
+use crate::http::head::trimmed;
+use crate::http::plain::Plain;
 
 /// A signing key: of a secret, for a day and a region.
 pub type Key = [u8; 32];
@@ -19,8 +20,8 @@ const ALGORITHM: &[u8] = b"AWS4-HMAC-SHA256";
 const SKEW_S: u64 = 14 * 60;
 const MOST_HEADERS: usize = 32;
 
-/// Whether `key` has signed the request whose head is the first of `bytes`, now (epoch seconds).
-pub fn fits(bytes: &[u8], head: &Head, body: &[u8], key: &Key, now_s: u64) -> bool {
+/// Whether `key` has signed the request whose head is `bytes`, now (epoch seconds).
+pub fn fits(bytes: &[u8], head: &Plain, body: &[u8], key: &Key, now_s: u64) -> bool {
     Signed::read(bytes, head).is_some_and(|signed| signed.fits(head, body, key, now_s))
 }
 
@@ -38,9 +39,9 @@ struct Signed<'a> {
 
 impl<'a> Signed<'a> {
     /// What is signed, where it is said in the way that SDKs say it.
-    fn read(bytes: &'a [u8], head: &Head) -> Option<Self> {
+    fn read(bytes: &'a [u8], head: &Plain) -> Option<Self> {
         let mut headers = Vec::with_capacity(MOST_HEADERS);
-        let mut rest = &bytes[..head.head_bytes];
+        let mut rest = bytes;
         rest = &rest[memchr(b'\n', rest)? + 1..];
         while let Some(end) = memchr(b'\n', rest) {
             let line = rest[..end].strip_suffix(b"\r")?;
@@ -63,7 +64,7 @@ impl<'a> Signed<'a> {
         Some(Self { signature: of_hex(signature)?, names, time, headers })
     }
 
-    fn fits(&self, head: &Head, body: &[u8], key: &Key, now_s: u64) -> bool {
+    fn fits(&self, head: &Plain, body: &[u8], key: &Key, now_s: u64) -> bool {
         let Some((day, region)) = self.scope(head) else { return false };
         if seconds(self.time).is_none_or(|at| now_s.abs_diff(at) > SKEW_S) || &self.time[..8] != day {
             return false;
@@ -83,7 +84,7 @@ impl<'a> Signed<'a> {
         made.verify_slice(&self.signature).is_ok()
     }
 
-    fn scope<'b>(&self, head: &Head<'b>) -> Option<(&'b [u8], &'b [u8])> {
+    fn scope<'b>(&self, head: &Plain<'b>) -> Option<(&'b [u8], &'b [u8])> {
         let mut parts = head.whose.splitn(3, |byte| *byte == b'/');
         parts.next()?;
         Some((parts.next()?, parts.next()?))

@@ -1,47 +1,69 @@
-//! One connection: its bytes in and out, and who reads them.
+//! One connection: its bytes in and out, and what comes next of it.
 //!
-//! `front` moves it from state to state; this module must not know verbs.
+//! `front` moves it from state to state; verbs are not known here.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 
 use crate::c::has_ended;
+use crate::http::body::Body;
+use crate::http::pace::Pace;
+use crate::http::refusal::Refusal;
 
 /// Bytes that are read of a connection before others have their turn.
 pub const TURN_BYTES: usize = 64 * 1024;
-/// Bytes that wait to be sent before Python's protocol is told to wait; it hears when all have left.
+/// Bytes that wait to be sent before Python is told to wait; it hears when all have left.
 pub const OUTPUT_BYTES: usize = 64 * 1024;
 /// Room that an idle connection keeps.
 const KEPT_BYTES: usize = 16 * 1024;
 
-/// Who reads what comes.
+/// What is done with what comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// We do: what comes next may be a plain request.
+    /// The next request is read.
     Ready,
-    /// Nobody: a plain request is being answered.
+    /// A request is being answered: nothing is read but its body.
     Asked,
-    /// Python's protocol: it is in the middle of something.
-    Passed,
+    /// A request was answered, and what still comes of its body is dropped.
+    Dropping,
+    /// The last reply was written, and what the client still sends is dropped. A connection that is
+    /// closed with bytes unread is reset, and the reset may reach the client before it has read the
+    /// reply (RFC 9112, 9.6).
+    Last,
 }
 
-/// The plain request that is being answered, and what its reply repeats.
-#[derive(Debug)]
+/// The request that is being answered. Of a plain one, what its reply repeats, and the bytes of the
+/// input that it has.
+#[derive(Debug, Default)]
 pub struct Asked {
     pub bytes: usize,
     pub entries: Vec<(Vec<u8>, [u8; 32])>,
+    /// A part of its reply was written.
+    pub is_started: bool,
+}
+
+/// A body that is not whole yet, of a request that Python has.
+#[derive(Debug)]
+pub struct Coming {
+    pub body: Body,
+    pub pace: Pace,
+    /// The client waits for "100 Continue".
+    pub waits: bool,
+    /// It is short enough to be read to its end when nobody wants it.
+    pub is_short: bool,
 }
 
 /// Bytes of a connection's input: of a part of a request, or of what is asked and all that came with
-/// it.
+/// it; and whether there is a part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     pub part: usize,
     pub asked: usize,
+    pub parts: usize,
 }
 
 #[derive(Debug)]
@@ -52,9 +74,14 @@ pub struct Connection {
     pub peer: IpAddr,
     pub state: State,
     pub asked: Option<Asked>,
-    /// Python has a protocol for it.
+    pub coming: Option<Coming>,
+    /// Python knows of it.
     pub is_known: bool,
     pub input: Vec<u8>,
+    /// How much of the head that comes was looked at.
+    pub checked: usize,
+    /// The last reply, in its turn.
+    pub refusal: Option<Refusal>,
     /// What of it is in the front's sums.
     pub counted: Held,
     pub output: Vec<u8>,
@@ -69,12 +96,12 @@ pub struct Connection {
     pub is_offered: bool,
     /// It is looked at in the next call in any case.
     pub has_turn: bool,
-    /// How often Python's protocol was given bytes.
-    pub passes: u32,
     /// Python does not want more now.
     pub is_paused: bool,
     /// Nothing is asked any more: it ends when what was written has left.
     pub is_closing: bool,
+    /// Until when what the client still sends is dropped.
+    pub last_until: Option<Instant>,
     /// The client has ended its side.
     pub has_left: bool,
     /// Nothing that is written arrives any more.
@@ -83,9 +110,8 @@ pub struct Connection {
     pub is_told: bool,
     /// Our side ends when what was written has left.
     pub ends_output: bool,
-    /// Python's protocol was told to wait, or will be.
+    /// Python waits until all has left.
     pub is_blocked: bool,
-    pub is_block_told: bool,
     /// Since when nothing has happened.
     pub idle_since: Instant,
     /// Since when a part of a request is here.
@@ -100,8 +126,11 @@ impl Connection {
             peer,
             state: State::Ready,
             asked: None,
+            coming: None,
             is_known: false,
             input: Vec::new(),
+            checked: 0,
+            refusal: None,
             counted: Held::default(),
             output: Vec::new(),
             sent: 0,
@@ -110,15 +139,14 @@ impl Connection {
             has_end: false,
             is_offered: false,
             has_turn: false,
-            passes: 0,
             is_paused: false,
             is_closing: false,
+            last_until: None,
             has_left: false,
             is_broken: false,
             is_told: false,
             ends_output: false,
             is_blocked: false,
-            is_block_told: false,
             idle_since: now,
             part_since: None,
         }
@@ -138,19 +166,18 @@ impl Connection {
     /// What it holds here, until Python or a reply has it.
     pub fn held(&self) -> Held {
         match self.part_since {
-            _ if self.state == State::Passed => Held::default(),
-            Some(_) => Held { part: self.input.len(), asked: 0 },
-            None => Held { part: 0, asked: self.input.len() },
+            Some(_) => Held { part: self.input.len(), asked: 0, parts: 1 },
+            None => Held { part: 0, asked: self.input.len(), parts: 0 },
         }
     }
 
     /// What is not read stays with the client, when the system's buffers are full.
     fn is_full(&self) -> bool {
         match self.state {
-            State::Asked => true,
-            State::Passed => self.is_paused,
+            State::Asked => self.coming.is_none() || self.is_paused,
             // A client that does not read its reply is not read either.
             State::Ready => self.unsent() > 0,
+            State::Dropping | State::Last => false,
         }
     }
 
@@ -162,8 +189,12 @@ impl Connection {
             self.input.extend_from_slice(&buffer[..size]);
             left = left.saturating_sub(size);
         }
-        // The end stands behind what is not read while somebody waits for an answer.
-        self.has_left |= self.has_end && self.state == State::Asked;
+        self.hear_end();
+    }
+
+    /// The end stands behind what is not read while somebody waits for an answer.
+    pub fn hear_end(&mut self) {
+        self.has_left |= self.has_end && self.state == State::Asked && self.coming.is_none();
     }
 
     /// Reads once; how many bytes.
@@ -187,7 +218,8 @@ impl Connection {
 
     /// Whether it is worth reading again though the system says nothing new.
     pub fn wants_turn(&self) -> bool {
-        self.is_readable && !self.is_offered && !self.is_over() && !self.is_closing && !self.is_full()
+        let ends = self.is_closing && self.state != State::Last && self.coming.is_none();
+        self.is_readable && !self.is_offered && !self.is_over() && !ends && !self.is_full()
     }
 
     /// What waits to be sent.
@@ -228,6 +260,63 @@ impl Connection {
         self.output.clear();
         self.sent = 0;
         self.is_broken = true;
+    }
+
+    /// Whether the connection ends after the reply that is written now: nobody can tell whether a
+    /// client that still waits for "100 Continue" sends its body.
+    pub fn ends_after_reply(&self) -> bool {
+        self.is_closing || self.coming.as_ref().is_some_and(|coming| coming.waits || !coming.is_short)
+    }
+
+    /// A reply is whole, which has said whether the connection `ends`; until then what still comes is
+    /// dropped.
+    pub fn answered(&mut self, ends: bool, last_until: Instant, now: Instant) {
+        if let Some(asked) = self.asked.take() {
+            self.consume(asked.bytes);
+        }
+        self.is_paused = false;
+        self.state = State::Ready;
+        self.is_closing |= ends;
+        if let Some(coming) = &mut self.coming {
+            coming.pace.resume(now);
+            self.state = State::Dropping;
+        }
+        if self.is_closing && (self.coming.is_some() || !self.input.is_empty() || self.is_readable) {
+            self.end(last_until);
+        }
+    }
+
+    /// Python does not want more of a body now.
+    pub fn pause(&mut self, now: Instant) {
+        if let Some(coming) = &mut self.coming {
+            self.is_paused = true;
+            coming.pace.pause(now);
+        }
+    }
+
+    pub fn resume(&mut self, now: Instant) {
+        self.is_paused = false;
+        if let Some(coming) = &mut self.coming {
+            coming.pace.resume(now);
+        }
+    }
+
+    /// What was written is the last; until then what the client still sends is dropped.
+    pub fn end(&mut self, last_until: Instant) {
+        self.asked = None;
+        self.coming = None;
+        self.part_since = None;
+        self.checked = 0;
+        self.input.clear();
+        self.is_closing = true;
+        self.ends_output = true;
+        self.last_until = Some(last_until);
+        self.state = State::Last;
+    }
+
+    /// Both ends' addresses and ports.
+    pub fn ends(&self) -> [Option<SocketAddr>; 2] {
+        [self.stream.local_addr().ok(), self.stream.peer_addr().ok()]
     }
 
     /// Takes the first bytes of the input away.

@@ -37,7 +37,7 @@ pub fn chosen(slots: &Slots, now: Instant) -> Vec<usize> {
 }
 
 /// A network of IPv6 is one peer: it has more addresses than anybody could count.
-fn counted_as(peer: IpAddr) -> IpAddr {
+pub fn counted_as(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(_) => peer,
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),

@@ -1,10 +1,14 @@
 //! Sockets: who is connected, what has come, and what waits to be sent.
 
+mod asks;
+pub mod bounds;
 pub mod connection;
 pub mod front;
 #[cfg(test)]
 mod front_tests;
 mod idle;
+mod room;
 pub mod slots;
 pub mod stream;
 pub mod tls;
+mod upkeep;

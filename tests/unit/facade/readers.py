@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import httptools
 import msgspec
 
 from engine.errors import EngineError
@@ -23,10 +22,10 @@ from facade.emq.wire.protocols import decode_call
 from facade.emq.wire.services import MESSAGE_SERVICE
 from facade.http.asgi import check_media_type, credentials
 from facade.http.bounds.peers import address_of
-from facade.http.cycle import HOST, split_url
 from facade.http.decode import check_values, decode_json, decode_query
 from facade.http.front import LONG_BYTES
 from facade.http.problem import ProblemError
+from facade.http.sockets.request import scope_of
 from facade.mns import signature as mns_signature
 from facade.mns.messages import delayed, properties
 from facade.mns.wire import query, replies, xml
@@ -70,7 +69,6 @@ REFUSALS: tuple[type[Exception], ...] = (
     UndecodableRecord,
     msgspec.DecodeError,
     ValueError,
-    httptools.HttpParserError,
 )
 EMQ = 524_288
 ROCKETMQ = 4_900_000
@@ -210,6 +208,10 @@ def sqs_signature(asked: signature.Asked) -> Any:
     signature.claimed_scope(dict(asked.headers)[b"authorization"], asked.query)
     claim = signature.claim_of(asked)
     return None if claim is None else claim.fits("secret", b"")
+
+
+def scope_of_path(path: bytes) -> Any:
+    return scope_of([0, [], 0, b"GET", path, b"", [], b""], None, None, "http", {})
 
 
 def scope(**given: Any) -> Any:
@@ -411,8 +413,7 @@ READERS = [
     Reader("SQS tags", REQUEST_BYTES, texts("", " ."), lambda text: tags.checked("q", {"a": text})),
     *(Reader(f"id: {unit!r}", AWS.json_bytes, texts("", unit), IDS.read_id) for unit in ("-", "0", "4")),
     *(Reader(f"handle: {unit!r}", AWS.json_bytes, texts("", unit), IDS.read_handle) for unit in ("-", "A", "=")),
-    *(Reader(f"host: {unit!r}", HEAD, filled(b"", unit, b" "), HOST.fullmatch) for unit in (b"a", b":", b"[")),
-    *(Reader(f"path: {unit!r}", HEAD, filled(b"/", unit), split_url) for unit in (b"%41", b"%", b"/", b"?", b"../")),
+    *(Reader(f"path: {unit!r}", HEAD, filled(b"/", unit), scope_of_path) for unit in (b"%41", b"%", b"/", b"?", b"../")),
     *(
         Reader(f"media type: {unit!r}", HEAD, filled(b"a", unit), lambda value: check_media_type({b"content-type": value}))
         for unit in (b";", b";charset=a", b" ")

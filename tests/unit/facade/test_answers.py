@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from facade.http.sockets.answers import CLOSE, DELETED, DONE, SENT, WRITE, Answers
+from facade.http.sockets.answers import CUT, DELETED, DONE, SENT, WRITE, Answers
 
 
 def test_what_was_answered_is_taken_together_in_its_order() -> None:
@@ -13,10 +13,10 @@ def test_what_was_answered_is_taken_together_in_its_order() -> None:
     answers.sent.append((1, ["id"]))
     answers.soon()
     answers.deleted.append(2)
-    answers.done += [(WRITE, 3, b"bytes"), (CLOSE, 3, b"")]
+    answers.done += [(WRITE, 3, b"bytes"), (CUT, 3, b"")]
     answers.soon()
     batch = msgspec.msgpack.decode(answers.take())
-    assert batch == [[SENT, [[1, ["id"]]]], [DELETED, [2]], [DONE, [[WRITE, 3, b"bytes"], [CLOSE, 3, b""]]]]
+    assert batch == [[DONE, [[WRITE, 3, b"bytes"], [CUT, 3, b""]]], [SENT, [[1, ["id"]]]], [DELETED, [2]]]
     assert len(asked) == 1
 
 

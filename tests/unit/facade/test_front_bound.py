@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
-from facade.http.sockets.listener import Listener
+from facade.http.sockets.listener import Listener, Served
 
 pytestmark = pytest.mark.usefixtures("library")
 
@@ -17,14 +18,15 @@ MOST = 3
 IDLE_S = 1.0  # native/src/net/idle.rs
 
 
-class Deaf(asyncio.Protocol):
+async def deaf(scope: Any, receive: Any, send: Any) -> None:
     """Answers nothing: who has asked it waits."""
+    await asyncio.Event().wait()
 
 
 @contextlib.asynccontextmanager
 async def listening() -> AsyncIterator[tuple[str, int]]:
     with socket.create_server(("127.0.0.1", 0)) as bound:
-        listener = Listener(bound, None, Deaf, 60.0, MOST)
+        listener = Listener(bound, None, Served(deaf), 60.0, MOST)
         try:
             yield bound.getsockname()
         finally:

@@ -14,9 +14,7 @@ from functools import partial
 from typing import Any, cast
 
 import pytest
-import uvicorn
 from msgspec import structs
-from uvicorn.server import ServerState
 
 from engine.engine import Engine
 from engine.errors import EngineError, LogUnavailable, MessageTooLarge, NotAuthorised, StoreUnavailable, TooManyInFlight
@@ -24,8 +22,7 @@ from engine.shapes import EntryResult, Principal, Sent
 from facade.app import create_app
 from facade.config import Settings
 from facade.http.front import Front
-from facade.http.sockets.listener import Listener
-from facade.http.sockets.transport import Protocol
+from facade.http.sockets.listener import Listener, Served
 from facade.sqs.wire.digests import of_body
 from schemas.records import Attribute, Message
 from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE
@@ -95,10 +92,8 @@ def _tell(verb: str, tell: Any, token: int, what: Any) -> None:
 @contextlib.asynccontextmanager
 async def serving(engine: Soon, settings: Settings = OPEN) -> AsyncIterator[Any]:
     app = cast(Front, create_app(settings, cast(Engine, engine)))
-    config = uvicorn.Config(app, lifespan="off", log_config=None)
-    config.load()
     bound = socket.create_server(("127.0.0.1", 0))
-    listener = Listener(bound, app.plain, lambda: Protocol(config, ServerState(), {}), 5.0)
+    listener = Listener(bound, app.plain, Served(app), 5.0)
     try:
         yield bound.getsockname()
     finally:

@@ -17,14 +17,10 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-import uvicorn
-from uvicorn.server import ServerState
 
 from engine.shapes import Delivery
-from facade.http.connection import Protocol
 from facade.http.sockets.answers import Answers
-from facade.http.sockets.listener import Listener
-from facade.http.sockets.transport import Protocol as OnFront
+from facade.http.sockets.listener import Listener, Served
 from facade.sqs.actions import ACTIONS
 from facade.sqs.messages.messages import _message
 from facade.sqs.plain import ACTION, DELETE, DELETE_BATCH, RECEIVE, SEND, _shown
@@ -173,19 +169,14 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 @contextlib.asynccontextmanager
 async def both(plain: Echo) -> AsyncIterator[list[Any]]:
-    """Addresses of two servers: by the front, and by Python alone."""
-    config = uvicorn.Config(app, http=Protocol, ws="none", lifespan="off", log_config=None, timeout_keep_alive=60, interface="asgi3")
-    config.load()
-    state = ServerState()
-    bound = socket.create_server(("127.0.0.1", 0))
-    listener = Listener(bound, plain, lambda: OnFront(config, state, {}), 60)
-    server = await asyncio.get_running_loop().create_server(lambda: Protocol(config, state, {}), "127.0.0.1", 0)
-    try:
-        yield [bound.getsockname(), server.sockets[0].getsockname()]
-    finally:
-        listener.close()
-        bound.close()
-        server.close()
+    """Addresses of two fronts: one that reads plain requests, and one that tells all to Python."""
+    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
+        listeners = [Listener(first, plain, Served(app), 60), Listener(second, None, Served(app), 60)]
+        try:
+            yield [first.getsockname(), second.getsockname()]
+        finally:
+            for listener in listeners:
+                listener.close()
 
 
 def stream(chance: random.Random) -> bytes:
@@ -253,29 +244,6 @@ async def test_streams_are_answered_alike_wherever_they_are_cut() -> None:
     assert plain.asked > STREAMS / 4
     assert plain.left > STREAMS / 25
     assert plain.written > STREAMS / 10
-
-
-async def test_a_body_is_not_taken_for_a_request_when_the_protocol_rests_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The news that nothing is under way comes to the front when something is again."""
-
-    def later(listener: Listener) -> None:
-        asyncio.get_running_loop().call_later(0.1, listener._flush)
-
-    monkeypatch.setattr(Listener, "_flush_soon", later)
-    plain = Echo()
-    hidden = HEAD.format("ReceiveMessage", 16) + '{"QueueUrl":"u"}'
-    async with both(plain) as addresses:
-        reader, writer = await asyncio.open_connection(*addresses[0])
-        writer.write(b"GET /first HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        await asyncio.sleep(0.03)
-        writer.write(b"PUT /second HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(hidden))
-        assert (await reader.readuntil(b"/first 0")).startswith(b"HTTP/1.1 200")
-        await asyncio.sleep(0.03)
-        writer.write(hidden.encode())
-        async with asyncio.timeout(5):
-            assert (await reader.read()).endswith(b"/second %d" % len(hidden))
-        writer.close()
-    assert plain.asked == plain.left == 0
 
 
 async def test_a_client_that_does_not_read_is_not_read_either() -> None:

@@ -9,12 +9,9 @@ import socket
 from typing import Any
 
 import pytest
-import uvicorn
-from uvicorn.server import ServerState
 
 from facade.http.asgi import direct_of
-from facade.http.sockets.listener import Listener
-from facade.http.sockets.transport import Protocol
+from facade.http.sockets.listener import Listener, Served
 
 pytestmark = pytest.mark.usefixtures("library")
 
@@ -35,9 +32,7 @@ async def test_a_reply_is_written_or_refused_and_nothing_between(leaves: str) ->
         # The front hears of it before the answers of this turn are given to it.
         listener._look()
 
-    config = uvicorn.Config(app, lifespan="off", log_config=None)
-    config.load()
-    listener = Listener(bound, None, lambda: Protocol(config, ServerState(), {}), 5.0)
+    listener = Listener(bound, None, Served(app), 5.0)
     try:
         client.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
         client.setblocking(False)

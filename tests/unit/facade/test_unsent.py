@@ -54,21 +54,21 @@ async def test_what_a_closed_connection_was_to_get_goes_back(
         monkeypatch.setattr("facade.native.dialect._PREFIX", "/nowhere/")
     monkeypatch.setattr("facade.http.asgi.WATCH_AFTER_S", 60)  # nobody has looked yet whether the client is still there
     engine.hold = asyncio.Event()
-    async with serving(app_of(engine)) as client:
+    async with serving(app_of(engine), plain=None) as client:
         await asks(client, engine, asked)
         client.writer.transport.abort()
         if known:
             await asyncio.sleep(0.05)
         engine.hold.set()
         async with asyncio.timeout(5):
-            while client.state.tasks:
+            while client.served.tasks:
                 await asyncio.sleep(0.01)
     assert engine.undelivered_ == [engine.answers["receive"]]
 
 
 @pytest.mark.parametrize("asked", [NATIVE, SQS], ids=["native", "sqs"])
 async def test_an_answer_that_was_sent_goes_nowhere_else(engine: RecordingEngine, asked: tuple[tuple[str, ...], bytes]) -> None:
-    async with serving(app_of(engine)) as client:
+    async with serving(app_of(engine), plain=None) as client:
         await asks(client, engine, asked)
         head, _, body = await client.hears()
         client.writer.transport.abort()
@@ -99,7 +99,7 @@ async def test_what_can_not_be_written_down_goes_back(engine: RecordingEngine, p
         raise KeyError("a bug")
 
     monkeypatch.setattr(part, broken)
-    async with serving(app_of(engine)) as client:
+    async with serving(app_of(engine), plain=None) as client:
         await asks(client, engine, SQS if "sqs" in part else NATIVE)
         assert (await client.hears())[0].startswith("HTTP/1.1 500")
     assert engine.undelivered_ == [engine.answers["receive"]]
