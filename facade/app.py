@@ -93,7 +93,7 @@ def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext
         finally:
             await verbs.stop()
 
-    reads = "native" if chosen(settings.front, settings.audit, is_tls=bool(settings.tls_cert))[0] else "python"
+    reads = "native" if chosen(settings.front, settings.audit, settings.tls_cert, settings.tls_key)[0] else "python"
 
     def rest(serve: Serve) -> ASGIApp:
         described = (

@@ -10,7 +10,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 from types import FrameType
@@ -51,7 +51,7 @@ log = logging.getLogger("leaseway.worker")
 
 class Server(uvicorn.Server):
     """A server that tells when it accepts connections, by writing its pid to `ready_file`.
-    `certificates` are renewed when their files change. `native`: the native front accepts
+    Certificates are renewed when their files change. `native`: the native front accepts
     connections, not uvicorn, and `plain` serves what it reads.
     """
 
@@ -59,14 +59,16 @@ class Server(uvicorn.Server):
         self,
         config: uvicorn.Config,
         ready_file: Path | None,
-        certificates: Sequence[Certificate] = (),
+        certificate: Certificate | None = None,
         *,
+        rocketmq: Certificate | None = None,
         native: bool = False,
         plain: Plain | None = None,
     ) -> None:
         super().__init__(config)
         self._ready_file = ready_file
-        self._certificates = certificates
+        self._certificate = certificate
+        self._certificates = [one for one in (certificate, rocketmq) if one is not None]
         self._native = native
         self._plain = plain
         self._ended: Callable[[], None] | None = None
@@ -75,7 +77,7 @@ class Server(uvicorn.Server):
         """As uvicorn's: start the app, then listen."""
         await super().startup([] if self._native else sockets)
         if self._native and self.started and sockets:
-            self._ended = listen(sockets[0], self.config, self.server_state, self.lifespan.state, self._plain)
+            self._ended = listen(sockets[0], self.config, self.server_state, self.lifespan.state, self._plain, self._certificate)
         # What was imported and set up lives as long as the process: the collector need not look at
         # it again and again. Requests leave no cycles behind, so it need not look often either:
         # with Python's own 700 it took 5% of the CPU under load.
@@ -145,7 +147,7 @@ def front_of(settings: Settings) -> tuple[bool, str]:
     must and can't.
     """
     try:
-        return chosen(settings.front, settings.audit, is_tls=bool(settings.tls_cert))
+        return chosen(settings.front, settings.audit, settings.tls_cert, settings.tls_key)
     except NoLibraryError as error:
         raise StackError(f"LEASEWAY_FRONT=native, but {error}") from None
 
@@ -171,8 +173,7 @@ def run(settings: Settings, ready_file: Path | None) -> int:
     app = _app(settings, rocketmq)
     config = uvicorn_config(app, settings, certificate)
     plain = getattr(app, "plain", None)
-    certificates = [one for one in (certificate, rocketmq) if one is not None]
-    server = Server(config, ready_file, certificates, native=native, plain=plain)
+    server = Server(config, ready_file, certificate, rocketmq=rocketmq, native=native, plain=plain)
     with bound:
         server.run(sockets=[bound])
     return 0 if server.started else 3

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from facade.http.bounds.handshakes import HANDSHAKE_S
 from facade.http.bounds.pace import HEAD_S, LEAST_BYTES_A_SECOND, SPAN_S
 from facade.http.bounds.shares import COMING, MIB
 
@@ -53,6 +54,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "front_waiting": (_Size, (_Pointer, ctypes.c_uint64)),
     "front_connections": (ctypes.c_uint64, (_Pointer,)),
     "front_key": (None, (_Pointer, ctypes.c_char_p, _Size, ctypes.c_char_p, _Size, ctypes.c_char_p, ctypes.c_uint64)),
+    "front_certify": (_Size, (_Pointer, ctypes.c_char_p, _Size, ctypes.c_char_p, _Size, ctypes.c_char_p, _Size)),
     "front_forget": (None, (_Pointer,)),
     "front_refused": (ctypes.c_uint64, (_Pointer, ctypes.c_uint32)),
     "front_fits": (ctypes.c_uint32, (ctypes.c_char_p, _Size, ctypes.c_char_p, ctypes.c_uint64)),
@@ -114,20 +116,20 @@ def _load(path: Path) -> ctypes.PyDLL:
     return library
 
 
-def chosen(front: str, audit: str, *, is_tls: bool) -> tuple[bool, str]:
-    """Whether a worker with these settings uses the library, and why in a few words. Raises
-    NoLibraryError when it must and can't.
+def chosen(front: str, audit: str, cert: str = "", key: str = "") -> tuple[bool, str]:
+    """Whether a worker with these settings uses the library, and why in a few words; `cert` and
+    `key` are the files of its certificate. Raises NoLibraryError when it must and can't.
     """
     if front == "python":
         return False, "LEASEWAY_FRONT=python"
-    if is_tls:
-        if front == "native":
-            raise NoLibraryError("it speaks no TLS: let a proxy do that, or leave LEASEWAY_TLS_CERT empty")
-        return False, "LEASEWAY_TLS_CERT: TLS is spoken in Python"
     if front == "auto" and audit == "all":
         return False, "LEASEWAY_AUDIT=all: requests are written down one by one"
     try:
         _, origin = found()
+        if cert and (wrong := wrong_with(Path(cert).read_bytes(), Path(key).read_bytes())):
+            raise NoLibraryError(f"it can't use LEASEWAY_TLS_CERT and LEASEWAY_TLS_KEY ({cert}, {key}): {wrong}")
+    except OSError as error:
+        return False, f"LEASEWAY_TLS_CERT and LEASEWAY_TLS_KEY can't be read: {error}"
     except NoLibraryError as error:
         if front == "native":
             raise
@@ -138,6 +140,7 @@ def chosen(front: str, audit: str, *, is_tls: bool) -> tuple[bool, str]:
 class Limits(NamedTuple):
     """What the library bounds; the numbers of native/src/net/bounds.rs, in their order."""
 
+    handshake_ms: int = int(HANDSHAKE_S * 1000)
     head_ms: int = int(HEAD_S * 1000)
     span_ms: int = int(SPAN_S * 1000)
     span_bytes: int = int(SPAN_S * LEAST_BYTES_A_SECOND)
@@ -231,6 +234,12 @@ class NativeFront:
         """
         return int(self._library.front_waiting(self._front, connection))
 
+    def certify(self, certificate: bytes, key: bytes) -> str:
+        """Has new connections shown a certificate with its chain, in PEM; returns what is wrong
+        with these, "" = nothing.
+        """
+        return _certify(self._library, self._front, certificate, key)
+
     def learn(self, signer: bytes, address: bytes, key: bytes, seconds: int) -> None:
         """The signing key of `key/day/region` at an address, as news told both; 32 bytes, which
         count for so long.
@@ -254,6 +263,17 @@ class NativeFront:
         """
         refused, closed, gave_way = (int(self._library.front_refused(self._front, which)) for which in range(3))
         return refused, closed, gave_way
+
+
+def wrong_with(certificate: bytes, key: bytes) -> str:
+    """Returns why the library can't show a certificate with its chain, in PEM; "" = it can."""
+    return _certify(loaded(), None, certificate, key)
+
+
+def _certify(library: ctypes.PyDLL, front: Any, certificate: bytes, key: bytes) -> str:
+    room = ctypes.create_string_buffer(512)
+    size = library.front_certify(front, certificate, len(certificate), key, len(key), room, len(room))
+    return room.raw[:size].decode("utf-8", "replace")
 
 
 def read(request: bytes) -> Any:

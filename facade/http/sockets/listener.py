@@ -100,10 +100,12 @@ class Listener:
         on_empty: Callable[[Listener], None] = lambda listener: None,
         count: Callable[[int, int, int], None] = lambda refused, closed, gave_way: None,
         limits: Limits | None = None,
+        certificate: tuple[bytes, bytes] | None = None,
     ) -> None:
         """Accepts `most` connections at once on `bound`, the caller's still. `count` is told how
         many were refused, how many idle ones closed for others, and how many requests gave way, so
-        far. Raises OSError.
+        far. `certificate`, with its chain, and its key, in PEM: connections are in TLS. Raises
+        OSError, ValueError for a certificate that can't be shown.
         """
         bound.listen(BACKLOG)
         self._loop = asyncio.get_running_loop()
@@ -114,6 +116,9 @@ class Listener:
         self._count = count
         prefix = plain.request_prefix if plain else b""
         self._native = NativeFront(os.dup(bound.fileno()), prefix, most, _reads(plain), limits)
+        self._is_freed = self._drains = False
+        if certificate is not None:
+            self.certify(*certificate)  # before the first connection is accepted
         self._descriptor = self._native.descriptor
         self.answers = Answers(self._flush_soon, self._address)
         self._ends: dict[int, tuple[Address | None, Address | None]] = {}
@@ -121,9 +126,15 @@ class Listener:
         self._each = {READS: self._read, GONE: self._lost, DRAINED: self._drained}
         self._ticks: asyncio.TimerHandle | None = None
         self._looks = False
-        self._is_freed = self._drains = False
         self._loop.add_reader(self._descriptor, self._on_readable)
         self._tick()
+
+    def certify(self, certificate: bytes, key: bytes) -> None:
+        """Has new connections shown a certificate with its chain, in PEM. Raises ValueError for one
+        that can't be shown; then they are shown what they were.
+        """
+        if not self._is_freed and (wrong := self._native.certify(certificate, key)):
+            raise ValueError(wrong)
 
     @property
     def connections(self) -> int:

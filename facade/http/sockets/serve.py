@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from facade.http.bounds.bounds import BOUNDS, Bounds
 from facade.http.sockets.listener import Listener, Plain, Served
@@ -16,14 +16,40 @@ if TYPE_CHECKING:
     from uvicorn.server import ServerState
 
 
-def listen(bound: socket.socket, config: Config, state: ServerState, app_state: dict[str, Any], plain: Plain | None) -> Callable[[], None]:
-    """Accepts on `bound` until uvicorn's server shuts down; what is returned ends all. Raises
-    OSError.
+class Certified(Protocol):
+    """A certificate that may be renewed."""
+
+    renewed: Callable[[bytes, bytes], None]
+
+    def pem(self) -> tuple[bytes, bytes]:
+        """The certificate with its chain, and its key, in PEM."""
+
+
+def listen(
+    bound: socket.socket,
+    config: Config,
+    state: ServerState,
+    app_state: dict[str, Any],
+    plain: Plain | None,
+    certificate: Certified | None = None,
+) -> Callable[[], None]:
+    """Accepts on `bound` until uvicorn's server shuts down, in TLS with a certificate; what is
+    returned ends all. Raises OSError, ValueError for a certificate that can't be shown.
     """
     connections: set[Any] = state.connections
     bounds = app_state.get(BOUNDS) or Bounds()
-    served = Served(config.loaded_app, app_state, state.tasks)
-    listener = Listener(bound, plain, served, config.timeout_keep_alive, bounds.connections.most, connections.discard, bounds.count)
+    listener = Listener(
+        bound,
+        plain,
+        Served(config.loaded_app, app_state, state.tasks, "http" if certificate is None else "https"),
+        config.timeout_keep_alive,
+        bounds.connections.most,
+        connections.discard,
+        bounds.count,
+        certificate=None if certificate is None else certificate.pem(),
+    )
+    if certificate is not None:
+        certificate.renewed = listener.certify
     # uvicorn asks each of these to shut down, and waits until none is left.
     connections.add(listener)
     return listener.close

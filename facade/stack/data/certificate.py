@@ -1,14 +1,12 @@
-"""The certificate that a worker serves, read again when its files change.
-
-Neighbours: `worker` serves it and asks each second, `safety` refuses one that can't be used. It
-must not know HTTP.
-"""
+"""The certificate that a worker serves, read again when its files change."""
 
 from __future__ import annotations
 
 import logging
 import os
 import ssl
+from collections.abc import Callable
+from pathlib import Path
 
 from facade.stack.processes.errors import StackError
 
@@ -28,6 +26,8 @@ class Certificate:
         """`protocol` is what is spoken, by ALPN. Raises StackError for files that can't be used."""
         self._files = (cert, key)
         self._protocol = protocol
+        # Told of each new one: the certificate with its chain, and its key, in PEM.
+        self.renewed: Callable[[bytes, bytes], None] = lambda cert, key: None
         try:
             self._seen = self._stamp()
             self._current = _context(*self._files, protocol)
@@ -47,10 +47,16 @@ class Certificate:
                 return
             self._seen = stamp
             self._current = _context(*self._files, self._protocol)
+            self.renewed(*self.pem())
         except (OSError, ValueError) as error:
             log.error("action=renew_certificate cert=%s error=%s", self._files[0], error)
         else:
             log.info("action=renew_certificate cert=%s", self._files[0])
+
+    def pem(self) -> tuple[bytes, bytes]:
+        """Returns what the files have. Raises OSError."""
+        cert, key = (Path(file).read_bytes() for file in self._files)
+        return cert, key
 
     def _stamp(self) -> _Stamp:
         return tuple((found.st_mtime_ns, found.st_size, found.st_ino) for found in map(os.stat, self._files))

@@ -126,7 +126,7 @@ impl Front {
         let mut body = Body::new(framing.length);
         let taken = body.take(came)?;
         let is_whole = body.is_whole();
-        let ends = (!connection.is_known).then(|| connection.ends());
+        let ends = (!connection.is_known).then(|| connection.stream.ends());
         self.batch.request(connection.id, ends, &found, &came[..taken.body], is_whole);
         connection.is_known = true;
         connection.is_closing |= !framing.keeps;

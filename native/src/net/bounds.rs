@@ -4,6 +4,8 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
+    /// A handshake of TLS is over within this time of its connection.
+    pub handshake: Duration,
     /// A head comes whole within this time of its first byte.
     pub head: Duration,
     /// Of a body, so many bytes come in each such time.
@@ -22,12 +24,13 @@ pub struct Bounds {
 
 impl Bounds {
     /// How many numbers they are.
-    pub const NUMBERS: usize = 8;
+    pub const NUMBERS: usize = 9;
 
     /// In the order of the fields; times are in milliseconds.
     pub fn of(numbers: [u64; Self::NUMBERS]) -> Self {
-        let [head, span, span_bytes, last, part_bytes, parts, asked_bytes, let_go_bytes] = numbers;
+        let [handshake, head, span, span_bytes, last, part_bytes, parts, asked_bytes, let_go_bytes] = numbers;
         Self {
+            handshake: Duration::from_millis(handshake),
             head: Duration::from_millis(head),
             span: Duration::from_millis(span),
             span_bytes: span_bytes as usize,

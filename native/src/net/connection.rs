@@ -3,16 +3,15 @@
 //! `front` moves it from state to state; verbs are not known here.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
-
-use mio::net::TcpStream;
 
 use crate::c::has_ended;
 use crate::http::body::Body;
 use crate::http::pace::Pace;
 use crate::http::refusal::Refusal;
+use crate::net::client::Client;
 
 /// Bytes that are read of a connection before others have their turn.
 pub const TURN_BYTES: usize = 64 * 1024;
@@ -68,7 +67,7 @@ pub struct Held {
 
 #[derive(Debug)]
 pub struct Connection {
-    pub stream: TcpStream,
+    pub stream: Client,
     pub id: u64,
     /// Whose it is.
     pub peer: IpAddr,
@@ -112,6 +111,8 @@ pub struct Connection {
     pub ends_output: bool,
     /// Python waits until all has left.
     pub is_blocked: bool,
+    /// When it came.
+    pub since: Instant,
     /// Since when nothing has happened.
     pub idle_since: Instant,
     /// Since when a part of a request is here.
@@ -119,7 +120,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn new(stream: TcpStream, id: u64, peer: IpAddr, now: Instant) -> Self {
+    pub fn new(stream: Client, id: u64, peer: IpAddr, now: Instant) -> Self {
         Self {
             stream,
             id,
@@ -147,6 +148,7 @@ impl Connection {
             is_told: false,
             ends_output: false,
             is_blocked: false,
+            since: now,
             idle_since: now,
             part_since: None,
         }
@@ -203,7 +205,7 @@ impl Connection {
             Ok(0) => self.has_left = true,
             Ok(size) => {
                 // What comes after a short read is told of by a new event.
-                self.is_readable = size == buffer.len() || self.hears_end;
+                self.is_readable = size == buffer.len() || self.hears_end || self.stream.is_tls();
                 return size;
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -222,9 +224,9 @@ impl Connection {
         self.is_readable && !self.is_offered && !self.is_over() && !ends && !self.is_full()
     }
 
-    /// What waits to be sent.
+    /// What waits to be sent; TLS may hold it.
     pub fn unsent(&self) -> usize {
-        self.output.len() - self.sent
+        self.output.len() - self.sent + usize::from(self.stream.holds_output())
     }
 
     /// Sends what can be sent now; whether anything was.
@@ -248,10 +250,14 @@ impl Connection {
         self.output.clear();
         self.output.shrink_to(KEPT_BYTES);
         self.sent = 0;
+        match self.stream.flush() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return self.unsent() < before,
+            Err(_) => self.lose_output(),
+            Ok(()) => {}
+        }
         if self.ends_output {
             self.ends_output = false;
-            // A client that has gone needs no end; we hear of it when we read.
-            let _ = self.stream.shutdown(Shutdown::Write);
+            self.stream.shutdown();
         }
         before > 0
     }
@@ -312,11 +318,6 @@ impl Connection {
         self.ends_output = true;
         self.last_until = Some(last_until);
         self.state = State::Last;
-    }
-
-    /// Both ends' addresses and ports.
-    pub fn ends(&self) -> [Option<SocketAddr>; 2] {
-        [self.stream.local_addr().ok(), self.stream.peer_addr().ok()]
     }
 
     /// Takes the first bytes of the input away.

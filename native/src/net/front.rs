@@ -3,17 +3,21 @@
 //! One thread calls it. Each call returns when nothing more can be done without waiting; `MORE` says
 //! that it should be called again though its descriptor may be silent.
 
+use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mio::event::Source;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
+use rustls::ServerConfig;
 
 use crate::auth::keys::Keys;
 use crate::batch::Batch;
 use crate::net::bounds::Bounds;
+use crate::net::client::Client;
 use crate::net::connection::{Connection, Held, State};
 use crate::net::idle;
 use crate::net::slots::Slots;
@@ -49,6 +53,10 @@ pub struct Front {
     poll: Poll,
     events: Events,
     pub(super) listener: Option<TcpListener>,
+    /// The certificate that is shown to connections from now on; None = they are in the clear.
+    pub tls: Option<Arc<ServerConfig>>,
+    /// Connections whose handshakes were under way, the oldest first.
+    pub(super) handshakes: VecDeque<u64>,
     /// Connections may wait to be accepted, and the system says so only once.
     pub(super) accepts: bool,
     pub(super) reads: Reads,
@@ -96,6 +104,8 @@ impl Front {
             poll,
             events: Events::with_capacity(EVENTS),
             listener: Some(listener),
+            tls: None,
+            handshakes: VecDeque::new(),
             accepts: true,
             reads,
             trusts_proxy,
@@ -171,7 +181,7 @@ impl Front {
         for _ in 0..ACCEPTS {
             let Some(listener) = &self.listener else { return };
             match listener.accept() {
-                Ok((mut stream, address)) => {
+                Ok((stream, address)) => {
                     if self.slots.len() >= self.most && !self.make_room(now) {
                         self.refused += 1;
                         continue; // it is closed
@@ -180,8 +190,12 @@ impl Front {
                     let slot = self.slots.next();
                     let interest = Interest::READABLE | Interest::WRITABLE;
                     // Without a place in the poll it would never be heard: it is closed.
-                    if self.poll.registry().register(&mut stream, Token(slot), interest).is_ok() {
-                        self.slots.add(|id| Connection::new(stream, id, address.ip().to_canonical(), now));
+                    let Some(mut client) = Client::new(stream, self.tls.as_ref()) else { continue };
+                    if self.poll.registry().register(client.source(), Token(slot), interest).is_ok() {
+                        let id = self.slots.add(|id| Connection::new(client, id, address.ip().to_canonical(), now));
+                        if self.tls.is_some() {
+                            self.handshakes.push_back(id);
+                        }
                         self.turn(slot, now);
                     }
                 }
@@ -197,8 +211,24 @@ impl Front {
         self.turns.push(usize::MAX);
     }
 
-    /// Closes a connection that is idle; whether there was one.
+    /// Cuts off the handshake that has taken the longest; whether there was one.
+    fn cut_handshake(&mut self, now: Instant) -> bool {
+        while let Some(id) = self.handshakes.pop_front() {
+            let Some(slot) = self.slots.of(id) else { continue };
+            let Some(connection) = self.slots.at(slot).filter(|one| one.stream.is_handshaking()) else { continue };
+            connection.is_broken = true;
+            self.turn(slot, now);
+            return true;
+        }
+        false
+    }
+
+    /// Closes a connection that has not come so far, or is idle; whether there was one.
     fn make_room(&mut self, now: Instant) -> bool {
+        if self.cut_handshake(now) {
+            self.refused += 1;
+            return true;
+        }
         for looked in [false, true] {
             if looked {
                 self.idle = idle::chosen(&self.slots, now);
@@ -259,7 +289,8 @@ impl Front {
             if connection.is_known && !connection.is_told {
                 self.batch.gone(connection.id);
             }
-            self.leave(&mut connection.stream);
+            connection.stream.say_end();
+            self.leave(connection.stream.source());
             self.slots.free(slot);
             self.count(&mut connection, Held::default());
             return;

@@ -2,6 +2,7 @@
 
 mod asks;
 pub mod bounds;
+pub mod client;
 pub mod connection;
 pub mod front;
 #[cfg(test)]

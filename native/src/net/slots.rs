@@ -26,14 +26,16 @@ impl Slots {
         self.free[self.free.len() - 1]
     }
 
-    /// Keeps a new connection, which is made with its id.
-    pub fn add(&mut self, made: impl FnOnce(u64) -> Connection) {
+    /// Keeps a new connection, which is made with its id; returns that.
+    pub fn add(&mut self, made: impl FnOnce(u64) -> Connection) -> u64 {
         let slot = self.next();
         self.free.pop();
         let place = &mut self.slots[slot];
         place.turn = place.turn.wrapping_add(1);
         place.is_taken = true;
-        place.connection = Some(made(u64::from(place.turn) << 32 | slot as u64));
+        let id = u64::from(place.turn) << 32 | slot as u64;
+        place.connection = Some(made(id));
+        id
     }
 
     pub fn at(&mut self, slot: usize) -> Option<&mut Connection> {

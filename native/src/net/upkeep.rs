@@ -36,6 +36,12 @@ impl Front {
             }
             self.settle(connection, slot, now);
         }
+        let slots = &self.slots;
+        let is_over =
+            |id: &u64| slots.of(*id).and_then(|slot| slots.get(slot)).is_none_or(|one| !one.stream.is_handshaking());
+        while self.handshakes.front().is_some_and(is_over) {
+            self.handshakes.pop_front();
+        }
         self.accepts = self.listener.is_some();
         self.accept(now);
         self.flags()
@@ -44,6 +50,10 @@ impl Front {
     fn due(&self, connection: &mut Connection, now: Instant, idle: Duration, part: Duration) -> Due {
         if connection.last_until.is_some_and(|until| now >= until) && connection.unsent() == 0 {
             return Due::Ends;
+        }
+        if connection.stream.is_handshaking() {
+            let is_late = now - connection.since >= self.bounds.handshake;
+            return if is_late { Due::Ends } else { Due::Nothing };
         }
         if let Some(since) = connection.part_since {
             let is_head = connection.checked > 0;

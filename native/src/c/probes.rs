@@ -1,0 +1,111 @@
+//! Functions of the interface that tests call, and workers do not.
+
+use super::{bytes, give};
+use crate::auth::sign;
+use crate::batch::{Batch, Whose};
+use crate::http::head::{self, Found};
+use crate::http::stream;
+use crate::json::Scanner;
+use crate::plane::format::tried;
+use crate::plane::redis::probe::Probe;
+use crate::requests;
+
+/// For tests: what the front would tell of one request that is whole, copied into `news` of
+/// `room` bytes. Returns the size; 0 = it is not plain, or there is no room.
+///
+/// # Safety
+/// `request` points to `size` bytes, `news` to `room` bytes.
+#[no_mangle]
+pub unsafe extern "C" fn front_read(request: *const u8, size: usize, news: *mut u8, room: usize) -> usize {
+    // SAFETY: by this function's contract.
+    let request = unsafe { bytes(request, size) };
+    let Found::Head(found) = head::read(request, &mut 0) else { return 0 };
+    let Some(plain) = found.plain else { return 0 };
+    let Some(body) = request.get(found.bytes..found.bytes + plain.body_bytes) else { return 0 };
+    let (mut scratch, mut batch) = (Vec::new(), Batch::default());
+    let mut scanner = Scanner::new(body, &mut scratch);
+    let Ok(read) = requests::read(plain.verb, &mut scanner) else { return 0 };
+    batch.ask(0, plain.verb, Whose { host: plain.host, path: plain.path, signer: plain.whose }, &read, &scanner);
+    // SAFETY: by this function's contract.
+    unsafe { give(batch.take(), news, room) }
+}
+
+/// For tests: whether `key`, of 32 bytes, has signed one request that is whole, by our reading, at
+/// `now_s`.
+///
+/// # Safety
+/// `request` points to `size` bytes, `key` to 32 bytes.
+#[no_mangle]
+pub unsafe extern "C" fn front_fits(request: *const u8, size: usize, key: *const u8, now_s: u64) -> u32 {
+    // SAFETY: by this function's contract.
+    let (request, key) = unsafe { (bytes(request, size), bytes(key, 32)) };
+    let Found::Head(found) = head::read(request, &mut 0) else { return 0 };
+    let Some(plain) = found.plain else { return 0 };
+    let Some(body) = request.get(found.bytes..found.bytes + plain.body_bytes) else { return 0 };
+    let text = &request[..found.bytes];
+    key.try_into().map_or(0, |key| u32::from(sign::fits(text, &plain, body, &key, now_s)))
+}
+
+/// For tests: all requests of a stream that comes in pieces of `step` bytes, as `stream::packed`
+/// says, copied into `news` of `room` bytes. Returns the size; 0 = there is no room.
+///
+/// # Safety
+/// `bytes` points to `size` bytes, `news` to `room` bytes.
+#[no_mangle]
+pub unsafe extern "C" fn front_stream(bytes: *const u8, size: usize, step: usize, news: *mut u8, room: usize) -> usize {
+    // SAFETY: by this function's contract.
+    unsafe { give(&stream::packed(self::bytes(bytes, size), step), news, room) }
+}
+
+/// A connection to Redis for tests; it does what `front_redis_ask` says.
+#[no_mangle]
+pub extern "C" fn front_redis_new() -> *mut Probe {
+    Box::into_raw(Box::default())
+}
+
+/// For tests: does one command, an array in Redis' own protocol (see plane/redis/probe.rs), and returns
+/// what came of it likewise, of `answer_size` bytes.
+///
+/// # Safety
+/// `probe` is one of `front_redis_new`; `command` points to `size` bytes, `answer_size` to a number.
+#[no_mangle]
+pub unsafe extern "C" fn front_redis_ask(
+    probe: *mut Probe,
+    command: *const u8,
+    size: usize,
+    answer_size: *mut usize,
+) -> *const u8 {
+    // SAFETY: by this function's contract, and no other reference lives.
+    let (probe, command, answer_size) = unsafe { (&mut *probe, bytes(command, size), &mut *answer_size) };
+    let answer = probe.ask(command);
+    *answer_size = answer.len();
+    answer.as_ptr()
+}
+
+/// Ends a connection of `front_redis_new`.
+///
+/// # Safety
+/// `probe` is one of `front_redis_new`, and is used no more.
+#[no_mangle]
+pub unsafe extern "C" fn front_redis_free(probe: *mut Probe) {
+    // SAFETY: by this function's contract it is a box that nobody else has.
+    drop(unsafe { Box::from_raw(probe) });
+}
+
+/// For tests: what the formats of the plane make of a batch of cases, see plane/format/tried.rs, copied
+/// into `answers` of `room` bytes. Returns the size; 0 = the batch could not be read, or there is no
+/// room.
+///
+/// # Safety
+/// `batch` points to `size` bytes, `answers` to `room` bytes.
+#[no_mangle]
+pub unsafe extern "C" fn front_formats(batch: *const u8, size: usize, answers: *mut u8, room: usize) -> usize {
+    // SAFETY: by this function's contract.
+    let Ok(made) = tried::answers(unsafe { bytes(batch, size) }) else { return 0 };
+    if made.len() > room {
+        return 0;
+    }
+    // SAFETY: by this function's contract there is room, and ours does not overlap it.
+    unsafe { std::ptr::copy_nonoverlapping(made.as_ptr(), answers, made.len()) };
+    made.len()
+}
