@@ -106,6 +106,14 @@ def leased() -> Book:
     return Book().queue().send(100, "a").lease(200, "a")
 
 
+def ahead() -> Book:
+    """One message that was leased ahead of its receive, so that its lease is 40 ms longer than
+    asked for, then given back, and leased again within these.
+    """
+    book = Book().queue().send(1, "a").receive(10, delivered("a", 55))
+    return book.settle(25, "extend", "a@55", visible_ms=30).receive(40, delivered("a", 45, count=2)).ack(60, "a@45")
+
+
 def two(**plan: Any) -> Book:
     """A queue with a dead-letter queue."""
     return Book().queue(**{**DLQ, **plan}).queue("dlq")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.faults import check_leases, check_letters, check_messages, check_order, check_rest
-from tests.faults.book import Book, clean, fifo, in_turn, leased, letter, numbered, redriven, two
+from tests.faults.book import Book, ahead, clean, fifo, in_turn, leased, letter, numbered, redriven, two
 from tests.faults.story import Story
 from tests.faults.verdict import Verdict
 
@@ -84,6 +84,9 @@ CLEAN: dict[str, tuple[Checker, Book]] = {
         check_leases.exclusive,
         Book().queue().send(1, "a").lease(10, "a").settle(20, "extend", "a@15", visible_ms=25).lease(30, "a"),
     ),
+    "exclusive: leased ahead, and given back at once": (check_leases.exclusive, ahead()),
+    "stale: leased ahead, and given back at once": (check_leases.stale, ahead()),
+    "counts: leased ahead, and given back at once": (check_leases.counts, ahead()),
     "exclusive: two tags": (check_leases.exclusive, clean().lease(210, "a", tag="other")),
     "exclusive: leased just before a loss": (check_leases.exclusive, leased().fault(900, "wipe", 910, loses=True).lease(1000, "a")),
     "acked": (check_leases.acked_stays, clean()),

@@ -64,7 +64,9 @@ class Settle:
 
 @dataclasses.dataclass(slots=True)
 class Delivery:
-    """A delivery with the receive that brought it. `received_ms` is the server's time."""
+    """A delivery with the receive that brought it. `received_ms` is the server's time, at the
+    latest.
+    """
 
     queue: str
     tag: str
@@ -121,7 +123,13 @@ class Story:
         for op in history.ops:
             self._settle(op)
         for found in self.deliveries.values():
-            found.sort(key=lambda d: (d.received_ms, d.it.count))
+            found.sort(key=lambda d: (self._leased_ms(d), d.it.count))
+
+    def _leased_ms(self, d: Delivery) -> float:
+        """When a message was leased, at the latest: a lease that was taken ahead of its receive is
+        some ms longer than asked for, so the time of its end alone says too late a time.
+        """
+        return min(d.received_ms, self.history.ms(d.op.ended))
 
     def _add(self, op: Op) -> None:
         line = op.line
