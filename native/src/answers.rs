@@ -198,11 +198,11 @@ impl Front {
         self.go_on(slot, now);
     }
 
-    /// What a connection has asked is told to Python as it came.
+    /// A plain request, whose bytes are here still, is told to Python as it came.
     fn passed(&mut self, id: u64, now: Instant) {
         let Some(slot) = self.slots.of(id) else { return };
         let Some(mut connection) = self.slots.lift(slot) else { return };
-        if connection.asked.take().is_some() {
+        if connection.asked.take_if(|asked| asked.bytes > 0 && !asked.is_started).is_some() {
             connection.state = State::Ready;
             self.tell(&mut connection, now);
         }

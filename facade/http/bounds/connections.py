@@ -1,8 +1,4 @@
-"""How many connections a worker has at once, and which of them end for a new one.
-
-Neighbours: `connection` reports itself, `bounds` says how many there may be. This module must not
-know HTTP.
-"""
+"""How many connections a worker has at once, and which of them end for a new one."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A protocol hears of a connection when its handshake is over, so who opens connections and says
 nothing would not be counted by `connections`. When there is no room, the handshake that has taken
-the longest is cut off. Neighbours: the worker's server makes one for each socket. This module must
-not know HTTP.
+the longest is cut off.
 """
 
 from __future__ import annotations

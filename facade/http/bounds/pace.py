@@ -1,7 +1,4 @@
-"""How fast a request must come: its head within a time, its body at a least rate.
-
-Neighbours: `connection` asks. This module must not know sockets, or whose request it is.
-"""
+"""How fast a request must come: its head within a time, its body at a least rate."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 What comes whole in one piece is only added up. What comes in pieces has a `Share`, which grows with
 its bytes; when there is no room for more, somebody's unfinished request gives way (ADR 0030).
-Neighbours: `intake` reads bodies by it, `connection` heads. This module must not know HTTP.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ pub mod front;
 #[cfg(test)]
 mod front_tests;
 mod idle;
+#[cfg(test)]
+mod random_tests;
 mod room;
 pub mod slots;
 pub mod stream;
