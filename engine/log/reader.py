@@ -109,7 +109,7 @@ class Reader:
     def _fetch(self, unit: TopicPartition, offset: int, max_records: int, max_bytes: int, wait_s: float) -> Chunk:
         began = time.monotonic()
         at_end = truncated = False
-        known = 0
+        known: int | None = None
         if not (self.stands_at(unit, offset) and self._read_ahead()):
             # Maybe there is nothing, maybe it is on its way: only the broker knows, and an
             # assignment is the dear way to ask.
@@ -130,12 +130,12 @@ class Reader:
                     self._refresh_metadata(unit)
             elif error is None:
                 self._held.appendleft(event)
-                return self._gather(unit, max_records, max_bytes, truncated)
+                return self._gather(unit, max_records, max_bytes, truncated, known)
             elif error.code() == PARTITION_EOF:
                 # One that is older than what the broker said since is no news: the records are on
                 # their way.
                 self.position = max(self.position, event.offset() or 0)
-                at_end = at_end or self.position >= known
+                at_end = at_end or self.position >= (known or 0)
             else:
                 truncated = self._recover(unit, error) or truncated
 
@@ -211,9 +211,9 @@ class Reader:
     def _watermarks(self, unit: TopicPartition, *, cached: bool) -> tuple[int, int] | None:
         return self._consumer.get_watermark_offsets(ClientPartition(*unit), timeout=_METADATA_S, cached=cached)
 
-    def _gather(self, unit: TopicPartition, max_records: int, max_bytes: int, truncated: bool) -> Chunk:
-        """Records from what is held and read ahead, at least one; never waits. Their next_offset is
-        the new place.
+    def _gather(self, unit: TopicPartition, max_records: int, max_bytes: int, truncated: bool, known: int | None) -> Chunk:
+        """Records from what is held and read ahead, at least one. Their next_offset is the new
+        place. `known`: the end as the broker has just said it, None = it was not asked.
         """
         topic, partition = unit
         held, records, size = self._held, list[Record](), 0
@@ -241,4 +241,18 @@ class Reader:
             records.append(Record(topic, partition, offset, at_ms if kind else 0, key, value, cast("Headers | None", headers)))
         # The end as of the last answer of the broker, which is newer than every record read ahead.
         high = (self._watermarks(unit, cached=True) or (0, -1))[1]
-        return Chunk(records, self.position, not held and 0 <= high <= self.position, truncated)
+        at_end = not held and (known or 0) <= self.position and 0 <= high <= self.position
+        if at_end and known is None:
+            at_end = self._is_end(unit)
+        return Chunk(records, self.position, at_end, truncated)
+
+    def _is_end(self, unit: TopicPartition) -> bool:
+        """Asks the broker whether the place is the end of the log. What the client has heard may be
+        old: one that holds enough read ahead asks for no more.
+        """
+        try:
+            end = self._end_of(unit)
+        except KafkaException as fault:
+            note(error_of(fault))
+            return False  # the next fetch asks again
+        return end is not None and end <= self.position

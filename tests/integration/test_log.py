@@ -415,3 +415,19 @@ async def test_a_topic_of_its_producers_times_does_not_tell_the_time_of_kafka(lo
     await log.append(name, 0, b"x")
     assert log.clock.now_ms() is None
     await log.delete_topics([name])
+
+
+async def test_what_was_read_ahead_long_ago_does_not_tell_where_the_log_ends(log: Log, topic: str) -> None:
+    """A reader holds a MiB ahead, and asks for no more until that is taken: of what is appended
+    meanwhile it has not heard.
+    """
+    body = b"x" * 2_000_000
+    await log.append(topic, 0, body)
+    first = await log.fetch(topic, 0, 0, 10, 10_000_000)
+    await log.append(topic, 0, body)
+    await asyncio.sleep(1)
+    await log.append(topic, 0, body)
+    second = await log.fetch(topic, 0, first.next_offset, 10, 10_000_000)
+    offsets = [record.offset for record in second.records]
+    assert offsets == [1, 2] or (offsets == [1] and not second.at_end)
+    assert second.at_end or [record.offset for record in (await log.fetch(topic, 0, 2, 10, 10_000_000)).records] == [2]
