@@ -37,7 +37,7 @@ async def own_services(
     assert socket is not None
     (folder / "logs").mkdir()
     environment = {**os.environ, MARK: str(folder)}
-    kafka = _kafka(folder, ports, protocols, properties, flags, environment)
+    kafka = _kafka(folder, ports, protocols, properties, flags, environment, _cluster())
     redis = redis_server.program(folder, socket, environment, redis_port)
     children = [Child(program, lambda: None, lambda text: None) for program in (kafka, redis)]
     try:
@@ -47,6 +47,36 @@ async def own_services(
         await asyncio.gather(*(child.stop() for child in children))
 
 
+@contextlib.asynccontextmanager
+async def three_kafkas(folder: Path) -> AsyncIterator[tuple[list[Child], list[int]]]:
+    """Runs a cluster of three until the end: each broker, and its port. One that dies is started
+    again.
+    """
+    ports: list[int] = []
+    for _ in range(6):
+        ports.append(free_port(*ports))
+    clients, controllers = ports[:3], ports[3:]
+    voters = ",".join(f"{number}@127.0.0.1:{port}" for number, port in enumerate(controllers, 1))
+    cluster = _cluster()
+    children = []
+    for number, (client, controller) in enumerate(zip(clients, controllers, strict=True), 1):
+        own = folder / str(number)
+        (own / "logs").mkdir(parents=True)
+        more = {"node.id": str(number), "controller.quorum.voters": voters, **replication(3)}
+        environment = {**os.environ, MARK: str(own)}
+        program = _kafka(own, {"PLAIN": client, "CONTROLLER": controller}, {}, more, ["-Xmx384m"], environment, cluster)
+        children.append(Child(program, lambda: None, lambda text: None))
+    try:
+        await asyncio.gather(*(child.start() for child in children))
+        yield children, clients
+    finally:
+        await asyncio.gather(*(child.stop() for child in children))
+
+
+def _cluster() -> str:
+    return "A" + urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
+
+
 def _kafka(
     folder: Path,
     ports: Mapping[str, int],
@@ -54,6 +84,7 @@ def _kafka(
     properties: Mapping[str, str],
     flags: Sequence[str],
     environment: dict[str, str],
+    cluster: str,
 ) -> Program:
     """A broker with a listener at each of `ports` on 127.0.0.1, by name."""
     listeners = {name: f"{name}://127.0.0.1:{port}" for name, port in ports.items()}
@@ -75,7 +106,6 @@ def _kafka(
     file = folder / "kafka.properties"
     file.write_text("".join(f"{name}={value}\n" for name, value in written.items()))
     java = (*java_command(folder), *flags)
-    cluster = "A" + urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
     command = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(file)]
     subprocess.run(command, check=True, capture_output=True, timeout=600)
     return Program(

@@ -27,7 +27,8 @@ from state.background import Background
 from state.clock.boot import boot_s
 
 _QUEUE_RECORDS = 100_000
-_QUEUE_KIB = 128 * 1024
+QUEUE_KIB = 128 * 1024
+BATCH_BYTES = 1024 * 1024
 _METADATA_S = 1.0
 # A timer that is so late says that this process stood still; then one more look after a moment.
 STOOD_STILL_S = 1.0
@@ -53,12 +54,12 @@ class Appender:
             "acks": "all",
             "enable.idempotence": True,
             "linger.ms": 0,
-            "batch.size": 1024 * 1024,
+            "batch.size": BATCH_BYTES,
             "compression.type": "none",
             "message.timeout.ms": 0,  # never; see above
             "message.max.bytes": MAX_RECORD_BYTES,
             "queue.buffering.max.messages": _QUEUE_RECORDS,
-            "queue.buffering.max.kbytes": _QUEUE_KIB,
+            "queue.buffering.max.kbytes": QUEUE_KIB,
             # How long an unknown topic may be one that the broker is only about to hear of; we ask
             # once more ourselves.
             "topic.metadata.propagation.max.ms": 300,

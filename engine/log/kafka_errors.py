@@ -31,6 +31,8 @@ TIMED_OUT: int = KafkaError._TIMED_OUT  # noqa: SLF001
 TRANSPORT: int = KafkaError._TRANSPORT  # noqa: SLF001
 UNKNOWN_PARTITION: int = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001
 UNKNOWN_TOPIC: int = KafkaError._UNKNOWN_TOPIC  # noqa: SLF001
+UNSUPPORTED: int = KafkaError._UNSUPPORTED_FEATURE  # noqa: SLF001
+TOO_LARGE: int = KafkaError.MSG_SIZE_TOO_LARGE
 
 _SPARSE_S = 30.0
 
@@ -100,7 +102,35 @@ _NOT_READY = frozenset(
 )
 # No answer, or none in time: of a broker that is away, that starts, or that waits for the CPU.
 _AWAY = frozenset({TIMED_OUT, ALL_DOWN, TRANSPORT, BROKER_GONE, RESOLVE, KafkaError.REQUEST_TIMED_OUT, KafkaError.NETWORK_EXCEPTION})
-_TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
+_TOO_LARGE = frozenset({TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
+
+# What a broker says of an append, for the plane, which has these sets from here. MISSING: it may
+# not know the topic, or not yet. REPEATED: the append may be sent again, after a look at who leads.
+# REFUSED: the broker has written nothing. Each says so only in an answer that names no offset: a
+# broker that stops leading before its replicas have what it wrote answers NOT_LEADER too, with the
+# offset.
+MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID})
+REPEATED = MISSING | {
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.NOT_ENOUGH_REPLICAS,
+}
+REFUSED = REPEATED | {
+    *_TOO_LARGE,
+    KafkaError.INVALID_MSG,
+    KafkaError.TOPIC_EXCEPTION,
+    KafkaError.INVALID_REQUIRED_ACKS,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.INVALID_TIMESTAMP,
+    KafkaError.UNSUPPORTED_VERSION,
+    KafkaError.INVALID_REQUEST,
+    KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.INVALID_RECORD,
+}
 
 
 def engine_error(error: KafkaError) -> EngineError:

@@ -7,6 +7,7 @@ use crate::http::head::{self, Found};
 use crate::http::stream;
 use crate::json::Scanner;
 use crate::plane::format::tried;
+use crate::plane::kafka::trial::Trial;
 use crate::plane::redis::probe::Probe;
 use crate::requests;
 
@@ -108,4 +109,39 @@ pub unsafe extern "C" fn front_formats(batch: *const u8, size: usize, answers: *
     // SAFETY: by this function's contract there is room, and ours does not overlap it.
     unsafe { std::ptr::copy_nonoverlapping(made.as_ptr(), answers, made.len()) };
     made.len()
+}
+
+/// A way to Kafka for tests; it does what `front_kafka_ask` says.
+#[no_mangle]
+pub extern "C" fn front_kafka_new() -> *mut Trial {
+    Box::into_raw(Box::default())
+}
+
+/// For tests: does one call, in MessagePack (see plane/kafka/trial.rs), and returns what came of it, of
+/// `news_size` bytes.
+///
+/// # Safety
+/// `trial` is one of `front_kafka_new`; `call` points to `size` bytes, `news_size` to a number.
+#[no_mangle]
+pub unsafe extern "C" fn front_kafka_ask(
+    trial: *mut Trial,
+    call: *const u8,
+    size: usize,
+    news_size: *mut usize,
+) -> *const u8 {
+    // SAFETY: by this function's contract, and no other reference lives.
+    let (trial, call, news_size) = unsafe { (&mut *trial, bytes(call, size), &mut *news_size) };
+    let news = trial.ask(call);
+    *news_size = news.len();
+    news.as_ptr()
+}
+
+/// Ends a way of `front_kafka_new`.
+///
+/// # Safety
+/// `trial` is one of `front_kafka_new`, and is used no more.
+#[no_mangle]
+pub unsafe extern "C" fn front_kafka_free(trial: *mut Trial) {
+    // SAFETY: by this function's contract it is a box that nobody else has.
+    drop(unsafe { Box::from_raw(trial) });
 }

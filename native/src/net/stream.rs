@@ -83,7 +83,9 @@ impl Stream {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// Writes what can be written now. Returns how many bytes of `output` it took.
+    /// Writes what can be written now. Returns how many bytes of `output` it took: also when an error
+    /// came behind some, which the next call meets again. Who does not know that they left would send
+    /// them twice.
     pub fn write(&mut self, output: &[u8]) -> Result<usize> {
         let mut written = 0;
         loop {
@@ -98,6 +100,7 @@ impl Stream {
                 Ok(size) => written += size,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(written),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) if written > 0 => return Ok(written),
                 Err(error) => return Err(error),
             }
         }
