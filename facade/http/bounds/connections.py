@@ -7,17 +7,12 @@ import resource
 from collections.abc import Collection, Iterator
 from typing import Protocol
 
-from engine.errors import Overloaded
-
 # Descriptors that are left to Kafka's and Redis' clients, files and the process.
 OTHER_DESCRIPTORS = 256
 # What may be raised to where the system names no limit.
 MANY_DESCRIPTORS = 1_048_576
 # A connection that nobody has used for so long may be closed for a new one.
 IDLE_S = 1.0
-# So many more may be there for as long as their refusal takes; others are cut off.
-REFUSED_AT_ONCE = 128
-TOO_MANY = Overloaded("The worker has as many connections as it may.")
 # So many are looked out at once: a look costs time for each connection.
 AT_ONCE = 64
 
@@ -89,10 +84,6 @@ class Connections:
             return True
         self.refused += 1
         return False
-
-    def is_crowded(self, connections: Collection[Idle]) -> bool:
-        """Whether there is no time to tell those that may not stay."""
-        return len(connections) > self.most + REFUSED_AT_ONCE
 
     def _idle(self, connections: Collection[Idle], now: float) -> Iterator[Idle]:
         """Those to be closed: of the peers with the most connections first, and those that are idle

@@ -7,7 +7,7 @@ import resource
 import pytest
 
 from facade.http.bounds import connections as bounds
-from facade.http.bounds.connections import AT_ONCE, IDLE_S, OTHER_DESCRIPTORS, REFUSED_AT_ONCE, Connections, most_connections
+from facade.http.bounds.connections import AT_ONCE, IDLE_S, OTHER_DESCRIPTORS, Connections, most_connections
 
 
 class One:
@@ -52,7 +52,6 @@ def test_who_is_served_or_was_a_moment_ago_stays() -> None:
     busy = [One("a", None), One("a", 10.0 - IDLE_S / 2), One("b", 10.0)]
     assert not door.enter(busy, 10.0)
     assert (closed, door.refused) == ([], 1)
-    assert not door.is_crowded(busy) and door.is_crowded(busy * REFUSED_AT_ONCE)
 
 
 def test_one_look_serves_many_and_who_is_in_use_by_then_stays() -> None:

@@ -192,7 +192,10 @@ def stream(chance: random.Random) -> bytes:
             head = re.sub("Content-Length: .*", "Transfer-Encoding: chunked", head)
             body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
         elif kind < 0.3:
-            head = head.replace("Host", chance.choice(["X-A: b\r\nhost", "HOST", "Connection: keep-alive\r\nHost", "A: é\r\nHost"]))
+            head = head.replace(
+                "Host",
+                chance.choice(["X-A: b\r\nhost", "HOST", "Connection: keep-alive\r\nHost", "A: é\r\nHost", "Connection: x, Close\r\nHost"]),
+            )
         elif kind < 0.32:
             head = head.replace("Host", "Transfer-Encoding: chunked\r\nHost")
         elif kind < 0.37:
@@ -222,7 +225,9 @@ async def heard(address: Any, pieces: list[bytes]) -> list[bytes]:
     with contextlib.suppress(ConnectionError):
         await writer.wait_closed()
     found = re.sub(rb"x-amzn-requestid: [^\r]*\r\n", b"x-amzn-requestid: \r\n", found)
-    return re.sub(rb"date: [^\r]*\r\n", b"", found).split(b"HTTP/1.1 ")
+    replies = re.sub(rb"date: [^\r]*\r\n", b"", found).split(b"HTTP/1.1 ")
+    # Why a request can't be read depends on how much of it had come.
+    return [reply.partition(b"text/plain")[0] if reply.startswith(b"400 ") else reply for reply in replies]
 
 
 def cut(chance: random.Random, whole: bytes) -> list[bytes]:

@@ -19,6 +19,8 @@ from tests.unit.facade.test_asgi import Client as AsgiClient
 from tests.unit.facade.test_asgi import serve
 from tests.unit.test_protocol import Client, serving
 
+pytestmark = pytest.mark.usefixtures("library")
+
 NATIVE = ("POST /v1/queues/orders/receive HTTP/1.1", "content-type: application/json"), b'{"wait_seconds": 0}'
 SQS = ("POST / HTTP/1.1", "x-amz-target: AmazonSQS.ReceiveMessage", "content-type: application/x-amz-json-1.0"), b'{"QueueUrl": "orders"}'
 QUERY = ("POST / HTTP/1.1", "content-type: application/x-www-form-urlencoded"), b"Action=ReceiveMessage&QueueUrl=orders&Version=2012-11-05"
