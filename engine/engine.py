@@ -40,6 +40,7 @@ from engine.shapes import (
 from engine.transactions.transacting import Transacting
 from engine.watching import Watching
 from engine.wiring import wire
+from schemas.accounts import full
 from schemas.filters import Filter
 from schemas.vocabulary import Operation, Verb
 from state.cancel import before
@@ -73,6 +74,9 @@ class Engine(Managing, Watching, Transacting, Redriving):
         self._meters = parts.base.meters
         self.audit = asked.audit
         self.leave = parts.messages.plain_receives.leave
+        self.plane_news = parts.units.plane_news
+        self.plane = self.plane_news.plane
+        self._wake = parts.messages.wake
 
     async def start(self) -> None:
         """Connects, reads the control topic, starts services in order. What a repeat may heal is
@@ -101,6 +105,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
     async def stop(self) -> None:
         """Ends waits, finishes sends, drains outboxes, closes: backwards."""
         parts, base = self.parts, self.parts.base
+        self.plane.stop()
         await self.audit.stop()
         await parts.watching.stop()
         await parts.administration.alarm_monitor.stop()
@@ -231,6 +236,20 @@ class Engine(Managing, Watching, Transacting, Redriving):
 
     def ack_soon(self, by: Principal, queue: str, acks: Sequence[tuple[int, list[str]]], tell: TellAcked) -> list[int]:
         return self.parts.messages.plain_acks.begin(self._plain(by, Verb.ACK, queue), acks, tell)
+
+    def route(self, by: Principal, queue: str, tag: str | None, lane: int, *, most_bytes: int, some: int | None = None) -> None:
+        """Has the plane serve what it can of what `by` asks of a queue by a lane."""
+        verbs = frozenset(verb for verb in (Verb.SEND, Verb.RECEIVE, Verb.ACK) if self._plain(by, verb, queue, tag) is not None)
+        found = self.catalog.queues.get(full(by.account, queue))
+        if not verbs or found is None or not self.plane.is_on or (tag and tag not in found.by_name):
+            return
+        self._wake.want(found.incarnation)
+        if not self._quotas.take_now(found, "read"):
+            verbs -= {Verb.RECEIVE}
+        if self._quotas.bounds_sends(found):
+            verbs -= {Verb.SEND}
+        at = found.tag(tag)
+        self.plane.route(by, found, at, lane, verbs, some=some, most_bytes=most_bytes, bounds=self._asker(by, found, at.name).bounds)
 
     # Verbs on handles answer each by itself. `all_or_none`: instead they raise what is wrong with
     # the first handle that is INVALID, and change nothing.

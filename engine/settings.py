@@ -178,6 +178,11 @@ class EngineSettings(Section):
         "Bytes of sent messages a worker keeps in memory while it is alone, {within}; 0 = none.",
         within=(0, 10_000_000_000),
     )
+    plane: str = setting(
+        "off",
+        "Whether a thread of the native library serves the hot requests of plain queues: auto (where it can) or off.",
+        words=("auto", "off"),
+    )
     send_timeout_ms: int = setting(
         10_000, "How long a send may take from its request on, before it fails with 503, {within} ms.", within=(1000, 60_000)
     )

@@ -11,6 +11,7 @@ import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from engine.alerts.parts import Watching, wire_watching
 from engine.catalog.candidates import Candidates
@@ -28,6 +29,8 @@ from engine.move.parking import Parking
 from engine.move.progress import Progress
 from engine.move.redrive import Tasks
 from engine.move.task_runner import TaskRunner
+from engine.plane.news import PlaneNews
+from engine.plane.parts import join_plane, wire_plane
 from engine.queues.alarms import AlarmMonitor
 from engine.queues.callers.access import Access
 from engine.queues.callers.audit import Audit
@@ -176,18 +179,21 @@ class Units:
     owner: UnitOwner
     body_source: BodySource
     write_through: WriteThrough
+    plane_news: PlaneNews
 
 
 def _wire_units(settings: EngineSettings, base: Base) -> Units:
     log, store, catalog, counters = base.log, base.store, base.catalog, base.counters
     receivable, suspect = Signal[[str, int, int]](), Signal[[Queue]]()
-    activity, wait_lists = Activity(), WaitLists()
+    bounds = Bounds(settings.window_messages, settings.window_bytes)
+    news = wire_plane(settings, base.worker, base.connection, catalog, base.targets, store.name, lambda: bodies.is_only_worker, base.meters)
+    plane = news.plane
+    activity, wait_lists = Activity(), WaitLists(plane.waits)
     catalog.rights_changed.connect(wait_lists.ask_again)
-    bodies = BodyCache(settings.kept_bytes)
+    bodies = BodyCache(settings.kept_bytes, lambda: plane.is_on)
     window = Window(catalog, base.rebuilder)
     retention = Retention(log, store, window, counters, suspect)
     topic_retention = TopicRetention(log, catalog, store)
-    bounds = Bounds(settings.window_messages, settings.window_bytes)
     loading = Loading(settings.topic_prefix, bounds, log, store, catalog, retention, topic_retention, counters, receivable, Skips(counters))
     deferrals = Deferrals(log, store, catalog, Wheel(settings, log, counters), counters, receivable)
     owner = UnitOwner(base.worker, loading, base.journal, base.rebuilder, wait_lists, activity, bodies, deferrals)
@@ -207,7 +213,12 @@ def _wire_units(settings: EngineSettings, base: Base) -> Units:
         owner=owner,
         body_source=BodySource(log, bodies, retention),
         write_through=WriteThrough(log, store, catalog, bodies, counters, owner.note_use, receivable, suspect),
+        plane_news=news,
     )
+
+
+def _beside(receiving: Background, mover: Mover, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]) -> None:
+    receiving.start(mover.move_dead(queue, tag, partition, dying), "move_dead")
 
 
 @dataclass(frozen=True)
@@ -219,6 +230,7 @@ class Messages:
     poller: Poller
     deliveries: Deliveries
     receiver: Receiver
+    wake: Wake
     leases: Leases
     plain_sends: PlainSends
     plain_receives: PlainReceives
@@ -238,15 +250,14 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
     mover = Mover(log, store, catalog, targets, window, ids, units.body_source, units.write_through, counters)
     receiving = Background()
 
-    def move_beside(queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]) -> None:
-        receiving.start(mover.move_dead(queue, tag, partition, dying), "move_dead")
-
+    move_beside = partial(_beside, receiving, mover)
     returns = Returns(store, window, ids, receivable, counters, lambda work: receiving.start(work, "give back"))
     deliveries = Deliveries(store, window, ids, units.body_source, returns, lambda work: receiving.start(work, "return"))
     poller = Poller(store, targets, window, counters, owner.note_receive, owner.load_soon, move_beside)
     ahead = Ahead(bodies, returns, lambda work: receiving.start(work, "give back"))
-    pump = Pump(catalog, wait_lists, poller, deliveries, returns, ahead, activity, receiving, owner.refresh)
-    wake = Wake(settings.redis_url, settings.topic_prefix, store.name, pump.woken)
+    pump = Pump(catalog, wait_lists, poller, deliveries, returns, ahead, activity, receiving, owner.refresh, units.plane_news.plane.empty)
+    heard: Signal[[str, int, int]] = Signal()
+    wake = Wake(settings.redis_url, settings.topic_prefix, store.name, heard)
     base.lives.moved.connect(wake.reconnect)
     browse = Browse(log, store, targets, window, ids, owner.note_use, owner.refresh)
     filtered = FilteredReceives(store, targets, window, browse, poller, pump, owner.refresh)
@@ -254,7 +265,7 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
     leases = Leases(
         store, catalog, targets, window, ids, bodies, delays, owner.note_use, owner.journaled.wait, mover.kill, receivable, base.meters
     )  # fmt: skip
-    receivable.connect(pump.woken)
+    join_plane(units.plane_news, owner, activity, returns, receiving, move_beside, pump.woken, (heard, receivable), units.write_through)
     base.rebuilt.connect(returns.tell_again)
     for part in (delays, sender, receiver):
         base.queue_gone.connect(part.forget_queue)
@@ -264,6 +275,7 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
         poller=poller,
         deliveries=deliveries,
         receiver=receiver,
+        wake=wake,
         leases=leases,
         plain_sends=PlainSends(sender, ids, base.meters),
         plain_receives=PlainReceives(receiver, wait_lists, wake, base.meters, receiving),

@@ -11,6 +11,7 @@ method per script, so that the contract test finds each by its name.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +19,7 @@ from state.delay_store import DelayStore
 from state.errors import StateLost
 from state.keys import Unit, wake_channel, wake_up
 from state.packed import first_due
+from state.redis.calls import ack_call, give_back_call, load_call, probe_call, receive_call
 from state.redis.connection import Connection
 from state.redis.wire import Argument
 from state.replies import (
@@ -101,19 +103,15 @@ class Store(DelayStore):
         always all tags of the queue; with `prime` the order is found again, from the scan on.
         Raises StateLost, Fenced (`epoch` is over).
         """
-        keys, w = self._unit(unit), self._window
-        names = [keys.meta, keys.body, keys.refs, keys.outbox, keys.origins, keys.dedup, keys.ids, keys.pending]
-        names += (keys.far, keys.except_, keys.pointers)
-        for tag in tags:
-            names += keys.tag(tag).all()
-        scan_from, scan_next = scan or (-1, -1)
         channel = "" if self.alone else wake_channel(self._prefix, unit.incarnation)
-        payload = "" if self.alone else wake_up(unit.partition, self.name, first_due(entries))
-        arguments: list[Argument] = [
-            generation, epoch, now_ms, channel, payload,
-            w.messages, w.bytes, w.max_open, w.near_ms, scan_from, scan_next, *(prime or (-1, 0)), len(tags), self._clock.early_ms,
-            *tags,
-        ]  # fmt: skip
+        early: Argument = self._clock.early_ms
+        now: Argument = now_ms
+        payload: Argument = "" if self.alone else wake_up(unit.partition, self.name, first_due(entries))
+        names, head = load_call(
+            self._unit(unit), self._window, generation, tags, epoch=epoch, now=now, channel=channel, payload=payload,
+            scan=scan or (-1, -1), prime=(-1, 0) if prime is None else (prime[0], prime[1]), early=early,
+        )  # fmt: skip
+        arguments: list[Argument] = [*head]
         for e in entries:
             arguments += (e.offset, e.packed, e.mask, e.move_key, e.reason, e.group, e.dedup, e.count)
         _, cursors, full, taken, seen, repeats = await self._run("load", names, arguments)
@@ -142,9 +140,10 @@ class Store(DelayStore):
         """
         keys = self._unit(unit)
         t = keys.tag(tag)
-        names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.delayed)
-        arguments = (generation, now_ms, tag, max, -1 if lease_ms is None else lease_ms, queue_lease_ms, max_receive_count,
-                     retention_ms + self._clock.keep_ms, move_ms, self._window.bytes, self._window.messages)  # fmt: skip
+        names, arguments = receive_call(
+            keys, self._window, generation, tag, now=now_ms, most=max, lease=-1 if lease_ms is None else lease_ms,
+            queue_lease=queue_lease_ms, max_receive_count=max_receive_count, retention=retention_ms + self._clock.keep_ms, move_ms=move_ms,
+        )  # fmt: skip
         for _ in range(_KIND_CHANGES):
             kind = self._kinds.get(unit, _ALL_STANDARD).get(tag)
             if kind is None:
@@ -203,10 +202,8 @@ class Store(DelayStore):
         """When a receive would find something, and the first `times` times of what is visible.
         Changes nothing. Raises StateLost.
         """
-        keys = self._unit(unit)
-        t = keys.tag(tag)
-        names = (keys.meta, t.visible, t.delivery, keys.body, t.groups, t.delayed)
-        _, now, head_ms, *rest = await self._run("probe", names, (generation, now_ms, tag, times))
+        call = probe_call(self._unit(unit), generation, tag, now=now_ms, times=times)
+        _, now, head_ms, *rest = await self._run("probe", *call)
         return Probed(None if head_ms < 0 else max(head_ms - now, 0), None if head_ms < 0 else head_ms, *rest)
 
     async def peek_next(
@@ -237,14 +234,9 @@ class Store(DelayStore):
         """Settles (offset, nonce) pairs, or with the deadline that a handle names, 0 = any. `late`:
         a lapsed lease counts until redelivery. Raises StateLost.
         """
-        keys = self._unit(unit)
-        t = keys.tag(tag)
-        names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.order, t.groups)
-        channel = wake_channel(self._prefix, unit.incarnation)
-        arguments: list[Argument] = [generation, now_ms, tag, int(late), channel, unit.partition, len(pairs[0]) if pairs else 2]
-        for pair in pairs:
-            arguments += pair
-        _, words, seq = await self._run("ack", names, arguments)
+        width = len(pairs[0]) if pairs else 2
+        names, head = ack_call(self._unit(unit), self._prefix, unit, generation, tag, now=now_ms, late=late, width=width)
+        _, words, seq = await self._run("ack", names, [*head, *chain.from_iterable(pairs)])
         return Acked([word.decode().lower() for word in words] or ["ok"] * len(pairs), seq)
 
     async def extend(
@@ -299,13 +291,8 @@ class Store(DelayStore):
         """Uncounts deliveries (offset, nonce, due ms or 0 = its body could not be read) that nobody
         was given. Raises StateLost.
         """
-        keys = self._unit(unit)
-        t = keys.tag(tag)
-        arguments: list[Argument] = [generation, now_ms, tag, rest_ms, wake_channel(self._prefix, unit.incarnation), unit.partition]
-        for row in rows:
-            arguments += row
-        names = (keys.meta, t.visible, t.delivery, keys.outbox, t.delayed, t.order, t.groups)
-        _, words = await self._run("give_back", names, arguments)
+        names, head = give_back_call(self._unit(unit), self._prefix, unit, generation, tag, now=now_ms, rest_ms=rest_ms)
+        _, words = await self._run("give_back", names, [*head, *chain.from_iterable(rows)])
         return [word.decode().lower() for word in words]
 
     async def kill(

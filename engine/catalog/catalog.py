@@ -106,6 +106,8 @@ class Catalog(Tables):
         nothing, and a topic of another secret is opened too.
         """
         super().__init__(settings.topic_prefix, queue_gone)
+        # Tells that a change of what has this name begins (True) or has ended, here.
+        self.held: Signal[[str, bool]] = Signal()
         self._settings = settings
         self._log = log
         self._connection = connection
@@ -277,7 +279,11 @@ class Catalog(Tables):
                 self._connection, self._settings.topic_prefix, f"control:{name}", hold_ms=HOLD_MS, wait_s=WAIT_S, lost_s=deadline.STATE_S
             ) as hold:
                 await self.sync()
-                yield Change(self, name, hold, self._applied)
+                self.held(name, True)
+                try:
+                    yield Change(self, name, hold, self._applied)
+                finally:
+                    self.held(name, False)
         except LockBusy:
             raise QueueInUse(f"another change of {name!r} is under way", field="name", given=name) from None
         except StateError as error:

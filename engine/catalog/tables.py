@@ -25,16 +25,17 @@ ControlRecord = QueueRecord | KeyRecord | TaskRecord | UserRecord | ProducerGrou
 
 
 class Tables:
-    """All control records that count. `queue_gone` tells of each queue whose life is over,
-    `rights_changed` of rights that somebody may have lost: with the queue of an incarnation, "" =
-    with any. `changes`: how many records were taken; `key_changes`: how many of keys. `named` tells
-    which life of Redis was named before, which now, and when that was by the log (ms); `claimed` of
-    each claim.
+    """All control records that count. `changing` tells of each that is about to count, by its kind
+    and name, `queue_gone` of each queue whose life is over, `rights_changed` of rights that
+    somebody may have lost: with the queue of an incarnation, "" = with any. `changes`: how many
+    records were taken; `key_changes`: how many of keys. `named` tells which life of Redis was named
+    before, which now, and when that was by the log (ms); `claimed` of each claim.
     """
 
     def __init__(self, prefix: str, queue_gone: Signal[[Queue]]) -> None:
         self._prefix = prefix
         self._queue_gone = queue_gone
+        self.changing: Signal[[str, str]] = Signal()
         self.rights_changed: Signal[[str]] = Signal()
         self.queues: dict[str, Queue] = {}
         self.names: list[str] = []
@@ -56,6 +57,7 @@ class Tables:
 
     def put(self, kind: str, name: str, value: AnyRecord | None, at_ms: int) -> None:
         """Takes a record, of which the log says `at_ms`; None = it is deleted."""
+        self.changing(kind, name)
         self.changes += 1
         if kind == "queue" and (value is None or isinstance(value, QueueRecord)):
             was_there = name in self.queues

@@ -25,6 +25,7 @@ from engine.loading.turns import Turns
 from engine.rules.contention import Activity
 from engine.rules.queue import Queue
 from engine.runtime.service import Periodic
+from engine.runtime.signals import Signal
 from engine.window.body_cache import BodyCache
 from state.background import Background
 from state.cancel import cancel_all
@@ -92,6 +93,7 @@ class UnitOwner:
         self.troubles = Troubles(self.owned, parts.skips)
         self.journaled = Journaled(self._store, self._catalog, self.owned, self.note_use)
         self._background = Background()
+        self.workers_changed: Signal[[]] = Signal()
         self.turns = Turns(deferrals, self._background, self._guard)
         jobs: dict[str, tuple[Callable[[], Awaitable[None]], float]] = {
             "own": (self._own_all, TICK_S),
@@ -370,6 +372,8 @@ class UnitOwner:
             workers = await store.workers()
         except StateError:
             workers = 0  # not known
+        if bodies.is_only_worker != (workers == 1):
+            self.workers_changed()
         bodies.count(workers)
         before = store.alone
         store.note_alone(bodies.is_only_worker)

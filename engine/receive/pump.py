@@ -48,7 +48,10 @@ class Pump:
         activity: Activity,
         background: Background,
         refresh: Refresh,
+        empty_plane: Callable[[str, int], None],
     ) -> None:
+        """`empty_plane(incarnation, tag)` gives back what the plane has leased ahead."""
+        self._empty_plane = empty_plane
         self._catalog = catalog
         self._wait_lists = wait_lists
         self._poller = poller
@@ -170,10 +173,11 @@ class Pump:
         elif deliveries:
             self._ahead.put_back(poll.queue, poll.line.stock, deliveries)
 
-    async def give_back_ahead(self, line: WaitList) -> None:
+    async def give_back_ahead(self, queue: Queue, line: WaitList) -> None:
         """What was leased ahead is visible again when this returns; for a receive that does not get
         it, but may want it.
         """
+        self._empty_plane(queue.incarnation, line.tag)
         await self._ahead.give_back(line.stock)
 
     async def _serve(self, queue: Queue, tag: TagRecord, line: WaitList, leases: Leases, waiters: list[Waiter]) -> None:

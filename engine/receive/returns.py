@@ -83,12 +83,16 @@ class Returns:
         words = await self._tell(queue, tag, partition, rows)
         if words is None:
             return
+        self._counters.count("deliveries_too_late_to_return_total", words.count("stale"))
+        self.returned(queue, tag, partition, rows, words.count("ok"))
+
+    def returned(self, queue: Queue, tag: int, partition: int, rows: Rows, count: int | None = None) -> None:
+        """Deliveries have been given back; None = all of them."""
         now = asyncio.get_running_loop().time()
         while self._given and self._given[0][0] < now - REMEMBERED_S:
             self._given.popleft()
         self._given.append((now, queue, tag, partition, rows))
-        self._counters.count("deliveries_returned_total", words.count("ok"))
-        self._counters.count("deliveries_too_late_to_return_total", words.count("stale"))
+        self._counters.count("deliveries_returned_total", len(rows) if count is None else count)
         self._receivable(queue.incarnation, partition, _head(rows))
 
     def tell_again(self, unit: Unit) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from engine.errors import LogUnavailable, NotAuthorised, Overloaded, QuotaExceeded
 from engine.receive.ahead import Stock
@@ -283,7 +283,9 @@ class WaitLists:
     often they were asked for their rights again, `refused` those beyond a bound.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, waits_elsewhere: Callable[[Queue], bool] = lambda queue: False) -> None:
+        """`waits_elsewhere`: whether somebody waits at this worker in no list: in the plane."""
+        self._waits_elsewhere = waits_elsewhere
         self.waiting = self.rights_changes = self.refused = 0
         self._waiting_of: dict[str, int] = {}
         self._lists: dict[str, dict[int, WaitList]] = {}
@@ -334,7 +336,7 @@ class WaitLists:
 
     def waits(self, queue: Queue) -> bool:
         """Whether somebody waits for messages of this queue here."""
-        return any(found.waiters for found in self.of_queue(queue.incarnation))
+        return any(found.waiters for found in self.of_queue(queue.incarnation)) or self._waits_elsewhere(queue)
 
     def ask_again(self, incarnation: str) -> None:
         """Rights with a queue ("" = any) have changed: who waits and has lost theirs is told."""

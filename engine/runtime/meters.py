@@ -112,6 +112,11 @@ class Meters:
         place = bisect_left(BOUNDS_US, us)
         cell.counts[place] = cell.counts.get(place, 0) + 1
 
+    def add(self, incarnation: str, tag: int, operation: Operation, cell: Cell) -> None:
+        """Requests were answered elsewhere, as a cell has them."""
+        known = self._cells.setdefault((incarnation, tag, operation), Cell())
+        known.add_cell(cell)
+
     def take(self) -> dict[Key, Cell]:
         """What was counted since the last call, which begins anew."""
         taken, self._cells = self._cells, {}

@@ -10,7 +10,7 @@ at any time: it is a matter of speed alone. Neighbours: `entry` keeps, `deliveri
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -49,7 +49,9 @@ class BodyCache:
     kept.
     """
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, kept_elsewhere: Callable[[], bool] = lambda: False) -> None:
+        """`kept_elsewhere`: whether the plane is on, which finds no bodies here."""
+        self._kept_elsewhere = kept_elsewhere
         self.is_only_worker = False
         self.bytes = 0
         self.of: dict[Unit, dict[int, CachedBody]] = {}
@@ -68,7 +70,7 @@ class BodyCache:
         """Whether so many messages, `size` bytes together, may be kept; what is old is forgotten
         for them. `now`: loop time.
         """
-        if not self.is_only_worker:
+        if not self.is_only_worker or self._kept_elsewhere():
             return False
         most = self._most_bytes - size - messages * OVERHEAD_BYTES
         if self.bytes > most and now >= self._look_at:

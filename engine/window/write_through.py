@@ -43,7 +43,7 @@ class WriteThrough:
         self._counters = counters
         self._note_use = note_use
         self._receivable = receivable
-        self._suspect = suspect
+        self.suspect = suspect
 
     async def write(self, queue: Queue, partition: int, entries: Sequence[LoadEntry]) -> dict[int, int]:
         """Puts records that Kafka has into the window. Where that fails the loader brings them
@@ -66,10 +66,14 @@ class WriteThrough:
         if not loaded.taken:
             self._forget(unit, entries)
             if max(loaded.cursors, default=0) > last:
-                await self._check_length(queue, partition, max(loaded.cursors))
+                await self.check_length(queue, partition, max(loaded.cursors))
         if queue.record.fifo and loaded.taken < len(queue.tag_ids) * (len(entries) - len(loaded.repeats)):
             return {**loaded.repeats, **await self._repeats(unit, entries)}
         return loaded.repeats
+
+    def note_failed(self) -> None:
+        """The plane could not put into the window what Kafka has."""
+        self._counters.count("write_through_failed_total")
 
     def _forget(self, unit: Unit, entries: Sequence[LoadEntry]) -> None:
         """The window has not taken these: the loader will bring them, with their bodies."""
@@ -90,11 +94,11 @@ class WriteThrough:
             await asyncio.sleep(0.02)
         return {}
 
-    async def _check_length(self, queue: Queue, partition: int, cursor: int) -> None:
-        """A window that is beyond what was just appended: the loader was faster, or it is the
-        window of a topic that was deleted.
+    async def check_length(self, queue: Queue, partition: int, cursor: int) -> None:
+        """Looks at a window that is beyond what was just appended: the loader was faster, or it is
+        the window of a topic that was deleted.
         """
         part = (queue.topic, partition)
         if (await self._log.end_offsets([part])).get(part, cursor) < cursor:
-            self._suspect(queue)
+            self.suspect(queue)
             raise LogUnavailable(f"topic {queue.topic} was made anew behind queue {queue.name!r}; try again")

@@ -129,9 +129,14 @@ class Metrics:
     def __init__(self, counts: Callable[[], Mapping[str, float]], alarms: Callable[[], Sequence[Alarm]] = tuple) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
         self._requests = Requests()
+        self._refresh: Callable[[], None] = _nothing
         self._engine_alarms = EngineAlarms(alarms)
         for collector in (self._requests, EngineCounts(counts), self._engine_alarms):
             self._registry.register(collector)
+
+    def refresh_by(self, refresh: Callable[[], None]) -> None:
+        """Calls `refresh` before the metrics are told: it counts what was counted elsewhere."""
+        self._refresh = refresh
 
     def observe(self, verb: str, status: int, seconds: float) -> None:
         """Counts one request. `verb` and `status` must come from small sets: each pair is a time
@@ -145,6 +150,17 @@ class Metrics:
         except KeyError:
             cell.ended[status] = 1
         cell.between[bisect_left(BUCKETS, seconds)] += 1
+        cell.seconds += seconds
+
+    def observe_many(self, verb: str, status: int, requests: int, seconds: float, between: Sequence[int]) -> None:
+        """Counts requests that somebody else has timed; `between`: how many fell between each two
+        buckets.
+        """
+        cell = self._requests.verbs.get(verb)
+        if cell is None:
+            cell = self._requests.verbs[verb] = _Verb()
+        cell.ended[status] = cell.ended.get(status, 0) + requests
+        cell.between = [mine + more for mine, more in zip(cell.between, between, strict=True)]
         cell.seconds += seconds
 
     def front_read(self, requests: int, left: int) -> None:
@@ -163,8 +179,13 @@ class Metrics:
 
     def text(self, shows: Callable[[str], bool] = lambda queue: True) -> bytes:
         """All metrics in Prometheus' text format, with the names of the queues that are shown."""
+        self._refresh()
         self._engine_alarms.shows = shows
         return generate_latest(self._registry)
+
+
+def _nothing() -> None:
+    """Nothing is counted elsewhere."""
 
 
 def operations(metrics: Metrics) -> tuple[Operation, ...]:

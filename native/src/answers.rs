@@ -66,7 +66,7 @@ impl Front {
             for _ in 0..unpacker.array()? {
                 json.clear();
                 match kind {
-                    kind::SENT => self.sent(unpacker, json, now)?,
+                    kind::SENT => self.sent(unpacker, now)?,
                     kind::RECEIVED => self.received(unpacker, json, now)?,
                     kind::DELETED => self.deleted(unpacker.uint()?, json, now),
                     kind::OTHER => self.other(unpacker, now, false)?,
@@ -80,26 +80,32 @@ impl Front {
         Ok(())
     }
 
-    fn sent(&mut self, unpacker: &mut Unpacker, json: &mut Vec<u8>, now: Instant) -> Read<()> {
+    fn sent(&mut self, unpacker: &mut Unpacker, now: Instant) -> Read<()> {
         fields(unpacker, 2)?;
         let id = unpacker.uint()?;
         let ids = (0..unpacker.array()?).map(|_| unpacker.bytes()).collect::<Read<Vec<_>>>()?;
-        let Some(asked) = self.asked(id) else { return Ok(()) };
-        match (asked.entries.as_slice(), ids.as_slice()) {
+        self.reply_sent(id, &ids, now);
+        Ok(())
+    }
+
+    /// Answers a send, with the ids of its messages.
+    pub fn reply_sent<T: AsRef<[u8]>>(&mut self, id: u64, ids: &[T], now: Instant) {
+        let Some(asked) = self.asked(id) else { return };
+        let mut json = Vec::with_capacity(64 + ids.len() * 128);
+        match (asked.entries.as_slice(), ids) {
             ([(entry_id, digest)], [message_id]) if entry_id.is_empty() => {
-                replies::sent(json, message_id, digest, None)
+                replies::sent(&mut json, message_id.as_ref(), digest, None);
             }
             (entries, ids) => {
                 json.extend_from_slice(b"{\"Successful\":[");
                 for (place, ((entry_id, digest), message_id)) in entries.iter().zip(ids).enumerate() {
                     json.extend_from_slice(if place == 0 { b"" } else { b"," });
-                    replies::sent(json, message_id, digest, Some(entry_id));
+                    replies::sent(&mut json, message_id.as_ref(), digest, Some(entry_id));
                 }
                 json.extend_from_slice(b"]}");
             }
         }
-        self.reply(id, json, now);
-        Ok(())
+        self.reply(id, &json, now);
     }
 
     fn received(&mut self, unpacker: &mut Unpacker, json: &mut Vec<u8>, now: Instant) -> Read<()> {
@@ -124,7 +130,7 @@ impl Front {
         Ok(())
     }
 
-    fn deleted(&mut self, id: u64, json: &mut Vec<u8>, now: Instant) {
+    pub fn deleted(&mut self, id: u64, json: &mut Vec<u8>, now: Instant) {
         let Some(asked) = self.asked(id) else { return };
         if asked.entries.iter().all(|(entry_id, _)| entry_id.is_empty()) {
             json.extend_from_slice(b"{}");
@@ -158,13 +164,13 @@ impl Front {
     }
 
     /// Whether nobody is there to hear what a connection has asked.
-    fn is_gone(&mut self, id: u64) -> bool {
+    pub fn is_gone(&mut self, id: u64) -> bool {
         let Some(connection) = self.slots.of(id).and_then(|slot| self.slots.at(slot)) else { return true };
         connection.asked.is_none() || connection.is_gone()
     }
 
     /// Writes the good reply to what a connection has asked, and goes on with what it asks next.
-    fn reply(&mut self, id: u64, json: &[u8], now: Instant) {
+    pub fn reply(&mut self, id: u64, json: &[u8], now: Instant) {
         self.finish(id, now, |heads, output, closes| {
             heads.write(output, json.len(), closes);
             output.extend_from_slice(json);
@@ -199,7 +205,7 @@ impl Front {
     }
 
     /// A plain request, whose bytes are here still, is told to Python as it came.
-    fn passed(&mut self, id: u64, now: Instant) {
+    pub fn passed(&mut self, id: u64, now: Instant) {
         let Some(slot) = self.slots.of(id) else { return };
         let Some(mut connection) = self.slots.lift(slot) else { return };
         if connection.asked.take_if(|asked| asked.bytes > 0 && !asked.is_started).is_some() {

@@ -3,7 +3,7 @@
 //! Requests of one verb of one lane are one group. A lane is a number that stands for all that
 //! requests have in common: host, path, signer and queue URL; it is told once, before its first use.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::auth::keys::From;
 use std::net::SocketAddr;
@@ -36,6 +36,8 @@ pub enum Kind {
     Signers = 10,
     /// `[connection, ...]` of whose bodies Python is to read: `Front::receive`.
     Reads = 11,
+    /// Of the plane; see `net/planes.rs`.
+    Plane = 15,
 }
 
 #[derive(Default)]
@@ -65,6 +67,7 @@ pub struct Batch {
     drained: List,
     signers: List,
     reads: List,
+    plane: List,
     taken: Vec<u8>,
 }
 
@@ -77,7 +80,7 @@ pub struct Whose<'a> {
 }
 
 impl Batch {
-    fn lane(&mut self, whose: Whose, url: &[u8]) -> u64 {
+    pub fn lane(&mut self, whose: Whose, url: &[u8]) -> u64 {
         let key = [whose.host, whose.path, whose.signer, url].join(&b'\n');
         if let Some(lane) = self.lanes.get(&key) {
             return *lane;
@@ -194,6 +197,17 @@ impl Batch {
         self.lanes.clear();
     }
 
+    /// Some lanes are told again before they are used.
+    pub fn forget_these(&mut self, lanes: &HashSet<u64>) {
+        self.lanes.retain(|_, lane| !lanes.contains(lane));
+    }
+
+    /// News of the plane, which `write` writes as one item.
+    pub fn plane(&mut self, write: impl FnOnce(&mut Packer)) {
+        self.plane.items += 1;
+        write(&mut self.plane.packer);
+    }
+
     pub fn drained(&mut self, id: u64) {
         self.drained.items += 1;
         self.drained.packer.uint(id);
@@ -201,7 +215,7 @@ impl Batch {
 
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
-            && [&self.requests, &self.reads, &self.gone, &self.drained, &self.signers]
+            && [&self.requests, &self.reads, &self.plane, &self.gone, &self.drained, &self.signers]
                 .iter()
                 .all(|list| list.items == 0)
     }
@@ -216,6 +230,7 @@ impl Batch {
                 (Kind::Lanes, &mut self.told),
                 (Kind::Requests, &mut self.requests),
                 (Kind::Reads, &mut self.reads),
+                (Kind::Plane, &mut self.plane),
                 (Kind::Drained, &mut self.drained),
                 (Kind::Gone, &mut self.gone),
                 (Kind::Signers, &mut self.signers),

@@ -4,17 +4,19 @@
 #![allow(unsafe_code)]
 
 use std::os::fd::{FromRawFd, RawFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::net::bounds::Bounds;
 use crate::net::client;
-use crate::net::front::{Front, Reads};
-use crate::pack::Packer;
+use crate::net::front::{Front, Reads, Ready, BAD, EVENTS};
+use crate::pack::{Packer, Unpacker};
 
 mod probes;
 
 /// Raised when the functions or the batches change.
-const INTERFACE: u32 = 8;
+const INTERFACE: u32 = 9;
 
 /// What tells that the other end has closed its side, which not every system does.
 #[cfg(target_os = "linux")]
@@ -29,9 +31,21 @@ const BOOT_CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
 
 /// A front and what it has returned a pointer to.
 pub struct Owned {
-    front: Front,
+    front: Arc<Mutex<Front>>,
     unsent: Packer,
     from: Vec<u8>,
+    said: Packer,
+    thread: Option<JoinHandle<()>>,
+    /// Readable when the thread has news; -1 = there is no thread.
+    told: RawFd,
+}
+
+impl Owned {
+    /// Every call of Python has it for as long as it takes, and so has each turn of the thread.
+    fn front(&self) -> MutexGuard<'_, Front> {
+        // A panic ends the process, so nobody has left it half done.
+        self.front.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The number of this interface, which the loader compares with its own.
@@ -66,7 +80,14 @@ pub unsafe extern "C" fn front_new(
         _ => Reads::Signed,
     };
     match Front::new(listener, prefix, reads, trusts_proxy, most as usize) {
-        Ok(front) => Box::into_raw(Box::new(Owned { front, unsent: Packer::default(), from: Vec::new() })),
+        Ok(front) => Box::into_raw(Box::new(Owned {
+            front: Arc::new(Mutex::new(front)),
+            unsent: Packer::default(),
+            from: Vec::new(),
+            said: Packer::default(),
+            thread: None,
+            told: -1,
+        })),
         Err(_) => std::ptr::null_mut(),
     }
 }
@@ -78,7 +99,20 @@ pub unsafe extern "C" fn front_new(
 #[no_mangle]
 pub unsafe extern "C" fn front_free(front: *mut Owned) {
     // SAFETY: by this function's contract it is a box that nobody else has.
-    drop(unsafe { Box::from_raw(front) });
+    let owned = unsafe { Box::from_raw(front) };
+    let Owned { front, thread, told, .. } = *owned;
+    if let Some(thread) = thread {
+        let mut inner = front.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.planes.stops = true;
+        inner.rouse();
+        drop(inner);
+        // It ends at its next turn; a panic in it has ended the process.
+        let _ = thread.join();
+    }
+    if told >= 0 {
+        // SAFETY: the descriptor is ours, and nobody uses it any more.
+        unsafe { libc::close(told) };
+    }
 }
 
 /// The descriptor that is readable when `front_look` has something to do.
@@ -88,7 +122,7 @@ pub unsafe extern "C" fn front_free(front: *mut Owned) {
 #[no_mangle]
 pub unsafe extern "C" fn front_descriptor(front: *mut Owned) -> i32 {
     // SAFETY: by this function's contract, and no other reference lives.
-    unsafe { &mut *front }.front.descriptor()
+    unsafe { &*front }.front().descriptor()
 }
 
 /// Reads what is ready, and returns all news as MessagePack, of `size` bytes; null = there are none.
@@ -100,12 +134,19 @@ pub unsafe extern "C" fn front_descriptor(front: *mut Owned) -> i32 {
 pub unsafe extern "C" fn front_look(front: *mut Owned, size: *mut usize, flags: *mut u32) -> *const u8 {
     // SAFETY: by this function's contract, and no other reference lives.
     let (owned, size, flags) = unsafe { (&mut *front, &mut *size, &mut *flags) };
-    owned.front.look();
-    // What was told is no reason to call again.
-    let news = owned.front.batch.take();
+    if owned.told >= 0 {
+        let mut count = 0u64;
+        // SAFETY: the descriptor is ours, and there is room for its eight bytes.
+        unsafe { libc::read(owned.told, (&raw mut count).cast(), 8) };
+    }
+    let mut front = owned.front();
+    front.planes.is_told = false;
+    front.look();
+    // What was told is no reason to call again. Only this function replaces it.
+    let news = front.batch.take();
     *size = news.len();
     let pointer = if news.is_empty() { std::ptr::null() } else { news.as_ptr() };
-    *flags = owned.front.flags();
+    *flags = front.flags();
     pointer
 }
 
@@ -124,8 +165,10 @@ pub unsafe extern "C" fn front_receive(
     flags: *mut u32,
 ) -> usize {
     // SAFETY: by this function's contract, and no other reference lives.
-    let (front, room) = unsafe { (&mut (*front).front, std::slice::from_raw_parts_mut(room, size)) };
+    let (owned, room) = unsafe { (&*front, std::slice::from_raw_parts_mut(room, size)) };
+    let mut front = owned.front();
     let (came, is_whole) = front.slots.of(connection).map_or((0, false), |slot| front.receive(slot, room));
+    front.rouse();
     // SAFETY: by this function's contract.
     unsafe { *flags = u32::from(is_whole) };
     came
@@ -139,9 +182,9 @@ pub unsafe extern "C" fn front_receive(
 #[no_mangle]
 pub unsafe extern "C" fn front_bounds(front: *mut Owned, numbers: *const u64, number: usize) -> usize {
     // SAFETY: by this function's contract, and no other reference lives.
-    let (front, numbers) = unsafe { (&mut (*front).front, std::slice::from_raw_parts(numbers, number)) };
+    let (owned, numbers) = unsafe { (&*front, std::slice::from_raw_parts(numbers, number)) };
     if let Ok(numbers) = numbers.try_into() {
-        front.bounds = Bounds::of(numbers);
+        owned.front().bounds = Bounds::of(numbers);
     }
     Bounds::NUMBERS
 }
@@ -154,8 +197,11 @@ pub unsafe extern "C" fn front_bounds(front: *mut Owned, numbers: *const u64, nu
 #[no_mangle]
 pub unsafe extern "C" fn front_answer(front: *mut Owned, batch: *const u8, size: usize) -> u32 {
     // SAFETY: by this function's contract, and no other reference lives.
-    let (owned, batch) = unsafe { (&mut *front, bytes(batch, size)) };
-    owned.front.answer(batch)
+    let (owned, batch) = unsafe { (&*front, bytes(batch, size)) };
+    let mut front = owned.front();
+    let flags = front.answer(batch);
+    front.rouse();
+    flags
 }
 
 /// The connections whose messages could not be given, as a MessagePack array, since the last call.
@@ -166,7 +212,7 @@ pub unsafe extern "C" fn front_answer(front: *mut Owned, batch: *const u8, size:
 pub unsafe extern "C" fn front_unsent(front: *mut Owned, size: *mut usize) -> *const u8 {
     // SAFETY: by this function's contract, and no other reference lives.
     let (owned, size) = unsafe { (&mut *front, &mut *size) };
-    let unsent = std::mem::take(&mut owned.front.unsent);
+    let unsent = std::mem::take(&mut owned.front().unsent);
     owned.unsent.bytes.clear();
     owned.unsent.array(unsent.len());
     unsent.iter().for_each(|id| owned.unsent.uint(*id));
@@ -181,8 +227,10 @@ pub unsafe extern "C" fn front_unsent(front: *mut Owned, size: *mut usize) -> *c
 #[no_mangle]
 pub unsafe extern "C" fn front_tick(front: *mut Owned, idle_ms: u64, part_ms: u64) -> u32 {
     // SAFETY: by this function's contract, and no other reference lives.
-    let owned = unsafe { &mut *front };
-    owned.front.tick(Duration::from_millis(idle_ms), Duration::from_millis(part_ms))
+    let mut front = unsafe { &*front }.front();
+    let flags = front.tick(Duration::from_millis(idle_ms), Duration::from_millis(part_ms));
+    front.rouse();
+    flags
 }
 
 /// Accepts nothing more, and ends each connection when what it has asked is answered. Returns flags.
@@ -192,7 +240,10 @@ pub unsafe extern "C" fn front_tick(front: *mut Owned, idle_ms: u64, part_ms: u6
 #[no_mangle]
 pub unsafe extern "C" fn front_drain(front: *mut Owned) -> u32 {
     // SAFETY: by this function's contract, and no other reference lives.
-    unsafe { &mut *front }.front.drain()
+    let mut front = unsafe { &*front }.front();
+    let flags = front.drain();
+    front.rouse();
+    flags
 }
 
 /// From where a connection has asked what it waits for: an address, as news tell it of a signer, of
@@ -204,8 +255,10 @@ pub unsafe extern "C" fn front_drain(front: *mut Owned) -> u32 {
 pub unsafe extern "C" fn front_from(front: *mut Owned, connection: u64, size: *mut usize) -> *const u8 {
     // SAFETY: by this function's contract, and no other reference lives.
     let (owned, size) = unsafe { (&mut *front, &mut *size) };
-    owned.from.clear();
-    owned.front.write_from(connection, &mut owned.from);
+    let mut from = std::mem::take(&mut owned.from);
+    from.clear();
+    owned.front().write_from(connection, &mut from);
+    owned.from = from;
     *size = owned.from.len();
     owned.from.as_ptr()
 }
@@ -218,7 +271,8 @@ pub unsafe extern "C" fn front_from(front: *mut Owned, connection: u64, size: *m
 #[no_mangle]
 pub unsafe extern "C" fn front_waiting(front: *mut Owned, connection: u64) -> usize {
     // SAFETY: by this function's contract, and no other reference lives.
-    let slots = &mut unsafe { &mut *front }.front.slots;
+    let front = unsafe { &*front }.front();
+    let slots = &front.slots;
     slots.of(connection).and_then(|slot| slots.get(slot)).map_or(0, |connection| {
         if connection.is_blocked {
             connection.unsent()
@@ -244,11 +298,11 @@ pub unsafe extern "C" fn front_key(
     seconds: u64,
 ) {
     // SAFETY: by this function's contract, and no other reference lives.
-    let (owned, signer, key) = unsafe { (&mut *front, bytes(signer, size), bytes(key, 32)) };
+    let (owned, signer, key) = unsafe { (&*front, bytes(signer, size), bytes(key, 32)) };
     // SAFETY: by this function's contract.
     let from = unsafe { bytes(from, from_bytes) };
     if let Ok(key) = key.try_into() {
-        owned.front.keys.learn(signer, from, key, Instant::now() + Duration::from_secs(seconds.min(3600)));
+        owned.front().keys.learn(signer, from, key, Instant::now() + Duration::from_secs(seconds.min(3600)));
     }
 }
 
@@ -274,7 +328,7 @@ pub unsafe extern "C" fn front_certify(
         Ok(tls) => {
             if !front.is_null() {
                 // SAFETY: by this function's contract, and no other reference lives.
-                unsafe { &mut *front }.front.tls = Some(tls);
+                unsafe { &*front }.front().tls = Some(tls);
             }
             0
         }
@@ -290,7 +344,9 @@ pub unsafe extern "C" fn front_certify(
 #[no_mangle]
 pub unsafe extern "C" fn front_forget(front: *mut Owned) {
     // SAFETY: by this function's contract, and no other reference lives.
-    unsafe { &mut *front }.front.forget();
+    let mut front = unsafe { &*front }.front();
+    front.forget();
+    front.rouse();
 }
 
 /// How many connections were closed because there were too many (0) or because they were idle and
@@ -301,7 +357,7 @@ pub unsafe extern "C" fn front_forget(front: *mut Owned) {
 #[no_mangle]
 pub unsafe extern "C" fn front_refused(front: *mut Owned, which: u32) -> u64 {
     // SAFETY: by this function's contract, and no other reference lives.
-    let front = &unsafe { &mut *front }.front;
+    let front = unsafe { &*front }.front();
     match which {
         0 => front.refused,
         1 => front.closed,
@@ -316,7 +372,95 @@ pub unsafe extern "C" fn front_refused(front: *mut Owned, which: u32) -> u64 {
 #[no_mangle]
 pub unsafe extern "C" fn front_connections(front: *mut Owned) -> u64 {
     // SAFETY: by this function's contract, and no other reference lives.
-    unsafe { &mut *front }.front.slots.len() as u64
+    unsafe { &*front }.front().slots.len() as u64
+}
+
+/// Adds the plane, which has a thread of its own from now on; see `plane::started`. Returns why there is
+/// none, as text of `why_size` bytes; none = it is there.
+///
+/// # Safety
+/// `front` is one of `front_new`; `told` points to `size` bytes, `why_size` to a number.
+#[no_mangle]
+pub unsafe extern "C" fn front_plane(
+    front: *mut Owned,
+    told: *const u8,
+    size: usize,
+    why_size: *mut usize,
+) -> *const u8 {
+    // SAFETY: by this function's contract, and no other reference lives.
+    let (owned, told, why_size) = unsafe { (&mut *front, bytes(told, size), &mut *why_size) };
+    let why = start(owned, &mut Unpacker::new(told)).err().unwrap_or_default();
+    owned.said.bytes = why.into_bytes();
+    *why_size = owned.said.bytes.len();
+    owned.said.bytes.as_ptr()
+}
+
+fn start(owned: &mut Owned, told: &mut Unpacker) -> Result<(), String> {
+    let (plane, kafka) = crate::plane::started(told)?;
+    // SAFETY: it only makes a descriptor.
+    let descriptor = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
+    if descriptor < 0 {
+        return Err("the system gives no descriptor".into());
+    }
+    owned.told = descriptor;
+    let mut poll = owned.front().add_plane(plane, kafka, descriptor).map_err(|error| error.to_string())?;
+    let shared = owned.front.clone();
+    let run = move || {
+        let mut events = mio::Events::with_capacity(EVENTS);
+        let mut patience = None;
+        loop {
+            // One that is interrupted is made again.
+            let _ = poll.poll(&mut events, patience);
+            let mut front = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            if front.planes.stops {
+                return;
+            }
+            let ready: Vec<Ready> = events.iter().map(Ready::of).collect();
+            let tells = front.turn_of_thread(&ready);
+            patience = front.patience();
+            drop(front);
+            if tells {
+                let one = 1u64.to_ne_bytes();
+                // SAFETY: the descriptor is ours until this thread has ended, and there are eight bytes.
+                unsafe { libc::write(descriptor, one.as_ptr().cast(), 8) };
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("plane".into()).spawn(run).map_err(|error| error.to_string())?;
+    owned.thread = Some(thread);
+    Ok(())
+}
+
+/// Tells the plane something; see `net::planes::Told`. Returns flags as `front_answer`, BAD when it could
+/// not be read.
+///
+/// # Safety
+/// `front` is one of `front_new`; `told` points to `size` bytes.
+#[no_mangle]
+pub unsafe extern "C" fn front_tell(front: *mut Owned, what: u32, told: *const u8, size: usize) -> u32 {
+    // SAFETY: by this function's contract, and no other reference lives.
+    let (owned, told) = unsafe { (&*front, bytes(told, size)) };
+    let mut front = owned.front();
+    let bad = if front.hear(what, &mut Unpacker::new(told)).is_err() { BAD } else { 0 };
+    front.rouse();
+    front.flags() | bad
+}
+
+/// Asks the plane something, as MessagePack: 0 = what was counted since the last time, 1 = at which queues
+/// somebody waits.
+///
+/// # Safety
+/// `front` is one of `front_new`; `size` points to a number.
+#[no_mangle]
+pub unsafe extern "C" fn front_ask(front: *mut Owned, what: u32, size: *mut usize) -> *const u8 {
+    // SAFETY: by this function's contract, and no other reference lives.
+    let (owned, size) = unsafe { (&mut *front, &mut *size) };
+    let mut said = std::mem::take(&mut owned.said);
+    said.bytes.clear();
+    owned.front().say(what, &mut said);
+    owned.said = said;
+    *size = owned.said.bytes.len();
+    owned.said.bytes.as_ptr()
 }
 
 /// # Safety

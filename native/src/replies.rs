@@ -73,8 +73,11 @@ fn date(epoch_s: u64) -> String {
     )
 }
 
+/// Hex MD5.
+pub type Digest32 = [u8; 32];
+
 /// Hex MD5 of a body.
-pub fn digest(body: &[u8]) -> [u8; 32] {
+pub fn digest(body: &[u8]) -> Digest32 {
     let mut text = [0; 32];
     for (place, byte) in Md5::digest(body).iter().enumerate() {
         text[2 * place] = HEX[usize::from(byte >> 4)];

@@ -5,6 +5,7 @@ may have a message.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
 
 from state.clock.boot import boot_s
@@ -36,6 +37,8 @@ class ServiceClock:
         # How much longer than its retention a message stays: nothing expires in time that the log
         # does not have yet. FOR_EVER while its clock is not known.
         self.keep_ms = 0
+        # Hears of each change, at once: the plane reads the clock too.
+        self.changed: Callable[[], None] = _nobody
 
     @property
     def is_set(self) -> bool:
@@ -71,6 +74,7 @@ class ServiceClock:
     def take(self, at_s: float, service_ms: float) -> None:
         """Sets the clock, whatever it showed."""
         self._is_set, self._since_s, self._since_ms, self._error_ms = True, at_s, service_ms, 0.0
+        self.changed()
 
     def note_log(self, ahead_ms: float, error_ms: float) -> None:
         """Takes in how far the clock of the log is ahead of this one (less than 0: behind it),
@@ -80,8 +84,21 @@ class ServiceClock:
         shifts = ahead_ms < -error_ms or ahead_ms > error_ms + LATE_MS
         self.early_ms = ceil(error_ms - ahead_ms) if shifts else 0
         self.keep_ms = max(0, ceil(error_ms - ahead_ms))
+        self.changed()
 
     def slew(self, error_ms: float) -> None:
         """Moves the clock from now on, slowly, until it has gone by `error_ms` more (or less)."""
         now_s = boot_s()
         self._since_ms, self._since_s, self._error_ms = self.at_ms(now_s), now_s, error_ms
+        self.changed()
+
+    @property
+    def facts(self) -> tuple[float, float, float, float]:
+        """What `at_ms` counts with: since when (s), what it showed then (ms), by how much it is to
+        be moved (ms), and by which part of the time that passes.
+        """
+        return self._since_s, self._since_ms, self._error_ms, SLEW
+
+
+def _nobody() -> None:
+    """Hears of nothing."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from redis.asyncio.connection import AbstractConnection, ConnectionPool, SSLConnection
 from redis.exceptions import RedisError
@@ -37,6 +37,8 @@ class RedisAddress:
     username: str | None
     password: str | None
     database: int
+    # All that the URL says, by redis-py's names.
+    options: list[tuple[bytes, bytes]] = field(default_factory=list, repr=False)
 
     @property
     def place(self) -> str:
@@ -73,4 +75,7 @@ def redis_address(url: str) -> RedisAddress:
         raise BadAddress(f"{type(error).__name__}: {error}" if isinstance(error, OSError) else why) from error
     given = pool.connection_kwargs
     host, port = given.get("host", _HOST), int(given.get("port", _PORT))
-    return RedisAddress(given.get("path"), host, port, tls, made.username, made.password, int(made.db))
+    options = [(name.encode(), str(value).encode()) for name, value in given.items() if value is not None]
+    if tls is not None:
+        options.append((b"tls", b"yes"))
+    return RedisAddress(given.get("path"), host, port, tls, made.username, made.password, int(made.db), options)

@@ -74,6 +74,10 @@ class Connection:
             raise StateUnavailable(f"no connection to Redis at {self.place}")
         return self._wire.call(arguments)
 
+    def options(self) -> list[tuple[bytes, bytes]]:
+        """What the URL says, by redis-py's names, for who connects by itself."""
+        return self._address.options
+
     @property
     def place(self) -> str:
         """Where Redis is, for people."""

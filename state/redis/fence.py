@@ -25,6 +25,8 @@ class Fence:
         # How often the answers of calls that were under way became worthless.
         self.turn = 0
         self._confirm: Callable[[], Awaitable[None]] | None = None
+        # Hears of each change, at once: the plane has a connection of its own.
+        self.changed: Callable[[], None] = _nobody
 
     def guard(self, confirm: Callable[[], Awaitable[None]]) -> None:
         """Lets nothing through from now on but what is opened. `confirm` extends the time, or
@@ -36,15 +38,18 @@ class Fence:
     def open(self, life: str, until: float) -> None:
         """Lets calls to this server through until then."""
         self.life, self.until = life, until
+        self.changed()
 
     def extend(self, until: float) -> None:
         """A later end, while it is open."""
         self.until = max(self.until, until)
+        self.changed()
 
     def close(self) -> None:
         """Lets nothing through, nor the answer of a call that is under way."""
         self.life, self.until = CLOSED, 0.0
         self.turn += 1
+        self.changed()
 
     def admits(self, life: str) -> bool:
         """Whether a call to this server may begin now."""
@@ -69,3 +74,7 @@ class Fence:
             await self.enter(name, life)
         if turn != self.turn:
             raise StateUnavailable(f"{name}: another Redis came into use before this one answered")
+
+
+def _nobody() -> None:
+    """Hears of nothing."""

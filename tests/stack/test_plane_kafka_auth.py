@@ -154,7 +154,6 @@ def test_who_is_not_let_in_says_why(ports: dict[str, int], authority: Certificat
             {AUTHENTICATION},
             "the broker refuses PLAIN and has SCRAM-SHA-",
         ),
-        (options(ports, "SCRAM", {}), {TRANSPORT}, ""),
         (options(ports, "PLAIN", tls(authority)), {TLS, TRANSPORT}, ""),
     ):
         code, text = refuses(given)

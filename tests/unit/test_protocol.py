@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from engine.plane.library import Library
 from facade.dialect import Response
 from facade.http.asgi import direct_of
 from facade.http.sockets.answers import Answers
@@ -86,6 +87,15 @@ class Nothing:
 
     def unsent(self, connections: list[int]) -> None:
         raise AssertionError(connections)
+
+    def start_plane(self, library: Library) -> None:
+        pass
+
+    def take_plane(self, news: list[Any], answers: Answers) -> None:
+        raise AssertionError(news)
+
+    def collect(self) -> None:
+        pass
 
     def gone(self, connection: int) -> None:
         """Told of every connection."""

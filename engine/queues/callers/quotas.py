@@ -140,6 +140,10 @@ class Quotas:
         """Returns whether anything bounds the use of a queue: itself, its owner or its account."""
         return queue.is_limited or self._users.any_of(queue.record.owner, queue.account)
 
+    def bounds_sends(self, queue: Queue) -> bool:
+        """Returns whether sends to a queue are counted, one by one or by their bytes."""
+        return any(record.write_qps or record.daily_bytes for _, _, record in self._bounded(queue))
+
     def take_now(self, queue: Queue, kind: Kind, size: int = 0) -> bool:
         """Counts requests of which none is counted by itself, and the bytes of their messages.
 

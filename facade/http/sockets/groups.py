@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from engine.errors import Denied, EngineError
+from engine.errors import Denied, EngineError, LogUnavailable, NotStored, StoreUnavailable
+from engine.plane.library import FAILED, NOT_STORED, STATE, Library
 from engine.shapes import Delivery, Principal, TellReceived
 from facade.dialect import Response
 from facade.http.asgi import header_lines, status_line
 from facade.http.front import GONE, Hosts, answered_id
+from facade.http.metrics import BUCKETS
 from facade.http.sockets.answers import Answers
 from schemas.accounts import full
 from schemas.vocabulary import Verb
@@ -35,6 +37,7 @@ log = logging.getLogger("leaseway.facade")
 # The front tells a lane again when it knows this many others; twice as many are kept here, for
 # those that requests of before may still name.
 LANES: Final = 4096
+_OK: Final = 200
 
 
 class Lane(Struct, frozen=True, gc=False):
@@ -74,6 +77,28 @@ class Groups(ABC):
     def error(self, verb: int, error: Exception) -> Response:
         """An error as the dialect tells it."""
 
+    def refresh_by(self, refresh: Callable[[], None]) -> None:
+        """Calls `refresh` before the metrics are told."""
+        self._metrics.refresh_by(refresh)
+
+    def route(self, number: int, lane: Lane) -> None:
+        """Has the plane serve requests of a lane, if it knows the dialect."""
+        return
+
+    def failed(self, connection: int, lane: int, verb: int, fault: int, text: str, answers: Answers) -> None:
+        """Tells of a request that the plane has begun, and that has not succeeded."""
+        known = self._lanes.get(lane)
+        if known is None:
+            answers.passed.append(connection)  # its caller may not know of the queue any more
+            answers.soon()
+        else:
+            self.refuse(verb, known, connection, _error(fault, text, known.queue), perf_counter(), answers)
+
+    def observe(self, verb: int, requests: int, seconds: float, between: Sequence[int]) -> None:
+        """Counts requests that the plane has answered."""
+        self._metrics.front_read(requests, 0)
+        self._metrics.observe_many(self.names[verb], _OK, requests, seconds, between)
+
     def refuse(self, verb: int, lane: Lane, connection: int, error: Exception, began: float, answers: Answers) -> None:
         """Tells of an error after the engine has begun: the request must not be begun again."""
         if not isinstance(error, EngineError):
@@ -108,6 +133,7 @@ class Groups(ABC):
         if self._hosts is None or self._hosts.allows(host):
             with contextlib.suppress(Exception):  # the long way says what it is
                 known = self.lane(host, path, signer, url)
+                self.route(number, known)
         self._lanes[number] = known
         while len(self._lanes) > 2 * LANES:
             del self._lanes[next(iter(self._lanes))]
@@ -176,6 +202,12 @@ class Groups(ABC):
             self._given.clear()
 
 
+def _error(fault: int, text: str, queue: str) -> EngineError:
+    if fault == STATE:
+        return StoreUnavailable(text)
+    return NotStored.of(queue) if fault == NOT_STORED else LogUnavailable(text)
+
+
 class AllGroups:
     """Of all dialects of a worker; see `facade.http.sockets.listener.Plain`. `named`: those whose
     requests name a queue by a URL in their bodies; of the others the path says it.
@@ -191,6 +223,8 @@ class AllGroups:
         self._others = others
         self._all = named, others
         self._of = {verb: groups for groups in self._all for verb in groups.begins}
+        self._library: Library | None = None
+        named.refresh_by(self.collect)
 
     def keys(self, signers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes, bytes, int]]:
         """See `Plain`."""
@@ -213,6 +247,25 @@ class AllGroups:
     def ask(self, verb: int, lane: int, items: list[Any], answers: Answers) -> None:
         """See `Plain`."""
         self._of[verb].ask(verb, lane, items, answers)
+
+    def start_plane(self, library: Library) -> None:
+        """See `Plain`."""
+        self._library = library
+        self._engine.plane.start(library, BUCKETS)
+
+    def take_plane(self, news: Sequence[Any], answers: Answers) -> None:
+        """See `Plain`."""
+        for one in news:
+            if one[0] == FAILED:
+                _, connection, lane, verb, fault, text = one
+                self._of[verb].failed(connection, lane, verb, fault, text, answers)
+            else:
+                self._engine.plane_news.take(one)
+
+    def collect(self) -> None:
+        """See `Plain`."""
+        if self._library is not None and self._engine.plane.is_on:
+            self._engine.plane_news.collect(self._library, lambda verb, *counts: self._of[verb].observe(verb, *counts))
 
     def gone(self, connection: int) -> None:
         """See `Plain`."""

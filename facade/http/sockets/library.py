@@ -20,7 +20,7 @@ from facade.http.bounds.shares import COMING, MIB
 
 NAME: Final = "libleaseway_front.so"
 # Of the functions and of what batches look like; native/src/c.rs has the same.
-INTERFACE: Final = 8
+INTERFACE: Final = 9
 # Beside this module, where the image has it, and where `make setup` builds it.
 BESIDE: Final = Path(__file__).with_name(NAME)
 BUILT: Final = Path(__file__).parents[3] / "native" / "target" / "release" / NAME
@@ -36,6 +36,7 @@ MORE, UNSENT, BAD = 1, 2, 4
 NOTHING, ALL, SIGNED, FORWARDED = range(4)
 
 _decode = msgspec.msgpack.Decoder().decode
+_encode = msgspec.msgpack.Encoder().encode
 _Pointer = ctypes.c_void_p
 _Size = ctypes.c_size_t
 _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
@@ -56,6 +57,9 @@ _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "front_key": (None, (_Pointer, ctypes.c_char_p, _Size, ctypes.c_char_p, _Size, ctypes.c_char_p, ctypes.c_uint64)),
     "front_certify": (_Size, (_Pointer, ctypes.c_char_p, _Size, ctypes.c_char_p, _Size, ctypes.c_char_p, _Size)),
     "front_forget": (None, (_Pointer,)),
+    "front_plane": (_Pointer, (_Pointer, ctypes.c_char_p, _Size, _Pointer)),
+    "front_tell": (ctypes.c_uint32, (_Pointer, ctypes.c_uint32, ctypes.c_char_p, _Size)),
+    "front_ask": (_Pointer, (_Pointer, ctypes.c_uint32, _Pointer)),
     "front_refused": (ctypes.c_uint64, (_Pointer, ctypes.c_uint32)),
     "front_fits": (ctypes.c_uint32, (ctypes.c_char_p, _Size, ctypes.c_char_p, ctypes.c_uint64)),
     "front_read": (_Size, (ctypes.c_char_p, _Size, ctypes.c_char_p, _Size)),
@@ -158,11 +162,20 @@ class Limits(NamedTuple):
 class NativeFront:
     """One front. For one thread; of no use after `free`."""
 
-    def __init__(self, descriptor: int, prefix: bytes, most: int, reads: int, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        descriptor: int,
+        prefix: bytes,
+        most: int,
+        reads: int,
+        limits: Limits | None = None,
+        heed: Callable[[int], None] = lambda flags: None,
+    ) -> None:
         """Accepts `most` connections at once on `descriptor`, which is the front's from now on.
-        `prefix` begins the ids of replies; `reads` is NOTHING, ALL, SIGNED or FORWARDED. Raises
-        OSError.
+        `prefix` begins the ids of replies; `reads` is NOTHING, ALL, SIGNED or FORWARDED. `heed`
+        gets the flags of calls that somebody else makes than who looks. Raises OSError.
         """
+        self._heed = heed
         limits = limits or Limits()
         library = loaded()
         self._front = library.front_new(descriptor, prefix, len(prefix), reads, most)
@@ -250,6 +263,31 @@ class NativeFront:
     def forget(self) -> None:
         """No key that was learnt counts any more, and lanes are told again."""
         self._library.front_forget(self._front)
+
+    # The plane: see `engine.plane.library.Library`.
+
+    def start_plane(self, told: list[Any]) -> None:
+        """Starts the plane: from now on a thread of the library polls. Raises OSError, which says
+        why there is none.
+        """
+        batch = _encode(told)
+        pointer = self._library.front_plane(self._front, batch, len(batch), self._size_at)
+        if self._size.value:
+            raise OSError(ctypes.string_at(pointer, self._size.value).decode())
+
+    def tell(self, what: int, told: list[Any] | int) -> None:
+        """Tells the plane something. Raises ValueError when it can't be read (our fault)."""
+        batch = _encode(told)
+        flags = int(self._library.front_tell(self._front, what, batch, len(batch)))
+        if flags & BAD:
+            raise ValueError(f"the plane could not read {what}: {told!r}")
+        self._heed(flags)
+
+    def ask(self, what: int) -> list[Any]:
+        """Asks the plane something."""
+        pointer = self._library.front_ask(self._front, what, self._size_at)
+        answer: list[Any] = _decode(ctypes.string_at(pointer, self._size.value))
+        return answer
 
     @property
     def connections(self) -> int:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from engine.plane.library import Library
 from facade.http.asgi import DIRECT
 from facade.http.bounds.peers import address_read
 from facade.http.sockets.answers import Answers
@@ -30,7 +31,7 @@ TICK_S: Final = 0.5
 # A request that could be plain is waited for so long; then it goes the long way.
 PART_S: Final = 1.0
 # Groups of news beside those of plain requests; native/src/batch.rs has the same.
-LANES, REQUESTS, DRAINED, GONE, SIGNERS, READS = 0, 6, 9, 7, 10, 11
+LANES, REQUESTS, DRAINED, GONE, SIGNERS, READS, PLANE = 0, 6, 9, 7, 10, 11, 15
 _background = Background()
 
 
@@ -63,6 +64,15 @@ class Plain(Protocol):
 
     def ask(self, verb: int, lane: int, items: list[Any], answers: Answers) -> None:
         """Begins requests of one verb; see native/src/batch.rs. Raises nothing."""
+
+    def start_plane(self, library: Library) -> None:
+        """Has the library serve hot requests of plain queues by itself."""
+
+    def take_plane(self, news: list[Any], answers: Answers) -> None:
+        """What the plane tells."""
+
+    def collect(self) -> None:
+        """Counts what the plane has answered."""
 
     def gone(self, connection: int) -> None:
         """Nobody is there to hear what the connection has asked, if it has."""
@@ -115,17 +125,18 @@ class Listener:
         self._on_empty = on_empty
         self._count = count
         prefix = plain.request_prefix if plain else b""
-        self._native = NativeFront(os.dup(bound.fileno()), prefix, most, _reads(plain), limits)
-        self._is_freed = self._drains = False
+        self._looks = self._is_freed = self._drains = False
+        self._native = NativeFront(os.dup(bound.fileno()), prefix, most, _reads(plain), limits, self._heed)
         if certificate is not None:
             self.certify(*certificate)  # before the first connection is accepted
+        if plain is not None:
+            plain.start_plane(self._native)
         self._descriptor = self._native.descriptor
         self.answers = Answers(self._flush_soon, self._address)
         self._ends: dict[int, tuple[Address | None, Address | None]] = {}
         self._requests: dict[int, Request] = {}
         self._each = {READS: self._read, GONE: self._lost, DRAINED: self._drained}
         self._ticks: asyncio.TimerHandle | None = None
-        self._looks = False
         self._loop.add_reader(self._descriptor, self._on_readable)
         self._tick()
 
@@ -167,6 +178,8 @@ class Listener:
     def _tick(self) -> None:
         self._heed(self._native.tick(self._patience_s, PART_S))
         self._count(*self._native.ended)
+        if self._plain is not None:
+            self._plain.collect()
         self._check_empty()
         self._ticks = self._loop.call_later(TICK_S, self._tick)
 
@@ -212,6 +225,8 @@ class Listener:
                 self._each[kind](connection)
         elif self._plain is None:
             raise RuntimeError("a front that reads nothing has read a request")
+        elif kind == PLANE:
+            self._plain.take_plane(items, self.answers)
         elif kind == LANES:
             self._plain.learn(items)
         elif kind == SIGNERS:

@@ -86,9 +86,16 @@ impl Front {
             return Outcome::Other;
         }
         let whose = Whose { host: plain.host, path: plain.path, signer: plain.whose };
-        let entries = self.batch.ask(connection.id, plain.verb, whose, &request, &scanner);
         connection.is_closing |= !found.framing.keeps;
-        connection.asked = Some(Asked { bytes: end, entries, is_started: false });
+        let lane = self.batch.lane(whose, scanner.text(request.url));
+        let planes = self.planes.ask(connection.id, lane, plain.verb, &request, &scanner, now);
+        if let Some((asked, ask)) = planes {
+            self.planes.asks.push_back(ask);
+            connection.asked = Some(Asked { bytes: end, ..asked });
+        } else {
+            let entries = self.batch.ask(connection.id, plain.verb, whose, &request, &scanner);
+            connection.asked = Some(Asked { bytes: end, entries, ..Asked::default() });
+        }
         connection.state = State::Asked;
         Outcome::Asked
     }
@@ -220,6 +227,7 @@ impl Front {
     pub fn forget(&mut self) {
         self.keys.forget();
         self.batch.forget_lanes();
+        self.forget_routes();
     }
 
     /// Writes from where a connection has asked; nothing if it is no more.

@@ -12,6 +12,7 @@ use crate::http::body::Body;
 use crate::http::pace::Pace;
 use crate::http::refusal::Refusal;
 use crate::net::client::Client;
+use crate::plane::routes::Route;
 
 /// Bytes that are read of a connection before others have their turn.
 pub const TURN_BYTES: usize = 64 * 1024;
@@ -41,6 +42,8 @@ pub enum State {
 pub struct Asked {
     pub bytes: usize,
     pub entries: Vec<(Vec<u8>, [u8; 32])>,
+    /// Of what the plane serves.
+    pub route: Option<Route>,
     /// A part of its reply was written.
     pub is_started: bool,
 }

@@ -9,9 +9,9 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mio::event::Source;
+use mio::event::{Event, Source};
 use mio::net::TcpListener;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Interest, Poll, Registry, Token};
 use rustls::ServerConfig;
 
 use crate::auth::keys::Keys;
@@ -20,6 +20,7 @@ use crate::net::bounds::Bounds;
 use crate::net::client::Client;
 use crate::net::connection::{Connection, Held, State};
 use crate::net::idle;
+use crate::net::planes::Planes;
 use crate::net::slots::Slots;
 use crate::replies::Heads;
 
@@ -31,7 +32,7 @@ pub const UNSENT: u32 = 2;
 pub const BAD: u32 = 4;
 
 const LISTENER: Token = Token(usize::MAX);
-const EVENTS: usize = 1024;
+pub const EVENTS: usize = 1024;
 /// New connections between two looks at those that are there.
 const ACCEPTS: usize = 256;
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -50,8 +51,11 @@ pub enum Reads {
 }
 
 pub struct Front {
-    poll: Poll,
+    /// None = a thread of the plane polls.
+    pub(super) poll: Option<Poll>,
+    pub(super) registry: Registry,
     events: Events,
+    pub planes: Planes,
     pub(super) listener: Option<TcpListener>,
     /// The certificate that is shown to connections from now on; None = they are in the clear.
     pub tls: Option<Arc<ServerConfig>>,
@@ -100,8 +104,11 @@ impl Front {
         let mut listener = TcpListener::from_std(listener);
         let poll = Poll::new()?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        let registry = poll.registry().try_clone()?;
         Ok(Self {
-            poll,
+            poll: Some(poll),
+            registry,
+            planes: Planes::default(),
             events: Events::with_capacity(EVENTS),
             listener: Some(listener),
             tls: None,
@@ -132,48 +139,48 @@ impl Front {
 
     /// What the owner's event loop watches for reading.
     pub fn descriptor(&self) -> RawFd {
-        self.poll.as_raw_fd()
+        self.poll.as_ref().map_or(self.planes.told, |poll| poll.as_raw_fd())
     }
 
     /// Reads what is ready into the batch. Returns MORE when it should be called again at once.
     pub fn look(&mut self) -> u32 {
-        let now = Instant::now();
+        if let Some(poll) = &mut self.poll {
+            // An interrupted or failed poll is made again: the descriptor stays readable.
+            let _ = poll.poll(&mut self.events, Some(Duration::ZERO));
+            let ready: Vec<Ready> = self.events.iter().map(Ready::of).collect();
+            self.handle(&ready, Instant::now());
+        }
+        self.flags()
+    }
+
+    /// Does what is ready, after what had no turn before.
+    pub fn handle(&mut self, ready: &[Ready], now: Instant) {
         for slot in std::mem::take(&mut self.turns) {
             if let Some(connection) = self.slots.at(slot) {
                 connection.has_turn = false;
             }
             self.turn(slot, now);
         }
-        // An interrupted or failed poll is made again: the descriptor stays readable.
-        let _ = self.poll.poll(&mut self.events, Some(Duration::ZERO));
-        let ready: Vec<_> = self
-            .events
-            .iter()
-            .map(|event| {
-                (event.token(), event.is_readable(), event.is_read_closed() || event.is_error(), event.is_writable())
-            })
-            .collect();
-        for (token, is_readable, has_end, is_writable) in ready {
-            if token == LISTENER {
+        for one in ready {
+            if one.token == LISTENER {
                 self.accepts = true;
-            } else if let Some(connection) = self.slots.at(token.0) {
-                connection.is_readable |= is_readable || has_end;
-                connection.hears_end |= has_end;
-                connection.has_end |= has_end;
-                if is_writable && connection.write() {
+            } else if let Some(connection) = self.slots.at(one.token.0) {
+                connection.is_readable |= one.is_readable || one.has_end;
+                connection.hears_end |= one.has_end;
+                connection.has_end |= one.has_end;
+                if one.is_writable && connection.write() {
                     connection.idle_since = now; // its client reads
                 }
-                self.turn(token.0, now);
+                self.turn(one.token.0, now);
             }
         }
         if self.accepts {
             self.accept(now);
         }
-        self.flags()
     }
 
     pub fn flags(&self) -> u32 {
-        let more = !self.turns.is_empty() || !self.batch.is_empty();
+        let more = (self.poll.is_some() && self.has_turns()) || !self.batch.is_empty();
         (if more { MORE } else { 0 }) | (if self.unsent.is_empty() { 0 } else { UNSENT })
     }
 
@@ -191,7 +198,7 @@ impl Front {
                     let interest = Interest::READABLE | Interest::WRITABLE;
                     // Without a place in the poll it would never be heard: it is closed.
                     let Some(mut client) = Client::new(stream, self.tls.as_ref()) else { continue };
-                    if self.poll.registry().register(client.source(), Token(slot), interest).is_ok() {
+                    if self.registry.register(client.source(), Token(slot), interest).is_ok() {
                         let id = self.slots.add(|id| Connection::new(client, id, address.ip().to_canonical(), now));
                         if self.tls.is_some() {
                             self.handshakes.push_back(id);
@@ -283,7 +290,13 @@ impl Front {
         let over = answered || connection.is_over();
         if connection.is_over() && !connection.is_told && (connection.is_known || connection.asked.is_some()) {
             connection.is_told = true;
-            self.batch.gone(connection.id);
+            let route = connection.asked.as_ref().and_then(|asked| asked.route.clone());
+            if connection.is_known || route.is_none() {
+                self.batch.gone(connection.id);
+            }
+            if let Some(route) = route {
+                self.planes.left(connection.id, route, now);
+            }
         }
         if connection.is_broken || (over && connection.unsent() == 0) {
             if connection.is_known && !connection.is_told {
@@ -317,7 +330,11 @@ impl Front {
 
     /// Has the poll forget what was registered; it may end all the same.
     pub(super) fn leave(&mut self, source: &mut impl Source) {
-        let _ = self.poll.registry().deregister(source);
+        let _ = self.registry.deregister(source);
+    }
+
+    pub fn has_turns(&self) -> bool {
+        !self.turns.is_empty()
     }
 
     /// Has a connection looked at in the next call.
@@ -334,6 +351,25 @@ impl Front {
             connection.write();
             connection.idle_since = now;
             self.turn(slot, now);
+        }
+    }
+}
+
+/// What the poll says of a socket.
+pub struct Ready {
+    pub token: Token,
+    pub is_readable: bool,
+    pub has_end: bool,
+    pub is_writable: bool,
+}
+
+impl Ready {
+    pub fn of(event: &Event) -> Self {
+        Self {
+            token: event.token(),
+            is_readable: event.is_readable(),
+            has_end: event.is_read_closed() || event.is_error(),
+            is_writable: event.is_writable(),
         }
     }
 }

@@ -8,6 +8,7 @@ pub mod front;
 #[cfg(test)]
 mod front_tests;
 mod idle;
+pub mod planes;
 #[cfg(test)]
 mod random_tests;
 mod room;

@@ -18,6 +18,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from engine.plane.library import Library
 from engine.shapes import Delivery
 from facade.http.sockets.answers import Answers
 from facade.http.sockets.listener import Listener, Served
@@ -128,6 +129,15 @@ class Echo:
             answers.deleted.append(connection)
         else:
             answers.sent.append((connection, [id_of(text) for text in values[0]]))
+
+    def start_plane(self, library: Library) -> None:
+        pass
+
+    def take_plane(self, news: list[Any], answers: Answers) -> None:
+        raise AssertionError(news)
+
+    def collect(self) -> None:
+        pass
 
     def gone(self, connection: int) -> None:
         """Nothing waits here."""

@@ -71,6 +71,7 @@ pub struct Found {
 }
 
 /// Records of the newest schema: how they begin, and the priority of who says none.
+#[derive(Clone)]
 pub struct Records {
     head: [u8; 5],
     priority: i64,

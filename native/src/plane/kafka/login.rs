@@ -26,8 +26,6 @@ enum Step {
     /// The password is said, or proven by the next word.
     First(Option<Scram>),
     Proof(Scram),
-    /// It was asked what only those who were let in are told; for how long the login holds.
-    Welcome(Option<Duration>),
 }
 
 pub struct Exchange {
@@ -53,19 +51,11 @@ impl Exchange {
             Step::Proof(scram) => {
                 let said = authenticated(answer)?;
                 match scram.is_proven(said.token) {
-                    true => Ok(self.welcome(lifetime(said.lifetime_ms))),
+                    true => Ok(Next::Ready(lifetime(said.lifetime_ms))),
                     false => Err(refused("the broker does not know the password itself")),
                 }
             }
-            Step::Welcome(lifetime) => wire::metadata(answer).map(|_| Next::Ready(lifetime)).map_err(Lost::from),
         }
-    }
-
-    /// Asks for no topic. A listener that wants a password tells anybody its versions, and closes the
-    /// connection at the next request.
-    fn welcome(&mut self, lifetime: Option<Duration>) -> Next {
-        self.step = Step::Welcome(lifetime);
-        Next::Say(Box::new(|output, correlation, id| wire::put_metadata::<&str>(output, correlation, id, &[])))
     }
 
     fn versions(&mut self, answer: &mut Reader) -> Result<Next, Lost> {
@@ -89,14 +79,14 @@ impl Exchange {
             }
             Ok(None) => {}
         }
-        let Some(login) = login else { return Ok(self.welcome(None)) };
+        let Some(login) = login else { return Ok(Next::Ready(None)) };
         self.step = Step::Mechanism;
         let mechanism = login.mechanism.name();
         Ok(Next::Say(Box::new(move |output, correlation, id| wire::put_handshake(output, correlation, id, mechanism))))
     }
 
     fn mechanism(&mut self, answer: &mut Reader) -> Result<Next, Lost> {
-        let Some(login) = self.settings.login.as_ref() else { return Ok(self.welcome(None)) };
+        let Some(login) = self.settings.login.as_ref() else { return Ok(Next::Ready(None)) };
         let (error, mechanisms) = wire::handshake(answer)?;
         if error != 0 {
             return Err(refused(&format!("the broker refuses {} and has {mechanisms}", login.mechanism.name())));
@@ -108,7 +98,7 @@ impl Exchange {
 
     fn first(&mut self, scram: Option<Scram>, answer: &mut Reader) -> Result<Next, Lost> {
         let said = authenticated(answer)?;
-        let Some(mut scram) = scram else { return Ok(self.welcome(lifetime(said.lifetime_ms))) };
+        let Some(mut scram) = scram else { return Ok(Next::Ready(lifetime(said.lifetime_ms))) };
         let proof = scram.prove(said.token).map_err(refused)?;
         self.step = Step::Proof(scram);
         Ok(say(proof.into_bytes()))

@@ -1,0 +1,37 @@
+"""What the native library is for the plane; `facade.http.sockets.library` is it."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol
+
+# What the plane is told; native/src/net/planes.rs has the same, and a test compares them.
+CLOCK, OPEN, ROUTE, CLOSE, WOKEN, ADMIT, SHUT, EMPTY, STOP, WATCH = range(10)
+# What it tells.
+GREETED, LOST, SEEN, REFRESH, RETURNED, RETURN, CLOSED, DYING, FAILED = range(9)
+SUSPECT, USED, UNLOADED, AHEAD, VISIBLE = range(9, 14)
+# Why a request FAILED that was begun: nobody knows what Redis has done, Kafka has not got it, or
+# may have it.
+STATE, NOT_STORED, MAY_BE_STORED = range(3)
+COUNTS, WAITING = range(2)
+# Numbers of verbs; native/src/requests.rs has all.
+SEND, SEND_BATCH, RECEIVE = 1, 2, 3
+# Verbs that a route allows, as bits.
+MAY_SEND: Final = 1
+MAY_RECEIVE: Final = 2
+MAY_ACK: Final = 4
+
+
+class Library(Protocol):
+    """Each call returns at once, and what it tells holds when it has returned."""
+
+    def start_plane(self, told: list[Any]) -> None:
+        """Starts the plane. Raises OSError."""
+
+    def tell(self, what: int, told: list[Any] | int) -> None:
+        """Tells the plane one of the things above."""
+
+    def ask(self, what: int) -> list[Any]:
+        """Asks for COUNTS since the last time, or which queues are WAITING."""
+
+    def forget(self) -> None:
+        """No route counts any more, nor does who waits by one."""

@@ -1,0 +1,73 @@
+"""What follows from what the plane tells, and what it hears of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from engine.catalog.catalog import Catalog
+from engine.loading.owner import UnitOwner
+from engine.log.client.plane_options import plane_options
+from engine.plane.news import PlaneNews
+from engine.plane.plane import Plane
+from engine.receive.returns import Returns
+from engine.rules.contention import Activity
+from engine.rules.queue import Queue
+from engine.rules.rights import Targets
+from engine.runtime.meters import Meters
+from engine.runtime.signals import Signal
+from engine.settings import EngineSettings
+from engine.window.write_through import WriteThrough
+from schemas.records import TagRecord
+from state.background import Background
+from state.redis.calls import Templates
+from state.redis.connection import Connection
+from state.replies import Dying, Window
+
+
+def wire_plane(
+    settings: EngineSettings,
+    worker: str,
+    connection: Connection,
+    catalog: Catalog,
+    targets: Targets,
+    name: str,
+    is_only_worker: Callable[[], bool],
+    meters: Meters,
+) -> PlaneNews:
+    """The plane of a worker, which is off until a library starts it, and what it tells."""
+    templates = Templates(settings.topic_prefix, Window(settings.window_messages, settings.window_bytes))
+    kafka = partial(plane_options, settings.kafka_bootstrap, f"{worker}-plane", settings.send_timeout_ms, settings.kafka_client())
+    return PlaneNews(Plane(settings, connection, catalog, targets, templates, name, is_only_worker, kafka), meters)
+
+
+def join_plane(
+    news: PlaneNews,
+    owner: UnitOwner,
+    activity: Activity,
+    returns: Returns,
+    receiving: Background,
+    move: Callable[[Queue, TagRecord, int, Sequence[Dying]], None],
+    woken: Callable[[str, int, int], object],
+    wakes: Iterable[Signal[[str, int, int]]],
+    write_through: WriteThrough,
+) -> None:
+    """Joins the plane to the parts that serve requests which it does not. `wakes` tell what may be
+    receivable, to `woken` too.
+    """
+    for wake in wakes:
+        wake.connect(woken)
+        wake.connect(news.plane.woken)
+    owner.workers_changed.connect(news.plane.close_all)
+    news.visible.connect(woken)
+    news.used.connect(owner.note_use)
+    news.suspect.connect(write_through.suspect)
+    news.unloaded.connect(write_through.note_failed)
+    news.ahead.connect(lambda queue, partition, cursor: receiving.start(write_through.check_length(queue, partition, cursor), "check"))
+    news.seen.connect(owner.note_receive)
+    news.seen.connect(lambda queue, partition, seen: activity.note_receive(queue.incarnation, asyncio.get_running_loop().time()))
+    news.wanting.connect(lambda queue: receiving.start(owner.refresh(queue), "refresh"))
+    news.dying.connect(move)
+    news.returned.connect(returns.returned)
+    news.unreturned.connect(lambda queue, tag, partition, rows: receiving.start(returns.rows(queue, tag, partition, rows), "give back"))

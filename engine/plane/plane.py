@@ -1,0 +1,354 @@
+"""Which queues the plane serves, and what it has to say.
+
+A queue is opened for the plane by its first request, with the calls of its scripts as they are
+then, and closed before anything of it changes: nothing that was leased for it is handed out from
+then on, and who waits goes the slow path. `news` has what the plane tells.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import Any, Final
+
+from msgspec import Struct
+
+from engine.catalog.catalog import Catalog
+from engine.errors import EngineError
+from engine.plane import library as lib
+from engine.plane.library import MAY_ACK, MAY_RECEIVE, MAY_SEND, Library
+from engine.receive.ahead import LEAST_LEASE_MS, MOST, PAUSE_S
+from engine.receive.returns import REST_MS
+from engine.receive.waiters import LOOK_AGAIN_S, MAX_PER_CALL
+from engine.rules.limits import MAX_IN_FLIGHT, MAX_LONG_POLLS, MAX_RECEIVE_BYTES
+from engine.rules.placement import RUN
+from engine.rules.queue import Queue
+from engine.rules.rights import Targets, WaitBound
+from engine.runtime.clock import now_ms
+from engine.send.batch import BATCH_BYTES
+from engine.send.sender import BATCH_RECORDS, WAITING_BYTES, WAITING_SENDS
+from engine.settings import EngineSettings
+from engine.shapes import Principal
+from engine.window.window import AHEAD_S, MOVER_LEASE_MS
+from schemas.filters import matches
+from schemas.records import TagRecord
+from schemas.registry import schema_id
+from schemas.vocabulary import BOUNDS_US, DEFAULT_PRIORITY, EventKind, Verb
+from state.redis.calls import SCRIPTS, Templates
+from state.redis.connection import RECONNECT_S, Connection
+from state.redis.scripts import read_scripts
+from state.redis.server import Server
+from state.redis.wire import CONNECT_S, REPLY_S
+
+logger = logging.getLogger(__name__)
+
+# A queue that the plane has closed by itself, for its scripts refused it, is not opened again for
+# so long.
+REST_S: Final = 5.0
+# Calls of more units and tags are not kept for a queue: it goes the slow path.
+MOST_CALLS: Final = 512
+# A receive waits for so long at most, so a route ends so much before the key that it stands on.
+LONGEST_WAIT_MS: Final = 60_000
+# Of the connection to Redis: as Python's, and what may be under way.
+CONNECT_MS: Final = round(CONNECT_S * 1000)
+REPLY_MS: Final = round(REPLY_S * 1000)
+BACK_OFF_MS: Final = tuple(round(pause * 1000) for pause in RECONNECT_S)
+MOST_BYTES: Final = 64_000_000
+MOST_REPLY_BYTES: Final = 256_000_000
+# What was leased of a queue that was closed may come back for so long.
+KEEP_S: Final = 120.0
+# How often at most the plane is asked at which queues somebody waits.
+ASK_S: Final = 0.02
+
+
+class Opened(Struct, frozen=True):
+    """A queue as it was when it was opened, by the tags' numbers."""
+
+    number: int
+    queue: Queue
+    tags: dict[int, TagRecord]
+
+
+class Plane:
+    """The plane of this worker, or none: then each call is done at once."""
+
+    def __init__(
+        self,
+        settings: EngineSettings,
+        connection: Connection,
+        catalog: Catalog,
+        targets: Targets,
+        templates: Templates,
+        name: str,
+        is_only_worker: Callable[[], bool],
+        kafka: Callable[[], dict[str, str]],
+    ) -> None:
+        """`name`: of this worker, for wake-ups of others; `is_only_worker`: there are none."""
+        self._name = name
+        self._kafka = kafka
+        self._is_only_worker = is_only_worker
+        self._settings = settings
+        self._connection = connection
+        self._catalog = catalog
+        self._targets = targets
+        self._templates = templates
+        self._library: Library | None = None
+        self._numbers = itertools.count(1)
+        self._open: dict[int, Opened] = {}
+        self._closed: dict[int, tuple[Opened, float]] = {}
+        self._of: dict[str, int] = {}
+        self._held: collections.Counter[str] = collections.Counter()
+        self._watched: collections.Counter[str] = collections.Counter()
+        self._rests: dict[str, float] = {}
+        self._link: tuple[int, str] = (0, "")
+        self._waiting: frozenset[int] = frozenset()
+        self._asked_at = 0.0
+        self.why = "the library is not loaded"
+        catalog.held.connect(self._note_held)
+        catalog.changing.connect(self._note_change)
+        catalog.rights_changed.connect(lambda incarnation: self.forget())
+
+    @property
+    def is_on(self) -> bool:
+        """Whether a plane serves what is plain."""
+        return self._library is not None
+
+    def start(self, library: Library, metrics_s: Sequence[float]) -> None:
+        """Has the library serve, if it can; `metrics_s`: the bounds of the metrics' times."""
+        if self._settings.plane == "off":
+            self.why = "LEASEWAY_PLANE=off"
+            return
+        scripts = [(read_scripts()[name].sha.encode(), read_scripts()[name].source.encode()) for name in SCRIPTS]
+        limits = [
+            MAX_PER_CALL, MAX_IN_FLIGHT, round(LOOK_AGAIN_S * 1000), round(AHEAD_S * 1000), MOST, round(PAUSE_S * 1000),
+            LEAST_LEASE_MS, MAX_LONG_POLLS, self._settings.kept_bytes, MAX_RECEIVE_BYTES, BATCH_RECORDS, BATCH_BYTES, RUN,
+            self._settings.send_timeout_ms, WAITING_SENDS, WAITING_BYTES,
+        ]  # fmt: skip
+        formats = [[_head("message"), DEFAULT_PRIORITY], [_head("journal"), [kind.value for kind in EventKind], 1_000]]
+        service = [self._settings.secret.encode(), formats, limits, list(BOUNDS_US), [round(s * 1_000_000) for s in metrics_s]]
+        redis = [self._connection.options(), scripts, [CONNECT_MS, REPLY_MS, MOST_BYTES, MOST_REPLY_BYTES, list(BACK_OFF_MS)]]
+        try:
+            library.start_plane([redis, list(self._kafka().items()), service])
+        except (OSError, EngineError) as error:
+            self.why = str(error)
+            logger.warning("action=plane on=no reason=%s", error)
+            return
+        self._library, self.why = library, ""
+        self._connection.fence.changed = self._tell_fence
+        self._connection.clock.changed = self._tell_clock
+        self._tell_clock()
+
+    def stop(self) -> None:
+        """Who waits hears that there is nothing; nobody is served any more."""
+        if self._library is not None:
+            self._library.tell(lib.STOP, 0)
+            for number in list(self._open):
+                self._close(number)
+            self._library = None
+
+    # What the plane is told.
+
+    def route(
+        self,
+        by: Principal,
+        queue: Queue,
+        tag: TagRecord,
+        lane: int,
+        verbs: frozenset[Verb],
+        *,
+        some: int | None,
+        most_bytes: int,
+        bounds: Sequence[WaitBound],
+    ) -> bool:
+        """Has the plane serve requests of a lane for what `by` may do; whether it does. `some`:
+        messages of a receive that does not say, None = as many as the queue lets; `most_bytes`: of
+        all messages of a send.
+        """
+        if self._library is None or not self._is_plain(queue, tag) or (valid_ms := self._valid_ms(by)) < 0:
+            return False
+        number = self._of.get(queue.incarnation)
+        if number is None:
+            number = self._opened(queue)
+        may = MAY_SEND if Verb.SEND in verbs and not queue.record.delay_ms else 0
+        may |= MAY_RECEIVE if Verb.RECEIVE in verbs else 0
+        may |= MAY_ACK if Verb.ACK in verbs and not queue.record.durable_acks else 0
+        most = queue.record.max_receive_messages
+        waits = [[whose.encode(), count] for whose, count in bounds]
+        wait_ms = queue.record.receive_wait_ms
+        sizes = [queue.record.max_message_bytes, most_bytes]
+        told = [lane, number, tag.id, may, most if some is None else some, most, wait_ms, valid_ms, waits, by.id.encode(), *sizes]
+        self._library.tell(lib.ROUTE, told)
+        return True
+
+    def _is_plain(self, queue: Queue, tag: TagRecord) -> bool:
+        """Whether the scripts alone say what is done with its messages."""
+        record = queue.record
+        if record.fifo or record.priority or record.on_exhausted or queue.expires_from_send or queue.name in self._held:
+            return False
+        if self._catalog.by_incarnation.get(queue.incarnation) is not queue or tag.id not in queue.tag_ids:
+            return False
+        return record.partitions * len(queue.tags) <= MOST_CALLS and self._rests.get(queue.incarnation, 0.0) <= monotonic()
+
+    def _valid_ms(self, by: Principal) -> int:
+        """How long (ms) what `by` may do holds if nothing changes; 0 = for ever, -1 = not for long
+        enough.
+        """
+        key = self._catalog.keys.get(by.key_id)
+        if key is None:
+            return 0
+        ends = [end for end in (key.expires_at_ms, key.previous_until_ms if by.proof == hash(key.previous_secret) else 0) if end]
+        if not ends:
+            return 0
+        left_ms = min(ends) - now_ms() - LONGEST_WAIT_MS
+        return left_ms if left_ms > 0 else -1
+
+    def _opened(self, queue: Queue) -> int:
+        assert self._library is not None
+        number = next(self._numbers)
+        tags = {tag.id: tag for tag in queue.tags}
+        alone = self._is_only_worker()
+        mask = "".join("1" if matches(tag.filter, {}) else "0" for tag in queue.tags) if queue.mask is None else queue.mask
+        generation, name = self._catalog.generation, None if alone else self._name
+        loads = [self._templates.load(unit, generation, queue.tag_ids, name) for unit in queue.units]
+        told = [number, bytes.fromhex(queue.incarnation), [self._tag(queue, tag) for tag in queue.tags], queue.topic.encode()]
+        self._library.tell(lib.OPEN, [*told, mask.encode(), int(alone), secrets.randbelow(len(loads)), loads])
+        self._open[number] = Opened(number, queue, tags)
+        self._of[queue.incarnation] = number
+        if self._watched[queue.incarnation]:
+            self._library.tell(lib.WATCH, [number, 1])
+        return number
+
+    def _tag(self, queue: Queue, tag: TagRecord) -> list[Any]:
+        record, bounds = queue.record, queue.bounds[tag.id]
+        most = bounds.dead_letter if bounds.dead_letter and self._targets.most_receives(queue, tag.id) else 0
+        calls = [
+            self._templates.of(
+                unit, self._catalog.generation, tag.id, queue_lease_ms=record.lease_ms, max_receive_count=most,
+                retention_ms=queue.expires_ms, move_ms=MOVER_LEASE_MS, rest_ms=REST_MS,
+            )
+            for unit in queue.units
+        ]  # fmt: skip
+        return [tag.id, int(not bounds.dead_letter and not bounds.park), record.lease_ms, record.max_message_bytes, calls]
+
+    def close(self, queue: Queue) -> None:
+        """When this returns the plane hands out nothing of a queue that it has leased before."""
+        number = self._of.get(queue.incarnation)
+        if number is not None:
+            self._close(number)
+
+    def _close(self, number: int) -> None:
+        opened = self._open.pop(number)
+        del self._of[opened.queue.incarnation]
+        self._keep_closed(opened)
+        if self._library is not None:
+            self._library.tell(lib.CLOSE, number)
+
+    def _note_held(self, name: str, held: bool) -> None:
+        """Somebody begins to change what has this name, or has ended: until then it is closed."""
+        self._held[name] += 1 if held else -1
+        if not self._held[name]:
+            del self._held[name]
+        elif (queue := self._catalog.queues.get(name)) is not None:
+            self.close(queue)
+
+    def close_all(self) -> None:
+        """As `close`, of each queue: what all of them were opened with has changed."""
+        for number in list(self._open):
+            self._close(number)
+
+    def forget(self) -> None:
+        """Rights or quotas have changed: each request is looked up again."""
+        if self._library is not None:
+            self._library.forget()
+
+    def _note_change(self, kind: str, name: str) -> None:
+        """A control record is about to count."""
+        if kind in ("key", "user"):
+            self.forget()
+        elif kind == "generation":
+            self.close_all()
+        elif kind == "queue":
+            # Where messages die may depend on any queue.
+            for number, opened in list(self._open.items()):
+                if opened.queue.name == name or opened.queue.dead_letter_queues:
+                    self._close(number)
+
+    def woken(self, incarnation: str, partition: int, head_ms: int = 0) -> None:
+        """As `Pump.woken`."""
+        number = self._of.get(incarnation)
+        if number is not None and self._library is not None:
+            some = range(self._open[number].queue.record.partitions) if partition < 0 else (partition,)
+            for one in some:
+                self._library.tell(lib.WOKEN, [number, one, head_ms])
+
+    def watch(self, incarnation: str, waiting: int) -> None:
+        """So many more (or fewer) receives wait for a queue in Python: the plane wakes them."""
+        before, self._watched[incarnation] = self._watched[incarnation], self._watched[incarnation] + waiting
+        if bool(before) != bool(self._watched[incarnation]) and self._library is not None and (number := self._of.get(incarnation)):
+            self._library.tell(lib.WATCH, [number, int(not before)])
+        if not self._watched[incarnation]:
+            del self._watched[incarnation]
+
+    def empty(self, incarnation: str, tag: int) -> None:
+        """What was leased ahead of receives is on its way back when this returns."""
+        number = self._of.get(incarnation)
+        if number is not None and self._library is not None:
+            self._library.tell(lib.EMPTY, [number, tag])
+
+    def waits(self, queue: Queue) -> bool:
+        """Whether somebody waits here for messages of a queue."""
+        number = self._of.get(queue.incarnation)
+        if number is None or self._library is None:
+            return False
+        if monotonic() - self._asked_at > ASK_S:
+            self._asked_at, self._waiting = monotonic(), frozenset(self._library.ask(lib.WAITING))
+        return number in self._waiting
+
+    def _tell_clock(self) -> None:
+        clock = self._connection.clock
+        if self._library is not None and clock.is_set:
+            self._library.tell(lib.CLOCK, [*(repr(fact).encode() for fact in clock.facts), clock.keep_ms, clock.early_ms])
+
+    def _tell_fence(self) -> None:
+        fence, (link, run_id) = self._connection.fence, self._link
+        if self._library is None or not link:
+            return
+        if run_id == self._connection.run_id and fence.admits(self._connection.life):
+            self._library.tell(lib.ADMIT, [link, repr(min(fence.until, 1e15)).encode()])
+        else:
+            self._library.tell(lib.SHUT, 0)
+
+    def greeted(self, link: int, server: Server) -> None:
+        """The plane has a connection to Redis, which says what it is; 0 = it has none any more."""
+        self._link = (link, "" if server.evicts or server.is_replica else server.run_id)
+        self._tell_fence()
+
+    def rest(self, opened: Opened) -> None:
+        """The plane has closed a queue by itself."""
+        self._rests[opened.queue.incarnation] = monotonic() + REST_S
+        del self._open[opened.number], self._of[opened.queue.incarnation]
+        self._keep_closed(opened)
+
+    def opened(self, number: int) -> Opened | None:
+        """The queue that has this number, also if it was closed in the last minute."""
+        return self._open.get(number) or self._closed.get(number, (None, 0.0))[0]
+
+    def is_open(self, number: int) -> bool:
+        """Whether the plane serves the queue of this number."""
+        return number in self._open
+
+    def _keep_closed(self, opened: Opened) -> None:
+        """What was leased of it may have to be given back still."""
+        now = monotonic()
+        self._closed[opened.number] = opened, now + KEEP_S
+        while (first := next(iter(self._closed))) != opened.number and self._closed[first][1] < now:
+            del self._closed[first]
+
+
+def _head(kind: str) -> bytes:
+    """What records of a schema begin with."""
+    return b"\0" + schema_id(kind).to_bytes(4)

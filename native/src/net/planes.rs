@@ -1,0 +1,458 @@
+//! The plane in a front: which requests are its own, its turns in the thread, and its answers to
+//! clients.
+
+use std::cell::Cell;
+use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasher, Hasher};
+use std::os::fd::RawFd;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use mio::{Poll, Token, Waker};
+
+use crate::json::Scanner;
+use crate::net::connection::Asked;
+use crate::net::front::{Front, Ready};
+use crate::pack::{NotThere, Packer, Read, Unpacker};
+use crate::plane::clients::{Clients, Delivery, News, Word};
+use crate::plane::format::record::Records;
+use crate::plane::format::Produced;
+use crate::plane::kafka::{self, Outcome, Producer, Record};
+use crate::plane::redis::Redis;
+use crate::plane::routes::{Route, MAY_SEND};
+use crate::plane::sends::{self, Appended, Appender};
+use crate::plane::{Ask, Plane, What};
+use crate::replies;
+use crate::requests::{Request, Verb};
+
+pub const WAKER: Token = Token(usize::MAX - 1);
+pub const REDIS: Token = Token(usize::MAX - 2);
+pub const KAFKA: std::ops::Range<usize> = usize::MAX - 1026..usize::MAX - 2;
+/// The thread looks after its connections so often, though nothing is heard.
+const TICK: Duration = Duration::from_millis(100);
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// What a front has of the plane.
+#[derive(Default)]
+pub struct Planes {
+    /// Not here while it works.
+    pub plane: Option<Box<Plane<Redis>>>,
+    pub asks: VecDeque<Ask>,
+    routes: HashMap<u64, Route>,
+    /// Not here while the plane works.
+    kafka: Option<Producer>,
+    records: Option<Records>,
+    /// The next batch of a send has a name of its own.
+    random: u64,
+    made: Cell<u64>,
+    /// What Python watches while a thread polls, and whether it was told since it last looked.
+    pub told: RawFd,
+    pub is_told: bool,
+    pub stops: bool,
+    waker: Option<Waker>,
+    buffer: Vec<u8>,
+    json: Vec<u8>,
+    ticked: Option<Instant>,
+}
+
+impl Planes {
+    /// A request of a route that the plane may serve, and what its answer repeats.
+    pub fn ask(
+        &self,
+        connection: u64,
+        lane: u64,
+        verb: Verb,
+        request: &Request,
+        scanner: &Scanner,
+        now: Instant,
+    ) -> Option<(Asked, Ask)> {
+        let route = self.routes.get(&lane).filter(|route| route.valid_until.is_none_or(|until| now < until))?;
+        let what = match verb {
+            Verb::Receive => What::Receive {
+                route: route.clone(),
+                most: request.most.map(|most| most as usize),
+                wait_ms: request.wait_s.map(|wait| wait as u64 * 1000),
+                lease_ms: request.lease_s.map_or(-1, |lease| lease * 1000),
+            },
+            Verb::Delete | Verb::DeleteBatch => {
+                let handles = request.entries.iter().map(|entry| scanner.text(entry.value).to_vec()).collect();
+                What::Ack { route: route.clone(), handles }
+            }
+            Verb::Send | Verb::SendBatch => {
+                let digests: Vec<_> =
+                    request.entries.iter().map(|entry| replies::digest(scanner.text(entry.value))).collect();
+                let bodies =
+                    request.entries.iter().zip(&digests).map(|(entry, digest)| (scanner.text(entry.value), *digest));
+                let sizes = request.entries.iter().map(|entry| scanner.text(entry.value).len());
+                let is_large = sizes.clone().any(|size| size > route.most_message_bytes);
+                if is_large || sizes.sum::<usize>() > route.most_send_bytes || route.verbs & MAY_SEND == 0 {
+                    return None;
+                }
+                let random = self.random ^ connection.rotate_left(17) ^ self.made.get();
+                self.made.set(self.made.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
+                let values = sends::values(self.records.as_ref()?, route, bodies, random);
+                let entries = request
+                    .entries
+                    .iter()
+                    .zip(digests)
+                    .map(|(entry, digest)| (scanner.text(entry.id).to_vec(), digest));
+                let asked = Asked { entries: entries.collect(), route: Some(route.clone()), ..Asked::default() };
+                let what = What::Send { route: route.clone(), values };
+                return Some((asked, Ask { connection, lane, verb: verb as u8, began: now, what }));
+            }
+            _ => return None,
+        };
+        let entries = match what {
+            What::Ack { .. } => {
+                request.entries.iter().map(|entry| (scanner.text(entry.id).to_vec(), [0; 32])).collect()
+            }
+            _ => Vec::new(),
+        };
+        let asked = Asked { entries, route: Some(route.clone()), ..Asked::default() };
+        Some((asked, Ask { connection, lane, verb: verb as u8, began: now, what }))
+    }
+
+    /// The client of a request of the plane has gone.
+    pub fn left(&mut self, connection: u64, route: Route, now: Instant) {
+        self.asks.push_back(Ask { connection, lane: 0, verb: 0, began: now, what: What::Left { route } });
+    }
+}
+
+impl Front {
+    /// Adds the plane, which a thread runs from now on; returns what that thread polls.
+    pub fn add_plane(&mut self, plane: Plane<Redis>, kafka: kafka::Settings, told: RawFd) -> std::io::Result<Poll> {
+        let mut producer = Producer::new(kafka, self.registry.try_clone()?, KAFKA, Instant::now())?;
+        producer.reach(Instant::now());
+        self.planes.kafka = Some(producer);
+        self.planes.records = Some(plane.records().clone());
+        // Different for each process, and for each front of one.
+        self.planes.random = RandomState::new().build_hasher().finish();
+        self.planes.waker = Some(Waker::new(&self.registry, WAKER)?);
+        self.planes.plane = Some(Box::new(plane));
+        self.planes.told = told;
+        self.planes.buffer = vec![0; BUFFER_BYTES];
+        self.poll.take().ok_or_else(|| std::io::ErrorKind::Other.into())
+    }
+
+    /// One turn of the thread; whether Python has something to hear that it was not told of.
+    pub fn turn_of_thread(&mut self, ready: &[Ready]) -> bool {
+        let now = Instant::now();
+        self.handle(ready, now);
+        let redis = ready.iter().filter(|one| one.token == REDIS);
+        let redis = redis
+            .fold((false, false), |(read, write), one| (read | one.is_readable | one.has_end, write | one.is_writable));
+        if let Some(kafka) = &mut self.planes.kafka {
+            ready.iter().filter(|one| KAFKA.contains(&one.token.0)).for_each(|one| kafka.ready(one.token, now));
+        }
+        self.run_plane(redis, now);
+        let has_news = !self.batch.is_empty() || !self.unsent.is_empty();
+        let tells = has_news && !self.planes.is_told;
+        self.planes.is_told |= tells;
+        tells
+    }
+
+    /// How long the thread may wait; None = there is no plane any more.
+    pub fn patience(&self) -> Option<Duration> {
+        if self.has_turns() || !self.planes.asks.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let plane = self.planes.plane.as_ref()?;
+        let kafka = self.planes.kafka.as_ref().map(|kafka| kafka.next_tick(Instant::now()));
+        let wake_at = [plane.wake_at(), plane.caller.wake_at(), kafka].into_iter().flatten().min();
+        let patience = wake_at.map_or(TICK, |at| at.saturating_duration_since(Instant::now()));
+        Some(patience.min(TICK))
+    }
+
+    /// Has the thread look again, if there is one and something to do for it.
+    pub fn rouse(&self) {
+        if let Some(waker) = &self.planes.waker {
+            if self.planes.stops || self.has_turns() || !self.planes.asks.is_empty() {
+                // One that is full wakes it too.
+                let _ = waker.wake();
+            }
+        }
+    }
+
+    /// Has the plane do what it can now.
+    fn run_plane(&mut self, redis: (bool, bool), now: Instant) {
+        let Some(mut plane) = self.planes.plane.take() else { return };
+        if redis.0 || redis.1 {
+            let mut buffer = std::mem::take(&mut self.planes.buffer);
+            plane.caller.ready(&self.registry, redis.0, redis.1, &mut buffer);
+            self.planes.buffer = buffer;
+        }
+        if self.planes.ticked.is_none_or(|at| now >= at + TICK) || plane.caller.wake_at().is_some_and(|at| at <= now) {
+            self.planes.ticked = Some(now);
+            plane.caller.tick(&self.registry, REDIS);
+        }
+        let mut kafka = self.planes.kafka.take();
+        if let Some(kafka) = kafka.as_mut().filter(|kafka| kafka.next_tick(now) <= now) {
+            kafka.tick(now);
+        }
+        loop {
+            plane.hear(self, now);
+            if let Some(kafka) = &mut kafka {
+                let outcomes: Vec<_> = kafka.outcomes().collect();
+                outcomes.into_iter().for_each(|(token, outcome)| plane.appended(self, token, appended(outcome), now));
+            }
+            while let Some(ask) = self.planes.asks.pop_front() {
+                plane.ask(self, ask, now);
+            }
+            plane.work(self, &mut Kafka(kafka.as_mut()), now);
+            plane.caller.flush(&self.registry);
+            if let Some(kafka) = &mut kafka {
+                kafka.flush(now);
+            }
+            if self.planes.asks.is_empty() && !plane.is_dirty() {
+                break;
+            }
+        }
+        self.planes.kafka = kafka;
+        self.planes.plane = Some(plane);
+    }
+
+    /// Does something with the plane, if there is one, and what follows from it.
+    pub fn with_plane<T>(&mut self, act: impl FnOnce(&mut Plane<Redis>, &mut Self, Instant) -> T) -> Option<T> {
+        let mut plane = self.planes.plane.take()?;
+        let now = Instant::now();
+        let outcome = act(&mut plane, self, now);
+        self.planes.plane = Some(plane);
+        self.run_plane((false, false), now);
+        Some(outcome)
+    }
+
+    /// Requests of a lane are the plane's from now on.
+    pub fn learn_route(&mut self, told: &mut Unpacker) -> Read<()> {
+        let (lane, route) = crate::plane::read_route(told, Instant::now())?;
+        self.planes.routes.insert(lane, route);
+        Ok(())
+    }
+
+    /// The plane serves a queue no more.
+    pub fn close_queue(&mut self, queue: u64) {
+        let lanes: HashSet<u64> =
+            self.planes.routes.iter().filter(|(_, route)| route.queue == queue).map(|(lane, _)| *lane).collect();
+        self.planes.routes.retain(|lane, _| !lanes.contains(lane));
+        self.batch.forget_these(&lanes);
+        self.with_plane(|plane, front, now| plane.close(front, queue, now));
+    }
+
+    /// No request is the plane's until its lane is told again, nor those that wait.
+    pub fn forget_routes(&mut self) {
+        self.planes.routes.clear();
+        self.with_plane(|plane, front, _| plane.pass_waiters(front));
+    }
+}
+
+/// What Python tells; `facade/http/sockets/library.py` has the same numbers.
+mod told {
+    pub const CLOCK: u32 = 0;
+    pub const OPEN: u32 = 1;
+    pub const ROUTE: u32 = 2;
+    pub const CLOSE: u32 = 3;
+    pub const WOKEN: u32 = 4;
+    pub const ADMIT: u32 = 5;
+    pub const SHUT: u32 = 6;
+    pub const EMPTY: u32 = 7;
+    pub const STOP: u32 = 8;
+    pub const WATCH: u32 = 9;
+}
+
+impl Front {
+    /// Takes in what Python tells; without a plane nothing.
+    pub fn hear(&mut self, what: u32, told: &mut Unpacker) -> Read<()> {
+        match what {
+            told::CLOCK => self.with_plane(|plane, _, _| plane.set_clock(told)).unwrap_or(Ok(())),
+            told::OPEN => self.with_plane(|plane, _, now| plane.open(told, now)).unwrap_or(Ok(())),
+            told::ROUTE => self.learn_route(told),
+            told::CLOSE => {
+                self.close_queue(told.uint()?);
+                Ok(())
+            }
+            told::WOKEN => {
+                told.array()?;
+                let (queue, partition, head_ms) = (told.uint()?, told.uint()? as usize, told.uint()? as i64);
+                self.with_plane(|plane, _, now| plane.woken(queue, partition, head_ms, now));
+                Ok(())
+            }
+            told::ADMIT => {
+                told.array()?;
+                let (link, until) = (told.uint()?, told.bytes()?);
+                let until = std::str::from_utf8(until).ok().and_then(|until| until.parse().ok()).ok_or(NotThere)?;
+                self.with_plane(|plane, _, _| plane.caller.admit(link, until));
+                Ok(())
+            }
+            told::SHUT => {
+                self.with_plane(|plane, _, _| plane.caller.shut());
+                Ok(())
+            }
+            told::EMPTY => {
+                told.array()?;
+                let (queue, tag) = (told.uint()?, told.uint()? as u16);
+                self.with_plane(|plane, _, _| plane.empty_stock(queue, tag));
+                Ok(())
+            }
+            told::WATCH => {
+                told.array()?;
+                let (queue, is_watched) = (told.uint()?, told.uint()? > 0);
+                self.with_plane(|plane, _, _| plane.watch(queue, is_watched));
+                Ok(())
+            }
+            told::STOP => {
+                self.with_plane(|plane, front, _| plane.stop(front));
+                Ok(())
+            }
+            _ => Err(NotThere),
+        }
+    }
+
+    /// Answers what Python asks.
+    pub fn say(&mut self, what: u32, packer: &mut Packer) {
+        let Some(plane) = &mut self.planes.plane else { return packer.array(0) };
+        match what {
+            0 => plane.take_counts(packer),
+            _ => plane.waiting(packer),
+        }
+    }
+}
+
+/// The way to Kafka, if there is one; without it no route lets anybody send.
+struct Kafka<'a>(Option<&'a mut Producer>);
+
+impl Appender for Kafka<'_> {
+    fn append(
+        &mut self,
+        topic: &str,
+        partition: usize,
+        records: &[&[u8]],
+        token: u64,
+        deadline: Instant,
+        now: Instant,
+    ) {
+        let Some(producer) = &mut self.0 else { return };
+        let records = records.iter().map(|value| {
+            let Produced { key, value, headers } = Produced::message(value);
+            Record { key, value: Some(value), headers, timestamp_ms: now_ms() }
+        });
+        producer.append(topic, partition as i32, records, token, deadline, now);
+    }
+}
+
+/// The time of a record that its broker writes over.
+fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+}
+
+fn appended(outcome: Outcome) -> Appended {
+    match outcome {
+        Outcome::Stored { base_offset, log_append_ms: Some(at_ms) } => {
+            Appended::Stored { first: base_offset as u64, at_ms: at_ms as u64 }
+        }
+        // Without its time the window can't have it: the loader brings it, and whoever sent asks again.
+        Outcome::Stored { .. } => Appended::Unknown("the topic does not have the times of its log".into()),
+        Outcome::NotStored(reason) => Appended::NotStored(reason.text),
+        Outcome::Unknown(reason) => Appended::Unknown(reason.text),
+    }
+}
+
+impl Clients for Front {
+    fn give(&mut self, connection: u64, messages: &[Delivery]) -> bool {
+        if !messages.is_empty() && self.is_gone(connection) {
+            return false;
+        }
+        let mut json = std::mem::take(&mut self.planes.json);
+        json.clear();
+        json.extend_from_slice(if messages.is_empty() { b"{}" } else { b"{\"Messages\":[" });
+        for (place, one) in messages.iter().enumerate() {
+            json.extend_from_slice(if place == 0 { b"" } else { b"," });
+            replies::received(&mut json, &one.id, &one.handle, one.digest, one.body);
+        }
+        json.extend_from_slice(if messages.is_empty() { b"" } else { b"]}" });
+        self.reply(connection, &json, Instant::now());
+        self.planes.json = json;
+        true
+    }
+
+    fn sent(&mut self, connection: u64, ids: &[[u8; 36]]) {
+        self.reply_sent(connection, ids, Instant::now());
+    }
+
+    fn acked(&mut self, connection: u64, _: &[Word]) {
+        // SQS says of each that it is deleted.
+        self.deleted(connection, &mut Vec::new(), Instant::now());
+    }
+
+    fn pass(&mut self, connection: u64) {
+        self.passed(connection, Instant::now());
+    }
+
+    fn tell(&mut self, news: News) {
+        self.batch.plane(|packer| write_news(packer, &news));
+    }
+}
+
+/// `[what, ...]`; `engine/plane/news.py` reads it.
+fn write_news(packer: &mut Packer, news: &News) {
+    let numbers = |packer: &mut Packer, kind: u64, some: &[i64]| {
+        packer.array(1 + some.len());
+        packer.uint(kind);
+        some.iter().for_each(|number| packer.int(*number));
+    };
+    match news {
+        News::Greeted { link, info } => {
+            packer.array(3);
+            packer.uint(0);
+            packer.uint(*link);
+            packer.binary(info);
+        }
+        News::Lost { link, reason } => {
+            packer.array(3);
+            packer.uint(1);
+            packer.uint(*link);
+            packer.text(reason.as_bytes());
+        }
+        News::Seen { queue, tag, partition, open, in_flight, cursor, hungry } => {
+            let seen = [*queue, u64::from(*tag), *partition as u64, *open, *in_flight, *cursor, u64::from(*hungry)];
+            numbers(packer, 2, &seen.map(|number| number as i64));
+        }
+        News::Refresh { queue } => numbers(packer, 3, &[*queue as i64]),
+        News::Suspect { queue } => numbers(packer, 9, &[*queue as i64]),
+        News::Used { queue, partition } => numbers(packer, 10, &[*queue as i64, *partition as i64]),
+        News::Unloaded { queue } => numbers(packer, 11, &[*queue as i64]),
+        News::Ahead { queue, partition, cursor } => {
+            numbers(packer, 12, &[*queue as i64, *partition as i64, *cursor as i64]);
+        }
+        News::Woken { queue, partition, head_ms } => {
+            numbers(packer, 13, &[*queue as i64, *partition as i64, *head_ms as i64]);
+        }
+        News::Returned { queue, tag, partition, rows } | News::Return { queue, tag, partition, rows } => {
+            packer.array(5);
+            packer.uint(if matches!(news, News::Returned { .. }) { 4 } else { 5 });
+            [*queue, u64::from(*tag), *partition as u64].iter().for_each(|number| packer.uint(*number));
+            packer.array(rows.len());
+            rows.iter().for_each(|number| packer.int(*number));
+        }
+        News::Closed { queue, reason } => {
+            packer.array(3);
+            packer.uint(6);
+            packer.uint(*queue);
+            packer.text(reason.as_bytes());
+        }
+        News::Dying { queue, tag, partition, rows } => {
+            packer.array(5);
+            packer.uint(7);
+            [*queue, u64::from(*tag), *partition as u64].iter().for_each(|number| packer.uint(*number));
+            packer.array(rows.len());
+            rows.iter().for_each(|row| match row {
+                crate::plane::redis::Reply::Int(number) => packer.int(*number),
+                other => packer.binary(other.bytes()),
+            });
+        }
+        News::Failed { connection, lane, verb, fault, text } => {
+            packer.array(6);
+            packer.uint(8);
+            [*connection, *lane, u64::from(*verb), *fault as u64].iter().for_each(|number| packer.uint(*number));
+            packer.text(text.as_bytes());
+        }
+    }
+}

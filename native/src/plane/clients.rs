@@ -1,0 +1,133 @@
+//! What the plane needs of whoever owns the connections of clients: `Front`, or a test.
+
+use crate::replies::Digest32;
+
+/// A message for a client.
+pub struct Delivery<'a> {
+    pub id: [u8; 36],
+    pub handle: [u8; 52],
+    pub digest: &'a Digest32,
+    pub body: &'a [u8],
+}
+
+/// How an ack of one handle ended, by the words of the script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    Ok,
+    Stale,
+    Lapsed,
+}
+
+/// Why a request has not succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Fault {
+    /// Nobody knows what Redis has done.
+    State,
+    /// Kafka was not given it, and will not be.
+    NotStored,
+    /// Kafka may have it.
+    MayBeStored,
+}
+
+/// For Python.
+#[derive(Debug, PartialEq)]
+pub enum News {
+    /// A connection to Redis, and what INFO says there.
+    Greeted {
+        link: u64,
+        info: Vec<u8>,
+    },
+    Lost {
+        link: u64,
+        reason: String,
+    },
+    /// What a receive saw of a unit.
+    Seen {
+        queue: u64,
+        tag: u16,
+        partition: usize,
+        open: u64,
+        in_flight: u64,
+        cursor: u64,
+        hungry: bool,
+    },
+    /// Somebody waits, and the window has nothing: Kafka may have more.
+    Refresh {
+        queue: u64,
+    },
+    /// Deliveries that were given back (offset, nonce, due ms), or are to be.
+    Returned {
+        queue: u64,
+        tag: u16,
+        partition: usize,
+        rows: Vec<i64>,
+    },
+    Return {
+        queue: u64,
+        tag: u16,
+        partition: usize,
+        rows: Vec<i64>,
+    },
+    /// Messages that are dying: rows as the script has them.
+    Dying {
+        queue: u64,
+        tag: u16,
+        partition: usize,
+        rows: Vec<super::redis::Reply>,
+    },
+    /// The plane serves a queue no more, and why.
+    Closed {
+        queue: u64,
+        reason: &'static str,
+    },
+    /// A request that was begun and has not succeeded.
+    Failed {
+        connection: u64,
+        lane: u64,
+        verb: u8,
+        fault: Fault,
+        text: String,
+    },
+    /// A send met what it meets when the topic is gone.
+    Suspect {
+        queue: u64,
+    },
+    /// There is traffic on a unit.
+    Used {
+        queue: u64,
+        partition: usize,
+    },
+    /// The window has not got what Kafka has.
+    Unloaded {
+        queue: u64,
+    },
+    /// The window is beyond what Kafka has just said.
+    Ahead {
+        queue: u64,
+        partition: usize,
+        cursor: u64,
+    },
+    /// Something is visible since then, for who waits in Python.
+    Woken {
+        queue: u64,
+        partition: usize,
+        head_ms: u64,
+    },
+}
+
+pub trait Clients {
+    /// Answers a receive; false = its client has gone, and nobody has the messages.
+    fn give(&mut self, connection: u64, messages: &[Delivery]) -> bool;
+
+    /// Answers a send, with the ids of its messages.
+    fn sent(&mut self, connection: u64, ids: &[[u8; 36]]);
+
+    /// Answers an ack.
+    fn acked(&mut self, connection: u64, words: &[Word]);
+
+    /// Gives a request to Python as it came.
+    fn pass(&mut self, connection: u64);
+
+    fn tell(&mut self, news: News);
+}

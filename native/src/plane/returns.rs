@@ -1,0 +1,85 @@
+//! What was leased and nobody got goes back, uncounted. What Redis can't be told now is Python's, which
+//! repeats it.
+
+use std::time::Instant;
+
+use super::clients::{Clients, News};
+use super::redis::Reply;
+use super::tag::Held;
+use super::template::{encoded, Rows, Values};
+use super::{Call, Caller, Plane, Script, Trouble};
+
+/// Rows of one call at most, of three numbers each.
+const MOST: usize = 3 * 500;
+
+impl<C: Caller> Plane<C> {
+    /// What was leased ahead and whose time is over, and what was leased for who has gone.
+    pub(super) fn return_late(&mut self, number: u64, tag: u16, now: Instant) {
+        let pause = self.service.limits.pause;
+        let Some(list) = self.tag(number, tag) else { return };
+        let has_none = list.waiters.is_empty();
+        let is_late = |held: &&Held| if held.is_ahead { held.until <= now } else { has_none };
+        let late = list.stock.iter().take_while(is_late).count();
+        if late > 0 {
+            list.pace.pause(now + pause);
+            self.take_back(number, tag, late);
+        }
+    }
+
+    /// All that was leased ahead.
+    pub(super) fn empty(&mut self, number: u64, tag: u16) {
+        let size = self.tag(number, tag).map_or(0, |list| list.stock.len());
+        self.take_back(number, tag, size);
+    }
+
+    fn take_back(&mut self, number: u64, tag: u16, size: usize) {
+        let Some(list) = self.tag(number, tag) else { return };
+        let mut rows: Vec<Vec<i64>> = vec![Vec::new(); list.known.len()];
+        for held in list.stock.drain(..size) {
+            rows[held.partition].extend([held.offset as i64, held.nonce as i64, held.due_ms as i64]);
+        }
+        for (partition, rows) in rows.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
+            self.give_back((number, tag), partition, rows);
+        }
+    }
+
+    pub(super) fn give_back(&mut self, at: (u64, u16), partition: usize, rows: Vec<i64>) {
+        for some in rows.chunks(MOST) {
+            let call = Call::GiveBack { partition, rows: some.to_vec() };
+            let encoded = encoded(some);
+            let rows = Rows { encoded: &encoded, words: some.len() };
+            if !self.call(at, partition, Script::GiveBack, Values { rows, ..Values::default() }, call) {
+                self.unreturned.push((at.0, at.1, partition, some.to_vec()));
+            }
+        }
+    }
+
+    /// What could not be given back is Python's.
+    pub(super) fn tell_unreturned(&mut self, clients: &mut dyn Clients) {
+        for (queue, tag, partition, rows) in self.unreturned.drain(..) {
+            clients.tell(News::Return { queue, tag, partition, rows });
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn returned(
+        &mut self,
+        clients: &mut dyn Clients,
+        queue: u64,
+        tag: u16,
+        partition: usize,
+        rows: Vec<i64>,
+        told: Result<&[Reply], Trouble>,
+        now: Instant,
+    ) {
+        if told.is_err() {
+            clients.tell(News::Return { queue, tag, partition, rows });
+            return;
+        }
+        let head_ms = rows.chunks_exact(3).map(|row| row[2]).filter(|due| *due > 0).min().unwrap_or(0);
+        if let Some(list) = self.tag(queue, tag) {
+            list.woken(partition, head_ms, now);
+        }
+        clients.tell(News::Returned { queue, tag, partition, rows });
+    }
+}

@@ -1,0 +1,32 @@
+//! What requests have in common that Python has looked up: which queue, which tag, who may wait.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+/// So many receives of one may wait here.
+pub type Bound = (Vec<u8>, usize);
+
+/// A lane of which the plane serves requests.
+#[derive(Clone, Debug)]
+pub struct Route {
+    pub queue: u64,
+    pub tag: u16,
+    /// Which verbs Python has allowed, as bits.
+    pub verbs: u8,
+    /// Messages of a receive that does not say, and of any.
+    pub some: usize,
+    pub most: usize,
+    /// How long a receive waits that does not say.
+    pub wait_ms: u64,
+    /// What Python has found holds until then; None = until it says otherwise.
+    pub valid_until: Option<Instant>,
+    pub bounds: Arc<[Bound]>,
+    /// Who sends; a message, and all of a send, may have so many bytes.
+    pub sender: Arc<[u8]>,
+    pub most_message_bytes: usize,
+    pub most_send_bytes: usize,
+}
+
+pub const MAY_SEND: u8 = 1;
+pub const MAY_RECEIVE: u8 = 2;
+pub const MAY_ACK: u8 = 4;

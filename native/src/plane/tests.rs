@@ -1,0 +1,662 @@
+//! The plane without Redis and without clients: a caller that answers as a test says.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::clients::{Clients, Delivery, Fault, News, Word};
+use super::redis::{Failure, Reply};
+use super::routes::{Route, MAY_ACK, MAY_RECEIVE, MAY_SEND};
+use super::sends::{Appended, Appender};
+use super::{Ask, Caller, Plane, What};
+use crate::pack::{Packer, Unpacker};
+
+const RECEIVE: usize = 0;
+const PROBE: usize = 1;
+const ACK: usize = 2;
+const GIVE_BACK: usize = 3;
+const LOAD: usize = 4;
+const QUEUE: u64 = 7;
+const TAG: u16 = 1;
+const VERB: u8 = 3;
+
+#[derive(Default)]
+struct Fake {
+    is_shut: bool,
+    calls: Vec<(u64, usize, Vec<String>)>,
+}
+
+impl Caller for Fake {
+    fn is_open(&self) -> bool {
+        !self.is_shut
+    }
+
+    fn call(&mut self, token: u64, script: usize, words: usize, ready: &[u8]) -> bool {
+        let text: Vec<String> =
+            ready.iter().map(|byte| char::from(*byte)).collect::<String>().split("\r\n").map(String::from).collect();
+        let said: Vec<String> = text.chunks(2).filter(|pair| pair.len() == 2).map(|pair| pair[1].clone()).collect();
+        assert_eq!(said.len(), words);
+        self.calls.push((token, script, said));
+        true
+    }
+
+    fn now_s(&self) -> f64 {
+        100.0
+    }
+}
+
+#[derive(Default)]
+struct Crowd {
+    given: Vec<(u64, Vec<String>)>,
+    handles: Vec<Vec<u8>>,
+    gone: Vec<u64>,
+    acked: Vec<(u64, Vec<Word>)>,
+    sent: Vec<(u64, usize)>,
+    passed: Vec<u64>,
+    news: Vec<News>,
+}
+
+impl Clients for Crowd {
+    fn give(&mut self, connection: u64, messages: &[Delivery]) -> bool {
+        if self.gone.contains(&connection) {
+            return false;
+        }
+        self.handles.extend(messages.iter().map(|one| one.handle.to_vec()));
+        let bodies = messages.iter().map(|one| String::from_utf8_lossy(one.body).into_owned());
+        self.given.push((connection, bodies.collect()));
+        true
+    }
+
+    fn sent(&mut self, connection: u64, ids: &[[u8; 36]]) {
+        self.sent.push((connection, ids.len()));
+    }
+
+    fn acked(&mut self, connection: u64, words: &[Word]) {
+        self.acked.push((connection, words.to_vec()));
+    }
+
+    fn pass(&mut self, connection: u64) {
+        self.passed.push(connection);
+    }
+
+    fn tell(&mut self, news: News) {
+        self.news.push(news);
+    }
+}
+
+/// Appends that were begun: partition, records, token.
+#[derive(Default)]
+struct Log(Vec<(usize, usize, u64)>);
+
+impl Appender for Log {
+    fn append(&mut self, _: &str, partition: usize, records: &[&[u8]], token: u64, _: Instant, _: Instant) {
+        self.0.push((partition, records.len(), token));
+    }
+}
+
+struct Stage {
+    plane: Plane<Fake>,
+    crowd: Crowd,
+    kafka: Log,
+    now: Instant,
+    asked: u64,
+}
+
+/// A template: fixed words with kind 0, slots by their kinds.
+fn template(packer: &mut Packer, words: &[(u64, &str)]) {
+    packer.array(words.len());
+    for (kind, word) in words {
+        packer.array(2);
+        packer.uint(*kind);
+        packer.binary(word.as_bytes());
+    }
+}
+
+impl Stage {
+    fn new(partitions: usize, may_hold: bool) -> Self {
+        let mut told = Packer::default();
+        told.array(5);
+        told.binary(b"secret");
+        told.array(2);
+        told.array(2);
+        told.binary(&[0; 5]);
+        told.uint(8);
+        told.array(3);
+        told.binary(&[0; 5]);
+        told.array(0);
+        told.uint(1000);
+        let limits = [100, 120_000, 5000, 40, 100, 500, 1000, 3, 1_000_000, 1000, 4, 100_000, 3, 10_000, 5, 100_000];
+        told.array(limits.len());
+        limits.iter().for_each(|limit| told.uint(*limit));
+        told.array(0);
+        told.array(0);
+        let mut plane = Plane::new(Fake::default(), &mut Unpacker::new(&told.bytes)).unwrap_or_else(|_| panic!("told"));
+        let mut clock = Packer::default();
+        clock.array(6);
+        ["100.0", "5000.0", "0.0", "0.01"].iter().for_each(|text| clock.binary(text.as_bytes()));
+        clock.uint(0);
+        clock.int(0);
+        plane.set_clock(&mut Unpacker::new(&clock.bytes)).expect("told");
+        let mut queue = Packer::default();
+        queue.array(8);
+        queue.uint(QUEUE);
+        queue.binary(&[1, 2, 3, 4, 5, 6]);
+        queue.array(1);
+        queue.array(5);
+        queue.uint(u64::from(TAG));
+        queue.uint(u64::from(may_hold));
+        queue.uint(30_000);
+        queue.uint(100);
+        queue.array(partitions);
+        for partition in 0..partitions {
+            let name = partition.to_string();
+            queue.array(4);
+            template(&mut queue, &[(0, &name), (1, ""), (2, ""), (3, ""), (4, "30000"), (6, "")]);
+            template(&mut queue, &[(0, &name), (1, "")]);
+            template(&mut queue, &[(0, &name), (7, "")]);
+            template(&mut queue, &[(0, &name), (7, "")]);
+        }
+        queue.binary(b"topic");
+        queue.binary(b"1");
+        queue.uint(1);
+        queue.uint(0);
+        queue.array(partitions);
+        for partition in 0..partitions {
+            template(&mut queue, &[(0, &partition.to_string()), (1, ""), (8, ""), (9, "0 me "), (7, "")]);
+        }
+        let now = Instant::now();
+        plane.open(&mut Unpacker::new(&queue.bytes), now).expect("told");
+        Self { plane, crowd: Crowd::default(), kafka: Log::default(), now, asked: 0 }
+    }
+
+    fn route(&self) -> Route {
+        let bounds = Arc::from(vec![(b"me".to_vec(), 2)]);
+        Route {
+            queue: QUEUE,
+            tag: TAG,
+            verbs: MAY_SEND | MAY_RECEIVE | MAY_ACK,
+            some: 1,
+            most: 10,
+            wait_ms: 0,
+            valid_until: None,
+            sender: Arc::from(&b"me"[..]),
+            most_message_bytes: 1000,
+            most_send_bytes: 1000,
+            bounds,
+        }
+    }
+
+    fn ask(&mut self, connection: u64, what: What) {
+        let ask = Ask { connection, lane: 1, verb: VERB, began: self.now, what };
+        self.plane.ask(&mut self.crowd, ask, self.now);
+        self.plane.work(&mut self.crowd, &mut self.kafka, self.now);
+    }
+
+    fn receive(&mut self, connection: u64, most: usize, wait_ms: u64) {
+        let what = What::Receive { route: self.route(), most: Some(most), wait_ms: Some(wait_ms), lease_ms: -1 };
+        self.ask(connection, what);
+    }
+
+    fn later(&mut self, ms: u64) {
+        self.now += Duration::from_millis(ms);
+        self.plane.work(&mut self.crowd, &mut self.kafka, self.now);
+    }
+
+    /// Takes the next call of a script, and its words.
+    fn call(&mut self, script: usize) -> Vec<String> {
+        let at = self.plane.caller.calls.iter().position(|call| call.1 == script).expect("it was called");
+        let (token, _, words) = self.plane.caller.calls.remove(at);
+        self.asked = token;
+        words
+    }
+
+    fn answer(&mut self, outcome: Result<Reply, Failure>) {
+        let token = self.asked;
+        self.plane.answered(&mut self.crowd, token, outcome, self.now);
+        self.plane.work(&mut self.crowd, &mut self.kafka, self.now);
+    }
+
+    /// Answers a receive that leases these messages, with their bodies; then there are `head_ms` more.
+    fn lease(&mut self, offsets: &[i64], head_ms: i64) {
+        let mut rows = Vec::new();
+        for offset in offsets {
+            rows.extend([*offset, 1, 5000, 35_000].map(Reply::Int));
+            rows.push(Reply::Bytes(packed(&format!("m{offset}"))));
+        }
+        self.answer(Ok(received(5000, head_ms, rows, &[])));
+    }
+}
+
+fn packed(body: &str) -> Vec<u8> {
+    let mut packed = Vec::new();
+    [4000u64, 4001].iter().for_each(|time| packed.extend(time.to_be_bytes()));
+    packed.extend((-1i64).to_be_bytes());
+    let told = super::format::record::Records::new([0; 5], 8);
+    let message = super::format::record::Message {
+        body: body.as_bytes(),
+        is_text: true,
+        attributes: &[],
+        delay_ms: 0,
+        lease_ms: None,
+        sender: "me",
+        mark: None,
+    };
+    told.write(&message, &mut packed);
+    packed
+}
+
+fn received(at_ms: i64, head_ms: i64, rows: Vec<Reply>, fresh: &[i64]) -> Reply {
+    let mut items = vec![Reply::Bytes(b"OK".to_vec())];
+    items.extend([at_ms, 9, head_ms, 50, 5, 1, 0].map(Reply::Int));
+    items.push(Reply::Array(rows));
+    items.push(Reply::Array(Vec::new()));
+    items.push(Reply::Int(35_000));
+    items.push(Reply::Array(fresh.iter().map(|offset| Reply::Int(*offset)).collect()));
+    Reply::Array(items)
+}
+
+fn ok(words: &[&str]) -> Reply {
+    let words = words.iter().map(|word| Reply::Bytes(word.as_bytes().to_vec())).collect();
+    Reply::Array(vec![Reply::Bytes(b"OK".to_vec()), Reply::Array(words), Reply::Int(1)])
+}
+
+fn word(word: &str) -> Reply {
+    Reply::Array(vec![Reply::Bytes(word.as_bytes().to_vec())])
+}
+
+#[test]
+fn who_waits_gets_what_was_leased() {
+    let mut stage = Stage::new(1, false);
+    stage.receive(1, 10, 1000);
+    assert_eq!(stage.call(RECEIVE), ["0", "5000", "10", "-1", "30000", "0"]);
+    stage.lease(&[3, 4], -1);
+    assert_eq!(stage.crowd.given, [(1, vec!["m3".into(), "m4".into()])]);
+    assert!(stage.plane.caller.calls.is_empty());
+}
+
+#[test]
+fn who_has_waited_hears_that_there_is_nothing() {
+    let mut stage = Stage::new(1, false);
+    stage.receive(1, 10, 1000);
+    stage.call(RECEIVE);
+    stage.lease(&[], -1);
+    stage.later(999);
+    assert!(stage.crowd.given.is_empty());
+    stage.later(1);
+    assert_eq!(stage.crowd.given, [(1, vec![])]);
+    assert!(stage.crowd.news.contains(&News::Refresh { queue: QUEUE }));
+}
+
+#[test]
+fn who_does_not_wait_goes_the_slow_path_when_nothing_is_known_to_be_there() {
+    let mut stage = Stage::new(1, false);
+    stage.receive(1, 10, 0);
+    stage.call(RECEIVE);
+    stage.lease(&[], -1);
+    assert_eq!(stage.crowd.passed, [1]);
+    stage.receive(2, 10, 0);
+    assert_eq!(stage.crowd.passed, [1, 2]);
+}
+
+#[test]
+fn what_a_client_that_has_gone_was_to_get_goes_to_the_next_or_back() {
+    let mut stage = Stage::new(1, false);
+    stage.crowd.gone = vec![1];
+    stage.receive(1, 1, 1000);
+    stage.receive(2, 1, 1000);
+    stage.call(RECEIVE);
+    stage.lease(&[3], -1);
+    assert_eq!(stage.crowd.given, [(2, vec!["m3".into()])]);
+    stage.crowd.gone = vec![4];
+    stage.plane.woken(QUEUE, 0, 0, stage.now);
+    stage.receive(4, 1, 1000);
+    stage.call(RECEIVE);
+    stage.lease(&[5], -1);
+    assert_eq!(stage.call(GIVE_BACK), ["0", "5", "9", "4001"]);
+    stage.answer(Ok(ok(&["OK"])));
+    let rows = vec![5, 9, 4001];
+    assert!(stage.crowd.news.contains(&News::Returned { queue: QUEUE, tag: TAG, partition: 0, rows }));
+}
+
+#[test]
+fn a_wake_during_a_call_is_not_forgotten() {
+    let mut stage = Stage::new(1, false);
+    stage.receive(1, 1, 1000);
+    stage.call(RECEIVE);
+    stage.plane.woken(QUEUE, 0, 0, stage.now);
+    stage.lease(&[], -1);
+    stage.call(RECEIVE);
+}
+
+#[test]
+fn who_is_alone_gets_the_oldest_of_all_partitions() {
+    let mut stage = Stage::new(2, false);
+    stage.receive(1, 10, 1000);
+    let heads = HashMap::from([("0".to_owned(), 4500), ("1".to_owned(), 4000)]);
+    for _ in 0..2 {
+        let partition = stage.call(PROBE)[0].clone();
+        let mut items = vec![Reply::Bytes(b"OK".to_vec())];
+        items.extend([5000, heads[&partition], 50, 1, 0, 1, 1, 1, 0].map(Reply::Int));
+        stage.answer(Ok(Reply::Array(items)));
+    }
+    assert_eq!(stage.call(RECEIVE), ["1", "5000", "10", "-1", "30000", "4500"]);
+    stage.lease(&[3], -1);
+    assert!(stage.crowd.given.is_empty(), "there is more elsewhere");
+    assert_eq!(stage.call(RECEIVE), ["0", "5000", "9", "-1", "30000", "0"]);
+    stage.lease(&[8], -1);
+    assert_eq!(stage.crowd.given, [(1, vec!["m3".into(), "m8".into()])]);
+}
+
+#[test]
+fn a_closed_queue_hands_out_nothing_that_was_leased_before() {
+    let mut stage = Stage::new(1, true);
+    stage.receive(1, 1, 1000);
+    stage.call(RECEIVE);
+    stage.plane.close(&mut stage.crowd, QUEUE, stage.now);
+    assert_eq!(stage.crowd.passed, [1]);
+    stage.lease(&[3], -1);
+    assert_eq!(stage.call(GIVE_BACK), ["0", "3", "9", "4001"]);
+    stage.answer(Err(Failure::Unknown("lost".into())));
+    let rows = vec![3, 9, 4001];
+    assert!(stage.crowd.news.contains(&News::Return { queue: QUEUE, tag: TAG, partition: 0, rows }));
+    stage.receive(2, 1, 1000);
+    assert_eq!(stage.crowd.passed, [1, 2]);
+    assert!(stage.crowd.given.is_empty());
+}
+
+#[test]
+fn what_was_leased_ahead_is_handed_out_or_goes_back_in_time() {
+    let mut stage = Stage::new(1, true);
+    for connection in 1..=2 {
+        stage.receive(connection, 1, 1000);
+        stage.call(RECEIVE);
+        stage.lease(&[connection as i64], 4000);
+    }
+    // One was asked for lately, so one is leased ahead, and its lease is longer.
+    stage.plane.caller.calls.clear();
+    let mut stage = Stage::new(1, true);
+    stage.receive(1, 1, 1000);
+    stage.call(RECEIVE);
+    stage.lease(&[1], 4000);
+    let ahead = stage.call(RECEIVE);
+    assert_eq!(ahead, ["0", "5000", "1", "-1", "30040", "0"]);
+    stage.lease(&[2, 3], 4000);
+    stage.receive(2, 1, 1000);
+    assert_eq!(stage.crowd.given[1], (2, vec!["m2".into()]));
+    stage.later(40);
+    assert_eq!(stage.call(GIVE_BACK)[1..4], ["3", "9", "4001"]);
+}
+
+#[test]
+fn bodies_that_are_not_here_are_pythons() {
+    let mut stage = Stage::new(1, false);
+    stage.receive(1, 2, 1000);
+    stage.call(RECEIVE);
+    stage.answer(Ok(received(5000, -1, Vec::new(), &[3, 4])));
+    assert_eq!(stage.call(GIVE_BACK), ["0", "3", "9", "1", "4", "9", "1"]);
+    assert_eq!(stage.crowd.passed, [1]);
+    stage.receive(2, 1, 1000);
+    assert_eq!(stage.crowd.passed, [1, 2]);
+    stage.later(251);
+    stage.receive(3, 1, 1000);
+    assert_eq!(stage.crowd.passed, [1, 2]);
+}
+
+#[test]
+fn lost_state_closes_the_queue() {
+    for reason in ["LOST", "FENCED", "FIFO", "FAIR"] {
+        let mut stage = Stage::new(1, false);
+        stage.receive(1, 1, 1000);
+        stage.call(RECEIVE);
+        stage.answer(Ok(word(reason)));
+        assert_eq!(stage.crowd.passed, [1]);
+        assert!(stage.crowd.news.contains(&News::Closed { queue: QUEUE, reason }));
+    }
+}
+
+#[test]
+fn without_redis_all_is_pythons() {
+    let mut stage = Stage::new(1, false);
+    stage.receive(1, 1, 1000);
+    stage.call(RECEIVE);
+    stage.answer(Err(Failure::Unknown("lost".into())));
+    assert_eq!(stage.crowd.passed, [1]);
+    stage.plane.caller.is_shut = true;
+    stage.receive(2, 1, 1000);
+    assert_eq!(stage.crowd.passed, [1, 2]);
+}
+
+#[test]
+fn as_many_wait_as_may() {
+    let mut stage = Stage::new(1, false);
+    (1..=3).for_each(|connection| stage.receive(connection, 1, 1000));
+    assert_eq!(stage.crowd.passed, [3], "one may have two");
+    stage.call(RECEIVE);
+    stage.lease(&[1], -1);
+    stage.receive(4, 1, 1000);
+    assert_eq!(stage.crowd.passed, [3]);
+    let left = What::Left { route: stage.route() };
+    stage.ask(4, left);
+    stage.receive(5, 1, 1000);
+    assert_eq!(stage.crowd.passed, [3]);
+}
+
+fn handles(stage: &mut Stage, count: i64) -> Vec<Vec<u8>> {
+    let offsets: Vec<i64> = (1..=count).collect();
+    stage.receive(90, count as usize, 1000);
+    stage.call(RECEIVE);
+    stage.lease(&offsets, -1);
+    std::mem::take(&mut stage.crowd.handles)
+}
+
+#[test]
+fn acks_go_together_and_are_told_apart() {
+    let mut stage = Stage::new(1, false);
+    let handles = handles(&mut stage, 3);
+    for (connection, some) in [(1, &handles[..1]), (2, &handles[1..])] {
+        let what = What::Ack { route: stage.route(), handles: some.to_vec() };
+        stage.ask(connection, what);
+    }
+    assert_eq!(stage.call(ACK), ["0", "1", "9"]);
+    stage.answer(Ok(ok(&[])));
+    assert_eq!(stage.crowd.acked, [(1, vec![Word::Ok])]);
+    assert_eq!(stage.call(ACK), ["0", "2", "9", "3", "9"]);
+    stage.answer(Ok(ok(&["OK", "STALE"])));
+    assert_eq!(stage.crowd.acked[1], (2, vec![Word::Ok, Word::Stale]));
+}
+
+#[test]
+fn an_ack_of_which_nothing_was_done_is_pythons_and_one_that_nobody_knows_of_is_told() {
+    for (outcome, is_passed) in [
+        (Ok(word("FULL")), true),
+        (Ok(word("LOST")), true),
+        (Err(Failure::NotSent), true),
+        (Err(Failure::Unknown("x".into())), false),
+        (Err(Failure::Refused("x".into())), false),
+        (Ok(Reply::Int(1)), false),
+    ] {
+        let mut stage = Stage::new(1, false);
+        let handles = handles(&mut stage, 1);
+        let what = What::Ack { route: stage.route(), handles };
+        stage.ask(1, what);
+        stage.call(ACK);
+        stage.answer(outcome);
+        assert_eq!(stage.crowd.passed == [1], is_passed);
+        assert_eq!(stage.crowd.news.iter().any(|news| matches!(news, News::Failed { .. })), !is_passed);
+        assert!(stage.crowd.acked.is_empty());
+    }
+}
+
+#[test]
+fn handles_of_others_are_pythons() {
+    let mut stage = Stage::new(1, false);
+    for handle in [b"x".to_vec(), vec![b'A'; 52]] {
+        let what = What::Ack { route: stage.route(), handles: vec![handle] };
+        stage.ask(1, what);
+    }
+    assert_eq!(stage.crowd.passed, [1, 1]);
+}
+
+#[test]
+fn an_answer_has_so_many_bytes() {
+    let mut stage = Stage::new(1, false);
+    stage.receive(1, 3, 1000);
+    stage.call(RECEIVE);
+    let long = "x".repeat(600);
+    let mut rows = Vec::new();
+    for offset in 1..=3 {
+        rows.extend([offset, 1, 5000, 35_000].map(Reply::Int));
+        rows.push(Reply::Bytes(packed(&long)));
+    }
+    stage.answer(Ok(received(5000, -1, rows, &[])));
+    assert_eq!(stage.crowd.given.len(), 1);
+    assert_eq!(stage.crowd.given[0].1.len(), 1, "two are more than 1000 bytes");
+    assert_eq!(stage.call(GIVE_BACK).len(), 1 + 2 * 3);
+}
+
+impl Stage {
+    fn send(&mut self, connection: u64, bodies: &[&str]) {
+        let route = self.route();
+        let bodies = bodies.iter().map(|body| (body.as_bytes(), crate::replies::digest(body.as_bytes())));
+        let values = super::sends::values(self.plane.records(), &route, bodies, 1);
+        self.ask(connection, What::Send { route, values });
+    }
+
+    /// Kafka answers the append that was begun first.
+    fn appended(&mut self, outcome: Appended) -> (usize, usize) {
+        let (partition, records, token) = self.kafka.0.remove(0);
+        self.plane.appended(&mut self.crowd, token, outcome, self.now);
+        self.later(0);
+        (partition, records)
+    }
+
+    fn loaded(&mut self, taken: i64) {
+        let numbers = |some: &[i64]| Reply::Array(some.iter().map(|number| Reply::Int(*number)).collect());
+        let items = vec![
+            Reply::Bytes(b"OK".to_vec()),
+            numbers(&[12]),
+            numbers(&[0]),
+            Reply::Int(taken),
+            Reply::Int(-1),
+            numbers(&[]),
+        ];
+        self.answer(Ok(Reply::Array(items)));
+    }
+}
+
+#[test]
+fn sends_are_stored_loaded_and_answered_in_turn() {
+    let mut stage = Stage::new(1, false);
+    stage.send(1, &["a"]);
+    stage.send(2, &["b", "c"]);
+    assert_eq!(stage.appended(Appended::Stored { first: 10, at_ms: 4000 }), (0, 1));
+    assert!(stage.crowd.sent.is_empty());
+    let load = stage.call(LOAD);
+    assert_eq!(
+        (&load[..5], &load[6..]),
+        (
+            &["0", "5000", "0", "0 me 4000", "10"].map(String::from)[..],
+            &["1", "", "", "", "", "1"].map(String::from)[..]
+        )
+    );
+    stage.loaded(1);
+    assert_eq!(stage.crowd.sent, [(1, 1)]);
+    assert_eq!(stage.appended(Appended::Stored { first: 11, at_ms: 4001 }), (0, 2));
+    stage.call(LOAD);
+    stage.loaded(2);
+    assert_eq!(stage.crowd.sent[1], (2, 2));
+    stage.receive(3, 10, 1000);
+    stage.call(RECEIVE);
+    stage.answer(Ok(received(5000, -1, Vec::new(), &[10, 11, 12])));
+    assert_eq!(stage.crowd.given, [(3, vec!["a".into(), "b".into(), "c".into()])]);
+}
+
+#[test]
+fn records_of_a_while_go_to_one_partition() {
+    let mut stage = Stage::new(2, false);
+    let places: Vec<usize> = (0..6)
+        .map(|number| {
+            stage.send(1, &["a"]);
+            let (partition, _) = stage.appended(Appended::Stored { first: number, at_ms: 4000 });
+            stage.call(LOAD);
+            stage.loaded(1);
+            partition
+        })
+        .collect();
+    assert_eq!(places, [0, 0, 0, 1, 1, 1]);
+}
+
+#[test]
+fn what_kafka_has_not_is_pythons_and_what_it_may_have_is_told() {
+    for (outcome, is_passed) in [(Appended::NotStored("x".into()), true), (Appended::Unknown("x".into()), false)] {
+        let mut stage = Stage::new(1, false);
+        stage.send(1, &["a"]);
+        stage.appended(outcome);
+        assert_eq!(stage.crowd.passed == [1], is_passed);
+        let told = |fault| News::Failed { connection: 1, lane: 1, verb: VERB, fault, text: "x".into() };
+        assert_eq!(stage.crowd.news.contains(&told(Fault::MayBeStored)), !is_passed);
+        stage.send(2, &["b"]);
+        assert_eq!(stage.kafka.0.len(), 1, "the next has its turn");
+    }
+}
+
+#[test]
+fn a_send_that_waited_for_too_long_is_not_stored() {
+    let mut stage = Stage::new(1, false);
+    stage.send(1, &["a"]);
+    stage.send(2, &["b"]);
+    stage.now += Duration::from_millis(10_000);
+    stage.appended(Appended::Unknown("x".into()));
+    let late = |news: &News| matches!(news, News::Failed { connection: 2, fault: Fault::NotStored, .. });
+    assert!(stage.crowd.news.iter().any(late));
+    assert!(stage.kafka.0.is_empty());
+}
+
+#[test]
+fn a_send_is_answered_without_redis() {
+    let mut stage = Stage::new(1, false);
+    stage.send(1, &["a"]);
+    stage.appended(Appended::Stored { first: 10, at_ms: 4000 });
+    stage.call(LOAD);
+    stage.later(999);
+    assert!(stage.crowd.sent.is_empty());
+    stage.later(1);
+    assert_eq!(stage.crowd.sent, [(1, 1)]);
+    stage.answer(Err(Failure::Unknown("cut".into())));
+    assert!(stage.crowd.news.contains(&News::Unloaded { queue: QUEUE }));
+    stage.plane.caller.is_shut = true;
+    stage.send(2, &["b"]);
+    stage.appended(Appended::Stored { first: 11, at_ms: 4000 });
+    assert_eq!(stage.crowd.sent[1], (2, 1));
+}
+
+#[test]
+fn a_closed_queue_gives_kafka_nothing_more_and_answers_what_it_has() {
+    let mut stage = Stage::new(1, false);
+    stage.send(1, &["a"]);
+    stage.send(2, &["b"]);
+    stage.plane.close(&mut stage.crowd, QUEUE, stage.now);
+    assert_eq!(stage.crowd.passed, [2]);
+    stage.appended(Appended::Stored { first: 10, at_ms: 4000 });
+    stage.call(LOAD);
+    stage.loaded(1);
+    assert_eq!(stage.crowd.sent, [(1, 1)]);
+    stage.send(3, &["c"]);
+    assert_eq!(stage.crowd.passed, [2, 3]);
+}
+
+#[test]
+fn as_many_sends_wait_as_may_and_bodies_are_kept_up_to_a_bound() {
+    let mut stage = Stage::new(1, false);
+    (1..=7).for_each(|connection| stage.send(connection, &["a"]));
+    assert_eq!(stage.crowd.passed, [7], "one is under way, five wait");
+    let mut stage = Stage::new(1, false);
+    let long = "x".repeat(90_000);
+    for first in 0..12 {
+        stage.send(1, &[&long]);
+        stage.appended(Appended::Stored { first, at_ms: 4000 });
+        let load = stage.call(LOAD);
+        assert_eq!(load[5].len() > 90_000, first > 10, "{first}");
+        stage.loaded(1);
+    }
+}

@@ -1,0 +1,67 @@
+//! A partition of a queue: how its scripts are called, and the bodies that are kept of it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::format::ids::Ids;
+use super::template::Template;
+use crate::replies::Digest32;
+
+/// A message whose record is here.
+#[derive(Debug)]
+pub struct Kept {
+    pub record: Vec<u8>,
+    /// Where in it the body is.
+    pub body: (usize, usize),
+    pub digest: Digest32,
+    pub due_ms: u64,
+}
+
+impl Kept {
+    pub fn body(&self) -> &[u8] {
+        self.record.get(self.body.0..self.body.1).unwrap_or_default()
+    }
+}
+
+/// One handle of an ack that waits for its call: offset, nonce, which ack, which place in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    pub offset: u64,
+    pub nonce: u64,
+    pub ack: u64,
+    pub place: usize,
+}
+
+/// What is of one tag in a partition.
+pub struct OfTag {
+    pub ids: Ids,
+    pub receive: Template,
+    pub probe: Template,
+    pub ack: Template,
+    pub give_back: Template,
+    pub acks: VecDeque<Row>,
+    pub is_acking: bool,
+}
+
+#[derive(Default)]
+pub struct Unit {
+    pub tags: HashMap<u16, OfTag>,
+    pub load: Template,
+    /// Python has heard of sends to it then.
+    pub told: Option<Instant>,
+    /// By offset, with how many tags have not acked it.
+    pub bodies: HashMap<u64, (Arc<Kept>, u16)>,
+}
+
+impl Unit {
+    /// A tag has done with a message.
+    pub fn settle(&mut self, offset: u64) {
+        if let Some((_, tags)) = self.bodies.get_mut(&offset) {
+            *tags = tags.saturating_sub(1);
+            if *tags == 0 {
+                self.bodies.remove(&offset);
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! How many receives wait here, in all and of each whom Python bounds.
+
+use std::collections::HashMap;
+
+use super::routes::Bound;
+use super::tag::Waiter;
+
+#[derive(Debug, Default)]
+pub struct Waits {
+    most: usize,
+    all: usize,
+    of: HashMap<Vec<u8>, usize>,
+}
+
+impl Waits {
+    pub fn new(most: usize) -> Self {
+        Self { most, ..Self::default() }
+    }
+
+    /// One more waits; false = as many do as may.
+    pub fn enter(&mut self, bounds: &[Bound]) -> bool {
+        let is_full = |(whose, most): &Bound| self.of.get(whose).is_some_and(|count| count >= most);
+        if self.all >= self.most || bounds.iter().any(is_full) {
+            return false;
+        }
+        self.all += 1;
+        for (whose, _) in bounds {
+            *self.of.entry(whose.clone()).or_default() += 1;
+        }
+        true
+    }
+
+    /// A receive waits no more, if it did.
+    pub fn leave(&mut self, waiter: &Waiter) {
+        if waiter.until.is_none() {
+            return;
+        }
+        self.all -= 1;
+        for (whose, _) in waiter.bounds.iter() {
+            if let Some(count) = self.of.get_mut(whose) {
+                *count -= 1;
+                if *count == 0 {
+                    self.of.remove(whose);
+                }
+            }
+        }
+    }
+}
