@@ -129,13 +129,14 @@ fn answers() {
         metadata(&mut Reader::new(&metadata_answer())),
         Ok(Metadata { brokers: vec![(2, "kafka-2".to_owned(), 9092)], topics: vec![topic] })
     );
-    let mut groups = [group("a", 3, b"x"), group("a", 0, b"y"), group("b", 1, b"z")];
+    let mut groups = [("b", 3), ("a", 0), ("a", 3), ("b", 1)].map(|(topic, index)| group(topic, index, b"x"));
     assert_eq!(produced(&mut Reader::new(&produce_answer()), &mut groups), Ok(25));
     assert_eq!(
         groups.map(|group| group.written),
         [
-            Some(Written { error: 0, base_offset: 40, at_ms: 1_000 }),
             None,
+            None,
+            Some(Written { error: 0, base_offset: 40, at_ms: 1_000 }),
             Some(Written { error: 6, base_offset: -1, at_ms: 1_000 }),
         ]
     );
