@@ -237,19 +237,19 @@ class Engine(Managing, Watching, Transacting, Redriving):
     def ack_soon(self, by: Principal, queue: str, acks: Sequence[tuple[int, list[str]]], tell: TellAcked) -> list[int]:
         return self.parts.messages.plain_acks.begin(self._plain(by, Verb.ACK, queue), acks, tell)
 
-    def route(self, by: Principal, queue: str, tag: str | None, lane: int, *, most_bytes: int, some: int | None = None) -> None:
-        """Has the plane serve what it can of what `by` asks of a queue by a lane."""
+    def route(self, by: Principal, queue: str, tag: str | None, lane: int, *, most_bytes: int, some: int | None = None) -> bool:
+        """Has the plane serve what it can of what `by` asks of a queue; whether it does."""
         verbs = frozenset(verb for verb in (Verb.SEND, Verb.RECEIVE, Verb.ACK) if self._plain(by, verb, queue, tag) is not None)
         found = self.catalog.queues.get(full(by.account, queue))
         if not verbs or found is None or not self.plane.is_on or (tag and tag not in found.by_name):
-            return
+            return False
         self._wake.want(found.incarnation)
         if not self._quotas.take_now(found, "read"):
             verbs -= {Verb.RECEIVE}
         if self._quotas.bounds_sends(found):
             verbs -= {Verb.SEND}
         at = found.tag(tag)
-        self.plane.route(by, found, at, lane, verbs, some=some, most_bytes=most_bytes, bounds=self._asker(by, found, at.name).bounds)
+        return self.plane.route(by, found, at, lane, verbs, some=some, most_bytes=most_bytes, bounds=self._asker(by, found, at.name).bounds)
 
     # Verbs on handles answer each by itself. `all_or_none`: instead they raise what is wrong with
     # the first handle that is INVALID, and change nothing.

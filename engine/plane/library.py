@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, Protocol
 
 # What the plane is told; native/src/net/planes.rs has the same, and a test compares them.
-CLOCK, OPEN, ROUTE, CLOSE, WOKEN, ADMIT, SHUT, EMPTY, STOP, WATCH = range(10)
+CLOCK, OPEN, ROUTE, CLOSE, WOKEN, ADMIT, SHUT, EMPTY, STOP, WATCH, LEAVE, RETELL = range(12)
 # What it tells.
 GREETED, LOST, SEEN, REFRESH, RETURNED, RETURN, CLOSED, DYING, FAILED = range(9)
 SUSPECT, USED, UNLOADED, AHEAD, VISIBLE = range(9, 14)

@@ -184,6 +184,13 @@ class Plane:
         self._library.tell(lib.ROUTE, told)
         return True
 
+    def retell(self, lanes: Sequence[int]) -> None:
+        """Has the library tell of these lanes again when somebody asks: the plane does not serve
+        them yet, and may then.
+        """
+        if self._library is not None:
+            self._library.tell(lib.RETELL, list(lanes))
+
     def _is_plain(self, queue: Queue, tag: TagRecord) -> bool:
         """Whether the scripts alone say what is done with its messages."""
         record = queue.record
@@ -321,6 +328,8 @@ class Plane:
             self._library.tell(lib.ADMIT, [link, repr(min(fence.until, 1e15)).encode()])
         else:
             self._library.tell(lib.SHUT, 0)
+            if self._connection.connected and run_id != self._connection.run_id:
+                self._library.tell(lib.LEAVE, link)
 
     def greeted(self, link: int, server: Server) -> None:
         """The plane has a connection to Redis, which says what it is; 0 = it has none any more."""

@@ -89,9 +89,11 @@ class SqsGroups(Groups):
         at = place.of_url(url)
         return Lane(by, at.queue, at.tag)
 
-    def route(self, number: int, lane: Lane) -> None:
+    def route(self, number: int, lane: Lane) -> bool:
         """See `Groups`."""
-        self._engine.route(lane.by, lane.queue, lane.tag, number, some=1, most_bytes=self._service.limits.batch_bytes)
+        return self._engine.plane.is_on and not self._engine.route(
+            lane.by, lane.queue, lane.tag, number, some=1, most_bytes=self._service.limits.batch_bytes
+        )
 
     def _send(self, verb: int, lane: Lane, items: list[Any], answers: Answers) -> Sequence[int]:
         began = perf_counter()

@@ -67,6 +67,7 @@ class Groups(ABC):
         self._hosts = hosts
         self._lanes: dict[int, Lane | None] = {}
         self._waiting: dict[int, float] = {}  # receives that were not told yet, and when they began
+        self.unrouted: list[int] = []  # lanes that the plane does not serve yet
         self._given: dict[int, list[Delivery]] = {}  # to connections, in answers that have not left
 
     @abstractmethod
@@ -81,9 +82,11 @@ class Groups(ABC):
         """Calls `refresh` before the metrics are told."""
         self._metrics.refresh_by(refresh)
 
-    def route(self, number: int, lane: Lane) -> None:
-        """Has the plane serve requests of a lane, if it knows the dialect."""
-        return
+    def route(self, number: int, lane: Lane) -> bool:
+        """Has the plane serve requests of a lane, if it knows the dialect; whether it is to be
+        asked again.
+        """
+        return False
 
     def failed(self, connection: int, lane: int, verb: int, fault: int, text: str, answers: Answers) -> None:
         """Tells of a request that the plane has begun, and that has not succeeded."""
@@ -133,7 +136,8 @@ class Groups(ABC):
         if self._hosts is None or self._hosts.allows(host):
             with contextlib.suppress(Exception):  # the long way says what it is
                 known = self.lane(host, path, signer, url)
-                self.route(number, known)
+                if self.route(number, known):
+                    self.unrouted.append(number)
         self._lanes[number] = known
         while len(self._lanes) > 2 * LANES:
             del self._lanes[next(iter(self._lanes))]
@@ -266,6 +270,10 @@ class AllGroups:
         """See `Plain`."""
         if self._library is not None and self._engine.plane.is_on:
             self._engine.plane_news.collect(self._library, lambda verb, *counts: self._of[verb].observe(verb, *counts))
+            for groups in self._all:
+                if groups.unrouted:
+                    self._engine.plane.retell(groups.unrouted)
+                    groups.unrouted.clear()
 
     def gone(self, connection: int) -> None:
         """See `Plain`."""

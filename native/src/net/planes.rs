@@ -256,6 +256,8 @@ mod told {
     pub const EMPTY: u32 = 7;
     pub const STOP: u32 = 8;
     pub const WATCH: u32 = 9;
+    pub const LEAVE: u32 = 10;
+    pub const RETELL: u32 = 11;
 }
 
 impl Front {
@@ -296,6 +298,16 @@ impl Front {
                 told.array()?;
                 let (queue, is_watched) = (told.uint()?, told.uint()? > 0);
                 self.with_plane(|plane, _, _| plane.watch(queue, is_watched));
+                Ok(())
+            }
+            told::LEAVE => {
+                let link = told.uint()?;
+                self.with_plane(|plane, _, _| plane.caller.leave(link, "Python has another server"));
+                Ok(())
+            }
+            told::RETELL => {
+                let lanes = (0..told.array()?).map(|_| told.uint()).collect::<Read<HashSet<u64>>>()?;
+                self.batch.forget_these(&lanes);
                 Ok(())
             }
             told::STOP => {

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::clients::{Clients, Fault, News, Word};
 use super::format::ids::read_handle;
+use super::receives::TELL;
 use super::redis::{Failure, Reply};
 use super::routes::{Route, MAY_ACK};
 use super::template::{encoded, Rows, Values};
@@ -113,6 +114,10 @@ impl<C: Caller> Plane<C> {
         let mut unit = self.queues.get_mut(&number).and_then(|queue| queue.units.get_mut(partition));
         if let Some(of) = unit.as_mut().and_then(|unit| unit.tags.get_mut(&tag)) {
             of.is_acking = false;
+        }
+        if let Some(unit) = unit.as_mut().filter(|unit| unit.told.is_none_or(|told| told + TELL <= now)) {
+            unit.told = Some(now);
+            clients.tell(News::Used { queue: number, partition });
         }
         let words = told.ok().and_then(|items| items.get(1)).map(Reply::items);
         let why = unknown(outcome);

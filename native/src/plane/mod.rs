@@ -361,7 +361,10 @@ impl<C: Caller> Plane<C> {
         self.work_sends(clients, appender, now);
         while let Some(first) = self.timers.first().copied().filter(|(at, _, _)| *at <= now) {
             self.timers.remove(&first);
-            self.dirty.insert((first.1, first.2));
+            if let Some(tag) = self.tag(first.1, first.2) {
+                tag.timer = None;
+                self.dirty.insert((first.1, first.2));
+            }
         }
         while let Some((number, tag)) = self.dirty.pop_first() {
             self.work_tag(clients, number, tag, now);
@@ -392,6 +395,15 @@ impl<C: Caller> Plane<C> {
     /// An open queue's tag.
     fn open_tag(&mut self, number: u64, tag: u16) -> Option<&mut Tag> {
         self.queues.get_mut(&number).filter(|queue| queue.is_open)?.tags.get_mut(&tag)
+    }
+
+    /// A tag has a turn then, unless it has one sooner.
+    fn set_timer(&mut self, number: u64, tag: u16, at: Instant) {
+        let Some(list) = self.tag(number, tag).filter(|list| list.timer.is_none_or(|set| at < set)) else { return };
+        if let Some(before) = list.timer.replace(at) {
+            self.timers.remove(&(before, number, tag));
+        }
+        self.timers.insert((at, number, tag));
     }
 
     fn drop_closed(&mut self, number: u64) {

@@ -20,6 +20,9 @@ const TELL_LOW: Duration = Duration::from_millis(20);
 const SHUT: Duration = Duration::from_millis(250);
 const SHUT_MOST: Duration = Duration::from_secs(5);
 
+/// A turn that has nothing to do comes no sooner again.
+const SHORTEST: Duration = Duration::from_micros(100);
+
 /// What a receive has asked of a partition.
 pub struct Asked {
     pub partition: usize,
@@ -109,7 +112,7 @@ impl<C: Caller> Plane<C> {
         }
         self.end_waits(clients, number, tag, now);
         if let Some(at) = self.tag(number, tag).and_then(|list| list.wake_at(&limits)) {
-            self.timers.insert((at.max(now + Duration::from_micros(100)), number, tag));
+            self.set_timer(number, tag, at.max(now + SHORTEST));
         }
     }
 

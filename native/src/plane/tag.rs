@@ -160,6 +160,8 @@ pub struct Tag {
     pub lease_ms: i64,
     /// Bytes of each message, about: of those that came last, at first as many as may be.
     pub each_bytes: usize,
+    /// When it has its next turn in any case.
+    pub timer: Option<Instant>,
     looked_at: Option<Instant>,
     is_looking: bool,
     turn: usize,
@@ -181,6 +183,7 @@ impl Tag {
             may_hold,
             lease_ms,
             each_bytes,
+            timer: None,
             looked_at: None,
             is_looking: false,
             turn: 0,
@@ -298,8 +301,9 @@ impl Tag {
 
     /// When there is something to do though nothing is heard.
     pub fn wake_at(&self, limits: &Limits) -> Option<Instant> {
-        let held = self.stock.front().map(|held| held.until);
-        if self.asked > 0 || self.waiters.is_empty() {
+        let is_quiet = self.asked == 0 && !self.waiters.is_empty();
+        let held = self.stock.front().filter(|held| held.is_ahead || is_quiet).map(|held| held.until);
+        if !is_quiet {
             return held;
         }
         let over = self.waiters.iter().filter_map(|waiter| waiter.until).min();

@@ -60,8 +60,9 @@ class Soon(RecordingEngine):
         def start(library: Any, metrics_s: Any) -> None:
             """Serves nothing."""
 
-    def route(self, *about: Any, some: int | None = None) -> None:
+    def route(self, *about: Any, some: int | None = None, most_bytes: int = 0) -> bool:
         """Nothing is the plane's."""
+        return False
 
     def _begin(self, verb: str, queue: str, tag: str | None, asked: list[Any], tell: Any) -> list[int]:
         self.begun.append((verb, queue, tag, asked))

@@ -1,0 +1,198 @@
+"""Which queues the plane serves, and when it is told that it serves them no more."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from engine.plane import library as lib
+from engine.plane.plane import Plane
+from engine.runtime.clock import now_ms
+from engine.settings import Settings
+from engine.shapes import Principal
+from engine.wiring import Parts, wire
+from schemas.filters import Condition, Filter
+from schemas.records import GenerationRecord, KeyRecord, QueueRecord, RedrivePolicy, TagRecord
+from schemas.vocabulary import DEFAULT_TAG, Verb
+
+ALL = frozenset({Verb.SEND, Verb.RECEIVE, Verb.ACK})
+BY = Principal("shop")
+NATIVE = Path(__file__).parents[4] / "native" / "src"
+
+
+class Recording:
+    """A library that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.started: list[Any] = []
+        self.told: list[tuple[int, Any]] = []
+        self.waiting: list[int] = []
+        self.forgotten = 0
+
+    def start_plane(self, told: list[Any]) -> None:
+        self.started.append(told)
+
+    def tell(self, what: int, told: list[Any] | int) -> None:
+        msgspec.msgpack.encode(told)
+        self.told.append((what, told))
+
+    def ask(self, what: int) -> list[Any]:
+        return list(self.waiting) if what == lib.WAITING else []
+
+    def forget(self) -> None:
+        self.forgotten += 1
+
+    def kinds(self) -> list[int]:
+        """What was told since the last time."""
+        kinds = [what for what, _ in self.told]
+        self.told.clear()
+        return kinds
+
+
+class Stage:
+    """A worker's engine that is not started, with a queue."""
+
+    def __init__(self) -> None:
+        self.parts: Parts = wire(Settings(secret="s", plane="auto"))
+        self.catalog = self.parts.base.catalog
+        self.plane: Plane = self.parts.units.plane_news.plane
+        self.library = Recording()
+        self.plane.start(self.library, (0.001, 1.0))
+        self.put(RECORD)
+
+    def put(self, record: QueueRecord | None, name: str = "q") -> None:
+        self.catalog.put("queue", name, record, 0)
+
+    def route(self, tag: str | None = None, lane: int = 1, by: Principal = BY) -> bool:
+        queue = self.catalog.queues["q"]
+        return self.plane.route(by, queue, queue.tag(tag), lane, ALL, some=1, most_bytes=1000, bounds=())
+
+
+TAGS = [TagRecord(1, DEFAULT_TAG, 0, 0, [0, 0]), TagRecord(2, "red", 0, 0, [0, 0], filter=Filter([Condition("color")]))]
+RECORD = QueueRecord("q", "0123456789ab", "shop", 0, 0, 2, 0, 30_000, 86_400_000, 1000, 0, 10, TAGS[:1], 2)
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def test_the_first_request_opens_a_queue_and_the_others_have_routes(stage: Stage) -> None:
+    assert stage.route() and stage.route(lane=2)
+    assert stage.library.kinds() == [lib.OPEN, lib.ROUTE, lib.ROUTE]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"fifo": True}, {"priority": True}, {"on_exhausted": "park", "max_receive_count": 3}, {"retention_from": "send"}, {"partitions": 600}],
+)
+def test_what_is_not_plain_is_not_opened(stage: Stage, changes: dict[str, Any]) -> None:
+    tags = [msgspec.structs.replace(TAGS[0], start_offsets=[0] * changes.get("partitions", 2))]
+    stage.put(msgspec.structs.replace(RECORD, tags=tags, **changes))
+    assert not stage.route()
+    assert stage.library.kinds() == []
+
+
+def test_acks_that_wait_for_the_journal_and_sends_with_a_delay_are_not_allowed(stage: Stage) -> None:
+    for changes, may in [
+        ({}, lib.MAY_SEND | lib.MAY_RECEIVE | lib.MAY_ACK),
+        ({"durable_acks": True}, lib.MAY_SEND | lib.MAY_RECEIVE),
+        ({"delay_ms": 5}, lib.MAY_RECEIVE | lib.MAY_ACK),
+    ]:
+        stage.put(msgspec.structs.replace(RECORD, **changes))
+        assert stage.route()
+        assert [told[3] for what, told in stage.library.told if what == lib.ROUTE] == [may]
+        stage.library.kinds()
+
+
+def test_a_queue_is_closed_before_a_change_of_it_counts(stage: Stage) -> None:
+    stage.route()
+    stage.library.kinds()
+    seen: list[list[int]] = []
+    stage.catalog.changing.connect(lambda kind, name: seen.append(stage.library.kinds()))
+    stage.put(msgspec.structs.replace(RECORD, lease_ms=1))
+    assert seen == [[lib.CLOSE]]
+    assert stage.route(), "it is opened as it is now"
+
+
+def test_a_queue_is_closed_while_somebody_changes_it(stage: Stage) -> None:
+    stage.route()
+    stage.catalog.held("q", True)
+    assert stage.library.kinds() == [lib.OPEN, lib.ROUTE, lib.CLOSE]
+    assert not stage.route()
+    stage.catalog.held("q", False)
+    assert stage.route()
+
+
+def test_a_queue_whose_messages_may_die_is_closed_by_any_change_of_a_queue(stage: Stage) -> None:
+    stage.put(msgspec.structs.replace(RECORD, redrive_policy=RedrivePolicy("dead", 3)))
+    stage.route()
+    stage.library.kinds()
+    stage.put(msgspec.structs.replace(RECORD, name="dead", incarnation="ba9876543210"), "dead")
+    assert stage.library.kinds() == [lib.CLOSE]
+
+
+def test_rights_quotas_and_lives_of_redis(stage: Stage) -> None:
+    stage.route()
+    stage.library.kinds()
+    stage.catalog.put("key", "k", KeyRecord("k", "s", "shop", False, 0), 0)
+    assert stage.library.forgotten
+    before = stage.library.forgotten
+    stage.catalog.put("user", "shop", None, 0)
+    assert stage.library.forgotten > before
+    stage.catalog.put("generation", "generation", GenerationRecord(2, "r", 0), 0)
+    assert lib.CLOSE in stage.library.kinds()
+
+
+def test_a_key_that_ends_soon_has_no_route(stage: Stage) -> None:
+    by = msgspec.structs.replace(BY, key_id="k")
+    for left_ms, is_served in [(30_000, False), (600_000, True)]:
+        stage.catalog.put("key", "k", KeyRecord("k", "s", "shop", False, 0, expires_at_ms=now_ms() + left_ms), 0)
+        assert stage.route(by=by) is is_served
+
+
+def test_messages_without_attributes_go_to_the_tags_that_want_them(stage: Stage) -> None:
+    stage.put(msgspec.structs.replace(RECORD, tags=TAGS, next_tag_id=3))
+    assert stage.route("red")
+    (told,) = [told for what, told in stage.library.told if what == lib.OPEN]
+    assert told[4] == b"10"
+    assert [tag[0] for tag in told[2]] == [1, 2]
+
+
+def test_another_worker_closes_all(stage: Stage) -> None:
+    stage.route()
+    stage.library.kinds()
+    stage.parts.units.owner.workers_changed()
+    assert stage.library.kinds() == [lib.CLOSE]
+
+
+def test_who_waits_in_python_is_watched_for(stage: Stage) -> None:
+    stage.route()
+    stage.library.kinds()
+    for waiting, told in [(1, [lib.WATCH]), (1, []), (-1, []), (-1, [lib.WATCH])]:
+        stage.plane.watch(RECORD.incarnation, waiting)
+        assert stage.library.kinds() == told
+
+
+def test_off_it_is_told_nothing() -> None:
+    plane = wire(Settings(secret="s")).units.plane_news.plane
+    library = Recording()
+    plane.start(library, ())
+    assert (plane.is_on, plane.why, library.started) == (False, "LEASEWAY_PLANE=off", [])
+
+
+def test_both_languages_have_the_same_numbers() -> None:
+    source = (NATIVE / "net" / "planes.rs").read_text()
+    told = dict(re.findall(r"pub const (\w+): u32 = (\d+);", source))
+    assert {name: int(number) for name, number in told.items()} == {name: getattr(lib, name) for name in told}
+    assert len(told) == 12
+    routes = (NATIVE / "plane" / "routes.rs").read_text()
+    assert {n: int(v) for n, v in re.findall(r"pub const (\w+): u8 = (\d+);", routes)} == {
+        "MAY_SEND": lib.MAY_SEND,
+        "MAY_RECEIVE": lib.MAY_RECEIVE,
+        "MAY_ACK": lib.MAY_ACK,
+    }
