@@ -98,11 +98,12 @@ def test_what_is_not_plain_is_not_opened(stage: Stage, changes: dict[str, Any]) 
 
 
 def test_acks_that_wait_for_the_journal_and_sends_with_a_delay_are_not_allowed(stage: Stage) -> None:
-    for changes, may in [
+    cases: list[tuple[dict[str, Any], int]] = [
         ({}, lib.MAY_SEND | lib.MAY_RECEIVE | lib.MAY_ACK),
         ({"durable_acks": True}, lib.MAY_SEND | lib.MAY_RECEIVE),
         ({"delay_ms": 5}, lib.MAY_RECEIVE | lib.MAY_ACK),
-    ]:
+    ]
+    for changes, may in cases:
         stage.put(msgspec.structs.replace(RECORD, **changes))
         assert stage.route()
         assert [told[3] for what, told in stage.library.told if what == lib.ROUTE] == [may]
