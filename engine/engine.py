@@ -14,6 +14,7 @@ from time import monotonic_ns
 
 from engine.errors import LogUnavailable, NotStored
 from engine.move.redriving import Redriving
+from engine.plane.library import WAITED_S
 from engine.queues.bounded import bounded
 from engine.queues.callers.quotas import FREE
 from engine.queues.managing import Managing
@@ -136,7 +137,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
         """Sends 1-100 messages, all or none; Kafka has them when this returns. Raises
         MessageTooLarge, NotStored (repeat it), LogUnavailable (the outcome is unknown).
         """
-        until = asyncio.get_running_loop().time() + self._send_s
+        until = self._send_until()
         found = self._known(by, Verb.SEND, queue)
         if found is None:
             found = await before(until, self._queue(by, Verb.SEND, queue), lambda: NotStored.of(queue))
@@ -151,7 +152,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
 
     def _send_until(self) -> float:
         """When a send that comes now is answered at the latest (loop time)."""
-        return asyncio.get_running_loop().time() + self._send_s
+        return asyncio.get_running_loop().time() + self._send_s - WAITED_S.get()
 
     async def receive(
         self,
@@ -181,6 +182,9 @@ class Engine(Managing, Watching, Transacting, Redriving):
             await self._quotas.take(found, "read", at)
         began_ns = monotonic_ns()
         waits = found.record.receive_wait_ms if wait_ms is None else wait_ms
+        if waits and (waited_s := WAITED_S.get()):
+            left_ms = waits - round(waited_s * 1000)
+            wait_ms = waits = left_ms if left_ms > 0 else 1
         operation = Operation.LONG_RECEIVE if waits else Operation.SHORT_RECEIVE
         if attempt is not None and found.record.fifo:
             late = partial(LogUnavailable, "Kafka does not give what the attempt was answered")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any, Final, Protocol
 
+# For how long the plane had a request in hand before it gave it to Python: its wait and its
+# deadline began then. Of the task that serves the request.
+WAITED_S: Final[ContextVar[float]] = ContextVar("waited_s", default=0.0)
 # What the plane is told; native/src/net/planes.rs has the same, and a test compares them.
 CLOCK, OPEN, ROUTE, CLOSE, WOKEN, ADMIT, SHUT, EMPTY, STOP, WATCH, LEAVE, RETELL = range(12)
 # What it tells.

@@ -3,7 +3,7 @@
 //! A batch is an array of groups `[kind, items]`; see `kind`. Answers to connections that are no
 //! more are dropped; of deliveries, Python is told.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::net::connection::{Asked, Connection, State, OUTPUT_BYTES};
 use crate::net::front::{Front, BAD};
@@ -208,7 +208,8 @@ impl Front {
     pub fn passed(&mut self, id: u64, now: Instant) {
         let Some(slot) = self.slots.of(id) else { return };
         let Some(mut connection) = self.slots.lift(slot) else { return };
-        if connection.asked.take_if(|asked| asked.bytes > 0 && !asked.is_started).is_some() {
+        if let Some(asked) = connection.asked.take_if(|asked| asked.bytes > 0 && !asked.is_started) {
+            connection.waited = asked.began.map_or(Duration::ZERO, |began| now.saturating_duration_since(began));
             connection.state = State::Ready;
             self.tell(&mut connection, now);
         }

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::auth::keys::From;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use crate::http::head::Head;
 use crate::json::Scanner;
@@ -23,7 +24,7 @@ pub const LANES: usize = 4096;
 pub enum Kind {
     /// `[[number, host, path, signer, url], ...]`
     Lanes = 0,
-    /// `[[connection, ends, flags, method, path, query, [name, value, ...], body], ...]`: requests that
+    /// `[[connection, ends, flags, waited ms, method, path, query, [name, value, ...], body], ...]`: requests that
     /// go the long way, with what has come of their bodies. `ends` = [] or [host, port, peer's host,
     /// peer's port]; `flags`: 1 = more of the body comes, 2 = it is HTTP/1.0, 4 = the client waits for
     /// "100 Continue".
@@ -130,10 +131,11 @@ impl Batch {
         head: &Head,
         body: &[u8],
         is_whole: bool,
+        waited: Duration,
     ) {
         self.requests.items += 1;
         let packer = &mut self.requests.packer;
-        packer.array(8);
+        packer.array(9);
         packer.uint(id);
         match ends {
             Some(ends) => {
@@ -149,6 +151,7 @@ impl Batch {
         let (path, query) = head.path_and_query();
         let framing = head.framing;
         packer.uint(u64::from(!is_whole) | u64::from(framing.is_old) << 1 | u64::from(framing.waits) << 2);
+        packer.uint(waited.as_millis() as u64);
         for part in [head.method, path, query] {
             packer.binary(part);
         }

@@ -237,13 +237,13 @@ class Listener:
 
     def _begin(self, told: list[Any]) -> None:
         """Has the app answer a request."""
-        connection, ends, flags, body = told[0], told[1], told[2], told[-1]
+        connection, ends, flags, waited_ms, body = *told[:4], told[-1]
         if ends:
             self._ends[connection] = _address(*ends[:2]), _address(*ends[2:])
         here, there = self._ends[connection]
         served = self._served
         scope = scope_of(told, here, there, served.scheme, served.state)
-        request = self._requests[connection] = Request(self, connection, scope, body, flags)
+        request = self._requests[connection] = Request(self, connection, scope, body, flags, waited_ms)
         scope["extensions"] = {DIRECT: request}
         task = _background.start(request.run(served.app), "request")
         served.tasks.add(task)

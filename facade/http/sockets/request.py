@@ -11,6 +11,7 @@ import logging
 from typing import Any, Final, Protocol
 from urllib.parse import unquote
 
+from engine.plane.library import WAITED_S
 from facade.http.asgi import header_lines, status_line
 from facade.http.sockets.answers import CONTINUE, CUT, END, LAST, PAUSE, RESUME, START, WRITE, Answers
 
@@ -45,7 +46,7 @@ class Way(Protocol):
 
 def scope_of(told: list[Any], here: Address | None, there: Address | None, scheme: str, state: dict[str, Any]) -> dict[str, Any]:
     """Returns ASGI's scope of a request as native/src/batch.rs tells it."""
-    _, _, flags, method, path, query, headers, _ = told
+    _, _, flags, _, method, path, query, headers, _ = told
     parts = iter(headers)
     shown = path.decode("ascii")
     return {
@@ -74,7 +75,9 @@ class Request:
     chunked = False
     left: int | None = None  # bytes of its body that its head has promised; None = it has promised none
 
-    def __init__(self, way: Way, connection: int, scope: dict[str, Any], body: bytes, flags: int) -> None:
+    def __init__(self, way: Way, connection: int, scope: dict[str, Any], body: bytes, flags: int, waited_ms: int = 0) -> None:
+        """`waited_ms`: how long the library had it in hand before."""
+        self._waited_ms = waited_ms
         self.scope = scope
         self.gone = False  # nobody is there to read the reply
         self._way = way
@@ -118,6 +121,8 @@ class Request:
         """Has the app answer. An app that fails, or that says too little, is answered for, or its
         connection is closed.
         """
+        if self._waited_ms:
+            WAITED_S.set(self._waited_ms / 1000)  # of this task alone
         try:
             await app(self.scope, self.receive, self.send)
             if not self.ended and not self.gone:

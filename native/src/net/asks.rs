@@ -91,7 +91,7 @@ impl Front {
         let planes = self.planes.ask(connection.id, lane, plain.verb, &request, &scanner, now);
         if let Some((asked, ask)) = planes {
             self.planes.asks.push_back(ask);
-            connection.asked = Some(Asked { bytes: end, ..asked });
+            connection.asked = Some(Asked { bytes: end, began: Some(now), ..asked });
         } else {
             let entries = self.batch.ask(connection.id, plain.verb, whose, &request, &scanner);
             connection.asked = Some(Asked { bytes: end, entries, ..Asked::default() });
@@ -134,7 +134,8 @@ impl Front {
         let taken = body.take(came)?;
         let is_whole = body.is_whole();
         let ends = (!connection.is_known).then(|| connection.stream.ends());
-        self.batch.request(connection.id, ends, &found, &came[..taken.body], is_whole);
+        let waited = std::mem::take(&mut connection.waited);
+        self.batch.request(connection.id, ends, &found, &came[..taken.body], is_whole, waited);
         connection.is_known = true;
         connection.is_closing |= !framing.keeps;
         let is_short = matches!(framing.length, Length::Bytes(bytes) if bytes <= self.bounds.let_go_bytes);

@@ -42,8 +42,9 @@ pub enum State {
 pub struct Asked {
     pub bytes: usize,
     pub entries: Vec<(Vec<u8>, [u8; 32])>,
-    /// Of what the plane serves.
+    /// Of what the plane serves, and since when.
     pub route: Option<Route>,
+    pub began: Option<Instant>,
     /// A part of its reply was written.
     pub is_started: bool,
 }
@@ -100,6 +101,8 @@ pub struct Connection {
     pub has_turn: bool,
     /// Python does not want more now.
     pub is_paused: bool,
+    /// How long the plane had the request that comes next in hand, before it gave it to Python.
+    pub waited: Duration,
     /// Nothing is asked any more: it ends when what was written has left.
     pub is_closing: bool,
     /// Until when what the client still sends is dropped.
@@ -144,6 +147,7 @@ impl Connection {
             is_offered: false,
             has_turn: false,
             is_paused: false,
+            waited: Duration::ZERO,
             is_closing: false,
             last_until: None,
             has_left: false,
