@@ -195,7 +195,8 @@ mod tests {
 
     #[test]
     fn what_is_cut_is_no_call() {
-        for told in [&[0x91, 0x92, 10, 0xc4, 0][..], &[0x91, 0x92, 4, 0xc4, 1, b'x'], &[0x91, 0x93, 0, 0xc4, 0], &[0x92]]
+        for told in
+            [&[0x91, 0x92, 10, 0xc4, 0][..], &[0x91, 0x92, 4, 0xc4, 1, b'x'], &[0x91, 0x93, 0, 0xc4, 0], &[0x92]]
         {
             assert!(Template::read(&mut Unpacker::new(told)).is_err());
         }
