@@ -66,6 +66,10 @@ class Exchange(Protocol):
         """False = whoever makes a browser send this has changed nothing."""
 
     @property
+    def reads(self) -> bool:
+        """Whether it is a GET that changes nothing, though others of its dialect do."""
+
+    @property
     def signs_body(self) -> bool:
         """Who asks can be told only when the body has been read. Read before `principal`."""
 

@@ -139,7 +139,6 @@ class Store(DelayStore):
         Raises StateLost.
         """
         keys = self._unit(unit)
-        t = keys.tag(tag)
         names, arguments = receive_call(
             keys, self._window, generation, tag, now=now_ms, most=max, lease=-1 if lease_ms is None else lease_ms,
             queue_lease=queue_lease_ms, max_receive_count=max_receive_count, retention=retention_ms + self._clock.keep_ms, move_ms=move_ms,
@@ -149,8 +148,10 @@ class Store(DelayStore):
             if kind is None:
                 reply = await self._run("receive", names, (*arguments, until_ms))
             elif kind == _FIFO:
+                t = keys.tag(tag)
                 reply = await self._run("receive_fifo", (*names, t.order, t.groups), (*arguments, *in_order))
             else:
+                t = keys.tag(tag)
                 reply = await self._run("receive_fair", (*names, t.order, t.groups), arguments)
             if reply[0] == b"OK":
                 return _received(reply[:10], reply[10]) if kind == _FIFO else _received(reply)

@@ -51,7 +51,7 @@ class Pump:
         empty_plane: Callable[[str, int], None],
     ) -> None:
         """`empty_plane(incarnation, tag)` gives back what the plane has leased ahead."""
-        self._empty_plane = empty_plane
+        self.empty_plane = empty_plane
         self._catalog = catalog
         self._wait_lists = wait_lists
         self._poller = poller
@@ -177,7 +177,7 @@ class Pump:
         """What was leased ahead is visible again when this returns; for a receive that does not get
         it, but may want it.
         """
-        self._empty_plane(queue.incarnation, line.tag)
+        self.empty_plane(queue.incarnation, line.tag)
         await self._ahead.give_back(line.stock)
 
     async def _serve(self, queue: Queue, tag: TagRecord, line: WaitList, leases: Leases, waiters: list[Waiter]) -> None:

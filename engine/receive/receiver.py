@@ -147,7 +147,9 @@ class Receiver:
 
     async def _now(self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None) -> list[Delivery]:
         """What is due: in the window, else in Kafka beyond it."""
-        await self._pump.give_back_ahead(queue, line)  # it is leased to nobody
+        self._pump.empty_plane(queue.incarnation, line.tag)  # it is leased to nobody
+        if line.stock or line.stock.returning:
+            await self._pump.give_back_ahead(queue, line)
 
         async def lease() -> Leases:
             leases = await self._poller.poll(Poll(queue, tag, line, lease_ms), count, everywhere=True)

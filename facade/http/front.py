@@ -41,8 +41,6 @@ REMEMBERED = 64
 _REQUEST_IDS = frozenset((b"x-amzn-requestid", b"x-mns-request-id"))
 # What a browser says of a page of ours, and of what its user has typed.
 _OWN_PAGES = (b"same-origin", b"none")
-# How every browser calls itself.
-_BROWSERS = (b"mozilla/", b"opera/")
 
 
 class Hosts:
@@ -223,7 +221,7 @@ def _by_head(exchange: Exchange, method: str) -> Principal | None:
     the head alone excludes.
     """
     headers = exchange.headers
-    if exchange.changes and (b"sec-fetch-site" in headers or b"origin" in headers or method == "GET"):
+    if exchange.changes and (b"sec-fetch-site" in headers or b"origin" in headers or (method == "GET" and not exchange.reads)):
         _refuse_pages(headers)
     if exchange.signs_body:
         exchange.check_head()
@@ -237,14 +235,13 @@ def _refuse_pages(headers: Mapping[bytes, bytes]) -> None:
 
     A browser sends some without asking us first, those without a body above all, and with the
     credentials that it keeps. It says where each comes from: always by Sec-Fetch-Site if it trusts
-    the way to us, else at least in a POST by Origin. Other clients send neither. What a browser
-    sends without both, an image's GET, is refused unless it has a header that no page can set.
+    the way to us, else at least in a POST by Origin. Other clients send neither. A GET without both
+    may be an image of any page, so it needs a header that no page can set.
     """
     site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
     if site is None and origin is None:
-        agent = headers.get(b"user-agent", b"")
-        if agent.lower().startswith(_BROWSERS) and not _is_signed(headers):
-            raise ProblemError("cross_site", field="User-Agent", limit="a signed request, or Sec-Fetch-Site", given=agent[:100])
+        if not _is_signed(headers):
+            raise ProblemError("cross_site", field="Authorization", limit="a POST, or a GET that is signed in its headers", given=None)
         return
     origin = origin or b""
     host = headers.get(b"host", b"").lower()

@@ -77,6 +77,7 @@ class OperationExchange(Struct, gc=False):
     query: Any = None
     most_bytes: int | None = None
     peer: str = ""  # from where it comes, if that is counted
+    reads = False
     signs_body = False
 
     def check_head(self) -> None:
@@ -142,7 +143,7 @@ class NoOperation(Struct, gc=False):
     headers: Mapping[bytes, bytes]
     refusal: ProblemError
     verb = "none"
-    long_poll = changes = signs_body = False
+    long_poll = changes = reads = signs_body = False
     most_bytes = NO_BODY_BYTES
 
     def check_head(self) -> None:

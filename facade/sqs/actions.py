@@ -12,6 +12,10 @@ from facade.sqs.queues import permissions, queues, tags
 from facade.sqs.queues.call import Action
 from facade.sqs.wire import shapes
 
+# Those that change nothing.
+READS: Final = frozenset(
+    ("GetQueueUrl", "ListQueues", "GetQueueAttributes", "ListQueueTags", "ListDeadLetterSourceQueues", "ListMessageMoveTasks")
+)
 ACTIONS: Final[dict[str, Action]] = {
     "CreateQueue": Action(shapes.CreateQueue, queues.create_queue),
     "GetQueueUrl": Action(shapes.GetQueueUrl, queues.get_queue_url),

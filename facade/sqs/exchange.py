@@ -25,7 +25,7 @@ from facade.http.bounds.peers import Peers
 from facade.http.decode import check_values
 from facade.http.problem import ProblemError
 from facade.sqs import signature
-from facade.sqs.actions import ACTIONS
+from facade.sqs.actions import ACTIONS, READS
 from facade.sqs.paths import of_queue
 from facade.sqs.places import Places
 from facade.sqs.queues.call import Action, Call
@@ -93,6 +93,11 @@ class SqsExchange(Struct, gc=False):
     claim: signature.Claim | None = None
     changes = True
     unknown = UNKNOWN_OPERATION  # what is answered to an action that is not there
+
+    @property
+    def reads(self) -> bool:
+        """See `Exchange`."""
+        return False
 
     @property
     def signs_body(self) -> bool:
@@ -217,6 +222,15 @@ class QueryExchange(SqsExchange, gc=False):
     """
 
     unknown = INVALID_ACTION
+
+    @property
+    def reads(self) -> bool:
+        """See `Exchange`. What names no action, or none that is there, changes nothing either."""
+        try:
+            name = forms.parse(self.scope["query_string"], b"").get("Action")
+        except SqsError:
+            return True  # it is refused when it is read again
+        return not isinstance(name, str) or name in READS or name not in ACTIONS
 
     @property
     def most_bytes(self) -> int | None:

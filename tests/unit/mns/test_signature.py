@@ -174,6 +174,6 @@ async def test_a_key_that_is_not_there_is_told(engine: RecordingEngine) -> None:
 
 async def test_open_mode_believes_the_key(engine: RecordingEngine) -> None:
     await get(engine, {**VERSION, "authorization": "MNS shop:whatever"}, Settings())
-    await get(engine, {}, Settings())
+    await get(engine, VERSION, Settings())
 
     assert engine.credentials == [("shop", None), (None, None)]

@@ -82,7 +82,8 @@ async def test_a_form_is_a_send_and_its_answer_is_xml(engine: RecordingEngine) -
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_the_path_may_name_the_queue(engine: RecordingEngine, method: str) -> None:
-    await ask(engine, "/000000000000/orders@billing", method, Action="ReceiveMessage", MaxNumberOfMessages="3")
+    signed = {"authorization": "AWS4-HMAC-SHA256 Credential=shop/20260101/us-east-1/sqs/aws4_request"}
+    await ask(engine, "/000000000000/orders@billing", method, signed, Action="ReceiveMessage", MaxNumberOfMessages="3")
 
     assert engine.calls[-1][2:] == ("orders", "billing", 3, None, None, None)
 
