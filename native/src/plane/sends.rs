@@ -338,6 +338,9 @@ impl<C: Caller> Plane<C> {
         let values = Values { rows: Rows { encoded: &encoded, words }, wake_ms: at_ms as i64, ..Values::default() };
         let tag = self.queues.get(&queue).and_then(|queue| queue.tags.keys().next().copied()).unwrap_or(0);
         let is_made = self.call((queue, tag), partition, Script::Load, values, Call::Load);
+        if !is_made {
+            self.next += 1; // else it could be the token of a load that is under way
+        }
         let token = self.next;
         self.out.loading.insert(token, Loading { queue, partition, first, end, at_ms: at_ms as i64, keeps, waiting });
         if is_made {

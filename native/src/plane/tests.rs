@@ -112,6 +112,38 @@ fn template(packer: &mut Packer, words: &[(u64, &str)]) {
     }
 }
 
+/// What Python tells of a queue.
+fn queue_told(number: u64, partitions: usize, may_hold: bool) -> Packer {
+    let mut queue = Packer::default();
+    queue.array(8);
+    queue.uint(number);
+    queue.binary(&[1, 2, 3, 4, 5, 6]);
+    queue.array(1);
+    queue.array(5);
+    queue.uint(u64::from(TAG));
+    queue.uint(u64::from(may_hold));
+    queue.uint(30_000);
+    queue.uint(100);
+    queue.array(partitions);
+    for partition in 0..partitions {
+        let name = partition.to_string();
+        queue.array(4);
+        template(&mut queue, &[(0, &name), (1, ""), (2, ""), (3, ""), (4, "30000"), (6, "")]);
+        template(&mut queue, &[(0, &name), (1, "")]);
+        template(&mut queue, &[(0, &name), (7, "")]);
+        template(&mut queue, &[(0, &name), (7, "")]);
+    }
+    queue.binary(b"topic");
+    queue.binary(b"1");
+    queue.uint(1);
+    queue.uint(0);
+    queue.array(partitions);
+    for partition in 0..partitions {
+        template(&mut queue, &[(0, &partition.to_string()), (1, ""), (8, ""), (9, "0 me "), (7, "")]);
+    }
+    queue
+}
+
 impl Stage {
     fn new(partitions: usize, may_hold: bool) -> Self {
         let mut told = Packer::default();
@@ -137,33 +169,7 @@ impl Stage {
         clock.uint(0);
         clock.int(0);
         plane.set_clock(&mut Unpacker::new(&clock.bytes)).expect("told");
-        let mut queue = Packer::default();
-        queue.array(8);
-        queue.uint(QUEUE);
-        queue.binary(&[1, 2, 3, 4, 5, 6]);
-        queue.array(1);
-        queue.array(5);
-        queue.uint(u64::from(TAG));
-        queue.uint(u64::from(may_hold));
-        queue.uint(30_000);
-        queue.uint(100);
-        queue.array(partitions);
-        for partition in 0..partitions {
-            let name = partition.to_string();
-            queue.array(4);
-            template(&mut queue, &[(0, &name), (1, ""), (2, ""), (3, ""), (4, "30000"), (6, "")]);
-            template(&mut queue, &[(0, &name), (1, "")]);
-            template(&mut queue, &[(0, &name), (7, "")]);
-            template(&mut queue, &[(0, &name), (7, "")]);
-        }
-        queue.binary(b"topic");
-        queue.binary(b"1");
-        queue.uint(1);
-        queue.uint(0);
-        queue.array(partitions);
-        for partition in 0..partitions {
-            template(&mut queue, &[(0, &partition.to_string()), (1, ""), (8, ""), (9, "0 me "), (7, "")]);
-        }
+        let queue = queue_told(QUEUE, partitions, may_hold);
         let now = Instant::now();
         plane.open(&mut Unpacker::new(&queue.bytes), now).expect("told");
         Self { plane, crowd: Crowd::default(), kafka: Log::default(), now, asked: 0 }
@@ -659,4 +665,25 @@ fn as_many_sends_wait_as_may_and_bodies_are_kept_up_to_a_bound() {
         assert_eq!(load[5].len() > 90_000, first > 10, "{first}");
         stage.loaded(1);
     }
+}
+
+#[test]
+fn loads_that_cant_be_made_leave_those_under_way_alone() {
+    let mut stage = Stage::new(1, false);
+    let other = queue_told(QUEUE + 1, 1, false);
+    stage.plane.open(&mut Unpacker::new(&other.bytes), stage.now).expect("told");
+    stage.send(1, &["a"]);
+    let route = Route { queue: QUEUE + 1, ..stage.route() };
+    let bodies = [(&b"b"[..], crate::replies::digest(b"b"))].into_iter();
+    let values = super::sends::values(stage.plane.records(), &route, bodies, 1);
+    stage.ask(2, What::Send { route, values });
+    stage.appended(Appended::Stored { first: 10, at_ms: 4000 });
+    stage.call(LOAD);
+    stage.plane.caller.is_shut = true;
+    stage.appended(Appended::Stored { first: 10, at_ms: 4000 });
+    stage.answer(Err(Failure::Unknown("another Redis came into use".into())));
+    stage.later(1000);
+    assert_eq!(stage.crowd.sent, [(2, 1), (1, 1)]);
+    stage.send(3, &["c"]);
+    assert_eq!(stage.kafka.0.len(), 1, "the next has its turn");
 }
