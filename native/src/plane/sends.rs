@@ -259,6 +259,7 @@ impl<C: Caller> Plane<C> {
         if let Some(at) = queue.sends.linger_until {
             self.out.timers.insert((at, number));
         }
+        let took_some = !sends.is_empty();
         sends.retain(|one| {
             let is_late = one.began + limits.send_timeout <= now;
             if is_late {
@@ -266,7 +267,12 @@ impl<C: Caller> Plane<C> {
             }
             !is_late
         });
-        let Some(deadline) = sends.iter().map(|one| one.began + limits.send_timeout).min() else { return };
+        let Some(deadline) = sends.iter().map(|one| one.began + limits.send_timeout).min() else {
+            if took_some {
+                self.out.dirty.insert(number); // all were late, and others may wait behind them
+            }
+            return;
+        };
         let records: Vec<&[u8]> =
             sends.iter().flat_map(|one| one.values.iter().map(|value| &value.record[..])).collect();
         let partition = queue.sends.place(records.len(), queue.units.len(), limits);

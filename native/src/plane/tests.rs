@@ -687,3 +687,17 @@ fn loads_that_cant_be_made_leave_those_under_way_alone() {
     stage.send(3, &["c"]);
     assert_eq!(stage.kafka.0.len(), 1, "the next has its turn");
 }
+
+#[test]
+fn behind_a_batch_of_late_sends_nothing_stands_still() {
+    let mut stage = Stage::new(1, false);
+    (1..=5).for_each(|connection| stage.send(connection, &["a"]));
+    stage.now += Duration::from_millis(5);
+    stage.send(6, &["b"]);
+    stage.now += Duration::from_millis(9_995);
+    stage.appended(Appended::Unknown("x".into()));
+    stage.later(1);
+    let late = stage.crowd.news.iter().filter(|news| matches!(news, News::Failed { fault: Fault::NotStored, .. }));
+    assert_eq!(late.count(), 4);
+    assert_eq!(stage.kafka.0.len(), 1, "what is in time goes to Kafka");
+}
