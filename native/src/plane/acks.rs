@@ -96,6 +96,9 @@ impl<C: Caller> Plane<C> {
     pub(super) fn end_unacked(&mut self, clients: &mut dyn Clients, now: Instant) {
         for ((number, tag), partition, rows) in std::mem::take(&mut self.unacked) {
             self.acked(clients, number, tag, partition, &rows, Err(Trouble::Other), &Err(Failure::NotSent), now);
+            // Others may wait behind them, for one call takes so many.
+            self.dirty.insert((number, tag));
+            self.drop_closed(number);
         }
     }
 

@@ -701,3 +701,22 @@ fn behind_a_batch_of_late_sends_nothing_stands_still() {
     assert_eq!(late.count(), 4);
     assert_eq!(stage.kafka.0.len(), 1, "what is in time goes to Kafka");
 }
+
+#[test]
+fn acks_beyond_one_call_are_pythons_too_when_redis_is_away() {
+    let mut stage = Stage::new(1, false);
+    let handle = handles(&mut stage, 1).remove(0);
+    let what = What::Ack { route: stage.route(), handles: vec![handle.clone()] };
+    stage.ask(1, what);
+    for connection in 2..=4 {
+        let what = What::Ack { route: stage.route(), handles: vec![handle.clone(); 300] };
+        stage.ask(connection, what);
+    }
+    stage.call(ACK);
+    stage.plane.caller.is_shut = true;
+    stage.answer(Err(Failure::NotSent));
+    while stage.plane.is_dirty() {
+        stage.later(0);
+    }
+    assert_eq!(stage.crowd.passed, [1, 2, 3, 4]);
+}
