@@ -231,7 +231,6 @@ impl<C: Caller> Plane<C> {
         for tag in tags {
             self.empty(number, tag);
             self.pass_all(clients, number, tag);
-            self.dirty.remove(&(number, tag));
         }
         self.pass_sends(clients, number);
         self.drop_closed(number);

@@ -720,3 +720,17 @@ fn acks_beyond_one_call_are_pythons_too_when_redis_is_away() {
     }
     assert_eq!(stage.crowd.passed, [1, 2, 3, 4]);
 }
+
+#[test]
+fn acks_that_wait_when_their_queue_is_closed_are_made() {
+    let mut stage = Stage::new(1, false);
+    let handles = handles(&mut stage, 1);
+    let what = What::Ack { route: stage.route(), handles };
+    let ask = Ask { connection: 1, lane: 1, verb: VERB, began: stage.now, what };
+    stage.plane.ask(&mut stage.crowd, ask, stage.now);
+    stage.plane.close(&mut stage.crowd, QUEUE, stage.now);
+    stage.later(0);
+    stage.call(ACK);
+    stage.answer(Ok(ok(&[])));
+    assert_eq!(stage.crowd.acked, [(1, vec![Word::Ok])]);
+}
