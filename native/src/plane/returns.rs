@@ -18,7 +18,9 @@ impl<C: Caller> Plane<C> {
         let pause = self.service.limits.pause;
         let Some(list) = self.tag(number, tag) else { return };
         let has_none = list.waiters.is_empty();
-        let is_late = |held: &&Held| if held.is_ahead { held.until <= now } else { has_none };
+        // Who is first wants another lease: nobody gets these before it, and it gets nothing before them.
+        let is_unfit = list.waiters.front().is_some_and(|waiter| waiter.lease_ms != list.stock_lease_ms);
+        let is_late = |held: &&Held| is_unfit || if held.is_ahead { held.until <= now } else { has_none };
         let late = list.stock.iter().take_while(is_late).count();
         if late > 0 {
             list.pace.pause(now + pause);

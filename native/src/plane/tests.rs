@@ -734,3 +734,20 @@ fn acks_that_wait_when_their_queue_is_closed_are_made() {
     stage.answer(Ok(ok(&[])));
     assert_eq!(stage.crowd.acked, [(1, vec![Word::Ok])]);
 }
+
+#[test]
+fn what_was_leased_for_who_has_gone_goes_back_though_another_lease_is_waited_for() {
+    let mut stage = Stage::new(1, false);
+    stage.receive(1, 10, 20_000);
+    stage.call(RECEIVE);
+    let what = What::Receive { route: stage.route(), most: Some(10), wait_ms: Some(20_000), lease_ms: 60_000 };
+    stage.ask(2, what);
+    let left = What::Left { route: stage.route() };
+    stage.ask(1, left);
+    stage.lease(&[3], -1);
+    assert_eq!(stage.call(GIVE_BACK), ["0", "3", "9", "4001"]);
+    stage.answer(Ok(ok(&["OK"])));
+    assert_eq!(stage.call(RECEIVE), ["0", "5000", "10", "60000", "30000", "0"]);
+    stage.lease(&[3], -1);
+    assert_eq!(stage.crowd.given, [(2, vec!["m3".into()])]);
+}
