@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 use super::routes::Bound;
 use super::unit::Kept;
 
+/// How often the partitions of a tag are asked how much is leased of it, while that is too much.
+const COUNT_AGAIN: Duration = Duration::from_secs(1);
+
 /// Numbers that Python tells at the start; see `engine/plane/told.py`.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
@@ -165,6 +168,8 @@ pub struct Tag {
     looked_at: Option<Instant>,
     is_looking: bool,
     turn: usize,
+    /// When all were asked how much is leased, for it seemed to be too much.
+    counted_at: Option<Instant>,
 }
 
 impl Tag {
@@ -187,6 +192,7 @@ impl Tag {
             looked_at: None,
             is_looking: false,
             turn: 0,
+            counted_at: None,
         }
     }
 
@@ -290,6 +296,11 @@ impl Tag {
         let most = (wanted.saturating_sub(self.stock.len()) + ahead).min(fits).clamp(1, limits.most_a_call);
         let in_flight: u64 = self.known.iter().map(|known| known.in_flight).sum();
         if in_flight + most as u64 > limits.most_in_flight {
+            // What was acked since then only an answer tells.
+            if self.counted_at.is_none_or(|at| at + COUNT_AGAIN <= now) {
+                self.counted_at = Some(now);
+                return Step::Probe((0..self.known.len()).collect());
+            }
             return Step::Full;
         }
         self.turn = first;

@@ -751,3 +751,31 @@ fn what_was_leased_for_who_has_gone_goes_back_though_another_lease_is_waited_for
     stage.lease(&[3], -1);
     assert_eq!(stage.crowd.given, [(2, vec!["m3".into()])]);
 }
+
+#[test]
+fn a_tag_that_was_full_is_looked_at_again() {
+    let mut stage = Stage::new(1, false);
+    let probed = |in_flight: i64| {
+        let numbers = [5000, 4000, 50, 5, in_flight, 0, 0, 0, 0].map(Reply::Int);
+        Reply::Array(std::iter::once(Reply::Bytes(b"OK".to_vec())).chain(numbers).collect())
+    };
+    stage.receive(1, 1, 20_000);
+    stage.call(RECEIVE);
+    let mut full = received(5000, 4000, Vec::new(), &[]);
+    if let Reply::Array(items) = &mut full {
+        items[6] = Reply::Int(120_000);
+    }
+    stage.answer(Ok(full));
+    stage.call(PROBE);
+    stage.answer(Ok(probed(120_000)));
+    assert_eq!(stage.crowd.passed, [1]);
+    stage.receive(2, 1, 20_000);
+    assert_eq!(stage.crowd.passed, [1, 2], "a moment ago it was full");
+    stage.later(1000);
+    stage.receive(3, 1, 20_000);
+    stage.call(PROBE);
+    stage.answer(Ok(probed(7)));
+    stage.call(RECEIVE);
+    stage.lease(&[3], -1);
+    assert_eq!(stage.crowd.given, [(3, vec!["m3".into()])]);
+}
