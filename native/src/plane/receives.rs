@@ -209,7 +209,6 @@ impl<C: Caller> Plane<C> {
         let partition = asked.partition;
         let Some(list) = self.tag(number, tag) else { return };
         list.asked -= 1;
-        let head_before_ms = list.known[partition].head_ms;
         let Ok([_, at_ms, nonce, head_ms, cursor, open, in_flight, hungry, rows, dying, more @ ..]) = told else {
             return list.forget(partition, now);
         };
@@ -235,8 +234,9 @@ impl<C: Caller> Plane<C> {
                     until,
                 }),
                 None => {
-                    // Where it stood: with the first of its partition, as far as anybody here can tell.
-                    let due_ms = Packed::read(one.packed).map_or(head_before_ms.max(1), |packed| packed.due_ms as i64);
+                    // Without a body nobody here knows since when it is due. Earlier than it is it would
+                    // expire before its time, so it goes to the end of the line.
+                    let due_ms = Packed::read(one.packed).map_or(at_ms as i64, |packed| packed.due_ms as i64);
                     odd.extend([one.offset as i64, nonce as i64, due_ms]);
                 }
             }

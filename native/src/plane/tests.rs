@@ -399,7 +399,7 @@ fn bodies_that_are_not_here_are_pythons() {
     stage.receive(1, 2, 1000);
     stage.call(RECEIVE);
     stage.answer(Ok(received(5000, -1, Vec::new(), &[3, 4])));
-    assert_eq!(stage.call(GIVE_BACK), ["0", "3", "9", "1", "4", "9", "1"]);
+    assert_eq!(stage.call(GIVE_BACK), ["0", "3", "9", "5000", "4", "9", "5000"], "not before their time: they would expire");
     assert_eq!(stage.crowd.passed, [1]);
     stage.receive(2, 1, 1000);
     assert_eq!(stage.crowd.passed, [1, 2]);
