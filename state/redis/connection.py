@@ -144,14 +144,21 @@ class Connection:
             raise StateUnavailable(f"Redis must run with maxmemory-policy noeviction, it has {server.policy}")
         if server.is_replica:
             raise StateUnavailable(f"Redis at {self.place} is a replica")
-        self.run_id, self.life = server.run_id, server.life
+        self.run_id = server.run_id
+        self._note_life(server.life)
 
     async def look(self) -> None:
         """Asks the server again what it is. Raises StateUnavailable."""
         wire, reply = self._wire, await self.call("INFO")
         if isinstance(reply, bytes) and wire is self._wire:
             self.server = read_server(reply)
-            self.life = self.server.life
+            self._note_life(self.server.life)
+
+    def _note_life(self, life: str) -> None:
+        """Takes in what the server has; of another life the fence knows nothing yet."""
+        before, self.life = self.life, life
+        if life != before:
+            self.fence.changed()
 
     def leave(self, reason: str) -> None:
         """Cuts the connection; the next one looks the address up again."""
