@@ -91,11 +91,14 @@ class Groups(ABC):
     def failed(self, connection: int, lane: int, verb: int, fault: int, text: str, answers: Answers) -> None:
         """Tells of a request that the plane has begun, and that has not succeeded."""
         known = self._lanes.get(lane)
-        if known is None:
-            answers.passed.append(connection)  # its caller may not know of the queue any more
+        if known is not None:
+            self.refuse(verb, known, connection, _error(fault, text, known.queue), perf_counter(), answers)
+        elif fault == NOT_STORED:
+            answers.passed.append(connection)  # nothing was done, and rights may have changed
             answers.soon()
         else:
-            self.refuse(verb, known, connection, _error(fault, text, known.queue), perf_counter(), answers)
+            # What it named is forgotten; begun again, a message could be stored twice.
+            self.tell(verb, connection, self.error(verb, _error(fault, text, "")), perf_counter(), answers)
 
     def observe(self, verb: int, requests: int, seconds: float, between: Sequence[int]) -> None:
         """Counts requests that the plane has answered."""
