@@ -291,7 +291,7 @@ impl Front {
             told::EMPTY => {
                 told.array()?;
                 let (queue, tag) = (told.uint()?, told.uint()? as u16);
-                self.with_plane(|plane, _, _| plane.empty_stock(queue, tag));
+                self.with_plane(|plane, _, now| plane.empty_stock(queue, tag, now));
                 Ok(())
             }
             told::WATCH => {

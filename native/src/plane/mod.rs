@@ -244,8 +244,13 @@ impl<C: Caller> Plane<C> {
         }
     }
 
-    /// What was leased ahead of receives goes back, for a receive that is not served here.
-    pub fn empty_stock(&mut self, number: u64, tag: u16) {
+    /// What was leased ahead of receives goes back, for a receive that is not served here, and what is
+    /// being leased ahead; for a while nothing is.
+    pub fn empty_stock(&mut self, number: u64, tag: u16, now: Instant) {
+        let until = now + self.service.limits.pause;
+        if let Some(list) = self.tag(number, tag) {
+            list.pace.pause(until);
+        }
         self.empty(number, tag);
     }
 

@@ -20,7 +20,8 @@ impl<C: Caller> Plane<C> {
         let has_none = list.waiters.is_empty();
         // Who is first wants another lease: nobody gets these before it, and it gets nothing before them.
         let is_unfit = list.waiters.front().is_some_and(|waiter| waiter.lease_ms != list.stock_lease_ms);
-        let is_late = |held: &&Held| is_unfit || if held.is_ahead { held.until <= now } else { has_none };
+        let is_over = has_none && list.pace.is_paused(now);
+        let is_late = |held: &&Held| is_unfit || if held.is_ahead { is_over || held.until <= now } else { has_none };
         let late = list.stock.iter().take_while(is_late).count();
         if late > 0 {
             list.pace.pause(now + pause);

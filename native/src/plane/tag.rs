@@ -118,8 +118,13 @@ impl Pace {
         self.paused_until = until;
     }
 
+    /// Whether nothing is leased ahead now.
+    pub fn is_paused(&self, now: Instant) -> bool {
+        now < self.paused_until
+    }
+
     fn wanted(&self, span: Duration, now: Instant) -> usize {
-        if now - self.began >= 2 * span || now < self.paused_until {
+        if now - self.began >= 2 * span || self.is_paused(now) {
             return 0;
         }
         self.before.max(self.count)

@@ -399,7 +399,11 @@ fn bodies_that_are_not_here_are_pythons() {
     stage.receive(1, 2, 1000);
     stage.call(RECEIVE);
     stage.answer(Ok(received(5000, -1, Vec::new(), &[3, 4])));
-    assert_eq!(stage.call(GIVE_BACK), ["0", "3", "9", "5000", "4", "9", "5000"], "not before their time: they would expire");
+    assert_eq!(
+        stage.call(GIVE_BACK),
+        ["0", "3", "9", "5000", "4", "9", "5000"],
+        "not before their time: they would expire"
+    );
     assert_eq!(stage.crowd.passed, [1]);
     stage.receive(2, 1, 1000);
     assert_eq!(stage.crowd.passed, [1, 2]);
@@ -778,4 +782,18 @@ fn a_tag_that_was_full_is_looked_at_again() {
     stage.call(RECEIVE);
     stage.lease(&[3], -1);
     assert_eq!(stage.crowd.given, [(3, vec!["m3".into()])]);
+}
+
+#[test]
+fn what_is_being_leased_ahead_goes_back_at_once_for_a_receive_of_python() {
+    let mut stage = Stage::new(1, true);
+    stage.receive(1, 1, 1000);
+    stage.call(RECEIVE);
+    stage.lease(&[1], 4000);
+    stage.call(RECEIVE);
+    stage.plane.empty_stock(QUEUE, TAG, stage.now);
+    stage.lease(&[2], 4000);
+    assert_eq!(stage.call(GIVE_BACK), ["0", "2", "9", "4001"]);
+    stage.answer(Ok(ok(&["OK"])));
+    assert!(stage.plane.caller.calls.is_empty(), "Python's receive comes first");
 }
