@@ -200,6 +200,11 @@ impl Batch {
         self.lanes.clear();
     }
 
+    /// Lanes that requests may name.
+    pub fn known_lanes(&self) -> HashSet<u64> {
+        self.lanes.values().copied().collect()
+    }
+
     /// Some lanes are told again before they are used.
     pub fn forget_these(&mut self, lanes: &HashSet<u64>) {
         self.lanes.retain(|_, lane| !lanes.contains(lane));

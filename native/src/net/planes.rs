@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mio::{Poll, Token, Waker};
 
+use crate::batch::LANES;
 use crate::json::Scanner;
 use crate::net::connection::Asked;
 use crate::net::front::{Front, Ready};
@@ -31,6 +32,8 @@ pub const KAFKA: std::ops::Range<usize> = usize::MAX - 1026..usize::MAX - 2;
 /// The thread looks after its connections so often, though nothing is heard.
 const TICK: Duration = Duration::from_millis(100);
 const BUFFER_BYTES: usize = 256 * 1024;
+/// Routes are looked through when there are so many: the batch knows half as many lanes.
+const MOST_ROUTES: usize = 2 * LANES;
 
 /// What a front has of the plane.
 #[derive(Default)]
@@ -224,6 +227,11 @@ impl Front {
     /// Requests of a lane are the plane's from now on.
     pub fn learn_route(&mut self, told: &mut Unpacker) -> Read<()> {
         let (lane, route) = crate::plane::read_route(told, Instant::now())?;
+        if self.planes.routes.len() >= MOST_ROUTES {
+            // No request names a lane any more that the batch has forgotten.
+            let known = self.batch.known_lanes();
+            self.planes.routes.retain(|lane, _| known.contains(lane));
+        }
         self.planes.routes.insert(lane, route);
         Ok(())
     }
@@ -466,5 +474,31 @@ fn write_news(packer: &mut Packer, news: &News) {
             [*connection, *lane, u64::from(*verb), *fault as u64].iter().for_each(|number| packer.uint(*number));
             packer.text(text.as_bytes());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::Whose;
+    use crate::net::front::Reads;
+
+    #[test]
+    fn routes_of_lanes_that_are_forgotten_are_forgotten_too() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut front = Front::new(listener, b"", Reads::All, false, 1).expect("a front");
+        for number in 0..3 * LANES {
+            let whose = Whose { host: b"host", path: b"/", signer: b"" };
+            let lane = front.batch.lane(whose, number.to_string().as_bytes());
+            let mut told = Packer::default();
+            told.array(12);
+            [lane, 1, 0, 7, 1, 10, 0, 0].iter().for_each(|number| told.uint(*number));
+            told.array(0);
+            told.binary(b"me");
+            [1000, 1000].iter().for_each(|number| told.uint(*number));
+            front.hear(told::ROUTE, &mut Unpacker::new(&told.bytes)).expect("told");
+            assert!(front.planes.routes.contains_key(&lane));
+        }
+        assert!(front.planes.routes.len() <= MOST_ROUTES);
     }
 }
