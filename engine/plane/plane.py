@@ -194,11 +194,15 @@ class Plane:
     def _is_plain(self, queue: Queue, tag: TagRecord) -> bool:
         """Whether the scripts alone say what is done with its messages."""
         record = queue.record
-        if record.fifo or record.priority or record.on_exhausted or queue.expires_from_send or queue.name in self._held:
+        if record.fifo or record.priority or record.on_exhausted or queue.expires_from_send:
             return False
         if self._catalog.by_incarnation.get(queue.incarnation) is not queue or tag.id not in queue.tag_ids:
             return False
-        return record.partitions * len(queue.tags) <= MOST_CALLS and self._rests.get(queue.incarnation, 0.0) <= monotonic()
+        return record.partitions * len(queue.tags) <= MOST_CALLS and not self._is_paused(queue)
+
+    def _is_paused(self, queue: Queue) -> bool:
+        """Whether it may be plain again soon, though nothing changes then."""
+        return queue.name in self._held or self._rests.get(queue.incarnation, 0.0) > monotonic()
 
     def _valid_ms(self, by: Principal) -> int:
         """How long (ms) what `by` may do holds if nothing changes; 0 = for ever, -1 = not for long
@@ -339,8 +343,7 @@ class Plane:
     def rest(self, opened: Opened) -> None:
         """The plane has closed a queue by itself."""
         self._rests[opened.queue.incarnation] = monotonic() + REST_S
-        del self._open[opened.number], self._of[opened.queue.incarnation]
-        self._keep_closed(opened)
+        self._close(opened.number)  # its lanes are told again
 
     def opened(self, number: int) -> Opened | None:
         """The queue that has this number, also if it was closed in the last minute."""

@@ -484,6 +484,20 @@ mod tests {
     use crate::net::front::Reads;
 
     #[test]
+    fn lanes_are_told_again_when_python_says_so() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut front = Front::new(listener, b"", Reads::All, false, 1).expect("a front");
+        let whose = Whose { host: b"host", path: b"/", signer: b"" };
+        let lanes = [b"a", b"b"].map(|url| front.batch.lane(whose, url));
+        let mut told = Packer::default();
+        told.array(1);
+        told.uint(lanes[0]);
+        front.hear(told::AGAIN, &mut Unpacker::new(&told.bytes)).expect("told");
+        assert_ne!(front.batch.lane(whose, b"a"), lanes[0]);
+        assert_eq!(front.batch.lane(whose, b"b"), lanes[1]);
+    }
+
+    #[test]
     fn routes_of_lanes_that_are_forgotten_are_forgotten_too() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let mut front = Front::new(listener, b"", Reads::All, false, 1).expect("a front");
