@@ -190,6 +190,7 @@ def _wire_units(settings: EngineSettings, base: Base) -> Units:
     plane = news.plane
     activity, wait_lists = Activity(), WaitLists(plane.waits)
     catalog.rights_changed.connect(wait_lists.ask_again)
+    wait_lists.watched.connect(plane.watch)
     bodies = BodyCache(settings.kept_bytes, lambda: plane.is_on)
     window = Window(catalog, base.rebuilder)
     retention = Retention(log, store, window, counters, suspect)

@@ -28,7 +28,7 @@ from state.redis.wake import Wake
 class PlainReceive:
     """One receive that waits, as the future of an ordinary one."""
 
-    __slots__ = ("_is_over", "_line", "_queue", "_receives", "_tag", "_tell", "_token", "asker", "began_ns", "rights", "timer", "waiter")
+    __slots__ = ("_is_over", "_line", "_receives", "_tag", "_tell", "_token", "asker", "began_ns", "queue", "rights", "timer", "waiter")
 
     timer: asyncio.TimerHandle
     waiter: Waiter
@@ -46,7 +46,7 @@ class PlainReceive:
         rights: int,
     ) -> None:
         self._receives = receives
-        self._queue = queue
+        self.queue = queue
         self._tag = tag
         self._line = line
         self._token = token
@@ -62,14 +62,14 @@ class PlainReceive:
     def set_result(self, deliveries: list[Delivery]) -> None:
         self.end()
         if not deliveries and self._line.over:
-            self._tell(self._token, too_many(self._queue, self._line.over, waited=True))
+            self._tell(self._token, too_many(self.queue, self._line.over, waited=True))
             return
         try:
-            self._receives.check(self._queue, self._tag, self, deliveries)
+            self._receives.check(self.queue, self._tag, self, deliveries)
         except NotAuthorised as error:
             self._tell(self._token, error)
             return
-        self._receives.note(self._queue, self._tag, Operation.LONG_RECEIVE, deliveries, self.began_ns)
+        self._receives.note(self.queue, self._tag, Operation.LONG_RECEIVE, deliveries, self.began_ns)
         self._tell(self._token, deliveries)
 
     def set_exception(self, error: Exception) -> None:
@@ -126,7 +126,7 @@ class PlainReceives:
                 self._tasks[token] = self._background.start(work, "receive")
                 continue
             try:
-                self._wait_lists.enter(asker)
+                self._wait_lists.enter(asker, queue.incarnation)
             except (Overloaded, QuotaExceeded):
                 left.append(token)
                 continue
@@ -175,7 +175,8 @@ class PlainReceives:
 
     def ended(self, token: int) -> None:
         """A receive waits no more."""
-        self._wait_lists.leave(self._waiting.pop(token).asker)
+        one = self._waiting.pop(token)
+        self._wait_lists.leave(one.asker, one.queue.incarnation)
 
     def check(self, queue: Queue, tag: TagRecord, one: PlainReceive, deliveries: list[Delivery]) -> None:
         """Raises NotAuthorised, and gives back what was leased, when who asked may not receive any

@@ -192,7 +192,7 @@ class Receiver:
     async def _wait(
         self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None, wait_s: float, asker: Asker
     ) -> list[Delivery]:
-        self._wait_lists.enter(asker)
+        self._wait_lists.enter(asker, queue.incarnation)
         loop = asyncio.get_running_loop()
         began, rights = loop.time(), self._wait_lists.rights_changes
         served: asyncio.Future[list[Delivery]] = loop.create_future()
@@ -213,7 +213,7 @@ class Receiver:
             raise
         finally:
             timer.cancel()
-            self._wait_lists.leave(asker)
+            self._wait_lists.leave(asker, queue.incarnation)
             served.cancel()
             if waiter in line.waiters:
                 line.waiters.remove(waiter)

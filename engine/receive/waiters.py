@@ -17,6 +17,7 @@ from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker
 from engine.runtime import deadline
 from engine.runtime.outcomes import Outcome
+from engine.runtime.signals import Signal
 from engine.shapes import Delivery
 from schemas.records import TagRecord
 from state.replies import Probed, Received
@@ -280,12 +281,14 @@ class WaitList:
 
 class WaitLists:
     """All wait lists of this worker. `waiting` counts the receives that wait, `rights_changes` how
-    often they were asked for their rights again, `refused` those beyond a bound.
+    often they were asked for their rights again, `refused` those beyond a bound. `watched` tells
+    of how many more (or fewer) wait in the lists of a queue.
     """
 
     def __init__(self, waits_elsewhere: Callable[[Queue], bool] = lambda queue: False) -> None:
         """`waits_elsewhere`: whether somebody waits at this worker in no list: in the plane."""
         self._waits_elsewhere = waits_elsewhere
+        self.watched: Signal[[str, int]] = Signal()
         self.waiting = self.rights_changes = self.refused = 0
         self._waiting_of: dict[str, int] = {}
         self._lists: dict[str, dict[int, WaitList]] = {}
@@ -299,9 +302,10 @@ class WaitLists:
         """How many wait of those of whom the most do."""
         return max(self._waiting_of.values(), default=0)
 
-    def enter(self, asker: Asker = NOBODY) -> None:
-        """A receive begins to wait; `leave` with the same bounds when it does no more. Raises
-        Overloaded when MAX_LONG_POLLS do already, QuotaExceeded when as many as a bound allows do.
+    def enter(self, asker: Asker = NOBODY, incarnation: str = "") -> None:
+        """A receive begins to wait, in a list of this queue if it names one; `leave` with the same
+        when it does no more. Raises Overloaded when MAX_LONG_POLLS do already, QuotaExceeded when
+        as many as a bound allows do.
         """
         if self.waiting >= MAX_LONG_POLLS:
             raise Overloaded("too many receives are waiting here")
@@ -312,9 +316,13 @@ class WaitLists:
         for whose, _ in asker.bounds:
             self._waiting_of[whose] = self._waiting_of.get(whose, 0) + 1
         self.waiting += 1
+        if incarnation:
+            self.watched(incarnation, 1)
 
-    def leave(self, asker: Asker = NOBODY) -> None:
+    def leave(self, asker: Asker = NOBODY, incarnation: str = "") -> None:
         self.waiting -= 1
+        if incarnation:
+            self.watched(incarnation, -1)
         for whose, _ in asker.bounds:
             left = self._waiting_of[whose] - 1
             if left:

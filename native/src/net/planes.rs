@@ -492,7 +492,7 @@ mod tests {
         let mut told = Packer::default();
         told.array(1);
         told.uint(lanes[0]);
-        front.hear(told::AGAIN, &mut Unpacker::new(&told.bytes)).expect("told");
+        front.hear(told::RETELL, &mut Unpacker::new(&told.bytes)).expect("told");
         assert_ne!(front.batch.lane(whose, b"a"), lanes[0]);
         assert_eq!(front.batch.lane(whose, b"b"), lanes[1]);
     }

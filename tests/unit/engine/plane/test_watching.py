@@ -1,0 +1,21 @@
+"""Python's receives that wait are told to the plane, whose sends wake them."""
+
+from __future__ import annotations
+
+from engine.plane import library as lib
+from engine.plane.plane import Plane
+from engine.receive.waiters import WaitLists
+from tests.unit.engine.plane.conftest import RECORD, Known, Told, route
+
+
+def test_the_plane_knows_at_which_queues_somebody_waits_in_python(plane: Plane, known: Known, library: Told) -> None:
+    lists = WaitLists()
+    lists.watched.connect(plane.watch)
+    lists.enter(incarnation=RECORD.incarnation)
+    assert route(plane, known, 1)
+    assert library.of(lib.WATCH) == [[1, 1]], "somebody waited before"
+    lists.enter(incarnation=RECORD.incarnation)
+    lists.leave(incarnation=RECORD.incarnation)
+    assert library.of(lib.WATCH) == [[1, 1]]
+    lists.leave(incarnation=RECORD.incarnation)
+    assert library.of(lib.WATCH) == [[1, 1], [1, 0]]
