@@ -380,11 +380,12 @@ impl<C: Caller> Plane<C> {
 
     /// Whether these are kept here; what is old or was acked gives way to them.
     fn has_room(&mut self, queue: u64, values: &[Value], now: Instant) -> bool {
+        let wanted = size(values) + values.len() * OVERHEAD_BYTES;
         while let Some((at, number, partition, offset, bytes)) = self.out.kept.front().copied() {
             let mut bodies =
                 self.queues.get_mut(&number).and_then(|queue| Some(&mut queue.units.get_mut(partition)?.bodies));
             let is_here = bodies.as_ref().is_some_and(|bodies| bodies.contains_key(&offset));
-            if is_here && at + OLD > now {
+            if is_here && (at + OLD > now || self.out.kept_bytes + wanted <= self.service.limits.most_bytes) {
                 break;
             }
             if let Some(bodies) = bodies.as_mut() {
@@ -393,9 +394,8 @@ impl<C: Caller> Plane<C> {
             self.out.kept.pop_front();
             self.out.kept_bytes -= bytes;
         }
-        let bytes = size(values) + values.len() * OVERHEAD_BYTES;
         let is_alone = self.queues.get(&queue).is_some_and(|queue| queue.sends.is_alone && queue.is_open);
-        is_alone && self.out.kept_bytes + bytes <= self.service.limits.most_bytes
+        is_alone && self.out.kept_bytes + wanted <= self.service.limits.most_bytes
     }
 
     fn keep(&mut self, number: u64, partition: usize, values: Vec<Value>, first: u64, at_ms: u64, now: Instant) {

@@ -797,3 +797,19 @@ fn what_is_being_leased_ahead_goes_back_at_once_for_a_receive_of_python() {
     stage.answer(Ok(ok(&["OK"])));
     assert!(stage.plane.caller.calls.is_empty(), "Python's receive comes first");
 }
+
+#[test]
+fn bodies_are_kept_for_as_long_as_there_is_room() {
+    let mut stage = Stage::new(1, false);
+    for (first, body) in [(10, "a"), (11, "b")] {
+        stage.send(1, &[body]);
+        stage.appended(Appended::Stored { first, at_ms: 4000 });
+        stage.call(LOAD);
+        stage.loaded(1);
+        stage.later(31_000);
+    }
+    stage.receive(2, 10, 1000);
+    stage.call(RECEIVE);
+    stage.answer(Ok(received(5000, -1, Vec::new(), &[10, 11])));
+    assert_eq!(stage.crowd.given, [(2, vec!["a".into(), "b".into()])]);
+}
