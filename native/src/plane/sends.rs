@@ -291,7 +291,8 @@ impl<C: Caller> Plane<C> {
     pub fn appended(&mut self, clients: &mut dyn Clients, token: u64, outcome: Appended, now: Instant) {
         let Some((number, partition, sends)) = self.out.appending.remove(&token) else { return };
         if let Appended::Stored { first, at_ms } = outcome {
-            return self.load(clients, number, partition, sends, first, at_ms, now);
+            self.load(clients, number, partition, sends, first, at_ms, now);
+            return self.drop_closed(number);
         }
         self.end_batch(number);
         match outcome {

@@ -813,3 +813,14 @@ fn bodies_are_kept_for_as_long_as_there_is_room() {
     stage.answer(Ok(received(5000, -1, Vec::new(), &[10, 11])));
     assert_eq!(stage.crowd.given, [(2, vec!["a".into(), "b".into()])]);
 }
+
+#[test]
+fn a_closed_queue_is_forgotten_though_redis_is_away() {
+    let mut stage = Stage::new(1, false);
+    stage.send(1, &["a"]);
+    stage.plane.close(&mut stage.crowd, QUEUE, stage.now);
+    stage.plane.caller.is_shut = true;
+    stage.appended(Appended::Stored { first: 10, at_ms: 4000 });
+    assert_eq!(stage.crowd.sent, [(1, 1)]);
+    assert!(stage.plane.queues.is_empty());
+}
