@@ -121,7 +121,9 @@ def emq() -> list[Route]:
 ROUTES = [*native(), *sqs(), *mns(), *emq()]
 # Those that change something, and have no header that tells a page from another client.
 SILENT_ROUTES = [
-    route for route in ROUTES if route.method == "GET" and not route.headers and not any(f"Action={read}&" in route.target for read in READS)
+    route
+    for route in ROUTES
+    if route.method == "GET" and not route.headers and not any(f"Action={read}&" in route.target for read in READS)
 ]
 
 
@@ -149,9 +151,7 @@ async def test_pages_of_ours_and_other_clients_are_answered(client: httpx.AsyncC
 
 
 @pytest.mark.parametrize("route", SILENT_ROUTES, ids=lambda route: route.name)
-async def test_a_get_that_does_not_say_whence_changes_nothing(
-    client: httpx.AsyncClient, engine: RecordingEngine, route: Route
-) -> None:
+async def test_a_get_that_does_not_say_whence_changes_nothing(client: httpx.AsyncClient, engine: RecordingEngine, route: Route) -> None:
     for name, page in SILENT.items():
         assert await asked(client, route, page) == 403, name
     assert engine.calls == []
