@@ -66,8 +66,10 @@ class Exchange(Protocol):
         """False = whoever makes a browser send this has changed nothing."""
 
     @property
-    def reads(self) -> bool:
-        """Whether it is a GET that changes nothing, though others of its dialect do."""
+    def suspects_get(self) -> bool:
+        """Whether a GET is refused that does not say where it comes from, whoever sends it: it
+        would change something, and nobody proves to be anybody.
+        """
 
     @property
     def signs_body(self) -> bool:

@@ -64,7 +64,7 @@ class EmqExchange(Struct, gc=False):
     long_poll: bool = False
     claim: signature.Claim | None = None
     changes = True
-    reads = False
+    suspects_get = False
     signs_body = False  # but its digest, if the head has one
     most_bytes = BODY_BYTES
 

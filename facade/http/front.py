@@ -41,6 +41,8 @@ REMEMBERED = 64
 _REQUEST_IDS = frozenset((b"x-amzn-requestid", b"x-mns-request-id"))
 # What a browser says of a page of ours, and of what its user has typed.
 _OWN_PAGES = (b"same-origin", b"none")
+# How every browser calls itself.
+_BROWSERS = (b"mozilla/", b"opera/")
 
 
 class Hosts:
@@ -221,26 +223,28 @@ def _by_head(exchange: Exchange, method: str) -> Principal | None:
     the head alone excludes.
     """
     headers = exchange.headers
-    if exchange.changes and (b"sec-fetch-site" in headers or b"origin" in headers or (method == "GET" and not exchange.reads)):
-        _refuse_pages(headers)
+    if exchange.changes and (b"sec-fetch-site" in headers or b"origin" in headers or method == "GET"):
+        _refuse_pages(headers, suspects=exchange.suspects_get)
     if exchange.signs_body:
         exchange.check_head()
         return None
     return exchange.principal(b"")
 
 
-def _refuse_pages(headers: Mapping[bytes, bytes]) -> None:
+def _refuse_pages(headers: Mapping[bytes, bytes], *, suspects: bool) -> None:
     """Raises ProblemError for a request that a page of another origin has made: of another site, or
     of another port of this machine.
 
     A browser sends some without asking us first, those without a body above all, and with the
     credentials that it keeps. It says where each comes from: always by Sec-Fetch-Site if it trusts
     the way to us, else at least in a POST by Origin. Other clients send neither. A GET without both
-    may be an image of any page, so it needs a header that no page can set.
+    may be an image of any page: of a browser, and where the dialect `suspects` all, it needs a
+    header that no page can set.
     """
     site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
     if site is None and origin is None:
-        if not _is_signed(headers):
+        is_browsers = headers.get(b"user-agent", b"").lower().startswith(_BROWSERS)
+        if (suspects or is_browsers) and not _is_signed(headers):
             raise ProblemError("cross_site", field="Authorization", limit="a POST, or a GET that is signed in its headers", given=None)
         return
     origin = origin or b""

@@ -70,7 +70,7 @@ class MnsExchange(Struct, gc=False):
     verb: str = OTHER
     long_poll: bool = False
     changes = True  # a GET may be a receive, which counts
-    reads = False
+    suspects_get = False
     signs_body = False  # but its digest, if the head has one
     most_bytes = xml.MAX_BYTES
 

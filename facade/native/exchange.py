@@ -77,7 +77,7 @@ class OperationExchange(Struct, gc=False):
     query: Any = None
     most_bytes: int | None = None
     peer: str = ""  # from where it comes, if that is counted
-    reads = False
+    suspects_get = False
     signs_body = False
 
     def check_head(self) -> None:
@@ -143,7 +143,7 @@ class NoOperation(Struct, gc=False):
     headers: Mapping[bytes, bytes]
     refusal: ProblemError
     verb = "none"
-    long_poll = changes = reads = signs_body = False
+    long_poll = changes = suspects_get = signs_body = False
     most_bytes = NO_BODY_BYTES
 
     def check_head(self) -> None:

@@ -95,7 +95,7 @@ class SqsExchange(Struct, gc=False):
     unknown = UNKNOWN_OPERATION  # what is answered to an action that is not there
 
     @property
-    def reads(self) -> bool:
+    def suspects_get(self) -> bool:
         """See `Exchange`."""
         return False
 
@@ -224,13 +224,15 @@ class QueryExchange(SqsExchange, gc=False):
     unknown = INVALID_ACTION
 
     @property
-    def reads(self) -> bool:
-        """See `Exchange`. What names no action, or none that is there, changes nothing either."""
+    def suspects_get(self) -> bool:
+        """See `Exchange`. In required mode a signature proves who asks, in the URL too."""
+        if not self.service.is_open:
+            return False
         try:
             name = forms.parse(self.scope["query_string"], b"").get("Action")
         except SqsError:
-            return True  # it is refused when it is read again
-        return not isinstance(name, str) or name in READS or name not in ACTIONS
+            return False  # it is refused when it is read again
+        return isinstance(name, str) and name in ACTIONS and name not in READS
 
     @property
     def most_bytes(self) -> int | None:

@@ -32,7 +32,7 @@ class ToyExchange(Struct):
 
     headers: Mapping[bytes, bytes]
     changes: bool
-    reads = False
+    suspects_get = False
     signs_body: bool
     long_poll: bool
     does: Callable[[str], Any]
