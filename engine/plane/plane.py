@@ -138,8 +138,8 @@ class Plane:
             logger.warning("action=plane on=no reason=%s", error)
             return
         self._library, self.why = library, ""
-        self._connection.fence.changed = self._tell_fence
-        self._connection.clock.changed = self._tell_clock
+        self._connection.fence.tell(self._tell_fence)
+        self._connection.clock.tell(self._tell_clock)
         self._tell_clock()
 
     def stop(self) -> None:

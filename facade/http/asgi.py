@@ -149,12 +149,11 @@ async def _has_gone(receive: Receive) -> bool:
     """Returns whether the loop has heard that the client has gone. To be called after the body has
     been read.
     """
-    heard = asyncio.ensure_future(receive())
-    await asyncio.sleep(0)
-    if heard.done():
-        return bool(heard.result()["type"] == "http.disconnect")
-    heard.cancel()
-    return False
+    try:
+        async with asyncio.timeout(0):
+            return bool((await receive())["type"] == "http.disconnect")
+    except TimeoutError:
+        return False
 
 
 async def reply(send: Send, response: Response, unsent: Callable[[], None] | None = None, receive: Receive | None = None) -> None:

@@ -40,6 +40,10 @@ class ServiceClock:
         # Hears of each change, at once: the plane reads the clock too.
         self.changed: Callable[[], None] = _nobody
 
+    def tell(self, changed: Callable[[], None]) -> None:
+        """From now on `changed` hears of each change, at once."""
+        self.changed = changed
+
     @property
     def is_set(self) -> bool:
         """Whether it shows a time."""

@@ -28,6 +28,10 @@ class Fence:
         # Hears of each change, at once: the plane has a connection of its own.
         self.changed: Callable[[], None] = _nobody
 
+    def tell(self, changed: Callable[[], None]) -> None:
+        """From now on `changed` hears of each change, at once."""
+        self.changed = changed
+
     def guard(self, confirm: Callable[[], Awaitable[None]]) -> None:
         """Lets nothing through from now on but what is opened. `confirm` extends the time, or
         closes the fence, or raises StateUnavailable.
