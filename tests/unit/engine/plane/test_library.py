@@ -6,10 +6,19 @@ from engine.plane import library
 
 
 def test_no_two_things_have_one_number() -> None:
-    told = (library.CLOCK, library.OPEN, library.ROUTE, library.CLOSE, library.WOKEN, library.ADMIT, library.SHUT, library.EMPTY)
+    told: tuple[int, ...] = (
+        library.CLOCK,
+        library.OPEN,
+        library.ROUTE,
+        library.CLOSE,
+        library.WOKEN,
+        library.ADMIT,
+        library.SHUT,
+        library.EMPTY,
+    )
     told += (library.STOP, library.WATCH, library.LEAVE, library.RETELL)
     assert sorted(told) == list(range(12))
-    news = (library.GREETED, library.LOST, library.SEEN, library.REFRESH, library.RETURNED, library.RETURN, library.CLOSED)
+    news: tuple[int, ...] = (library.GREETED, library.LOST, library.SEEN, library.REFRESH, library.RETURNED, library.RETURN, library.CLOSED)
     news += (library.DYING, library.FAILED, library.SUSPECT, library.USED, library.UNLOADED, library.AHEAD, library.VISIBLE)
     assert sorted(news) == list(range(14))
 
