@@ -27,14 +27,12 @@ CLIENT_PROGRAMS := tests/conformance/sqs/clients/consumer tests/conformance/rock
 GO_PROGRAMS := tests/conformance/sqs/clients/watermill tests/conformance/rocketmq/clients/rocketmq-go
 CLIENTS_STAMP := .cache/.clients-$(call sum,Makefile $(CLIENT_LOCKS) tests/node.lock tests/browser/fetch.py \
   $(wildcard $(CLIENT_PROGRAMS:%=%/*) $(GO_PROGRAMS:%=%/*)))
-# The native front: built where cargo is, else prebuilt; without either, uvicorn serves HTTP.
+# The native library: built where cargo is; without it, uvicorn serves HTTP.
 CRATE := native/Cargo.toml native/Cargo.lock $(wildcard native/src/*.rs native/src/*/*.rs native/src/*/*/*.rs)
-FRONT_STAMP := .cache/.front-$(call sum,$(CRATE) requirements/front.lock)
+FRONT_STAMP := .cache/.front-$(call sum,$(CRATE))
 CARGO := $(shell command -v cargo)
-# What links the prebuilt ones: 90 MB that nobody else needs.
-WHEEL_TOOLS := .cache/wheel-tools-$(call sum,requirements/wheels.lock)
 
-.PHONY: help setup up spark demo test test-change faults two-redis bench bench-scale bench-quick native front-tests wheels wheels-twice wheel-toolchain lint audit types fmt lock docs protos spark-zip
+.PHONY: help setup up spark demo test test-change faults two-redis bench bench-scale bench-quick native front-tests lint audit types fmt lock docs protos spark-zip
 
 help: ## print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
@@ -70,11 +68,11 @@ $(BROKER_JARS) $(SPARK_JARS): $(LW_JARS)/.make-%: $(RUN_STAMP)
 	@test -f $@ || $(BIN)/leaseway jars $(firstword $(subst -, ,$*))
 	@rm -f $(LW_JARS)/.make-$(firstword $(subst -, ,$*))-* && touch $@
 
-# Neither built nor prebuilt: nobody is stopped, and the next set-up tries again.
-$(FRONT_STAMP): $(CRATE) requirements/front.lock | $(RUN_STAMP)
+# Not built: nobody is stopped, and the next set-up tries again.
+$(FRONT_STAMP): $(CRATE)
 	@mkdir -p .cache && rm -f .cache/.front-*
-	@$(if $(CARGO),{ echo "setup: the native front"; cargo build -q --release --locked --manifest-path native/Cargo.toml; } ||) \
-	  $(BIN)/python -m native.wheels install || exit 0; touch $@
+	@$(if $(CARGO),echo "setup: the native library"; cargo build -q --release --locked --manifest-path native/Cargo.toml && touch $@ || \
+	  echo "setup: cargo can't build the native library; uvicorn serves HTTP",echo "setup: no cargo, no native library; uvicorn serves HTTP")
 
 # The tests fetch what is missing here too, so a registry that does not answer now stops nobody.
 $(CLIENTS_STAMP): $(TEST_STAMP)
@@ -116,24 +114,8 @@ bench-quick: setup ## count what each hot verb costs, against benchmarks/budget.
 native: $(FRONT_STAMP) ## the tests of the native front, where cargo is
 	$(if $(CARGO),cargo test -q --release --locked --manifest-path native/Cargo.toml,@echo "native: no cargo here, its tests are skipped")
 
-# CARGO= on the command line: the prebuilt one is set up and tried, also where cargo is.
 front-tests: $(TEST_STAMP) $(BROKER_JARS) $(FRONT_STAMP) ## what SQS promises, by the native front that is there; it must be there
-	$(BIN)/python -m native.wheels.probe
 	LEASEWAY_FRONT=native $(BIN)/pytest -q tests/unit/facade/test_front*.py tests/unit/test_protocol.py tests/acceptance/test_front*.py tests/conformance/cases
-
-wheels: $(RUN_STAMP) $(WHEEL_TOOLS) ## build the native front for every platform, as wheels in dist/wheels, and write requirements/front.lock
-	@$(BIN)/python -m native.wheels build $(WHEEL_TOOLS)
-
-wheels-twice: $(RUN_STAMP) $(WHEEL_TOOLS) ## build the wheels again, elsewhere: the bytes must be the same
-	@$(BIN)/python -m native.wheels twice $(WHEEL_TOOLS)
-
-wheel-toolchain: $(RUN_STAMP) ## install the Rust that builds wheels, by rustup
-	@$(BIN)/python -m native.wheels toolchain
-
-$(WHEEL_TOOLS): $(RUN_STAMP)
-	@echo "setup: requirements/wheels.lock"
-	@rm -rf .cache/wheel-tools-*
-	@$(BIN)/python -m pip install -q --no-deps --only-binary :all: --require-hashes -r requirements/wheels.lock --target $@.part && mv $@.part $@
 
 lint: setup ## ruff, formatting, import contracts; of the native front too, where cargo is
 	$(BIN)/ruff check .
@@ -158,7 +140,6 @@ lock: setup ## pin the requirements of pyproject.toml again, with hashes and wit
 	@$(call compile,--extra build --extra spark -c requirements/test.lock pyproject.toml,spark)
 	@$(call compile,--extra build -c requirements/test.lock pyproject.toml,run)
 	@echo vega-datasets | $(call compile,--no-deps -,demo)
-	@printf 'cargo-zigbuild\nziglang\n' | $(call compile,-,wheels)
 	@$(BIN)/python -c "from facade.stack.processes.jars import pin; pin(print)"
 
 spark-zip: $(RUN_STAMP) ## write spark/ and schemas/ as dist/leaseway-spark.zip, for --py-files of your own Spark

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -221,7 +222,8 @@ async def test_who_is_not_let_in_says_why(
     tried = {
         "alert bad certificate": (places.tls, tls(authority)),
         "alert certificate unknown": (places.tls, tls(authority) | shown("PEM", stranger.client)),
-        "broker certificate could not be verified": (places.tls, tls(stranger) | shown("PEM", authority.client)),
+        # Two lines of librdkafka say it, and which one is the last depends on its threads.
+        "broker certificate could not be verified|certificate verify failed": (places.tls, tls(stranger) | shown("PEM", authority.client)),
         "no client has this secret": (places.token, bearer(issuer, authority, secret="another")),
         "SASL authentication error: Authentication failed": (places.password, knowing(authority, "another")),
         "invalid_token": (places.token, bearer(issuer, authority, client="mail")),
@@ -231,7 +233,7 @@ async def test_who_is_not_let_in_says_why(
     heard = await asyncio.gather(*(start(*way) for way in tried.values()), return_exceptions=True)
     assert time.monotonic() - began < LONGEST_FAILURE_S
     for why, refused in zip(tried, heard, strict=True):
-        assert isinstance(refused, LogUnavailable) and why in str(refused), f"{why}: {refused!r}"
+        assert isinstance(refused, LogUnavailable) and re.search(why, str(refused)), f"{why}: {refused!r}"
 
 
 async def test_what_the_client_does_not_take_stops_the_start_with_its_name(start: Start, places: Places, authority: Certificates) -> None:

@@ -39,8 +39,8 @@ def test_every_module_that_holds_anything_says_its_role_first() -> None:
     assert not [str(file.relative_to(ROOT)) for file in modules() if says_nothing(file.read_text())]
 
 
-LOCKS = ["run", "spark", "demo", "test", "wheels"]
-SET_UP = ["Makefile", "pyproject.toml", "facade/stack/processes/ivy.xml", "Dockerfile", "requirements/front.lock"]
+LOCKS = ["run", "spark", "demo", "test"]
+SET_UP = ["Makefile", "pyproject.toml", "facade/stack/processes/ivy.xml", "Dockerfile"]
 SET_UP += [*(f"requirements/{name}.lock" for name in LOCKS), ".github/workflows/ci.yml", ".github/workflows/release.yml"]
 
 

@@ -6,7 +6,6 @@ Here it is decided which one is loaded, of several that may be there.
 from __future__ import annotations
 
 import ctypes
-import importlib.metadata
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -24,8 +23,6 @@ INTERFACE: Final = 9
 # Beside this module, where the image has it, and where `make setup` builds it.
 BESIDE: Final = Path(__file__).with_name(NAME)
 BUILT: Final = Path(__file__).parents[3] / "native" / "target" / "release" / NAME
-# The package that has nothing else in it (docs/decisions/0035).
-PREBUILT: Final = "leaseway_front"
 
 KEY_BYTES: Final = 32
 # Of a body, in one call.
@@ -86,7 +83,7 @@ def found() -> tuple[ctypes.PyDLL, str]:
             return _load(path), origin
         except NoLibraryError as error:
             wrong = wrong or error
-    raise wrong or NoLibraryError(f"{NAME} is not there (`make setup` builds it where cargo is, or takes a prebuilt one)")
+    raise wrong or NoLibraryError(f"{NAME} is not there (`make setup` builds it where cargo is)")
 
 
 def loaded() -> ctypes.PyDLL:
@@ -100,11 +97,6 @@ def _places() -> Iterator[tuple[Path, str]]:
         yield BESIDE, "packed with the code"
     if BUILT.exists():
         yield BUILT, "built here"
-    try:
-        package = importlib.metadata.distribution(PREBUILT)
-    except importlib.metadata.PackageNotFoundError:
-        return
-    yield Path(str(package.locate_file(PREBUILT))) / NAME, f"prebuilt {package.version}"
 
 
 def _load(path: Path) -> ctypes.PyDLL:
