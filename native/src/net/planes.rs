@@ -305,7 +305,7 @@ impl Front {
             told::WATCH => {
                 told.array()?;
                 let (queue, is_watched) = (told.uint()?, told.uint()? > 0);
-                self.with_plane(|plane, _, _| plane.watch(queue, is_watched));
+                self.with_plane(|plane, front, _| plane.watch(front, queue, is_watched));
                 Ok(())
             }
             told::LEAVE => {

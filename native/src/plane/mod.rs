@@ -233,6 +233,7 @@ impl<C: Caller> Plane<C> {
             self.pass_all(clients, number, tag);
         }
         self.pass_sends(clients, number);
+        self.tell_unheard(clients, number);
         self.drop_closed(number);
         let _ = now;
     }
@@ -264,9 +265,12 @@ impl<C: Caller> Plane<C> {
     }
 
     /// Somebody waits in Python for messages of a queue, or nobody does any more.
-    pub fn watch(&mut self, number: u64, is_watched: bool) {
+    pub fn watch(&mut self, clients: &mut dyn Clients, number: u64, is_watched: bool) {
         if let Some(queue) = self.queues.get_mut(&number) {
             queue.is_watched = is_watched;
+        }
+        if is_watched {
+            self.tell_unheard(clients, number);
         }
     }
 

@@ -422,7 +422,8 @@ impl<C: Caller> Plane<C> {
         now: Instant,
     ) {
         self.answer_sends(clients, token, now);
-        let Some(Loading { partition, first, end, keeps, .. }) = self.out.loading.remove(&token) else { return };
+        let Some(Loading { partition, first, end, at_ms, keeps, .. }) = self.out.loading.remove(&token) else { return };
+        self.wake(clients, queue, partition, at_ms, now);
         let taken = match told {
             Ok([_, cursors, _, taken, ..]) => {
                 let cursor = cursors.items().iter().map(Reply::int).max().unwrap_or(0);
@@ -443,15 +444,15 @@ impl<C: Caller> Plane<C> {
         }
     }
 
-    /// Whoever has sent hears that Kafka has it, and who waits is served.
+    /// Whoever has sent hears that Kafka has it.
     fn answer_sends(&mut self, clients: &mut dyn Clients, token: u64, now: Instant) {
         let Some(loading) = self.out.loading.get_mut(&token) else { return };
-        let (queue, partition, head_ms, mut offset) = (loading.queue, loading.partition, loading.at_ms, loading.first);
+        let (queue, partition, mut offset) = (loading.queue, loading.partition, loading.first);
         let waiting = std::mem::take(&mut loading.waiting);
         if waiting.is_empty() {
             return;
         }
-        let Some(known) = self.queues.get_mut(&queue) else { return };
+        let Some(known) = self.queues.get(&queue) else { return };
         let Some(ids) = known.units[partition].tags.values().next().map(|of| &of.ids) else { return };
         for (connection, verb, began, count) in waiting {
             let names: Vec<[u8; 36]> = (0..count as u64).filter_map(|place| ids.id(offset + place)).collect();
@@ -459,13 +460,28 @@ impl<C: Caller> Plane<C> {
             clients.sent(connection, &names);
             self.counts.note((queue, -1, verb, false), count, now.saturating_duration_since(began));
         }
-        for (tag, list) in &mut known.tags {
-            list.woken(partition, head_ms, now);
-            self.dirty.insert((queue, *tag));
-        }
-        if known.is_watched {
-            clients.tell(News::Woken { queue, partition, head_ms: head_ms as u64 });
-        }
         self.end_batch(queue);
+    }
+
+    /// Whoever waits for what was sent is served; Python hears of it when somebody waits there.
+    fn wake(&mut self, clients: &mut dyn Clients, number: u64, partition: usize, head_ms: i64, now: Instant) {
+        self.woken(number, partition, head_ms, now);
+        let Some(queue) = self.queues.get_mut(&number) else { return };
+        let earliest = &mut queue.units[partition].unheard_ms;
+        *earliest = Some(earliest.map_or(head_ms, |before| before.min(head_ms)));
+        if queue.is_watched || !queue.is_open {
+            self.tell_unheard(clients, number);
+        }
+    }
+
+    /// Python hears of what was sent while nobody waited there: it takes what it knew of partitions for
+    /// true.
+    pub(super) fn tell_unheard(&mut self, clients: &mut dyn Clients, number: u64) {
+        let Some(queue) = self.queues.get_mut(&number) else { return };
+        for (partition, unit) in queue.units.iter_mut().enumerate() {
+            if let Some(head_ms) = unit.unheard_ms.take() {
+                clients.tell(News::Woken { queue: number, partition, head_ms: head_ms as u64 });
+            }
+        }
     }
 }

@@ -581,6 +581,70 @@ fn sends_are_stored_loaded_and_answered_in_turn() {
     assert_eq!(stage.crowd.given, [(3, vec!["a".into(), "b".into(), "c".into()])]);
 }
 
+impl Stage {
+    /// A message of one partition is stored and loaded.
+    fn store(&mut self, first: u64, at_ms: u64) {
+        self.send(1, &["a"]);
+        self.appended(Appended::Stored { first, at_ms });
+        self.call(LOAD);
+        self.loaded(1);
+    }
+
+    /// Partitions and times of which Python was told that something is visible.
+    fn woken(&mut self) -> Vec<(usize, u64)> {
+        let woken = |news: &News| match news {
+            News::Woken { queue: QUEUE, partition, head_ms } => Some((*partition, *head_ms)),
+            _ => None,
+        };
+        std::mem::take(&mut self.crowd.news).iter().filter_map(woken).collect()
+    }
+}
+
+#[test]
+fn who_begins_to_wait_in_python_hears_of_what_was_sent_before() {
+    let mut stage = Stage::new(2, false);
+    (0..4).for_each(|number| stage.store(number, 4000 + number));
+    assert!(stage.woken().is_empty());
+    stage.plane.watch(&mut stage.crowd, QUEUE, true);
+    assert_eq!(stage.woken(), [(0, 4000), (1, 4003)]);
+    stage.store(4, 4004);
+    assert_eq!(stage.woken(), [(1, 4004)]);
+    stage.plane.watch(&mut stage.crowd, QUEUE, false);
+    stage.plane.watch(&mut stage.crowd, QUEUE, true);
+    assert!(stage.woken().is_empty(), "it has heard of all");
+}
+
+#[test]
+fn python_hears_of_what_was_sent_to_a_queue_that_is_closed() {
+    let mut stage = Stage::new(1, false);
+    stage.store(0, 4000);
+    stage.send(2, &["b"]);
+    stage.plane.close(&mut stage.crowd, QUEUE, stage.now);
+    assert_eq!(stage.woken(), [(0, 4000)]);
+    stage.appended(Appended::Stored { first: 1, at_ms: 4001 });
+    stage.call(LOAD);
+    stage.loaded(1);
+    assert_eq!(stage.woken(), [(0, 4001)]);
+}
+
+#[test]
+fn who_waits_is_served_when_redis_takes_a_send_late() {
+    let mut stage = Stage::new(1, false);
+    stage.receive(3, 1, 20_000);
+    stage.call(RECEIVE);
+    stage.answer(Ok(received(5000, -1, Vec::new(), &[])));
+    stage.send(1, &["a"]);
+    stage.appended(Appended::Stored { first: 0, at_ms: 4000 });
+    stage.later(1500);
+    assert_eq!(stage.crowd.sent, [(1, 1)], "the answer does not wait for Redis");
+    assert_eq!(stage.plane.caller.calls.len(), 1, "nobody looks before it is there");
+    stage.call(LOAD);
+    stage.loaded(1);
+    stage.call(RECEIVE);
+    stage.answer(Ok(received(5000, -1, Vec::new(), &[0])));
+    assert_eq!(stage.crowd.given, [(3, vec!["a".into()])]);
+}
+
 #[test]
 fn records_of_a_while_go_to_one_partition() {
     let mut stage = Stage::new(2, false);

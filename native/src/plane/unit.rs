@@ -50,6 +50,8 @@ pub struct Unit {
     pub load: Template,
     /// Python has heard of sends to it then.
     pub told: Option<Instant>,
+    /// Since when there may be something that Python has not heard of.
+    pub unheard_ms: Option<i64>,
     /// By offset, with how many tags have not acked it.
     pub bodies: HashMap<u64, (Arc<Kept>, u16)>,
 }
