@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tests.faults import check_leases, check_letters, check_messages, check_order, check_rest
 from tests.faults.book import Book, clean, delivered, fifo, leased, letter, numbered, origin, redriven, two
-from tests.faults.history import Sent
+from tests.faults.history import UNTOLD, Sent
 from tests.faults.story import Story
 from tests.faults.verdict import Verdict
 
@@ -74,6 +74,21 @@ BROKEN: dict[str, tuple[Checker, Book, str]] = {
     ),
     "one delivery told twice": (check_leases.exclusive, clean().lease(6000, "a", handle="a@205", count=2), "told twice"),
     "acked and again": (check_leases.acked_stays, clean().lease(6000, "a", count=2), "ack forgotten"),
+    "acked blindly while its lease lasted, and again": (
+        check_leases.acked_stays,
+        leased().ack(300, "a@205", args={"blind": True}).lease(6000, "a", count=2),
+        "ack forgotten",
+    ),
+    "acked blindly, and a count that is not told": (
+        check_leases.acked_stays,
+        leased().ack(300, "a@205", args={"blind": True}).lease(6000, "a", count=UNTOLD),
+        "ack forgotten",
+    ),
+    "a count told after some that are not": (
+        check_leases.counts,
+        clean().lease(6000, "a", count=UNTOLD).lease(12_000, "a", count=1),
+        "fell",
+    ),
     "acked long before a loss": (
         check_leases.acked_stays,
         clean().fault(2000, "wipe", 2010, loses=True).lease(6000, "a", count=2),

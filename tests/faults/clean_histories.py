@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from tests.faults import check_leases, check_letters, check_messages, check_order, check_rest
 from tests.faults.book import Book, ahead, clean, fifo, in_turn, leased, letter, numbered, redriven, two
+from tests.faults.history import UNTOLD
 from tests.faults.story import Story
 from tests.faults.verdict import Verdict
 
@@ -20,6 +21,10 @@ CLEAN: dict[str, tuple[Checker, Book]] = {
     "lost: an unknown ack may have settled": (
         check_messages.lost,
         Book().queue().send(1, "a").lease(20, "a").ack(40, "a@25", outcome="info"),
+    ),
+    "lost: a blind ack after the lease may have settled": (
+        check_messages.lost,
+        Book().queue().send(1, "a").lease(20, "a").ack(6000, "a@25", args={"blind": True}),
     ),
     "lost: a letter is there": (check_messages.lost, letter(500)),
     "lost: purged": (check_messages.lost, Book().queue().send(1, "a").op(100, "purge")),
@@ -96,6 +101,15 @@ CLEAN: dict[str, tuple[Checker, Book]] = {
         clean().fault(250, "stop kafka", 2000).fault(9000, "wipe", 9010, loses=True).lease(12_000, "a", count=2),
     ),
     "stale": (check_leases.stale, clean().lease(5300, "a", count=2).ack(5400, "a@205", status="stale").ack(5500, "a@5305")),
+    "acked: blindly, after its lease": (
+        check_leases.acked_stays,
+        leased().ack(5300, "a@205", args={"blind": True}).lease(5400, "a", count=2).ack(5500, "a@5405"),
+    ),
+    "acked: blindly, around a loss": (
+        check_leases.acked_stays,
+        leased().fault(250, "wipe", 260, loses=True).ack(300, "a@205", args={"blind": True}).lease(400, "a", count=1).ack(500, "a@405"),
+    ),
+    "stale: a blind ack": (check_leases.stale, clean().lease(5300, "a", count=2).ack(5400, "a@205", args={"blind": True})),
     "stale: redis forgot the newer one": (
         check_leases.stale,
         Book()
@@ -107,6 +121,7 @@ CLEAN: dict[str, tuple[Checker, Book]] = {
         .ack(900, "a@15"),
     ),
     "counts": (check_leases.counts, clean().lease(5300, "a", count=2).lease(11_000, "a", count=5)),
+    "counts: not told": (check_leases.counts, clean().lease(6000, "a", count=UNTOLD).lease(12_000, "a", count=3)),
     "counts: undrained": (check_leases.counts, clean().fault(900, "wipe", 910, loses=True).lease(6000, "a", count=1)),
     "early": (check_leases.never_early, Book().queue().send(1, "a", delay_ms=500).lease(1000, "a", sent_ms=505)),
     "early: released": (

@@ -7,10 +7,11 @@ nor which answers are right.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.client
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,6 +21,7 @@ from tests.faults.history import Delivered, Line, Origin, Recorder, Result, Sent
 TIMEOUT_S = 20.0
 # The service adds it to letters of its own accord.
 ADDED = "DLQ.sourceQueue"
+JSON: Mapping[str, str] = {"content-type": "application/json"}
 FILLER = "abcdefghijklmnopqrstuvwxyz " * 20
 
 
@@ -69,25 +71,30 @@ class Client:
         self._made += 1
         return f"{queue}.{self._process}.{self._made}"
 
+    @property
+    def endpoint(self) -> str:
+        """Host and port of the service."""
+        return self._endpoint
+
+    def works(self, verb: str, queue: str) -> None:
+        """Notes that a verb has just done its work on a queue."""
+        self._worked[verb, queue] = time.monotonic()
+
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    def ask(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] = JSON) -> tuple[int, Any]:
         """(status, JSON) without a line in the history. Status 0: no answer; -1: nobody took the
         request.
         """
         try:
-            if self._connection is None:
-                self._connection = http.client.HTTPConnection(self._endpoint, timeout=TIMEOUT_S)
-                try:
-                    self._connection.connect()
-                except OSError as error:
-                    self.close()
-                    return -1, repr(error)
+            if (refused := self._connect()) is not None:
+                return -1, refused
+            assert self._connection is not None
             data = None if body is None else msgspec.json.encode(body)
-            self._connection.request(method, path, data, {"content-type": "application/json"})
+            self._connection.request(method, path, data, headers)
             response = self._connection.getresponse()
             text = response.read()
             return response.status, msgspec.json.decode(text) if text else None
@@ -95,11 +102,37 @@ class Client:
             self.close()
             return 0, repr(error)
 
-    def call(self, method: str, path: str, body: Any, line: Line) -> tuple[Line, Any]:
-        """Asks, with an invoke before; returns the completion, not yet written, and the JSON."""
+    def _connect(self) -> str | None:
+        """Connects if there is no connection; returns the error if nobody takes it."""
+        if self._connection is None:
+            self._connection = http.client.HTTPConnection(self._endpoint, timeout=TIMEOUT_S)
+            try:
+                self._connection.connect()
+            except OSError as error:
+                self.close()
+                return repr(error)
+        return None
+
+    def leave(self, method: str, path: str, body: Any, line: Line, after_s: float, headers: Mapping[str, str]) -> Line:
+        """Asks, and leaves after a while without an answer; returns the completion, not yet
+        written.
+        """
+        self._invoke(line)
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            if self._connect() is None and self._connection is not None:
+                self._connection.request(method, path, msgspec.json.encode(body), headers)
+                time.sleep(after_s)
+        self.close()
+        return Line("info", time.monotonic_ns(), op=line.op, process=self._process, args={"status": 0})
+
+    def _invoke(self, line: Line) -> None:
         line.at, line.op, line.process = time.monotonic_ns(), self._recorder.number(), self._process
         self._recorder.write(line)
-        status, answer = self.ask(method, path, body)
+
+    def call(self, method: str, path: str, body: Any, line: Line, headers: Mapping[str, str] = JSON) -> tuple[Line, Any]:
+        """Asks, with an invoke before; returns the completion, not yet written, and the JSON."""
+        self._invoke(line)
+        status, answer = self.ask(method, path, body, headers)
         done = Line("ok", time.monotonic_ns(), op=line.op, process=self._process, args={"status": status})
         if not 200 <= status < 300:
             known = status in (-1, 429) or 400 <= status < 500
@@ -136,7 +169,7 @@ class Client:
         line = Line("invoke", 0, verb="send", queue=queue, sends=sends)
         done, answer = self.call("POST", f"/v1/queues/{queue}/messages", {"messages": messages}, line)
         if done.type == "ok":
-            self._worked["send", queue] = time.monotonic()
+            self.works("send", queue)
             done.ids = [m["id"] for m in answer["messages"]]
         self.write(done)
         return done.type == "ok"
@@ -151,7 +184,7 @@ class Client:
             leased = [_leased(m) for m in answer["messages"]]
             done.deliveries = [one.it for one in leased]
             if leased:
-                self._worked["receive", queue] = time.monotonic()
+                self.works("receive", queue)
         self.write(done)
         return leased
 

@@ -74,6 +74,12 @@ def wipe(n: Nemesis) -> Work:
     yield
 
 
+def forget_scripts(n: Nemesis) -> Work:
+    """SCRIPT FLUSH: nothing of the state is lost, and every call by a digest is refused once."""
+    n.command("SCRIPT", "FLUSH")
+    yield
+
+
 def older(n: Nemesis) -> Work:
     """Redis comes back with the file that it had some seconds ago."""
     file = n.stack.append_only_file
@@ -213,6 +219,7 @@ FAULTS: dict[str, Fault] = {
     "stop kafka": Fault(_stop(_kafka), (1, 6)),
     "stop redis": Fault(_stop(_redis), (1, 6)),
     "wipe redis": Fault(wipe, holds_up=False),
+    "forgotten scripts": Fault(forget_scripts, holds_up=False),
     "older redis": Fault(older, (1, 4)),
     "truncated redis": Fault(truncated),
     "other redis": Fault(other_server, (3, 6)),

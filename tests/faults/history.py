@@ -15,6 +15,9 @@ from typing import Any
 
 import msgspec
 
+# Of a count that an answer does not tell.
+UNTOLD = -1
+
 
 class Sent(msgspec.Struct, omit_defaults=True):
     """A message of a send: its own name, digests of body and attributes, and what was asked for

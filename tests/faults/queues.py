@@ -26,6 +26,8 @@ class Kind:
 STEADY = {"steady": True}
 QUEUES: dict[str, Kind] = {
     "plain": Kind({}, STEADY),
+    # By SQS JSON without attributes, which the plane serves.
+    "hot": Kind({}, STEADY),
     "durable": Kind({"durable_acks": True}, {"durable": True, **STEADY}),
     "tagged": Kind({}, {"tags": {"default": "", "red": "red"}, **STEADY}, (("red", "red"),)),
     "delayed": Kind({}, {}),

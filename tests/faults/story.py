@@ -43,10 +43,13 @@ class Plan:
 
 @dataclasses.dataclass(slots=True)
 class Settle:
-    """One handle of an ack, extend, release or kill; `result` is None when there was no answer."""
+    """One handle of an ack, extend, release or kill; `result` is None when there was no answer.
+    `blind`: the answer says the same of a handle that was stale, and this one may have been.
+    """
 
     op: Op
     result: Result | None
+    blind: bool = False
 
     @property
     def verb(self) -> str:
@@ -54,12 +57,12 @@ class Settle:
 
     @property
     def done(self) -> bool:
-        return self.result is not None and self.result.status == "ok"
+        return self.result is not None and self.result.status == "ok" and not self.blind
 
     @property
     def unknown(self) -> bool:
         """It may have been done."""
-        return self.result is None and self.op.outcome == "info"
+        return self.blind or (self.result is None and self.op.outcome == "info")
 
 
 @dataclasses.dataclass(slots=True)
@@ -153,7 +156,15 @@ class Story:
         results = op.end.results if op.ok and op.end is not None else []
         for handle, result in itertools.zip_longest(op.line.handles, results):
             for found in self.by_handle.get(str(handle), []):
-                found.settles.append(Settle(op, result if isinstance(result, Result) else None))
+                blind = bool(op.line.args.get("blind")) and op.ok and not self._surely_leased(found, op)
+                found.settles.append(Settle(op, result if isinstance(result, Result) else None, blind))
+
+    def _surely_leased(self, d: Delivery, op: Op) -> bool:
+        """Whether the lease surely lasted until an operation had ended, so that its handle was not
+        stale.
+        """
+        began = min(d.op.began, int(d.received_ms * 1e6) - self.history.wall_ns)
+        return self.history.ms(op.ended) < d.it.visible_ms and not self.lost_between(began, op.ended)
 
     def ops(self, verb: str, queue: str | None = None) -> list[Op]:
         """The operations of a verb, on one queue or on all."""

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tests.faults import hot
 from tests.faults.client import Client, Leased
 from tests.faults.history import Line, Recorder
 from tests.faults.queues import BRIEF, LEASE_MS, QUEUES
@@ -66,6 +67,8 @@ class Workload:
         receivers = [self._receiver("plain"), self._receiver("plain"), self._receiver("durable"), self._receiver("tagged")]
         receivers += [self._receiver("tagged", tag="red"), self._wavering, self._grim, self._grim, self._receiver("purged")]
         receivers += [self._receiver("fifo"), self._receiver("fifo")]
+        senders += [hot.sender, hot.sender]
+        receivers += [hot.receiver, hot.receiver, hot.receiver, hot.leaver]
         self._senders = [self._thread(work, self._sending) for work in senders]
         self._threads = self._senders + [self._thread(work, self._receiving) for work in receivers]
 
