@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -102,6 +103,60 @@ func TestAQueueThatIsMissing(t *testing.T) {
 	require.ErrorContains(t, err, "queue for topic 'nowhere' doesn't exists")
 }
 
+// What a busy machine does to the suite now and then: it closes a reader whose last delete is done already.
+func TestAReaderThatHoldsAMessageIsClosed(t *testing.T) {
+	t.Parallel()
+	settings := sqs.QueueConfigAttributes{VisibilityTimeout: "1"}
+	pub, sub := publisher(t, settings, nil), subscriber(t, settings, 10)
+	topic := watermill.NewUUID()
+	require.NoError(t, sub.SubscribeInitialize(topic))
+	for _, body := range []string{"1", "2"} {
+		require.NoError(t, pub.Publish(topic, message.NewMessage(watermill.NewUUID(), []byte(body))))
+	}
+	messages, err := sub.Subscribe(context.Background(), topic)
+	require.NoError(t, err)
+	(<-messages).Ack()
+	time.Sleep(time.Second)
+	closed := make(chan error)
+	go func() { closed <- sub.Close() }()
+	select {
+	case err := <-closed:
+		require.NoError(t, err)
+	case <-time.After(15 * time.Second):
+		t.Fatal("the reader is not closed")
+	}
+}
+
+// A reader that is closed while it hands out a message waits for somebody to take it, for ever: so somebody does. It is
+// not acknowledged, so it comes again.
+type reader struct {
+	*sqs.Subscriber
+	lock  sync.Mutex
+	given []<-chan *message.Message
+}
+
+func (r *reader) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
+	messages, err := r.Subscriber.Subscribe(ctx, topic)
+	if err == nil {
+		r.lock.Lock()
+		defer r.lock.Unlock()
+		r.given = append(r.given, messages)
+	}
+	return messages, err
+}
+
+func (r *reader) Close() error {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	for _, messages := range r.given {
+		go func() {
+			for range messages {
+			}
+		}()
+	}
+	return r.Subscriber.Close()
+}
+
 func suite(t *testing.T, most int32, features tests.Features) {
 	// What watermill's own run uses: a message that was not acknowledged comes again after a second.
 	settings := sqs.QueueConfigAttributes{VisibilityTimeout: "1"}
@@ -122,7 +177,7 @@ func publisher(t *testing.T, settings sqs.QueueConfigAttributes, input sqs.Gener
 	return pub
 }
 
-func subscriber(t *testing.T, settings sqs.QueueConfigAttributes, most int32) *sqs.Subscriber {
+func subscriber(t *testing.T, settings sqs.QueueConfigAttributes, most int32) *reader {
 	sub, err := sqs.NewSubscriber(sqs.SubscriberConfig{
 		AWSConfig:             config(),
 		OptFns:                []func(*awssqs.Options){endpoint},
@@ -134,7 +189,7 @@ func subscriber(t *testing.T, settings sqs.QueueConfigAttributes, most int32) *s
 		},
 	}, watermill.NopLogger{})
 	require.NoError(t, err)
-	return sub
+	return &reader{Subscriber: sub}
 }
 
 // The suite asks for the order of messages of one kind, and the kind is the body.
