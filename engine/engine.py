@@ -30,13 +30,9 @@ from engine.shapes import (
     Late,
     Page,
     Peeked,
-    PlainAsked,
     Principal,
     SendEntry,
     Sent,
-    TellAcked,
-    TellReceived,
-    TellSent,
 )
 from engine.transactions.transacting import Transacting
 from engine.watching import Watching
@@ -74,7 +70,6 @@ class Engine(Managing, Watching, Transacting, Redriving):
         self._parking = parts.messages.parking
         self._meters = parts.base.meters
         self.audit = asked.audit
-        self.leave = parts.messages.plain_receives.leave
         self.plane_news = parts.units.plane_news
         self.plane = self.plane_news.plane
         self._wake = parts.messages.wake
@@ -216,30 +211,6 @@ class Engine(Managing, Watching, Transacting, Redriving):
     def one_use(self, delivery: Delivery) -> str:
         """A handle for one use: stale once anything has changed the lease, as an extend does."""
         return self._leases.one_use(delivery)
-
-    # Many plain requests by one call (ADR 0033). The tokens are of those that nothing was done of.
-
-    def send_soon(self, by: Principal, queue: str, sends: Sequence[tuple[int, list[bytes], list[str]]], tell: TellSent) -> list[int]:
-        found = self._plain(by, Verb.SEND, queue)
-        if found is None or not self._quotas.bound(found):
-            return self.parts.messages.plain_sends.begin(found, by.id, sends, tell, self._send_until())
-        sizes = {token: sum(map(len, bodies)) for token, bodies, _ in sends}
-        if not self._quotas.take_now(found, "write", sum(sizes.values())):
-            return list(sizes)
-        left = self.parts.messages.plain_sends.begin(found, by.id, sends, tell, self._send_until())
-        self._quotas.give_back(found, sum(sizes[token] for token in left))
-        return left
-
-    def receive_soon(self, by: Principal, queue: str, tag: str | None, asked: Sequence[PlainAsked], tell: TellReceived) -> list[int]:
-        found = self._plain(by, Verb.RECEIVE, queue, tag)
-        bound = found is not None and self._quotas.bound(found)
-        if found is not None and bound and not self._quotas.take_now(found, "read"):
-            found = None
-        asker = NOBODY if found is None or (self.settings.auth == "open" and not bound) else self._asker(by, found, tag or "")
-        return self.parts.messages.plain_receives.begin(found, tag, asked, tell, asker)
-
-    def ack_soon(self, by: Principal, queue: str, acks: Sequence[tuple[int, list[str]]], tell: TellAcked) -> list[int]:
-        return self.parts.messages.plain_acks.begin(self._plain(by, Verb.ACK, queue), acks, tell)
 
     def route(self, by: Principal, queue: str, tag: str | None, lane: int, *, most_bytes: int, some: int | None = None) -> bool:
         """Has the plane serve what it can of what `by` asks of a queue; whether it does."""

@@ -177,15 +177,6 @@ class Delivery(Struct, frozen=True, gc=False):
     received_at_ms: int = 0  # when it was leased, 0 = not known
 
 
-# How a plain request is told, by its token: ids and when each was stored (ms), deliveries, what
-# became of each handle (an EntryStatus word); or why not.
-TellSent = Callable[[int, list[str] | Exception, list[int]], None]
-TellReceived = Callable[[int, list[Delivery] | Exception], None]
-TellAcked = Callable[[int, list[str] | Exception], None]
-# A plain receive: token, most messages, wait and lease in ms; None = the queue's.
-PlainAsked = tuple[int, int, int | None, int | None]
-
-
 class EntryResult(Struct, frozen=True, gc=False):
     """What became of one handle: `status` is an EntryStatus word; `next_visible_at_ms` after extend
     and release; `error` says why one is INVALID; `next_handle` after an extend for one use.

@@ -46,14 +46,11 @@ from engine.queues.queues import Queues
 from engine.queues.tags import Tags
 from engine.queues.topic_loss import TopicGuard
 from engine.queues.topics import QueueTopics
-from engine.receive.ahead import Ahead
 from engine.receive.browse import Browse
 from engine.receive.deliveries import Deliveries
 from engine.receive.filtered import FilteredReceives
 from engine.receive.handles.attempts import Attempts
 from engine.receive.handles.leases import Leases
-from engine.receive.handles.plain import PlainAcks
-from engine.receive.plain import PlainReceives
 from engine.receive.poll import Poller
 from engine.receive.pump import Pump
 from engine.receive.receiver import Receiver
@@ -72,7 +69,6 @@ from engine.runtime.counters import Alarms, Counters
 from engine.runtime.failpoints import arm
 from engine.runtime.meters import Meters
 from engine.runtime.signals import Signal
-from engine.send.plain import PlainSends
 from engine.send.schedule import Schedule
 from engine.send.sender import Sender
 from engine.settings import EngineSettings
@@ -233,9 +229,6 @@ class Messages:
     receiver: Receiver
     wake: Wake
     leases: Leases
-    plain_sends: PlainSends
-    plain_receives: PlainReceives
-    plain_acks: PlainAcks
     attempts: Attempts
     browse: Browse
     schedule: Schedule
@@ -255,8 +248,7 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
     returns = Returns(store, window, ids, receivable, counters, lambda work: receiving.start(work, "give back"))
     deliveries = Deliveries(store, window, ids, units.body_source, returns, lambda work: receiving.start(work, "return"))
     poller = Poller(store, targets, window, counters, owner.note_receive, owner.load_soon, move_beside)
-    ahead = Ahead(bodies, returns, lambda work: receiving.start(work, "give back"))
-    pump = Pump(catalog, wait_lists, poller, deliveries, returns, ahead, activity, receiving, owner.refresh, units.plane_news.plane.empty)
+    pump = Pump(catalog, wait_lists, poller, deliveries, returns, activity, receiving, owner.refresh, units.plane_news.plane.empty)
     heard: Signal[[str, int, int]] = Signal()
     wake = Wake(settings.redis_url, settings.topic_prefix, store.name, heard)
     base.lives.moved.connect(wake.reconnect)
@@ -278,9 +270,6 @@ def _wire_messages(settings: EngineSettings, base: Base, units: Units) -> Messag
         receiver=receiver,
         wake=wake,
         leases=leases,
-        plain_sends=PlainSends(sender, ids, base.meters),
-        plain_receives=PlainReceives(receiver, wait_lists, wake, base.meters, receiving),
-        plain_acks=PlainAcks(leases, catalog, ids, bodies, base.meters),
         attempts=Attempts(log, store, window, leases),
         browse=browse,
         parking=Parking(log, store, window, ids, mover, counters, leases.check_policy, owner.note_use, owner.journaled.wait),

@@ -25,8 +25,8 @@ from facade.http.bounds.peers import peers_of
 from facade.http.front import Front, Hosts, Serve
 from facade.http.metrics import Metrics
 from facade.http.schema_registry import Registry
-from facade.http.sockets.groups import AllGroups
 from facade.http.sockets.library import chosen
+from facade.http.sockets.routes import AllLanes
 from facade.mns.dialect import MnsDialect
 from facade.native import operations as native
 from facade.native.dialect import NativeDialect
@@ -108,10 +108,10 @@ def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext
 
     hosts = Hosts(settings.hosts) if settings.auth == "open" else None
     dialects = [make(verbs, settings) for make in DIALECTS]
-    sqs = next(dialect.plain(counts, hosts) for dialect in dialects if isinstance(dialect, SqsDialect))
-    own = next(dialect.plain(counts, hosts) for dialect in dialects if isinstance(dialect, NativeDialect))
-    # What is read in groups is not written down one by one.
-    groups, trusts = None, settings.trust_proxy == "yes"
-    if settings.audit != "all":
-        groups = AllGroups(verbs, REQUEST_PREFIX, sqs, own, signed=settings.auth != "open", trusts_proxy=trusts)
-    return Front(dialects, intake, counts, rest, hosts, verbs.audit, groups, trusts_proxy=trusts)
+    sqs = next(dialect.lanes(counts, hosts) for dialect in dialects if isinstance(dialect, SqsDialect))
+    own = next(dialect.lanes(counts, hosts) for dialect in dialects if isinstance(dialect, NativeDialect))
+    # What the plane serves is not written down one by one.
+    routes, trusts = None, settings.trust_proxy == "yes"
+    if settings.audit != "all" and settings.plane != "off":
+        routes = AllLanes(verbs, REQUEST_PREFIX, sqs, own, signed=settings.auth != "open", trusts_proxy=trusts)
+    return Front(dialects, intake, counts, rest, hosts, verbs.audit, routes, trusts_proxy=trusts)

@@ -21,7 +21,6 @@ from engine.catalog.catalog import Catalog
 from engine.errors import EngineError
 from engine.plane import library as lib
 from engine.plane.library import MAY_ACK, MAY_RECEIVE, MAY_SEND, Library
-from engine.receive.ahead import LEAST_LEASE_MS, MOST, PAUSE_S
 from engine.receive.returns import REST_MS
 from engine.receive.waiters import LOOK_AGAIN_S, MAX_PER_CALL
 from engine.rules.limits import MAX_IN_FLIGHT, MAX_LONG_POLLS, MAX_RECEIVE_BYTES
@@ -49,6 +48,11 @@ logger = logging.getLogger(__name__)
 # A queue that the plane has closed by itself, for its scripts refused it, is not opened again for
 # so long.
 REST_S: Final = 5.0
+# What is leased ahead of receives of a tag at most, of leases that are this long at least; and for
+# how long nothing is after what nobody took.
+MOST_AHEAD: Final = 100
+LEAST_LEASE_MS: Final = 1_000
+PAUSE_S: Final = 5.0
 # Calls of more units and tags are not kept for a queue: it goes the slow path.
 MOST_CALLS: Final = 512
 # A receive waits for so long at most, so a route ends so much before the key that it stands on.
@@ -124,7 +128,7 @@ class Plane:
             return
         scripts = [(read_scripts()[name].sha.encode(), read_scripts()[name].source.encode()) for name in SCRIPTS]
         limits = [
-            MAX_PER_CALL, MAX_IN_FLIGHT, round(LOOK_AGAIN_S * 1000), round(AHEAD_S * 1000), MOST, round(PAUSE_S * 1000),
+            MAX_PER_CALL, MAX_IN_FLIGHT, round(LOOK_AGAIN_S * 1000), round(AHEAD_S * 1000), MOST_AHEAD, round(PAUSE_S * 1000),
             LEAST_LEASE_MS, MAX_LONG_POLLS, self._settings.kept_bytes, MAX_RECEIVE_BYTES, BATCH_RECORDS, BATCH_BYTES, RUN,
             self._settings.send_timeout_ms, WAITING_SENDS, WAITING_BYTES,
         ]  # fmt: skip

@@ -52,7 +52,6 @@ class Poll(msgspec.Struct, eq=False):
     tag: TagRecord
     line: WaitList
     lease_ms: int | None
-    more_ms: int = 0  # so much longer is each lease, for some are leased ahead
     leases: Leases = msgspec.field(default_factory=list)
     asked: set[int] = msgspec.field(default_factory=set)
 
@@ -276,8 +275,8 @@ class Poller:
                     g,
                     tag.id,
                     max=min(max, MAX_PER_CALL),
-                    lease_ms=None if poll.lease_ms is None else poll.lease_ms + poll.more_ms,
-                    queue_lease_ms=record.lease_ms + poll.more_ms,
+                    lease_ms=poll.lease_ms,
+                    queue_lease_ms=record.lease_ms,
                     max_receive_count=most,
                     retention_ms=queue.expires_ms,
                     move_ms=MOVER_LEASE_MS,

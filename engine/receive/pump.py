@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from time import monotonic
 from typing import Any
 
 from engine.catalog.catalog import Catalog
 from engine.errors import TooManyInFlight, Unavailable
-from engine.receive.ahead import MARGIN_MS, Ahead
 from engine.receive.deliveries import Deliveries
 from engine.receive.poll import Leases, Poll, Poller
 from engine.receive.returns import REST_MS, Returns
@@ -23,7 +21,6 @@ from engine.rules.contention import Activity
 from engine.rules.linger import LINGER_S, batch_size_if_shared, should_linger
 from engine.rules.queue import Queue
 from engine.shapes import Delivery
-from engine.window.window import AHEAD_S
 from schemas.records import TagRecord
 from state.background import Background
 
@@ -32,6 +29,8 @@ Refresh = Callable[[Queue], Coroutine[Any, Any, bool]]
 # How often a receive that does not wait leases anew where all was expired; the scripts that lease
 # look as often.
 ROUNDS = 10
+# What nobody takes is waited for so long, until it is back in the window.
+BACK_S = 1.0
 
 
 class Pump:
@@ -44,7 +43,6 @@ class Pump:
         poller: Poller,
         deliveries: Deliveries,
         returns: Returns,
-        ahead: Ahead,
         activity: Activity,
         background: Background,
         refresh: Refresh,
@@ -57,7 +55,6 @@ class Pump:
         self._poller = poller
         self._deliveries = deliveries
         self._returns = returns
-        self._ahead = ahead
         self._activity = activity
         self._background = background
         self._refresh = refresh
@@ -69,7 +66,6 @@ class Pump:
         for line in self._wait_lists:
             line.stop_timer()
             line.cancel_all()
-            self._ahead.give_back_soon(line.stock)
 
     def woken(self, incarnation: str, partition: int, head_ms: int = 0) -> None:
         """Something may be receivable in a partition (-1: in any) of a queue, visible since
@@ -133,13 +129,9 @@ class Pump:
             waiter.busy = True
         lease_ms, wanted = waiters[0].lease_ms, sum(waiter.max for waiter in waiters)
         try:
-            if line.stock.is_over(queue, monotonic()):
-                await self._ahead.give_back(line.stock)
-                queue, tag = self._found(queue.incarnation, line) or (queue, tag)
-            began, stale = monotonic(), line.stale(asyncio.get_running_loop().time())
-            ahead = self._ahead.wanted(queue, tag, line.stock, lease_ms, began)
-            poll = Poll(queue, tag, line, lease_ms, MARGIN_MS if ahead else 0)
-            leases = await self._poller.poll(poll, min(wanted + ahead, line.most), everywhere=stale, callers=len(waiters))
+            stale = line.stale(asyncio.get_running_loop().time())
+            poll = Poll(queue, tag, line, lease_ms)
+            leases = await self._poller.poll(poll, min(wanted, line.most), everywhere=stale, callers=len(waiters))
         except BaseException as error:
             if isinstance(error, Unavailable):
                 _refuse_new(waiters, error)
@@ -156,29 +148,13 @@ class Pump:
             deliveries = self._deliveries.from_memory(queue, tag, leases)
             if deliveries is None or not line.have_room(deliveries):
                 # Bodies have to come from Kafka: the next waiters need not wait for that.
-                line.stock.pause(monotonic())
                 self._start(self._serve(queue, tag, line, leases, served))
-            else:
-                line.stock.note(min(leased, wanted), monotonic())
-                left_over = line.deliver(served, deliveries, fifo=queue.record.fifo)
-                self._keep(poll, left_over, began + AHEAD_S)
+            elif left_over := line.deliver(served, deliveries, fifo=queue.record.fifo):
+                # Whoever is served before they are back gets what was sent later.
+                await asyncio.wait([self._start(self._returns.give_back(queue, tag.id, left_over))], timeout=BACK_S)
         elif stale:
             self._start(self._refresh(queue))  # what Kafka has beyond the window is loaded, and a load wakes the line
         return bool(served)
-
-    def _keep(self, poll: Poll, deliveries: list[Delivery], until: float) -> None:
-        """Nobody who waits takes these: they are kept, if some were leased ahead, or go back."""
-        if deliveries and poll.more_ms and not self._stopping:
-            self._ahead.keep(poll.queue, poll.line.stock, deliveries, poll.lease_ms, until)
-        elif deliveries:
-            self._ahead.put_back(poll.queue, poll.line.stock, deliveries)
-
-    async def give_back_ahead(self, queue: Queue, line: WaitList) -> None:
-        """What was leased ahead is visible again when this returns; for a receive that does not get
-        it, but may want it.
-        """
-        self.empty_plane(queue.incarnation, line.tag)
-        await self._ahead.give_back(line.stock)
 
     async def _serve(self, queue: Queue, tag: TagRecord, line: WaitList, leases: Leases, waiters: list[Waiter]) -> None:
         """Gives what was leased for `waiters` to them when its bodies have come from Kafka."""

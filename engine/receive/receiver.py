@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Coroutine, Sequence
-from time import monotonic
 from typing import Any
 
 from engine.catalog.catalog import Catalog
@@ -108,8 +107,6 @@ class Receiver:
         line = self._wait_lists.for_tag(queue, tag)
         if filter is not None:
             return await self._receive_filtered(queue, tag, line, count, lease_ms, filter, wait_s, asker)
-        if ahead := line.stock.take(count, queue, lease_ms, monotonic()):
-            return ahead
         if wait_s <= 0:
             return await self._kept(queue, tag, self._now(queue, tag, line, count, lease_ms))
         return await self._wait(queue, tag, line, count, lease_ms, wait_s, asker)
@@ -148,8 +145,6 @@ class Receiver:
     async def _now(self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None) -> list[Delivery]:
         """What is due: in the window, else in Kafka beyond it."""
         self._pump.empty_plane(queue.incarnation, line.tag)  # it is leased to nobody
-        if line.stock or line.stock.returning:
-            await self._pump.give_back_ahead(queue, line)
 
         async def lease() -> Leases:
             leases = await self._poller.poll(Poll(queue, tag, line, lease_ms), count, everywhere=True)
@@ -201,9 +196,10 @@ class Receiver:
         timer = loop.call_later(wait_s, waiter.give_up)
         try:
             self._wake.want(queue.incarnation)
-            self.look(queue, line)
+            self._look(queue, line)
             deliveries = await served
-            self.check_waited(queue, tag, asker, deliveries, rights, loop.time() - began)
+            if rights != self._wait_lists.rights_changes or loop.time() - began > LONG_S:
+                self._check(queue, tag, asker, deliveries)
             if not deliveries and line.over:
                 raise too_many(queue, line.over, waited=True)
             return deliveries
@@ -218,13 +214,6 @@ class Receiver:
             if waiter in line.waiters:
                 line.waiters.remove(waiter)
 
-    def check_waited(self, queue: Queue, tag: TagRecord, asker: Asker, deliveries: list[Delivery], rights: int, waited_s: float) -> None:
-        """As `_check`, if rights may have changed while they waited; `rights`: how many changes
-        there had been before.
-        """
-        if rights != self._wait_lists.rights_changes or waited_s > LONG_S:
-            self._check(queue, tag, asker, deliveries)
-
     def _check(self, queue: Queue, tag: TagRecord, asker: Asker, deliveries: list[Delivery]) -> None:
         """Who lost the right to receive while they waited gets nothing: it is given back,
         uncounted. Raises NotAuthorised.
@@ -236,7 +225,7 @@ class Receiver:
                 self._start(self._returns.give_back(queue, tag.id, deliveries))
             raise
 
-    def look(self, queue: Queue, line: WaitList) -> None:
+    def _look(self, queue: Queue, line: WaitList) -> None:
         """Somebody waits in the list: it is served now, or when something may be due."""
         if line.rests or line.next_look() <= asyncio.get_running_loop().time():
             self._pump.pump_soon(queue.incarnation, line)

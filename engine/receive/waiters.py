@@ -11,12 +11,10 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from engine.errors import LogUnavailable, NotAuthorised, Overloaded, QuotaExceeded
-from engine.receive.ahead import Stock
 from engine.rules.limits import MAX_IN_FLIGHT, MAX_LONG_POLLS, MAX_RECEIVE_BYTES, message_bytes
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker
 from engine.runtime import deadline
-from engine.runtime.outcomes import Outcome
 from engine.runtime.signals import Signal
 from engine.shapes import Delivery
 from schemas.records import TagRecord
@@ -50,7 +48,7 @@ class Waiter:
 
     __slots__ = ("asker", "busy", "end", "late", "lease_ms", "max", "new", "served")
 
-    def __init__(self, max: int, lease_ms: int | None, served: Outcome[list[Delivery]], asker: Asker = NOBODY) -> None:
+    def __init__(self, max: int, lease_ms: int | None, served: asyncio.Future[list[Delivery]], asker: Asker = NOBODY) -> None:
         self.asker = asker
         self.max = max
         self.lease_ms = lease_ms
@@ -103,7 +101,7 @@ class WaitList:
     `heads`: since when the first message of each partition is visible (epoch ms as Redis has it), 0
     = not known. `wakes`: how often each was woken, so that what was learnt before is not taken for
     true after it. `in_flight`: how many of each are leased. `over`: how many were leased in all
-    when the last call was refused for that, 0 = it was not. `stock`: what was leased ahead.
+    when the last call was refused for that, 0 = it was not.
     `fit`: how many messages an answer has room for if they are like those that came last, 0 = not
     known.
     """
@@ -120,7 +118,6 @@ class WaitList:
         "over",
         "pumping",
         "rests",
-        "stock",
         "tag",
         "timer",
         "turn",
@@ -130,7 +127,6 @@ class WaitList:
 
     def __init__(self, tag: int, partitions: int) -> None:
         self.tag = tag
-        self.stock = Stock(tag)
         self.due = [0.0] * partitions
         self.heads = [0] * partitions
         self.wakes = [0] * partitions

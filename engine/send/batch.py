@@ -17,7 +17,6 @@ from engine.log import Appended
 from engine.rules.linger import batch_size_if_shared
 from engine.rules.placement import RUN, Turn
 from engine.rules.queue import Queue
-from engine.runtime.outcomes import Outcome
 from schemas.records import Message
 
 BATCH_BYTES = 2_000_000
@@ -35,7 +34,7 @@ class PendingSend:
 
     __slots__ = ("digests", "done", "messages", "size", "until")
 
-    def __init__(self, messages: list[Message], digests: list[str], size: int, done: Outcome[list[Appended]], until: float) -> None:
+    def __init__(self, messages: list[Message], digests: list[str], size: int, done: asyncio.Future[list[Appended]], until: float) -> None:
         self.messages = messages
         self.digests = digests
         self.size = size

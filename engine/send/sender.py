@@ -29,7 +29,6 @@ from engine.rules.linger import LINGER_S, is_busy, send_linger_s, should_linger
 from engine.rules.placement import fixed_partition
 from engine.rules.queue import Queue
 from engine.runtime.failpoints import reached
-from engine.runtime.outcomes import Outcome
 from engine.runtime.signals import Signal
 from engine.send.batch import PendingSend, SendBatch
 from engine.shapes import SendEntry, Sent
@@ -120,7 +119,7 @@ class Sender:
         if longest := max([message.delay_ms for message in messages]):
             await before(until, self._make_room(queue, messages, longest), lambda: NotStored.of(queue.name))
         done: asyncio.Future[list[Appended]] = asyncio.get_running_loop().create_future()
-        self.begin(queue, messages, digests, size, done, until)
+        self._wait(queue, PendingSend(messages, digests, size, done, until))
         appended = await done
         id_of = ids_of(self._ids.secret, queue.incarnation, appended[0].partition)  # a send is in one partition
         fifo = record.fifo
@@ -157,14 +156,11 @@ class Sender:
             sent.update(zip(some, cast("list[Sent]", outcome), strict=True))
         return [sent[place] for place in range(len(entries))]
 
-    def begin(
-        self, queue: Queue, messages: list[Message], digests: list[str], size: int, done: Outcome[list[Appended]], until: float
-    ) -> None:
-        """Commits the messages of one send in the queue's next batch, and tells `done`, at `until`
-        (loop time) at the latest. Raises Overloaded (nothing was stored); NotStored and
-        LogUnavailable are told later.
+    def _wait(self, queue: Queue, send: PendingSend) -> None:
+        """Commits one send in the queue's next batch. Raises Overloaded (nothing was stored);
+        NotStored and LogUnavailable are told later.
         """
-        record, first = queue.record, messages[0]
+        record, first = queue.record, send.messages[0]
         partition = fixed_partition(record, first.group, first.priority) if record.fifo or record.priority else None
         batch = self._batches.get((queue.incarnation, partition))
         if batch is None:
@@ -172,7 +168,7 @@ class Sender:
         batch.queue = queue
         if len(batch.waiting) >= WAITING_SENDS or batch.size >= WAITING_BYTES:
             raise Overloaded(f"too many sends to queue {queue.name!r} are waiting for Kafka")
-        batch.add(PendingSend(messages, digests, size, done, until))
+        batch.add(send)
         self._begin(batch)
 
     def _is_contended(self, batch: SendBatch) -> bool:

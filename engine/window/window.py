@@ -18,8 +18,7 @@ T = TypeVar("T")
 
 # A dying or claimed message waits so long for its mover; then another takes over.
 MOVER_LEASE_MS = 30_000
-# So long a worker may hold what it has leased before anybody asked for it
-# (`engine/receive/ahead.py`).
+# So long a worker may hold what its plane has leased before anybody asked for it.
 AHEAD_S: Final = 0.04
 
 
@@ -48,14 +47,12 @@ class Window:
         call: Callable[[int], Awaitable[T]],
         renewed: T | None = None,
         *,
-        met: Exception | None = None,
         until: float | None = None,
     ) -> T:
         """Runs `call(generation)`; state found lost is rebuilt first, then the call is made again.
         `renewed` is the answer for a queue that began a new life meanwhile, None = QueueRenewed.
-        `met`: the first call was made elsewhere, and has met this. `until` (loop time): as long
-        lost state is waited for, and a repeated call is cancelled then; None = STATE_S, and no call
-        is cancelled, for it may lease something.
+        `until` (loop time): as long lost state is waited for, and a repeated call is cancelled
+        then; None = STATE_S, and no call is cancelled, for it may lease something.
 
         Raises StoreUnavailable (outcome unknown), Rebuilding (it takes longer than the caller
         should wait), Overloaded (the journal is far behind; nothing was changed).
@@ -63,9 +60,6 @@ class Window:
         end = until
         for tries in range(3):
             try:
-                if met is not None:
-                    error, met = met, None
-                    raise error
                 if tries == 0 or until is None:
                     return await call(self._catalog.generation)
                 return await before(until, call(self._catalog.generation), _late)

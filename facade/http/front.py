@@ -25,7 +25,7 @@ from facade.http.bounds.intake import Intake
 from facade.http.bounds.peers import address_of, peer_of
 from facade.http.metrics import Metrics
 from facade.http.problem import ProblemError, refusal
-from facade.http.sockets.listener import Plain
+from facade.http.sockets.listener import Routes
 
 log = logging.getLogger("leaseway.facade")
 
@@ -87,7 +87,7 @@ class Front:
     """ASGI app. The first of `dialects` that claims a request answers it; what none claims is for
     the app that `rest` makes, which may serve requests by this front too. `hosts`: by which names
     it may be reached, None = by any; then callers have proved who they are. `audit`: hears of each
-    request, None = nobody does. `plain`: what serves requests that the native front has read.
+    request, None = nobody does. `routes`: what knows the requests that the plane may serve.
     `trusts_proxy`: a proxy before us says who they are.
     """
 
@@ -99,11 +99,11 @@ class Front:
         rest: Callable[[Serve], ASGIApp],
         hosts: Hosts | None = None,
         audit: Audit | None = None,
-        plain: Plain | None = None,
+        routes: Routes | None = None,
         *,
         trusts_proxy: bool = False,
     ) -> None:
-        self.plain = plain
+        self.routes = routes
         self._hosts = hosts
         self._audit = audit
         self._proves = hosts is None

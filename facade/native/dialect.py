@@ -17,8 +17,8 @@ from facade.config import Settings
 from facade.http.bounds.peers import peers_of
 from facade.http.problem import STATUSES
 from facade.native.exchange import Bound, OperationExchange
+from facade.native.lanes import NativeLanes
 from facade.native.operations import OPERATIONS
-from facade.native.plain.groups import NativeGroups
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -42,9 +42,9 @@ class NativeDialect:
         self._hot = {operation.path.rpartition("/")[2]: Bound.to(engine, operation, peers) for operation in hot}
         self._engine = engine
 
-    def plain(self, metrics: Metrics, hosts: Hosts | None) -> NativeGroups:
-        """What serves the requests that the native front has read."""
-        return NativeGroups(self._engine, {bound.operation.name: bound for bound in self._hot.values()}, metrics, hosts)
+    def lanes(self, metrics: Metrics, hosts: Hosts | None) -> NativeLanes:
+        """Returns what knows the requests that the native library has read."""
+        return NativeLanes(self._engine, {bound.operation.name: bound for bound in self._hot.values()}, metrics, hosts)
 
     def claims(self, scope: Scope, headers: Mapping[bytes, bytes]) -> OperationExchange | None:
         """See `Dialect`."""

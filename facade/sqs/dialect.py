@@ -17,9 +17,9 @@ from facade.http.front import Hosts
 from facade.http.metrics import Metrics
 from facade.sqs.actions import ACTIONS
 from facade.sqs.exchange import OTHER, GetExchange, JsonExchange, QueryExchange, Service
+from facade.sqs.lanes import SqsLanes
 from facade.sqs.paths import is_own, of_queue
 from facade.sqs.places import Places
-from facade.sqs.plain import SqsGroups
 from facade.sqs.queues.call import Action
 from facade.sqs.wire.errors import ERRORS
 from facade.sqs.wire.limits import LIMITS
@@ -48,9 +48,9 @@ class SqsDialect:
             engine, places, limits, cool_down_s, is_open=settings.auth == "open", peers=peers_of(settings.auth, settings.trust_proxy)
         )
 
-    def plain(self, metrics: Metrics, hosts: Hosts | None) -> SqsGroups:
-        """What serves the requests that the native front has read."""
-        return SqsGroups(self._service, metrics, hosts)
+    def lanes(self, metrics: Metrics, hosts: Hosts | None) -> SqsLanes:
+        """Returns what knows the requests that the native library has read."""
+        return SqsLanes(self._service, metrics, hosts)
 
     def claims(self, scope: Scope, headers: Mapping[bytes, bytes]) -> JsonExchange | QueryExchange | None:
         """See `Dialect`. A signed form is SQS's at any path."""

@@ -21,7 +21,7 @@ import uvicorn
 from facade.config import Settings
 from facade.http.bounds.connections import most_connections, raise_descriptors
 from facade.http.sockets.library import NoLibraryError, chosen
-from facade.http.sockets.listener import Plain
+from facade.http.sockets.listener import Routes
 from facade.http.sockets.serve import listen
 from facade.stack.data.certificate import HTTP2, Certificate, certificate_of
 from facade.stack.processes.errors import StackError
@@ -52,7 +52,7 @@ log = logging.getLogger("leaseway.worker")
 class Server(uvicorn.Server):
     """A server that tells when it accepts connections, by writing its pid to `ready_file`.
     Certificates are renewed when their files change. `native`: the native front accepts
-    connections, not uvicorn, and `plain` serves what it reads.
+    connections, not uvicorn, and `routes` knows what the plane may serve.
     """
 
     def __init__(
@@ -63,21 +63,21 @@ class Server(uvicorn.Server):
         *,
         rocketmq: Certificate | None = None,
         native: bool = False,
-        plain: Plain | None = None,
+        routes: Routes | None = None,
     ) -> None:
         super().__init__(config)
         self._ready_file = ready_file
         self._certificate = certificate
         self._certificates = [one for one in (certificate, rocketmq) if one is not None]
         self._native = native
-        self._plain = plain
+        self._routes = routes
         self._ended: Callable[[], None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """As uvicorn's: start the app, then listen."""
         await super().startup([] if self._native else sockets)
         if self._native and self.started and sockets:
-            self._ended = listen(sockets[0], self.config, self.server_state, self.lifespan.state, self._plain, self._certificate)
+            self._ended = listen(sockets[0], self.config, self.server_state, self.lifespan.state, self._routes, self._certificate)
         # What was imported and set up lives as long as the process: the collector need not look at
         # it again and again. Requests leave no cycles behind, so it need not look often either:
         # with Python's own 700 it took 5% of the CPU under load.
@@ -172,8 +172,8 @@ def run(settings: Settings, ready_file: Path | None) -> int:
     rocketmq = certificate_of(settings.tls_cert, settings.tls_key, HTTP2) if settings.rocketmq_port else None
     app = _app(settings, rocketmq)
     config = uvicorn_config(app, settings, certificate)
-    plain = getattr(app, "plain", None)
-    server = Server(config, ready_file, certificate, rocketmq=rocketmq, native=native, plain=plain)
+    routes = getattr(app, "routes", None)
+    server = Server(config, ready_file, certificate, rocketmq=rocketmq, native=native, routes=routes)
     with bound:
         server.run(sockets=[bound])
     return 0 if server.started else 3

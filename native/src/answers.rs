@@ -14,18 +14,12 @@ use crate::replies::{self, Heads};
 mod kind {
     /// `[[what, connection, bytes], ...]` in order; see `deed`. They come before what ends a request.
     pub const DONE: u64 = 0;
-    /// `[[connection, ids], ...]`
-    pub const SENT: u64 = 1;
-    /// `[[connection, [[id, handle, digest or "", body], ...]], ...]`
-    pub const RECEIVED: u64 = 2;
-    /// `[connection, ...]`
-    pub const DELETED: u64 = 3;
     /// `[[connection, status line and headers, body], ...]`
-    pub const OTHER: u64 = 4;
-    /// `[connection, ...]`: the request goes the long way.
-    pub const PASSED: u64 = 5;
+    pub const OTHER: u64 = 1;
     /// As OTHER, with messages: Python is told if they could not be given.
-    pub const CARRIED: u64 = 7;
+    pub const CARRIED: u64 = 2;
+    /// `[connection, ...]`: the request is Python's as it came.
+    pub const PASSED: u64 = 3;
 }
 
 /// What Python does besides whole answers.
@@ -51,24 +45,19 @@ impl Front {
     pub fn answer(&mut self, batch: &[u8]) -> u32 {
         let now = Instant::now();
         let mut unpacker = Unpacker::new(batch);
-        let mut json = Vec::new();
-        let read = self.groups(&mut unpacker, &mut json, now);
+        let read = self.groups(&mut unpacker, now);
         let bad = if read.is_ok() && unpacker.is_empty() { 0 } else { BAD };
         self.flags() | bad
     }
 
-    fn groups(&mut self, unpacker: &mut Unpacker, json: &mut Vec<u8>, now: Instant) -> Read<()> {
+    fn groups(&mut self, unpacker: &mut Unpacker, now: Instant) -> Read<()> {
         for _ in 0..unpacker.array()? {
             if unpacker.array()? != 2 {
                 return Err(NotThere);
             }
             let kind = unpacker.uint()?;
             for _ in 0..unpacker.array()? {
-                json.clear();
                 match kind {
-                    kind::SENT => self.sent(unpacker, now)?,
-                    kind::RECEIVED => self.received(unpacker, json, now)?,
-                    kind::DELETED => self.deleted(unpacker.uint()?, json, now),
                     kind::OTHER => self.other(unpacker, now, false)?,
                     kind::CARRIED => self.other(unpacker, now, true)?,
                     kind::PASSED => self.passed(unpacker.uint()?, now),
@@ -77,14 +66,6 @@ impl Front {
                 }
             }
         }
-        Ok(())
-    }
-
-    fn sent(&mut self, unpacker: &mut Unpacker, now: Instant) -> Read<()> {
-        fields(unpacker, 2)?;
-        let id = unpacker.uint()?;
-        let ids = (0..unpacker.array()?).map(|_| unpacker.bytes()).collect::<Read<Vec<_>>>()?;
-        self.reply_sent(id, &ids, now);
         Ok(())
     }
 
@@ -106,28 +87,6 @@ impl Front {
             }
         }
         self.reply(id, &json, now);
-    }
-
-    fn received(&mut self, unpacker: &mut Unpacker, json: &mut Vec<u8>, now: Instant) -> Read<()> {
-        fields(unpacker, 2)?;
-        let id = unpacker.uint()?;
-        let messages = unpacker.array()?;
-        json.extend_from_slice(if messages == 0 { b"{}" } else { b"{\"Messages\":[" });
-        for place in 0..messages {
-            fields(unpacker, 4)?;
-            let (message_id, handle) = (unpacker.bytes()?, unpacker.bytes()?);
-            let (digest, body) = (unpacker.bytes()?, unpacker.bytes()?);
-            json.extend_from_slice(if place == 0 { b"" } else { b"," });
-            replies::received(json, message_id, handle, digest, body);
-        }
-        if messages > 0 {
-            json.extend_from_slice(b"]}");
-            if self.cannot_give(id, now) {
-                return Ok(());
-            }
-        }
-        self.reply(id, json, now);
-        Ok(())
     }
 
     pub fn deleted(&mut self, id: u64, json: &mut Vec<u8>, now: Instant) {

@@ -1,7 +1,7 @@
-//! One batch of news for Python, as MessagePack: an array of groups `[kind, lane, items]`.
+//! One batch of news for Python, as MessagePack: an array of `[kind, items]`.
 //!
-//! Requests of one verb of one lane are one group. A lane is a number that stands for all that
-//! requests have in common: host, path, signer and queue URL; it is told once, before its first use.
+//! A lane is a number that stands for all that requests have in common: host, path, signer and queue
+//! URL; it is told once, before its first use.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,22 +10,19 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::http::head::Head;
-use crate::json::Scanner;
 use crate::pack::Packer;
-use crate::replies::digest;
-use crate::requests::{Request, Verb};
 
 /// Lanes that are remembered; of more all are forgotten, and told again.
 pub const LANES: usize = 4096;
 
-/// Kinds of groups beside the verbs.
+/// Kinds of news.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
     /// `[[number, host, path, signer, url], ...]`
     Lanes = 0,
     /// `[[connection, ends, flags, waited ms, method, path, query, [name, value, ...], body], ...]`: requests that
-    /// go the long way, with what has come of their bodies. `ends` = [] or [host, port, peer's host,
+    /// Python answers, with what has come of their bodies. `ends` = [] or [host, port, peer's host,
     /// peer's port]; `flags`: 1 = more of the body comes, 2 = it is HTTP/1.0, 4 = the client waits for
     /// "100 Continue".
     Requests = 6,
@@ -42,14 +39,6 @@ pub enum Kind {
 }
 
 #[derive(Default)]
-struct Group {
-    lane: u64,
-    verb: u8,
-    items: usize,
-    packer: Packer,
-}
-
-#[derive(Default)]
 struct List {
     items: usize,
     packer: Packer,
@@ -61,8 +50,6 @@ pub struct Batch {
     lanes: HashMap<Vec<u8>, u64>,
     next_lane: u64,
     told: List,
-    groups: Vec<Group>,
-    places: HashMap<(u64, u8), usize>,
     requests: List,
     gone: List,
     drained: List,
@@ -80,9 +67,21 @@ pub struct Whose<'a> {
     pub signer: &'a [u8],
 }
 
+impl Whose<'_> {
+    fn key(self, url: &[u8]) -> Vec<u8> {
+        [self.host, self.path, self.signer, url].join(&b'\n')
+    }
+}
+
 impl Batch {
+    /// The number of a lane that was told, and not forgotten since.
+    pub fn known_lane(&self, whose: Whose, url: &[u8]) -> Option<u64> {
+        self.lanes.get(&whose.key(url)).copied()
+    }
+
+    /// The number of a lane; a new one is told.
     pub fn lane(&mut self, whose: Whose, url: &[u8]) -> u64 {
-        let key = [whose.host, whose.path, whose.signer, url].join(&b'\n');
+        let key = whose.key(url);
         if let Some(lane) = self.lanes.get(&key) {
             return *lane;
         }
@@ -103,26 +102,7 @@ impl Batch {
         lane
     }
 
-    /// Adds a plain request; returns what its reply repeats of its entries.
-    pub fn ask(
-        &mut self,
-        id: u64,
-        verb: Verb,
-        whose: Whose,
-        request: &Request,
-        scanner: &Scanner,
-    ) -> Vec<(Vec<u8>, [u8; 32])> {
-        let lane = self.lane(whose, scanner.text(request.url));
-        let place = *self.places.entry((lane, verb as u8)).or_insert_with(|| {
-            self.groups.push(Group { lane, verb: verb as u8, ..Group::default() });
-            self.groups.len() - 1
-        });
-        let group = &mut self.groups[place];
-        group.items += 1;
-        write_item(&mut group.packer, id, verb, request, scanner)
-    }
-
-    /// Adds a request that goes the long way. `ends`: of a connection that is new to Python, both
+    /// Adds a request that Python answers. `ends`: of a connection that is new to Python, both
     /// ends' addresses.
     pub fn request(
         &mut self,
@@ -163,7 +143,7 @@ impl Batch {
         packer.binary(body);
     }
 
-    /// How many bytes it has of requests that go the long way.
+    /// How many bytes it has of requests that Python answers.
     pub fn told_bytes(&self) -> usize {
         self.requests.packer.bytes.len()
     }
@@ -222,10 +202,9 @@ impl Batch {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.groups.is_empty()
-            && [&self.requests, &self.reads, &self.plane, &self.gone, &self.drained, &self.signers]
-                .iter()
-                .all(|list| list.items == 0)
+        [&self.told, &self.requests, &self.reads, &self.plane, &self.gone, &self.drained, &self.signers]
+            .iter()
+            .all(|list| list.items == 0)
     }
 
     /// All news since the last call; empty = there are none. Good until the next call.
@@ -243,83 +222,21 @@ impl Batch {
                 (Kind::Gone, &mut self.gone),
                 (Kind::Signers, &mut self.signers),
             ];
-            whole.array(lists.iter().filter(|(_, list)| list.items > 0).count() + self.groups.len());
-            let [first, rest @ ..] = lists;
-            write_list(&mut whole, first);
-            for group in self.groups.drain(..) {
-                head(&mut whole, group.verb, group.lane, group.items);
-                whole.bytes.extend_from_slice(&group.packer.bytes);
-            }
-            self.places.clear();
-            for list in rest {
-                write_list(&mut whole, list);
-            }
+            whole.array(lists.iter().filter(|(_, list)| list.items > 0).count());
+            lists.into_iter().for_each(|list| write_list(&mut whole, list));
         }
         self.taken = whole.bytes;
         &self.taken
     }
 }
 
-fn head(packer: &mut Packer, kind: u8, lane: u64, items: usize) {
-    packer.array(3);
-    packer.uint(u64::from(kind));
-    packer.uint(lane);
-    packer.array(items);
-}
-
 fn write_list(whole: &mut Packer, (kind, list): (Kind, &mut List)) {
     if list.items > 0 {
-        head(whole, kind as u8, 0, list.items);
+        whole.array(2);
+        whole.uint(kind as u64);
+        whole.array(list.items);
         whole.bytes.append(&mut list.packer.bytes);
         list.packer.bytes.shrink_to(1 << 20);
         list.items = 0;
     }
-}
-
-/// An item of a verb's group:
-/// Send and SendBatch `[connection, bodies, digests]`,
-/// Receive `[connection, most, wait s, lease s]` with -1 for what is not given,
-/// Delete and DeleteBatch `[connection, handles]`; those of the native API alike.
-fn write_item(
-    packer: &mut Packer,
-    id: u64,
-    verb: Verb,
-    request: &Request,
-    scanner: &Scanner,
-) -> Vec<(Vec<u8>, [u8; 32])> {
-    let mut kept = Vec::with_capacity(request.entries.len());
-    let entries = &request.entries;
-    match verb {
-        Verb::Receive | Verb::NativeReceive => {
-            packer.array(4);
-            packer.uint(id);
-            for value in [request.most, request.wait_s, request.lease_s] {
-                packer.int(value.unwrap_or(-1));
-            }
-        }
-        Verb::Send | Verb::SendBatch | Verb::NativeSend => {
-            packer.array(3);
-            packer.uint(id);
-            packer.array(entries.len());
-            for entry in entries {
-                let body = scanner.text(entry.value);
-                packer.binary(body);
-                kept.push((scanner.text(entry.id).to_vec(), digest(body)));
-            }
-            packer.array(entries.len());
-            for (_, digest) in &kept {
-                packer.text(digest);
-            }
-        }
-        Verb::Delete | Verb::DeleteBatch | Verb::NativeAck => {
-            packer.array(2);
-            packer.uint(id);
-            packer.array(entries.len());
-            for entry in entries {
-                packer.text(scanner.text(entry.value));
-                kept.push((scanner.text(entry.id).to_vec(), [0; 32]));
-            }
-        }
-    }
-    kept
 }

@@ -16,7 +16,7 @@ use crate::pack::{Packer, Unpacker};
 mod probes;
 
 /// Raised when the functions or the batches change.
-const INTERFACE: u32 = 9;
+const INTERFACE: u32 = 10;
 
 /// What tells that the other end has closed its side, which not every system does.
 #[cfg(target_os = "linux")]
@@ -33,7 +33,6 @@ const BOOT_CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
 pub struct Owned {
     front: Arc<Mutex<Front>>,
     unsent: Packer,
-    from: Vec<u8>,
     said: Packer,
     thread: Option<JoinHandle<()>>,
     /// Readable when the thread has news; -1 = there is no thread.
@@ -83,7 +82,6 @@ pub unsafe extern "C" fn front_new(
         Ok(front) => Box::into_raw(Box::new(Owned {
             front: Arc::new(Mutex::new(front)),
             unsent: Packer::default(),
-            from: Vec::new(),
             said: Packer::default(),
             thread: None,
             told: -1,
@@ -244,23 +242,6 @@ pub unsafe extern "C" fn front_drain(front: *mut Owned) -> u32 {
     let flags = front.drain();
     front.rouse();
     flags
-}
-
-/// From where a connection has asked what it waits for: an address, as news tell it of a signer, of
-/// `size` bytes; none = the connection is no more.
-///
-/// # Safety
-/// `front` is one of `front_new`; `size` points to a number.
-#[no_mangle]
-pub unsafe extern "C" fn front_from(front: *mut Owned, connection: u64, size: *mut usize) -> *const u8 {
-    // SAFETY: by this function's contract, and no other reference lives.
-    let (owned, size) = unsafe { (&mut *front, &mut *size) };
-    let mut from = std::mem::take(&mut owned.from);
-    from.clear();
-    owned.front().write_from(connection, &mut from);
-    owned.from = from;
-    *size = owned.from.len();
-    owned.from.as_ptr()
 }
 
 /// How many bytes of a connection's output its client has to read before more is written; 0 = more may

@@ -78,10 +78,6 @@ class Wake:
             await cancel_all(self._task)
             self._task = None
 
-    def hears(self, incarnation: str) -> bool:
-        """Whether `want` has been called for this queue."""
-        return incarnation in self._wanted
-
     def want(self, incarnation: str) -> None:
         """Hears of this queue from now on: `heard` is called (-1) when it listens. Idempotent."""
         if incarnation not in self._wanted:

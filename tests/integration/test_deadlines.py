@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
@@ -78,23 +78,16 @@ async def test_verbs_answer_in_time_while_redis_is_lost_again_and_again(
             await verb
         took[name] = loop.time() - began
 
-    def soon(begin_soon: Callable[[Callable[[int, Any], None]], list[int]]) -> Awaitable[object]:
-        told = loop.create_future()
-        assert begin_soon(lambda _, result: told.set_result(result)) == []
-        return told
-
     monkeypatch.setattr(Lives, "begin", slowly)
     monkeypatch.setattr(engine.parts.base.rebuilder, "recover", in_vain)
     wipe(stack, engine)
     verbs = {
         "ack": engine.ack(BY, "q", got[:1]),
-        "ack soon": soon(lambda tell: engine.ack_soon(BY, "q", [(1, got[1:2])], tell)),
         "extend": engine.extend(BY, "q", [ExtendEntry(got[2], 600_000)]),
         "release": engine.release(BY, "q", got[3:4]),
         "kill": engine.kill(BY, "q", got[4:5]),
         "receive": engine.receive(BY, "q", None, 1, 0, None),
         "receive long": engine.receive(BY, "q", None, 1, 100, None),
-        "receive soon": soon(lambda tell: engine.receive_soon(BY, "q", None, [(1, 1, 100, None)], tell)),
         "peek": engine.peek(BY, "q", sent.id, None),
         "peek next": engine.peek_next(BY, "q", None, 1),
         "purge": engine.purge(BY, "q"),

@@ -15,7 +15,6 @@ from engine.rules.limits import MAX_IN_FLIGHT
 from engine.shapes import Delivery, QueueSettings, SendEntry
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, all_wait, receive, send
-from tests.integration.test_plain import Told
 from tests.services import Services
 
 HELD = 600_000
@@ -77,20 +76,6 @@ async def test_beyond_the_limit_a_receive_says_so_until_one_is_settled(make_engi
             assert (refused.value.given, refused.value.waited, refused.value.fifo) == (leased, wait_ms > 0, False)
     assert len(await receive(two, "q", tag="other")) == 10
     assert one.parts.base.counters.values["receives_over_limit_total"] >= 2
-
-
-async def test_plain_receives_are_told_of_the_limit_too(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.receive.poll.MAX_IN_FLIGHT", 2_000)
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
-    await fill(engine, queue, 2_100)
-    assert len(await lease(engine, queue, 2_000)) == 2_000
-    told = Told()
-    assert engine.receive_soon(BY, queue, None, [(1, 1, 0, None), (2, 1, 300, None)], told) == []
-    found = await told.wait(2)
-    assert [(type(found[n]), found[n].given, found[n].waited) for n in (1, 2)] == [
-        (TooManyInFlight, 2_000, False),
-        (TooManyInFlight, 2_000, True),
-    ]
 
 
 async def test_who_waits_at_the_limit_is_served_when_one_is_acked(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,8 @@ from confluent_kafka import Producer
 
 from engine.engine import Engine
 from engine.errors import InvalidValue, LogUnavailable, NotAllowedOnQueue, Overloaded
+from engine.rules.queue import Queue
+from engine.send.batch import PendingSend
 from engine.send.sender import Sender
 from engine.shapes import QueueSettings, SendEntry
 from schemas.records import RedrivePolicy
@@ -166,14 +168,14 @@ async def test_a_batch_of_several_priorities_of_which_some_fail_says_that_nobody
     engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await engine.create_queue(BY, queue, PRIORITY)
-    real = Sender.begin
+    real = Sender._wait
 
-    def full(self: Sender, queue: Any, messages: Any, *rest: Any) -> Any:
-        if messages[0].priority in refused:
+    def full(self: Sender, queue: Queue, send: PendingSend) -> None:
+        if send.messages[0].priority in refused:
             raise Overloaded("too many sends are waiting")
-        return real(self, queue, messages, *rest)
+        real(self, queue, send)
 
-    monkeypatch.setattr(Sender, "begin", full)
+    monkeypatch.setattr(Sender, "_wait", full)
     refused = {3}
     with pytest.raises(LogUnavailable, match="some of the batch were stored"):
         await put(engine, queue, ("2", 2), ("3", 3))

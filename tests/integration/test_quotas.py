@@ -123,33 +123,6 @@ async def test_a_user_has_bounds_in_required_mode_unless_they_are_lifted(make_en
     assert (await engine.get_user(BY, "admin")).queues == 0
 
 
-async def test_fast_sends_are_counted_by_bytes_and_refused_beyond_them(make_engine: MakeEngine) -> None:
-    engine = await make_engine(auth="required", admin_key_secret="admin's secret")
-    await engine.create_queue(ALICE, "q", QueueSettings())
-    await engine.set_user_quota(BY, "alice", 0, 0, 0, daily_bytes=100_000)
-    outcomes: list[Any] = []
-
-    def begin(number: int) -> list[int]:
-        return engine.send_soon(ALICE, "q", [(number, [b"x" * 1_000], ["0" * 32])], lambda token, ids, times: outcomes.append(ids))
-
-    assert begin(0) == [0], "the first one asks Redis, so it is not begun here"
-    await engine.send(ALICE, "q", [SendEntry(b"x" * 1_000)])
-    refused = [number for number in range(1, 30) if begin(number)]
-    assert refused == list(range(5, 30)), "a worker takes a twentieth of the quota at a time, and the first send used 1,000 of it"
-    await eventually_all(outcomes, 4)
-    assert await engine._quotas.bytes_today("alice") == 5_000
-    tried = await allowed(lambda: engine.send(ALICE, "q", [SendEntry(b"x" * 1_000)]), 100)
-    assert tried.number == 95
-    assert begin(99) == [99]
-
-
-async def eventually_all(outcomes: list[Any], number: int) -> None:
-    async def there() -> bool:
-        return len(outcomes) == number and not any(isinstance(one, Exception) for one in outcomes)
-
-    await eventually(there, within_s=10)
-
-
 async def test_nothing_is_counted_while_redis_is_away(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
     await engine.create_queue(BY, queue, QueueSettings(write_qps=1))
 

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from engine.rules.linger import LINGER_S, batch_size_if_shared, should_linger
-from engine.runtime.outcomes import Outcome
 from state.background import Background
 from state.keys import Unit
 from state.replies import Acked
@@ -23,7 +22,7 @@ MOST = 500
 
 # (offset, nonce) of each handle, or of all of a caller with the deadline that it names, 0 = none.
 Pairs: TypeAlias = Sequence[tuple[int, ...]]
-_Asked: TypeAlias = tuple[Pairs, Outcome[Acked]]
+_Asked: TypeAlias = tuple[Pairs, asyncio.Future[Acked]]
 _Key: TypeAlias = tuple[Unit, int, int, bool, int]
 
 
@@ -44,17 +43,13 @@ class Acks:
         A caller that is cancelled has acked nevertheless, or has not: as when its answer is lost.
         """
         done: asyncio.Future[Acked] = asyncio.get_running_loop().create_future()
-        self.begin(unit, generation, tag, pairs, done, late=late)
-        return done
-
-    def begin(self, unit: Unit, generation: int, tag: int, pairs: Pairs, done: Outcome[Acked], *, late: bool) -> None:
-        """As `ack`, and tells `done`."""
         key = (unit, generation, tag, late, len(pairs[0]))
         waiting = self._waiting.get(key)
         if waiting is None:
             waiting = self._waiting[key] = collections.deque()
             self._background.start(self._settle(key, waiting), "ack")
         waiting.append((pairs, done))
+        return done
 
     async def _settle(self, key: _Key, waiting: collections.deque[_Asked]) -> None:
         last = 0

@@ -25,7 +25,6 @@ from engine.rules.queue import Queue
 from engine.rules.rights import Targets
 from engine.runtime.deadline import journal_until, state_until
 from engine.runtime.meters import NO_TAG, Meters
-from engine.runtime.outcomes import Outcome
 from engine.runtime.signals import Signal
 from engine.shapes import Delivery, EntryResult, ExtendEntry, Late
 from engine.window.body_cache import BodyCache
@@ -36,7 +35,7 @@ from schemas.records import TagRecord
 from schemas.vocabulary import EntryStatus, MessageState, Operation, PolicyFault
 from state.cancel import before
 from state.keys import Unit
-from state.replies import Acked, Dying
+from state.replies import Dying
 from state.store import Store
 
 T = TypeVar("T")
@@ -207,18 +206,6 @@ class Leases:
         tag = handles[0].tag if handles else NO_TAG
         self._meters.note(queue.incarnation, tag, Operation.DELETE, words.count(EntryStatus.OK), began_ns)
         return _answers(texts, list(starmap(EntryResult, zip(good, words, strict=True))), refused)
-
-    def begin(self, queue: Queue, unit: Unit, generation: int, tag: int, rows: list[tuple[int, ...]], done: Outcome[Acked]) -> None:
-        """Settles (offset, nonce) of one unit and tag, and tells `done`; a lapsed lease counts."""
-        self._note_use(queue, unit.partition)
-        self._acks.begin(unit, generation, tag, rows, done, late=True)
-
-    async def go_on(self, queue: Queue, unit: Unit, tag: int, rows: list[tuple[int, ...]], met: Exception, until: float) -> Acked:
-        """What was begun and has met an error, as any other call of the window. Raises as `ack`, at
-        `until` at the latest.
-        """
-        stale = Acked([EntryStatus.STALE.value] * len(rows), 0)
-        return await self._window.call(queue, lambda g: self._acks.ack(unit, g, tag, rows, late=True), stale, met=met, until=until)
 
     async def _told_apart(
         self, queue: Queue, handles: Sequence[Handle], words: Sequence[str], superseded: EntryStatus, until: float

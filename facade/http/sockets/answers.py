@@ -1,4 +1,4 @@
-"""Answers that wait to be given to the native front, as native/src/answers.rs reads them.
+"""Answers that wait to be given to the native library, as native/src/answers.rs reads them.
 
 What is answered in one turn of the event loop goes together.
 """
@@ -11,12 +11,9 @@ from typing import Any, Final
 import msgspec
 
 DONE: Final = 0
-SENT: Final = 1
-RECEIVED: Final = 2
-DELETED: Final = 3
-OTHER: Final = 4
-PASSED: Final = 5
-CARRIED: Final = 7
+OTHER: Final = 1
+CARRIED: Final = 2
+PASSED: Final = 3
 
 # What is done besides whole answers, in DONE.
 WRITE, START, END, LAST, CUT, PAUSE, RESUME, CONTINUE = range(8)
@@ -25,24 +22,16 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Answers:
-    """Belongs to one event loop. `soon` is called when there is something to take. `address_of`
-    says from where a connection has asked what it waits for, "" = it is no more.
-    """
+    """Belongs to one event loop. `soon` is called when there is something to take."""
 
-    def __init__(self, soon: Callable[[], None], address_of: Callable[[int], str] = lambda connection: "") -> None:
+    def __init__(self, soon: Callable[[], None]) -> None:
         self._soon = soon
-        self.address_of = address_of
-        self._groups: tuple[list[Any], ...] = tuple([] for _ in range(CARRIED + 1))
-        # (connection, id of each message)
-        self.sent: list[tuple[int, list[str]]] = self._groups[SENT]
-        # (connection, (id, handle, digest or "", body) of each message)
-        self.received: list[tuple[int, list[tuple[str, str, str, bytes]]]] = self._groups[RECEIVED]
-        self.deleted: list[int] = self._groups[DELETED]
+        self._groups: tuple[list[Any], ...] = tuple([] for _ in range(PASSED + 1))
         # (connection, status line and headers, body)
         self.other: list[tuple[int, bytes, bytes]] = self._groups[OTHER]
         # The same, with messages, of which we are told if they could not be given
         self.carried: list[tuple[int, bytes, bytes]] = self._groups[CARRIED]
-        # Whose request goes the long way
+        # Whose request the app is to answer
         self.passed: list[int] = self._groups[PASSED]
         # (deed, connection, bytes), in order, before whole answers
         self.done: list[tuple[int, int, bytes]] = self._groups[DONE]

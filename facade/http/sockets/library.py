@@ -19,7 +19,7 @@ from facade.http.bounds.shares import COMING, MIB
 
 NAME: Final = "libleaseway_front.so"
 # Of the functions and of what batches look like; native/src/c.rs has the same.
-INTERFACE: Final = 9
+INTERFACE: Final = 10
 # Beside this module, where the image has it, and where `make setup` builds it.
 BESIDE: Final = Path(__file__).with_name(NAME)
 BUILT: Final = Path(__file__).parents[3] / "native" / "target" / "release" / NAME
@@ -48,7 +48,6 @@ _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "front_unsent": (_Pointer, (_Pointer, _Pointer)),
     "front_tick": (ctypes.c_uint32, (_Pointer, ctypes.c_uint64, ctypes.c_uint64)),
     "front_drain": (ctypes.c_uint32, (_Pointer,)),
-    "front_from": (_Pointer, (_Pointer, ctypes.c_uint64, _Pointer)),
     "front_waiting": (_Size, (_Pointer, ctypes.c_uint64)),
     "front_connections": (ctypes.c_uint64, (_Pointer,)),
     "front_key": (None, (_Pointer, ctypes.c_char_p, _Size, ctypes.c_char_p, _Size, ctypes.c_char_p, ctypes.c_uint64)),
@@ -226,13 +225,6 @@ class NativeFront:
         """Accepts nothing more; flags."""
         return int(self._library.front_drain(self._front))
 
-    def address(self, connection: int) -> bytes:
-        """From where the request comes that a connection has asked, as news tell it of a signer;
-        empty = the connection is no more.
-        """
-        pointer = self._library.front_from(self._front, connection, self._size_at)
-        return ctypes.string_at(pointer, self._size.value)
-
     def waiting(self, connection: int) -> int:
         """How many bytes of its output its client has to read before more is written; 0 = more may
         be.
@@ -307,7 +299,9 @@ def _certify(library: ctypes.PyDLL, front: Any, certificate: bytes, key: bytes) 
 
 
 def read(request: bytes) -> Any:
-    """The news of one whole request; None = it is not plain. For tests."""
+    """Returns what the library reads of one whole request (native/src/c/probes.rs); None = it is
+    Python's. For tests.
+    """
     room = ctypes.create_string_buffer(len(request) * 2 + 4096)
     size = loaded().front_read(request, len(request), room, len(room))
     return _decode(room.raw[:size]) if size else None

@@ -1,8 +1,7 @@
 """The native front in the event loop of a worker: one call when something is ready, one for all
 answers of a turn.
 
-Plain requests go to a `Plain`; all others, and all if there is none, are a `Request` each, which
-the app answers.
+Each request that the plane does not serve is a `Request`, which the app answers.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from typing import Any, Final, Protocol
 
 from engine.plane.library import Library
 from facade.http.asgi import DIRECT
-from facade.http.bounds.peers import address_read
 from facade.http.sockets.answers import Answers
 from facade.http.sockets.library import ALL, BAD, FORWARDED, MORE, NOTHING, SIGNED, UNSENT, Limits, NativeFront
 from facade.http.sockets.request import Address, Request, scope_of
@@ -28,15 +26,15 @@ log = logging.getLogger("leaseway.http")
 BACKLOG: Final = 2048
 MOST: Final = 10_000
 TICK_S: Final = 0.5
-# A request that could be plain is waited for so long; then it goes the long way.
+# A request that the plane could serve is waited for so long; then the app answers it.
 PART_S: Final = 1.0
-# Groups of news beside those of plain requests; native/src/batch.rs has the same.
+# Kinds of news; native/src/batch.rs has the same.
 LANES, REQUESTS, DRAINED, GONE, SIGNERS, READS, PLANE = 0, 6, 9, 7, 10, 11, 15
 _background = Background()
 
 
-class Plain(Protocol):
-    """Serves plain requests. It answers each, or says that it is to go the long way."""
+class Routes(Protocol):
+    """Knows the requests that the plane may serve."""
 
     @property
     def request_prefix(self) -> bytes:
@@ -44,7 +42,7 @@ class Plain(Protocol):
 
     @property
     def wants_signatures(self) -> bool:
-        """Whether a request must be signed by a key of `keys` to be plain."""
+        """Whether the plane serves only what is signed by a key of `keys`."""
 
     @property
     def trusts_proxy(self) -> bool:
@@ -60,28 +58,16 @@ class Plain(Protocol):
         """Whether what was learnt of keys and lanes counts no more, since the last call."""
 
     def learn(self, lanes: list[tuple[int, bytes, bytes, bytes, str]]) -> None:
-        """Lanes that requests will name: number, host, path, signer, URL of the queue."""
-
-    def ask(self, verb: int, lane: int, items: list[Any], answers: Answers) -> None:
-        """Begins requests of one verb; see native/src/batch.rs. Raises nothing."""
+        """Takes in lanes that requests will name: number, host, path, signer, URL of the queue."""
 
     def start_plane(self, library: Library) -> None:
         """Has the library serve hot requests of plain queues by itself."""
 
     def take_plane(self, news: list[Any], answers: Answers) -> None:
-        """What the plane tells."""
+        """Takes in what the plane tells."""
 
     def collect(self) -> None:
         """Counts what the plane has answered."""
-
-    def gone(self, connection: int) -> None:
-        """Nobody is there to hear what the connection has asked, if it has."""
-
-    def unsent(self, connections: list[int]) -> None:
-        """The messages that these were to get have been given to nobody."""
-
-    def given(self) -> None:
-        """What was answered so far has left, or was named by `unsent`."""
 
 
 @dataclass(slots=True)
@@ -103,7 +89,7 @@ class Listener:
     def __init__(
         self,
         bound: socket.socket,
-        plain: Plain | None,
+        routes: Routes | None,
         served: Served,
         patience_s: float,
         most: int = MOST,
@@ -119,20 +105,20 @@ class Listener:
         """
         bound.listen(BACKLOG)
         self._loop = asyncio.get_running_loop()
-        self._plain = plain
+        self._routes = routes
         self._served = served
         self._patience_s = patience_s
         self._on_empty = on_empty
         self._count = count
-        prefix = plain.request_prefix if plain else b""
+        prefix = routes.request_prefix if routes else b""
         self._looks = self._is_freed = self._drains = False
-        self._native = NativeFront(os.dup(bound.fileno()), prefix, most, _reads(plain), limits, self._heed)
+        self._native = NativeFront(os.dup(bound.fileno()), prefix, most, _reads(routes), limits, self._heed)
         if certificate is not None:
             self.certify(*certificate)  # before the first connection is accepted
-        if plain is not None:
-            plain.start_plane(self._native)
+        if routes is not None:
+            routes.start_plane(self._native)
         self._descriptor = self._native.descriptor
-        self.answers = Answers(self._flush_soon, self._address)
+        self.answers = Answers(self._flush_soon)
         self._ends: dict[int, tuple[Address | None, Address | None]] = {}
         self._requests: dict[int, Request] = {}
         self._each = {READS: self._read, GONE: self._lost, DRAINED: self._drained}
@@ -178,8 +164,8 @@ class Listener:
     def _tick(self) -> None:
         self._heed(self._native.tick(self._patience_s, PART_S))
         self._count(*self._native.ended)
-        if self._plain is not None:
-            self._plain.collect()
+        if self._routes is not None:
+            self._routes.collect()
         self._check_empty()
         self._ticks = self._loop.call_later(TICK_S, self._tick)
 
@@ -204,36 +190,34 @@ class Listener:
     def _look(self) -> None:
         if self._is_freed:
             return
-        if self._plain is not None and self._plain.is_stale():
+        if self._routes is not None and self._routes.is_stale():
             self._native.forget()
         news, more = self._native.look()
-        for kind, lane, items in news:
+        for kind, items in news:
             try:
-                self._take(kind, lane, items)
-            except Exception:  # one group must not keep the others from being served
+                self._take(kind, items)
+            except Exception:  # one kind must not keep the others from being served
                 log.exception("news of kind %d could not be taken", kind)
         if more:
             self._heed(MORE)
         self._check_empty()
 
-    def _take(self, kind: int, lane: int, items: list[Any]) -> None:
+    def _take(self, kind: int, items: list[Any]) -> None:
         if kind == REQUESTS:
             for told in items:
                 self._begin(told)
         elif kind in self._each:
             for connection in items:
                 self._each[kind](connection)
-        elif self._plain is None:
-            raise RuntimeError("a front that reads nothing has read a request")
+        elif self._routes is None:
+            raise RuntimeError("a library that reads nothing has read a request")
         elif kind == PLANE:
-            self._plain.take_plane(items, self.answers)
+            self._routes.take_plane(items, self.answers)
         elif kind == LANES:
-            self._plain.learn(items)
+            self._routes.learn(items)
         elif kind == SIGNERS:
-            for found in self._plain.keys(items):
+            for found in self._routes.keys(items):
                 self._native.learn(*found)
-        else:
-            self._plain.ask(kind, lane, items, self.answers)
 
     def _begin(self, told: list[Any]) -> None:
         """Has the app answer a request."""
@@ -277,12 +261,7 @@ class Listener:
         self._served.requests += 1
         self._requests.pop(connection, None)
 
-    def _address(self, connection: int) -> str:
-        return "" if self._is_freed else address_read(self._native.address(connection))
-
     def _lost(self, connection: int) -> None:
-        if self._plain is not None:
-            self._plain.gone(connection)
         self._ends.pop(connection, None)
         request = self._requests.pop(connection, None)
         if request is not None:
@@ -296,14 +275,8 @@ class Listener:
         batch = b"" if self._is_freed else self.answers.take()
         if not batch:
             return ()
-        unsent: list[int] = []
         flags = self._native.answer(batch)
-        if flags & UNSENT:
-            unsent = self._native.unsent()
-        if self._plain is not None:
-            if unsent:
-                self._plain.unsent(unsent)
-            self._plain.given()
+        unsent: Sequence[int] = self._native.unsent() if flags & UNSENT else ()
         self._heed(flags)
         return unsent
 
@@ -312,9 +285,9 @@ def _address(host: str, port: int) -> Address | None:
     return (host, port) if host else None
 
 
-def _reads(plain: Plain | None) -> int:
-    if plain is None:
+def _reads(routes: Routes | None) -> int:
+    if routes is None:
         return NOTHING
-    if not plain.wants_signatures:
+    if not routes.wants_signatures:
         return ALL
-    return FORWARDED if plain.trusts_proxy else SIGNED
+    return FORWARDED if routes.trusts_proxy else SIGNED

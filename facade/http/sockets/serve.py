@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from facade.http.bounds.bounds import BOUNDS, Bounds
-from facade.http.sockets.listener import Listener, Plain, Served
+from facade.http.sockets.listener import Listener, Routes, Served
 
 if TYPE_CHECKING:
     from uvicorn.config import Config
@@ -30,7 +30,7 @@ def listen(
     config: Config,
     state: ServerState,
     app_state: dict[str, Any],
-    plain: Plain | None,
+    routes: Routes | None,
     certificate: Certified | None = None,
 ) -> Callable[[], None]:
     """Accepts on `bound` until uvicorn's server shuts down, in TLS with a certificate; what is
@@ -40,7 +40,7 @@ def listen(
     bounds = app_state.get(BOUNDS) or Bounds()
     listener = Listener(
         bound,
-        plain,
+        routes,
         Served(config.loaded_app, app_state, state.tasks, "http" if certificate is None else "https"),
         config.timeout_keep_alive,
         bounds.connections.most,

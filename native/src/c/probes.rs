@@ -2,17 +2,18 @@
 
 use super::{bytes, give};
 use crate::auth::sign;
-use crate::batch::{Batch, Whose};
 use crate::http::head::{self, Found};
 use crate::http::stream;
 use crate::json::Scanner;
+use crate::pack::Packer;
 use crate::plane::format::tried;
 use crate::plane::kafka::trial::Trial;
 use crate::plane::redis::probe::Probe;
 use crate::requests;
 
-/// For tests: what the front would tell of one request that is whole, copied into `news` of
-/// `room` bytes. Returns the size; 0 = it is not plain, or there is no room.
+/// For tests: what is read of one request that is whole, copied into `news` of `room` bytes: `[verb, host,
+/// path, signer, url, [[id, value], ...], most, wait s, lease s]` with -1 for what is not given. Returns
+/// the size; 0 = it is Python's, or there is no room.
 ///
 /// # Safety
 /// `request` points to `size` bytes, `news` to `room` bytes.
@@ -23,12 +24,21 @@ pub unsafe extern "C" fn front_read(request: *const u8, size: usize, news: *mut 
     let Found::Head(found) = head::read(request, &mut 0) else { return 0 };
     let Some(plain) = found.plain else { return 0 };
     let Some(body) = request.get(found.bytes..found.bytes + plain.body_bytes) else { return 0 };
-    let (mut scratch, mut batch) = (Vec::new(), Batch::default());
+    let (mut scratch, mut packer) = (Vec::new(), Packer::default());
     let mut scanner = Scanner::new(body, &mut scratch);
     let Ok(read) = requests::read(plain.verb, &mut scanner) else { return 0 };
-    batch.ask(0, plain.verb, Whose { host: plain.host, path: plain.path, signer: plain.whose }, &read, &scanner);
+    packer.array(9);
+    packer.uint(plain.verb as u64);
+    [plain.host, plain.path, plain.whose].iter().for_each(|part| packer.binary(part));
+    packer.text(scanner.text(read.url));
+    packer.array(read.entries.len());
+    for entry in &read.entries {
+        packer.array(2);
+        [entry.id, entry.value].iter().for_each(|place| packer.binary(scanner.text(*place)));
+    }
+    [read.most, read.wait_s, read.lease_s].iter().for_each(|value| packer.int(value.unwrap_or(-1)));
     // SAFETY: by this function's contract.
-    unsafe { give(batch.take(), news, room) }
+    unsafe { give(&packer.bytes, news, room) }
 }
 
 /// For tests: whether `key`, of 32 bytes, has signed one request that is whole, by our reading, at

@@ -1,4 +1,4 @@
-//! What a connection asks: plain requests are read to their end, all others told to Python.
+//! What a connection asks: what the plane may serve is read to its end, all else told to Python.
 
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ const READS: usize = 8;
 enum Outcome {
     Asked,
     Part,
-    /// It goes the long way.
+    /// It is Python's.
     Other,
     Refused(Refusal),
 }
@@ -82,20 +82,21 @@ impl Front {
         let Some(body) = connection.input.get(found.bytes..end) else { return Outcome::Part };
         let mut scanner = Scanner::new(body, &mut self.scratch);
         let Ok(request) = requests::read(plain.verb, &mut scanner) else { return Outcome::Other };
+        let whose = Whose { host: plain.host, path: plain.path, signer: plain.whose };
+        let url = scanner.text(request.url);
+        let known = self.batch.known_lane(whose, url);
+        if known.is_some_and(|lane| !self.planes.has_route(lane)) {
+            return Outcome::Other;
+        }
         if key.is_some_and(|key| !sign::fits(&connection.input[..found.bytes], &plain, body, key, sign::now_s())) {
             return Outcome::Other;
         }
-        let whose = Whose { host: plain.host, path: plain.path, signer: plain.whose };
-        connection.is_closing |= !found.framing.keeps;
-        let lane = self.batch.lane(whose, scanner.text(request.url));
+        let lane = known.unwrap_or_else(|| self.batch.lane(whose, url));
         let planes = self.planes.ask(connection.id, lane, plain.verb, &request, &scanner, now);
-        if let Some((asked, ask)) = planes {
-            self.planes.asks.push_back(ask);
-            connection.asked = Some(Asked { bytes: end, began: Some(now), ..asked });
-        } else {
-            let entries = self.batch.ask(connection.id, plain.verb, whose, &request, &scanner);
-            connection.asked = Some(Asked { bytes: end, entries, ..Asked::default() });
-        }
+        let Some((asked, ask)) = planes else { return Outcome::Other };
+        self.planes.asks.push_back(ask);
+        connection.asked = Some(Asked { bytes: end, began: Some(now), ..asked });
+        connection.is_closing |= !found.framing.keeps;
         connection.state = State::Asked;
         Outcome::Asked
     }
@@ -229,16 +230,5 @@ impl Front {
         self.keys.forget();
         self.batch.forget_lanes();
         self.forget_routes();
-    }
-
-    /// Writes from where a connection has asked; nothing if it is no more.
-    pub fn write_from(&self, id: u64, text: &mut Vec<u8>) {
-        let Some(connection) = self.slots.of(id).and_then(|slot| self.slots.get(slot)) else { return };
-        match head::read(&connection.input, &mut 0) {
-            Found::Head(found) if connection.asked.is_some() && self.trusts_proxy => {
-                From::new(found.plain.map_or(b"", |plain| plain.forwarded), connection.peer).write(text);
-            }
-            _ => From::Peer(connection.peer).write(text),
-        }
     }
 }

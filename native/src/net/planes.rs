@@ -59,6 +59,11 @@ pub struct Planes {
 }
 
 impl Planes {
+    /// Whether the plane may serve requests of a lane.
+    pub fn has_route(&self, lane: u64) -> bool {
+        self.routes.contains_key(&lane)
+    }
+
     /// A request of a route that the plane may serve, and what its answer repeats.
     pub fn ask(
         &self,

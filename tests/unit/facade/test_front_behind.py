@@ -1,4 +1,4 @@
-"""What a client sends behind a request that is not answered yet: the native front leaves it to the
+"""What a client sends behind a request that is not answered yet: the library leaves it to the
 system, which has the client wait.
 """
 
@@ -16,12 +16,12 @@ import pytest
 
 from facade.http.sockets.answers import OTHER
 from facade.http.sockets.library import ALL, NativeFront
+from facade.http.sockets.listener import REQUESTS
 
 pytestmark = pytest.mark.usefixtures("library")
 
 BODY = b'{"QueueUrl":"u"}'
 ONE = b"POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: AmazonSQS.ReceiveMessage\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
-RECEIVE = 3  # native/src/requests.rs
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n"
 # What the system keeps at both ends with the least buffers, and what the front has read of that.
 SYSTEM_BYTES = 32 * 1024
@@ -72,8 +72,8 @@ def asked(front: NativeFront, pusher: Pusher) -> int:
     while time.monotonic() < end:
         pusher.push()
         news: Any = front.look()[0]
-        for kind, _, items in news:
-            if kind == RECEIVE:
+        for kind, items in news:
+            if kind == REQUESTS:
                 return int(items[0][0])
     raise TimeoutError("the front has read no request")
 

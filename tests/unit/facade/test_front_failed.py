@@ -4,6 +4,7 @@ done.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -14,16 +15,17 @@ from engine.shapes import Principal
 from facade.dialect import Response
 from facade.http.metrics import Metrics
 from facade.http.sockets.answers import Answers
-from facade.http.sockets.groups import Groups, Lane
+from facade.http.sockets.routes import Lane, Lanes
 
 
-class Some(Groups):
-    begins: dict[int, Any] = {}  # noqa: RUF012
+class Some(Lanes):
     names = {SEND: "send"}  # noqa: RUF012
-    receives = 3
 
     def lane(self, host: bytes, path: bytes, signer: bytes, url: str) -> Lane:
         return Lane(Principal("me"), "orders", None)
+
+    def route(self, number: int, lane: Lane) -> bool:
+        return True
 
     def error(self, verb: int, error: Exception) -> Response:
         assert isinstance(error, EngineError)
@@ -33,11 +35,11 @@ class Some(Groups):
 @pytest.mark.parametrize("forgets", [False, True])
 @pytest.mark.parametrize("fault", [STATE, NOT_STORED, MAY_BE_STORED])
 def test_what_may_be_done_is_not_begun_again_though_its_lane_was_forgotten(fault: int, forgets: bool) -> None:
-    groups = Some(cast(Any, None), Metrics(dict), None)
-    groups.learn(7, b"host", b"/", b"", "/orders")
+    lanes = Some(cast(Any, SimpleNamespace(plane=SimpleNamespace(is_on=True))), Metrics(dict), None)
+    lanes.learn(7, b"host", b"/", b"", "/orders")
     if forgets:
-        groups.forget()
+        lanes.forget()
     answers = Answers(lambda: None)
-    groups.failed(1, 7, SEND, fault, "why", answers)
+    lanes.failed(1, 7, SEND, fault, "why", answers)
     begins_again = forgets and fault == NOT_STORED
     assert (answers.passed == [1], [answer[0] for answer in answers.other] == [1]) == (begins_again, not begins_again)

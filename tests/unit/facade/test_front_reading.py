@@ -1,5 +1,5 @@
-"""What the native front takes for plain, Python takes too and with the same values; seeded
-mutations of hot requests.
+"""What the native library reads, Python reads too and with the same values; seeded mutations of
+hot requests.
 """
 
 from __future__ import annotations
@@ -12,17 +12,15 @@ import msgspec
 import pytest
 
 from facade.http.sockets.library import read
-from facade.http.sockets.listener import LANES
-from facade.native.plain.groups import ACK
-from facade.native.plain.groups import RECEIVE as TAKE
-from facade.native.plain.groups import SEND as PUT
+from facade.native.lanes import ACK
+from facade.native.lanes import RECEIVE as TAKE
+from facade.native.lanes import SEND as PUT
 from facade.native.wire.shapes import HandlesBody, ReceiveBody, SendBody
 from facade.native.wire.translate import distinct
 from facade.sqs.actions import ACTIONS
+from facade.sqs.lanes import ACTION, DELETE, DELETE_BATCH, RECEIVE, SEND, SEND_BATCH
 from facade.sqs.messages import attributes
 from facade.sqs.messages.batches import by_id
-from facade.sqs.plain import ACTION, DELETE, DELETE_BATCH, RECEIVE, SEND, SEND_BATCH
-from facade.sqs.wire.digests import of_body
 
 pytestmark = pytest.mark.usefixtures("library")
 
@@ -121,16 +119,16 @@ def body_of(chance: random.Random, verb: int) -> bytes:
 
 
 def taken_by_front(verb: int, body: bytes) -> Any:
-    """[url, item], None = left to Python."""
+    """Returns what the library reads: URL, then [id, value] of each entry, or numbers; None = it is
+    left to Python.
+    """
     news = read(head_of(verb, len(body)).encode() + body)
     if news is None:
         return None
-    (kind, _, ((lane, host, path, signer, url),)), (found, group, (item,)) = news
-    assert (kind, lane, host, signer, found, group) == (LANES, 0, b"localhost", b"", verb, 0)
-    assert item[0] == 0
+    found, host, path, signer, url, entries, *numbers = news
     where = f"/v1/queues/q/{NATIVE[verb][0]}".encode() if verb in NATIVE else b"/"
-    assert (path, url == "") == (where, verb in NATIVE)
-    return [url, *item[1:]]
+    assert (found, host, signer, path, url == "") == (verb, b"localhost", b"", where, verb in NATIVE)
+    return [url, *numbers] if verb in (RECEIVE, TAKE) else [url, entries]
 
 
 def sendable(text: str | None) -> bytes:
@@ -139,18 +137,17 @@ def sendable(text: str | None) -> bytes:
     return body
 
 
-def handle(text: str | None) -> str:
+def handle(text: str | None) -> bytes:
     assert text and len(text) <= 1024, "SQS refuses it"
-    return text
+    return text.encode()
 
 
 def taken_by_native_api(verb: int, body: bytes) -> Any:
     given: Any = msgspec.json.decode(body, type=NATIVE[verb][1])
     if verb == PUT:
-        texts = [message.body.encode() for message in given.messages]
-        return ["", texts, [of_body(text) for text in texts]]
+        return ["", [[b"", message.body.encode()] for message in given.messages]]
     if verb == ACK:
-        return ["", distinct(given.handles, "{}")]
+        return ["", [[b"", text.encode()] for text in distinct(given.handles, "{}")]]
     values = (given.max, given.wait_seconds, given.lease_seconds)
     return ["", *(-1 if value is None else int(value) if value == int(value) else value for value in values)]
 
@@ -163,19 +160,17 @@ def taken_by_python(verb: int, body: bytes) -> Any:
     assert given.queue_url and len(given.queue_url) <= 2048
     url = given.queue_url
     if verb == SEND:
-        text = sendable(given.message_body)
-        return [url, [text], [of_body(text)]]
+        return [url, [[b"", sendable(given.message_body)]]]
     if verb == DELETE:
-        return [url, [handle(given.receipt_handle)]]
+        return [url, [[b"", handle(given.receipt_handle)]]]
     if verb == RECEIVE:
         values = [given.max_number_of_messages, given.wait_time_seconds, given.visibility_timeout]
         assert all(value is None or low <= value <= high for value, low, high in zip(values, (1, 0, 0), (10, 20, 43_200), strict=True))
         return [url, *(-1 if value is None else value for value in values)]
     entries = by_id(ACTION[verb], given.entries, 10).values()
     if verb == SEND_BATCH:
-        texts = [sendable(entry.message_body) for entry in entries]
-        return [url, texts, [of_body(text) for text in texts]]
-    return [url, [handle(entry.receipt_handle) for entry in entries]]
+        return [url, [[entry.id.encode(), sendable(entry.message_body)] for entry in entries]]
+    return [url, [[entry.id.encode(), handle(entry.receipt_handle)] for entry in entries]]
 
 
 def test_what_the_front_takes_python_takes_with_the_same_values() -> None:

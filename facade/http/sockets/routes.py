@@ -1,0 +1,175 @@
+"""What requests have in common that the native library has read: who asks, and of which queue.
+
+The library gives such a thing a number when it first meets it, and the plane serves its requests
+where the engine says that it may. All others go to the app as they came.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from engine.errors import EngineError, LogUnavailable, NotStored, StoreUnavailable
+from engine.plane.library import FAILED, NOT_STORED, STATE, Library
+from engine.shapes import Principal
+from facade.dialect import Response
+from facade.http.asgi import header_lines, status_line
+from facade.http.front import Hosts
+from facade.http.metrics import BUCKETS
+from facade.http.sockets.answers import Answers
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+    from facade.http.metrics import Metrics
+
+# The library tells a lane again when it knows this many others; twice as many are kept here, for
+# those that requests of before may still name.
+LANES: Final = 4096
+_OK: Final = 200
+
+
+class Lane(Struct, frozen=True, gc=False):
+    """What requests have in common: who asks, which queue, which tag."""
+
+    by: Principal
+    queue: str
+    tag: str | None
+
+
+class Lanes(ABC):
+    """Those of one dialect at one worker. `names`: under which its verbs are counted, by their
+    numbers.
+    """
+
+    names: Mapping[int, str]
+
+    def __init__(self, engine: Engine, metrics: Metrics, hosts: Hosts | None) -> None:
+        self._engine = engine
+        self._metrics = metrics
+        self._hosts = hosts
+        self._lanes: dict[int, Lane | None] = {}
+        self.unrouted: list[int] = []  # that the plane does not serve yet
+
+    @abstractmethod
+    def lane(self, host: bytes, path: bytes, signer: bytes, url: str) -> Lane:
+        """Raises any error for requests that the app answers, which says why."""
+
+    @abstractmethod
+    def error(self, verb: int, error: Exception) -> Response:
+        """Returns an error as the dialect tells it."""
+
+    @abstractmethod
+    def route(self, number: int, lane: Lane) -> bool:
+        """Has the plane serve requests of a lane; whether it does."""
+
+    def keys(self, signers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes, bytes, int]]:
+        """See `facade.http.sockets.listener.Routes`."""
+        return []
+
+    def forget(self) -> None:
+        """What was learnt of keys and lanes counts no more."""
+        self._lanes.clear()
+
+    def learn(self, number: int, host: bytes, path: bytes, signer: bytes, url: str) -> None:
+        """Takes in a lane that requests will name."""
+        known = None
+        if self._hosts is None or self._hosts.allows(host):
+            with contextlib.suppress(Exception):  # the app says what it is
+                known = self.lane(host, path, signer, url)
+                if self._engine.plane.is_on and not self.route(number, known):
+                    self.unrouted.append(number)
+        self._lanes[number] = known
+        while len(self._lanes) > 2 * LANES:
+            del self._lanes[next(iter(self._lanes))]
+
+    def failed(self, connection: int, lane: int, verb: int, fault: int, text: str, answers: Answers) -> None:
+        """Answers a request that the plane has begun, and that has not succeeded."""
+        known = self._lanes.get(lane)
+        if known is None and fault == NOT_STORED:
+            answers.passed.append(connection)  # nothing was done, and rights may have changed
+            answers.soon()
+            return
+        # Begun again, a message could be stored twice, also where what it named is forgotten.
+        error = _error(fault, text, "" if known is None else known.queue)
+        response = self.error(verb, error)
+        answers.other.append((connection, status_line(response.status) + header_lines(response.headers), response.body))
+        answers.soon()
+        self._metrics.observe(self.names[verb], response.status, 0.0)
+
+    def observe(self, verb: int, requests: int, seconds: float, between: Sequence[int]) -> None:
+        """Counts requests that the plane has answered."""
+        self._metrics.observe_many(self.names[verb], _OK, requests, seconds, between)
+
+    def refresh_by(self, refresh: Callable[[], None]) -> None:
+        """Calls `refresh` before the metrics are told."""
+        self._metrics.refresh_by(refresh)
+
+
+def _error(fault: int, text: str, queue: str) -> EngineError:
+    if fault == STATE:
+        return StoreUnavailable(text)
+    return NotStored.of(queue) if fault == NOT_STORED else LogUnavailable(text)
+
+
+class AllLanes:
+    """Those of all dialects of a worker; see `facade.http.sockets.listener.Routes`. `named`: of the
+    dialect whose requests name a queue by a URL in their bodies; of the others the path says it.
+    """
+
+    def __init__(self, engine: Engine, request_prefix: bytes, named: Lanes, others: Lanes, *, signed: bool, trusts_proxy: bool) -> None:
+        self.request_prefix = request_prefix
+        self.wants_signatures = signed
+        self.trusts_proxy = trusts_proxy
+        self._engine = engine
+        self._key_changes = engine.key_changes
+        self._named = named
+        self._others = others
+        self._all = named, others
+        self._of = {verb: lanes for lanes in self._all for verb in lanes.names}
+        self._library: Library | None = None
+        named.refresh_by(self.collect)
+
+    def keys(self, signers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes, bytes, int]]:
+        """See `Routes`."""
+        return [key for lanes in self._all for key in lanes.keys(signers)]
+
+    def is_stale(self) -> bool:
+        """See `Routes`."""
+        changes, self._key_changes = self._key_changes, self._engine.key_changes
+        if changes == self._key_changes:
+            return False
+        for lanes in self._all:
+            lanes.forget()
+        return True
+
+    def learn(self, lanes: list[tuple[int, bytes, bytes, bytes, str]]) -> None:
+        """See `Routes`."""
+        for lane in lanes:
+            (self._named if lane[-1] else self._others).learn(*lane)
+
+    def start_plane(self, library: Library) -> None:
+        """See `Routes`."""
+        self._library = library
+        self._engine.plane.start(library, BUCKETS)
+
+    def take_plane(self, news: Sequence[Any], answers: Answers) -> None:
+        """See `Routes`."""
+        for one in news:
+            if one[0] == FAILED:
+                _, connection, lane, verb, fault, text = one
+                self._of[verb].failed(connection, lane, verb, fault, text, answers)
+            else:
+                self._engine.plane_news.take(one)
+
+    def collect(self) -> None:
+        """See `Routes`."""
+        if self._library is not None and self._engine.plane.is_on:
+            self._engine.plane_news.collect(self._library, lambda verb, *counts: self._of[verb].observe(verb, *counts))
+            for lanes in self._all:
+                if lanes.unrouted:
+                    self._engine.plane.retell(lanes.unrouted)
+                    lanes.unrouted.clear()
