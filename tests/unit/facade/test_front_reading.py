@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from facade.http.sockets.library import read
-from facade.native.lanes import ACK
-from facade.native.lanes import RECEIVE as TAKE
-from facade.native.lanes import SEND as PUT
+from facade.native.dialect import ACK
+from facade.native.dialect import RECEIVE as TAKE
+from facade.native.dialect import SEND as PUT
 from facade.native.wire.shapes import HandlesBody, ReceiveBody, SendBody
 from facade.native.wire.translate import distinct
 from facade.sqs.actions import ACTIONS

@@ -35,7 +35,7 @@ def top_up(flooders: list[socket.socket]) -> None:
 def offered(front: NativeFront) -> list[int]:
     """Connections that Python is to read, after one look."""
     news: Any = front.look()[0]
-    return [one for kind, _, items in news if kind == READS for one in items]
+    return [one for kind, items in news if kind == READS for one in items]
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_one_that_says_little_is_read_soon_among_those_that_say_much(front: tupl
             one.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000000\r\n\r\n")
         known: list[int] = []
         while len(known) <= FLOODERS:
-            known += [told[0] for kind, _, items in native.look()[0] if kind == REQUESTS for told in items]
+            known += [told[0] for kind, items in native.look()[0] if kind == REQUESTS for told in items]
         read = dict.fromkeys(known, 0)
 
         def turn() -> None:
