@@ -179,7 +179,7 @@ class EngineSettings(Section):
         within=(0, 10_000_000_000),
     )
     plane: str = setting(
-        "off",
+        "auto",
         "Whether a thread of the native library serves the hot requests of plain queues: auto (where it can) or off.",
         words=("auto", "off"),
     )

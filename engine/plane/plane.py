@@ -229,7 +229,7 @@ class Plane:
         mask = "".join("1" if matches(tag.filter, {}) else "0" for tag in queue.tags) if queue.mask is None else queue.mask
         generation, name = self._catalog.generation, None if alone else self._name
         loads = [self._templates.load(unit, generation, queue.tag_ids, name) for unit in queue.units]
-        told = [number, bytes.fromhex(queue.incarnation), [self._tag(queue, tag) for tag in queue.tags], queue.topic.encode()]
+        told = [number, bytes.fromhex(queue.incarnation), [self._tag(queue, tag, alone=alone) for tag in queue.tags], queue.topic.encode()]
         self._library.tell(lib.OPEN, [*told, mask.encode(), int(alone), secrets.randbelow(len(loads)), loads])
         self._open[number] = Opened(number, queue, tags)
         self._of[queue.incarnation] = number
@@ -237,7 +237,7 @@ class Plane:
             self._library.tell(lib.WATCH, [number, 1])
         return number
 
-    def _tag(self, queue: Queue, tag: TagRecord) -> list[Any]:
+    def _tag(self, queue: Queue, tag: TagRecord, *, alone: bool) -> list[Any]:
         record, bounds = queue.record, queue.bounds[tag.id]
         most = bounds.dead_letter if bounds.dead_letter and self._targets.most_receives(queue, tag.id) else 0
         calls = [
@@ -247,7 +247,8 @@ class Plane:
             )
             for unit in queue.units
         ]  # fmt: skip
-        return [tag.id, int(not bounds.dead_letter and not bounds.park), record.lease_ms, record.max_message_bytes, calls]
+        may_hold = alone and not bounds.dead_letter and not bounds.park
+        return [tag.id, int(may_hold), record.lease_ms, record.max_message_bytes, calls]
 
     def close(self, queue: Queue) -> None:
         """When this returns the plane hands out nothing of a queue that it has leased before."""

@@ -95,14 +95,14 @@ class Requests(Collector):
     def __init__(self) -> None:
         self.verbs: dict[str, _Verb] = {}
         self.in_progress = 0
-        self.read_by_front = {"plain": 0, "left": 0}
+        self.by_plane = 0
 
     def describe(self) -> list[Metric]:
         """Nothing, as `EngineCounts`."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Requests by verb and status, their time by verb; what the front read; receives now."""
+        """Requests by verb and status, their time by verb; what the plane served; receives now."""
         requests = CounterMetricFamily("leaseway_requests", "Requests answered.", labels=["verb", "status"])
         seconds = HistogramMetricFamily("leaseway_request_seconds", "Time from the request's head to its reply.", labels=["verb"])
         for name, verb in self.verbs.items():
@@ -112,12 +112,7 @@ class Requests(Collector):
             seconds.add_metric([name], list(zip(ends, accumulate(verb.between), strict=True)), verb.seconds)
         yield requests
         yield seconds
-        read = CounterMetricFamily(
-            "leaseway_front_requests", "Requests that the native front has read, by what became of them.", labels=["way"]
-        )
-        for way, number in self.read_by_front.items():
-            read.add_metric([way], number)
-        yield read
+        yield CounterMetricFamily("leaseway_plane_requests", "Requests that the plane has served.", value=self.by_plane)
         yield GaugeMetricFamily("leaseway_receives_in_progress", "Receives being served: nearly all are waiting.", value=self.in_progress)
 
 
@@ -153,21 +148,16 @@ class Metrics:
         cell.seconds += seconds
 
     def observe_many(self, verb: str, status: int, requests: int, seconds: float, between: Sequence[int]) -> None:
-        """Counts requests that somebody else has timed; `between`: how many fell between each two
+        """Counts requests that the plane has timed; `between`: how many fell between each two
         buckets.
         """
+        self._requests.by_plane += requests
         cell = self._requests.verbs.get(verb)
         if cell is None:
             cell = self._requests.verbs[verb] = _Verb()
         cell.ended[status] = cell.ended.get(status, 0) + requests
         cell.between = [mine + more for mine, more in zip(cell.between, between, strict=True)]
         cell.seconds += seconds
-
-    def front_read(self, requests: int, left: int) -> None:
-        """Counts requests that the native front has read, and how many of them go the long way."""
-        read = self._requests.read_by_front
-        read["plain"] += requests - left
-        read["left"] += left
 
     def receive_begins(self) -> None:
         """A receive is in progress; pair with `receive_ends`."""

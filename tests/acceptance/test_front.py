@@ -124,7 +124,7 @@ def test_health_says_who_reads_the_sockets(up: Up) -> None:
 
 
 def test_one_connection_asks_plainly_and_the_long_way_in_turn(up: Up, client: Client, url: str) -> None:
-    before = metric(up, 'leaseway_front_requests_total{way="plain"}')
+    before = metric(up, "leaseway_plane_requests_total")
     ids = set()
     for number in range(5):
         ids.add(client.asks("SendMessage", QueueUrl=url, MessageBody=f"é{number}\n")["MessageId"])
@@ -138,7 +138,7 @@ def test_one_connection_asks_plainly_and_the_long_way_in_turn(up: Up, client: Cl
     done = client.asks("DeleteMessageBatch", QueueUrl=url, Entries=entries)
     assert [one["Id"] for one in done["Successful"]] == [entry["Id"] for entry in entries]
     assert counts(client, url) == ("0", "0")
-    assert metric(up, 'leaseway_front_requests_total{way="plain"}') >= before + 7
+    assert metric(up, "leaseway_plane_requests_total") >= before + 7
 
 
 def test_pipelined_requests_are_answered_in_their_order(client: Client, url: str) -> None:
@@ -285,7 +285,7 @@ def test_signed_requests_are_read_by_the_front(guarded: Up, signers: Signers) ->
     signer = signers("plain")
     url = signer.asks("CreateQueue", QueueName="signed")[1]["QueueUrl"]
     assert signer.asks("SendMessage", QueueUrl=url, MessageBody="0")[0] == 200  # now the front knows the key
-    before = metric(guarded, 'leaseway_front_requests_total{way="plain"}')
+    before = metric(guarded, "leaseway_plane_requests_total")
     for number in range(1, 5):
         assert signer.asks("SendMessage", QueueUrl=url, MessageBody=str(number))[0] == 200
     got: list[Any] = []
@@ -294,7 +294,7 @@ def test_signed_requests_are_read_by_the_front(guarded: Up, signers: Signers) ->
     for one in got:
         assert signer.asks("DeleteMessage", QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])[0] == 200
     assert sorted(one["Body"] for one in got) == list("01234")
-    assert metric(guarded, 'leaseway_front_requests_total{way="plain"}') >= before + 10
+    assert metric(guarded, "leaseway_plane_requests_total") >= before + 10
 
 
 def test_what_is_not_signed_well_is_refused_in_the_words_of_sqs(signers: Signers) -> None:
@@ -328,9 +328,9 @@ def test_what_is_not_signed_well_is_refused_in_the_words_of_sqs(signers: Signers
 def test_a_right_secret_waits_where_too_many_were_wrong(guarded: Up, signers: Signers) -> None:
     signer = signers("guessed")
     url = signer.asks("CreateQueue", QueueName="guessed")[1]["QueueUrl"]
-    before = metric(guarded, 'leaseway_front_requests_total{way="plain"}')
+    before = metric(guarded, "leaseway_plane_requests_total")
     assert [signer.asks("SendMessage", QueueUrl=url, MessageBody="x")[0] for _ in range(3)] == [200] * 3
-    assert metric(guarded, 'leaseway_front_requests_total{way="plain"}') > before
+    assert metric(guarded, "leaseway_plane_requests_total") > before
     right = signer.secret
     signer.comes_from("127.0.0.2")
     for number in range(10):

@@ -35,10 +35,7 @@ MEANINGS = {
         "histogram",
         "Time from the head of the request to its reply, by `verb`. Long polls count with their wait.",
     ),
-    "leaseway_front_requests_total": (
-        "counter",
-        "Requests that the native front has read, by `way`: `plain`, or `left` to be served one by one, which counts them too.",
-    ),
+    "leaseway_plane_requests_total": ("counter", "Requests that the plane has served; `leaseway_requests_total` counts them too."),
     "leaseway_receives_in_progress": ("gauge", "Receives being served; nearly all of them are waiting."),
     "leaseway_request_bytes_held": ("gauge", "Bytes of requests in hand, those that are still coming too."),
     "leaseway_requests_coming": ("gauge", "Requests that are not whole yet."),

@@ -180,7 +180,7 @@ def test_who_waits_in_python_is_watched_for(stage: Stage) -> None:
 
 
 def test_off_it_is_told_nothing() -> None:
-    plane = wire(Settings(secret="s")).units.plane_news.plane
+    plane = wire(Settings(secret="s", plane="off")).units.plane_news.plane
     library = Recording()
     plane.start(library, ())
     assert (plane.is_on, plane.why, library.started) == (False, "LEASEWAY_PLANE=off", [])
