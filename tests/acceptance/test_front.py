@@ -138,7 +138,8 @@ def test_one_connection_asks_plainly_and_the_long_way_in_turn(up: Up, client: Cl
     done = client.asks("DeleteMessageBatch", QueueUrl=url, Entries=entries)
     assert [one["Id"] for one in done["Successful"]] == [entry["Id"] for entry in entries]
     assert counts(client, url) == ("0", "0")
-    assert metric(up, "leaseway_plane_requests_total") >= before + 7
+    # The first that names a queue is Python's.
+    assert metric(up, "leaseway_plane_requests_total") >= before + 6
 
 
 def test_pipelined_requests_are_answered_in_their_order(client: Client, url: str) -> None:
@@ -294,7 +295,8 @@ def test_signed_requests_are_read_by_the_front(guarded: Up, signers: Signers) ->
     for one in got:
         assert signer.asks("DeleteMessage", QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])[0] == 200
     assert sorted(one["Body"] for one in got) == list("01234")
-    assert metric(guarded, "leaseway_plane_requests_total") >= before + 10
+    # Sends are Python's, where a quota counts them.
+    assert metric(guarded, "leaseway_plane_requests_total") >= before + 6
 
 
 def test_what_is_not_signed_well_is_refused_in_the_words_of_sqs(signers: Signers) -> None:
@@ -329,7 +331,7 @@ def test_a_right_secret_waits_where_too_many_were_wrong(guarded: Up, signers: Si
     signer = signers("guessed")
     url = signer.asks("CreateQueue", QueueName="guessed")[1]["QueueUrl"]
     before = metric(guarded, "leaseway_plane_requests_total")
-    assert [signer.asks("SendMessage", QueueUrl=url, MessageBody="x")[0] for _ in range(3)] == [200] * 3
+    assert [signer.asks("ReceiveMessage", QueueUrl=url, WaitTimeSeconds=1)[0] for _ in range(5)] == [200] * 5
     assert metric(guarded, "leaseway_plane_requests_total") > before
     right = signer.secret
     signer.comes_from("127.0.0.2")
