@@ -263,7 +263,7 @@ class OpenDelivery(Struct, frozen=True, gc=False):
 
 class TagSnapshot(Struct, frozen=True):
     """One tag in a snapshot: all below `floor` is settled or deferred, and the runs (first, count)
-    above it are settled. `bound` and what follows is of deferred messages; see `snapshot.2`.
+    above it are settled. `bound` and what follows is of deferred messages; see its schema.
     """
 
     tag: int

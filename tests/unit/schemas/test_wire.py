@@ -7,11 +7,9 @@ import json
 import random
 from io import BytesIO
 
-import msgspec
 import pytest
-from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from fastavro import parse_schema, schemaless_reader
 
-from engine.rules.limits import MAX_DELAY_MS
 from schemas.filters import Condition, Filter
 from schemas.records import (
     Attribute,
@@ -27,7 +25,7 @@ from schemas.records import (
     TaskRecord,
     TransactionRecord,
 )
-from schemas.registry import schema_id, schema_text
+from schemas.registry import schema_text
 from schemas.vocabulary import HEADER_NAME_CHARS, EventKind, TaskStatus, TransactionStep
 from schemas.wire import AnyRecord, UndecodableRecord, decode, decode_message, encode
 from tests.unit.schemas.samples import FULL
@@ -134,12 +132,3 @@ def test_random_bytes_bring_out_nothing_but_undecodable_record() -> None:
         for read in (decode, lambda d: decode_message(d, None)):
             with contextlib.suppress(UndecodableRecord):
                 read(bytes(data))
-
-
-def test_a_queue_of_before_has_the_settings_that_it_had() -> None:
-    record = QueueRecord("orders", "0123456789ab", "alice", 1, 2, 4, 5, 6, 7, 8, 9, 10, TAGS, 2, fifo=True)
-    buffer = BytesIO()
-    fields = msgspec.to_builtins(record, builtin_types=(bytes,))
-    schemaless_writer(buffer, parse_schema(json.loads(schema_text(schema_id("queue.4")))), fields)
-    assert decode(b"\x00" + schema_id("queue.4").to_bytes(4, "big") + buffer.getvalue()) == record
-    assert (record.max_delay_ms, record.retention_from) == (MAX_DELAY_MS, "due")
