@@ -1,5 +1,5 @@
-"""The worker with a library in place of a part that we wrote for speed (ADRs 0013 to 0015): each
-function makes the app of such a worker, for `LW_APP`. So a part is measured in pairs:
+"""The worker without a part that we wrote for speed (ADRs 0010, 0014, 0015, 0024), or with a library
+in its place: each function makes the app of such a worker, for `LW_APP`. So it is measured in pairs:
 
     python -m benchmarks.bench --sides leaseway,beside \\
         --set LW_APP=benchmarks.alternatives:library_avro
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -22,10 +23,12 @@ from fastavro import schemaless_writer
 from redis.exceptions import NoScriptError, ResponseError
 from starlette.types import ASGIApp
 
+import engine.plane.plane
 import engine.receive.waiters
 import engine.rules.placement
 import engine.wiring
 import schemas.wire
+import state.redis.script_caller
 from engine.receive.poll import Poll, Poller
 from engine.receive.waiters import WaitList
 from facade.app import create_app
@@ -35,6 +38,7 @@ from schemas.registry import schema_id
 from state.clock.service_clock import ServiceClock
 from state.clock.sightings import Sightings
 from state.redis.fence import Fence
+from state.redis.scripts import read_scripts
 from state.redis.server import Server, read_server
 from state.redis.wire import Argument
 
@@ -61,6 +65,13 @@ def redis_py(settings: Settings) -> ASGIApp:
     replies is left out.
     """
     vars(engine.wiring)["Connection"] = RedisPy
+    return create_app(settings)
+
+
+def whole_scripts(settings: Settings) -> ASGIApp:
+    """No common case before the scripts (ADR 0024), for Python and for the plane."""
+    for module in (engine.plane.plane, state.redis.script_caller):
+        vars(module)["read_scripts"] = partial(read_scripts, plain=False)
     return create_app(settings)
 
 

@@ -12,11 +12,13 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Message
 
+import engine.plane.plane
 import engine.receive.waiters
 import engine.rules.placement
 import engine.wiring
 import facade.stack.worker
 import schemas.wire
+import state.redis.script_caller
 from benchmarks import alternatives
 from facade.app import create_app
 from facade.config import Settings
@@ -27,7 +29,8 @@ from tests.services import Services
 async def restored() -> AsyncIterator[None]:
     """The parts as they were, after an alternative has put itself in their places."""
     modules = (
-        engine.receive.waiters, engine.rules.placement, engine.wiring, facade.stack.worker, schemas.wire,
+        engine.plane.plane, engine.receive.waiters, engine.rules.placement, engine.wiring, facade.stack.worker, schemas.wire,
+        state.redis.script_caller,
     )  # fmt: skip
     before = [dict(vars(module)) for module in modules]
     yield
@@ -36,7 +39,9 @@ async def restored() -> AsyncIterator[None]:
 
 
 @pytest.mark.usefixtures("restored")
-@pytest.mark.parametrize("make", [create_app, alternatives.library_avro, alternatives.redis_py, alternatives.any_order])
+@pytest.mark.parametrize(
+    "make", [create_app, alternatives.library_avro, alternatives.redis_py, alternatives.any_order, alternatives.whole_scripts]
+)
 async def test_a_message_goes_its_way(make: Callable[[Settings], ASGIApp], stack: Services, queue: str) -> None:
     app = make(Settings(kafka_bootstrap=stack.bootstrap, redis_url=stack.redis_url, topic_prefix=f"alt{make.__name__}"))
     async with running(app), httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
