@@ -1,5 +1,6 @@
-"""The worker without a part that we wrote for speed (ADRs 0010, 0014, 0015, 0024), or with a library
-in its place: each function makes the app of such a worker, for `LW_APP`. So it is measured in pairs:
+"""The worker without a part that we wrote for speed (ADRs 0010, 0014, 0015, 0024), or with a
+library in its place: each function makes the app of such a worker, for `LW_APP`. So it is measured
+in pairs:
 
     python -m benchmarks.bench --sides leaseway,beside \\
         --set LW_APP=benchmarks.alternatives:library_avro
