@@ -87,7 +87,7 @@ class Loaded(Struct, frozen=True):
 
 class Leased(Struct, frozen=True):
     """A leased message. `packed` is empty when the window no longer had the body: read it from
-    Kafka.
+    Kafka. `since_ms`: from when on it was visible, so its place in the line; 0 = not told.
     """
 
     offset: int
@@ -95,6 +95,7 @@ class Leased(Struct, frozen=True):
     first_received_at_ms: int
     deadline_ms: int
     packed: bytes
+    since_ms: int = 0
 
 
 class Dying(Struct, frozen=True):

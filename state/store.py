@@ -15,6 +15,8 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
+from msgspec.structs import replace
+
 from state.delay_store import DelayStore
 from state.errors import StateLost
 from state.keys import Unit, wake_channel, wake_up
@@ -51,9 +53,11 @@ _KIND_CHANGES = 4
 def _received(reply: list[Any], parked: Sequence[int] = ()) -> Received:
     _, now, nonce, head_ms, cursor, open_count, leased_count, hungry, rows, dying, *first = reply
     leased = [Leased(*rows[i : i + 5]) for i in range(0, len(rows), 5)] if rows else []
-    if first and first[1]:
-        deadline_ms, fresh = first
-        leased += [Leased(offset, 1, now, deadline_ms, b"") for offset in fresh]
+    if first and first[2]:
+        deadline_ms, fresh, since = first
+        times = map(int, since.split())
+        leased = [one if one.packed else replace(one, since_ms=next(times)) for one in leased]
+        leased += [Leased(offset, 1, now, deadline_ms, b"", since_ms) for offset, since_ms in zip(fresh, times, strict=True)]
         if rows:
             leased.sort(key=lambda one: one.offset)
     return Received(

@@ -29,11 +29,11 @@ class PlaneNews:
     """Takes in what the plane of a worker tells.
 
     `seen` tells what a receive saw of a unit, `wanting` of a queue at which somebody waits for what
-    the window does not have, `dying` of messages that are to be moved; `returned` and `unreturned`
-    of deliveries (tag, partition, rows) that were given back, or are to be. Of sends: `used` tells
-    where there are some, `visible` what may be receivable, `unloaded` that the window has not got
-    what Kafka has, `ahead` that it is beyond what was just stored, `suspect` that a topic may be
-    gone.
+    the window does not have, `dying` of messages that are to be moved; `returned` of deliveries
+    (tag, partition, rows) that were given back, and of how many it was too late for, `unreturned`
+    of those that are to be. Of sends: `used` tells where there are some, `visible` what may be
+    receivable, `unloaded` that the window has not got what Kafka has, `ahead` that it is beyond
+    what was just stored, `suspect` that a topic may be gone.
     """
 
     def __init__(self, plane: Plane, meters: Meters) -> None:
@@ -47,7 +47,7 @@ class PlaneNews:
         self.unloaded: Signal[[]] = Signal()
         self.ahead: Signal[[Queue, int, int]] = Signal()
         self.visible: Signal[[str, int, int]] = Signal()
-        self.returned: Signal[[Queue, int, int, Rows]] = Signal()
+        self.returned: Signal[[Queue, int, int, Rows, int]] = Signal()
         self.unreturned: Signal[[Queue, int, int, Rows]] = Signal()
 
     def take(self, news: Sequence[Any]) -> None:
@@ -85,10 +85,12 @@ class PlaneNews:
         elif kind == lib.DYING:
             tag, partition, flat = rest
             self.dying(queue, opened.tags[tag], partition, [_dying(row) for row in _rows(flat, 7)])
+        elif kind == lib.RETURNED:
+            tag, partition, flat, late = rest
+            self.returned(queue, tag, partition, _deliveries(flat), late)
         else:
             tag, partition, flat = rest
-            told = self.returned if kind == lib.RETURNED else self.unreturned
-            told(queue, tag, partition, [(offset, nonce, due) for offset, nonce, due in _rows(flat, 3)])
+            self.unreturned(queue, tag, partition, _deliveries(flat))
 
     def collect(self, library: Library, observe: Observe) -> None:
         """Adds what the plane has counted to the meters, and tells `observe`."""
@@ -112,6 +114,10 @@ def _operation(verb: int, *, waited: bool) -> Operation:
 
 def _rows(flat: Sequence[Any], width: int) -> Iterator[Sequence[Any]]:
     return (flat[place : place + width] for place in range(0, len(flat), width))
+
+
+def _deliveries(flat: Sequence[int]) -> Rows:
+    return [(offset, nonce, due) for offset, nonce, due in _rows(flat, 3)]
 
 
 def _dying(row: Sequence[Any]) -> Dying:

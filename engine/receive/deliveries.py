@@ -65,8 +65,8 @@ def as_sent(queue: Queue, deliveries: list[Delivery]) -> list[Delivery]:
 @dataclass
 class _Part:
     """What one partition has leased of a receive, and what became of it: `made`, or `ended`
-    (expired), or left, for there is a `fault`. `cut`: of what the answer has no room for, when it
-    was due (ms), or that it is due now.
+    (expired), or left, for there is a `fault`. `cut`: of what the answer has no room for, since
+    when it was visible or due (ms).
     """
 
     partition: int
@@ -217,7 +217,8 @@ class Deliveries:
         missing = [(offset, part.received.nonce) for offset in part.missing]
         records, over, unread = await self._bodies.read(queue, tag, part.partition, missing, max_bytes)
         part.ended |= over
-        part.cut = dict.fromkeys(unread, part.received.now_ms)
+        since = {leased.offset: leased.since_ms for leased in part.received.leased}
+        part.cut = {offset: since.get(offset) or part.received.now_ms for offset in unread}
         return records
 
     async def _drop_expired(self, queue: Queue, tag: TagRecord, part: _Part) -> None:

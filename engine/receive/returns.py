@@ -83,16 +83,20 @@ class Returns:
         words = await self._tell(queue, tag, partition, rows)
         if words is None:
             return
-        self._counters.count("deliveries_too_late_to_return_total", words.count("stale"))
-        self.returned(queue, tag, partition, rows, words.count("ok"))
+        self.returned(queue, tag, partition, [row for row, word in zip(rows, words, strict=True) if word == "ok"], words.count("stale"))
 
-    def returned(self, queue: Queue, tag: int, partition: int, rows: Rows, count: int | None = None) -> None:
-        """Deliveries have been given back; None = all of them."""
+    def returned(self, queue: Queue, tag: int, partition: int, rows: Rows, late: int) -> None:
+        """Takes note of deliveries that were given back, and of how many others it was too late
+        for.
+        """
+        self._counters.count("deliveries_too_late_to_return_total", late)
+        if not rows:
+            return
         now = asyncio.get_running_loop().time()
         while self._given and self._given[0][0] < now - REMEMBERED_S:
             self._given.popleft()
         self._given.append((now, queue, tag, partition, rows))
-        self._counters.count("deliveries_returned_total", len(rows) if count is None else count)
+        self._counters.count("deliveries_returned_total", len(rows))
         self._receivable(queue.incarnation, partition, _head(rows))
 
     def tell_again(self, unit: Unit) -> None:

@@ -30,10 +30,11 @@
 -- OUT 10 dying: {offset, count, first ms, nonce, again ms or 0, reason, body ...}; the caller moves them
 -- OUT 11 fresh_until: the deadline of what is leased for the first time, without bodies
 -- OUT 12 fresh: {offset ...}: those
+-- OUT 13 since: from when on (ms) each message without a body was visible, of leased, then of fresh; with a blank between two
 -- STATUS OK FIFO FAIR FULL LOST
 -- INV a message is leased to one caller at a time; each delivery adds one to its count; nonce is the seq of its entry
 -- COST O(max log open)
--- VERSION 6
+-- VERSION 7
 -- PLAIN plain/receive.lua
 -- INCLUDE clock journal delivery guard head oldest leased settle lease
 local meta, visible, delivery, body = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -49,20 +50,20 @@ local r = begin_receive({
 local now, max, until_ms, leased, fresh = r.now, tonumber(ARGV[4]), tonumber(ARGV[12]), r.leased, r.fresh
 until_ms = until_ms > 0 and math.min(until_ms, now) or now
 local fresh_until = now + math.max(r.lease_ms < 0 and r.queue_lease_ms or r.lease_ms, 1)
-local rounds, asked, found = 0, 0, 0
+local rounds, asked, found, since, fresh_since = 0, 0, 0, {}, {}
 repeat
   asked = max - #leased - #fresh
-  local due = oldest(visible, until_ms, asked)
+  local due, times = oldest(visible, until_ms, asked)
   local before, row = #leased, {}
   found = #due
   if found > 0 then
     local deliveries, bodies = redis.call('HMGET', delivery, unpack(due)), r.held > 0 and redis.call('HMGET', body, unpack(due)) or {}
     for i, member in ipairs(due) do
-      local off = tonumber(member)
+      local off, at = tonumber(member), not bodies[i] and times[i]
       if deliveries[i] or bodies[i] or r.aged then
-        consider(r, off, delivery_of(deliveries[i]), bodies[i])
+        if consider(r, off, delivery_of(deliveries[i]), bodies[i]) == 'leased' and at then since[#since + 1] = at end
       else
-        fresh[#fresh + 1], row[#row + 1], row[#row + 2] = off, fresh_until, member
+        fresh[#fresh + 1], fresh_since[#fresh_since + 1], row[#row + 1], row[#row + 2] = off, at, fresh_until, member
       end
     end
     hide(visible, leased, before)
@@ -74,4 +75,6 @@ local nonce, out = write_receive(r, fresh_until)
 local open = redis.call('ZCARD', visible)
 local leased_count = leased_of(visible, KEYS[7], open, now)
 local head, hungry = head_of(unit, visible, nil, now)
-return {'OK', now, nonce, head, unit.cursor, open, leased_count, hungry and 1 or 0, out, r.dying, fresh_until, fresh}
+for _, at in ipairs(fresh_since) do since[#since + 1] = at end
+since = table.concat(since, ' ')
+return {'OK', now, nonce, head, unit.cursor, open, leased_count, hungry and 1 or 0, out, r.dying, fresh_until, fresh, since}

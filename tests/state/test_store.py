@@ -166,6 +166,33 @@ async def test_what_nobody_was_given_is_as_it_was_and_the_journal_says_so(store:
     ]  # fmt: skip
 
 
+async def test_what_is_leased_without_its_body_says_since_when_it_was_visible_and_keeps_its_place(connection: Connection) -> None:
+    store, unit = Store(connection, f"since{secrets.token_hex(3)}", Window(10, 10_000)), Unit(secrets.token_hex(6), 0)
+    await store.open(unit, 1, [(0, 0)])
+
+    async def leased(now_ms: int, retention_ms: int = 10**9) -> tuple[int, dict[int, int]]:
+        """Leases four for 50 ms; returns the nonce, and since when each was visible."""
+        got = await store.receive(
+            unit, 1, 0, max=4, lease_ms=50, queue_lease_ms=1, max_receive_count=0, retention_ms=retention_ms, move_ms=1, now_ms=now_ms
+        )
+        return got.nonce, {one.offset: one.since_ms for one in got.leased}
+
+    sizes = {0: b"", 1: b"x", 2: b"", 3: b""}
+    times = {0: NOW - 30, 1: NOW - 20, 2: NOW - 10, 3: NOW - 10}
+    entries = [LoadEntry(offset, pack_body(times[offset], times[offset], None, size), "1") for offset, size in sizes.items()]
+    await store.load(unit, 1, [0], entries, now_ms=NOW - 5)
+    nonce, since = await leased(NOW)
+    assert since == {0: NOW - 30, 1: 0, 2: NOW - 10, 3: NOW - 10}, "the body of 1 says when it was due"
+    given = [(offset, nonce, since[offset]) for offset in (3, 2)]
+    assert await store.give_back(unit, 1, 0, given, rest_ms=1, now_ms=NOW + 1) == ["ok", "ok"]
+    nonce, since = await leased(NOW + 50)
+    assert since == {0: NOW + 50, 1: 0, 2: NOW - 10, 3: NOW - 10}, "0 is visible again since its lease ended"
+    assert list(since) == [0, 1, 2, 3]
+    assert await store.give_back(unit, 1, 0, [(2, nonce, since[2])], rest_ms=1, now_ms=NOW + 51) == ["ok"]
+    _, since = await leased(NOW + 100, retention_ms=110)
+    assert 2 not in since, "given back it is no younger"
+
+
 async def test_the_second_copy_of_a_move_is_skipped(store: Store, unit: Unit) -> None:
     await store.load(unit, 1, [0], [entry(0, move_key="a/t"), entry(1, move_key="b/t")], now_ms=NOW)
     await store.load(unit, 1, [0], [entry(2, move_key="a/t"), entry(0, move_key="a/t")], now_ms=NOW)

@@ -450,12 +450,16 @@ fn write_news(packer: &mut Packer, news: &News) {
         News::Woken { queue, partition, head_ms } => {
             numbers(packer, 13, &[*queue as i64, *partition as i64, *head_ms as i64]);
         }
-        News::Returned { queue, tag, partition, rows } | News::Return { queue, tag, partition, rows } => {
+        News::Returned { queue, tag, partition, rows, late } => {
+            packer.array(6);
+            packer.uint(4);
+            write_rows(packer, [*queue, u64::from(*tag), *partition as u64], rows);
+            packer.uint(*late as u64);
+        }
+        News::Return { queue, tag, partition, rows } => {
             packer.array(5);
-            packer.uint(if matches!(news, News::Returned { .. }) { 4 } else { 5 });
-            [*queue, u64::from(*tag), *partition as u64].iter().for_each(|number| packer.uint(*number));
-            packer.array(rows.len());
-            rows.iter().for_each(|number| packer.int(*number));
+            packer.uint(5);
+            write_rows(packer, [*queue, u64::from(*tag), *partition as u64], rows);
         }
         News::Closed { queue, reason } => {
             packer.array(3);
@@ -480,6 +484,12 @@ fn write_news(packer: &mut Packer, news: &News) {
             packer.text(text.as_bytes());
         }
     }
+}
+
+fn write_rows(packer: &mut Packer, whose: [u64; 3], rows: &[i64]) {
+    whose.iter().for_each(|number| packer.uint(*number));
+    packer.array(rows.len());
+    rows.iter().for_each(|number| packer.int(*number));
 }
 
 #[cfg(test)]

@@ -56,13 +56,15 @@ pub enum News {
     Refresh {
         queue: u64,
     },
-    /// Deliveries that were given back (offset, nonce, due ms), or are to be.
+    /// Deliveries that were given back (offset, nonce, due ms), and how many others it was too late for.
     Returned {
         queue: u64,
         tag: u16,
         partition: usize,
         rows: Vec<i64>,
+        late: usize,
     },
+    /// Deliveries that are to be given back.
     Return {
         queue: u64,
         tag: u16,

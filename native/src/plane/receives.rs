@@ -37,6 +37,8 @@ struct Leased<'a> {
     offset: u64,
     count: u64,
     packed: &'a [u8],
+    /// Since when a message without a body was visible (ms): its place in the line.
+    since_ms: i64,
 }
 
 impl<C: Caller> Plane<C> {
@@ -221,7 +223,7 @@ impl<C: Caller> Plane<C> {
         let (nonce, at_ms) = (count(nonce), count(at_ms));
         let mut held = Vec::new();
         let mut odd = Vec::new();
-        for one in leased(rows, more.get(1)) {
+        for one in leased(rows, more, at_ms as i64) {
             match self.kept(number, partition, &one) {
                 Some(body) => held.push(Held {
                     partition,
@@ -234,9 +236,7 @@ impl<C: Caller> Plane<C> {
                     until,
                 }),
                 None => {
-                    // Without a body nobody here knows since when it is due. Earlier than it is it would
-                    // expire before its time, so it goes to the end of the line.
-                    let due_ms = Packed::read(one.packed).map_or(at_ms as i64, |packed| packed.due_ms as i64);
+                    let due_ms = Packed::read(one.packed).map_or(one.since_ms, |packed| packed.due_ms as i64);
                     odd.extend([one.offset as i64, nonce as i64, due_ms]);
                 }
             }
@@ -335,17 +335,20 @@ fn count(reply: &Reply) -> u64 {
     u64::try_from(reply.int()).unwrap_or(0)
 }
 
-/// What was leased, in the order of the offsets: `{offset, count, first ms, deadline ms, body ...}` and
-/// those that were never leased before.
-fn leased<'a>(rows: &'a Reply, fresh: Option<&'a Reply>) -> Vec<Leased<'a>> {
-    let again = rows.items().chunks_exact(5).map(|row| Leased {
-        offset: count(&row[0]),
-        count: count(&row[1]),
-        packed: row[4].bytes(),
-    });
-    let fresh = fresh.map_or(&[][..], Reply::items);
-    let mut all: Vec<Leased> = again.collect();
-    all.extend(fresh.iter().map(|offset| Leased { offset: count(offset), count: 1, packed: b"" }));
+/// What was leased, in the order of the offsets: rows of `offset, count, first ms, deadline ms, body`,
+/// and in `more` of those that were never leased before the deadline, the offsets, and since when each
+/// that has no body was visible. What does not say so was visible `at_ms`.
+fn leased<'a>(rows: &'a Reply, more: &'a [Reply], at_ms: i64) -> Vec<Leased<'a>> {
+    let fresh = more.get(1).map_or(&[][..], Reply::items);
+    let since = more.get(2).map_or(&b""[..], Reply::bytes);
+    let mut since = since.split(|byte| *byte == b' ').map(|text| std::str::from_utf8(text).ok()?.parse().ok());
+    let mut next = |packed: &[u8]| if packed.is_empty() { since.next().flatten().unwrap_or(at_ms) } else { 0 };
+    let mut all = Vec::with_capacity(rows.items().len() / 5 + fresh.len());
+    for row in rows.items().chunks_exact(5) {
+        let packed = row[4].bytes();
+        all.push(Leased { offset: count(&row[0]), count: count(&row[1]), packed, since_ms: next(packed) });
+    }
+    all.extend(fresh.iter().map(|offset| Leased { offset: count(offset), count: 1, packed: b"", since_ms: next(b"") }));
     all.sort_by_key(|one| one.offset);
     all
 }

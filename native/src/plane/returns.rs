@@ -75,14 +75,26 @@ impl<C: Caller> Plane<C> {
         told: Result<&[Reply], Trouble>,
         now: Instant,
     ) {
-        if told.is_err() {
+        let Ok([_, words, ..]) = told else {
             clients.tell(News::Return { queue, tag, partition, rows });
             return;
+        };
+        // What has ended meanwhile, or was leased anew, has not come back.
+        let is_back = |place: usize| words.items().get(place).is_some_and(|word| word.bytes() == b"OK");
+        let back: Vec<i64> = rows
+            .chunks_exact(3)
+            .enumerate()
+            .filter(|(place, _)| is_back(*place))
+            .flat_map(|(_, row)| row)
+            .copied()
+            .collect();
+        let late = (rows.len() - back.len()) / 3;
+        if !back.is_empty() {
+            let head_ms = back.chunks_exact(3).map(|row| row[2]).filter(|due| *due > 0).min().unwrap_or(0);
+            if let Some(list) = self.tag(queue, tag) {
+                list.woken(partition, head_ms, now);
+            }
         }
-        let head_ms = rows.chunks_exact(3).map(|row| row[2]).filter(|due| *due > 0).min().unwrap_or(0);
-        if let Some(list) = self.tag(queue, tag) {
-            list.woken(partition, head_ms, now);
-        }
-        clients.tell(News::Returned { queue, tag, partition, rows });
+        clients.tell(News::Returned { queue, tag, partition, rows: back, late });
     }
 }

@@ -258,7 +258,14 @@ fn received(at_ms: i64, head_ms: i64, rows: Vec<Reply>, fresh: &[i64]) -> Reply 
     items.push(Reply::Array(Vec::new()));
     items.push(Reply::Int(35_000));
     items.push(Reply::Array(fresh.iter().map(|offset| Reply::Int(*offset)).collect()));
+    let bare = rows_without_bodies(items[8].items()).chain(fresh.iter().copied());
+    let since: Vec<String> = bare.map(|offset| (4000 + offset).to_string()).collect();
+    items.push(Reply::Bytes(since.join(" ").into_bytes()));
     Reply::Array(items)
+}
+
+fn rows_without_bodies(rows: &[Reply]) -> impl Iterator<Item = i64> + '_ {
+    rows.chunks(5).filter(|row| row[4].bytes().is_empty()).map(|row| row[0].int())
 }
 
 fn ok(words: &[&str]) -> Reply {
@@ -321,7 +328,29 @@ fn what_a_client_that_has_gone_was_to_get_goes_to_the_next_or_back() {
     assert_eq!(stage.call(GIVE_BACK), ["0", "5", "9", "4001"]);
     stage.answer(Ok(ok(&["OK"])));
     let rows = vec![5, 9, 4001];
-    assert!(stage.crowd.news.contains(&News::Returned { queue: QUEUE, tag: TAG, partition: 0, rows }));
+    assert!(stage.crowd.news.contains(&News::Returned { queue: QUEUE, tag: TAG, partition: 0, rows, late: 0 }));
+}
+
+#[test]
+fn what_it_was_too_late_to_give_back_has_not_come_back() {
+    let mut stage = Stage::new(1, false);
+    stage.crowd.gone = vec![1];
+    stage.receive(1, 3, 1000);
+    stage.call(RECEIVE);
+    stage.lease(&[5, 6, 7], -1);
+    stage.call(GIVE_BACK);
+    stage.answer(Ok(ok(&["STALE", "OK", "STALE"])));
+    let returned =
+        |rows: &[i64], late| News::Returned { queue: QUEUE, tag: TAG, partition: 0, rows: rows.to_vec(), late };
+    assert!(stage.crowd.news.contains(&returned(&[6, 9, 4001], 2)));
+    stage.receive(1, 1, 1000);
+    stage.call(RECEIVE);
+    stage.lease(&[8], -1);
+    stage.call(GIVE_BACK);
+    stage.answer(Ok(ok(&["STALE"])));
+    assert_eq!(stage.crowd.news.last(), Some(&returned(&[], 1)));
+    stage.receive(2, 1, 1000);
+    assert!(stage.plane.caller.calls.is_empty(), "nothing is there that was not before");
 }
 
 #[test]
@@ -398,11 +427,13 @@ fn bodies_that_are_not_here_are_pythons() {
     let mut stage = Stage::new(1, false);
     stage.receive(1, 2, 1000);
     stage.call(RECEIVE);
-    stage.answer(Ok(received(5000, -1, Vec::new(), &[3, 4])));
+    let mut again = [5, 1, 0, 35_000].map(Reply::Int).to_vec();
+    again.push(Reply::Bytes(Vec::new()));
+    stage.answer(Ok(received(5000, -1, again, &[3, 4])));
     assert_eq!(
         stage.call(GIVE_BACK),
-        ["0", "3", "9", "5000", "4", "9", "5000"],
-        "not before their time: they would expire"
+        ["0", "3", "9", "4003", "4", "9", "4004", "5", "9", "4005"],
+        "each keeps its place: later, others would come before it; earlier, it would expire before its time"
     );
     assert_eq!(stage.crowd.passed, [1]);
     stage.receive(2, 1, 1000);

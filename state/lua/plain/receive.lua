@@ -13,16 +13,17 @@ do
       now = t[1] * 1000 + math.floor(t[2] / 1000)
     end
     now = math.max(now, tonumber(m[8] or '0')) -- as include/guard.lua, unit_clock
-    local max, until_ms, due = tonumber(ARGV[4]), tonumber(ARGV[12]), {}
+    local max, until_ms, due, since = tonumber(ARGV[4]), tonumber(ARGV[12]), {}, {}
     until_ms = until_ms > 0 and math.min(until_ms, now) or now
     local plain = #call('ZRANGEBYSCORE', visible, '-inf', now - ARGV[8], 'LIMIT', 0, 1) == 0
     if plain then
-      due = call('ZRANGEBYSCORE', visible, '-inf', until_ms, 'LIMIT', 0, max + 1)
+      local rows = call('ZRANGEBYSCORE', visible, '-inf', until_ms, 'WITHSCORES', 'LIMIT', 0, max + 1)
+      for i = 1, #rows / 2 do due[i], since[i] = rows[2 * i - 1], rows[2 * i] end
       -- As include/oldest.lua: where numbers of digits may differ within a ms, the order of Redis is not that of the log.
       for i = 2, #due do plain = plain and #due[i] == #due[1] end
       if due[max + 1] then
         plain = plain and due[max] - 10 ^ (#due[max] - 1) >= 1000
-        due[max + 1] = nil
+        due[max + 1], since[max + 1] = nil, nil
       end
     end
     if plain and #due > 0 then
@@ -48,7 +49,8 @@ do
         or math.max(0, call('ZCOUNT', visible, '(' .. now, '+inf') - call('ZCOUNT', KEYS[7], '(' .. now, '+inf'))
       local head = tonumber(call('ZRANGE', visible, 0, 0, 'WITHSCORES')[2])
       local hungry = (not head or math.floor(head) > now) and 1 or 0
-      return {'OK', now, nonce, head and math.floor(head) or -1, tonumber(m[2]), open, leased, hungry, {}, {}, fresh_until, fresh}
+      local first = head and math.floor(head) or -1
+      return {'OK', now, nonce, first, tonumber(m[2]), open, leased, hungry, {}, {}, fresh_until, fresh, table.concat(since, ' ')}
     end
   end
 end
