@@ -32,7 +32,7 @@ CRATE := native/Cargo.toml native/Cargo.lock $(wildcard native/src/*.rs native/s
 FRONT_STAMP := .cache/.front-$(call sum,$(CRATE))
 CARGO := $(shell command -v cargo)
 
-.PHONY: help setup up spark demo test test-change faults two-redis bench bench-scale bench-quick native front-tests lint audit types fmt lock docs protos spark-zip
+.PHONY: help setup up spark demo check test test-change faults two-redis bench bench-scale bench-quick native front-tests lint audit types fmt lock docs protos spark-zip
 
 help: ## print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
@@ -83,6 +83,9 @@ $(CLIENTS_STAMP): $(TEST_STAMP)
 
 test: setup lint types native audit ## set-up, lint, types, import contracts, all tests (30 minutes)
 	$(BIN)/python -m tests.tiers full
+
+check: $(TEST_STAMP) ## lint what has changed, all types, and the unit tests of what has changed (seconds; starts nothing)
+	@$(BIN)/python -m tests.check
 
 test-change: setup lint types native ## what every change should pass: all but what takes long (9 minutes)
 	$(BIN)/python -m tests.tiers change

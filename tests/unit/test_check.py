@@ -1,0 +1,33 @@
+"""`make check` finds the unit tests of what has changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.check import ALWAYS, DOCUMENTS, imported, concerned_by
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("import schemas.wire", {"schemas.wire"}),
+        ("from schemas import wire, registry", {"schemas", "schemas.wire", "schemas.registry"}),
+        ("    from schemas import wire", set()),
+    ],
+)
+def test_a_line_imports_modules(line: str, names: set[str]) -> None:
+    assert imported(line) == names
+
+
+def test_a_change_of_a_module_concerns_the_tests_that_import_it() -> None:
+    found = concerned_by(["schemas/topics.py"])
+    assert "tests/unit/schemas/test_topics.py" in found
+    assert "tests/unit/schemas/test_filters.py" not in found
+    assert set(ALWAYS) <= set(found)
+
+
+def test_changed_tests_and_documents_are_tested() -> None:
+    assert "tests/unit/test_check.py" in concerned_by(["tests/unit/test_check.py"])
+    assert "tests/integration/test_far.py" not in concerned_by(["tests/integration/test_far.py"])
+    assert DOCUMENTS in concerned_by(["README.md"])
+    assert concerned_by([]) == sorted(ALWAYS)
