@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.check import ALWAYS, DOCUMENTS, imported, concerned_by
+from tests.check import ALWAYS, DOCUMENTS, concerned_by, imported
 
 
 @pytest.mark.parametrize(
