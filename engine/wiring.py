@@ -298,7 +298,7 @@ class Administration:
 def _wire_administration(settings: EngineSettings, base: Base, units: Units, mover: Mover) -> Administration:
     log, store, catalog, window, owner = base.log, base.store, base.catalog, units.window, units.owner
     prefix = settings.topic_prefix
-    info = Info(log, store, base.targets, window, owner.note_use)
+    info = Info(log, store, base.targets, window, owner.note_use, units.plane_news.plane.show)
     topics = QueueTopics(settings, log, units.topic_retention)
     bounds = UserBounds(settings, catalog)
     creations = Creations(settings, bounds, catalog)

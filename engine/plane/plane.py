@@ -309,11 +309,17 @@ class Plane:
         if not self._watched[incarnation]:
             del self._watched[incarnation]
 
-    def empty(self, incarnation: str, tag: int) -> None:
-        """What was leased ahead of receives is on its way back when this returns."""
+    def empty(self, incarnation: str, tag: int, pause_s: float = PAUSE_S) -> None:
+        """Gives back what was leased ahead of receives, and leases nothing ahead for a while: it is
+        on its way back when this returns.
+        """
         number = self._of.get(incarnation)
         if number is not None and self._library is not None:
-            self._library.tell(lib.EMPTY, [number, tag])
+            self._library.tell(lib.EMPTY, [number, tag, round(pause_s * 1000)])
+
+    def show(self, incarnation: str, tag: int) -> None:
+        """As `empty`, for who counts: what nobody has is shown as receivable."""
+        self.empty(incarnation, tag, AHEAD_S)
 
     def waits(self, queue: Queue) -> bool:
         """Whether somebody waits here for messages of a queue."""

@@ -20,20 +20,33 @@ from state.store import Store
 
 
 class Info:
-    """Looks at queues and tags. `note_use(queue, partition)` has a partition loaded that lags."""
+    """Looks at queues and tags. `note_use(queue, partition)` has a partition loaded that lags;
+    `show(incarnation, tag)` gives back what this worker has leased and nobody has.
+    """
 
-    def __init__(self, log: Log, store: Store, targets: Targets, window: Window, note_use: Callable[[Queue, int], None]) -> None:
+    def __init__(
+        self,
+        log: Log,
+        store: Store,
+        targets: Targets,
+        window: Window,
+        note_use: Callable[[Queue, int], None],
+        show: Callable[[str, int], None],
+    ) -> None:
         self._log = log
         self._store = store
         self._targets = targets
         self._window = window
         self._note_use = note_use
+        self._show = show
 
     async def tags(self, queue: Queue, tags: Sequence[TagRecord]) -> list[TagInfo]:
         """Tags with their counts, exact for the window; `stored` counts what Kafka has beyond it,
         in whatever state. Raises Unavailable.
         """
         ids = [tag.id for tag in tags]
+        for number in ids:
+            self._show(queue.incarnation, number)
         looks = asyncio.gather(*(self._window.call(queue, lambda g, u=unit: self._store.info(u, g, ids)) for unit in queue.units))  # type: ignore[misc]
         parts = [(queue.topic, p) for p in range(len(queue.units))]
         ends: dict[tuple[str, int], int] = {}

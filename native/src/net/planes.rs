@@ -303,8 +303,8 @@ impl Front {
             }
             told::EMPTY => {
                 told.array()?;
-                let (queue, tag) = (told.uint()?, told.uint()? as u16);
-                self.with_plane(|plane, _, now| plane.empty_stock(queue, tag, now));
+                let (queue, tag, pause) = (told.uint()?, told.uint()? as u16, Duration::from_millis(told.uint()?));
+                self.with_plane(|plane, _, now| plane.empty_stock(queue, tag, pause, now));
                 Ok(())
             }
             told::WATCH => {

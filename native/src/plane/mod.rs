@@ -26,7 +26,7 @@ pub mod kafka;
 pub mod redis;
 
 use std::collections::{BTreeSet, HashMap};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use acks::Acking;
 use clients::{Clients, News};
@@ -245,12 +245,11 @@ impl<C: Caller> Plane<C> {
         }
     }
 
-    /// What was leased ahead of receives goes back, for a receive that is not served here, and what is
-    /// being leased ahead; for a while nothing is.
-    pub fn empty_stock(&mut self, number: u64, tag: u16, now: Instant) {
-        let until = now + self.service.limits.pause;
+    /// What was leased ahead of receives goes back, for whoever asks Redis elsewhere, and what is being
+    /// leased ahead; for so long nothing is.
+    pub fn empty_stock(&mut self, number: u64, tag: u16, pause: Duration, now: Instant) {
         if let Some(list) = self.tag(number, tag) {
-            list.pace.pause(until);
+            list.pace.pause(now + pause);
         }
         self.empty(number, tag);
     }

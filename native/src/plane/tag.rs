@@ -115,7 +115,7 @@ impl Pace {
     }
 
     pub fn pause(&mut self, until: Instant) {
-        self.paused_until = until;
+        self.paused_until = self.paused_until.max(until);
     }
 
     /// Whether nothing is leased ahead now.

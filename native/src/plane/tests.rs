@@ -886,11 +886,39 @@ fn what_is_being_leased_ahead_goes_back_at_once_for_a_receive_of_python() {
     stage.call(RECEIVE);
     stage.lease(&[1], 4000);
     stage.call(RECEIVE);
-    stage.plane.empty_stock(QUEUE, TAG, stage.now);
+    stage.plane.empty_stock(QUEUE, TAG, Duration::from_secs(5), stage.now);
     stage.lease(&[2], 4000);
     assert_eq!(stage.call(GIVE_BACK), ["0", "2", "9", "4001"]);
     stage.answer(Ok(ok(&["OK"])));
     assert!(stage.plane.caller.calls.is_empty(), "Python's receive comes first");
+}
+
+#[test]
+fn after_a_count_leases_ahead_go_on_unless_python_has_stopped_them_for_longer() {
+    let mut stage = Stage::new(1, true);
+    stage.receive(1, 1, 1000);
+    stage.call(RECEIVE);
+    stage.lease(&[1], 4000);
+    stage.call(RECEIVE);
+    stage.lease(&[2], 4000);
+    stage.plane.empty_stock(QUEUE, TAG, Duration::from_millis(5), stage.now);
+    stage.later(0);
+    assert_eq!(stage.call(GIVE_BACK), ["0", "2", "9", "4001"]);
+    stage.answer(Ok(ok(&["OK"])));
+    stage.later(4);
+    assert!(stage.plane.caller.calls.is_empty(), "it is counted");
+    stage.later(1);
+    stage.plane.woken(QUEUE, 0, 4001, stage.now);
+    stage.later(0);
+    stage.call(RECEIVE);
+    stage.lease(&[2], 4000);
+    stage.plane.empty_stock(QUEUE, TAG, Duration::from_secs(5), stage.now);
+    stage.plane.empty_stock(QUEUE, TAG, Duration::from_millis(5), stage.now);
+    stage.later(0);
+    stage.call(GIVE_BACK);
+    stage.answer(Ok(ok(&["OK"])));
+    stage.later(6);
+    assert!(stage.plane.caller.calls.is_empty());
 }
 
 #[test]
