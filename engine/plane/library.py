@@ -17,12 +17,14 @@ SUSPECT, USED, UNLOADED, AHEAD, VISIBLE = range(9, 14)
 # may have it.
 STATE, NOT_STORED, MAY_BE_STORED = range(3)
 COUNTS, WAITING = range(2)
-# Numbers of verbs; native/src/requests.rs has all.
-SEND, SEND_BATCH, RECEIVE = 1, 2, 3
+# Numbers of verbs; native/src/requests.rs has the same.
+SEND, SEND_BATCH, RECEIVE, DELETE, DELETE_BATCH = range(1, 6)
+NATIVE_SEND, NATIVE_RECEIVE, NATIVE_ACK = range(12, 15)
 # Verbs that a route allows, as bits.
 MAY_SEND: Final = 1
 MAY_RECEIVE: Final = 2
 MAY_ACK: Final = 4
+MAY_SEND_ATTRIBUTES: Final = 8
 
 
 class Library(Protocol):

@@ -94,21 +94,20 @@ class PlaneNews:
 
     def collect(self, library: Library, observe: Observe) -> None:
         """Adds what the plane has counted to the meters, and tells `observe`."""
-        for number, tag, verb, waited, requests, messages, sum_us, max_us, by_meter, by_metric in library.ask(lib.COUNTS):
+        for number, tag, verb, more, requests, messages, sum_us, max_us, by_meter, by_metric in library.ask(lib.COUNTS):
             observe(verb, requests, sum_us / 1e6, by_metric)
             if (opened := self.plane.opened(number)) is not None:
                 counts = {place: count for place, count in enumerate(by_meter) if count}
                 cell = Cell(requests, messages, sum_us, max_us, counts)
-                self._meters.add(opened.queue.incarnation, tag, _operation(verb, waited=bool(waited)), cell)
+                self._meters.add(opened.queue.incarnation, tag, _operation(verb, more=bool(more)), cell)
 
 
-def _operation(verb: int, *, waited: bool) -> Operation:
-    if verb == lib.SEND:
-        return Operation.SINGLE_SEND
-    if verb == lib.SEND_BATCH:
-        return Operation.BATCH_SEND
-    if verb == lib.RECEIVE:
-        return Operation.LONG_RECEIVE if waited else Operation.SHORT_RECEIVE
+def _operation(verb: int, *, more: bool) -> Operation:
+    """What was asked for. `more`: a receive waited, or a send had several messages."""
+    if verb in (lib.SEND, lib.SEND_BATCH, lib.NATIVE_SEND):
+        return Operation.BATCH_SEND if more else Operation.SINGLE_SEND
+    if verb in (lib.RECEIVE, lib.NATIVE_RECEIVE):
+        return Operation.LONG_RECEIVE if more else Operation.SHORT_RECEIVE
     return Operation.DELETE
 
 

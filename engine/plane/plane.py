@@ -20,7 +20,7 @@ from msgspec import Struct
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError
 from engine.plane import library as lib
-from engine.plane.library import MAY_ACK, MAY_RECEIVE, MAY_SEND, Library
+from engine.plane.library import MAY_ACK, MAY_RECEIVE, MAY_SEND, MAY_SEND_ATTRIBUTES, Library
 from engine.receive.returns import REST_MS
 from engine.receive.waiters import LOOK_AGAIN_S, MAX_PER_CALL
 from engine.rules.limits import MAX_IN_FLIGHT, MAX_LONG_POLLS, MAX_RECEIVE_BYTES
@@ -36,7 +36,7 @@ from engine.window.window import AHEAD_S, MOVER_LEASE_MS
 from schemas.filters import matches
 from schemas.records import TagRecord
 from schemas.registry import schema_id
-from schemas.vocabulary import BOUNDS_US, DEFAULT_PRIORITY, EventKind, Verb
+from schemas.vocabulary import BOUNDS_US, DEFAULT_PRIORITY, SOURCE_QUEUE_ATTRIBUTE, TRACE_ATTRIBUTE, EntryStatus, EventKind, Verb
 from state.redis.calls import SCRIPTS, Templates
 from state.redis.connection import RECONNECT_S, Connection
 from state.redis.scripts import read_scripts
@@ -65,6 +65,11 @@ MOST_BYTES: Final = 64_000_000
 MOST_REPLY_BYTES: Final = 256_000_000
 # What was leased of a queue that was closed may come back for so long.
 KEEP_S: Final = 120.0
+# Messages with attributes of these names are told of by Python alone: dialects have words of their
+# own for them.
+RESERVED: Final = (TRACE_ATTRIBUTE, SOURCE_QUEUE_ATTRIBUTE)
+# What became of a handle, in the order of `Word` in native/src/plane/clients.rs.
+WORDS: Final = (EntryStatus.OK, EntryStatus.STALE, EntryStatus.LAPSED)
 # How often at most the plane is asked at which queues somebody waits.
 ASK_S: Final = 0.02
 
@@ -134,6 +139,7 @@ class Plane:
         ]  # fmt: skip
         formats = [[_head("message"), DEFAULT_PRIORITY], [_head("journal"), [kind.value for kind in EventKind], 1_000]]
         service = [self._settings.secret.encode(), formats, limits, list(BOUNDS_US), [round(s * 1_000_000) for s in metrics_s]]
+        service += [[text.encode() for text in some] for some in (RESERVED, WORDS)]
         redis = [self._connection.options(), scripts, [CONNECT_MS, REPLY_MS, MOST_BYTES, MOST_REPLY_BYTES, list(BACK_OFF_MS)]]
         try:
             library.start_plane([redis, list(self._kafka().items()), service])
@@ -178,6 +184,7 @@ class Plane:
         if number is None:
             number = self._opened(queue)
         may = MAY_SEND if Verb.SEND in verbs and not queue.record.delay_ms else 0
+        may |= MAY_SEND_ATTRIBUTES if may and queue.mask is not None else 0
         may |= MAY_RECEIVE if Verb.RECEIVE in verbs else 0
         may |= MAY_ACK if Verb.ACK in verbs and not queue.record.durable_acks else 0
         most = queue.record.max_receive_messages

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::net::connection::{Asked, Connection, State, OUTPUT_BYTES};
 use crate::net::front::{Front, BAD};
 use crate::pack::{NotThere, Read, Unpacker};
-use crate::replies::{self, Heads};
+use crate::replies::{Head, Heads};
 
 /// Kinds of groups.
 mod kind {
@@ -69,44 +69,8 @@ impl Front {
         Ok(())
     }
 
-    /// Answers a send, with the ids of its messages.
-    pub fn reply_sent<T: AsRef<[u8]>>(&mut self, id: u64, ids: &[T], now: Instant) {
-        let Some(asked) = self.asked(id) else { return };
-        let mut json = Vec::with_capacity(64 + ids.len() * 128);
-        match (asked.entries.as_slice(), ids) {
-            ([(entry_id, digest)], [message_id]) if entry_id.is_empty() => {
-                replies::sent(&mut json, message_id.as_ref(), digest, None);
-            }
-            (entries, ids) => {
-                json.extend_from_slice(b"{\"Successful\":[");
-                for (place, ((entry_id, digest), message_id)) in entries.iter().zip(ids).enumerate() {
-                    json.extend_from_slice(if place == 0 { b"" } else { b"," });
-                    replies::sent(&mut json, message_id.as_ref(), digest, Some(entry_id));
-                }
-                json.extend_from_slice(b"]}");
-            }
-        }
-        self.reply(id, &json, now);
-    }
-
-    pub fn deleted(&mut self, id: u64, json: &mut Vec<u8>, now: Instant) {
-        let Some(asked) = self.asked(id) else { return };
-        if asked.entries.iter().all(|(entry_id, _)| entry_id.is_empty()) {
-            json.extend_from_slice(b"{}");
-        } else {
-            json.extend_from_slice(b"{\"Successful\":[");
-            for (place, (entry_id, _)) in asked.entries.iter().enumerate() {
-                json.extend_from_slice(if place == 0 { b"{\"Id\":\"" } else { b",{\"Id\":\"" });
-                json.extend_from_slice(entry_id);
-                json.extend_from_slice(b"\"}");
-            }
-            json.extend_from_slice(b"]}");
-        }
-        self.reply(id, json, now);
-    }
-
     /// The request that a connection has asked.
-    fn asked(&self, id: u64) -> Option<&Asked> {
+    pub fn asked(&self, id: u64) -> Option<&Asked> {
         self.slots.get(self.slots.of(id)?)?.asked.as_ref()
     }
 
@@ -129,9 +93,9 @@ impl Front {
     }
 
     /// Writes the good reply to what a connection has asked, and goes on with what it asks next.
-    pub fn reply(&mut self, id: u64, json: &[u8], now: Instant) {
+    pub fn reply(&mut self, id: u64, head: Head, json: &[u8], now: Instant) {
         self.finish(id, now, |heads, output, closes| {
-            heads.write(output, json.len(), closes);
+            heads.write(output, head, json.len(), closes);
             output.extend_from_slice(json);
         });
     }

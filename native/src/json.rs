@@ -1,6 +1,7 @@
 //! The part of JSON that hot requests use. Whatever else a body has is left to Python, which reads
 //! all of JSON; so `Refused` is no error of the client's.
 
+use crate::base64;
 use crate::text::{is_allowed, long_character, plain_run};
 
 /// This is not in the plain form.
@@ -112,6 +113,21 @@ impl<'a> Scanner<'a> {
                 }
             }
         }
+    }
+
+    /// A string of bytes in base64.
+    pub fn bytes(&mut self) -> Scan<Place> {
+        let place = self.string()?;
+        let text = std::str::from_utf8(self.text(place)).map_err(|_| Refused)?;
+        let bytes = base64::decode(text).ok_or(Refused)?;
+        Ok(self.keep(&bytes))
+    }
+
+    /// The place of a text that does not stand in the body as it is meant.
+    pub fn keep(&mut self, text: &[u8]) -> Place {
+        let start = self.scratch.len();
+        self.scratch.extend_from_slice(text);
+        Place::Scratch(start, self.scratch.len())
     }
 
     fn copy(&mut self, size: usize) -> Scan<()> {

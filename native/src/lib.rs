@@ -8,13 +8,16 @@
 
 mod answers;
 mod auth;
+mod base64;
 mod batch;
 mod c;
+mod dialects;
 mod http;
 mod json;
 mod net;
 mod pack;
 mod plane;
+mod quote;
 mod replies;
 mod requests;
 mod text;

@@ -81,7 +81,7 @@ impl Front {
         let end = found.bytes + plain.body_bytes;
         let Some(body) = connection.input.get(found.bytes..end) else { return Outcome::Part };
         let mut scanner = Scanner::new(body, &mut self.scratch);
-        let Ok(request) = requests::read(plain.verb, &mut scanner) else { return Outcome::Other };
+        let Ok(mut request) = requests::read(plain.verb, &mut scanner) else { return Outcome::Other };
         let whose = Whose { host: plain.host, path: plain.path, signer: plain.whose };
         let url = scanner.text(request.url);
         let known = self.batch.known_lane(whose, url);
@@ -92,7 +92,7 @@ impl Front {
             return Outcome::Other;
         }
         let lane = known.unwrap_or_else(|| self.batch.lane(whose, url));
-        let planes = self.planes.ask(connection.id, lane, plain.verb, &request, &scanner, now);
+        let planes = self.planes.ask(connection.id, lane, plain.verb, &mut request, &scanner, now);
         let Some((asked, ask)) = planes else { return Outcome::Other };
         self.planes.asks.push_back(ask);
         connection.asked = Some(Asked { bytes: end, began: Some(now), ..asked });

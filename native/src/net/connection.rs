@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use crate::c::has_ended;
+use crate::dialects::Repeats;
 use crate::http::body::Body;
 use crate::http::pace::Pace;
 use crate::http::refusal::Refusal;
@@ -41,7 +42,7 @@ pub enum State {
 #[derive(Debug, Default)]
 pub struct Asked {
     pub bytes: usize,
-    pub entries: Vec<(Vec<u8>, [u8; 32])>,
+    pub repeats: Option<Box<Repeats>>,
     /// Of what the plane serves, and since when.
     pub route: Option<Route>,
     pub began: Option<Instant>,

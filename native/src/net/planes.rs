@@ -6,11 +6,13 @@ use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, Hasher};
 use std::os::fd::RawFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mio::{Poll, Token, Waker};
 
 use crate::batch::LANES;
+use crate::dialects::Repeats;
 use crate::json::Scanner;
 use crate::net::connection::Asked;
 use crate::net::front::{Front, Ready};
@@ -20,10 +22,9 @@ use crate::plane::format::record::Records;
 use crate::plane::format::Produced;
 use crate::plane::kafka::{self, Outcome, Producer, Record};
 use crate::plane::redis::Redis;
-use crate::plane::routes::{Route, MAY_SEND};
-use crate::plane::sends::{self, Appended, Appender};
+use crate::plane::routes::{Route, MAY_SEND, MAY_SEND_ATTRIBUTES};
+use crate::plane::sends::{self, Appended, Appender, Content, Value};
 use crate::plane::{Ask, Plane, What};
-use crate::replies;
 use crate::requests::{Request, Verb};
 
 pub const WAKER: Token = Token(usize::MAX - 1);
@@ -45,6 +46,8 @@ pub struct Planes {
     /// Not here while the plane works.
     kafka: Option<Producer>,
     records: Option<Records>,
+    /// What became of a handle, in Python's words.
+    words: Arc<[Vec<u8>]>,
     /// The next batch of a send has a name of its own.
     random: u64,
     made: Cell<u64>,
@@ -70,54 +73,44 @@ impl Planes {
         connection: u64,
         lane: u64,
         verb: Verb,
-        request: &Request,
+        request: &mut Request,
         scanner: &Scanner,
         now: Instant,
     ) -> Option<(Asked, Ask)> {
         let route = self.routes.get(&lane).filter(|route| route.valid_until.is_none_or(|until| now < until))?;
+        let repeats = Repeats::new(verb, request, scanner);
         let what = match verb {
-            Verb::Receive => What::Receive {
+            Verb::Receive | Verb::NativeReceive => What::Receive {
                 route: route.clone(),
                 most: request.most.map(|most| most as usize),
                 wait_ms: request.wait_s.map(|wait| wait as u64 * 1000),
                 lease_ms: request.lease_s.map_or(-1, |lease| lease * 1000),
             },
-            Verb::Delete | Verb::DeleteBatch => {
-                let handles = request.entries.iter().map(|entry| scanner.text(entry.value).to_vec()).collect();
-                What::Ack { route: route.clone(), handles }
-            }
-            Verb::Send | Verb::SendBatch => {
-                let digests: Vec<_> =
-                    request.entries.iter().map(|entry| replies::digest(scanner.text(entry.value))).collect();
-                let bodies =
-                    request.entries.iter().zip(&digests).map(|(entry, digest)| (scanner.text(entry.value), *digest));
-                let sizes = request.entries.iter().map(|entry| scanner.text(entry.value).len());
-                let is_large = sizes.clone().any(|size| size > route.most_message_bytes);
-                if is_large || sizes.sum::<usize>() > route.most_send_bytes || route.verbs & MAY_SEND == 0 {
-                    return None;
-                }
-                let random = self.random ^ connection.rotate_left(17) ^ self.made.get();
-                self.made.set(self.made.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
-                let values = sends::values(self.records.as_ref()?, route, bodies, random);
-                let entries = request
-                    .entries
-                    .iter()
-                    .zip(digests)
-                    .map(|(entry, digest)| (scanner.text(entry.id).to_vec(), digest));
-                let asked = Asked { entries: entries.collect(), route: Some(route.clone()), ..Asked::default() };
-                let what = What::Send { route: route.clone(), values };
-                return Some((asked, Ask { connection, lane, verb: verb as u8, began: now, what }));
-            }
-            _ => return None,
+            Verb::Delete | Verb::DeleteBatch | Verb::NativeAck => What::Ack {
+                route: route.clone(),
+                handles: request.entries.iter().map(|entry| scanner.text(entry.value).to_vec()).collect(),
+            },
+            Verb::Send | Verb::SendBatch | Verb::NativeSend => What::Send {
+                route: route.clone(),
+                values: self.values(connection, route, &repeats.contents(request, scanner))?,
+            },
         };
-        let entries = match what {
-            What::Ack { .. } => {
-                request.entries.iter().map(|entry| (scanner.text(entry.id).to_vec(), [0; 32])).collect()
-            }
-            _ => Vec::new(),
-        };
-        let asked = Asked { entries, route: Some(route.clone()), ..Asked::default() };
+        let asked = Asked { repeats: Some(Box::new(repeats)), route: Some(route.clone()), ..Asked::default() };
         Some((asked, Ask { connection, lane, verb: verb as u8, began: now, what }))
+    }
+
+    /// The records of a send, if its route lets it have as many bytes, and attributes.
+    fn values(&self, connection: u64, route: &Route, contents: &[Content]) -> Option<Vec<Value>> {
+        let is_large = contents.iter().any(|content| content.size() > route.most_message_bytes)
+            || contents.iter().map(Content::size).sum::<usize>() > route.most_send_bytes;
+        let is_plain = contents.iter().all(|content| content.attributes.is_empty());
+        let needed = if is_plain { MAY_SEND } else { MAY_SEND | MAY_SEND_ATTRIBUTES };
+        if is_large || route.verbs & needed != needed {
+            return None;
+        }
+        let random = self.random ^ connection.rotate_left(17) ^ self.made.get();
+        self.made.set(self.made.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
+        Some(sends::values(self.records.as_ref()?, route, contents, random))
     }
 
     /// The client of a request of the plane has gone.
@@ -133,6 +126,7 @@ impl Front {
         producer.reach(Instant::now());
         self.planes.kafka = Some(producer);
         self.planes.records = Some(plane.records().clone());
+        self.planes.words = plane.words();
         // Different for each process, and for each front of one.
         self.planes.random = RandomState::new().build_hasher().finish();
         self.planes.waker = Some(Waker::new(&self.registry, WAKER)?);
@@ -380,31 +374,38 @@ fn appended(outcome: Outcome) -> Appended {
     }
 }
 
+impl Front {
+    /// Answers what the plane has served by what `write` writes; nothing if nobody asks it any more.
+    fn answer_of(&mut self, connection: u64, write: impl FnOnce(&Repeats, &mut Vec<u8>)) {
+        let mut json = std::mem::take(&mut self.planes.json);
+        json.clear();
+        if let Some(repeats) = self.asked(connection).and_then(|asked| asked.repeats.as_deref()) {
+            write(repeats, &mut json);
+            let head = repeats.head();
+            self.reply(connection, head, &json, Instant::now());
+        }
+        self.planes.json = json;
+    }
+}
+
 impl Clients for Front {
     fn give(&mut self, connection: u64, messages: &[Delivery]) -> bool {
         if !messages.is_empty() && self.is_gone(connection) {
             return false;
         }
-        let mut json = std::mem::take(&mut self.planes.json);
-        json.clear();
-        json.extend_from_slice(if messages.is_empty() { b"{}" } else { b"{\"Messages\":[" });
-        for (place, one) in messages.iter().enumerate() {
-            json.extend_from_slice(if place == 0 { b"" } else { b"," });
-            replies::received(&mut json, &one.id, &one.handle, one.digest, one.body);
-        }
-        json.extend_from_slice(if messages.is_empty() { b"" } else { b"]}" });
-        self.reply(connection, &json, Instant::now());
-        self.planes.json = json;
+        self.answer_of(connection, |repeats, json| repeats.received(json, messages));
         true
     }
 
-    fn sent(&mut self, connection: u64, ids: &[[u8; 36]]) {
-        self.reply_sent(connection, ids, Instant::now());
+    fn sent(&mut self, connection: u64, ids: &[[u8; 36]], at_ms: u64) {
+        self.answer_of(connection, |repeats, json| repeats.sent(json, ids, at_ms));
     }
 
-    fn acked(&mut self, connection: u64, _: &[Word]) {
-        // SQS says of each that it is deleted.
-        self.deleted(connection, &mut Vec::new(), Instant::now());
+    fn acked(&mut self, connection: u64, words: &[Word]) {
+        let texts = self.planes.words.clone();
+        let words: Vec<&[u8]> =
+            words.iter().map(|word| texts.get(*word as usize).map_or(&b""[..], |text| text)).collect();
+        self.answer_of(connection, |repeats, json| repeats.acked(json, &words));
     }
 
     fn pass(&mut self, connection: u64) {

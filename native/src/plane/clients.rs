@@ -1,16 +1,21 @@
 //! What the plane needs of whoever owns the connections of clients: `Front`, or a test.
 
-use crate::replies::Digest32;
+use super::unit::Kept;
 
 /// A message for a client.
 pub struct Delivery<'a> {
     pub id: [u8; 36],
     pub handle: [u8; 52],
-    pub digest: &'a Digest32,
-    pub body: &'a [u8],
+    pub partition: usize,
+    pub offset: u64,
+    /// How often it was leased, and when first.
+    pub count: u64,
+    pub first_ms: u64,
+    pub leased_until_ms: u64,
+    pub message: &'a Kept,
 }
 
-/// How an ack of one handle ended, by the words of the script.
+/// How an ack of one handle ended, by the words of the script; Python's are told in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
     Ok,
@@ -122,8 +127,8 @@ pub trait Clients {
     /// Answers a receive; false = its client has gone, and nobody has the messages.
     fn give(&mut self, connection: u64, messages: &[Delivery]) -> bool;
 
-    /// Answers a send, with the ids of its messages.
-    fn sent(&mut self, connection: u64, ids: &[[u8; 36]]);
+    /// Answers a send that Kafka has since `at_ms`, with the ids of its messages.
+    fn sent(&mut self, connection: u64, ids: &[[u8; 36]], at_ms: u64);
 
     /// Answers an ack.
     fn acked(&mut self, connection: u64, words: &[Word]);

@@ -12,7 +12,8 @@ pub struct Bounds {
     pub metrics_us: Vec<u64>,
 }
 
-/// A queue, a tag (-1 = none), the number of the verb, whether it waited.
+/// A queue, a tag (-1 = none), the number of the verb, whether it waited; of a send, whether it had several
+/// messages.
 pub type Key = (u64, i64, u8, bool);
 
 #[derive(Debug, Default)]

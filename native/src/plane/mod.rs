@@ -37,6 +37,7 @@ use routes::Route;
 use sends::{Appender, Outgoing, Sends, Value};
 use tag::Tag;
 use template::{Template, Values};
+pub use unit::Kept;
 use unit::{Row, Unit};
 use waits::Waits;
 
@@ -208,6 +209,11 @@ impl<C: Caller> Plane<C> {
 
     pub fn records(&self) -> &format::record::Records {
         &self.service.formats.records
+    }
+
+    /// What became of a handle, in Python's words.
+    pub fn words(&self) -> std::sync::Arc<[Vec<u8>]> {
+        self.service.words.clone()
     }
 
     pub fn set_clock(&mut self, told: &mut Unpacker) -> Read<()> {

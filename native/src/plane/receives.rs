@@ -10,7 +10,7 @@ use super::tag::{Held, Step, Waiter};
 use super::template::Values;
 use super::unit::Kept;
 use super::{Ask, Call, Caller, Plane, Script, Trouble};
-use crate::plane::format::record::Packed;
+use crate::plane::format::record::{Attribute, Found, Packed};
 use crate::replies::digest;
 
 /// Python hears of traffic on a unit so often, and of one that runs low.
@@ -36,6 +36,8 @@ pub struct Asked {
 struct Leased<'a> {
     offset: u64,
     count: u64,
+    first_ms: u64,
+    until_ms: u64,
     packed: &'a [u8],
     /// Since when a message without a body was visible (ms): its place in the line.
     since_ms: i64,
@@ -223,15 +225,17 @@ impl<C: Caller> Plane<C> {
         let (nonce, at_ms) = (count(nonce), count(at_ms));
         let mut held = Vec::new();
         let mut odd = Vec::new();
-        for one in leased(rows, more, at_ms as i64) {
+        for one in leased(rows, more, at_ms) {
             match self.kept(number, partition, &one) {
-                Some(body) => held.push(Held {
+                Some(message) => held.push(Held {
                     partition,
                     offset: one.offset,
                     nonce,
                     at_ms,
-                    due_ms: body.due_ms,
-                    body,
+                    count: one.count,
+                    first_ms: one.first_ms,
+                    leased_until_ms: one.until_ms,
+                    message,
                     is_ahead: asked.ahead,
                     until,
                 }),
@@ -245,7 +249,7 @@ impl<C: Caller> Plane<C> {
         let Some(list) = self.tag(number, tag) else { return };
         list.stock_lease_ms = asked.lease_ms;
         if !held.is_empty() {
-            list.each_bytes = held.iter().map(|held| held.body.body().len()).sum::<usize>().div_ceil(held.len());
+            list.each_bytes = held.iter().map(|held| held.message.size()).sum::<usize>().div_ceil(held.len());
         }
         list.stock.extend(held);
         if !odd.is_empty() {
@@ -263,26 +267,35 @@ impl<C: Caller> Plane<C> {
         }
     }
 
-    /// A message whose body is here, and of which nothing but its body is to be told.
+    /// A message whose body is here, and of which all can be told here.
     fn kept(&self, number: u64, partition: usize, leased: &Leased) -> Option<Arc<Kept>> {
-        let unit = self.queues.get(&number)?.units.get(partition)?;
         if leased.packed.is_empty() {
             // Whether one that comes again is within its retention Python knows.
-            return unit.bodies.get(&leased.offset).filter(|_| leased.count == 1).map(|(kept, _)| kept.clone());
+            let bodies = &self.queues.get(&number)?.units.get(partition)?.bodies;
+            let kept = bodies.get(&leased.offset).filter(|_| leased.count == 1).map(|(kept, _)| kept);
+            return kept.filter(|kept| self.is_told(kept)).cloned();
         }
         let packed = Packed::read(leased.packed)?;
-        let found = self.service.formats.records.read(packed.record)?;
-        if found.attributes.0 > 0 || found.lease_ms.is_some() {
-            return None;
-        }
-        let body = packed.record.get(found.body.clone())?;
-        Some(Arc::new(Kept {
-            digest: digest(body),
+        let Found { parts, lease_ms, .. } = self.service.formats.records.read(packed.record)?;
+        let kept = Kept {
+            digest: digest(packed.record.get(parts.body.clone())?),
             record: packed.record.to_vec(),
-            body: (found.body.start, found.body.end),
-
+            parts,
+            sent_at_ms: packed.sent_at_ms,
             due_ms: packed.due_ms,
-        }))
+        };
+        (lease_ms.is_none() && self.is_told(&kept)).then(|| Arc::new(kept))
+    }
+
+    /// Whether the replies of all dialects can have its sender and its attributes.
+    fn is_told(&self, message: &Kept) -> bool {
+        let mut is_told = !message.sender().is_empty();
+        message.attributes(|Attribute { name, kind, value }| {
+            let is_reserved = self.service.reserved.iter().any(|reserved| reserved == name.as_bytes());
+            let is_binary = kind.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("binary"));
+            is_told &= !is_reserved && kind.is_ascii() && (is_binary || std::str::from_utf8(value).is_ok());
+        });
+        is_told
     }
 
     fn serve(&mut self, clients: &mut dyn Clients, number: u64, tag: u16, now: Instant) {
@@ -293,7 +306,7 @@ impl<C: Caller> Plane<C> {
             let Some(waiter) = list.waiters.pop_front() else { return };
             let mut bytes = 0;
             let fits = list.stock.iter().take(waiter.most).take_while(|held| {
-                bytes += held.body.body().len();
+                bytes += held.message.size();
                 bytes <= limit
             });
             // One that is larger than an answer may be goes alone.
@@ -338,17 +351,21 @@ fn count(reply: &Reply) -> u64 {
 /// What was leased, in the order of the offsets: rows of `offset, count, first ms, deadline ms, body`,
 /// and in `more` of those that were never leased before the deadline, the offsets, and since when each
 /// that has no body was visible. What does not say so was visible `at_ms`.
-fn leased<'a>(rows: &'a Reply, more: &'a [Reply], at_ms: i64) -> Vec<Leased<'a>> {
-    let fresh = more.get(1).map_or(&[][..], Reply::items);
+fn leased<'a>(rows: &'a Reply, more: &'a [Reply], at_ms: u64) -> Vec<Leased<'a>> {
+    let (fresh_until_ms, fresh) = (more.first().map_or(0, count), more.get(1).map_or(&[][..], Reply::items));
     let since = more.get(2).map_or(&b""[..], Reply::bytes);
     let mut since = since.split(|byte| *byte == b' ').map(|text| std::str::from_utf8(text).ok()?.parse().ok());
-    let mut next = |packed: &[u8]| if packed.is_empty() { since.next().flatten().unwrap_or(at_ms) } else { 0 };
+    let mut next = |packed: &[u8]| if packed.is_empty() { since.next().flatten().unwrap_or(at_ms as i64) } else { 0 };
     let mut all = Vec::with_capacity(rows.items().len() / 5 + fresh.len());
     for row in rows.items().chunks_exact(5) {
-        let packed = row[4].bytes();
-        all.push(Leased { offset: count(&row[0]), count: count(&row[1]), packed, since_ms: next(packed) });
+        let (packed, first_ms, until_ms) = (row[4].bytes(), count(&row[2]), count(&row[3]));
+        let since_ms = next(packed);
+        all.push(Leased { offset: count(&row[0]), count: count(&row[1]), first_ms, until_ms, packed, since_ms });
     }
-    all.extend(fresh.iter().map(|offset| Leased { offset: count(offset), count: 1, packed: b"", since_ms: next(b"") }));
+    for offset in fresh {
+        let (offset, since_ms) = (count(offset), next(b""));
+        all.push(Leased { offset, count: 1, first_ms: at_ms, until_ms: fresh_until_ms, packed: b"", since_ms });
+    }
     all.sort_by_key(|one| one.offset);
     all
 }
@@ -358,7 +375,11 @@ fn delivery<'a>(held: &'a Held, units: &[super::Unit], tag: u16) -> Option<Deliv
     Some(Delivery {
         id: ids.id(held.offset)?,
         handle: ids.handle(held.offset, held.nonce, held.at_ms)?,
-        digest: &held.body.digest,
-        body: held.body.body(),
+        partition: held.partition,
+        offset: held.offset,
+        count: held.count,
+        first_ms: held.first_ms,
+        leased_until_ms: held.leased_until_ms,
+        message: &held.message,
     })
 }

@@ -30,3 +30,5 @@ pub struct Route {
 pub const MAY_SEND: u8 = 1;
 pub const MAY_RECEIVE: u8 = 2;
 pub const MAY_ACK: u8 = 4;
+/// What is sent may have attributes: each tag wants it, whatever they are.
+pub const MAY_SEND_ATTRIBUTES: u8 = 8;

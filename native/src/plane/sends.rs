@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::clients::{Clients, Fault, News};
-use super::format::record::{Mark, Message, Packed, Records};
+use super::format::record::{Attribute, Mark, Message, Packed, Parts, Records};
 use super::receives::TELL;
 use super::redis::Reply;
 use super::routes::{Route, MAY_SEND};
@@ -46,11 +46,26 @@ pub enum Appended {
     Unknown(String),
 }
 
-/// A message that was read: its record, where in it the body is, and the body's digest.
+/// A message that is sent.
+pub struct Content<'a> {
+    pub body: &'a [u8],
+    pub attributes: Vec<Attribute<'a>>,
+    pub digest: Digest32,
+}
+
+impl Content<'_> {
+    /// Its size as limits count it.
+    pub fn size(&self) -> usize {
+        let of = |one: &Attribute| one.name.len() + one.kind.len() + one.value.len();
+        self.body.len() + self.attributes.iter().map(of).sum::<usize>()
+    }
+}
+
+/// A message that was read: its record, where in it its parts are, and the body's digest.
 #[derive(Debug)]
 pub struct Value {
     pub record: Vec<u8>,
-    pub body: (usize, usize),
+    pub parts: Parts,
     pub digest: Digest32,
 }
 
@@ -187,22 +202,18 @@ impl Outgoing {
 }
 
 /// Writes the records of one send; `random` names its batch.
-pub fn values<'a>(
-    records: &Records,
-    route: &Route,
-    bodies: impl ExactSizeIterator<Item = (&'a [u8], Digest32)>,
-    random: u64,
-) -> Vec<Value> {
-    let many = u32::try_from(bodies.len()).unwrap_or(u32::MAX);
+pub fn values(records: &Records, route: &Route, contents: &[Content], random: u64) -> Vec<Value> {
+    let many = u32::try_from(contents.len()).unwrap_or(u32::MAX);
     let sender = std::str::from_utf8(&route.sender).unwrap_or_default();
-    let write = |(index, (body, digest)): (usize, (&'a [u8], Digest32))| {
+    let write = |(index, content): (usize, &Content)| {
+        let Content { body, attributes, digest } = content;
         let mark = (many > 1).then(|| Mark { index: index as u32, ..Mark::first(random, many) });
-        let mut record = Vec::with_capacity(body.len() + 96);
-        let message = Message { body, is_text: true, attributes: &[], delay_ms: 0, lease_ms: None, sender, mark };
-        let range = records.write(&message, &mut record);
-        Value { record, body: (range.start, range.end), digest }
+        let mut record = Vec::with_capacity(content.size() + 96);
+        let message = Message { body, is_text: true, attributes, delay_ms: 0, lease_ms: None, sender, mark };
+        let parts = records.write(&message, &mut record);
+        Value { record, parts, digest: *digest }
     };
-    bodies.enumerate().map(write).collect()
+    contents.iter().enumerate().map(write).collect()
 }
 
 impl<C: Caller> Plane<C> {
@@ -404,8 +415,8 @@ impl<C: Caller> Plane<C> {
         let tags = queue.sends.mask.iter().filter(|wants| **wants == b'1').count() as u16;
         for (value, offset) in values.into_iter().zip(first..) {
             let bytes = value.record.len() + OVERHEAD_BYTES;
-            let Value { record, body, digest } = value;
-            let kept = Kept { record, body, digest, due_ms: at_ms };
+            let Value { record, parts, digest } = value;
+            let kept = Kept { record, parts, digest, sent_at_ms: at_ms, due_ms: at_ms };
             queue.units[partition].bodies.insert(offset, (Arc::new(kept), tags));
             self.out.kept_bytes += bytes;
             self.out.kept.push_back((now, number, partition, offset, bytes));
@@ -447,7 +458,7 @@ impl<C: Caller> Plane<C> {
     /// Whoever has sent hears that Kafka has it.
     fn answer_sends(&mut self, clients: &mut dyn Clients, token: u64, now: Instant) {
         let Some(loading) = self.out.loading.get_mut(&token) else { return };
-        let (queue, partition, mut offset) = (loading.queue, loading.partition, loading.first);
+        let (queue, partition, at_ms, mut offset) = (loading.queue, loading.partition, loading.at_ms, loading.first);
         let waiting = std::mem::take(&mut loading.waiting);
         if waiting.is_empty() {
             return;
@@ -457,8 +468,8 @@ impl<C: Caller> Plane<C> {
         for (connection, verb, began, count) in waiting {
             let names: Vec<[u8; 36]> = (0..count as u64).filter_map(|place| ids.id(offset + place)).collect();
             offset += count as u64;
-            clients.sent(connection, &names);
-            self.counts.note((queue, -1, verb, false), count, now.saturating_duration_since(began));
+            clients.sent(connection, &names, at_ms as u64);
+            self.counts.note((queue, -1, verb, count > 1), count, now.saturating_duration_since(began));
         }
         self.end_batch(queue);
     }

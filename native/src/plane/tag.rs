@@ -68,8 +68,11 @@ pub struct Held {
     pub offset: u64,
     pub nonce: u64,
     pub at_ms: u64,
-    pub due_ms: u64,
-    pub body: Arc<Kept>,
+    /// How often it was leased, and when first.
+    pub count: u64,
+    pub first_ms: u64,
+    pub leased_until_ms: u64,
+    pub message: Arc<Kept>,
     /// It was leased for nobody, and for as much longer as it may be held.
     pub is_ahead: bool,
     /// What was leased ahead goes back then; what was leased for who waits is given to them then, though

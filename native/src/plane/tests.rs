@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::clients::{Clients, Delivery, Fault, News, Word};
 use super::redis::{Failure, Reply};
 use super::routes::{Route, MAY_ACK, MAY_RECEIVE, MAY_SEND};
-use super::sends::{Appended, Appender};
+use super::sends::{Appended, Appender, Content};
 use super::{Ask, Caller, Plane, What};
 use crate::pack::{Packer, Unpacker};
 
@@ -62,12 +62,12 @@ impl Clients for Crowd {
             return false;
         }
         self.handles.extend(messages.iter().map(|one| one.handle.to_vec()));
-        let bodies = messages.iter().map(|one| String::from_utf8_lossy(one.body).into_owned());
+        let bodies = messages.iter().map(|one| String::from_utf8_lossy(one.message.body()).into_owned());
         self.given.push((connection, bodies.collect()));
         true
     }
 
-    fn sent(&mut self, connection: u64, ids: &[[u8; 36]]) {
+    fn sent(&mut self, connection: u64, ids: &[[u8; 36]], _: u64) {
         self.sent.push((connection, ids.len()));
     }
 
@@ -147,7 +147,7 @@ fn queue_told(number: u64, partitions: usize, may_hold: bool) -> Packer {
 impl Stage {
     fn new(partitions: usize, may_hold: bool) -> Self {
         let mut told = Packer::default();
-        told.array(5);
+        told.array(7);
         told.binary(b"secret");
         told.array(2);
         told.array(2);
@@ -162,6 +162,10 @@ impl Stage {
         limits.iter().for_each(|limit| told.uint(*limit));
         told.array(0);
         told.array(0);
+        told.array(1);
+        told.binary(b"reserved");
+        told.array(3);
+        ["ok", "stale", "lapsed"].iter().for_each(|word| told.binary(word.as_bytes()));
         let mut plane = Plane::new(Fake::default(), &mut Unpacker::new(&told.bytes)).unwrap_or_else(|_| panic!("told"));
         let mut clock = Packer::default();
         clock.array(6);
@@ -555,11 +559,15 @@ fn an_answer_has_so_many_bytes() {
     assert_eq!(stage.call(GIVE_BACK).len(), 1 + 2 * 3);
 }
 
+fn content(body: &str) -> Content<'_> {
+    Content { body: body.as_bytes(), attributes: Vec::new(), digest: crate::replies::digest(body.as_bytes()) }
+}
+
 impl Stage {
     fn send(&mut self, connection: u64, bodies: &[&str]) {
         let route = self.route();
-        let bodies = bodies.iter().map(|body| (body.as_bytes(), crate::replies::digest(body.as_bytes())));
-        let values = super::sends::values(self.plane.records(), &route, bodies, 1);
+        let contents: Vec<Content> = bodies.iter().map(|body| content(body)).collect();
+        let values = super::sends::values(self.plane.records(), &route, &contents, 1);
         self.ask(connection, What::Send { route, values });
     }
 
@@ -773,8 +781,7 @@ fn loads_that_cant_be_made_leave_those_under_way_alone() {
     stage.plane.open(&mut Unpacker::new(&other.bytes), stage.now).expect("told");
     stage.send(1, &["a"]);
     let route = Route { queue: QUEUE + 1, ..stage.route() };
-    let bodies = [(&b"b"[..], crate::replies::digest(b"b"))].into_iter();
-    let values = super::sends::values(stage.plane.records(), &route, bodies, 1);
+    let values = super::sends::values(stage.plane.records(), &route, &[content("b")], 1);
     stage.ask(2, What::Send { route, values });
     stage.appended(Appended::Stored { first: 10, at_ms: 4000 });
     stage.call(LOAD);

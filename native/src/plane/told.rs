@@ -29,17 +29,26 @@ fn numbers(told: &mut Unpacker) -> Read<Vec<u64>> {
     (0..told.array()?).map(|_| told.uint()).collect()
 }
 
+fn texts(told: &mut Unpacker) -> Read<Vec<Vec<u8>>> {
+    (0..told.array()?).map(|_| Ok(told.bytes()?.to_vec())).collect()
+}
+
 /// What does not change while the service runs.
 pub struct Service {
     pub secret: Vec<u8>,
     pub formats: Formats,
     pub limits: Limits,
     pub bounds: Bounds,
+    /// Messages with attributes of these names are Python's.
+    pub reserved: Vec<Vec<u8>>,
+    /// What became of a handle, in the order of `Word`.
+    pub words: Arc<[Vec<u8>]>,
 }
 
-/// `[secret, formats, [limit, ...], [bounds of meters us], [bounds of metrics us]]`
+/// `[secret, formats, [limit, ...], [bounds of meters us], [bounds of metrics us], [reserved name, ...],
+/// [word, ...]]`
 pub fn service(told: &mut Unpacker) -> Read<Service> {
-    fields(told, 5)?;
+    fields(told, 7)?;
     let secret = told.bytes()?.to_vec();
     let formats = Formats::read(told)?;
     fields(told, 16)?;
@@ -61,11 +70,13 @@ pub fn service(told: &mut Unpacker) -> Read<Service> {
         most_sends: told.uint()? as usize,
         most_waiting_bytes: told.uint()? as usize,
     };
-    Ok(Service { secret, formats, limits, bounds: Bounds { meters_us: numbers(told)?, metrics_us: numbers(told)? } })
+    let bounds = Bounds { meters_us: numbers(told)?, metrics_us: numbers(told)? };
+    let (reserved, words) = (texts(told)?, Arc::from(texts(told)?));
+    Ok(Service { secret, formats, limits, bounds, reserved, words })
 }
 
-/// `[number, incarnation, [[tag, may hold, lease ms, bytes of a message, [[receive, probe, ack, give back],
-/// ...]], ...], topic, mask, is alone, partition to begin with, [load, ...]]`
+/// `[number, incarnation, [[tag, may hold, lease ms, bytes of a message, [[receive, probe,
+/// ack, give back], ...]], ...], topic, mask, is alone, partition to begin with, [load, ...]]`
 pub fn queue(told: &mut Unpacker, secret: &[u8], now: Instant) -> Read<(u64, Queue)> {
     fields(told, 8)?;
     let number = told.uint()?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::format::ids::Ids;
+use super::format::record::{Attribute, Parts};
 use super::template::Template;
 use crate::replies::Digest32;
 
@@ -12,15 +13,29 @@ use crate::replies::Digest32;
 #[derive(Debug)]
 pub struct Kept {
     pub record: Vec<u8>,
-    /// Where in it the body is.
-    pub body: (usize, usize),
+    pub parts: Parts,
     pub digest: Digest32,
+    pub sent_at_ms: u64,
     pub due_ms: u64,
 }
 
 impl Kept {
     pub fn body(&self) -> &[u8] {
-        self.record.get(self.body.0..self.body.1).unwrap_or_default()
+        self.record.get(self.parts.body.clone()).unwrap_or_default()
+    }
+
+    pub fn sender(&self) -> &[u8] {
+        self.record.get(self.parts.sender.clone()).unwrap_or_default()
+    }
+
+    /// Tells `seen` its attributes, in their order.
+    pub fn attributes<'a>(&'a self, seen: impl FnMut(Attribute<'a>)) {
+        self.parts.attributes(&self.record, seen);
+    }
+
+    /// About as many bytes as it has in an answer.
+    pub fn size(&self) -> usize {
+        self.parts.body.len() + self.parts.attributes.1.len()
     }
 }
 

@@ -64,7 +64,7 @@ fn head(told: &mut Unpacker) -> Read<[u8; 5]> {
     told.bytes()?.try_into().map_err(|_| NotThere)
 }
 
-fn fields(told: &mut Unpacker, count: usize) -> Read<()> {
+pub fn fields(told: &mut Unpacker, count: usize) -> Read<()> {
     if told.array()? == count {
         Ok(())
     } else {

@@ -58,14 +58,20 @@ pub struct Message<'a> {
 
 /// Where in its record the parts of a message are. A body that is text is UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct Parts {
     pub body: Range<usize>,
     pub is_text: bool,
-    /// How many there are, and where; see `Records::attributes`.
+    /// How many there are, and where; see `attributes`.
     pub attributes: (usize, Range<usize>),
+    pub sender: Range<usize>,
+}
+
+/// What a record says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub parts: Parts,
     pub delay_ms: i64,
     pub lease_ms: Option<i64>,
-    pub sender: Range<usize>,
     pub mark: Option<Mark>,
     pub priority: i64,
 }
@@ -82,21 +88,25 @@ impl Records {
         Self { head, priority }
     }
 
-    /// Appends the record of a message. Returns where in `out` its body is.
-    pub fn write(&self, message: &Message, out: &mut Vec<u8>) -> Range<usize> {
+    /// Appends the record of a message. Returns where in `out` its parts are.
+    pub fn write(&self, message: &Message, out: &mut Vec<u8>) -> Parts {
         out.reserve(message.body.len() + message.sender.len() + FIXED_BYTES);
         out.extend_from_slice(&self.head);
         data(out, message.body);
         let body = out.len() - message.body.len()..out.len();
-        if !message.attributes.is_empty() {
-            long(out, message.attributes.len() as i64);
-            for attribute in message.attributes {
-                data(out, attribute.name.as_bytes());
-                data(out, attribute.kind.as_bytes());
-                data(out, attribute.value);
-            }
+        let many = message.attributes.len();
+        if many > 0 {
+            long(out, many as i64);
         }
+        let start = out.len();
+        for attribute in message.attributes {
+            data(out, attribute.name.as_bytes());
+            data(out, attribute.kind.as_bytes());
+            data(out, attribute.value);
+        }
+        let end = out.len();
         out.push(NONE); // the end of the attributes
+        let attributes = (many, if many > 0 { start..end } else { out.len()..out.len() });
         long(out, message.delay_ms);
         match message.lease_ms {
             Some(lease_ms) => {
@@ -106,6 +116,7 @@ impl Records {
             None => out.push(NONE),
         }
         data(out, message.sender.as_bytes());
+        let sender = out.len() - message.sender.len()..out.len();
         out.push(NONE); // no origin
         match &message.mark {
             Some(mark) => {
@@ -119,7 +130,7 @@ impl Records {
         out.extend_from_slice(&[NONE, NONE]); // no group, no deduplication id
         long(out, self.priority);
         out.push(u8::from(message.is_text));
-        body
+        Parts { body, is_text: message.is_text, attributes, sender }
     }
 
     /// Reads a record that `write` could have made, of any priority.
@@ -152,12 +163,14 @@ impl Records {
         if !cursor.is_at_end() || is_text && std::str::from_utf8(&record[body.clone()]).is_err() {
             return None;
         }
-        Some(Found { body, is_text, attributes, delay_ms, lease_ms, sender, mark, priority })
+        Some(Found { parts: Parts { body, is_text, attributes, sender }, delay_ms, lease_ms, mark, priority })
     }
+}
 
-    /// Tells `seen` the attributes that were found in a record, in their order.
-    pub fn attributes<'a>(record: &'a [u8], found: &Found, mut seen: impl FnMut(Attribute<'a>)) {
-        let (count, place) = &found.attributes;
+impl Parts {
+    /// Tells `seen` the attributes that are in a record, in their order.
+    pub fn attributes<'a>(&self, record: &'a [u8], mut seen: impl FnMut(Attribute<'a>)) {
+        let (count, place) = &self.attributes;
         let mut cursor = Cursor::new(record, place.start);
         for _ in 0..*count {
             let Some(attribute) = read_attribute(record, &mut cursor) else { return };

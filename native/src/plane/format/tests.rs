@@ -80,16 +80,16 @@ fn a_damaged_record_is_read_within_its_bounds() {
             mark: (chance.below(2) == 0).then(|| Mark::first(number, 10)),
         };
         let mut record = Vec::new();
-        let place = records.write(&message, &mut record);
+        let parts = records.write(&message, &mut record);
         let whole = records.read(&record).expect("it was written so");
-        assert_eq!((&whole.body, whole.delay_ms, whole.mark), (&place, number as i64, message.mark));
+        assert_eq!((&whole.parts, whole.delay_ms, whole.mark), (&parts, number as i64, message.mark));
         let hurt = chance.hurt(&record);
         if let Some(found) = records.read(&hurt) {
             read += 1;
             let mut count = 0;
-            Records::attributes(&hurt, &found, |_| count += 1);
-            assert!(found.body.end <= hurt.len() && count == found.attributes.0);
-            assert!(!found.is_text || std::str::from_utf8(&hurt[found.body]).is_ok());
+            found.parts.attributes(&hurt, |_| count += 1);
+            assert!(found.parts.body.end <= hurt.len() && count == found.parts.attributes.0);
+            assert!(!found.parts.is_text || std::str::from_utf8(&hurt[found.parts.body]).is_ok());
         }
     }
     assert!(read > CASES / 100, "{read} were read");

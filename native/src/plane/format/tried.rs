@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use super::ids::{read_handle, Handle, Ids};
 use super::record::{Attribute, Mark, Message, Packed, Records};
 use super::{fields, Formats, Produced};
+use crate::dialects::tried;
 use crate::pack::{NotThere, Packer, Read, Unpacker};
 
 mod what {
@@ -29,6 +30,8 @@ mod what {
     pub const JOURNAL: u64 = 7;
     /// `[key], value`: `[[key], value, headers]`
     pub const PRODUCED: u64 = 8;
+    /// See `dialects/tried.rs`.
+    pub const REPLY: u64 = 9;
 }
 
 type Places = HashMap<(u16, u16), Ids>;
@@ -52,6 +55,7 @@ pub fn answers(batch: &[u8]) -> Read<Vec<u8>> {
             what::PACK => pack(&mut batch, &mut answers)?,
             what::UNPACK => unpack(&mut batch, &mut answers)?,
             what::JOURNAL => journal(&formats, &mut batch, &mut answers)?,
+            what::REPLY => tried::reply(&formats.records, &mut batch, &mut answers)?,
             what::PRODUCED => produced(&mut batch, &mut answers)?,
             _ => return Err(NotThere),
         }
@@ -131,10 +135,10 @@ fn write(records: &Records, given: &mut Unpacker, answers: &mut Packer) -> Read<
     })?;
     let message = Message { body, is_text, attributes: &attributes, delay_ms, lease_ms, sender, mark };
     let mut record = b"before".to_vec();
-    let place = records.write(&message, &mut record);
+    let parts = records.write(&message, &mut record);
     answers.array(2);
     answers.binary(&record[6..]);
-    answers.binary(&record[place]);
+    answers.binary(&record[parts.body]);
     Ok(())
 }
 
@@ -144,11 +148,12 @@ fn read(records: &Records, given: &mut Unpacker, answers: &mut Packer) -> Read<(
         answers.array(0);
         return Ok(());
     };
+    let parts = found.parts;
     answers.array(8);
-    answers.binary(&record[found.body.clone()]);
-    answers.uint(u64::from(found.is_text));
-    answers.array(found.attributes.0);
-    Records::attributes(record, &found, |attribute| {
+    answers.binary(&record[parts.body.clone()]);
+    answers.uint(u64::from(parts.is_text));
+    answers.array(parts.attributes.0);
+    parts.attributes(record, |attribute| {
         answers.array(3);
         answers.text(attribute.name.as_bytes());
         answers.text(attribute.kind.as_bytes());
@@ -156,7 +161,7 @@ fn read(records: &Records, given: &mut Unpacker, answers: &mut Packer) -> Read<(
     });
     answers.int(found.delay_ms);
     tell(answers, found.lease_ms, Packer::int);
-    answers.text(&record[found.sender]);
+    answers.text(&record[parts.sender]);
     tell(answers, found.mark, |answers, mark| {
         answers.array(3);
         answers.text(&mark.id);

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::base64::encode;
 use super::bytes::Reader;
 use super::lost::{Cause, Lost};
 use super::scram::Scram;
 use super::settings::{Login, Mechanism, Settings};
 use super::wire::{self, Api};
+use crate::base64::encode;
 
 /// Writes a request, with its correlation id and the client's id.
 pub type Put = Box<dyn FnOnce(&mut Vec<u8>, i32, &str)>;

@@ -11,7 +11,6 @@
 mod appends;
 #[cfg(test)]
 mod appends_tests;
-mod base64;
 mod bytes;
 mod leaders;
 mod link;

@@ -5,7 +5,7 @@ use hmac::digest::{Digest, KeyInit};
 use hmac::{Hmac, Mac};
 use sha2::{Sha256, Sha512};
 
-use super::base64::{decode, encode};
+use crate::base64::{decode, encode};
 
 /// What a broker may ask for: Kafka's own bounds. More would hold up all that this thread does.
 const ITERATIONS: std::ops::RangeInclusive<u32> = 4_096..=16_384;

@@ -97,10 +97,11 @@ def test_what_is_not_plain_is_not_opened(stage: Stage, changes: dict[str, Any]) 
     assert stage.library.kinds() == []
 
 
-def test_acks_that_wait_for_the_journal_and_sends_with_a_delay_are_not_allowed(stage: Stage) -> None:
+def test_verbs_that_need_more_than_the_scripts_are_not_allowed(stage: Stage) -> None:
     cases: list[tuple[dict[str, Any], int]] = [
-        ({}, lib.MAY_SEND | lib.MAY_RECEIVE | lib.MAY_ACK),
-        ({"durable_acks": True}, lib.MAY_SEND | lib.MAY_RECEIVE),
+        ({}, lib.MAY_SEND | lib.MAY_SEND_ATTRIBUTES | lib.MAY_RECEIVE | lib.MAY_ACK),
+        ({"tags": TAGS, "next_tag_id": 3}, lib.MAY_SEND | lib.MAY_RECEIVE | lib.MAY_ACK),
+        ({"durable_acks": True}, lib.MAY_SEND | lib.MAY_SEND_ATTRIBUTES | lib.MAY_RECEIVE),
         ({"delay_ms": 5}, lib.MAY_RECEIVE | lib.MAY_ACK),
     ]
     for changes, may in cases:
@@ -196,4 +197,5 @@ def test_both_languages_have_the_same_numbers() -> None:
         "MAY_SEND": lib.MAY_SEND,
         "MAY_RECEIVE": lib.MAY_RECEIVE,
         "MAY_ACK": lib.MAY_ACK,
+        "MAY_SEND_ATTRIBUTES": lib.MAY_SEND_ATTRIBUTES,
     }

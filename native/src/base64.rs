@@ -1,6 +1,16 @@
-//! Base64 as SCRAM has it (RFC 4648, 4): with padding, without lines.
+//! Base64 with padding and without lines (RFC 4648, 4), as SCRAM and JSON bodies have it.
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/// What each byte stands for; 255 = nothing.
+const VALUES: [u8; 256] = {
+    let mut values = [255; 256];
+    let mut value = 0;
+    while value < LETTERS.len() {
+        values[LETTERS[value] as usize] = value as u8;
+        value += 1;
+    }
+    values
+};
 
 pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -20,7 +30,11 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
     for chunk in text.trim_end_matches('=').as_bytes().chunks(4) {
         let mut word = 0u32;
         for letter in chunk {
-            word = word << 6 | LETTERS.iter().position(|known| known == letter)? as u32;
+            let value = VALUES[usize::from(*letter)];
+            if value > 63 {
+                return None;
+            }
+            word = word << 6 | u32::from(value);
         }
         word <<= 6 * (4 - chunk.len());
         bytes.extend_from_slice(&word.to_be_bytes()[1..chunk.len()]);

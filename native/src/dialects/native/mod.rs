@@ -1,0 +1,11 @@
+//! The native API.
+
+mod replies;
+mod requests;
+
+use crate::replies::Head;
+
+pub use replies::{acked, received, sent};
+pub use requests::read;
+
+pub const HEAD: Head = Head { media: "application/json", id: None };

@@ -1,0 +1,129 @@
+//! The plain form of the native API's hot requests, whose paths name the queue. What has options of its own
+//! is left to Python.
+
+use std::collections::HashSet;
+
+use crate::json::{Place, Refused, Scan, Scanner};
+use crate::requests::{number, some_text, Entry, Request, Verb};
+
+/// Handles of an ack of the native API.
+const MOST_NATIVE: usize = 100;
+/// Messages of a send of the native API: what sends more gains nothing here (docs/decisions/0033).
+const MOST_SENT: usize = 32;
+const HANDLE_BYTES: usize = 1024;
+
+/// Reads the body of a request.
+pub fn read(verb: Verb, scanner: &mut Scanner) -> Scan<Request> {
+    let mut found = Request::default();
+    scanner.expect(b'{')?;
+    if verb == Verb::NativeReceive && scanner.eat(b'}') {
+        scanner.expect_end()?;
+        return Ok(found);
+    }
+    loop {
+        let key = scanner.key()?;
+        match (scanner.text(key), verb) {
+            (b"messages", Verb::NativeSend) if found.entries.is_empty() => found.entries = values(verb, scanner)?,
+            (b"handles", Verb::NativeAck) if found.entries.is_empty() => found.entries = values(verb, scanner)?,
+            (b"max", Verb::NativeReceive) if found.most.is_none() => found.most = Some(number(scanner, 1, 100)?),
+            (b"wait_seconds", Verb::NativeReceive) if found.wait_s.is_none() => {
+                found.wait_s = Some(number(scanner, 0, 20)?);
+            }
+            (b"lease_seconds", Verb::NativeReceive) if found.lease_s.is_none() => {
+                found.lease_s = Some(number(scanner, 0, 43_200)?);
+            }
+            _ => return Err(Refused),
+        }
+        if !scanner.eat(b',') {
+            break;
+        }
+    }
+    scanner.expect(b'}')?;
+    scanner.expect_end()?;
+    if verb != Verb::NativeReceive && found.entries.is_empty() {
+        return Err(Refused);
+    }
+    Ok(found)
+}
+
+/// The bodies of messages, `{"body": text}` each, or handles, each of which is there once.
+fn values(verb: Verb, scanner: &mut Scanner) -> Scan<Vec<Entry>> {
+    let mut found: Vec<Entry> = Vec::new();
+    let most = if verb == Verb::NativeSend { MOST_SENT } else { MOST_NATIVE };
+    scanner.expect(b'[')?;
+    loop {
+        let value = if verb == Verb::NativeSend { body(scanner)? } else { some_text(scanner, HANDLE_BYTES)? };
+        if found.len() == most {
+            return Err(Refused);
+        }
+        found.push(Entry { value, ..Entry::default() });
+        if !scanner.eat(b',') {
+            break;
+        }
+    }
+    scanner.expect(b']')?;
+    if verb == Verb::NativeAck {
+        let distinct: HashSet<&[u8]> = found.iter().map(|entry| scanner.text(entry.value)).collect();
+        if distinct.len() < found.len() {
+            return Err(Refused);
+        }
+    }
+    Ok(found)
+}
+
+fn body(scanner: &mut Scanner) -> Scan<Place> {
+    scanner.expect(b'{')?;
+    let key = scanner.key()?;
+    if scanner.text(key) != b"body" {
+        return Err(Refused);
+    }
+    let value = some_text(scanner, usize::MAX)?;
+    scanner.expect(b'}')?;
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_plain(verb: Verb, body: &str) -> bool {
+        let mut scratch = Vec::new();
+        read(verb, &mut Scanner::new(body.as_bytes(), &mut scratch)).is_ok()
+    }
+
+    #[test]
+    fn plain_requests_of_the_native_api() {
+        let hundred = (0..100).map(|n| format!(r#""{n}""#)).collect::<Vec<_>>().join(",");
+        for (verb, body) in [
+            (Verb::NativeSend, r#"{"messages":[{"body":"a"},{"body":"a"}]}"#),
+            (Verb::NativeReceive, "{}"),
+            (Verb::NativeReceive, r#"{"max":100,"wait_seconds":20,"lease_seconds":43200}"#),
+            (Verb::NativeAck, &format!(r#"{{"handles":[{hundred}]}}"#)),
+        ] {
+            assert!(is_plain(verb, body), "{body}");
+        }
+        for (verb, body) in [
+            (Verb::NativeSend, r#"{"messages":[]}"#),
+            (Verb::NativeSend, r#"{"messages":[{}]}"#),
+            (Verb::NativeSend, r#"{"messages":[{"body":""}]}"#),
+            (Verb::NativeSend, r#"{"messages":[{"body":"a","group":"g"}]}"#),
+            (Verb::NativeSend, r#"{"messages":[{"body_base64":"aa=="}]}"#),
+            (Verb::NativeSend, r#"{"messages":[{"body":"a"}],"messages":[{"body":"a"}]}"#),
+            (Verb::NativeSend, "{}"),
+            (Verb::NativeSend, &format!(r#"{{"messages":[{}]}}"#, vec![r#"{"body":"a"}"#; 33].join(","))),
+            (Verb::NativeReceive, r#"{"max":0}"#),
+            (Verb::NativeReceive, r#"{"max":101}"#),
+            (Verb::NativeReceive, r#"{"max":1.0}"#),
+            (Verb::NativeReceive, r#"{"wait_seconds":0.5}"#),
+            (Verb::NativeReceive, r#"{"wait_seconds":21}"#),
+            (Verb::NativeReceive, r#"{"lease_seconds":43201}"#),
+            (Verb::NativeReceive, r#"{"tag":"t"}"#),
+            (Verb::NativeAck, r#"{"handles":["a","a"]}"#),
+            (Verb::NativeAck, r#"{"handles":["a",1]}"#),
+            (Verb::NativeAck, &format!(r#"{{"handles":[{hundred},"100"]}}"#)),
+            (Verb::NativeAck, "{}"),
+        ] {
+            assert!(!is_plain(verb, body), "{body}");
+        }
+    }
+}

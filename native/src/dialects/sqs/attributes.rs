@@ -1,0 +1,220 @@
+//! Attributes of messages as SQS has them, and their digests.
+
+use std::borrow::Cow;
+
+use md5::{Digest as _, Md5};
+
+use super::names::Names;
+use crate::json::{Place, Refused, Scan, Scanner};
+use crate::plane::format::record::Attribute;
+use crate::plane::Kept;
+use crate::replies::{hex, Digest32};
+use crate::requests::{some_text, Given};
+
+/// Of one message.
+const MOST: usize = 10;
+const NAME_BYTES: usize = 256;
+const LABEL_BYTES: usize = 200;
+/// Names that begin so are Python's.
+const RESERVED: [&str; 2] = ["aws.", "amazon."];
+const DIGITS: usize = 38;
+
+/// An attribute that is told, with its type in the spelling of SQS.
+pub struct Shown<'a> {
+    pub name: &'a str,
+    pub kind: Cow<'a, str>,
+    pub value: &'a [u8],
+}
+
+/// The attributes of a message that a receive asks for, in their order.
+pub fn shown<'a>(names: &Names, message: &'a Kept) -> Vec<Shown<'a>> {
+    let mut shown = Vec::new();
+    message.attributes(|Attribute { name, kind, value }| {
+        if names.asks(name.as_bytes()) {
+            shown.push(Shown { name, kind: spelled(kind), value });
+        }
+    });
+    shown
+}
+
+/// The native API says `string` for what SQS calls `String`; labels stay as they are.
+fn spelled(kind: &str) -> Cow<'_, str> {
+    let (word, label) = kind.split_at(kind.find('.').unwrap_or(kind.len()));
+    let mut spelled = word.to_ascii_lowercase();
+    if let Some(first) = spelled.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    if spelled == word {
+        return Cow::Borrowed(kind);
+    }
+    Cow::Owned(spelled + label)
+}
+
+/// Whether the value of an attribute of this type is bytes.
+pub fn is_binary(kind: &str) -> bool {
+    kind.starts_with("Binary")
+}
+
+/// Hex MD5 of the attributes of a message to send; None = it has none.
+pub fn digest_of(given: &[Given], scanner: &Scanner) -> Option<Digest32> {
+    let shown = |Attribute { name, kind, value }| Shown { name, kind: Cow::Borrowed(kind), value };
+    let attributes: Vec<Shown> = given.iter().filter_map(|one| one.read(scanner)).map(shown).collect();
+    (!attributes.is_empty()).then(|| digest_of_shown(&attributes))
+}
+
+/// Hex MD5 of attributes, by their names: length and name, length and type, a byte for the kind of
+/// value, length and value.
+pub fn digest_of_shown(attributes: &[Shown]) -> Digest32 {
+    let mut sorted: Vec<&Shown> = attributes.iter().collect();
+    sorted.sort_by_key(|one| one.name);
+    let mut md5 = Md5::new();
+    for Shown { name, kind, value } in sorted {
+        for part in [name.as_bytes(), kind.as_bytes()] {
+            md5.update((part.len() as u32).to_be_bytes());
+            md5.update(part);
+        }
+        md5.update([if is_binary(kind) { 2 } else { 1 }]);
+        md5.update((value.len() as u32).to_be_bytes());
+        md5.update(value);
+    }
+    hex(&md5.finalize().into())
+}
+
+/// Reads the attributes of a message to send, of the names, types and values that nobody refuses.
+pub fn read(scanner: &mut Scanner) -> Scan<Vec<Given>> {
+    let mut found: Vec<Given> = Vec::new();
+    scanner.expect(b'{')?;
+    if scanner.eat(b'}') {
+        return Ok(found);
+    }
+    loop {
+        let name = scanner.key()?;
+        let text = scanner.text(name);
+        if !is_name(text) || found.len() == MOST || found.iter().any(|other| scanner.text(other.name) == text) {
+            return Err(Refused);
+        }
+        found.push(given(name, scanner)?);
+        if !scanner.eat(b',') {
+            break;
+        }
+    }
+    scanner.expect(b'}')?;
+    Ok(found)
+}
+
+fn given(name: Place, scanner: &mut Scanner) -> Scan<Given> {
+    let (mut kind, mut text, mut bytes) = (None, None, None);
+    scanner.expect(b'{')?;
+    loop {
+        let key = scanner.key()?;
+        match scanner.text(key) {
+            b"DataType" if kind.is_none() => kind = Some(some_text(scanner, usize::MAX)?),
+            b"StringValue" if text.is_none() => text = Some(some_text(scanner, usize::MAX)?),
+            b"BinaryValue" if bytes.is_none() => bytes = Some(scanner.bytes()?),
+            _ => return Err(Refused),
+        }
+        if !scanner.eat(b',') {
+            break;
+        }
+    }
+    scanner.expect(b'}')?;
+    let kind = kind.ok_or(Refused)?;
+    let value = match (word(scanner.text(kind)).ok_or(Refused)?, text, bytes) {
+        (b"String", Some(text), None) => text,
+        (b"Number", Some(text), None) if is_number(scanner.text(text)) => text,
+        (b"Binary", None, Some(bytes)) if !scanner.text(bytes).is_empty() => bytes,
+        _ => return Err(Refused),
+    };
+    Ok(Given { name, kind, value })
+}
+
+fn is_name(name: &[u8]) -> bool {
+    let is_reserved =
+        |start: &&str| name.get(..start.len()).is_some_and(|some| some.eq_ignore_ascii_case(start.as_bytes()));
+    (1..=NAME_BYTES).contains(&name.len())
+        && name.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+        && name.first() != Some(&b'.')
+        && name.last() != Some(&b'.')
+        && !name.windows(2).any(|two| two == b"..")
+        && !RESERVED.iter().any(is_reserved)
+}
+
+/// The type without its label; None = the label is not letters, digits and dots.
+fn word(kind: &[u8]) -> Option<&[u8]> {
+    let Some(dot) = memchr::memchr(b'.', kind) else { return Some(kind) };
+    let label = &kind[dot + 1..];
+    let is_plain = label.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'.');
+    (is_plain && (1..=LABEL_BYTES).contains(&label.len())).then_some(&kind[..dot])
+}
+
+/// Whether this is a number as most people write it; of others Python knows.
+fn is_number(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let (whole, part) = digits.split_at(memchr::memchr(b'.', digits).unwrap_or(digits.len()));
+    let is_good = |some: &[u8]| !some.is_empty() && some.iter().all(u8::is_ascii_digit);
+    is_good(whole) && (part.is_empty() || is_good(&part[1..])) && digits.len() <= DIGITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reads(attributes: &str) -> Option<Vec<(String, String, Vec<u8>)>> {
+        let mut scratch = Vec::new();
+        let mut scanner = Scanner::new(attributes.as_bytes(), &mut scratch);
+        let found = read(&mut scanner).ok()?;
+        scanner.expect_end().ok()?;
+        let of = |given: &Given| {
+            let Attribute { name, kind, value } = given.read(&scanner)?;
+            Some((name.to_owned(), kind.to_owned(), value.to_vec()))
+        };
+        found.iter().map(of).collect()
+    }
+
+    #[test]
+    fn attributes_to_send() {
+        assert_eq!(reads("{}"), Some(Vec::new()));
+        let body = r#"{"a.b-c_1":{"DataType":"String","StringValue":"\u00e9"},
+            "n":{"StringValue":"-1.50","DataType":"Number.eur"},"b":{"DataType":"Binary.x.y","BinaryValue":"AP8="}}"#;
+        let found =
+            [("a.b-c_1", "String", "é".as_bytes()), ("n", "Number.eur", b"-1.50"), ("b", "Binary.x.y", b"\x00\xff")];
+        assert_eq!(reads(body), Some(found.map(|(name, kind, value)| (name.into(), kind.into(), value.into())).into()));
+    }
+
+    #[test]
+    fn attributes_that_are_left_to_python() {
+        let eleven = (0..11).map(|n| format!(r#""{n}":{{"DataType":"String","StringValue":"v"}}"#)).collect::<Vec<_>>();
+        let good = r#"{"DataType":"String","StringValue":"v"}"#;
+        for body in [
+            format!("{{{}}}", eleven.join(",")),
+            format!(r#"{{"a":{good},"a":{good}}}"#),
+            format!(r#"{{"AWS.x":{good}}}"#),
+            format!(r#"{{"aMazon.":{good}}}"#),
+            format!(r#"{{".a":{good}}}"#),
+            format!(r#"{{"a..b":{good}}}"#),
+            format!(r#"{{"é":{good}}}"#),
+            format!(r#"{{"":{good}}}"#),
+            format!(r#"{{"a":{good},}}"#),
+            r#"{"a":{}}"#.into(),
+            r#"{"a":{"DataType":"String"}}"#.into(),
+            r#"{"a":{"StringValue":"v"}}"#.into(),
+            r#"{"a":{"DataType":"String","StringValue":""}}"#.into(),
+            r#"{"a":{"DataType":"String","StringValue":"v","BinaryValue":"AA=="}}"#.into(),
+            r#"{"a":{"DataType":"String","StringValue":"v","StringListValues":[]}}"#.into(),
+            r#"{"a":{"DataType":"string","StringValue":"v"}}"#.into(),
+            r#"{"a":{"DataType":"String.","StringValue":"v"}}"#.into(),
+            r#"{"a":{"DataType":"String._","StringValue":"v"}}"#.into(),
+            r#"{"a":{"DataType":"Number","StringValue":"1e3"}}"#.into(),
+            r#"{"a":{"DataType":"Number","StringValue":"1."}}"#.into(),
+            r#"{"a":{"DataType":"Number","StringValue":"-"}}"#.into(),
+            format!(r#"{{"a":{{"DataType":"Number","StringValue":"{}"}}}}"#, "1".repeat(39)),
+            r#"{"a":{"DataType":"Binary","BinaryValue":""}}"#.into(),
+            r#"{"a":{"DataType":"Binary","BinaryValue":"AB="}}"#.into(),
+            r#"{"a":{"DataType":"Binary","StringValue":"AA=="}}"#.into(),
+            r#"{"a":null}"#.into(),
+            "null".into(),
+        ] {
+            assert_eq!(reads(&body), None, "{body}");
+        }
+    }
+}

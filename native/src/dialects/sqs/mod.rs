@@ -1,0 +1,15 @@
+//! SQS over JSON.
+
+mod attributes;
+mod names;
+mod replies;
+mod requests;
+
+use crate::replies::Head;
+
+pub use attributes::digest_of;
+pub use names::Names;
+pub use replies::{deleted, received, sent};
+pub use requests::read;
+
+pub const HEAD: Head = Head { media: "application/x-amz-json-1.0", id: Some("x-amzn-requestid") };
