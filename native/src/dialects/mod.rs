@@ -1,6 +1,7 @@
 //! The dialects whose hot requests are read and answered here: one module each, with a reader of requests and
 //! a writer of replies. What they do not know is Python's.
 
+mod given;
 pub mod native;
 pub mod sqs;
 pub mod tried;

@@ -162,9 +162,25 @@ def to_send(chance: random.Random) -> dict[str, Any]:
     return found
 
 
+def native_to_send(chance: random.Random) -> dict[str, Any]:
+    """A message as clients of the native API send it, mostly good."""
+    found: dict[str, Any] = {"body": text(chance) or "b"}
+    if chance.random() < 0.5:
+        rows: list[Any] = [
+            text(chance),
+            {"type": chance.choice(["string", "string.x", "String", "s"]), "value": text(chance)},
+            {"type": chance.choice(["number", "number.int"]), "value": chance.choice(["1", "-12.50", "1e3", "", "x"])},
+            {"type": "binary.png", "value_base64": b64encode(chance.randbytes(chance.randrange(5))).decode()},
+            {"value": "v"},
+        ]
+        some = chance.choice([rows[:1], rows[:4], rows])
+        found["attributes"] = {chance.choice([*NAMES[:4], "AWS.x", f"k{n}"]): chance.choice(some) for n in range(chance.choice([0, 1, 2]))}
+    return found
+
+
 def native_fields(chance: random.Random, verb: int) -> dict[str, Any]:
     if verb == lib.NATIVE_SEND:
-        return {"messages": [{"body": text(chance) or "b"} for _ in range(chance.choice([1, 1, 2, 5]))]}
+        return {"messages": [native_to_send(chance) for _ in range(chance.choice([1, 1, 2, 5]))]}
     if verb == lib.NATIVE_RECEIVE:
         return chance.choice([{}, {"max": 5}, {"max": 10, "wait_seconds": 1, "lease_seconds": 30}])
     return {"handles": [f"{n}{text(chance)}" for n in range(chance.choice([1, 1, 2, 5]))]}

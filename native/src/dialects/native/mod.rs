@@ -1,5 +1,6 @@
 //! The native API.
 
+mod attributes;
 mod replies;
 mod requests;
 

@@ -3,7 +3,8 @@
 
 use std::collections::HashSet;
 
-use crate::json::{Place, Refused, Scan, Scanner};
+use super::attributes;
+use crate::json::{Refused, Scan, Scanner};
 use crate::requests::{number, some_text, Entry, Request, Verb};
 
 /// Handles of an ack of the native API.
@@ -46,17 +47,17 @@ pub fn read(verb: Verb, scanner: &mut Scanner) -> Scan<Request> {
     Ok(found)
 }
 
-/// The bodies of messages, `{"body": text}` each, or handles, each of which is there once.
+/// Messages, or handles, each of which is there once.
 fn values(verb: Verb, scanner: &mut Scanner) -> Scan<Vec<Entry>> {
     let mut found: Vec<Entry> = Vec::new();
     let most = if verb == Verb::NativeSend { MOST_SENT } else { MOST_NATIVE };
     scanner.expect(b'[')?;
     loop {
-        let value = if verb == Verb::NativeSend { body(scanner)? } else { some_text(scanner, HANDLE_BYTES)? };
+        let entry = if verb == Verb::NativeSend { message(scanner)? } else { handle(scanner)? };
         if found.len() == most {
             return Err(Refused);
         }
-        found.push(Entry { value, ..Entry::default() });
+        found.push(entry);
         if !scanner.eat(b',') {
             break;
         }
@@ -71,15 +72,26 @@ fn values(verb: Verb, scanner: &mut Scanner) -> Scan<Vec<Entry>> {
     Ok(found)
 }
 
-fn body(scanner: &mut Scanner) -> Scan<Place> {
+fn handle(scanner: &mut Scanner) -> Scan<Entry> {
+    Ok(Entry { value: some_text(scanner, HANDLE_BYTES)?, ..Entry::default() })
+}
+
+fn message(scanner: &mut Scanner) -> Scan<Entry> {
+    let (mut body, mut given) = (None, None);
     scanner.expect(b'{')?;
-    let key = scanner.key()?;
-    if scanner.text(key) != b"body" {
-        return Err(Refused);
+    loop {
+        let key = scanner.key()?;
+        match scanner.text(key) {
+            b"body" if body.is_none() => body = Some(some_text(scanner, usize::MAX)?),
+            b"attributes" if given.is_none() => given = Some(attributes::read(scanner)?),
+            _ => return Err(Refused),
+        }
+        if !scanner.eat(b',') {
+            break;
+        }
     }
-    let value = some_text(scanner, usize::MAX)?;
     scanner.expect(b'}')?;
-    Ok(value)
+    Ok(Entry { value: body.ok_or(Refused)?, attributes: given.unwrap_or_default(), ..Entry::default() })
 }
 
 #[cfg(test)]
@@ -96,6 +108,10 @@ mod tests {
         let hundred = (0..100).map(|n| format!(r#""{n}""#)).collect::<Vec<_>>().join(",");
         for (verb, body) in [
             (Verb::NativeSend, r#"{"messages":[{"body":"a"},{"body":"a"}]}"#),
+            (
+                Verb::NativeSend,
+                r#"{"messages":[{"attributes":{"a":"v","b":{"type":"number.x","value":"1"},"c":{"value_base64":"","type":"binary"}},"body":"a"}]}"#,
+            ),
             (Verb::NativeReceive, "{}"),
             (Verb::NativeReceive, r#"{"max":100,"wait_seconds":20,"lease_seconds":43200}"#),
             (Verb::NativeAck, &format!(r#"{{"handles":[{hundred}]}}"#)),
@@ -108,6 +124,12 @@ mod tests {
             (Verb::NativeSend, r#"{"messages":[{"body":""}]}"#),
             (Verb::NativeSend, r#"{"messages":[{"body":"a","group":"g"}]}"#),
             (Verb::NativeSend, r#"{"messages":[{"body_base64":"aa=="}]}"#),
+            (Verb::NativeSend, r#"{"messages":[{"attributes":{"a":"v"}}]}"#),
+            (Verb::NativeSend, r#"{"messages":[{"body":"a","attributes":null}]}"#),
+            (Verb::NativeSend, r#"{"messages":[{"body":"a","attributes":{"a":1}}]}"#),
+            (Verb::NativeSend, r#"{"messages":[{"body":"a","attributes":{"a":{"value":"v"}}}]}"#),
+            (Verb::NativeSend, r#"{"messages":[{"body":"a","attributes":{"a":{"type":"number","value":"x"}}}]}"#),
+            (Verb::NativeSend, r#"{"messages":[{"body":"a","attributes":{"a":{"type":"binary","value":"x"}}}]}"#),
             (Verb::NativeSend, r#"{"messages":[{"body":"a"}],"messages":[{"body":"a"}]}"#),
             (Verb::NativeSend, "{}"),
             (Verb::NativeSend, &format!(r#"{{"messages":[{}]}}"#, vec![r#"{"body":"a"}"#; 33].join(","))),
