@@ -109,9 +109,17 @@ def hurt(order: Order, data: Path, history: Path) -> dict[str, Any]:
         memory = watch.stop(min(300.0, order.seconds / 4))
         drained = workload.drain(DRAIN_S)
         workload.looks()
+        by_plane = stack.by_plane()
         if workload.errors:
             raise workload.errors[0]
-        return {"struck": nemesis.done, "works": works, "drained": drained, "memory": memory, "crashes": stack.crashes}
+        return {
+            "struck": nemesis.done,
+            "works": works,
+            "drained": drained,
+            "memory": memory,
+            "crashes": stack.crashes,
+            "by_plane": by_plane,
+        }
     finally:
         recorder.close()
         stack.stop()
@@ -143,7 +151,7 @@ def main() -> int:
         given.report.write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=2))
     print(
         msgspec.json.encode(
-            {key: told[key] for key in ("seed", "fault", "sends", "rate_per_s", "lost", "works", "drained", "recovery_s")}
+            {key: told[key] for key in ("seed", "fault", "sends", "rate_per_s", "lost", "works", "drained", "by_plane", "recovery_s")}
         ).decode()
     )
     if given.soak:

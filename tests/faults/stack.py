@@ -11,8 +11,10 @@ import asyncio
 import contextlib
 import dataclasses
 import os
+import re
 import threading
 import time
+import urllib.request
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -59,8 +61,7 @@ class Stack:
         self.kafka = self._child(self._kafka(ports[1]))
         program = redis_server.program(self.path, self.path / "redis" / "redis.sock", self._environment, self.redis_port)
         self.redis = self._child(self._clocked(program, clocks))
-        settings = dataclasses.replace(
-            Settings(),
+        settings = Settings.read(
             kafka_bootstrap=f"127.0.0.1:{ports[1]}",
             redis_url=f"redis://127.0.0.1:{ports[0]}/0",
             port=self.port,
@@ -119,6 +120,16 @@ class Stack:
     def parts(self) -> dict[str, Child]:
         """Every part by name."""
         return {"kafka": self.kafka, "redis": self.redis, **{f"facade-{n}": child for n, child in enumerate(self.facades)}}
+
+    def by_plane(self) -> int:
+        """Returns how many requests the plane of a worker has served since that was started: of
+        several workers, the most that a few connections find.
+        """
+        found = []
+        for _ in range(10):
+            with urllib.request.urlopen(f"http://{self.endpoint}/metrics", timeout=30) as answer:
+                found += re.findall(r"^leaseway_plane_requests_total(?:{.*})? ([0-9.e+]+)$", answer.read().decode(), re.MULTILINE)
+        return int(max(map(float, found), default=0))
 
     @property
     def crashes(self) -> list[str]:

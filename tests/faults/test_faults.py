@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from facade.http.sockets.library import NoLibraryError, loaded
 from tests.faults.faults import CLOCKS, DEFAULT, FAULTS, OPEN, PENDING
 from tests.faults.run import Order, run
 from tests.faults.set_clock import NoCompilerError, built
@@ -20,7 +21,7 @@ from tests.faults.set_clock import NoCompilerError, built
 LIVE_WITHIN_S = 150.0
 
 
-@pytest.mark.parametrize(("seed", "workers", "front"), [(1, 2, "auto"), (2, 1, "python")])
+@pytest.mark.parametrize(("seed", "workers", "front"), [(1, 2, "auto"), (2, 1, "auto"), (3, 1, "python")])
 def test_every_promise_holds_while_the_service_is_hurt(
     programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, workers: int, front: str
 ) -> None:
@@ -40,9 +41,19 @@ def test_every_promise_holds_while_the_service_is_hurt(
     assert not told["crashes"]
     assert told["works"] and told["drained"]
     assert told["sends"] > 500
+    assert (told["by_plane"] > 0) == (front == "auto" and _has_library()), told["by_plane"]
     assert len(told["struck"]) >= 2
     looked = {verdict.name: sum(verdict.counts.values()) for verdict in verdicts}
     assert all(looked.values()), f"a checker had nothing to look at: {looked}"
+
+
+def _has_library() -> bool:
+    """Returns whether the plane can serve here."""
+    try:
+        loaded()
+    except NoLibraryError:
+        return False
+    return True
 
 
 def test_every_promise_holds_while_clocks_are_set(programs: None, tmp_path: Path) -> None:
