@@ -101,7 +101,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
     async def stop(self) -> None:
         """Ends waits, finishes sends, drains outboxes, closes: backwards."""
         parts, base = self.parts, self.parts.base
-        self.plane.stop()
+        await self.plane.stop()
         await self.audit.stop()
         await parts.watching.stop()
         await parts.administration.alarm_monitor.stop()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from contextvars import ContextVar
+from time import monotonic
 from typing import Any, Final, Protocol
 
 # For how long the plane had a request in hand before it gave it to Python: its wait and its
@@ -16,7 +19,9 @@ SUSPECT, USED, UNLOADED, AHEAD, VISIBLE = range(9, 14)
 # Why a request FAILED that was begun: nobody knows what Redis has done, Kafka has not got it, or
 # may have it.
 STATE, NOT_STORED, MAY_BE_STORED = range(3)
-COUNTS, WAITING = range(2)
+COUNTS, WAITING, RETURNING = range(3)
+# What is RETURNING is looked for so often while somebody waits for it.
+LOOK_S: Final = 0.001
 # Numbers of verbs; native/src/requests.rs has the same.
 SEND, SEND_BATCH, RECEIVE, DELETE, DELETE_BATCH = range(1, 6)
 NATIVE_SEND, NATIVE_RECEIVE, NATIVE_ACK = range(12, 15)
@@ -37,7 +42,16 @@ class Library(Protocol):
         """Tells the plane one of the things above."""
 
     def ask(self, what: int) -> list[Any]:
-        """Asks for COUNTS since the last time, or which queues are WAITING."""
+        """Asks for COUNTS since the last time, which queues are WAITING, or of which queues and
+        tags something is RETURNING.
+        """
 
     def forget(self) -> None:
         """No route counts any more, nor does who waits by one."""
+
+
+async def until_back(library: Library, is_back: Callable[[list[Any]], bool], within_s: float) -> None:
+    """Waits until `is_back` is true of what is RETURNING, or the time is over."""
+    end = monotonic() + within_s
+    while not is_back(library.ask(RETURNING)) and monotonic() < end:  # noqa: ASYNC110  # the plane does not say when
+        await asyncio.sleep(LOOK_S)

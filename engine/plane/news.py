@@ -54,10 +54,10 @@ class PlaneNews:
         """Takes in one thing that the plane tells, but FAILED."""
         kind, first, *rest = news
         if kind == lib.GREETED:
-            self.plane.greeted(first, read_server(rest[0]))
+            self.plane.link.greeted(first, read_server(rest[0]))
         elif kind == lib.LOST:
             logger.warning("action=plane part=redis error=%s", rest[0])
-            self.plane.greeted(0, Server(""))
+            self.plane.link.greeted(0, Server(""))
         elif (opened := self.plane.opened(first)) is not None:
             self._take_of_queue(kind, opened, rest)
 
@@ -93,13 +93,17 @@ class PlaneNews:
             self.unreturned(queue, tag, partition, _deliveries(flat))
 
     def collect(self, library: Library, observe: Observe) -> None:
-        """Adds what the plane has counted to the meters, and tells `observe`."""
+        """Adds what the plane has counted to the meters, and tells `observe`. Closes what was
+        idle.
+        """
         for number, tag, verb, more, requests, messages, sum_us, max_us, by_meter, by_metric in library.ask(lib.COUNTS):
             observe(verb, requests, sum_us / 1e6, by_metric)
             if (opened := self.plane.opened(number)) is not None:
                 counts = {place: count for place, count in enumerate(by_meter) if count}
                 cell = Cell(requests, messages, sum_us, max_us, counts)
                 self._meters.add(opened.queue.incarnation, tag, _operation(verb, more=bool(more)), cell)
+                self.plane.note_use(number)
+        self.plane.close_idle()
 
 
 def _operation(verb: int, *, more: bool) -> Operation:

@@ -20,7 +20,8 @@ from msgspec import Struct
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError
 from engine.plane import library as lib
-from engine.plane.library import MAY_ACK, MAY_RECEIVE, MAY_SEND, MAY_SEND_ATTRIBUTES, Library
+from engine.plane.library import MAY_ACK, MAY_RECEIVE, MAY_SEND, MAY_SEND_ATTRIBUTES, Library, until_back
+from engine.plane.link import Link
 from engine.receive.returns import REST_MS
 from engine.receive.waiters import LOOK_AGAIN_S, MAX_PER_CALL
 from engine.rules.limits import MAX_IN_FLIGHT, MAX_LONG_POLLS, MAX_RECEIVE_BYTES
@@ -40,7 +41,6 @@ from schemas.vocabulary import BOUNDS_US, DEFAULT_PRIORITY, SOURCE_QUEUE_ATTRIBU
 from state.redis.calls import SCRIPTS, Templates
 from state.redis.connection import RECONNECT_S, Connection
 from state.redis.scripts import read_scripts
-from state.redis.server import Server
 from state.redis.wire import CONNECT_S, REPLY_S
 
 logger = logging.getLogger(__name__)
@@ -72,6 +72,11 @@ RESERVED: Final = (TRACE_ATTRIBUTE, SOURCE_QUEUE_ATTRIBUTE)
 WORDS: Final = (EntryStatus.OK, EntryStatus.STALE, EntryStatus.LAPSED)
 # How often at most the plane is asked at which queues somebody waits.
 ASK_S: Final = 0.02
+# What is on its way back is waited for so long: by a receive, and by who stops.
+BACK_S: Final = 1.0
+STOP_S: Final = 2.0
+# A queue that has served no request for so long is closed: the longest wait is shorter.
+IDLE_S: Final = 300.0
 
 
 class Opened(Struct, frozen=True):
@@ -108,12 +113,13 @@ class Plane:
         self._library: Library | None = None
         self._numbers = itertools.count(1)
         self._open: dict[int, Opened] = {}
+        self._used: dict[int, float] = {}
         self._closed: dict[int, tuple[Opened, float]] = {}
         self._of: dict[str, int] = {}
         self._held: collections.Counter[str] = collections.Counter()
         self._watched: collections.Counter[str] = collections.Counter()
         self._rests: dict[str, float] = {}
-        self._link: tuple[int, str] = (0, "")
+        self.link = Link(connection)
         self._waiting: frozenset[int] = frozenset()
         self._asked_at = 0.0
         self.why = "the library is not loaded"
@@ -148,17 +154,18 @@ class Plane:
             logger.warning("action=plane on=no reason=%s", error)
             return
         self._library, self.why = library, ""
-        self._connection.fence.tell(self._tell_fence)
-        self._connection.clock.tell(self._tell_clock)
-        self._tell_clock()
+        self.link.start(library)
 
-    def stop(self) -> None:
-        """Who waits hears that there is nothing; nobody is served any more."""
+    async def stop(self) -> None:
+        """Ends all waits with nothing, and serves no more. Returns when what was leased is back,
+        within STOP_S.
+        """
         if self._library is not None:
             self._library.tell(lib.STOP, 0)
-            for number in list(self._open):
-                self._close(number)
-            self._library = None
+            self.close_all()
+            self.link.stop()
+            library, self._library = self._library, None
+            await until_back(library, lambda returning: not returning, STOP_S)
 
     # What the plane is told.
 
@@ -239,6 +246,7 @@ class Plane:
         told = [number, bytes.fromhex(queue.incarnation), [self._tag(queue, tag, alone=alone) for tag in queue.tags], queue.topic.encode()]
         self._library.tell(lib.OPEN, [*told, mask.encode(), int(alone), secrets.randbelow(len(loads)), loads])
         self._open[number] = Opened(number, queue, tags)
+        self._used[number] = monotonic()
         self._of[queue.incarnation] = number
         if self._watched[queue.incarnation]:
             self._library.tell(lib.WATCH, [number, 1])
@@ -265,7 +273,7 @@ class Plane:
 
     def _close(self, number: int) -> None:
         opened = self._open.pop(number)
-        del self._of[opened.queue.incarnation]
+        del self._of[opened.queue.incarnation], self._used[number]
         self._keep_closed(opened)
         if self._library is not None:
             self._library.tell(lib.CLOSE, number)
@@ -316,17 +324,29 @@ class Plane:
         if not self._watched[incarnation]:
             del self._watched[incarnation]
 
-    def empty(self, incarnation: str, tag: int, pause_s: float = PAUSE_S) -> None:
-        """Gives back what was leased ahead of receives, and leases nothing ahead for a while: it is
-        on its way back when this returns.
+    async def empty(self, incarnation: str, tag: int, pause_s: float = PAUSE_S) -> None:
+        """Gives back what was leased ahead of receives, and leases nothing ahead for a while.
+        Returns when it is back, within BACK_S: who asks Redis then sees all that nobody has.
         """
         number = self._of.get(incarnation)
         if number is not None and self._library is not None:
             self._library.tell(lib.EMPTY, [number, tag, round(pause_s * 1000)])
+            await until_back(self._library, lambda returning: [number, tag] not in returning, BACK_S)
 
-    def show(self, incarnation: str, tag: int) -> None:
+    async def show(self, incarnation: str, tag: int) -> None:
         """As `empty`, for who counts: what nobody has is shown as receivable."""
-        self.empty(incarnation, tag, AHEAD_S)
+        await self.empty(incarnation, tag, AHEAD_S)
+
+    def note_use(self, number: int) -> None:
+        """Notes that requests of a queue were served."""
+        if number in self._used:
+            self._used[number] = monotonic()
+
+    def close_idle(self) -> None:
+        """Closes each queue that nobody has used for IDLE_S; its next request opens it again."""
+        over = monotonic() - IDLE_S
+        for number in [number for number, used in self._used.items() if used < over]:
+            self._close(number)
 
     def waits(self, queue: Queue) -> bool:
         """Whether somebody waits here for messages of a queue."""
@@ -336,27 +356,6 @@ class Plane:
         if monotonic() - self._asked_at > ASK_S:
             self._asked_at, self._waiting = monotonic(), frozenset(self._library.ask(lib.WAITING))
         return number in self._waiting
-
-    def _tell_clock(self) -> None:
-        clock = self._connection.clock
-        if self._library is not None and clock.is_set:
-            self._library.tell(lib.CLOCK, [*(repr(fact).encode() for fact in clock.facts), clock.keep_ms, clock.early_ms])
-
-    def _tell_fence(self) -> None:
-        fence, (link, run_id) = self._connection.fence, self._link
-        if self._library is None or not link:
-            return
-        if run_id == self._connection.run_id and fence.admits(self._connection.life):
-            self._library.tell(lib.ADMIT, [link, repr(min(fence.until, 1e15)).encode()])
-        else:
-            self._library.tell(lib.SHUT, 0)
-            if self._connection.connected and run_id != self._connection.run_id:
-                self._library.tell(lib.LEAVE, link)
-
-    def greeted(self, link: int, server: Server) -> None:
-        """The plane has a connection to Redis, which says what it is; 0 = it has none any more."""
-        self._link = (link, "" if server.evicts or server.is_replica else server.run_id)
-        self._tell_fence()
 
     def rest(self, opened: Opened) -> None:
         """The plane has closed a queue by itself."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from engine.errors import LogUnavailable
 from engine.log import Log
@@ -21,7 +21,8 @@ from state.store import Store
 
 class Info:
     """Looks at queues and tags. `note_use(queue, partition)` has a partition loaded that lags;
-    `show(incarnation, tag)` gives back what this worker has leased and nobody has.
+    `show(incarnation, tag)` gives back what this worker has leased and nobody has, and returns when
+    it is back.
     """
 
     def __init__(
@@ -31,7 +32,7 @@ class Info:
         targets: Targets,
         window: Window,
         note_use: Callable[[Queue, int], None],
-        show: Callable[[str, int], None],
+        show: Callable[[str, int], Awaitable[None]],
     ) -> None:
         self._log = log
         self._store = store
@@ -45,8 +46,7 @@ class Info:
         in whatever state. Raises Unavailable.
         """
         ids = [tag.id for tag in tags]
-        for number in ids:
-            self._show(queue.incarnation, number)
+        await asyncio.gather(*(self._show(queue.incarnation, number) for number in ids))
         looks = asyncio.gather(*(self._window.call(queue, lambda g, u=unit: self._store.info(u, g, ids)) for unit in queue.units))  # type: ignore[misc]
         parts = [(queue.topic, p) for p in range(len(queue.units))]
         ends: dict[tuple[str, int], int] = {}

@@ -59,7 +59,7 @@ class FilteredReceives:
 
     async def receive(self, queue: Queue, tag: TagRecord, line: WaitList, max: int, lease_ms: int | None, filter: Filter) -> list[Delivery]:
         """What is due and fits, up to `max`. Raises Unavailable, TooManyInFlight."""
-        self._pump.empty_plane(queue.incarnation, line.tag)  # it is leased to nobody, and may fit
+        await self._pump.empty_plane(queue.incarnation, line.tag)  # it is leased to nobody, and may fit
 
         async def lease() -> Leases:
             leases = await self._lease(queue, tag, line, max, lease_ms, filter)

@@ -46,9 +46,11 @@ class Pump:
         activity: Activity,
         background: Background,
         refresh: Refresh,
-        empty_plane: Callable[[str, int], None],
+        empty_plane: Callable[[str, int], Awaitable[None]],
     ) -> None:
-        """`empty_plane(incarnation, tag)` gives back what the plane has leased ahead."""
+        """`empty_plane(incarnation, tag)` gives back what the plane has leased ahead, and returns
+        when it is back.
+        """
         self.empty_plane = empty_plane
         self._catalog = catalog
         self._wait_lists = wait_lists

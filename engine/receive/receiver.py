@@ -144,7 +144,7 @@ class Receiver:
 
     async def _now(self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None) -> list[Delivery]:
         """What is due: in the window, else in Kafka beyond it."""
-        self._pump.empty_plane(queue.incarnation, line.tag)  # it is leased to nobody
+        await self._pump.empty_plane(queue.incarnation, line.tag)  # it is leased to nobody
 
         async def lease() -> Leases:
             leases = await self._poller.poll(Poll(queue, tag, line, lease_ms), count, everywhere=True)

@@ -16,7 +16,7 @@ use crate::pack::{Packer, Unpacker};
 mod probes;
 
 /// Raised when the functions or the batches change.
-const INTERFACE: u32 = 12;
+const INTERFACE: u32 = 13;
 
 /// What tells that the other end has closed its side, which not every system does.
 #[cfg(target_os = "linux")]
@@ -318,16 +318,17 @@ pub unsafe extern "C" fn front_certify(
     }
 }
 
-/// Forgets all keys and lanes.
+/// Forgets all keys and lanes; requests that wait are passed on. Returns flags as `front_answer`.
 ///
 /// # Safety
 /// `front` is one of `front_new`.
 #[no_mangle]
-pub unsafe extern "C" fn front_forget(front: *mut Owned) {
+pub unsafe extern "C" fn front_forget(front: *mut Owned) -> u32 {
     // SAFETY: by this function's contract, and no other reference lives.
     let mut front = unsafe { &*front }.front();
     front.forget();
     front.rouse();
+    front.flags()
 }
 
 /// How many connections were closed because there were too many (0) or because they were idle and
@@ -428,7 +429,7 @@ pub unsafe extern "C" fn front_tell(front: *mut Owned, what: u32, told: *const u
 }
 
 /// Asks the plane something, as MessagePack: 0 = what was counted since the last time, 1 = at which queues
-/// somebody waits.
+/// somebody waits, 2 = of which queues and tags something is on its way back.
 ///
 /// # Safety
 /// `front` is one of `front_new`; `size` points to a number.

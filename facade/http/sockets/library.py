@@ -19,7 +19,7 @@ from facade.http.bounds.shares import COMING, MIB
 
 NAME: Final = "libleaseway_front.so"
 # Of the functions and of what batches look like; native/src/c.rs has the same.
-INTERFACE: Final = 12
+INTERFACE: Final = 13
 # Beside this module, where the image has it, and where `make setup` builds it.
 BESIDE: Final = Path(__file__).with_name(NAME)
 BUILT: Final = Path(__file__).parents[3] / "native" / "target" / "release" / NAME
@@ -52,7 +52,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "front_connections": (ctypes.c_uint64, (_Pointer,)),
     "front_key": (None, (_Pointer, ctypes.c_char_p, _Size, ctypes.c_char_p, _Size, ctypes.c_char_p, ctypes.c_uint64)),
     "front_certify": (_Size, (_Pointer, ctypes.c_char_p, _Size, ctypes.c_char_p, _Size, ctypes.c_char_p, _Size)),
-    "front_forget": (None, (_Pointer,)),
+    "front_forget": (ctypes.c_uint32, (_Pointer,)),
     "front_plane": (_Pointer, (_Pointer, ctypes.c_char_p, _Size, _Pointer)),
     "front_tell": (ctypes.c_uint32, (_Pointer, ctypes.c_uint32, ctypes.c_char_p, _Size)),
     "front_ask": (_Pointer, (_Pointer, ctypes.c_uint32, _Pointer)),
@@ -245,8 +245,10 @@ class NativeFront:
         self._library.front_key(self._front, signer, len(signer), address, len(address), key, seconds)
 
     def forget(self) -> None:
-        """No key that was learnt counts any more, and lanes are told again."""
-        self._library.front_forget(self._front)
+        """No key that was learnt counts any more, lanes are told again, and who waits in the plane
+        is passed on.
+        """
+        self._heed(int(self._library.front_forget(self._front)))
 
     # The plane: see `engine.plane.library.Library`.
 

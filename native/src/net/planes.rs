@@ -23,7 +23,7 @@ use crate::plane::format::Produced;
 use crate::plane::kafka::{self, Outcome, Producer, Record};
 use crate::plane::redis::Redis;
 use crate::plane::routes::{Route, MAY_SEND, MAY_SEND_ATTRIBUTES};
-use crate::plane::sends::{self, Appended, Appender, Content, Value};
+use crate::plane::sends::{self, Appended, Appender, Content, Until, Value};
 use crate::plane::{Ask, Plane, What};
 use crate::requests::{Request, Verb};
 
@@ -330,7 +330,8 @@ impl Front {
         let Some(plane) = &mut self.planes.plane else { return packer.array(0) };
         match what {
             0 => plane.take_counts(packer),
-            _ => plane.waiting(packer),
+            1 => plane.waiting(packer),
+            _ => plane.returning(packer),
         }
     }
 }
@@ -339,21 +340,13 @@ impl Front {
 struct Kafka<'a>(Option<&'a mut Producer>);
 
 impl Appender for Kafka<'_> {
-    fn append(
-        &mut self,
-        topic: &str,
-        partition: usize,
-        records: &[&[u8]],
-        token: u64,
-        deadline: Instant,
-        now: Instant,
-    ) {
+    fn append(&mut self, topic: &str, partition: usize, records: &[&[u8]], token: u64, until: Until, now: Instant) {
         let Some(producer) = &mut self.0 else { return };
         let records = records.iter().map(|value| {
             let Produced { key, value, headers } = Produced::message(value);
             Record { key, value: Some(value), headers, timestamp_ms: now_ms() }
         });
-        producer.append(topic, partition as i32, records, token, deadline, now);
+        producer.append(topic, partition as i32, records, token, until, now);
     }
 }
 

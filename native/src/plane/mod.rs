@@ -304,6 +304,27 @@ impl<C: Caller> Plane<C> {
         some.iter().for_each(|number| packer.uint(*number));
     }
 
+    /// Queues and tags of which something is on its way back, or will be when its call has ended: it is
+    /// leased ahead, or for who has gone.
+    pub fn returning(&self, packer: &mut Packer) {
+        let is_returning = |one: &&UnderWay| match one.call {
+            Call::GiveBack { .. } => true,
+            Call::Receive { ahead, .. } => {
+                let queue = self.queues.get(&one.queue).filter(|queue| queue.is_open);
+                ahead || queue.and_then(|queue| queue.tags.get(&one.tag)).is_none_or(|tag| tag.waiters.is_empty())
+            }
+            _ => false,
+        };
+        let some: BTreeSet<(u64, u16)> =
+            self.under_way.values().filter(is_returning).map(|one| (one.queue, one.tag)).collect();
+        packer.array(some.len());
+        for (queue, tag) in some {
+            packer.array(2);
+            packer.uint(queue);
+            packer.uint(u64::from(tag));
+        }
+    }
+
     pub fn take_counts(&mut self, packer: &mut Packer) {
         self.counts.take(packer);
     }

@@ -253,7 +253,9 @@ impl<C: Caller> Plane<C> {
         }
         list.stock.extend(held);
         if !odd.is_empty() {
-            list.shut_for = (list.shut_for * 2).clamp(SHUT, SHUT_MOST);
+            // Who has served for as long as it was shut begins anew.
+            let is_long_ago = list.shut_until.is_none_or(|until| until + list.shut_for <= now);
+            list.shut_for = if is_long_ago { SHUT } else { (list.shut_for * 2).clamp(SHUT, SHUT_MOST) };
             list.shut_until = Some(now + list.shut_for);
         }
         if is_open {

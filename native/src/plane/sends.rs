@@ -31,7 +31,15 @@ const SOON: Duration = Duration::from_secs(1);
 /// Appends records to Kafka: `Producer`, or a test.
 pub trait Appender {
     /// Begins to append records side by side, all or none; `Plane::appended` is told of the token later.
-    fn append(&mut self, topic: &str, partition: usize, records: &[&[u8]], token: u64, deadline: Instant, now: Instant);
+    fn append(&mut self, topic: &str, partition: usize, records: &[&[u8]], token: u64, until: Until, now: Instant);
+}
+
+/// Of sends that share an append: when the first of them is to have left for Kafka, and when nobody waits
+/// for its outcome any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Until {
+    pub sent: Instant,
+    pub answered: Instant,
 }
 
 /// What became of an append.
@@ -76,6 +84,9 @@ struct Send {
     lane: u64,
     verb: u8,
     began: Instant,
+    deadline: Instant,
+    /// It was told that its time is over; what became of it nobody hears.
+    is_over: bool,
     values: Vec<Value>,
 }
 
@@ -84,6 +95,11 @@ impl Send {
         let (connection, lane, verb) = (self.connection, self.lane, self.verb);
         clients.tell(News::Failed { connection, lane, verb, fault, text: text.into() });
     }
+}
+
+/// When the next of them is late that nobody has told so.
+fn first_late(sends: &[Send]) -> Option<Instant> {
+    sends.iter().filter(|one| !one.is_over).map(|one| one.deadline).min()
 }
 
 /// What is sent to a queue.
@@ -164,7 +180,7 @@ fn size(values: &[Value]) -> usize {
     values.iter().map(|value| value.record.len()).sum()
 }
 
-/// Records that Kafka has: where, and who waits for them (connection, verb, since when, messages).
+/// Records that Kafka has: where, and who waits for them (connection, if any; verb, since when, messages).
 struct Loading {
     queue: u64,
     partition: usize,
@@ -172,7 +188,7 @@ struct Loading {
     end: u64,
     at_ms: i64,
     keeps: bool,
-    waiting: Vec<(u64, u8, Instant, usize)>,
+    waiting: Vec<(Option<u64>, u8, Instant, usize)>,
 }
 
 /// What of all queues is on its way out.
@@ -182,6 +198,8 @@ pub struct Outgoing {
     timers: BTreeSet<(Instant, u64)>,
     /// By their tokens: what Kafka was given, and what the window was.
     appending: HashMap<u64, (u64, usize, Vec<Send>)>,
+    /// When a send of an append is late.
+    late: BTreeSet<(Instant, u64)>,
     loading: HashMap<u64, Loading>,
     /// Until when somebody waits for a call of the window.
     answer_until: VecDeque<(Instant, u64)>,
@@ -197,7 +215,8 @@ impl Outgoing {
 
     pub fn wake_at(&self) -> Option<Instant> {
         let answer = self.answer_until.front().map(|(at, _)| *at);
-        [self.timers.first().map(|(at, _)| *at), answer].into_iter().flatten().min()
+        let timers = [&self.timers, &self.late].map(|timers| timers.first().map(|(at, _)| *at));
+        timers.into_iter().flatten().chain(answer).min()
     }
 }
 
@@ -236,7 +255,8 @@ impl<C: Caller> Plane<C> {
         }
         sends.records += values.len();
         sends.bytes += size(&values);
-        sends.waiting.push_back(Send { connection, lane, verb, began, values });
+        let deadline = began + limits.send_timeout;
+        sends.waiting.push_back(Send { connection, lane, verb, began, deadline, is_over: false, values });
         self.out.dirty.insert(route.queue);
         true
     }
@@ -250,6 +270,10 @@ impl<C: Caller> Plane<C> {
             self.out.answer_until.pop_front();
             self.answer_sends(clients, token, now);
         }
+        while let Some((_, token)) = self.out.late.first().copied().filter(|(at, _)| *at <= now) {
+            self.out.late.pop_first();
+            self.end_late(clients, token, now);
+        }
         while let Some(number) = self.out.dirty.pop_first() {
             self.commit(clients, appender, number, now);
         }
@@ -262,6 +286,17 @@ impl<C: Caller> Plane<C> {
         (queue.sends.records, queue.sends.bytes) = (0, 0);
     }
 
+    /// Who shares an append with others, and whose time is over before Kafka has answered, waits no more.
+    fn end_late(&mut self, clients: &mut dyn Clients, token: u64, now: Instant) {
+        let Some((queue, _, sends)) = self.out.appending.get_mut(&token) else { return };
+        clients.tell(News::Suspect { queue: *queue });
+        for one in sends.iter_mut().filter(|one| !one.is_over && one.deadline <= now) {
+            one.fail(clients, Fault::MayBeStored, "no answer of Kafka in time");
+            one.is_over = true;
+        }
+        self.out.late.extend(first_late(sends).map(|at| (at, token)));
+    }
+
     /// Begins the next batch of a queue, if it is its turn.
     fn commit(&mut self, clients: &mut dyn Clients, appender: &mut dyn Appender, number: u64, now: Instant) {
         let limits = &self.service.limits;
@@ -272,13 +307,14 @@ impl<C: Caller> Plane<C> {
         }
         let took_some = !sends.is_empty();
         sends.retain(|one| {
-            let is_late = one.began + limits.send_timeout <= now;
+            let is_late = one.deadline <= now;
             if is_late {
                 one.fail(clients, Fault::NotStored, "");
             }
             !is_late
         });
-        let Some(deadline) = sends.iter().map(|one| one.began + limits.send_timeout).min() else {
+        let deadlines = sends.iter().map(|one| one.deadline);
+        let (Some(sent), Some(answered)) = (deadlines.clone().min(), deadlines.max()) else {
             if took_some {
                 self.out.dirty.insert(number); // all were late, and others may wait behind them
             }
@@ -294,23 +330,28 @@ impl<C: Caller> Plane<C> {
             clients.tell(News::Used { queue: number, partition });
         }
         self.next += 1;
-        appender.append(&queue.sends.topic, partition, &records, self.next, deadline, now);
+        appender.append(&queue.sends.topic, partition, &records, self.next, Until { sent, answered }, now);
+        self.out.late.insert((sent, self.next));
         self.out.appending.insert(self.next, (number, partition, sends));
     }
 
     /// Kafka has a batch, or not.
     pub fn appended(&mut self, clients: &mut dyn Clients, token: u64, outcome: Appended, now: Instant) {
         let Some((number, partition, sends)) = self.out.appending.remove(&token) else { return };
+        if let Some(at) = first_late(&sends) {
+            self.out.late.remove(&(at, token));
+        }
         if let Appended::Stored { first, at_ms } = outcome {
             self.load(clients, number, partition, sends, first, at_ms, now);
             return self.drop_closed(number);
         }
         self.end_batch(number);
+        let sends = sends.into_iter().filter(|one| !one.is_over);
         match outcome {
             Appended::Stored { .. } => {}
             Appended::NotStored(text) => {
                 for one in sends {
-                    if one.began + self.service.limits.send_timeout > now {
+                    if one.deadline > now {
                         clients.pass(one.connection);
                     } else {
                         one.fail(clients, Fault::NotStored, &text);
@@ -319,7 +360,7 @@ impl<C: Caller> Plane<C> {
             }
             Appended::Unknown(text) => {
                 clients.tell(News::Suspect { queue: number });
-                sends.iter().for_each(|one| one.fail(clients, Fault::MayBeStored, &text));
+                sends.for_each(|one| one.fail(clients, Fault::MayBeStored, &text));
             }
         }
         self.drop_closed(number);
@@ -345,7 +386,8 @@ impl<C: Caller> Plane<C> {
         at_ms: u64,
         now: Instant,
     ) {
-        let waiting = sends.iter().map(|one| (one.connection, one.verb, one.began, one.values.len())).collect();
+        let who = |one: &Send| (!one.is_over).then_some(one.connection);
+        let waiting = sends.iter().map(|one| (who(one), one.verb, one.began, one.values.len())).collect();
         let values: Vec<Value> = sends.into_iter().flat_map(|one| one.values).collect();
         let end = first + values.len() as u64;
         let keeps = self.has_room(queue, &values, now);
@@ -466,8 +508,10 @@ impl<C: Caller> Plane<C> {
         let Some(known) = self.queues.get(&queue) else { return };
         let Some(ids) = known.units[partition].tags.values().next().map(|of| &of.ids) else { return };
         for (connection, verb, began, count) in waiting {
-            let names: Vec<[u8; 36]> = (0..count as u64).filter_map(|place| ids.id(offset + place)).collect();
+            let first = offset;
             offset += count as u64;
+            let Some(connection) = connection else { continue };
+            let names: Vec<[u8; 36]> = (first..offset).filter_map(|offset| ids.id(offset)).collect();
             clients.sent(connection, &names, at_ms as u64);
             self.counts.note((queue, -1, verb, count > 1), count, now.saturating_duration_since(began));
         }

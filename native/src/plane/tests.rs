@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::clients::{Clients, Delivery, Fault, News, Word};
 use super::redis::{Failure, Reply};
 use super::routes::{Route, MAY_ACK, MAY_RECEIVE, MAY_SEND};
-use super::sends::{Appended, Appender, Content};
+use super::sends::{Appended, Appender, Content, Until};
 use super::{Ask, Caller, Plane, What};
 use crate::pack::{Packer, Unpacker};
 
@@ -84,13 +84,14 @@ impl Clients for Crowd {
     }
 }
 
-/// Appends that were begun: partition, records, token.
+/// Appends that were begun: partition, records, token; and until when the last one.
 #[derive(Default)]
-struct Log(Vec<(usize, usize, u64)>);
+struct Log(Vec<(usize, usize, u64)>, Option<Until>);
 
 impl Appender for Log {
-    fn append(&mut self, _: &str, partition: usize, records: &[&[u8]], token: u64, _: Instant, _: Instant) {
+    fn append(&mut self, _: &str, partition: usize, records: &[&[u8]], token: u64, until: Until, _: Instant) {
         self.0.push((partition, records.len(), token));
+        self.1 = Some(until);
     }
 }
 
@@ -953,4 +954,118 @@ fn a_closed_queue_is_forgotten_though_redis_is_away() {
     stage.appended(Appended::Stored { first: 10, at_ms: 4000 });
     assert_eq!(stage.crowd.sent, [(1, 1)]);
     assert!(stage.plane.queues.is_empty());
+}
+
+#[test]
+fn who_serves_for_as_long_as_it_was_shut_begins_anew() {
+    let mut stage = Stage::new(1, false);
+    let mut connection = 0;
+    let mut shut_ms = |after_ms: u64| {
+        stage.later(after_ms);
+        connection += 1;
+        stage.receive(connection, 1, 1000);
+        stage.call(RECEIVE);
+        stage.answer(Ok(received(5000, -1, Vec::new(), &[3])));
+        stage.call(GIVE_BACK);
+        stage.answer(Ok(ok(&["OK"])));
+        let list = stage.plane.tag(QUEUE, TAG).expect("it is open");
+        list.shut_until.expect("it is shut").duration_since(stage.now).as_millis()
+    };
+    assert_eq!([shut_ms(0), shut_ms(250), shut_ms(500), shut_ms(1000)], [250, 500, 1000, 2000]);
+    assert_eq!([shut_ms(2000 + 1999), shut_ms(8000)], [4000, 250]);
+}
+
+impl Stage {
+    /// Sends that share a batch behind another one: 2 has 100 ms left, 3 and 4 have nearly all their time.
+    fn shared_batch(&mut self) -> Instant {
+        self.send(1, &["a"]);
+        self.send(2, &["b"]);
+        let began = self.now;
+        self.now += Duration::from_millis(9_900);
+        self.send(3, &["c", "d"]);
+        self.send(4, &["e"]);
+        self.appended(Appended::Stored { first: 10, at_ms: 4000 });
+        self.call(LOAD);
+        self.loaded(1);
+        assert_eq!((self.kafka.0.len(), self.kafka.0[0].1), (1, 4));
+        began
+    }
+
+    fn failed(&self) -> Vec<(u64, Fault)> {
+        let failed = |news: &News| match news {
+            News::Failed { connection, fault, .. } => Some((*connection, *fault)),
+            _ => None,
+        };
+        self.crowd.news.iter().filter_map(failed).collect()
+    }
+}
+
+#[test]
+fn each_send_of_a_batch_has_its_own_deadline() {
+    let mut stage = Stage::new(1, false);
+    let began = stage.shared_batch();
+    let until = stage.kafka.1.expect("it was begun");
+    assert_eq!(until.sent.duration_since(began).as_millis(), 10_000);
+    assert_eq!(until.answered.duration_since(began).as_millis(), 19_900);
+    assert_eq!(stage.plane.wake_at(), Some(until.sent));
+    stage.later(99);
+    assert!(stage.failed().is_empty());
+    stage.later(1);
+    assert_eq!(stage.failed(), [(2, Fault::MayBeStored)]);
+    stage.later(1000);
+    stage.appended(Appended::Stored { first: 11, at_ms: 4000 });
+    stage.call(LOAD);
+    stage.loaded(4);
+    assert_eq!(stage.crowd.sent, [(1, 1), (3, 2), (4, 1)]);
+    stage.later(20_000);
+    assert_eq!(stage.failed().len(), 1);
+    stage.plane.woken(QUEUE, 0, 0, stage.now);
+    stage.receive(5, 10, 1000);
+    stage.call(RECEIVE);
+    stage.answer(Ok(received(5000, -1, Vec::new(), &[11, 12, 13, 14])));
+    assert_eq!(stage.crowd.given[0].1, ["b", "c", "d", "e"], "what nobody waits for is there too");
+}
+
+#[test]
+fn who_was_told_that_it_is_late_is_told_nothing_else() {
+    for (outcome, passed) in [(Appended::Unknown("x".into()), vec![]), (Appended::NotStored("x".into()), vec![3, 4])] {
+        let mut stage = Stage::new(1, false);
+        stage.shared_batch();
+        stage.later(100);
+        stage.appended(outcome);
+        assert_eq!(stage.crowd.passed, passed);
+        assert_eq!(stage.failed().iter().filter(|(connection, _)| *connection == 2).count(), 1);
+        assert_eq!(stage.failed().len() + passed.len(), 3);
+    }
+    let mut stage = Stage::new(1, false);
+    stage.shared_batch();
+    stage.later(10_000);
+    assert_eq!(stage.failed().iter().map(|(connection, _)| *connection).collect::<Vec<_>>(), [2, 3, 4]);
+}
+
+#[test]
+fn what_is_on_its_way_back_is_told_until_it_is_there() {
+    let mut stage = Stage::new(1, true);
+    let returning = |stage: &Stage| {
+        let mut packer = Packer::default();
+        stage.plane.returning(&mut packer);
+        packer.bytes
+    };
+    let (none, this) = (vec![0x90], vec![0x91, 0x92, QUEUE as u8, TAG as u8]);
+    stage.receive(1, 1, 1000);
+    assert_eq!(returning(&stage), none, "it is for somebody");
+    stage.call(RECEIVE);
+    stage.lease(&[1], 4000);
+    stage.call(RECEIVE);
+    assert_eq!(returning(&stage), this, "it is being leased ahead");
+    stage.plane.empty_stock(QUEUE, TAG, Duration::from_secs(5), stage.now);
+    stage.lease(&[2], 4000);
+    stage.call(GIVE_BACK);
+    assert_eq!(returning(&stage), this);
+    stage.answer(Ok(ok(&["OK"])));
+    assert_eq!(returning(&stage), none);
+    stage.receive(2, 1, 1000);
+    stage.call(RECEIVE);
+    stage.plane.close(&mut stage.crowd, QUEUE, stage.now);
+    assert_eq!(returning(&stage), this, "nobody is to get it any more");
 }

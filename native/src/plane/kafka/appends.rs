@@ -44,7 +44,7 @@ impl Appends {
             return;
         }
         self.outcomes.held += append.size();
-        self.late_at = Some(self.late_at.map_or(append.deadline, |at| at.min(append.deadline)));
+        self.late_at = Some(self.late_at.map_or(append.until.sent, |at| at.min(append.until.sent)));
         let place = self.partitions.place(topic, partition, now);
         if let Some(partition) = self.partitions.get(place) {
             partition.waiting.push_back(append);
@@ -64,7 +64,7 @@ impl Appends {
             Some(Reason::new(codes.queue_full, &format!("{held} bytes wait for Kafka, {room} are the most")))
         } else if partition < 0 {
             Some(Reason::new(codes.unknown_partition, &format!("there is no partition {partition}")))
-        } else if append.deadline <= now {
+        } else if append.until.sent <= now {
             Some(Reason::new(codes.timed_out, "its time was over before it came"))
         } else {
             None
@@ -228,7 +228,7 @@ impl Appends {
         }
     }
 
-    /// Answers what waits and has its deadline before `until`; None = all of it.
+    /// Answers what waits and was to be sent before `until`; None = all of it.
     pub fn give_up(&mut self, until: Option<Instant>, reason: &Reason) {
         let mut late: Vec<Append> = Vec::new();
         for (_, partition) in self.partitions.iter() {
@@ -237,8 +237,8 @@ impl Appends {
         late.into_iter().for_each(|append| self.outcomes.answer(append, Outcome::NotStored(reason.clone())));
     }
 
-    /// Returns the first deadline of what waits.
+    /// Returns when the first of what waits is to be sent.
     pub fn first_deadline(&mut self) -> Option<Instant> {
-        self.partitions.iter().flat_map(|(_, partition)| &partition.waiting).map(|append| append.deadline).min()
+        self.partitions.iter().flat_map(|(_, partition)| &partition.waiting).map(|append| append.until.sent).min()
     }
 }

@@ -11,6 +11,7 @@ use super::partitions::{Append, Group};
 use super::records::{Record, Records};
 use super::settings::Settings;
 use super::wire::Written;
+use crate::plane::sends::Until;
 
 const NOT_LEADER: i16 = 6;
 const TOO_LARGE: i16 = 10;
@@ -56,7 +57,8 @@ impl Play {
             records.push(&Record { key: None, value: Some(&vec![b'x'; bytes / 2]), headers: &[], timestamp_ms: 0 });
         }
         let deadline = self.now + Duration::from_secs(10);
-        self.appends.begin("t", 0, Append { token: Some(token), records, deadline, is_alone: false }, self.now);
+        let until = Until { sent: deadline, answered: deadline };
+        self.appends.begin("t", 0, Append { token: Some(token), records, until, is_alone: false }, self.now);
     }
 
     /// The one batch that may be sent to a node, and its tokens.

@@ -6,13 +6,14 @@ use std::time::Instant;
 
 use super::records::Records;
 use super::wire::Written;
+use crate::plane::sends::Until;
 
 /// Records that one call has appended.
 pub struct Append {
     /// None = it was answered, because its time is over.
     pub token: Option<u64>,
     pub records: Records,
-    pub deadline: Instant,
+    pub until: Until,
     /// It has a batch of its own, for one that it shared was refused.
     pub is_alone: bool,
 }
@@ -23,9 +24,9 @@ impl Append {
         self.records.size() + std::mem::size_of::<Self>()
     }
 
-    /// Whether its time is over; None = that of all is.
+    /// Whether it is too late to send it; None = that it is for all.
     pub fn is_late(&self, now: Option<Instant>) -> bool {
-        now.is_none_or(|now| self.deadline <= now)
+        now.is_none_or(|now| self.until.sent <= now)
     }
 }
 
@@ -77,7 +78,7 @@ impl Partition {
         given_up
     }
 
-    /// Takes what waits and has its deadline before `until`; None = all of it.
+    /// Takes what waits and was to be sent before `until`; None = all of it.
     pub fn take_late(&mut self, until: Option<Instant>) -> Vec<Append> {
         if !self.waiting.iter().any(|append| append.is_late(until)) {
             return Vec::new();

@@ -13,6 +13,7 @@ use super::outcomes::{Outcome, Reason};
 use super::partitions::Append;
 use super::records::{Record, Records};
 use super::settings::Settings;
+use crate::plane::sends::Until;
 
 /// Between two looks at what is slow, and at connections that nobody uses.
 const LOOK: Duration = Duration::from_millis(250);
@@ -61,13 +62,13 @@ impl Producer {
         partition: i32,
         records: impl ExactSizeIterator<Item = Record<'a>> + Clone,
         token: u64,
-        deadline: Instant,
+        until: Until,
         now: Instant,
     ) {
         let bytes = records.clone().map(|record| record.size()).sum();
         let mut written = Records::new(records.len(), bytes);
         records.for_each(|record| written.push(&record));
-        let append = Append { token: Some(token), records: written, deadline, is_alone: false };
+        let append = Append { token: Some(token), records: written, until, is_alone: false };
         self.appends.begin(topic, partition, append, now);
     }
 
@@ -202,11 +203,11 @@ impl Producer {
         let reason = Reason::new(code, &format!("no answer of Kafka in time{trouble}"));
         let mut next = self.appends.first_deadline();
         for append in self.nodes.under_way().filter(|append| append.token.is_some()) {
-            if append.deadline <= now {
+            if append.until.answered <= now {
                 let token = append.token.take();
                 self.appends.outcomes.news.extend(token.map(|token| (token, Outcome::Unknown(reason.clone()))));
             } else {
-                next = Some(next.map_or(append.deadline, |at| at.min(append.deadline)));
+                next = Some(next.map_or(append.until.answered, |at| at.min(append.until.answered)));
             }
         }
         self.appends.late_at = next;

@@ -10,6 +10,7 @@ use mio::{Events, Poll};
 use super::records::Header;
 use super::{Outcome, Producer, Reason, Record, Settings};
 use crate::pack::{Packer, Read, Unpacker};
+use crate::plane::sends::Until;
 
 /// The caller's own tokens begin elsewhere.
 const TOKENS: std::ops::Range<usize> = 100..164;
@@ -71,7 +72,8 @@ impl Way {
         let given = (0..call.array()?).map(|_| Given::read(call)).collect::<Read<Vec<_>>>()?;
         let records = given.iter().map(Given::record);
         let now = Instant::now();
-        self.producer.append(topic, partition, records, token, now + Duration::from_millis(within_ms), now);
+        let deadline = now + Duration::from_millis(within_ms);
+        self.producer.append(topic, partition, records, token, Until { sent: deadline, answered: deadline }, now);
         Ok(())
     }
 

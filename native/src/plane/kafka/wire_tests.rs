@@ -10,11 +10,13 @@ use super::login::Exchange;
 use super::partitions::{Append, Group};
 use super::records::{put_batch, Record, Records};
 use super::wire::*;
+use crate::plane::sends::Until;
 
 fn group(topic: &str, index: i32, value: &[u8]) -> Group {
     let mut records = Records::default();
     records.push(&Record { key: None, value: Some(value), headers: &[], timestamp_ms: 7 });
-    let append = Append { token: Some(1), records, deadline: Instant::now(), is_alone: false };
+    let until = Until { sent: Instant::now(), answered: Instant::now() };
+    let append = Append { token: Some(1), records, until, is_alone: false };
     Group { place: 0, topic: topic.into(), index, appends: vec![append], written: None }
 }
 
@@ -191,7 +193,8 @@ fn a_hundred_thousand_answers_that_no_broker_should_send() {
         let mut appends = Appends::new(settings.clone());
         for (token, index) in [(1, 3), (2, 0)] {
             let mut append = group("a", index, b"x").appends.remove(0);
-            (append.token, append.deadline) = (Some(token), now + Duration::from_secs(1));
+            append.token = Some(token);
+            append.until.sent = now + Duration::from_secs(1);
             appends.begin("a", index, append, now);
         }
         let mut nodes = super::nodes::Nodes::new(settings.clone(), registry(), 1..9, now).unwrap();

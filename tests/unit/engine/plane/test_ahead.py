@@ -26,16 +26,16 @@ def test_only_a_worker_that_is_alone_leases_ahead(known: Known, library: Told, a
     assert [may_hold for _, may_hold, *_ in told[2]] == [int(alone)]
 
 
-def test_a_receive_of_python_stops_it_for_a_while_and_a_count_for_a_moment(plane: Plane, known: Known, library: Told) -> None:
+async def test_a_receive_of_python_stops_it_for_a_while_and_a_count_for_a_moment(plane: Plane, known: Known, library: Told) -> None:
     assert route(plane, known, 1)
     (number, *_), *_ = library.of(lib.OPEN)
-    plane.empty(RECORD.incarnation, 0)
-    plane.show(RECORD.incarnation, 0)
+    await plane.empty(RECORD.incarnation, 0)
+    await plane.show(RECORD.incarnation, 0)
 
     assert library.of(lib.EMPTY) == [[number, 0, 5000], [number, 0, 40]]
 
 
-def test_a_queue_that_is_not_open_has_nothing(plane: Plane, library: Told) -> None:
-    plane.show(RECORD.incarnation, 0)
+async def test_a_queue_that_is_not_open_has_nothing(plane: Plane, library: Told) -> None:
+    await plane.show(RECORD.incarnation, 0)
 
     assert library.of(lib.EMPTY) == []

@@ -31,6 +31,7 @@ class Recording:
         self.started: list[Any] = []
         self.told: list[tuple[int, Any]] = []
         self.waiting: list[int] = []
+        self.counts: list[Any] = []
         self.forgotten = 0
 
     def start_plane(self, told: list[Any]) -> None:
@@ -41,7 +42,7 @@ class Recording:
         self.told.append((what, told))
 
     def ask(self, what: int) -> list[Any]:
-        return list(self.waiting) if what == lib.WAITING else []
+        return {lib.WAITING: list(self.waiting), lib.COUNTS: self.counts}.get(what, [])
 
     def forget(self) -> None:
         self.forgotten += 1
