@@ -65,6 +65,14 @@ class Asker:
         found = {name.lower(): value for name, value in (line.split(": ", 1) for line in rest)}
         return int(first.split()[1]), found, await self._reader.readexactly(int(found["content-length"]))
 
+    async def is_refused(self, **headers: str) -> bool:
+        """Asks three times with a right secret. One of them may be served: while it comes another
+        guess may be allowed again.
+        """
+        statuses = [(await self.asks("/v1/queues/q/receive", **headers))[0] for _ in range(3)]
+        assert set(statuses) <= {200, 429}
+        return statuses.count(429) > 1
+
     async def guesses(self, number: int, key: str = "guessed", **headers: str) -> Counter[int]:
         """Statuses of so many wrong secrets over the native API."""
         return Counter([(await self.asks("/v1/queues/q/receive", authorization=basic(key, str(n)), **headers))[0] for n in range(number)])
@@ -90,7 +98,7 @@ async def test_the_owner_of_the_key_is_served_at_another_address(strict: Engine)
     async with served(strict, **STRICT) as port, Asker.at(port, "127.0.0.1") as bad, Asker.at(port, "127.0.0.2") as good:
         await bad.guesses(100, "shared")
         assert (await good.asks("/v1/queues/q/receive", authorization=right))[0] == 200
-        assert (await bad.asks("/v1/queues/q/receive", authorization=right))[0] == 429
+        assert await bad.is_refused(authorization=right)
 
 
 @pytest.mark.parametrize("trust", ["yes", "no"])
@@ -99,10 +107,9 @@ async def test_behind_a_proxy_its_clients_are_told_apart_if_it_is_trusted(strict
     async with served(strict, **STRICT, trust_proxy=trust) as port, Asker.at(port, "127.0.0.1") as proxy:
         await proxy.guesses(100, "shared", x_forwarded_for="10.0.0.6")
         right: dict[str, Any] = {"authorization": basic("shared", secret), "x_forwarded_for": "10.0.0.6, 10.0.0.7"}
-        assert (await proxy.asks("/v1/queues/q/receive", **right))[0] == (200 if trust == "yes" else 429)
+        assert await proxy.is_refused(**right) == (trust == "no")
         # What the client writes before is not believed.
-        forged = {**right, "x_forwarded_for": "10.0.0.7, 10.0.0.6"}
-        assert (await proxy.asks("/v1/queues/q/receive", **forged))[0] == 429
+        assert await proxy.is_refused(**{**right, "x_forwarded_for": "10.0.0.7, 10.0.0.6"})
 
 
 async def test_each_dialect_says_it_in_its_own_words(strict: Engine) -> None:

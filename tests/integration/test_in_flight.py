@@ -27,7 +27,7 @@ async def fill(engine: Engine, queue: str, count: int, size: int = 10) -> None:
         await asyncio.gather(*(engine.send(BY, queue, [SendEntry(b"%08d" % (at + n) + b"x" * size) for n in range(100)]) for at in sends))
 
 
-async def lease(engine: Engine, queue: str, count: int, tag: str | None = None, wait_ms: int = 2_000) -> list[Delivery]:
+async def lease(engine: Engine, queue: str, count: int, tag: str | None = None, wait_ms: int = 10_000) -> list[Delivery]:
     """Received and kept, until there are `count` or nothing comes."""
     leased: list[Delivery] = []
     while len(leased) < count and (got := await receive(engine, queue, max=100, wait_ms=wait_ms, lease_ms=HELD, tag=tag)):
@@ -99,7 +99,7 @@ async def test_a_fifo_queue_has_the_same_limit(engine: Engine, queue: str, monke
     for at in range(0, 2_100, 100):
         await engine.send(BY, queue, [SendEntry(b"x", group=f"g{at + n}", dedup_id=f"d{at + n}") for n in range(100)])
     with pytest.raises(TooManyInFlight) as refused:
-        await lease(engine, queue, 2_100)
+        await lease(engine, queue, 2_100, wait_ms=2_000)
     assert refused.value.given == 2_000 and refused.value.fifo
 
 
